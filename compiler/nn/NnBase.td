@@ -1,0 +1,66 @@
+//===- NnBase.td - the nn dialect: tensor mathematics of a transformer ---------------------------===//
+#ifndef ZERO_NN_BASE_TD
+#define ZERO_NN_BASE_TD
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "NnInterfaces.td"
+
+def Nn_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::zero::nn";
+  let summary = "Tensor mathematics of a transformer, independent of ONNX, ranks, memory and time";
+  let description = [{
+    Values are ranked tensors of static shape. Nothing broadcasts silently: operands of an elementwise
+    operation have equal shapes, and `nn.broadcast` says where a value is repeated.
+
+    Operations come in three kinds. *Primitives* (elementwise, data movement, reductions) are what kernels
+    are generated from. *Composites* (`nn.softmax`, `nn.layer_norm`, `nn.cross_entropy`, …) carry a name
+    that passes and gradients need and are rewritten into primitives by `nn-decompose`. *Library*
+    operations (`nn.matmul`, `nn.attention`) are calls of the target's library.
+
+    The forward graph is `func.func @forward`; its arguments and results carry the attribute `nn.name`.
+    Parameters are symbols of the module (`nn.parameter`) read by `nn.get`. The training step is
+    `func.func @train`: arguments carry `nn.role` ("data", "labels", "loss_scale", "seed", "hyper") beside
+    their name, the loss is returned, and each gradient leaves through `nn.gradient`.
+  }];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
+    static constexpr ::llvm::StringLiteral kRoleAttr = "nn.role";
+    /// Unit attribute of a `func.func` that is the body of a kernel (see `nn.launch`).
+    static constexpr ::llvm::StringLiteral kKernelAttr = "nn.kernel";
+  }];
+  let hasConstantMaterializer = 1;
+}
+
+class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;
+
+def Nn_Tensor  : StaticShapeTensorOf<[F32, F64, F16, BF16, I64, I32, I1]>;
+def Nn_Float   : StaticShapeTensorOf<[F32, F64, F16, BF16]>;
+def Nn_Integer : StaticShapeTensorOf<[I64, I32]>;
+def Nn_Bool    : StaticShapeTensorOf<[I1]>;
+
+defvar Nn_Diff = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+/// Cost by the interface's default; an op that counts otherwise declares the method.
+defvar Nn_Cost = DeclareOpInterfaceMethods<CostOpInterface>;
+defvar Nn_CostOf = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
+
+/// Marks operations that compute each result element from the operand elements at the same index.
+def Nn_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::zero::nn"; }
+
+class Nn_Unary<string mnemonic, Type type, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Cost], traits)> {
+  let arguments = (ins type:$input);
+  let results = (outs type:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+class Nn_Binary<string mnemonic, Type type, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Cost], traits)> {
+  let arguments = (ins type:$lhs, type:$rhs);
+  let results = (outs type:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+#endif

@@ -1,0 +1,54 @@
+// Collectives between the ranks of a run. Every rank makes the same calls on a communicator in the same order; two
+// communicators are independent of each other (each lane has its own). Sums are made in rank order 0..N-1 for every
+// element, whatever the algorithm, so that all ZeRO stages and schedules give the same bits.
+//
+// A peer that dies or fails must not leave the others waiting: an implementation ends the whole run.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace zero::runtime {
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int world() const = 0;
+
+  // dst[r * bytes ...] = src of rank r. src may be dst + rank * bytes (in place).
+  virtual void allGather(const void *src, void *dst, uint64_t bytes) = 0;
+  // dst = sum over ranks r, in rank order, of src_r[rank * count ...]. dst may be src + rank * count.
+  // `staging` holds world * count elements; unused in a world of one.
+  virtual void reduceScatter(const float *src, float *dst, uint64_t count, float *staging) = 0;
+  // data = sum over ranks, in rank order; the same bits everywhere.
+  virtual void allReduce(float *data, uint64_t count, float *staging) = 0;
+  virtual void barrier() = 0;
+  // Copies `bytes` from the root to all others.
+  virtual void broadcast(void *data, uint64_t bytes, int root) = 0;
+
+  // Bytes this rank has sent to others so far.
+  virtual uint64_t bytesSent() const = 0;
+};
+
+// The run's membership: made once in main, before any lane starts.
+class CommunicatorFactory {
+public:
+  virtual ~CommunicatorFactory() = default;
+  virtual int rank() const = 0;
+  virtual int world() const = 0;
+  // Collective over all ranks, in the same order everywhere.
+  virtual std::unique_ptr<Communicator> create() = 0;
+  // Ends the whole run at once with exit status 1; call after having printed the sentence. In a world of one it
+  // simply exits.
+  [[noreturn]] virtual void abort() = 0;
+  // After an orderly end: waits for the others and leaves.
+  virtual void finalize() = 0;
+};
+
+// Reads how the program was started: by mpirun or srun, or alone. Throws a sentence for what it cannot serve.
+std::unique_ptr<CommunicatorFactory> connect();
+
+} // namespace zero::runtime

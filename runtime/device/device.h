@@ -1,0 +1,84 @@
+// What the engine asks of a device, and nothing more. One Device serves one rank. Calls of one lane are made in order
+// by one thread; calls of different lanes may overlap. `arenas` and everything a call needs are allocated before the
+// first step: no call below `prepare` allocates memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+// A product whose addresses are known: C[b] (+)= op(A[b]) · op(B[b]), see plan.MatMul.
+struct MatMulCall {
+  const float *a, *b;
+  float *c;
+  int64_t m, n, k, batch;
+  bool transA, transB;
+  int64_t lda, ldb, ldc;
+  int64_t strideA, strideB, strideC;
+  bool accumulate;
+};
+
+// Attention with known addresses, see plan.Attention. mask is null if there is none; its strides are in elements and 0
+// along broadcast dimensions.
+struct AttentionCall {
+  const float *q, *k, *v, *mask;
+  float *out, *lse;
+  int64_t batch, heads, kvHeads, qLen, kvLen, dim;
+  float scale;
+  bool causal;
+  int64_t maskStride[4];
+};
+
+struct AttentionGradCall {
+  AttentionCall forward; // out and lse are read
+  const float *dout;
+  float *dq, *dk, *dv;
+};
+
+// A kernel of the plan's shared object: iterations [begin, end) of the launch.
+using KernelFunction = void (*)(void *const *args, int64_t begin, int64_t end);
+
+struct LaunchCall {
+  KernelFunction function;
+  void *const *args;
+  int64_t extent, grain;
+};
+
+struct KernelSymbol {
+  std::string symbol;
+  KernelFunction function = nullptr; // filled by loadKernels
+};
+
+// The largest attention of all programs, so that scratch is allocated once.
+struct AttentionLimits {
+  int64_t dim = 0, kvLen = 0, qLen = 0;
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  // Before the first step --------------------------------------------------------------------------------------------
+  // Memory of an arena: zero-filled, 4096-aligned, alive as long as the device.
+  virtual std::byte *allocateArena(const std::string &name, uint64_t bytes) = 0;
+  // Loads the plan's shared object and resolves the symbols.
+  virtual void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) = 0;
+  // Throws a sentence if the machine lacks a feature (spelled as in /proc/cpuinfo) the kernels were compiled for.
+  virtual void requireFeatures(const std::string &compiledFor, std::span<const std::string> features) = 0;
+  virtual void prepare(const AttentionLimits &limits) = 0;
+
+  // Steps; each returns when its result may be read ------------------------------------------------------------------
+  virtual void launch(const LaunchCall &call) = 0;
+  virtual void matmul(const MatMulCall &call) = 0;
+  virtual void attention(const AttentionCall &call) = 0;
+  virtual void attentionGrad(const AttentionGradCall &call) = 0;
+  virtual void copy(void *dst, const void *src, uint64_t bytes) = 0; // ranges may be the same, not overlap otherwise
+  virtual void fill(void *dst, uint32_t pattern, uint64_t bytes) = 0;
+
+  virtual int threads() const = 0;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,84 @@
+// Runs the programs of a plan on one rank: one thread per lane in use, COMPUTE on the calling thread.
+//
+// Everything is decided in the constructor: arenas are allocated, every Ref becomes a pointer of this rank, constants
+// are copied in. run() then walks arrays; it neither allocates nor locks beyond what waiting for a lane needs.
+//
+//   auto factory = connect();                                    // comm/communicator.h
+//   auto file = plan::load("plan.bin");
+//   auto device = makeCpuDevice({.threads = 2});                 // device/cpu/cpu_device.h
+//   Engine engine(file, *device, *factory, {});
+//   std::memcpy(engine.hostPointer(input.ref()), batch, input.ref().bytes());
+//   engine.run(0);
+//   float loss = *static_cast<float *>(engine.hostPointer(program.loss()));
+#pragma once
+#include "runtime/comm/communicator.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/container.h"
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+inline constexpr int kLanes = 8; // plan.Lane
+
+struct EngineOptions {
+  std::vector<uint32_t> programs; // indices of the programs that will be run; empty: all of them
+  bool trace = false;             // record one TraceEvent per step
+};
+
+// What a lane has done since the last resetStats().
+struct LaneStats {
+  double busySeconds = 0; // inside steps, waiting not counted
+  uint64_t steps = 0;
+  uint64_t bytes = 0;     // GATHER/REDUCE: bytes sent to other ranks; other lanes: bytes copied
+};
+
+struct TraceEvent {
+  uint32_t program = 0, step = 0;
+  int lane = 0;
+  double begin = 0, end = 0; // seconds since the engine was made
+};
+
+class Engine {
+public:
+  // The plan must have come from plan::load or have passed plan::validate, and must outlive the engine.
+  Engine(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options);
+  ~Engine();
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  int rank() const;
+  int world() const;
+
+  // Where this rank finds a Ref; valid between runs. A transient buffer keeps its contents only until the next run.
+  void *hostPointer(const plan::Ref &ref) const;
+
+  // Runs a whole program; all lanes are drained when it returns. Throws zero::Error if a step failed; the engine
+  // must then not be used again (other ranks may wait: call CommunicatorFactory::abort()).
+  void run(uint32_t program);
+
+  // Called with every Update step before it runs, on the lane's thread, while set; pass nullptr to remove it.
+  // `gradient` points at update.gradient().bytes() bytes.
+  using UpdateHook = std::function<void(const plan::Update &update, const float *gradient)>;
+  void onUpdate(UpdateHook hook);
+
+  // A communicator for the host's own use (checkpoints, agreement on errors); same thread that calls run().
+  Communicator &communicator();
+
+  std::array<LaneStats, kLanes> stats() const;
+  void resetStats();
+  const std::vector<TraceEvent> &trace() const; // in order of completion within each lane
+  void clearTrace();
+
+  uint64_t allocatedBytes() const; // sum over arenas
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace zero::runtime
