@@ -1,0 +1,15 @@
+//===- Zero.h - the zero dialect ---------------------------------------------------------------===//
+// Where model state lives and how it moves; see ZeroOps.td.
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/zero/ZeroDialect.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/zero/ZeroOps.h.inc"

@@ -1,0 +1,127 @@
+//===- ZeroOps.td - the zero dialect: where model state lives and how it moves --------------------===//
+#ifndef ZERO_ZERO_OPS_TD
+#define ZERO_ZERO_OPS_TD
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+def Zero_Dialect : Dialect {
+  let name = "zero";
+  let cppNamespace = "::zero::state";
+  let summary = "Where model state lives and how it moves";
+  let description = [{
+    Parameters live in *buckets*: flat f32 buffers, split evenly over the ranks. The module says for whom it was
+    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd").
+
+    Each function with the attribute `zero.role` ("step", "first", "middle", "last", "eval") is a program: one
+    micro-step of one rank; `zero.clips` (unit) marks the variant that waits for the global gradient norm.
+    It returns the loss summed over ranks (tensor<1xf32>) and, where it updates, the squared gradient norm (tensor<1xf32>).
+    Ranks differ only in which shard is their own, so one function serves all of them.
+
+    Beside these operations stand `nn.matmul`, `nn.attention(_grad)`, `nn.launch`, `nn.reshape` and `nn.constant`.
+    Lanes, bytes and offsets are not known here.
+  }];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
+                                           kOptimizer = "zero.optimizer", kRole = "zero.role", kClips = "zero.clips";
+  }];
+}
+class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemonic, traits>;
+def Zero_Tensor : StaticShapeTensorOf<[F32, BF16, F16, I64, I32, I1]>;
+def Zero_Flat : 1DTensorOf<[F32, BF16, F16]>;
+
+def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
+  let summary = "Parameters that are gathered, reduced and updated together";
+  let description = [{
+    A flat buffer of `elements` = world * `shard` numbers. `parameters[i]` (an `nn.parameter`) occupies elements from
+    `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
+    [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no state.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, ArrayAttr:$parameters,
+                       DenseI64ArrayAttr:$offsets, BoolAttr:$trainable);
+  let assemblyFormat = "$sym_name attr-dict";
+  let hasVerifier = 1;
+}
+
+def Zero_ResidentOp : Zero_Op<"resident", [Pure]> {
+  let summary = "The whole bucket, which every rank keeps (stages 0 to 2)";
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let results = (outs Zero_Flat:$whole);
+  let assemblyFormat = "$bucket attr-dict `:` type($whole)";
+}
+def Zero_GatherOp : Zero_Op<"gather", [MemoryEffects<[MemRead]>]> {
+  let summary = "Bring the bucket's shards together on every rank (stage 3)";
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let results = (outs Zero_Flat:$whole);
+  let assemblyFormat = "$bucket attr-dict `:` type($whole)";
+}
+def Zero_ReleaseOp : Zero_Op<"release", [MemoryEffects<[MemWrite]>]> {
+  let summary = "The gathered copy is not needed beyond this point";
+  let arguments = (ins Zero_Flat:$whole);
+  let assemblyFormat = "$whole attr-dict `:` type($whole)";
+}
+def Zero_ViewOp : Zero_Op<"view", [Pure]> {
+  let summary = "A parameter inside its bucket: elements [offset, offset + size); no byte moves";
+  let arguments = (ins Zero_Flat:$whole, I64Attr:$offset);
+  let results = (outs Zero_Tensor:$result);
+  let assemblyFormat = "$whole `at` $offset attr-dict `:` type($whole) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Zero_PackOp : Zero_Op<"pack", [Pure]> {
+  let summary = "Tensors side by side in one flat buffer; who computes them writes them in place";
+  let description = [{ `inputs[i]` occupies elements from `offsets[i]` on; gaps are zero. Gradients of a bucket, partial sums, scalars. }];
+  let arguments = (ins Variadic<Zero_Tensor>:$inputs, DenseI64ArrayAttr:$offsets);
+  let results = (outs Zero_Flat:$result);
+  let assemblyFormat = "$inputs `at` $offsets attr-dict `:` functional-type($inputs, $result)";
+  let hasVerifier = 1;
+}
+def Zero_OwnShardOp : Zero_Op<"own_shard", [Pure]> {
+  let summary = "This rank's part of a buffer that is split evenly over the ranks; no byte moves";
+  let arguments = (ins Zero_Flat:$whole);
+  let results = (outs Zero_Flat:$shard);
+  let assemblyFormat = "$whole attr-dict `:` type($whole) `->` type($shard)";
+}
+def Zero_ReduceScatterOp : Zero_Op<"reduce_scatter"> {
+  let summary = "Sum over ranks in rank order; each rank receives its own shard";
+  let arguments = (ins Zero_Flat:$whole);
+  let results = (outs Zero_Flat:$shard);
+  let assemblyFormat = "$whole attr-dict `:` type($whole) `->` type($shard)";
+}
+def Zero_AllGatherOp : Zero_Op<"all_gather"> {
+  let summary = "Every rank's shard, side by side, on every rank";
+  let arguments = (ins Zero_Flat:$shard);
+  let results = (outs Zero_Flat:$whole);
+  let assemblyFormat = "$shard attr-dict `:` type($shard) `->` type($whole)";
+}
+def Zero_AllReduceOp : Zero_Op<"all_reduce"> {
+  let summary = "Sum over ranks in rank order, on every rank; for scalars";
+  let arguments = (ins Zero_Flat:$input);
+  let results = (outs Zero_Flat:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+def Zero_AccumulateOp : Zero_Op<"accumulate"> {
+  let summary = "Add a micro-step's gradient shard to the bucket's accumulator and yield the sum so far";
+  let description = [{ `first`: the accumulator is overwritten instead. `kernel` is the launched nn.kernel (none when first). }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, OptionalAttr<FlatSymbolRefAttr>:$kernel, UnitAttr:$first);
+  let results = (outs Zero_Flat:$sum);
+  let assemblyFormat = "$bucket `,` $shard attr-dict `:` type($shard)  `->` type($sum)";
+}
+def Zero_UpdateOp : Zero_Op<"update"> {
+  let summary = "One optimizer step on the bucket, or on this rank's shard of it";
+  let description = [{
+    Reads `gradient` (the shard; the whole bucket when `whole`), the parameters and their state, and writes parameters and state in
+    place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, sums [r]?)
+    with r * c = the gradient's elements. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$gradient, Zero_Tensor:$hyper, Optional<Zero_Tensor>:$norm2,
+                       FlatSymbolRefAttr:$kernel, UnitAttr:$whole);
+  let results = (outs Optional<Zero_Flat>:$sums);
+  let assemblyFormat = "$bucket `,` $gradient `,` $hyper (`clip` $norm2^)? attr-dict `:` functional-type(operands, results)";
+}
+def Zero_PublishOp : Zero_Op<"publish"> {
+  let summary = "After the update of its shards, bring the whole resident bucket up to date on every rank (stages 1 and 2)";
+  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let assemblyFormat = "$bucket attr-dict";
+}
+#endif
