@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Train the real exports of models/tiny and hold losses and first gradients against PyTorch's own training.
+
+World 1: every export. World 2 (and any stage): the exports with a symbolic batch, bound to half of PyTorch's batch per rank, so that the
+global batch, and with the exact global mean the loss and gradient, are the same.
+"""
+import json
+import pathlib
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import TINY, Suite, expect
+
+suite = Suite(__doc__)
+suite.parser.add_argument("--models", default=str(TINY), help="folder of folders with reference.json")
+
+
+def as_initializer(gradient, record):
+    """PyTorch's gradient in the layout of the initializer, or None where part of the parameter was folded away."""
+    how = record["transform"]
+    if how == "identity":
+        return gradient
+    if how == "transpose":
+        return gradient.transpose(record.get("perm", [1, 0]))
+    if how == "reshape":
+        return gradient.reshape(record["shape"])
+    if how == "slice" and "start" in record:
+        return gradient[record["start"]:record["stop"]].reshape(record["shape"])
+    return None
+
+
+def gradients_hold(folder, export, reference, found):
+    wanted = load_file(folder / "gradients.safetensors")
+    trainable = export["trainable"]
+    unknown = set(found) - set(trainable)
+    expect(not unknown, f"{len(unknown)} tensors were trained that are no parameters, such as {min(unknown, default='')}")
+    seen = {trainable[name]["torch"] for name in found}
+    for name, record in trainable.items():
+        if name not in found:
+            expect(record.get("tied_copy") and record["torch"] in seen, f"there is no gradient of {name}")
+            continue
+        want = as_initializer(wanted[record["torch"]], record)
+        if want is None or record["torch"] in reference["noise_gradient"]:
+            continue
+        expect(found[name].shape == want.shape, f"the gradient of {name} has the shape {found[name].shape}, not {want.shape}")
+        norm = np.linalg.norm(want.astype(np.float64))
+        error = np.linalg.norm(found[name] - want.astype(np.float64))
+        expect(error <= 1e-3 * norm + 1e-7, f"the gradient of {name} is off by {error / norm:.1e} of its norm")
+    return len(found)
+
+
+def holds(folder, export, world, stage):
+    reference = json.loads((folder / "reference.json").read_text())
+    batches = np.load(folder / "batches.npz")
+    steps = len({key.split("/")[0] for key in batches.files})
+    names = [i["name"] for i in export["inputs"]]
+    data = {name: np.concatenate([batches[f"{s}/{name}"] for s in range(steps)]) for name in names}
+    if "labels" not in data:
+        data["labels"] = np.concatenate([batches[f"{s}/targets"] for s in range(steps)])
+    save_file(data, suite.work / "data.safetensors")
+    binds = {}
+    for i in export["inputs"]:
+        for axis, dimension in enumerate(i["shape"]):
+            if isinstance(dimension, str):
+                binds[dimension] = batches[f"0/{i['name']}"].shape[axis] // (world if axis == 0 else 1)
+    bind = ["--bind", ",".join(f"{k}={v}" for k, v in binds.items())] if binds else []
+    suite.zeroc(folder / export["file"], "plan.bin", "--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, *bind)
+    o = reference["optimizer"]
+    suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, "--lr", o["lr"], "--weight-decay", o["weight_decay"],
+                  "--betas", ",".join(map(str, o["betas"])), "--eps", o["eps"], "--metrics", "metrics.jsonl",
+                  "--gradients", "gradients.safetensors", world=world)
+    want, have = reference["loss_curve"], suite.losses("metrics.jsonl")
+    expect(len(have) == len(want), f"{len(have)} losses, not {len(want)}")
+    off = [abs(x - y) for x, y in zip(have, want)]
+    expect(off[0] <= 1e-4 * want[0], f"the first loss is {have[0]}, PyTorch's {want[0]}")
+    expect(max(off) <= 3e-3 * max(want), f"the loss of step {int(np.argmax(off))} is off by {max(off):.1e}")
+    note = f"losses within {max(off):.0e}"
+    if (folder / "gradients.safetensors").exists():
+        note += f", {gradients_hold(folder, export, reference, load_file(suite.work / 'gradients.safetensors'))} gradients"
+    return note
+
+
+args = suite.start()
+for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
+    for export in json.loads(path.read_text())["exports"]:
+        suite.check(f"reference: {path.parent.name}/{export['file']}", holds, path.parent, export, 1, 0)
+        if any(isinstance(d, str) for d in export["inputs"][0]["shape"]):
+            for stage in (0, 3):
+                suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage)
+suite.finish()
