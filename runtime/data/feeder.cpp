@@ -1,0 +1,72 @@
+#include "runtime/data/feeder.h"
+#include "runtime/data/element.h"
+#include "runtime/plan/error.h"
+#include <cstring>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+
+uint64_t mix(uint64_t value) {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+  value = (value ^ value >> 27) * 0x94d049bb133111eb;
+  return value ^ value >> 31;
+}
+
+Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, uint64_t seed, const std::string &what)
+    : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros}, seed(seed) {
+  if (globalBatch() == 0 || samples() < globalBatch())
+    throw Error(fmt::format("{} '{}' has {} samples, but one global batch takes {} ({} per rank x {} ranks x {} micro-steps)", what,
+                            data.path(), samples(), globalBatch(), plan.samples(), plan.world(), micros));
+}
+
+uint64_t Feeder::divisor(uint64_t start) const {
+  switch (plan.loss().kind()) {
+  case plan::CROSS_ENTROPY: {
+    uint64_t counted = 0;
+    for (uint64_t i = 0; i < globalBatch(); ++i)
+      counted += data.countedLabels(sampler_.sample(start, i));
+    return counted;
+  }
+  case plan::MSE:
+    for (const plan::Input &input : plan.inputs())
+      if (input.role() == plan::Input::LABELS)
+        return sampleElements(input) * globalBatch();
+    throw Error("the plan's mse loss has no input for its targets");
+  default: return sampler_.world * sampler_.micros;
+  }
+}
+
+void Feeder::fill(uint64_t start, uint64_t step, uint64_t micro, uint64_t rank, uint64_t divisor, const Locate &locate) const {
+  for (int index = 0; index < plan.inputs_size(); ++index) {
+    const plan::Input &input = plan.inputs(index);
+    auto *dst = static_cast<std::byte *>(locate(input.ref()));
+    switch (input.role()) {
+    case plan::Input::DATA:
+    case plan::Input::LABELS: {
+      if (!perSample(plan, input)) {
+        data.read(index, 0, {dst, input.ref().bytes()});
+        break;
+      }
+      uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
+      for (uint64_t i = 0; i < sampler_.perRank; ++i)
+        data.read(index, sampler_.sample(start, sampler_.within(micro, rank, i)), {dst + i * bytes, bytes});
+      break;
+    }
+    case plan::Input::LOSS_SCALE: {
+      // A batch in which no label counts has the loss 0 and no gradient.
+      float scale = divisor ? static_cast<float>(1.0 / static_cast<double>(divisor)) : 0.0f;
+      std::memcpy(dst, &scale, sizeof scale);
+      break;
+    }
+    case plan::Input::SEED: {
+      uint64_t values[2] = {mix(seed ^ mix(step)), sampler_.within(micro, rank, 0)};
+      std::memcpy(dst, values, sizeof values);
+      break;
+    }
+    default: break; // HYPER: once per step, by the training loop
+    }
+  }
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,87 @@
+#include "runtime/data/token_file.h"
+#include "runtime/data/element.h"
+#include "runtime/data/mapped_file.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+namespace {
+
+class TokenDataset : public Dataset {
+public:
+  TokenDataset(const plan::Plan &plan, const std::string &path) : plan(plan), file(path) {
+    path_ = path;
+    type = path.ends_with(".txt") ? Element::U8 : path.ends_with(".u32.bin") ? Element::U32 : Element::U16;
+    for (int i = 0; i < plan.inputs_size(); ++i) {
+      const plan::Input &input = plan.inputs(i);
+      if (input.role() == plan::Input::DATA)
+        claim(tokens, i);
+      else if (input.role() == plan::Input::LABELS)
+        claim(labels, i);
+    }
+    if (tokens < 0)
+      throw Error(fmt::format("'{}' holds tokens, but the plan has no input that takes them", path));
+    sequence = std::max<uint64_t>(1, sampleElements(plan.inputs(tokens)));
+    if (labels >= 0 && (plan.inputs(labels).shape_size() != 2 || sampleElements(plan.inputs(labels)) != sequence))
+      throw Error(fmt::format("'{}' holds a stream of tokens, whose labels are the next tokens, but the plan's '{}' is not one label "
+                              "per token; give a .safetensors or .npz file",
+                              path, plan.inputs(labels).name()));
+    count = file.bytes().size() / sizeOf(type);
+    if (file.bytes().size() % sizeOf(type) != 0)
+      throw Error(fmt::format("'{}' has {} bytes, which is no multiple of {}: it does not hold {} tokens", path, file.bytes().size(),
+                              sizeOf(type), nameOf(type)));
+    uint64_t ahead = labels >= 0 ? 1 : 0; // the last sample's last label is one token further
+    samples_ = count > ahead ? (count - ahead) / sequence : 0;
+  }
+
+  void read(int index, uint64_t sample, std::span<std::byte> dst) const override {
+    const plan::Input &input = plan.inputs(index);
+    const std::byte *src = at(sample) + (index == labels ? sizeOf(type) : 0);
+    if (input.limit() > 0)
+      for (uint64_t i = 0; i < sequence; ++i)
+        if (int64_t value = integerAt(type, src, i); value >= input.limit())
+          throw Error(fmt::format("'{}': sample {} has the token {} at position {}, but '{}' knows {} of them, 0 to {}", path_, sample, value,
+                                  i, input.name(), input.limit(), input.limit() - 1));
+    convert(type, src, input.dtype(), dst.data(), sequence);
+  }
+
+  uint64_t countedLabels(uint64_t sample) const override {
+    if (labels < 0)
+      return 0;
+    uint64_t counted = 0;
+    for (uint64_t i = 0; i < sequence; ++i)
+      counted += integerAt(type, at(sample), i + 1) != plan.loss().ignore_index();
+    return counted;
+  }
+
+private:
+  const std::byte *at(uint64_t sample) const { return file.bytes().data() + sample * sequence * sizeOf(type); }
+
+  void claim(int &slot, int index) {
+    const plan::Input &input = plan.inputs(index);
+    if (slot >= 0)
+      throw Error(fmt::format("'{}' holds one stream of tokens, but the plan also needs '{}' beside '{}'; give a .safetensors or .npz file",
+                              path_, input.name(), plan.inputs(slot).name()));
+    if (input.dtype() != plan::I64 && input.dtype() != plan::I32)
+      throw Error(fmt::format("'{}' holds tokens, but the plan's input '{}' takes {} values; give a .safetensors or .npz file", path_,
+                              input.name(), nameOf(elementOf(input.dtype()))));
+    if (&slot == &tokens && (input.shape_size() != 2 || !perSample(plan, input)))
+      throw Error(fmt::format("'{}' holds a stream of tokens, but the plan's input '{}' is not [batch x sequence]", path_, input.name()));
+    slot = index;
+  }
+
+  const plan::Plan &plan;
+  MappedFile file;
+  Element type = Element::U8;
+  int tokens = -1, labels = -1; // plan inputs
+  uint64_t sequence = 0, count = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Dataset> openTokenFile(const plan::Plan &plan, const std::string &path) {
+  return std::make_unique<TokenDataset>(plan, path);
+}
+
+} // namespace zero::runtime
