@@ -94,7 +94,7 @@ def Zero_AllGatherOp : Zero_Op<"all_gather"> {
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$shard attr-dict `:` type($shard) `->` type($whole)";
 }
-def Zero_AllReduceOp : Zero_Op<"all_reduce"> {
+def Zero_AllReduceOp : Zero_Op<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "Sum over ranks in rank order, on every rank; for scalars";
   let arguments = (ins Zero_Flat:$input);
   let results = (outs Zero_Flat:$result);

@@ -1,0 +1,16 @@
+//===- Passes.h - the shard phase ----------------------------------------------------------------===//
+#pragma once
+#include "compiler/zero/Zero.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace zero::shard {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/shard/Passes.h.inc"
+
+/// partition, programs, insert-movement, merge-gathers, verify: the whole phase.
+void buildPipeline(mlir::OpPassManager &pm, const PartitionPassOptions &options);
+/// All passes, and the phase as `zero-shard-pipeline`.
+void registerPasses();
+} // namespace zero::shard

@@ -1,0 +1,84 @@
+//===- Passes.td - who owns what, and how it moves, in pipeline order -----------------------------===//
+#ifndef ZERO_PASSES_SHARD_TD
+#define ZERO_PASSES_SHARD_TD
+include "mlir/Pass/PassBase.td"
+
+def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
+  let summary = "Lay the parameters out in buckets that split evenly over the ranks";
+  let description = [{
+    Needs: `@train` reading its parameters by `nn.get`. Leaves: a `zero.bucket` per group of parameters and the module
+    attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`.
+
+    Parameters are taken in the order of their first use, trainable and frozen ones apart, and a bucket is closed when the next
+    parameter would lift it over `bucket-elements` (0: a sixteenth of the model, at least 64 Ki and at most 8 Mi elements). A
+    larger parameter is a bucket of its own. Inside, each parameter starts at a multiple of 16 elements (64 bytes); the
+    shard is rounded up so that padding stays below 0.1 % of it (never less than 16 elements).
+
+    ```mlir
+    nn.parameter @w : tensor<64x32xf32> {trainable = true}      // 2048 elements
+    nn.parameter @b : tensor<32xf32> {trainable = true}         // 32 more, over 2 ranks: 1040 each
+    // becomes, beside them
+    zero.bucket @bucket0 {elements = 2080 : i64, shard = 1040 : i64, parameters = [@w, @b], offsets = array<i64: 0, 2048>, trainable = true}
+    ```
+  }];
+  let dependentDialects = ["::zero::state::ZeroDialect"];
+  let options = [
+    Option<"world", "world", "int64_t", "1", "Ranks the model state is split over">,
+    Option<"stage", "stage", "int64_t", "0", "ZeRO stage: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters are sharded">,
+    Option<"accumulate", "accumulate", "int64_t", "1", "Micro-steps per optimizer step">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">];
+  let statistics = [Statistic<"buckets", "buckets", "Buckets made">, Statistic<"padding", "padding", "Elements no parameter owns">];
+}
+
+def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {
+  let summary = "Turn the training step into one program per kind of micro-step";
+  let description = [{
+    Needs: `@train` and `@eval`, module attributes of `zero-partition`. Leaves: functions with `zero.role`: with one micro-step per
+    step `@step` and `@step_clip`; with several `@first`, `@middle` (from three on), `@last` and `@last_clip`; and `@eval`. The
+    clipping variants wait for the global gradient norm before they update; which one runs is chosen at run time by `--clip`.
+    `@train` is gone.
+  }];
+  let dependentDialects = ["::zero::state::ZeroDialect"];
+}
+
+def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
+  let summary = "Gather parameters around each use, reduce and consume gradients where they are complete";
+  let description = [{
+    Needs: programs of `zero-programs`. Leaves: no `nn.get` and no `nn.gradient`. The obviously correct form: at stage 3 every
+    use of a bucket has its own gather and release (`zero-merge-gathers` improves on it); a bucket's gradients are packed,
+    reduce-scattered, accumulated and used by the optimizer as soon as the last of them is known and the bucket's
+    parameters have been read for the last time. With `--stage 0` the reduced gradient is gathered again and every rank updates
+    everything; the sums are the same for every stage, so all stages give the same bits.
+
+    ```mlir
+    %w = nn.get @w : tensor<64x32xf32>                     // stage 3
+    %y = nn.matmul %x, %w : …
+    // becomes
+    %b = zero.gather @bucket0 : tensor<2080xf32>
+    %w = zero.view %b at 0 : tensor<2080xf32> -> tensor<64x32xf32>
+    %y = nn.matmul %x, %w : …
+    zero.release %b : tensor<2080xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::state::ZeroDialect"];
+}
+
+def MergeGathersPass : Pass<"zero-merge-gathers", "::mlir::ModuleOp"> {
+  let summary = "Keep a gathered bucket between neighbouring uses";
+  let description = [{
+    A release followed by a gather of the same bucket is dropped when at most `distance` other buckets are used in between, so a layer
+    travels once in forward and once in backward: the 3Ψ of ZeRO stage 3.
+  }];
+  let options = [Option<"distance", "distance", "int64_t", "1", "Other buckets that may be used between two uses of a kept one">];
+  let statistics = [Statistic<"merged", "merged", "Gathers saved">];
+}
+
+def VerifyShardPass : Pass<"zero-verify-shard", "::mlir::ModuleOp"> {
+  let summary = "Check what the schedule phase relies on";
+  let description = [{
+    No `nn.get` or `nn.gradient` is left; every gathered bucket is released exactly once, after its last use; every trainable bucket
+    is updated exactly once in each updating program and never before it is read for the last time.
+  }];
+}
+#endif

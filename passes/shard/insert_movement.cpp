@@ -1,0 +1,332 @@
+//===- insert_movement.cpp - zero-insert-movement --------------------------------------------------===//
+#include "compiler/nn/Nn.h"
+#include "passes/shard/Passes.h"
+#include "passes/shard/layout.h"
+#include "passes/train/optimizer.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#define DEBUG_TYPE "zero-insert-movement"
+
+using namespace mlir;
+
+namespace zero::shard {
+#define GEN_PASS_DEF_INSERTMOVEMENTPASS
+#include "passes/shard/Passes.h.inc"
+
+namespace {
+
+/// Where a parameter lies.
+struct Home {
+  state::BucketOp bucket;
+  int64_t offset = 0;
+};
+using Homes = llvm::DenseMap<StringAttr, Home>;
+
+/// What the whole module says about sharding.
+struct Sharding {
+  int64_t world, stage, accumulate;
+  train::OptimizerKind optimizer;
+
+  explicit Sharding(ModuleOp module) {
+    auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+    world = number(state::ZeroDialect::kWorld);
+    stage = number(state::ZeroDialect::kStage);
+    accumulate = number(state::ZeroDialect::kAccumulate);
+    optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD : train::OptimizerKind::AdamW;
+  }
+  bool gathers() const { return world > 1 && stage == 3; }   // parameters are whole only around their use
+  bool publishes() const { return world > 1 && (stage == 1 || stage == 2); }
+  bool updatesWhole() const { return world > 1 && stage == 0; }
+};
+
+RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
+
+Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
+
+/// The kernel called `name`, made by `build` the first time.
+template <typename Build>
+FlatSymbolRefAttr kernel(ModuleOp module, std::string name, Build build) {
+  auto found = module.lookupSymbol<func::FuncOp>(name);
+  if (!found)
+    found = build(name);
+  return FlatSymbolRefAttr::get(found.getSymNameAttr());
+}
+std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
+
+/// tensor<n> -> tensor<1>, the sum of all.
+func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
+  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  auto in = flat(b, n), out = flat(b, 1);
+  auto function = b.create<func::FuncOp>(module.getLoc(), name, b.getFunctionType({in}, {out}));
+  function.setPrivate();
+  function->setAttr(nn::NnDialect::kKernelAttr, b.getUnitAttr());
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Value sum = b.create<nn::ReduceOp>(module.getLoc(), nn::ReductionKind::sum, function.getArgument(0), b.getDenseI64ArrayAttr({0}));
+  Value one = b.create<nn::ReshapeOp>(module.getLoc(), out, sum);
+  b.create<func::ReturnOp>(module.getLoc(), one);
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters: who reads them, and where they are whole
+//===----------------------------------------------------------------------===//
+
+/// A use of a parameter by an operation that computes, with the views in between.
+struct Read {
+  OpOperand *operand;
+  nn::GetOp get;
+  SmallVector<nn::ReshapeOp> views; // from the get outwards
+};
+
+void collectReads(nn::GetOp get, Value value, SmallVector<nn::ReshapeOp> views, SmallVectorImpl<Read> &reads) {
+  for (OpOperand &use : value.getUses())
+    if (auto view = dyn_cast<nn::ReshapeOp>(use.getOwner())) {
+      auto deeper = views;
+      deeper.push_back(view);
+      collectReads(get, view.getResult(), deeper, reads);
+    } else {
+      reads.push_back({&use, get, views});
+    }
+}
+
+class ProgramBuilder {
+public:
+  ProgramBuilder(func::FuncOp program, const Homes &homes, ArrayRef<state::BucketOp> buckets, Sharding sharding)
+      : program(program), module(program->getParentOfType<ModuleOp>()), homes(homes), buckets(buckets), sharding(sharding) {}
+
+  LogicalResult run() {
+    role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
+    clips = program->hasAttr(state::ZeroDialect::kClips);
+    updates = role == "step" || role == "last";
+    findReads();
+    if (failed(findGradients()))
+      return failure();
+    placeParameters();
+    finish();
+    return success();
+  }
+
+private:
+  void findReads() {
+    program.walk([&](nn::GetOp get) { collectReads(get, get.getResult(), {}, reads); });
+    for (const Read &read : reads)
+      lastRead[homeOf(read.get.getParameterAttr()).bucket] =
+          later(lastRead.lookup(homeOf(read.get.getParameterAttr()).bucket), read.operand->getOwner());
+  }
+
+  LogicalResult findGradients() {
+    for (auto gradient : program.getOps<nn::GradientOp>())
+      gradients[homeOf(gradient.getParameterAttr()).bucket].push_back(gradient);
+    if (role == "eval")
+      return success();
+    for (state::BucketOp bucket : buckets)
+      if (bucket.getTrainable() && gradients[bucket].size() != bucket.getParameters().size())
+        return bucket.emitError() << "has " << bucket.getParameters().size() << " parameters but @" << program.getName() << " yields "
+                                  << gradients[bucket].size() << " gradients for it";
+    return success();
+  }
+
+  /// The whole bucket around each read at stage 3, once and for all otherwise.
+  void placeParameters() {
+    llvm::DenseMap<Operation *, Value> resident;
+    llvm::DenseMap<std::pair<Operation *, Operation *>, Value> gathered; // (reader, bucket)
+    for (const Read &read : reads) {
+      Home home = homeOf(read.get.getParameterAttr());
+      Operation *reader = read.operand->getOwner();
+      OpBuilder b(reader);
+      Value whole;
+      if (sharding.gathers()) {
+        Value &here = gathered[{reader, home.bucket}];
+        if (!here) {
+          here = b.create<state::GatherOp>(reader->getLoc(), flat(b, home.bucket.getElements()), home.bucket.getSymName());
+          OpBuilder after(reader->getContext());
+          after.setInsertionPointAfter(reader);
+          after.create<state::ReleaseOp>(reader->getLoc(), here);
+        }
+        whole = here;
+      } else {
+        Value &once = resident[home.bucket];
+        if (!once) {
+          OpBuilder start = OpBuilder::atBlockBegin(&program.getBody().front());
+          once = start.create<state::ResidentOp>(home.bucket.getLoc(), flat(b, home.bucket.getElements()), home.bucket.getSymName());
+        }
+        whole = once;
+      }
+      Value value = b.create<state::ViewOp>(read.get.getLoc(), read.get.getType(), whole, home.offset);
+      for (nn::ReshapeOp view : read.views)
+        value = b.create<nn::ReshapeOp>(view.getLoc(), view.getType(), value);
+      read.operand->set(value);
+    }
+    SmallVector<Operation *> dead;
+    for (const Read &read : reads)
+      for (nn::ReshapeOp view : llvm::reverse(read.views))
+        dead.push_back(view);
+    llvm::SmallPtrSet<Operation *, 16> erased;
+    for (Operation *op : dead)
+      if (!erased.contains(op) && op->use_empty()) {
+        erased.insert(op);
+        op->erase();
+      }
+    for (auto get : llvm::make_early_inc_range(program.getOps<nn::GetOp>()))
+      get.erase();
+  }
+
+  /// Gradients into the optimizer, loss and norm to the caller.
+  void finish() {
+    auto terminator = cast<func::ReturnOp>(program.getBody().front().getTerminator());
+    OpBuilder end(terminator);
+    Location loc = terminator.getLoc();
+    SmallVector<std::pair<state::BucketOp, Value>> pending; // final gradient shards that wait for the norm
+    SmallVector<Value> sums;
+    if (role != "eval")
+      for (state::BucketOp bucket : buckets)
+        if (bucket.getTrainable())
+          consumeGradients(bucket, pending, sums);
+    if (clips)
+      for (auto [bucket, shard] : pending)
+        sums.push_back(sumSquares(end, bucket, shard));
+
+    SmallVector<Value> scalars{terminator.getOperand(0)};
+    if (updates)
+      scalars.push_back(sum(end, loc, sums));
+    Value packed = pack(end, loc, scalars);
+    if (sharding.world > 1)
+      packed = end.create<state::AllReduceOp>(loc, packed.getType(), packed);
+    SmallVector<Value> results;
+    for (size_t i = 0; i < scalars.size(); ++i)
+      results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, i));
+    for (auto [bucket, shard] : pending)
+      update(end, bucket, shard, results[1]);
+
+    terminator->setOperands(results);
+    program.setType(end.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
+    for (auto gradient : llvm::make_early_inc_range(program.getOps<nn::GradientOp>()))
+      gradient.erase();
+  }
+
+  void consumeGradients(state::BucketOp bucket, SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending, SmallVectorImpl<Value> &sums) {
+    auto &found = gradients[bucket];
+    llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) { return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset; });
+    Operation *anchor = nullptr;
+    SmallVector<Value> values;
+    SmallVector<int64_t> offsets;
+    for (nn::GradientOp gradient : found) {
+      anchor = later(anchor, gradient);
+      values.push_back(gradient.getValue());
+      offsets.push_back(homeOf(gradient.getParameterAttr()).offset);
+    }
+    OpBuilder b(program.getContext());
+    b.setInsertionPointAfter(anchor);
+    Location loc = bucket.getLoc();
+    Value shard = b.create<state::PackOp>(loc, flat(b, bucket.getElements()), values, offsets);
+    if (sharding.world > 1)
+      shard = b.create<state::ReduceScatterOp>(loc, flat(b, bucket.getShard()), shard);
+    if (sharding.accumulate > 1) {
+      bool first = role == "first";
+      FlatSymbolRefAttr add;
+      if (!first)
+        add = kernel(module, sized("accumulate", rows(bucket), row(bucket)),
+                     [&](StringRef name) { return train::buildAccumulateKernel(module, name, rows(bucket), row(bucket)); });
+      shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
+    }
+    if (!updates)
+      return;
+    if (clips) {
+      pending.push_back({bucket, shard});
+      return;
+    }
+    // The parameters must have been read for the last time before they change.
+    if (Operation *read = lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read))
+      b.setInsertionPointAfter(read);
+    sums.push_back(update(b, bucket, shard, {}));
+  }
+
+  /// One optimizer step from a gradient shard; yields the squared gradient per row of the own shard unless clipping.
+  Value update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2) {
+    Location loc = bucket.getLoc();
+    bool whole = sharding.updatesWhole(), clip = bool(norm2);
+    if (whole)
+      shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
+    int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
+    std::string stem = std::string(sharding.optimizer == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clip ? "_clip" : "");
+    auto symbol = kernel(module, sized(stem, count, columns),
+                         [&](StringRef name) { return train::buildUpdateKernel(module, name, sharding.optimizer, count, columns, clip); });
+    auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
+                                        program.getArguments().back(), norm2, symbol, whole);
+    if (sharding.publishes())
+      b.create<state::PublishOp>(loc, bucket.getSymName());
+    if (clip || !whole)
+      return op.getSums();
+    return b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), op.getSums());
+  }
+
+  Value sumSquares(OpBuilder &b, state::BucketOp bucket, Value shard) {
+    auto symbol = kernel(module, sized("sum_squares", rows(bucket), row(bucket)),
+                         [&](StringRef name) { return train::buildSumSquaresKernel(module, name, rows(bucket), row(bucket)); });
+    auto matrix = RankedTensorType::get({rows(bucket), row(bucket)}, b.getF32Type());
+    Value view = b.create<nn::ReshapeOp>(bucket.getLoc(), matrix, shard);
+    return b.create<nn::LaunchOp>(bucket.getLoc(), TypeRange(flat(b, rows(bucket))), symbol, ValueRange(view)).getResult(0);
+  }
+
+  Value sum(OpBuilder &b, Location loc, ArrayRef<Value> parts) {
+    Value all = pack(b, loc, parts);
+    int64_t n = cast<ShapedType>(all.getType()).getNumElements();
+    auto symbol = kernel(module, "sum_" + std::to_string(n), [&](StringRef name) { return buildSumKernel(module, name, n); });
+    return b.create<nn::LaunchOp>(loc, TypeRange(flat(b, 1)), symbol, ValueRange(all)).getResult(0);
+  }
+
+  Value pack(OpBuilder &b, Location loc, ArrayRef<Value> values) {
+    SmallVector<int64_t> offsets;
+    int64_t end = 0;
+    for (Value v : values) {
+      offsets.push_back(end);
+      end += cast<ShapedType>(v.getType()).getNumElements();
+    }
+    return b.create<state::PackOp>(loc, flat(b, end), values, offsets);
+  }
+
+  Home homeOf(FlatSymbolRefAttr parameter) const { return homes.lookup(parameter.getAttr()); }
+  static int64_t row(state::BucketOp bucket) { return rowElements(bucket.getShard()); }
+  static int64_t rows(state::BucketOp bucket) { return bucket.getShard() / row(bucket); }
+
+  func::FuncOp program;
+  ModuleOp module;
+  const Homes &homes;
+  ArrayRef<state::BucketOp> buckets;
+  Sharding sharding;
+  StringRef role;
+  bool clips = false, updates = false;
+  SmallVector<Read> reads;
+  llvm::DenseMap<Operation *, Operation *> lastRead;
+  llvm::DenseMap<Operation *, SmallVector<nn::GradientOp>> gradients;
+};
+
+//===----------------------------------------------------------------------===//
+// zero-insert-movement
+//===----------------------------------------------------------------------===//
+
+struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!module->hasAttr(state::ZeroDialect::kWorld)) {
+      module.emitError() << "is not partitioned; run zero-partition first";
+      return signalPassFailure();
+    }
+    Homes homes;
+    SmallVector<state::BucketOp> buckets(module.getOps<state::BucketOp>());
+    for (state::BucketOp bucket : buckets)
+      for (auto [name, offset] : llvm::zip(bucket.getParameters(), bucket.getOffsets()))
+        homes[cast<FlatSymbolRefAttr>(name).getAttr()] = {bucket, offset};
+    SmallVector<func::FuncOp> programs;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(state::ZeroDialect::kRole))
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(ProgramBuilder(program, homes, buckets, Sharding(module)).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace zero::shard

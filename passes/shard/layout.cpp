@@ -1,0 +1,44 @@
+//===- layout.cpp --------------------------------------------------------------------------------===//
+#include "passes/shard/layout.h"
+#include <algorithm>
+
+namespace zero::shard {
+namespace {
+int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+} // namespace
+
+int64_t defaultBucketElements(int64_t total) { return std::clamp<int64_t>(total / 16, 64 << 10, 8 << 20); }
+
+int64_t rowElements(int64_t shard) {
+  int64_t row = kAlignElements;
+  while (row < 1024 && row * 2 * 1000 <= shard)
+    row *= 2;
+  return row;
+}
+
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit) {
+  std::vector<BucketLayout> buckets;
+  int64_t end = 0;
+  auto close = [&] {
+    if (buckets.empty())
+      return;
+    BucketLayout &b = buckets.back();
+    int64_t shard = (end + world - 1) / world;
+    b.row = rowElements(shard);
+    b.shard = roundUp(std::max<int64_t>(shard, 1), b.row);
+  };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (buckets.empty() || end + sizes[i] > limit) {
+      close();
+      buckets.emplace_back();
+      end = 0;
+    }
+    buckets.back().members.push_back(i);
+    buckets.back().offsets.push_back(end);
+    end = roundUp(end + sizes[i], kAlignElements);
+  }
+  close();
+  return buckets;
+}
+
+} // namespace zero::shard

@@ -1,0 +1,28 @@
+//===- layout.h - how parameters are laid out in buckets, as plain data ---------------------------===//
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace zero::shard {
+
+/// Elements every parameter's start is a multiple of: 64 bytes of f32.
+inline constexpr int64_t kAlignElements = 16;
+
+struct BucketLayout {
+  std::vector<size_t> members;  // indices into the parameters given
+  std::vector<int64_t> offsets; // first element of each member
+  int64_t shard = 0;            // elements per rank
+  int64_t row = 0;              // divides `shard`: columns of the matrix the optimizer sees
+};
+
+/// Largest bucket for a model of `total` elements.
+int64_t defaultBucketElements(int64_t total);
+
+/// Columns of the optimizer's view of a shard of `shard` elements: a power of two from 16 to 1024 that keeps
+/// rounding up to it below 0.1 % of the shard where the shard is large enough to allow it.
+int64_t rowElements(int64_t shard);
+
+/// Cut parameters of the given sizes, in this order, into buckets of at most `limit` elements.
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit);
+
+} // namespace zero::shard

@@ -1,0 +1,80 @@
+//===- partition.cpp - zero-partition -------------------------------------------------------------===//
+#include "compiler/nn/Nn.h"
+#include "passes/shard/Passes.h"
+#include "passes/shard/layout.h"
+#include "llvm/ADT/SetVector.h"
+
+#define DEBUG_TYPE "zero-partition"
+
+using namespace mlir;
+
+namespace zero::shard {
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "passes/shard/Passes.h.inc"
+
+namespace {
+
+/// Parameters `function` reads, in the order of their first use.
+llvm::SetVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
+  llvm::SetVector<nn::ParameterOp> found;
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  function.walk([&](nn::GetOp get) { found.insert(symbols.lookup<nn::ParameterOp>(get.getParameter())); });
+  return found;
+}
+
+struct Partition : impl::PartitionPassBase<Partition> {
+  using PartitionPassBase::PartitionPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto train = module.lookupSymbol<func::FuncOp>("train");
+    if (!train) {
+      module.emitError() << "there is no function @train to shard; run the train phase first";
+      return signalPassFailure();
+    }
+    if (world < 1 || stage < 0 || stage > 3 || accumulate < 1 || (optimizer != "adamw" && optimizer != "sgd")) {
+      module.emitError() << "world and accumulate are at least 1, stage is 0 to 3, optimizer is adamw or sgd";
+      return signalPassFailure();
+    }
+    OpBuilder b(module.getBodyRegion());
+    module->setAttr(state::ZeroDialect::kWorld, b.getI64IntegerAttr(world));
+    module->setAttr(state::ZeroDialect::kStage, b.getI64IntegerAttr(stage));
+    module->setAttr(state::ZeroDialect::kAccumulate, b.getI64IntegerAttr(accumulate));
+    module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
+
+    auto used = parametersOf(train);
+    b.setInsertionPoint(train);
+    for (bool trainable : {true, false}) {
+      std::vector<nn::ParameterOp> group;
+      std::vector<int64_t> sizes;
+      int64_t total = 0;
+      for (nn::ParameterOp p : used)
+        if (p.getTrainable() == trainable) {
+          group.push_back(p);
+          sizes.push_back(cast<ShapedType>(p.getType()).getNumElements());
+          total += sizes.back();
+        }
+      for (const BucketLayout &layout : layOut(sizes, world, bucketElements ? bucketElements : defaultBucketElements(total)))
+        makeBucket(b, group, sizes, layout, trainable);
+    }
+  }
+
+  void makeBucket(OpBuilder &b, ArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout, bool trainable) {
+    SmallVector<Attribute> names;
+    int64_t owned = 0;
+    for (size_t i : layout.members) {
+      names.push_back(FlatSymbolRefAttr::get(group[i].getSymNameAttr()));
+      owned += sizes[i];
+    }
+    std::string name = (trainable ? "bucket" : "frozen") + std::to_string(trainable ? trainableCount++ : frozenCount++);
+    b.create<state::BucketOp>(group[layout.members[0]].getLoc(), name, layout.shard * world, layout.shard, b.getArrayAttr(names),
+                              b.getDenseI64ArrayAttr(layout.offsets), trainable);
+    ++buckets;
+    padding += layout.shard * world - owned;
+  }
+
+  int trainableCount = 0, frozenCount = 0;
+};
+
+} // namespace
+} // namespace zero::shard

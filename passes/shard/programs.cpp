@@ -1,0 +1,55 @@
+//===- programs.cpp - zero-programs ----------------------------------------------------------------===//
+#include "compiler/nn/Nn.h"
+#include "passes/shard/Passes.h"
+
+#define DEBUG_TYPE "zero-programs"
+
+using namespace mlir;
+
+namespace zero::shard {
+#define GEN_PASS_DEF_PROGRAMSPASS
+#include "passes/shard/Passes.h.inc"
+
+namespace {
+
+struct Programs : impl::ProgramsPassBase<Programs> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto train = module.lookupSymbol<func::FuncOp>("train"), eval = module.lookupSymbol<func::FuncOp>("eval");
+    auto accumulate = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
+    if (!train || !eval || !accumulate) {
+      module.emitError() << "needs @train, @eval and the attributes of zero-partition";
+      return signalPassFailure();
+    }
+    if (accumulate.getInt() == 1) {
+      make(train, "step", "step", /*updates=*/true, /*clips=*/false);
+      make(train, "step_clip", "step", true, true);
+    } else {
+      make(train, "first", "first", false, false);
+      if (accumulate.getInt() > 2)
+        make(train, "middle", "middle", false, false);
+      make(train, "last", "last", true, false);
+      make(train, "last_clip", "last", true, true);
+    }
+    train.erase();
+    eval->setAttr(state::ZeroDialect::kRole, StringAttr::get(&getContext(), "eval"));
+  }
+
+  /// A copy of @train; an updating one also takes the hyper-parameters.
+  void make(func::FuncOp train, StringRef name, StringRef role, bool updates, bool clips) {
+    OpBuilder b(train);
+    auto program = cast<func::FuncOp>(b.clone(*train));
+    program.setName(name);
+    program->setAttr(state::ZeroDialect::kRole, b.getStringAttr(role));
+    if (clips)
+      program->setAttr(state::ZeroDialect::kClips, b.getUnitAttr());
+    if (updates) {
+      auto attributes = b.getDictionaryAttr({b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr("hyper")),
+                                             b.getNamedAttr(nn::NnDialect::kRoleAttr, b.getStringAttr("hyper"))});
+      program.insertArgument(program.getNumArguments(), RankedTensorType::get({16}, b.getF32Type()), attributes, train.getLoc());
+    }
+  }
+};
+
+} // namespace
+} // namespace zero::shard
