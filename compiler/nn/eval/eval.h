@@ -62,8 +62,7 @@ using GradientSink = std::function<void(ParameterOp, const Tensor &)>;
 /// be empty where the function has none of these), nn.launch runs the kernel's function. Tensors are dropped after
 /// their last use.
 mlir::FailureOr<llvm::SmallVector<Tensor>> evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
-                                                            const ParameterLookup &parameters = {},
-                                                            const GradientSink &gradients = {});
+                                                            const ParameterLookup &parameters = {}, const GradientSink &gradients = {});
 
 /// The values a parameter starts with: read from its file (relative to `folder`), or made by its `init` rule with
 /// a generator that depends on `seed` and the parameter's name. Fails with an error on the parameter.
