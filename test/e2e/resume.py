@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Checkpoints: a run killed after one and resumed ends with the bits of a run never stopped; another world and stage may resume it too."""
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import TINY, Failure, Suite, expect, relative
+
+STEPS, EVERY = 20, 8
+suite = Suite(__doc__)
+
+
+def prepare():
+    batches = np.load(TINY / "gpt2" / "batches.npz")
+    stack = lambda name: np.concatenate([batches[f"{s}/{name}"] for s in range(10)])
+    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / "data.safetensors")
+
+
+def plan(world, stage, accumulate):
+    name = f"{world}-{stage}.plan"
+    if not (suite.work / name).exists():
+        suite.zeroc(TINY / "gpt2" / "dynamo_sdpa_dyn.onnx", name, "--bind", "batch=1,seq=64", "--world", world, "--stage", stage,
+                    "--accumulate", accumulate)
+    return name
+
+
+def flags(name, steps=STEPS):
+    return ["--data", "data.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--metrics", f"{name}.jsonl"]
+
+
+def straight(world, stage, accumulate):
+    """The run that nothing stops; made once."""
+    name = f"straight-{world}-{stage}"
+    if not (suite.work / f"{name}.final").exists():
+        suite.zerorun(plan(world, stage, accumulate), *flags(name), "--export", f"{name}.final", world=world)
+    return name
+
+
+def kill_after_checkpoint(world, stage, accumulate, folder):
+    """Starts a run that would go on for long, and SIGKILLs every process of it a few steps past its first checkpoint."""
+    metrics = suite.work / f"{folder}.jsonl"
+    command = suite.zerorun_command(plan(world, stage, accumulate), *flags(folder, 100_000), "--checkpoint", folder, "--every", EVERY, world=world)
+    process = subprocess.Popen([str(c) for c in command], cwd=suite.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        begin = time.time()
+        while not metrics.exists() or metrics.read_text().count("\n") < EVERY + 3:
+            if process.poll() is not None:
+                raise Failure(f"the run ended by itself: {process.stderr.read().decode()[-300:]}")
+            if time.time() - begin > 60:
+                raise Failure(f"no {EVERY + 3} lines of metrics after 60 s")
+            time.sleep(0.001)
+    finally:
+        # mpirun puts ranks into process groups of their own
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        for pid in [*map(int, children), process.pid]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        process.wait()
+
+
+def killed(world, stage, accumulate):
+    reference, folder = straight(world, stage, accumulate), f"killed-{world}-{stage}"
+    kill_after_checkpoint(world, stage, accumulate, folder)
+    name = f"resumed-{world}-{stage}"
+    suite.zerorun(plan(world, stage, accumulate), *flags(name), "--resume", folder, "--export", f"{name}.final", world=world)
+    tail, whole = suite.losses(f"{name}.jsonl"), suite.losses(f"{reference}.jsonl")
+    expect(0 < len(tail) < STEPS, f"the resumed run took {len(tail)} steps of {STEPS}")
+    expect((STEPS - len(tail)) % EVERY == 0, f"it resumed after step {STEPS - len(tail)}, where no checkpoint was due")
+    expect(tail == whole[-len(tail):], f"losses after resuming differ: {tail[0]} and {whole[-len(tail)]}")
+    one, two = load_file(suite.work / f"{reference}.final"), load_file(suite.work / f"{name}.final")
+    different = [n for n in one if one[n].tobytes() != two[n].tobytes()]
+    expect(set(one) == set(two) and not different, f"{len(different)} of {len(one)} parameters differ from the run never stopped")
+    return f"resumed after step {STEPS - len(tail)}"
+
+
+def other_world():
+    """2 ranks at stage 3, then 4 ranks at stage 1, the same global batch."""
+    reference = straight(2, 3, 2)
+    suite.zerorun(plan(2, 3, 2), *flags("half", STEPS // 2), "--checkpoint", "moved", "--every", STEPS // 2, world=2)
+    suite.zerorun(plan(4, 1, 1), *flags("moved-on"), "--resume", "moved", world=4)
+    tail, whole = suite.losses("moved-on.jsonl"), suite.losses(f"{reference}.jsonl")
+    expect(len(tail) == STEPS - STEPS // 2, f"the resumed run took {len(tail)} steps, not {STEPS - STEPS // 2}")
+    far = max(relative(x, y) for x, y in zip(tail, whole[-len(tail):]))
+    expect(far <= 1e-4, f"a loss is off by {far:.1e} relative")
+    return f"losses within {far:.0e}"
+
+
+def nothing_there():
+    result = suite.zerorun(plan(1, 0, 4), *flags("nothing"), "--resume", "no-such-folder", check=False)
+    expect(result.returncode == 1 and "no-such-folder" in result.stderr, f"exit {result.returncode}: {result.stderr[-200:]}")
+
+
+suite.start()
+prepare()
+suite.check("resume: killed and resumed, 1 rank, stage 0", killed, 1, 0, 4)
+suite.check("resume: killed and resumed, 2 ranks, stage 3", killed, 2, 3, 2)
+suite.check("resume: 2 ranks at stage 3 resumed by 4 ranks at stage 1", other_world)
+suite.check("resume: a checkpoint that is not there", nothing_there)
+suite.finish()

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Every test: set-up and build, unit tests, the lit suite, end-to-end tests, and a build of the runtime without LLVM.
+# The last line is `N passed, N failed`; the exit status is 0 only if something passed and nothing failed.
+#
+# usage: test/run.sh [--quick]     --quick leaves out the end-to-end tests and the second build
+set -uo pipefail
+cd "$(dirname "$0")/.."
+quick=no
+case "${1:-}" in "") ;; --quick) quick=yes ;; *) echo "run: unknown option '$1'" >&2; exit 2 ;; esac
+
+passed=0 failed=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+finish() {
+  [ $((passed + failed)) -gt 0 ] || failed=1
+  [ ${#failures[@]} -eq 0 ] || { echo; echo "failed:"; printf '  %s\n' "${failures[@]}"; }
+  echo "$passed passed, $failed failed"
+  [ $failed -eq 0 ]; exit $?
+}
+failures=()
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); failures+=("$1"); }
+title() { echo; echo "== $* ($SECONDS s)"; }
+
+title "set-up and build"
+if ! bash tools/setup.sh; then fail "tools/setup.sh"; finish; fi
+export ZERO_BUILD=$PWD/build ZERO_PYTHON=$PWD/.venv/bin/python
+
+# Every gtest binary says how many of its cases passed and failed; one that says nothing has failed as a whole.
+title "unit tests"
+found=no
+for t in build/bin/*_test; do
+  [ -x "$t" ] || continue
+  found=yes
+  log=$logs/$(basename "$t").log
+  timeout 300 "$t" --gtest_brief=1 >"$log" 2>&1
+  status=$?
+  ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
+  mapfile -t bad < <(sed -n 's/^\[  FAILED  \] \([A-Za-z0-9_/.]*\)\( (.*\)\?$/\1/p' "$log" | sort -u)
+  passed=$((passed + ${ok:-0}))
+  for b in "${bad[@]}"; do fail "unit $(basename "$t"): $b"; done
+  if [ $status -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "unit $(basename "$t"): exit $status"; fi
+  if [ $status -eq 0 ] && [ -z "$ok" ]; then fail "unit $(basename "$t"): ran nothing"; fi
+  echo "$(basename "$t"): ${ok:-0} passed, ${#bad[@]} failed"
+  [ $status -eq 0 ] || tail -n 40 "$log"
+done
+[ $found = yes ] || fail "unit tests: none were built"
+
+title "lit suite"
+log=$logs/lit.log
+python3 /usr/lib/llvm-19/build/utils/lit/lit.py -v --no-progress-bar -j2 test >"$log" 2>&1
+status=$?
+ok=$(sed -n 's/^ *Passed *: *\([0-9]*\).*/\1/p' "$log")
+mapfile -t bad < <(grep -E '^(FAIL|UNRESOLVED|TIMEOUT|XPASS): ' "$log" | sed 's/ ([0-9]* of [0-9]*)$//')
+passed=$((passed + ${ok:-0}))
+for b in "${bad[@]}"; do fail "lit $b"; done
+if [ $status -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "lit: exit $status"; fi
+[ -n "$ok" ] || { [ ${#bad[@]} -gt 0 ] || fail "lit: no test passed"; }
+[ $status -eq 0 ] || grep -vE '^PASS: ' "$log" | head -n 200
+echo "lit: ${ok:-0} passed, ${#bad[@]} failed"
+
+if [ $quick = no ]; then
+  # The scripts print `ok …` or `FAILED …` for each check.
+  for script in test/e2e/*.py; do
+    name=$(basename "$script" .py)
+    [ "$name" = harness ] && continue
+    title "end to end: $name"
+    log=$logs/$name.log
+    timeout 900 .venv/bin/python "$script" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    passed=$((passed + $(grep -c '^ok ' "$log")))
+    mapfile -t bad < <(sed -n 's/^FAILED //p' "$log")
+    for b in "${bad[@]}"; do fail "$b"; done
+    if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "test/e2e/$name.py: exit $status"; fi
+    grep -qE '^(ok|FAILED) ' "$log" || { [ "$status" -ne 0 ] || fail "test/e2e/$name.py: ran nothing"; }
+  done
+
+  title "the runtime alone, without LLVM"
+  if bash tools/setup.sh --preset runtime-only >"$logs/runtime.log" 2>&1; then
+    linked=$(ldd build/runtime-only/bin/zerorun | grep -E 'LLVM|MLIR|onnx' || true)
+    if [ -n "$linked" ]; then fail "zerorun links the compiler: $linked"; else pass; echo "zerorun builds and links without LLVM"; fi
+  else
+    cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
+  fi
+fi
+finish
