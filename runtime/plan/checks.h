@@ -1,0 +1,33 @@
+// Pieces of validate.h shared between its files: overflow-checked arithmetic and the checks of a step.
+#pragma once
+#include "runtime/plan/plan.pb.h"
+#include <cstdint>
+#include <string>
+
+namespace zero::plan {
+
+inline constexpr uint64_t kMaxBytes = uint64_t(1) << 47; // user address space of x86-64
+inline constexpr uint64_t kMaxArgs = 256;
+inline constexpr int kPersistent = -1;
+
+// a * b and a + b, throwing Error with `what` where the result exceeds kMaxBytes.
+uint64_t multiply(uint64_t a, uint64_t b, const std::string &what);
+uint64_t add(uint64_t a, uint64_t b, const std::string &what);
+
+// Product of the dimensions times elementBytes.
+uint64_t bytesOfShape(const google::protobuf::RepeatedField<int64_t> &shape, uint64_t elementBytes, const std::string &what);
+
+void requireBytes(uint64_t found, uint64_t expected, const std::string &what);
+void requireAtLeast(uint64_t found, uint64_t needed, const std::string &what);
+
+// The Ref lies inside its buffer on every rank, is 4-byte aligned, and the buffer is persistent or belongs to `program`
+// (kPersistent: must be persistent).
+void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program);
+
+void checkScalar(const Plan &plan, const Ref &ref, const std::string &what, int program); // an f32[1]
+void checkStep(const Plan &plan, int program, int step);
+
+// Every wait names ticks its lane reaches, and the program ends: no cycle of waits.
+void checkWaits(const Program &program);
+
+} // namespace zero::plan
