@@ -1,0 +1,56 @@
+//===- codegen.h - kernels of the nn dialect to machine code ------------------------------------===//
+// A kernel is a private `func.func` with the attribute `nn.kernel` whose body holds primitives of the
+// nn dialect only (see passes/fuse). `describe` says what launching it takes without generating code;
+// `compileToSharedObject` turns any number of kernels into one x86-64 shared object.
+#pragma once
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zero::codegen {
+
+/// What the machine code may use.
+struct CpuTarget {
+  std::string name;                  // "x86-64-v3" or "x86-64-v4": what goes into the plan
+  std::vector<std::string> features; // in /proc/cpuinfo spelling, for Target.features of the plan
+  unsigned lanes = 8;                // f32 per vector: 8 with AVX2, 16 with AVX-512
+
+  /// "native" (the better of the two levels this machine has), "x86-64-v3" or "x86-64-v4". On failure `error` holds a sentence.
+  static llvm::FailureOr<CpuTarget> fromName(llvm::StringRef name, std::string &error);
+};
+
+/// How a kernel is launched (plan.proto: Kernel, Launch).
+struct KernelInfo {
+  std::string symbol;       // name of the exported function: the func.func's own name
+  uint64_t extent = 0;      // iterations of a launch
+  uint64_t grain = 1;       // iterations below which a piece is not worth a thread
+  uint64_t flops = 0;       // of a whole launch
+  uint64_t bytes = 0;       // read + written by a whole launch
+  unsigned args = 0;        // inputs, then outputs
+  unsigned outputsFrom = 0; // index of the first output
+  std::vector<std::pair<unsigned, unsigned>> inplace; // (result, operand) that may be the same bytes; at most one operand per result
+                                                      // and one result per operand may be used at once
+  std::string summary;      // "rows add,layer_norm [256 x 768]", for people
+};
+
+/// Cheap: analyses the body, generates nothing. Errors are reported on the function.
+llvm::FailureOr<KernelInfo> describe(mlir::func::FuncOp kernel);
+
+/// One shared object that exports, per kernel, `extern "C" void SYMBOL(void *const *args, int64_t begin, int64_t end)`
+/// computing iterations [begin, end) of [0, extent). Results do not depend on how the extent is cut. The object
+/// refers to no symbol outside itself.
+llvm::FailureOr<llvm::SmallVector<char, 0>> compileToSharedObject(llvm::ArrayRef<mlir::func::FuncOp> kernels, const CpuTarget &target);
+
+/// The vector code of the kernels (func, scf, arith, vector, memref), as a module of `context`: for tests and people.
+/// The dialects must be loaded, see `registerDialects`.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernels(mlir::MLIRContext &context, llvm::ArrayRef<mlir::func::FuncOp> kernels,
+                                                               unsigned lanes);
+
+/// Dialects that `emitKernels` writes.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace zero::codegen
