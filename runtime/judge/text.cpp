@@ -1,0 +1,132 @@
+//===- text.cpp - the text form of a judge's problem --------------------------------------------------===//
+#include "runtime/judge/problem.h"
+#include "runtime/plan/error.h"
+#include <charconv>
+#include <sstream>
+
+namespace zero::judge {
+namespace {
+
+class Parser {
+public:
+  explicit Parser(const std::string &text) : in(text) {}
+
+  std::vector<Problem> run() {
+    std::string line;
+    while (std::getline(in, line)) {
+      ++number;
+      words = std::istringstream(line.substr(0, line.find('#')));
+      if (std::string verb; words >> verb)
+        statement(verb);
+    }
+    return std::move(ranks);
+  }
+
+private:
+  [[noreturn]] void fail(const std::string &what) { throw Error("judge problem, line " + std::to_string(number) + ": " + what); }
+
+  std::string word(const char *what) {
+    std::string w;
+    if (!(words >> w))
+      fail(std::string("expected ") + what);
+    return w;
+  }
+  uint64_t toNumber(const std::string &w) {
+    uint64_t n = 0;
+    auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), n);
+    if (error != std::errc() || end != w.data() + w.size())
+      fail("'" + w + "' is no number");
+    return n;
+  }
+  uint64_t readNumber(const char *what) { return toNumber(word(what)); }
+
+  template <typename T>
+  uint32_t find(const std::vector<T> &list, const std::string &name) {
+    for (size_t i = 0; i < list.size(); ++i)
+      if (list[i].name == name)
+        return uint32_t(i);
+    fail("nothing is called '" + name + "'");
+  }
+  uint32_t lane(const std::string &name) {
+    for (uint32_t i = 0; i < 8; ++i)
+      if (name == laneName(i))
+        return i;
+    fail("'" + name + "' is no lane");
+  }
+
+  Problem &problem() {
+    if (ranks.empty())
+      ranks.emplace_back();
+    return ranks.back();
+  }
+
+  void statement(const std::string &verb) {
+    if (verb == "rank") {
+      ranks.emplace_back();
+      ranks.back().name = word("a name");
+    } else if (verb == "arena") {
+      std::string name = word("a name");
+      problem().arenas.push_back({name, readNumber("bytes")});
+    } else if (verb == "buffer") {
+      Buffer b;
+      b.name = word("a name");
+      b.arena = find(problem().arenas, word("an arena"));
+      b.offset = readNumber("an offset");
+      b.bytes = readNumber("bytes");
+      b.persistent = word("'life' or 'persistent'") == "persistent";
+      if (!b.persistent) {
+        b.first = uint32_t(readNumber("a first step"));
+        b.last = uint32_t(readNumber("a last step"));
+      }
+      problem().buffers.push_back(b);
+    } else if (verb == "step") {
+      problem().steps.push_back(step());
+    } else {
+      fail("'" + verb + "' is no statement (rank, arena, buffer, step)");
+    }
+  }
+
+  Step step() {
+    Step s;
+    s.name = word("a name");
+    s.lane = lane(word("a lane"));
+    std::string mode, w;
+    while (words >> w) {
+      if (w == "waits" || w == "reads" || w == "writes") {
+        mode = w;
+      } else if (w == "collective") {
+        std::getline(words >> std::ws, s.collective);
+      } else if (mode == "waits") {
+        size_t colon = w.find(':');
+        if (colon == std::string::npos)
+          fail("a wait is LANE:TICK, not '" + w + "'");
+        s.waits.push_back({lane(w.substr(0, colon)), toNumber(w.substr(colon + 1))});
+      } else if (!mode.empty()) {
+        s.accesses.push_back(access(w, mode == "writes"));
+      } else {
+        fail("'" + w + "' stands before waits, reads or writes");
+      }
+    }
+    return s;
+  }
+
+  Access access(const std::string &w, bool writes) {
+    size_t open = w.find('['), colon = w.find(':');
+    uint32_t buffer = find(problem().buffers, w.substr(0, open));
+    if (open == std::string::npos)
+      return {buffer, 0, problem().buffers[buffer].bytes, writes};
+    if (colon == std::string::npos || w.back() != ']')
+      fail("an access is BUFFER[BEGIN:END], not '" + w + "'");
+    return {buffer, toNumber(w.substr(open + 1, colon - open - 1)), toNumber(w.substr(colon + 1, w.size() - colon - 2)), writes};
+  }
+
+  std::istringstream in, words;
+  int number = 0;
+  std::vector<Problem> ranks;
+};
+
+} // namespace
+
+std::vector<Problem> parse(const std::string &text) { return Parser(text).run(); }
+
+} // namespace zero::judge
