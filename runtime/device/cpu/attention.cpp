@@ -1,0 +1,75 @@
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/attention_tile.h"
+#include "runtime/device/cpu/matmul.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <limits>
+
+namespace zero::runtime {
+
+void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
+  limits = largest;
+  threads.resize(static_cast<size_t>(count));
+  int64_t ld = (std::min(limits.kvLen, kKeyBlock) + kVector - 1) / kVector * kVector;
+  for (Thread &thread : threads) {
+    thread.scores.assign(static_cast<size_t>(kQueryBlock * ld), 0.0f);
+    thread.dscores.assign(static_cast<size_t>(kQueryBlock * ld), 0.0f);
+    thread.max.assign(kQueryBlock, 0.0f);
+    thread.sum.assign(kQueryBlock, 0.0f);
+    thread.delta.assign(static_cast<size_t>(limits.qLen), 0.0f);
+  }
+}
+
+void AttentionScratch::require(const AttentionCall &call) const {
+  if (threads.empty() || call.kvLen > limits.kvLen || call.qLen > limits.qLen)
+    throw Error("attention over " + std::to_string(call.qLen) + " x " + std::to_string(call.kvLen) +
+                " positions was not announced to the device before the first step");
+}
+
+KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys) {
+  if (!call.causal)
+    return {keys, std::numeric_limits<int64_t>::max() / 2};
+  // Query i sees keys j <= i + (kvLen - qLen).
+  int64_t first = query + call.kvLen - call.qLen + 1 - key;
+  return {std::clamp<int64_t>(first + rows - 1, 0, keys), first};
+}
+
+void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
+  scratch.require(call);
+  int64_t blocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
+  int64_t group = call.heads / call.kvHeads;
+  pool.run(call.batch * call.heads * blocks, [&](int64_t task, int threadIndex) {
+    AttentionScratch::Thread &thread = scratch.of(threadIndex);
+    // The last queries of a causal head see most keys: start with them, so that short tasks fill the end.
+    int64_t head = task / blocks % call.heads, batch = task / blocks / call.heads;
+    int64_t query = (blocks - 1 - task % blocks) * kQueryBlock, rows = std::min(kQueryBlock, call.qLen - query);
+    int64_t row = (batch * call.heads + head) * call.qLen + query;
+    int64_t keyRow = (batch * call.kvHeads + head / group) * call.kvLen;
+    float *out = call.out + row * call.dim, *max = thread.max.data(), *sum = thread.sum.data();
+    std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
+    std::fill_n(sum, rows, 0.0f);
+    bool first = true;
+    for (int64_t key = 0; key < call.kvLen; key += kKeyBlock) {
+      KeyRange range = visibleKeys(call, query, rows, key, std::min(kKeyBlock, call.kvLen - key));
+      if (range.columns == 0)
+        break;
+      int64_t ld = (range.columns + kVector - 1) / kVector * kVector;
+      float *scores = thread.scores.data();
+      singleMatmul(false, true, rows, range.columns, call.dim, 1.0f, call.q + row * call.dim, call.dim,
+                   call.k + (keyRow + key) * call.dim, call.dim, false, scores, ld);
+      TileMask mask{nullptr, 0, 0};
+      if (call.mask)
+        mask = {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
+                call.maskStride[2], call.maskStride[3]};
+      softmaxTile({scores, rows, range.columns, ld, call.scale, mask, range.firstVisible}, max, sum, out, call.dim, first);
+      singleMatmul(false, false, rows, call.dim, range.columns, 1.0f, scores, ld, call.v + (keyRow + key) * call.dim, call.dim, !first, out,
+                   call.dim);
+      first = false;
+    }
+    if (first)
+      std::fill_n(out, rows * call.dim, 0.0f);
+    finishRows(rows, call.dim, max, sum, out, call.lse + row);
+  });
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,170 @@
+// Written with the compiler's vector types: sixteen lanes, whatever the machine has (one AVX-512 register, two AVX2, four
+// SSE). Every function exists once per level of x86-64 and the loader picks.
+#include "runtime/device/cpu/attention_tile.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define ZERO_EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define ZERO_EACH_CPU
+#endif
+#define ZERO_INLINE [[gnu::always_inline]] inline
+
+namespace zero::runtime {
+namespace {
+
+typedef float Floats __attribute__((vector_size(64), aligned(4)));
+typedef int32_t Ints __attribute__((vector_size(64), aligned(4)));
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+ZERO_INLINE Floats &at(float *p) { return *reinterpret_cast<Floats *>(p); }
+ZERO_INLINE const Floats &at(const float *p) { return *reinterpret_cast<const Floats *>(p); }
+
+// e^x for x <= 88, within 2 units in the last place; 0 below -87.3; NaN stays NaN.
+ZERO_INLINE void exponential(const Floats &input, Floats &result) {
+  const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer kept in the low bits
+  Floats x = input < -87.3f ? Floats{} - 87.3f : input;
+  Floats shifted = x * 1.44269504f + magic;
+  Floats n = shifted - magic;
+  Floats r = x - n * 0.693359375f;
+  r = r + n * 2.12194440e-4f;
+  Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  Ints bits = (((Ints)shifted - 0x4B400000) + 127) << 23;
+  p = p * (Floats)bits;
+  result = input < -87.3f ? Floats{} : p;
+}
+
+// Pairwise, in the same order on every machine.
+ZERO_INLINE float sumOf(const Floats &v) {
+  float lanes[16];
+  std::memcpy(lanes, &v, sizeof(lanes));
+  for (int width = 8; width >= 1; width /= 2)
+    for (int i = 0; i < width; ++i)
+      lanes[i] += lanes[i + width];
+  return lanes[0];
+}
+
+ZERO_INLINE float maxOf(const Floats &v) {
+  float lanes[16];
+  std::memcpy(lanes, &v, sizeof(lanes));
+  float largest = lanes[0];
+  for (int i = 1; i < 16; ++i)
+    largest = lanes[i] > largest ? lanes[i] : largest;
+  return largest;
+}
+
+ZERO_INLINE int64_t visibleColumns(const Tile &tile, int64_t row) {
+  return std::clamp<int64_t>(tile.firstVisible + row, 0, tile.columns);
+}
+
+// scale * score + mask of sixteen columns; those at or beyond `visible` become -inf.
+ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t visible, Floats &s) {
+  s = at(tile.scores + row * tile.ld + column) * tile.scale;
+  bool whole = column + kVector <= visible;
+  if (tile.mask.data) {
+    const float *mask = tile.mask.data + row * tile.mask.rowStride + column * tile.mask.columnStride;
+    if (tile.mask.columnStride == 0) {
+      s = s + *mask;
+    } else if (whole) {
+      s = s + at(mask);
+    } else {
+      float rest[kVector] = {};
+      for (int64_t i = 0; i < visible - column; ++i)
+        rest[i] = mask[i];
+      s = s + at(rest);
+    }
+  }
+  if (!whole) {
+    const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    s = lane < static_cast<int32_t>(visible - column) ? s : Floats{} - kInfinity;
+  }
+}
+
+} // namespace
+
+ZERO_EACH_CPU void softmaxTile(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    float *scores = tile.scores + row * tile.ld;
+    int64_t visible = visibleColumns(tile, row);
+    Floats largest = Floats{} - kInfinity;
+    for (int64_t c = 0; c < visible; c += kVector) {
+      Floats s;
+      masked(tile, row, c, visible, s);
+      at(scores + c) = s;
+      largest = s > largest ? s : largest;
+    }
+    float before = max[row], now = std::max(before, maxOf(largest));
+    // A row that has seen nothing but -inf: all its exponentials are 0, whatever is subtracted.
+    float reference = now == -kInfinity ? 0.0f : now;
+    Floats total{};
+    for (int64_t c = 0; c < visible; c += kVector) {
+      Floats p;
+      exponential(at(scores + c) - reference, p);
+      at(scores + c) = p;
+      total = total + p;
+    }
+    int64_t written = (visible + kVector - 1) / kVector * kVector;
+    for (int64_t c = written; c < tile.columns; ++c)
+      scores[c] = 0.0f;
+    float factor = before == now ? 1.0f : std::exp(before - reference);
+    max[row] = now;
+    sum[row] = sum[row] * factor + sumOf(total);
+    if (!first && factor != 1.0f)
+      for (int64_t c = 0; c < dim; ++c)
+        out[row * dim + c] *= factor;
+  }
+}
+
+ZERO_EACH_CPU void finishRows(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
+  for (int64_t row = 0; row < rows; ++row) {
+    bool empty = max[row] == -kInfinity && sum[row] == 0.0f;
+    float inverse = empty ? 0.0f : 1.0f / sum[row];
+    for (int64_t c = 0; c < dim; ++c)
+      out[row * dim + c] *= inverse;
+    lse[row] = empty ? -kInfinity : max[row] + std::log(sum[row]);
+  }
+}
+
+ZERO_EACH_CPU void gradTile(const Tile &tile, float *dscores, const float *lse, const float *delta) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
+    int64_t visible = lse[row] == -kInfinity ? 0 : visibleColumns(tile, row);
+    for (int64_t c = 0; c < visible; c += kVector) {
+      Floats s, p;
+      masked(tile, row, c, visible, s);
+      exponential(s - lse[row], p);
+      at(scores + c) = p;
+      // Invisible columns of dscores are real numbers (products of real keys), so p = 0 clears them; columns beyond the
+      // tile are never read.
+      at(grads + c) = (at(grads + c) - delta[row]) * p * tile.scale;
+    }
+    int64_t written = (visible + kVector - 1) / kVector * kVector;
+    for (int64_t c = written; c < tile.columns; ++c)
+      scores[c] = grads[c] = 0.0f;
+  }
+}
+
+ZERO_EACH_CPU void rowDots(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *x = a + row * dim, *y = b + row * dim;
+    Floats total{};
+    int64_t c = 0;
+    for (; c + kVector <= dim; c += kVector)
+      total = total + at(x + c) * at(y + c);
+    float rest = 0;
+    for (; c < dim; ++c)
+      rest += x[c] * y[c];
+    delta[row] = sumOf(total) + rest;
+  }
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,41 @@
+// The row loops of attention on one tile of scores [rows x columns] in scratch memory. The tile's leading dimension is a
+// multiple of kVector, so whole vectors may be read and written past `columns`.
+#pragma once
+#include <cstdint>
+
+namespace zero::runtime {
+
+inline constexpr int64_t kVector = 16;
+
+// The additive mask of the tile: element (row, column) is at data[row * rowStride + column * columnStride];
+// columnStride is 0 or 1.
+struct TileMask {
+  const float *data; // null: none
+  int64_t rowStride, columnStride;
+};
+
+struct Tile {
+  float *scores;
+  int64_t rows, columns, ld;
+  float scale;
+  TileMask mask;
+  // Row r sees columns below firstVisible + r (clamped to [0, columns]); INT64_MAX / 2 if all are visible.
+  int64_t firstVisible;
+};
+
+// One step of the streaming softmax: scores become exp(scale * score + mask - max), where max is the row's largest value
+// over this and all earlier tiles; `max` and `sum` are carried from tile to tile (-inf and 0 at the start). Each row of
+// `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
+void softmaxTile(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
+
+// After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
+void finishRows(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
+
+// scores become the probabilities P = exp(scale * score + mask - lse), and `dscores` (the tile dO · V^T, same layout)
+// becomes scale * P * (dscores - delta).
+void gradTile(const Tile &tile, float *dscores, const float *lse, const float *delta);
+
+// delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.
+void rowDots(int64_t rows, int64_t dim, const float *a, const float *b, float *delta);
+
+} // namespace zero::runtime

@@ -1,0 +1,111 @@
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/kernel_library.h"
+#include "runtime/device/cpu/matmul.h"
+#include "runtime/device/cpu/memory.h"
+#include "runtime/device/cpu/thread_pool.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cstring>
+#include <malloc.h>
+#include <omp.h>
+#include <sched.h>
+
+namespace zero::runtime {
+namespace {
+
+// The processors this process may use, shared fairly with the other ranks of this machine unless they were bound apart.
+int defaultThreads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  int online = static_cast<int>(std::thread::hardware_concurrency());
+  int neighbours = 1;
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const char *value = std::getenv(name))
+      neighbours = std::max(1, std::atoi(value));
+  return std::max(1, allowed < online ? allowed : allowed / neighbours);
+}
+
+constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a time
+
+class CpuDevice final : public Device {
+public:
+  explicit CpuDevice(int threads) : pool(threads) {
+    omp_set_num_threads(1); // for the thread of the COMPUTE lane; pool threads do the same
+    // The product library allocates its packing room in every call: keep freed memory instead of returning it.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  }
+
+  std::byte *allocateArena(const std::string &name, uint64_t bytes) override { return arenas.emplace_back(name, bytes).data(); }
+
+  void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) override {
+    libraries.push_back(std::make_unique<KernelLibrary>(object, symbols));
+  }
+
+  void requireFeatures(const std::string &compiledFor, std::span<const std::string> features) override {
+    std::string missing = missingFeatures(features);
+    if (!missing.empty())
+      throw Error("the plan was compiled for " + compiledFor + ", whose kernels need " + missing +
+                  "; this machine does not have that; compile it again here with --cpu native");
+  }
+
+  void prepare(const AttentionLimits &limits) override { attentionScratch.prepare(pool.threads(), limits); }
+
+  void launch(const LaunchCall &call) override {
+    int64_t grain = std::max<int64_t>(call.grain, 1);
+    int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads());
+    int64_t size = (call.extent + pieces - 1) / pieces;
+    pool.run(pieces, [&](int64_t piece, int) {
+      int64_t begin = piece * size, end = std::min(call.extent, begin + size);
+      if (begin < end)
+        call.function(call.args, begin, end);
+    });
+  }
+
+  void matmul(const MatMulCall &call) override { runtime::matmul(pool, call); }
+  void attention(const AttentionCall &call) override { runtime::attention(pool, attentionScratch, call); }
+  void attentionGrad(const AttentionGradCall &call) override { runtime::attentionGrad(pool, attentionScratch, call); }
+
+  void copy(void *dst, const void *src, uint64_t bytes) override {
+    if (dst == src)
+      return;
+    forPieces(bytes, [&](uint64_t offset, uint64_t size) {
+      std::memcpy(static_cast<char *>(dst) + offset, static_cast<const char *>(src) + offset, size);
+    });
+  }
+
+  void fill(void *dst, uint32_t pattern, uint64_t bytes) override {
+    forPieces(bytes, [&](uint64_t offset, uint64_t size) {
+      auto *words = reinterpret_cast<uint32_t *>(static_cast<char *>(dst) + offset);
+      std::fill_n(words, size / 4, pattern);
+    });
+  }
+
+  int threads() const override { return pool.threads(); }
+
+private:
+  template <typename Body> void forPieces(uint64_t bytes, Body &&body) {
+    auto total = static_cast<int64_t>(bytes);
+    pool.run((total + kCopyPiece - 1) / kCopyPiece, [&](int64_t piece, int) {
+      int64_t offset = piece * kCopyPiece;
+      body(static_cast<uint64_t>(offset), static_cast<uint64_t>(std::min(kCopyPiece, total - offset)));
+    });
+  }
+
+  std::vector<MappedArena> arenas;
+  std::vector<std::unique_ptr<KernelLibrary>> libraries;
+  AttentionScratch attentionScratch;
+  ThreadPool pool; // last: its threads end before what they use
+};
+
+} // namespace
+
+std::unique_ptr<Device> makeCpuDevice(const CpuOptions &options) {
+  if (options.threads < 0 || options.threads > 4096)
+    throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
+  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads());
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,66 @@
+#include "runtime/device/cpu/kernel_library.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace zero::runtime {
+
+KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<KernelSymbol> symbols) {
+  fd = memfd_create("zero-kernels", MFD_CLOEXEC);
+  if (fd < 0)
+    throw Error(std::string("cannot create memory for the plan's kernels: ") + std::strerror(errno));
+  for (std::span<const std::byte> rest = object; !rest.empty();) {
+    ssize_t written = write(fd, rest.data(), rest.size());
+    if (written <= 0) {
+      std::string reason = std::strerror(errno);
+      close(fd);
+      throw Error("cannot write the plan's kernels to memory: " + reason);
+    }
+    rest = rest.subspan(static_cast<size_t>(written));
+  }
+  handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::string reason = dlerror();
+    close(fd);
+    throw Error("cannot load the plan's kernels: " + reason + "; compile the plan again on a machine like this one");
+  }
+  for (KernelSymbol &symbol : symbols) {
+    symbol.function = reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str()));
+    if (symbol.function)
+      continue;
+    dlclose(handle);
+    close(fd);
+    throw Error("the plan's kernel segment does not contain the kernel '" + symbol.symbol + "'; compile the plan again");
+  }
+}
+
+KernelLibrary::~KernelLibrary() {
+  dlclose(handle);
+  close(fd);
+}
+
+std::string missingFeatures(std::span<const std::string> wanted) {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::set<std::string> present;
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.starts_with("flags") || line.starts_with("Features")) {
+      std::istringstream words(line.substr(line.find(':') + 1));
+      present.insert(std::istream_iterator<std::string>(words), {});
+      break;
+    }
+  std::string missing;
+  for (const std::string &feature : wanted)
+    if (!present.contains(feature))
+      missing += (missing.empty() ? "" : ", ") + feature;
+  return missing;
+}
+
+} // namespace zero::runtime

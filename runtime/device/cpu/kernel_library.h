@@ -1,0 +1,26 @@
+// The plan's shared object, loaded from memory.
+#pragma once
+#include "runtime/device/device.h"
+#include <cstddef>
+#include <span>
+
+namespace zero::runtime {
+
+class KernelLibrary {
+public:
+  KernelLibrary(std::span<const std::byte> object, std::span<KernelSymbol> symbols);
+  ~KernelLibrary();
+  KernelLibrary(const KernelLibrary &) = delete;
+  KernelLibrary &operator=(const KernelLibrary &) = delete;
+
+private:
+  // The descriptor stays open while the library is loaded: dlopen recognises libraries by the text of their path, and
+  // a reused descriptor number would silently give the library loaded before.
+  int fd = -1;
+  void *handle = nullptr;
+};
+
+// Names of the features of `wanted` that this machine's /proc/cpuinfo does not list, separated by ", ".
+std::string missingFeatures(std::span<const std::string> wanted);
+
+} // namespace zero::runtime

@@ -1,0 +1,71 @@
+#include "runtime/device/cpu/memory.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sys/mman.h>
+#include <utility>
+
+namespace zero::runtime {
+namespace {
+
+constexpr size_t kHugePage = size_t(2) << 20;
+
+std::string inGiB(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (uint64_t(1) << 30));
+  return text;
+}
+
+uint64_t numberIn(const char *path) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  return file >> value ? value : std::numeric_limits<uint64_t>::max(); // absent, or "max"
+}
+
+} // namespace
+
+uint64_t availableMemory() {
+  uint64_t available = std::numeric_limits<uint64_t>::max();
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  for (uint64_t value; info >> key >> value;) {
+    std::getline(info, unit);
+    if (key == "MemAvailable:")
+      available = value * 1024;
+  }
+  uint64_t limit = numberIn("/sys/fs/cgroup/memory.max"), used = numberIn("/sys/fs/cgroup/memory.current");
+  if (limit != std::numeric_limits<uint64_t>::max() && used != std::numeric_limits<uint64_t>::max())
+    available = std::min(available, limit > used ? limit - used : 0);
+  return available;
+}
+
+MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
+  if (bytes == 0)
+    return;
+  uint64_t available = availableMemory();
+  if (bytes > available)
+    throw Error("arena '" + name + "' needs " + inGiB(bytes) + " but this machine has " + inGiB(available) +
+                " of memory left; compile for more ranks, a higher --stage or a smaller batch");
+  mapped = bytes + kHugePage;
+  mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) {
+    mapping = nullptr;
+    throw Error("cannot allocate " + inGiB(bytes) + " for arena '" + name + "': " + std::strerror(errno));
+  }
+  auto address = reinterpret_cast<uintptr_t>(mapping);
+  start = reinterpret_cast<std::byte *>((address + kHugePage - 1) / kHugePage * kHugePage);
+  madvise(start, bytes, MADV_HUGEPAGE); // only advice: small pages are slower, not wrong
+}
+
+MappedArena::MappedArena(MappedArena &&other) noexcept
+    : mapping(std::exchange(other.mapping, nullptr)), mapped(other.mapped), start(std::exchange(other.start, nullptr)) {}
+
+MappedArena::~MappedArena() {
+  if (mapping)
+    munmap(mapping, mapped);
+}
+
+} // namespace zero::runtime

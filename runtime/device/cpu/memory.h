@@ -1,0 +1,27 @@
+// Arenas: one mapping each, on 2 MiB boundaries so that the kernel can back it with huge pages.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace zero::runtime {
+
+class MappedArena {
+public:
+  MappedArena(const std::string &name, uint64_t bytes);
+  ~MappedArena();
+  MappedArena(MappedArena &&other) noexcept;
+  MappedArena &operator=(MappedArena &&) = delete;
+
+  std::byte *data() const { return start; }
+
+private:
+  void *mapping = nullptr;
+  size_t mapped = 0;
+  std::byte *start = nullptr;
+};
+
+// Bytes the machine (or this process's control group) can still give without swapping.
+uint64_t availableMemory();
+
+} // namespace zero::runtime

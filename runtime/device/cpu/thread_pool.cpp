@@ -1,0 +1,102 @@
+#include "runtime/device/cpu/thread_pool.h"
+#include <omp.h>
+#include <utility>
+
+namespace zero::runtime {
+namespace {
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Until `word` no longer holds `old`: a short spin, then the kernel's futex.
+uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
+  for (int i = 0; i < spins; ++i) {
+    uint32_t value = word.load(std::memory_order_acquire);
+    if (value != old)
+      return value;
+    pause();
+  }
+  uint32_t value;
+  while ((value = word.load(std::memory_order_acquire)) == old)
+    word.wait(old, std::memory_order_acquire);
+  return value;
+}
+
+} // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
+  spins = threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1;
+  for (int thread = 1; thread < threads; ++thread)
+    workers.emplace_back([this, thread] { work(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop.store(true, std::memory_order_relaxed);
+  generation.fetch_add(2, std::memory_order_release);
+  generation.notify_all();
+  for (std::thread &worker : workers)
+    worker.join();
+}
+
+void ThreadPool::claimPieces(int thread) {
+  for (int64_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
+    try {
+      function(context, piece, thread);
+    } catch (...) {
+      if (!failed.exchange(true))
+        failure = std::current_exception();
+    }
+}
+
+// A worker announces itself before it looks whether a job is open, and a caller closes the job before it looks who is
+// active; both orders are sequentially consistent, so one of the two sees the other. A worker that wakes late finds
+// the job closed and delays nobody.
+void ThreadPool::work(int thread) {
+  omp_set_num_threads(1); // the product library must not start threads of its own from ours
+  uint32_t seen = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    uint32_t now = waitWhile(generation, seen, spins);
+    seen = now;
+    if (now % 2 == 0)
+      continue;
+    active.fetch_add(1, std::memory_order_seq_cst);
+    seen = generation.load(std::memory_order_seq_cst);
+    if (seen % 2 == 1)
+      claimPieces(thread);
+    if (active.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      active.notify_one();
+  }
+}
+
+void ThreadPool::runJob(int64_t count, Function body, void *argument) {
+  while (owned.exchange(1, std::memory_order_acquire) != 0)
+    waitWhile(owned, 1, spins);
+  function = body;
+  context = argument;
+  pieces = count;
+  next.store(0, std::memory_order_relaxed);
+  bool alone = count <= 1 || workers.empty();
+  if (!alone) {
+    generation.fetch_add(1, std::memory_order_seq_cst);
+    generation.notify_all();
+  }
+  claimPieces(0);
+  if (!alone) {
+    generation.fetch_add(1, std::memory_order_seq_cst);
+    for (uint32_t left; (left = active.load(std::memory_order_seq_cst)) != 0;)
+      waitWhile(active, left, spins);
+  }
+  std::exception_ptr error;
+  if (failed.exchange(false))
+    error = std::exchange(failure, nullptr);
+  owned.store(0, std::memory_order_release);
+  owned.notify_one();
+  if (error)
+    std::rethrow_exception(error);
+}
+
+} // namespace zero::runtime

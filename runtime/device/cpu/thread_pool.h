@@ -1,0 +1,54 @@
+// Persistent threads that run one job at a time, cut into pieces. The calling thread is one of them. A job costs two
+// cache-line handshakes: no allocation and no lock. Threads that find nothing to do spin for a moment (the next launch
+// is usually microseconds away) and then sleep, so that communication lanes get the processor.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace zero::runtime {
+
+class ThreadPool {
+public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool &) = delete;
+  ThreadPool &operator=(const ThreadPool &) = delete;
+
+  int threads() const { return static_cast<int>(workers.size()) + 1; }
+
+  // Calls body(piece, thread) once for every piece in [0, pieces) and returns when all are done. Pieces are claimed in
+  // order by whichever thread is free, so bodies must not depend on who runs them; `thread` in [0, threads()) is for
+  // scratch memory. With pieces == threads() every thread normally gets one. Lanes that call at the same time take turns.
+  template <typename Body> void run(int64_t pieces, Body &&body) {
+    using Plain = std::remove_reference_t<Body>;
+    runJob(pieces, [](void *context, int64_t piece, int thread) { (*static_cast<Plain *>(context))(piece, thread); },
+           const_cast<void *>(static_cast<const void *>(&body)));
+  }
+
+private:
+  using Function = void (*)(void *context, int64_t piece, int thread);
+  void runJob(int64_t pieces, Function function, void *context);
+  void work(int thread);
+  void claimPieces(int thread);
+
+  // Written by the caller while no worker is active, before `generation` becomes odd.
+  Function function = nullptr;
+  void *context = nullptr;
+  int64_t pieces = 0;
+  std::exception_ptr failure;
+
+  alignas(64) std::atomic<int64_t> next{0};         // next unclaimed piece
+  alignas(64) std::atomic<uint32_t> generation{0};  // odd while a job is open
+  alignas(64) std::atomic<uint32_t> active{0};      // workers that may be looking at the job
+  alignas(64) std::atomic<uint32_t> owned{0};       // 1 while a lane's job runs
+  std::atomic<bool> failed{false};
+  std::atomic<bool> stop{false};
+  int spins;
+  std::vector<std::thread> workers;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,332 @@
+// The CPU device against straightforward double-precision references.
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/thread_pool.h"
+#include "runtime/plan/error.h"
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <limits>
+#include <random>
+
+using namespace zero;
+using namespace zero::runtime;
+
+namespace {
+
+std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0f, scale);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(generator);
+  return values;
+}
+
+TEST(ThreadPool, RunsEveryPieceOnce) {
+  ThreadPool pool(3);
+  for (int64_t pieces : {0, 1, 2, 3, 7, 100}) {
+    std::vector<std::atomic<int>> counts(101);
+    pool.run(pieces, [&](int64_t piece, int thread) {
+      EXPECT_LT(thread, 3);
+      counts[static_cast<size_t>(piece)]++;
+    });
+    for (int64_t i = 0; i < 101; ++i)
+      EXPECT_EQ(counts[static_cast<size_t>(i)], i < pieces ? 1 : 0) << pieces;
+  }
+}
+
+TEST(ThreadPool, ServesSeveralLanes) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> total{0};
+  auto lane = [&] {
+    for (int i = 0; i < 2000; ++i)
+      pool.run(4, [&](int64_t piece, int) { total += piece; });
+  };
+  std::thread other(lane);
+  lane();
+  other.join();
+  EXPECT_EQ(total, 2 * 2000 * 6);
+}
+
+TEST(ThreadPool, PassesExceptionsOn) {
+  ThreadPool pool(2);
+  EXPECT_THROW(pool.run(8, [](int64_t piece, int) { if (piece == 5) throw Error("five"); }), Error);
+  int64_t after = 0;
+  pool.run(1, [&](int64_t, int) { after = 1; });
+  EXPECT_EQ(after, 1);
+}
+
+struct Product {
+  int64_t m, n, k, batch;
+  bool transA, transB, accumulate;
+  int64_t pad; // added to every leading dimension
+};
+
+void checkProduct(const Product &p) {
+  int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
+  int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
+  int64_t lda = columnsA + p.pad, ldb = columnsB + p.pad, ldc = p.n + p.pad;
+  auto a = randomFloats(static_cast<size_t>(rowsA * lda * p.batch), 1), b = randomFloats(static_cast<size_t>(rowsB * ldb * p.batch), 2);
+  auto c = randomFloats(static_cast<size_t>(p.m * ldc * p.batch), 3), before = c;
+  auto device = makeCpuDevice({.threads = 2});
+  device->matmul({a.data(), b.data(), c.data(), p.m, p.n, p.k, p.batch, p.transA, p.transB, lda, ldb, ldc, rowsA * lda, rowsB * ldb, p.m * ldc,
+                  p.accumulate});
+  for (int64_t t = 0; t < p.batch; ++t)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < ldc; ++j) {
+        auto at = static_cast<size_t>(t * p.m * ldc + i * ldc + j);
+        if (j >= p.n) {
+          ASSERT_EQ(c[at], before[at]) << "padding was written";
+          continue;
+        }
+        double sum = p.accumulate ? before[at] : 0.0;
+        for (int64_t l = 0; l < p.k; ++l)
+          sum += double(a[static_cast<size_t>(t * rowsA * lda + (p.transA ? l * lda + i : i * lda + l))]) *
+                 b[static_cast<size_t>(t * rowsB * ldb + (p.transB ? j * ldb + l : l * ldb + j))];
+        ASSERT_NEAR(c[at], sum, 1e-4 * std::sqrt(double(p.k))) << "batch " << t << " row " << i << " column " << j;
+      }
+}
+
+TEST(MatMul, EveryForm) {
+  for (bool transA : {false, true})
+    for (bool transB : {false, true})
+      for (bool accumulate : {false, true}) {
+        checkProduct({70, 133, 45, 1, transA, transB, accumulate, 0});
+        checkProduct({1, 129, 300, 1, transA, transB, accumulate, 3});
+        checkProduct({257, 1, 64, 1, transA, transB, accumulate, 1});
+        checkProduct({200, 150, 100, 3, transA, transB, accumulate, 5});
+        checkProduct({9, 17, 8, 50, transA, transB, accumulate, 0});
+      }
+}
+
+TEST(MatMul, SameBitsEveryTime) {
+  auto a = randomFloats(300 * 400, 1), b = randomFloats(400 * 500, 2);
+  std::vector<float> first(300 * 500), again(300 * 500);
+  auto device = makeCpuDevice({.threads = 2});
+  MatMulCall call{a.data(), b.data(), first.data(), 300, 500, 400, 1, false, false, 400, 500, 500, 0, 0, 0, false};
+  device->matmul(call);
+  call.c = again.data();
+  for (int i = 0; i < 20; ++i) {
+    device->matmul(call);
+    ASSERT_EQ(0, std::memcmp(first.data(), again.data(), first.size() * 4));
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------- attention
+
+struct Case {
+  int64_t batch, heads, kvHeads, qLen, kvLen, dim;
+  bool causal;
+  std::vector<int64_t> mask;
+  float largest = 1.0f; // size of the queries, to test the streaming maximum
+};
+
+struct Reference {
+  std::vector<double> out, lse, dq, dk, dv;
+};
+
+// Everything in double, directly from the definition.
+Reference reference(const Case &s, float scale, const std::vector<float> &q, const std::vector<float> &k, const std::vector<float> &v,
+                    const std::vector<float> &mask, const std::vector<float> &dout) {
+  Reference r{std::vector<double>(q.size()), std::vector<double>(static_cast<size_t>(s.batch * s.heads * s.qLen)), std::vector<double>(q.size()),
+              std::vector<double>(k.size()), std::vector<double>(v.size())};
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t i = 0; i < s.qLen; ++i) {
+        size_t qi = static_cast<size_t>(((b * s.heads + h) * s.qLen + i) * s.dim);
+        size_t kv = static_cast<size_t>((b * s.kvHeads + h / (s.heads / s.kvHeads)) * s.kvLen * s.dim);
+        std::vector<double> p(static_cast<size_t>(s.kvLen)), dp(p.size());
+        double max = -INFINITY, sum = 0, delta = 0;
+        for (int64_t j = 0; j < s.kvLen; ++j) {
+          double score = 0;
+          for (int64_t d = 0; d < s.dim; ++d)
+            score += double(q[qi + d]) * k[kv + j * s.dim + d];
+          score *= scale;
+          if (!s.mask.empty()) {
+            int64_t index = 0;
+            const int64_t at[4] = {b, h, i, j};
+            for (int x = 0; x < 4; ++x)
+              index = index * s.mask[x] + (s.mask[x] == 1 ? 0 : at[x]);
+            score += mask[static_cast<size_t>(index)];
+          }
+          if (s.causal && j > i + s.kvLen - s.qLen)
+            score = -INFINITY;
+          p[static_cast<size_t>(j)] = score;
+          max = std::max(max, score);
+        }
+        for (double &x : p)
+          sum += x = max == -INFINITY ? 0 : std::exp(x - max);
+        r.lse[qi / s.dim] = sum == 0 ? -INFINITY : max + std::log(sum);
+        for (int64_t j = 0; j < s.kvLen; ++j) {
+          if (sum > 0)
+            p[j] /= sum;
+          for (int64_t d = 0; d < s.dim; ++d) {
+            r.out[qi + d] += p[j] * v[kv + j * s.dim + d];
+            dp[j] += double(dout[qi + d]) * v[kv + j * s.dim + d];
+            r.dv[kv + j * s.dim + d] += p[j] * dout[qi + d];
+          }
+          delta += p[j] * dp[j];
+        }
+        for (int64_t j = 0; j < s.kvLen; ++j)
+          for (int64_t d = 0; d < s.dim; ++d) {
+            double ds = p[j] * (dp[j] - delta) * scale;
+            r.dq[qi + d] += ds * k[kv + j * s.dim + d];
+            r.dk[kv + j * s.dim + d] += ds * q[qi + d];
+          }
+      }
+  return r;
+}
+
+void expectClose(const std::vector<float> &found, const std::vector<double> &expected, const char *what, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  double norm = 0;
+  for (double x : expected)
+    norm = std::max(norm, std::isfinite(x) ? std::abs(x) : 0.0);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (std::isinf(expected[i])) {
+      ASSERT_EQ(found[i], expected[i]) << what << " " << i;
+      continue;
+    }
+    ASSERT_NEAR(found[i], expected[i], tolerance * norm + 1e-7) << what << " " << i;
+  }
+}
+
+void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr) {
+  size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim), keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
+  auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
+  std::vector<float> mask;
+  AttentionCall call{};
+  if (!s.mask.empty()) {
+    mask = givenMask ? *givenMask : randomFloats(static_cast<size_t>(s.mask[0] * s.mask[1] * s.mask[2] * s.mask[3]), 5);
+    int64_t stride = 1;
+    for (int x = 3; x >= 0; --x) {
+      call.maskStride[x] = s.mask[x] == 1 ? 0 : stride;
+      stride *= s.mask[x];
+    }
+  }
+  std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
+  float scale = 1.0f / std::sqrt(float(s.dim));
+  call.q = q.data(), call.k = k.data(), call.v = v.data(), call.mask = mask.empty() ? nullptr : mask.data();
+  call.out = out.data(), call.lse = lse.data();
+  call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
+  call.scale = scale, call.causal = s.causal;
+  auto device = makeCpuDevice({.threads = 2});
+  device->prepare({s.dim, s.kvLen, s.qLen});
+  device->attention(call);
+  device->attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+  Reference expected = reference(s, scale, q, k, v, mask, dout);
+  double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
+  expectClose(out, expected.out, "out", tolerance);
+  expectClose(lse, expected.lse, "lse", tolerance);
+  expectClose(dq, expected.dq, "dq", tolerance);
+  expectClose(dk, expected.dk, "dk", tolerance);
+  expectClose(dv, expected.dv, "dv", tolerance);
+}
+
+TEST(Attention, Plain) { checkAttention({2, 3, 3, 37, 37, 16, false, {}}); }
+TEST(Attention, Causal) { checkAttention({2, 2, 2, 150, 150, 64, true, {}}); }
+TEST(Attention, ManyKeyBlocks) { checkAttention({1, 1, 1, 70, 1100, 8, false, {}}); }
+TEST(Attention, CausalWithManyKeyBlocks) { checkAttention({1, 2, 1, 700, 1100, 8, true, {}}); }
+TEST(Attention, GroupedHeads) { checkAttention({2, 6, 2, 33, 65, 24, true, {}}); }
+TEST(Attention, LargeScoresDoNotOverflow) { checkAttention({1, 2, 2, 20, 600, 16, false, {}, 200.0f}); }
+TEST(Attention, SmallDimensions) { checkAttention({1, 1, 1, 1, 1, 1, true, {}}), checkAttention({3, 2, 1, 5, 3, 5, false, {}}); }
+TEST(Attention, MaskOfEveryShape) {
+  checkAttention({2, 2, 2, 21, 37, 8, false, {2, 2, 21, 37}});
+  checkAttention({2, 2, 2, 21, 37, 8, true, {2, 1, 1, 37}});
+  checkAttention({2, 2, 1, 21, 37, 8, false, {1, 1, 21, 37}});
+  checkAttention({2, 2, 2, 21, 37, 8, false, {1, 2, 21, 1}});
+  checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 1, 1}});
+}
+TEST(Attention, RowsThatSeeNothingAreZero) {
+  checkAttention({1, 2, 2, 9, 4, 8, true, {}}); // more queries than keys: the first rows see no key
+  std::vector<float> mask(21 * 37, 0.0f);
+  for (int j = 0; j < 37; ++j)
+    mask[static_cast<size_t>(3 * 37 + j)] = -INFINITY;
+  mask[5] = -INFINITY;
+  checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 21, 37}}, &mask);
+}
+TEST(Attention, NotANumberStaysVisible) {
+  std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);
+  q[8 * 3] = NAN;
+  auto device = makeCpuDevice({.threads = 1});
+  device->prepare({8, 16, 16});
+  AttentionCall call{q.data(), k.data(), v.data(), nullptr, out.data(), lse.data(), 1, 1, 1, 16, 16, 8, 1.0f, false, {}};
+  device->attention(call);
+  EXPECT_TRUE(std::isnan(out[8 * 3]));
+  EXPECT_NEAR(out[8 * 4], 1.0f, 1e-6);
+}
+TEST(Attention, RefusesWhatWasNotAnnounced) {
+  auto device = makeCpuDevice({.threads = 1});
+  device->prepare({8, 16, 16});
+  AttentionCall call{};
+  call.qLen = 17, call.kvLen = 16, call.batch = call.heads = call.kvHeads = 1, call.dim = 8;
+  EXPECT_THROW(device->attention(call), Error);
+}
+
+// --------------------------------------------------------------------------------------------------- kernels, memory
+
+TEST(Kernels, LoadedFromMemoryAndCut) {
+  auto folder = std::filesystem::temp_directory_path() / ("zero-device-test-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::vector<std::vector<std::byte>> objects;
+  for (int which : {1, 2}) {
+    std::ofstream(folder / "k.c") << "void add(void *const *args, long begin, long end) { float *x = args[0];"
+                                  << "for (long i = begin; i < end; ++i) x[i] += " << which << "; }\n";
+    std::string command = "cc -O2 -shared -fPIC -o " + (folder / "k.so").string() + " " + (folder / "k.c").string();
+    ASSERT_EQ(0, std::system(command.c_str()));
+    std::ifstream file(folder / "k.so", std::ios::binary);
+    std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+    auto bytes = std::as_bytes(std::span(text));
+    objects.emplace_back(bytes.begin(), bytes.end());
+  }
+  std::filesystem::remove_all(folder);
+  // Two libraries at once: the second must not be taken for the first.
+  auto device = makeCpuDevice({.threads = 2});
+  std::vector<float> x(1001, 0.0f);
+  void *args[] = {x.data()};
+  for (const auto &object : objects) {
+    KernelSymbol symbol{"add", nullptr};
+    device->loadKernels(object, {&symbol, 1});
+    device->launch({symbol.function, args, 1001, 10});
+  }
+  for (float value : x)
+    ASSERT_EQ(value, 3.0f);
+  KernelSymbol missing{"subtract", nullptr};
+  EXPECT_THROW(device->loadKernels(objects[0], {&missing, 1}), Error);
+  EXPECT_THROW(device->loadKernels(std::span(objects[0]).first(100), {&missing, 1}), Error);
+}
+
+TEST(Memory, CopyFillAndArenas) {
+  auto device = makeCpuDevice({.threads = 2});
+  std::byte *arena = device->allocateArena("work", 5 << 20);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(arena) % 4096, 0u);
+  auto *words = reinterpret_cast<uint32_t *>(arena);
+  device->fill(words, 0x3f800000, 2500000);
+  device->copy(words + 625000, words, 2500000);
+  for (size_t i = 0; i < 1250000; ++i)
+    ASSERT_EQ(words[i], 0x3f800000u);
+  EXPECT_EQ(words[1250000], 0u);
+  EXPECT_THROW(device->allocateArena("huge", uint64_t(1) << 46), Error);
+}
+
+TEST(Features, MissingOnesAreNamed) {
+  auto device = makeCpuDevice({.threads = 1});
+  std::vector<std::string> features{"sse2", "made_up_feature"};
+  device->requireFeatures("x86-64", std::span(features).first(1));
+  try {
+    device->requireFeatures("x86-64-v9", features);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("made_up_feature"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("x86-64-v9"), std::string::npos);
+  }
+}
+
+TEST(Options, ThreadsAreChecked) { EXPECT_THROW(makeCpuDevice({.threads = -1}), Error); }
+
+} // namespace
