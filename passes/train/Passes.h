@@ -1,0 +1,21 @@
+//===- Passes.h - the train phase ------------------------------------------------------------------===//
+#pragma once
+#include "compiler/nn/Nn.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace zero::train {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/train/Passes.h.inc"
+
+struct TrainOptions {
+  std::string loss = "cross_entropy"; // or "mse", "output:NAME"
+  int64_t ignoreIndex = -100;
+};
+
+/// add-loss, differentiate, decompose with simplification between them, verify: from `@forward` to `@train` and `@eval`.
+void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
+/// All passes, and the phase as `zero-train-pipeline`.
+void registerPasses();
+} // namespace zero::train

@@ -1,0 +1,119 @@
+//===- Passes.td - from the forward graph to the training step, in pipeline order ------------------===//
+#ifndef ZERO_PASSES_TRAIN_TD
+#define ZERO_PASSES_TRAIN_TD
+include "mlir/Pass/PassBase.td"
+
+def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
+  let summary = "Make @train and @eval, which return the loss, from @forward";
+  let description = [{
+    Needs: `@forward` with `nn.name` on arguments and results. Leaves: `@train` and `@eval` with equal signatures, every argument
+    with an `nn.role`, one result: the loss as `tensor<f32>`. `@forward` is gone. In `@eval` dropout does nothing.
+
+    The argument `loss_scale` makes the loss a mean over the global batch, whatever part of it one rank sees in one
+    micro-step: the runtime puts 1 / (labels that count), 1 / (elements) or 1 / (ranks * micro-steps) there.
+
+    - `cross_entropy` takes the result called "logits", or the only float result of rank 2 or more, and adds the argument
+      `labels` (i64, the logits' shape without its last dimension). Labels equal to `ignore-index` do not count.
+    - `mse` takes the only float result and adds the argument `labels` (f32, its shape).
+    - `output:NAME` takes the result NAME, which has one element.
+
+    ```mlir
+    func.func @forward(%ids: tensor<2x8xi64> {nn.name = "ids"}) -> (tensor<2x8x50xf32> {nn.name = "logits"})
+    // becomes (and the same as @eval)
+    func.func @train(%ids: tensor<2x8xi64> {nn.name = "ids", nn.role = "data"},
+                     %labels: tensor<2x8xi64> {nn.limit = 50 : i64, nn.name = "labels", nn.role = "labels"},
+                     %scale: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"}) -> (tensor<f32> {nn.name = "loss"}) {
+      …
+      %rows = nn.reshape %logits : tensor<2x8x50xf32> -> tensor<16x50xf32>
+      %flat = nn.reshape %labels : tensor<2x8xi64> -> tensor<16xi64>
+      %loss, %lse = nn.cross_entropy %rows, %flat, %scale {ignore_index = -100 : i64} : …
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy, mse or output:NAME">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Label that does not count (cross_entropy)">];
+}
+
+def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Append to @train the gradient of its result for every trainable parameter";
+  let description = [{
+    Needs: `@train` with one result, the loss. Leaves: one `nn.gradient` per trainable parameter, as early as its last contribution
+    is known, so that a bucket can be reduced while backward goes on. Gradients of several uses are summed in the order
+    in which backward meets them; those of slices that tile a tensor are joined instead (`nn.concat`). Reads of parameters are first moved
+    down to their first use. A trainable parameter that the loss does not depend on becomes `trainable = false`, with a
+    warning: an optimizer would skip it as PyTorch's do when a gradient is None.
+
+    The rules belong to the operations (`DifferentiableOpInterface`); an operation without one between a trainable parameter
+    and the loss is an error at its location.
+
+    ```mlir
+    %w = nn.get @w : tensor<8x4xf32>
+    %y = nn.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    %loss = nn.reduce sum %y dims [0, 1] : tensor<2x4xf32> -> tensor<f32>
+    // is followed by
+    %one = nn.constant dense<1.0> : tensor<f32>
+    %dy = nn.broadcast %one dims [] : tensor<f32> -> tensor<2x4xf32>
+    %dw = nn.matmul %x, %dy {transpose_lhs = true} : (tensor<2x8xf32>, tensor<2x4xf32>) -> tensor<8x4xf32>
+    nn.gradient @w, %dw : tensor<8x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"gradients", "gradients", "Parameters with a gradient">,
+                    Statistic<"emitted", "emitted", "Operations of backward">];
+}
+
+def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
+  let summary = "Rewrite composites into primitives, from which kernels are generated";
+  let description = [{
+    Leaves none of nn.softmax, layer_norm, rms_norm, gelu, silu, cross_entropy, dropout. The forms are those that stay accurate:
+    softmax and cross-entropy subtract the row's maximum, layer norm takes the variance from centred values. Reductions are over rows, so
+    that a row kernel can hold a composite and its neighbours; cross-entropy finds the label's logit by comparing with the index, so that its forward
+    and its gradient fit one kernel and an ignored label is never an index.
+
+    ```mlir
+    %y = nn.softmax %x : tensor<4x8xf32>
+    // becomes
+    %max = nn.reduce max %x dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %0 = nn.broadcast %max dims [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %1 = nn.sub %x, %0 : tensor<4x8xf32>
+    %2 = nn.exp %1 : tensor<4x8xf32>
+    %sum = nn.reduce sum %2 dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %3 = nn.div %ones, %sum : tensor<4xf32>
+    %4 = nn.broadcast %3 dims [0] : tensor<4xf32> -> tensor<4x8xf32>
+    %y = nn.mul %2, %4 : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"rewritten", "rewritten", "Composites rewritten">];
+}
+
+def SimplifyPass : Pass<"nn-simplify", "::mlir::func::FuncOp"> {
+  let summary = "Remove dead, duplicate and superfluous work";
+  let description = [{
+    Identities of arithmetic and of movement (compiler/nn/patterns.h), operations whose results nobody reads, operations computed
+    twice. Two operations are not made one when the first belongs to forward and the second to backward and computing again costs no
+    more than a pass over memory: keeping the result over that distance would cost more (whether it pays is decided by recomputation
+    and fusion, which see memory).
+
+    ```mlir
+    %t = nn.transpose %w perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    %y = nn.matmul %x, %t : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"duplicates", "duplicates", "Operations computed twice">];
+}
+
+def VerifyTrainPass : Pass<"nn-verify-train", "::mlir::ModuleOp"> {
+  let summary = "Check what the shard phase relies on";
+  let description = [{
+    `@train` and `@eval` exist and take arguments of equal names, roles and types, in equal order; each returns one number; every
+    operation is a primitive or a library call of `nn`; every trainable parameter has exactly one `nn.gradient` in `@train`, and `@eval` has none.
+  }];
+}
+#endif

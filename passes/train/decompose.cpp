@@ -1,0 +1,121 @@
+//===- decompose.cpp - nn-decompose --------------------------------------------------------------------===//
+#include "compiler/nn/build.h"
+#include "passes/train/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <numbers>
+
+using namespace mlir;
+
+namespace zero::train {
+#define GEN_PASS_DEF_DECOMPOSEPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+using nn::Build;
+using nn::typeOf;
+using Results = SmallVector<Value>;
+
+int64_t columnsOf(Value v) { return typeOf(v).getShape().back(); }
+
+/// A row without a finite maximum (all -inf) gives NaN, as in PyTorch.
+Results softmax(Build &b, nn::SoftmaxOp op) {
+  Value x = op.getInput();
+  int64_t n = columnsOf(x);
+  Value e = b.exp(b.sub(x, b.rows(b.maxLast(x), n)));
+  Value sum = b.sumLast(e);
+  return {b.mul(e, b.rows(b.div(b.like(sum, 1), sum), n))};
+}
+
+/// Two passes over the row: the variance is the mean square of centred values, never a difference of big numbers.
+Results layerNorm(Build &b, nn::LayerNormOp op) {
+  Value x = op.getInput();
+  int64_t n = columnsOf(x);
+  auto shape = typeOf(x).getShape();
+  Value mean = b.meanLast(x), centred = b.sub(x, b.rows(mean, n));
+  Value rstd = b.rsqrt(b.add(b.meanLast(b.mul(centred, centred)), op.getEps().convertToFloat()));
+  Value y = b.mul(b.mul(centred, b.rows(rstd, n)), b.columns(b.cast(op.getScale(), nn::elementOf(x)), shape));
+  if (op.getBias())
+    y = b.add(y, b.columns(b.cast(op.getBias(), nn::elementOf(x)), shape));
+  return {y, mean, rstd};
+}
+
+Results rmsNorm(Build &b, nn::RmsNormOp op) {
+  Value x = op.getInput();
+  int64_t n = columnsOf(x);
+  Value rstd = b.rsqrt(b.add(b.meanLast(b.mul(x, x)), op.getEps().convertToFloat()));
+  Value scale = b.columns(b.cast(op.getScale(), nn::elementOf(x)), typeOf(x).getShape());
+  return {b.mul(b.mul(x, b.rows(rstd, n)), scale), rstd};
+}
+
+Results gelu(Build &b, nn::GeluOp op) {
+  Value x = op.getInput(), curve;
+  if (op.getKind() == nn::GeluKind::erf) {
+    curve = b.erf(b.mul(x, 1 / std::numbers::sqrt2));
+  } else {
+    const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+    curve = b.tanh(b.mul(x, b.add(b.mul(b.mul(x, x), c * 0.044715), c)));
+  }
+  return {b.mul(b.mul(x, 0.5), b.add(curve, 1))};
+}
+
+/// lse = max + log(sum(exp(x - max))); the label's logit is found by comparing its index, so an ignored label, whatever
+/// its value, selects nothing that counts.
+Results crossEntropy(Build &b, nn::CrossEntropyOp op) {
+  Value x = op.getLogits(), labels = op.getLabels();
+  int64_t rows = typeOf(x).getDimSize(0), classes = typeOf(x).getDimSize(1);
+  Value max = b.maxLast(x);
+  Value lse = b.add(b.log(b.sumLast(b.exp(b.sub(x, b.rows(max, classes))))), max);
+  Type index = b.b.getI32Type();
+  Value here = b.compare(nn::Predicate::eq, b.iota(nn::withElement(x, index), 1), b.rows(b.cast(labels, index), classes));
+  Value picked = b.sumLast(b.select(here, x, b.like(x, 0)));
+  Value scale = b.everywhere(b.cast(op.getScale(), nn::elementOf(x)), {rows});
+  Value counts = b.compare(nn::Predicate::ne, labels, b.like(labels, double(op.getIgnoreIndexAttr().getInt())));
+  Value each = b.select(counts, b.mul(b.sub(lse, picked), scale), b.like(lse, 0));
+  return {b.sumAll(each), lse};
+}
+
+Results dropout(Build &b, nn::DropoutOp op) {
+  Value x = op.getInput();
+  double rate = op.getRate().convertToFloat();
+  if (rate == 0)
+    return {x};
+  auto type = nn::withElement(x, b.b.getF32Type());
+  Value number = b.b.create<nn::RandomOp>(b.loc, type, op.getSeed(), op.getIdAttr(), op.getSamplesAttr());
+  Value keep = b.compare(nn::Predicate::ge, number, b.splat(type, rate));
+  return {b.select(keep, rate < 1 ? b.mul(x, 1 / (1 - rate)) : x, b.like(x, 0))};
+}
+
+Results decompose(Build &b, Operation *op) {
+  return TypeSwitch<Operation *, Results>(op)
+      .Case([&](nn::SoftmaxOp o) { return softmax(b, o); })
+      .Case([&](nn::LayerNormOp o) { return layerNorm(b, o); })
+      .Case([&](nn::RmsNormOp o) { return rmsNorm(b, o); })
+      .Case([&](nn::GeluOp o) { return gelu(b, o); })
+      .Case([&](nn::SiluOp o) { return Results{b.mul(o.getInput(), b.sigmoid(o.getInput()))}; })
+      .Case([&](nn::CrossEntropyOp o) { return crossEntropy(b, o); })
+      .Case([&](nn::DropoutOp o) { return dropout(b, o); })
+      .Default([](Operation *) { return Results(); });
+}
+
+struct Decompose : impl::DecomposePassBase<Decompose> {
+  void runOnOperation() override {
+    SmallVector<Operation *> all;
+    getOperation().walk([&](Operation *op) {
+      if (isa_and_nonnull<nn::NnDialect>(op->getDialect()))
+        all.push_back(op);
+    });
+    for (Operation *op : all) {
+      OpBuilder builder(op);
+      Build b{builder, op->getLoc()};
+      Results results = decompose(b, op);
+      if (results.empty())
+        continue;
+      op->replaceAllUsesWith(results);
+      op->erase();
+      ++rewritten;
+    }
+  }
+};
+
+} // namespace
+} // namespace zero::train

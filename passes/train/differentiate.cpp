@@ -1,0 +1,238 @@
+//===- differentiate.cpp - nn-differentiate ------------------------------------------------------------===//
+#include "compiler/nn/build.h"
+#include "passes/train/Passes.h"
+
+using namespace mlir;
+
+namespace zero::train {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+
+/// Gradient of one value while its contributions come in. They are added at once, so that none is kept waiting; those of
+/// slices are kept apart, for several may tile the tensor.
+struct Partial {
+  Value sum;
+  SmallVector<nn::PadOp> pads;
+
+  void add(OpBuilder &builder, Location loc, Value more) {
+    auto pad = more.getDefiningOp<nn::PadOp>();
+    if (pad && matchPattern(pad.getValue(), m_AnyZeroFloat()) && llvm::all_of(pad.getInterior(), [](int64_t n) { return n == 0; }))
+      pads.push_back(pad);
+    else
+      sum = sum ? nn::Build{builder, loc}.add(sum, more) : more;
+  }
+
+  /// The complete gradient, or null.
+  Value take(OpBuilder &builder, Location loc) {
+    nn::Build b{builder, loc};
+    Value joined = join(builder, loc);
+    if (joined)
+      sum = sum ? b.add(sum, joined) : joined;
+    else
+      for (nn::PadOp pad : pads)
+        sum = sum ? b.add(sum, pad) : Value(pad);
+    pads.clear();
+    return sum;
+  }
+
+private:
+  /// Pieces that differ along one dimension and fill it without gap or overlap, side by side.
+  Value join(OpBuilder &builder, Location loc) {
+    if (pads.size() < 2)
+      return {};
+    auto whole = nn::typeOf(pads[0]);
+    std::optional<int64_t> dim;
+    for (int64_t i = 0; i < whole.getRank(); ++i)
+      if (pads[0].getLow()[i] || pads[0].getHigh()[i]) {
+        if (dim)
+          return {};
+        dim = i;
+      }
+    if (!dim)
+      return {};
+    auto ordered = pads;
+    llvm::stable_sort(ordered, [&](nn::PadOp x, nn::PadOp y) { return x.getLow()[*dim] < y.getLow()[*dim]; });
+    int64_t end = 0;
+    SmallVector<Value> pieces;
+    for (nn::PadOp pad : ordered) {
+      for (int64_t i = 0; i < whole.getRank(); ++i)
+        if (i != *dim && (pad.getLow()[i] || pad.getHigh()[i]))
+          return {};
+      if (pad.getLow()[*dim] != end)
+        return {};
+      end += nn::typeOf(pad.getInput()).getDimSize(*dim);
+      pieces.push_back(pad.getInput());
+    }
+    if (end != whole.getDimSize(*dim))
+      return {};
+    return builder.create<nn::ConcatOp>(loc, pieces, builder.getI64IntegerAttr(*dim));
+  }
+};
+
+struct Reverse {
+  ModuleOp module;
+  func::FuncOp train;
+  SymbolTable symbols;
+  OpBuilder builder;
+  DenseSet<Value> active;               // depends on a trainable parameter
+  DenseMap<Value, Partial> partials;
+  DenseMap<StringAttr, Partial> wanted; // gradients of parameters
+  DenseMap<StringAttr, size_t> open;    // uses of a parameter that backward has not met yet
+  DenseSet<StringAttr> done;
+
+  Reverse(ModuleOp module, func::FuncOp train) : module(module), train(train), symbols(module), builder(train.getContext()) {}
+
+  bool isTrainable(nn::GetOp get) {
+    auto parameter = symbols.lookup<nn::ParameterOp>(get.getParameter());
+    return parameter && parameter.getTrainable() && nn::isFloat(get);
+  }
+
+  /// What reads parameters alone stands right before its first use, so that backward meets it right after that.
+  void sinkParameters(Block &block) {
+    DenseSet<Operation *> ofParameters;
+    for (Operation &op : block) {
+      bool only = op.getNumOperands() > 0 && isPure(&op);
+      for (Value v : op.getOperands())
+        only = only && v.getDefiningOp() && ofParameters.contains(v.getDefiningOp());
+      if (only || isa<nn::GetOp>(op))
+        ofParameters.insert(&op);
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      if (!ofParameters.contains(&op))
+        continue;
+      Operation *first = nullptr;
+      for (Operation *user : op.getUsers())
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+      if (first)
+        op.moveBefore(first);
+    }
+  }
+
+  void findActive(Block &block) {
+    for (Operation &op : block) {
+      auto get = dyn_cast<nn::GetOp>(op);
+      bool depends = get ? isTrainable(get) : llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); });
+      if (depends)
+        for (Value v : op.getResults())
+          if (nn::isFloat(v))
+            active.insert(v);
+      for (Value v : op.getOperands())
+        if (auto read = v.getDefiningOp<nn::GetOp>())
+          ++open[read.getParameterAttr().getAttr()];
+    }
+  }
+
+  LogicalResult run() {
+    Block &block = train.getBody().front();
+    sinkParameters(block);
+    findActive(block);
+    Operation *terminator = block.getTerminator();
+    Value loss = terminator->getOperand(0);
+    if (!active.contains(loss))
+      return train.emitError("the loss depends on no trainable parameter: there is nothing to train");
+    SmallVector<Operation *> forward;
+    for (Operation &op : block.without_terminator())
+      forward.push_back(&op);
+    builder.setInsertionPoint(terminator);
+    // Uses by the return are not backward's.
+    if (auto read = loss.getDefiningOp<nn::GetOp>())
+      --open[read.getParameterAttr().getAttr()];
+    partials[loss].add(builder, loss.getLoc(), nn::Build{builder, loss.getLoc()}.like(loss, 1));
+    for (Operation *op : llvm::reverse(forward)) {
+      if (auto get = dyn_cast<nn::GetOp>(op)) {
+        finishIfComplete(get); // only a loss that is a parameter gets here unfinished
+        continue;
+      }
+      if (failed(visit(op)))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult visit(Operation *op) {
+    bool needed = false;
+    SmallVector<Value> dresults, doperands(op->getNumOperands());
+    for (Value v : op->getResults()) {
+      auto found = partials.find(v);
+      Value d;
+      if (found != partials.end() && active.contains(v))
+        d = found->second.take(builder, op->getLoc());
+      partials.erase(v);
+      dresults.push_back(d);
+      needed |= bool(d);
+    }
+    if (needed) {
+      auto rule = dyn_cast<nn::DifferentiableOpInterface>(op);
+      if (!rule)
+        return op->emitError() << "'" << op->getName() << "' has no gradient, but a trainable parameter reaches the loss through it";
+      if (failed(rule.differentiate(builder, dresults, doperands)))
+        return failure();
+    }
+    for (auto [i, v] : llvm::enumerate(op->getOperands())) {
+      auto get = v.getDefiningOp<nn::GetOp>();
+      if (needed && active.contains(v)) {
+        if (!doperands[i])
+          return op->emitError() << "'" << op->getName() << "' has no gradient for its operand #" << i
+                                 << ", but that depends on a trainable parameter";
+        if (doperands[i].getType() != v.getType())
+          return op->emitError() << "the gradient of operand #" << i << " is " << doperands[i].getType() << ", not " << v.getType();
+        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op->getLoc(), doperands[i]);
+      }
+      if (get) {
+        --open[get.getParameterAttr().getAttr()];
+        finishIfComplete(get);
+      }
+    }
+    return success();
+  }
+
+  void finishIfComplete(nn::GetOp get) {
+    StringAttr name = get.getParameterAttr().getAttr();
+    if (auto direct = partials.find(get.getResult()); direct != partials.end()) {
+      wanted[name].add(builder, get.getLoc(), direct->second.take(builder, get.getLoc()));
+      partials.erase(get.getResult());
+    }
+    auto found = wanted.find(name);
+    if (open[name] || found == wanted.end() || !done.insert(name).second)
+      return;
+    builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc()));
+    wanted.erase(name);
+  }
+};
+
+struct Differentiate : impl::DifferentiatePassBase<Differentiate> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto train = module.lookupSymbol<func::FuncOp>("train");
+    if (!train || train.getNumResults() != 1 || cast<ShapedType>(train.getResultTypes()[0]).getNumElements() != 1) {
+      module.emitError("needs @train with one result, the loss (see nn-add-loss)");
+      return signalPassFailure();
+    }
+    Block &block = train.getBody().front();
+    Operation *last = block.getTerminator()->getPrevNode();
+    Reverse reverse(module, train);
+    if (failed(reverse.run()))
+      return signalPassFailure();
+    gradients += reverse.done.size();
+    // Rules also give gradients that nobody asked for (of the data, of constants).
+    for (Operation *op = block.getTerminator()->getPrevNode(); op && op != last;) {
+      Operation *before = op->getPrevNode();
+      if (isOpTriviallyDead(op))
+        op->erase();
+      else
+        ++emitted;
+      op = before;
+    }
+    for (auto parameter : module.getOps<nn::ParameterOp>())
+      if (parameter.getTrainable() && !reverse.done.contains(parameter.getSymNameAttr())) {
+        parameter.emitWarning() << "parameter '" << parameter.getSymName() << "' does not influence the loss and is not trained";
+        parameter.setTrainable(false);
+      }
+  }
+};
+
+} // namespace
+} // namespace zero::train

@@ -1,0 +1,58 @@
+//===- duplicates.cpp - operations computed twice ------------------------------------------------------===//
+#include "passes/train/duplicates.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/Hashing.h"
+
+using namespace mlir;
+
+namespace zero::train {
+namespace {
+
+struct SameOperation : DenseMapInfo<Operation *> {
+  static unsigned getHashValue(const Operation *op) {
+    return OperationEquivalence::computeHash(const_cast<Operation *>(op), OperationEquivalence::directHashValue,
+                                             OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
+  }
+  static bool isEqual(const Operation *x, const Operation *y) {
+    if (x == y)
+      return true;
+    if (x == getTombstoneKey() || x == getEmptyKey() || y == getTombstoneKey() || y == getEmptyKey())
+      return false;
+    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(x), const_cast<Operation *>(y), OperationEquivalence::IgnoreLocations);
+  }
+};
+using Known = DenseSet<Operation *, SameOperation>;
+
+bool isCheap(Operation *op) {
+  return op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::IotaOp, nn::RandomOp>(op);
+}
+
+} // namespace
+
+int64_t removeDuplicates(func::FuncOp function) {
+  if (function.getBody().empty())
+    return 0;
+  Block &block = function.getBody().front();
+  // Only a function that hands out gradients has a backward.
+  Operation *loss = nullptr;
+  if (block.getTerminator()->getNumOperands() == 1 && !block.getOps<nn::GradientOp>().empty())
+    loss = block.getTerminator()->getOperand(0).getDefiningOp();
+  Known known, cheap;
+  int64_t removed = 0;
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    bool lossIsHere = &op == loss;
+    if (isPure(&op) && op.getNumRegions() == 0) {
+      auto [first, isNew] = (isCheap(&op) ? cheap : known).insert(&op);
+      if (!isNew) {
+        op.replaceAllUsesWith(*first);
+        op.erase();
+        ++removed;
+      }
+    }
+    if (lossIsHere)
+      cheap.clear(); // backward begins
+  }
+  return removed;
+}
+
+} // namespace zero::train

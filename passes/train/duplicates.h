@@ -1,0 +1,12 @@
+//===- duplicates.h - operations computed twice --------------------------------------------------------===//
+#pragma once
+#include "compiler/nn/Nn.h"
+
+namespace zero::train {
+/// Let the first of several equal pure operations of the function's block serve them all; returns how many went.
+///
+/// What follows the definition of the returned loss is backward. There, elementwise operations and those that only
+/// repeat or index are not replaced by forward's: the result would have to be kept, or written by a kernel that
+/// otherwise keeps it in registers, over the whole distance, to save one pass that fuses with its users anyway.
+int64_t removeDuplicates(mlir::func::FuncOp function);
+} // namespace zero::train

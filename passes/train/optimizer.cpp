@@ -1,0 +1,106 @@
+//===- optimizer.cpp - the optimizer as kernels ------------------------------------------------------===//
+#include "passes/train/optimizer.h"
+#include "compiler/nn/build.h"
+
+using namespace mlir;
+
+namespace zero::train {
+namespace {
+
+/// Positions in the hyper tensor; HyperIndex of runtime/plan/plan.proto is the contract.
+enum Hyper { Lr, Beta1, Beta2, Eps, WeightDecay, BiasCorrection1, BiasCorrection2, Momentum, Clip };
+
+struct Kernel {
+  func::FuncOp function;
+  OpBuilder builder;
+  nn::Build b;
+  int64_t rows, cols;
+
+  /// `matrices` arguments of [rows, cols], then `others`.
+  Kernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols, int64_t matrices, ArrayRef<Type> others)
+      : builder(module.getContext()), b{builder, NameLoc::get(builder.getStringAttr(name))}, rows(rows), cols(cols) {
+    SmallVector<Type> inputs(matrices, RankedTensorType::get({rows, cols}, builder.getF32Type()));
+    llvm::append_range(inputs, others);
+    builder.setInsertionPointToEnd(module.getBody());
+    function = builder.create<func::FuncOp>(b.loc, name, builder.getFunctionType(inputs, {}));
+    function.setPrivate();
+    function->setAttr(nn::NnDialect::kKernelAttr, builder.getUnitAttr());
+    builder.setInsertionPointToStart(function.addEntryBlock());
+  }
+  Value arg(size_t i) { return function.getArgument(i); }
+  /// One number for every element.
+  Value spread(Value one) { return b.broadcast(one, {rows, cols}, {1}); }
+  func::FuncOp finish(ValueRange results) {
+    builder.create<func::ReturnOp>(b.loc, results);
+    function.setType(builder.getFunctionType(function.getArgumentTypes(), results.getTypes()));
+    return function;
+  }
+};
+
+/// m and v are the moments, g the gradient; see torch.optim.AdamW (decay is decoupled: it scales the parameter first).
+void adamw(Kernel &k, ArrayRef<Value> h, Value g, SmallVectorImpl<Value> &results) {
+  auto &b = k.b;
+  Value one = b.like(h[Lr], 1), p = k.arg(0), m = k.arg(2), v = k.arg(3);
+  Value keep = b.sub(one, b.mul(h[Lr], h[WeightDecay]));
+  Value step = b.div(h[Lr], h[BiasCorrection1]);
+  Value unbias = k.builder.create<nn::RsqrtOp>(b.loc, h[BiasCorrection2]); // 1 / sqrt(bias correction 2)
+  m = b.add(m, b.mul(k.spread(b.sub(one, h[Beta1])), b.sub(g, m)));
+  v = b.add(b.mul(k.spread(h[Beta2]), v), b.mul(k.spread(b.sub(one, h[Beta2])), b.mul(g, g)));
+  Value root = k.builder.create<nn::SqrtOp>(b.loc, v);
+  Value denominator = b.add(b.mul(root, k.spread(unbias)), k.spread(h[Eps]));
+  p = b.sub(b.mul(p, k.spread(keep)), b.div(b.mul(k.spread(step), m), denominator));
+  results.append({p, m, v});
+}
+
+/// torch.optim.SGD: decay joins the gradient; a momentum that starts at 0 gives the first step its gradient.
+void sgd(Kernel &k, ArrayRef<Value> h, Value g, SmallVectorImpl<Value> &results) {
+  auto &b = k.b;
+  Value p = k.arg(0), momentum = k.arg(2);
+  g = b.add(g, b.mul(k.spread(h[WeightDecay]), p));
+  momentum = b.add(b.mul(k.spread(h[Momentum]), momentum), g);
+  p = b.sub(p, b.mul(k.spread(h[Lr]), momentum));
+  results.append({p, momentum});
+}
+
+} // namespace
+
+func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, bool clips) {
+  Type f32 = Float32Type::get(module.getContext());
+  SmallVector<Type> others{RankedTensorType::get({16}, f32)};
+  if (clips)
+    others.push_back(RankedTensorType::get({1}, f32));
+  int64_t matrices = 2 + statesOf(kind);
+  Kernel k(module, name, rows, cols, matrices, others);
+  auto &b = k.b;
+  SmallVector<Value> h, results;
+  for (int64_t i = 0; i <= (kind == OptimizerKind::AdamW ? BiasCorrection2 : Momentum); ++i)
+    h.push_back(b.slice(k.arg(matrices), {i}, {1}, {1}));
+  Value g = k.arg(1), raw = g;
+  if (clips) { // min(1, clip / (norm + 1e-6))
+    Value norm = k.builder.create<nn::SqrtOp>(b.loc, k.arg(matrices + 1));
+    Value clip = b.slice(k.arg(matrices), {Clip}, {1}, {1});
+    Value factor = b.div(clip, b.add(norm, b.like(norm, 1e-6)));
+    g = b.mul(g, k.spread(k.builder.create<nn::MinOp>(b.loc, factor, b.like(factor, 1))));
+  }
+  kind == OptimizerKind::AdamW ? adamw(k, h, g, results) : sgd(k, h, g, results);
+  if (!clips)
+    results.push_back(b.sumLast(b.mul(raw, raw)));
+  auto function = k.finish(results);
+  // Slices of hyper-parameters that this optimizer has no use for.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front().without_terminator())))
+    if (op.use_empty())
+      op.erase();
+  return function;
+}
+
+func::FuncOp buildSumSquaresKernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols) {
+  Kernel k(module, name, rows, cols, 1, {});
+  return k.finish(k.b.sumLast(k.b.mul(k.arg(0), k.arg(0))));
+}
+
+func::FuncOp buildAccumulateKernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols) {
+  Kernel k(module, name, rows, cols, 2, {});
+  return k.finish(k.b.add(k.arg(0), k.arg(1)));
+}
+
+} // namespace zero::train

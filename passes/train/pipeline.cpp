@@ -1,0 +1,42 @@
+//===- pipeline.cpp - the train phase as a story -------------------------------------------------------===//
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "passes/train/Passes.h"
+
+using namespace mlir;
+
+namespace zero::train {
+
+void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
+  AddLossPassOptions loss;
+  loss.loss = options.loss;
+  loss.ignoreIndex = options.ignoreIndex;
+  pm.addPass(createAddLossPass(loss));
+  // What the loss does not need, and what rules should not have to differentiate.
+  pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  pm.addPass(createDifferentiatePass());
+  // Before composites fall apart: duplicates are found whole.
+  pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  pm.addPass(createDecomposePass());
+  pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  pm.addPass(createVerifyTrainPass());
+}
+
+namespace {
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  Option<std::string> loss{*this, "loss", llvm::cl::init("cross_entropy")};
+  Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::init(-100)};
+};
+} // namespace
+
+void registerPasses() {
+  registerZeroTrainPasses();
+  PassPipelineRegistration<PipelineOptions>("zero-train-pipeline", "The whole train phase", [](OpPassManager &pm, const PipelineOptions &o) {
+    TrainOptions options;
+    options.loss = o.loss;
+    options.ignoreIndex = o.ignoreIndex;
+    buildPipeline(pm, options);
+  });
+}
+
+} // namespace zero::train
