@@ -13,8 +13,8 @@ uint64_t mix(uint64_t value) {
   return value ^ value >> 31;
 }
 
-Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, uint64_t seed, const std::string &what)
-    : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros}, seed(seed) {
+Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what)
+    : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros} {
   if (globalBatch() == 0 || samples() < globalBatch())
     throw Error(fmt::format("{} '{}' has {} samples, but one global batch takes {} ({} per rank x {} ranks x {} micro-steps)", what,
                             data.path(), samples(), globalBatch(), plan.samples(), plan.world(), micros));
@@ -37,7 +37,7 @@ uint64_t Feeder::divisor(uint64_t start) const {
   }
 }
 
-void Feeder::fill(uint64_t start, uint64_t step, uint64_t micro, uint64_t rank, uint64_t divisor, const Locate &locate) const {
+void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);
     auto *dst = static_cast<std::byte *>(locate(input.ref()));
@@ -50,17 +50,17 @@ void Feeder::fill(uint64_t start, uint64_t step, uint64_t micro, uint64_t rank, 
       }
       uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
       for (uint64_t i = 0; i < sampler_.perRank; ++i)
-        data.read(index, sampler_.sample(start, sampler_.within(micro, rank, i)), {dst + i * bytes, bytes});
+        data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), {dst + i * bytes, bytes});
       break;
     }
     case plan::Input::LOSS_SCALE: {
       // A batch in which no label counts has the loss 0 and no gradient.
-      float scale = divisor ? static_cast<float>(1.0 / static_cast<double>(divisor)) : 0.0f;
+      float scale = turn.divisor ? static_cast<float>(1.0 / static_cast<double>(turn.divisor)) : 0.0f;
       std::memcpy(dst, &scale, sizeof scale);
       break;
     }
     case plan::Input::SEED: {
-      uint64_t values[2] = {mix(seed ^ mix(step)), sampler_.within(micro, rank, 0)};
+      uint64_t values[2] = {mix(turn.seed ^ mix(turn.step)), sampler_.within(turn.micro, rank, 0)};
       std::memcpy(dst, values, sizeof values);
       break;
     }

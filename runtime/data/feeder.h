@@ -14,10 +14,19 @@ using Locate = std::function<void *(const plan::Ref &)>;
 // SplitMix64's output function: a bijection that spreads its argument over all 64 bits.
 uint64_t mix(uint64_t value);
 
+// Which part of the run a program run is.
+struct Turn {
+  uint64_t start = 0;   // stream position of the global batch's first sample
+  uint64_t step = 0;    // updates done before
+  uint64_t micro = 0;   // micro-step
+  uint64_t seed = 0;    // of the run
+  uint64_t divisor = 1; // Feeder::divisor(start)
+};
+
 class Feeder {
 public:
   // `what` names the flag in messages. Throws if the data set is smaller than one global batch.
-  Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, uint64_t seed, const std::string &what);
+  Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what);
 
   uint64_t globalBatch() const { return sampler_.globalBatch(); }
   uint64_t samples() const { return sampler_.samples; }
@@ -27,13 +36,12 @@ public:
   uint64_t divisor(uint64_t start) const;
 
   // Writes every input of role DATA, LABELS, LOSS_SCALE and SEED.
-  void fill(uint64_t start, uint64_t step, uint64_t micro, uint64_t rank, uint64_t divisor, const Locate &locate) const;
+  void fill(const Turn &turn, uint64_t rank, const Locate &locate) const;
 
 private:
   const plan::Plan &plan;
   const Dataset &data;
   Sampler sampler_;
-  uint64_t seed;
 };
 
 } // namespace zero::runtime

@@ -82,7 +82,7 @@ Tensor parseNpy(std::span<const std::byte> bytes, const std::string &path, const
     throw broken("is in Fortran order; save numpy.ascontiguousarray of it");
   if (size != bytes.size() - prefix - length)
     throw broken(fmt::format("should hold {} bytes of elements but holds {}", size, bytes.size() - prefix - length));
-  return Tensor{member, *element, *extents, bytes.subspan(prefix + length)};
+  return Tensor{member, *element, *extents, bytes.subspan(prefix + length), 0};
 }
 
 } // namespace zero::runtime

@@ -20,7 +20,8 @@ Element parseType(const std::string &name, const std::string &path, const std::s
   throw Error(fmt::format("'{}': tensor '{}' has element type '{}', which is not supported", path, tensor, name));
 }
 
-Tensor parseEntry(const std::string &path, const std::string &name, const nlohmann::json &entry, std::span<const std::byte> data) {
+Tensor parseEntry(const std::string &path, const std::string &name, const nlohmann::json &entry, std::span<const std::byte> data,
+                  uint64_t dataOffset) {
   auto broken = [&](const char *what) { return Error(fmt::format("'{}' is broken: tensor '{}' {}", path, name, what)); };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
     throw broken("lacks dtype, shape or data_offsets");
@@ -28,7 +29,7 @@ Tensor parseEntry(const std::string &path, const std::string &name, const nlohma
   if (!entry["dtype"].is_string() || !shape.is_array() || !range.is_array() || range.size() != 2 || !range[0].is_number_unsigned() ||
       !range[1].is_number_unsigned())
     throw broken("has fields of the wrong kind");
-  Tensor tensor{name, parseType(entry["dtype"].get<std::string>(), path, name), {}, {}};
+  Tensor tensor{name, parseType(entry["dtype"].get<std::string>(), path, name), {}, {}, 0};
   for (const auto &extent : shape) {
     if (!extent.is_number_unsigned())
       throw broken("has a shape that is not made of sizes");
@@ -40,6 +41,7 @@ Tensor parseEntry(const std::string &path, const std::string &name, const nlohma
   if (!byteSize(tensor.shape, sizeOf(tensor.type), bytes) || bytes != end - begin)
     throw broken("has a shape that does not match its bytes");
   tensor.bytes = data.subspan(begin, bytes);
+  tensor.offset = dataOffset + begin;
   return tensor;
 }
 
@@ -63,7 +65,7 @@ TensorFile openSafetensors(const std::string &path) {
   std::span<const std::byte> data = bytes.subspan(8 + header);
   for (const auto &[name, entry] : json.items())
     if (name != "__metadata__")
-      result.tensors.push_back(parseEntry(path, name, entry, data));
+      result.tensors.push_back(parseEntry(path, name, entry, data, 8 + header));
   // The format allows neither overlap nor holes: both mean that the header and the data do not belong together.
   std::vector<const Tensor *> order;
   for (const Tensor &tensor : result.tensors)

@@ -13,6 +13,7 @@ struct Tensor {
   Element type = Element::F32;
   std::vector<uint64_t> shape;
   std::span<const std::byte> bytes; // exactly product(shape) * sizeOf(type)
+  uint64_t offset = 0;              // of the bytes in the file; .safetensors only
 };
 
 struct TensorFile {

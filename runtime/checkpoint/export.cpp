@@ -1,0 +1,89 @@
+// Trained weights as .safetensors, and the choice between the two formats.
+#include "runtime/checkpoint/export.h"
+#include "runtime/checkpoint/export_onnx.h"
+#include "runtime/checkpoint/transposed.h"
+#include "runtime/plan/error.h"
+#include <fmt/format.h>
+
+namespace zero::runtime {
+namespace {
+
+struct WeightsLayout {
+  SafetensorsLayout file;
+  std::vector<size_t> parameter;          // tensor of each parameter
+  std::vector<std::vector<size_t>> alias; // tensors of each parameter's aliases
+};
+
+WeightsLayout layoutWeights(const plan::Plan &plan) {
+  WeightsLayout layout;
+  std::vector<TensorSpec> specs;
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    std::vector<uint64_t> shape(parameter.shape().begin(), parameter.shape().end());
+    layout.parameter.push_back(specs.size());
+    specs.push_back({parameter.name(), Element::F32, shape});
+    layout.alias.emplace_back();
+    for (const plan::Alias &alias : parameter.aliases()) {
+      layout.alias.back().push_back(specs.size());
+      std::vector<uint64_t> reversed(shape.rbegin(), shape.rend());
+      if (alias.transposed() && shape.size() != 2)
+        throw Error(fmt::format("the plan says that '{}' is '{}' transposed, but that has {} dimensions", alias.name(), parameter.name(), shape.size()));
+      specs.push_back({alias.name(), Element::F32, alias.transposed() ? reversed : shape});
+    }
+  }
+  layout.file = layoutSafetensors(specs, {{"format", "pt"}});
+  return layout;
+}
+
+void exportSafetensors(const Rank &rank, const std::string &path) {
+  WeightsLayout layout = layoutWeights(rank.plan);
+  auto offset = [&](size_t tensor) { return layout.file.offsets[tensor]; };
+  SharedFile shared(path, rank.communicator, [&](const File &empty) {
+    empty.reserve(layout.file.bytes);
+    empty.write(0, layout.file.header.data(), layout.file.header.size());
+  });
+  const File &file = shared.file();
+  SliceMap map(rank.plan);
+  for (int b = 0; b < rank.plan.buckets_size(); ++b) {
+    const plan::Bucket &bucket = rank.plan.buckets(b);
+    Range held = heldIn(bucket, bucket.parameter(), rank.rank);
+    auto *values = static_cast<const float *>(rank.locate(bucket.parameter()));
+    for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
+      auto p = static_cast<size_t>(slice.parameter);
+      const float *data = values + (slice.at - held.begin);
+      file.write(offset(layout.parameter[p]) + slice.start * sizeof(float), data, slice.count * sizeof(float));
+      for (int a = 0; a < rank.plan.parameters(slice.parameter).aliases_size(); ++a)
+        if (!rank.plan.parameters(slice.parameter).aliases(a).transposed())
+          file.write(offset(layout.alias[p][static_cast<size_t>(a)]) + slice.start * sizeof(float), data, slice.count * sizeof(float));
+    }
+  }
+  shared.barrier(); // transposed copies are made from what all ranks have written
+  for (size_t p = 0; p < layout.parameter.size(); ++p) {
+    const plan::Parameter &parameter = rank.plan.parameters(static_cast<int>(p));
+    for (size_t a = 0; a < layout.alias[p].size(); ++a)
+      if (parameter.aliases(static_cast<int>(a)).transposed())
+        writeTransposed({file, offset(layout.parameter[p])}, {file, offset(layout.alias[p][a])}, static_cast<uint64_t>(parameter.shape(0)),
+                        static_cast<uint64_t>(parameter.shape(1)), sizeof(float), rank.rank, rank.plan.world());
+  }
+  shared.publish();
+}
+
+} // namespace
+
+void checkExport(const plan::Plan &plan, const std::string &path) {
+  if (path.ends_with(".onnx"))
+    checkOnnxExport(plan, path);
+  else if (path.ends_with(".safetensors"))
+    layoutWeights(plan);
+  else
+    throw Error(fmt::format("--export '{}' has an ending that is not known: .safetensors or .onnx", path));
+}
+
+void exportWeights(const Rank &rank, const std::string &path) {
+  checkExport(rank.plan, path);
+  if (path.ends_with(".onnx"))
+    exportOnnx(rank, path);
+  else
+    exportSafetensors(rank, path);
+}
+
+} // namespace zero::runtime

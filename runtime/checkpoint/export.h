@@ -1,0 +1,38 @@
+// What leaves a run under the model's own names: gradients of a step, trained weights. Every rank writes its own parts
+// of one file by offset, so nothing is ever gathered.
+#pragma once
+#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/slices.h"
+#include "runtime/data/safetensors.h"
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+// Full gradients of one step. add() may be called from any lane's thread; finish() is collective.
+class GradientFile {
+public:
+  GradientFile(const Rank &rank, const std::string &path); // collective
+  // `gradient` holds the bucket's elements `heldIn` says of `update.gradient`.
+  void add(const plan::Update &update, const float *gradient);
+  void finish();
+
+private:
+  const Rank rank;
+  SliceMap map;
+  std::vector<uint64_t> offsets; // of each parameter in the file; trainable ones only
+  std::unique_ptr<SharedFile> file;
+  std::string path;
+  std::mutex guard;
+  std::vector<bool> seen; // buckets whose gradient was added
+};
+
+// Collective. Refuses, with a sentence, what the ending .safetensors or .onnx cannot hold.
+void exportWeights(const Rank &rank, const std::string &path);
+
+// The same checks without writing, so that a run does not fail after its last step.
+void checkExport(const plan::Plan &plan, const std::string &path);
+
+} // namespace zero::runtime

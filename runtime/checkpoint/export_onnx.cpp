@@ -1,0 +1,153 @@
+#include "runtime/checkpoint/export_onnx.h"
+#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/transposed.h"
+#include "runtime/data/element.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <map>
+
+namespace fs = std::filesystem;
+
+namespace zero::runtime {
+namespace {
+
+// The files to copy: where each is now and where its copy belongs beside the exported model.
+std::map<std::string, std::string> filesOf(const plan::Plan &plan, const std::string &path) {
+  std::map<std::string, std::string> files{{plan.model(), path}};
+  for (const std::string &name : externalFiles(plan.model())) {
+    fs::path relative = fs::path(name).lexically_normal();
+    if (relative.is_absolute() || *relative.begin() == "..")
+      throw Error(fmt::format("'{}' keeps weights in '{}', outside its own folder; export to .safetensors instead", plan.model(), name));
+    files[(fs::path(parentOf(plan.model())) / relative).string()] = (fs::path(parentOf(path)) / relative).string();
+  }
+  return files;
+}
+
+std::string canonical(const std::string &path) {
+  std::error_code failed;
+  fs::path result = fs::weakly_canonical(path, failed);
+  return failed ? path : result.string();
+}
+
+void checkSource(const plan::Source &source, const std::string &name, uint64_t elements, const std::map<std::string, std::string> &canonicals) {
+  std::string advice = "; export to .safetensors instead";
+  if (source.file().empty())
+    throw Error(fmt::format("'{}' has no bytes of its own in the model (one constant initializer serves several parameters, or it was made "
+                            "by --init random), so the ONNX file cannot hold its trained values{}",
+                            name, advice));
+  if (!canonicals.contains(canonical(source.file())))
+    throw Error(fmt::format("'{}' comes from '{}', which is neither the model nor a data file it names{}", name, source.file(), advice));
+  if (source.dtype() != plan::F32 && source.dtype() != plan::F16 && source.dtype() != plan::BF16)
+    throw Error(fmt::format("'{}' is stored as {} in the model, which training cannot write back{}", name, nameOf(elementOf(source.dtype())), advice));
+  if (source.bytes() != elements * sizeOf(source.dtype()))
+    throw Error(fmt::format("'{}' has {} bytes in the model but {} elements{}", name, source.bytes(), elements, advice));
+}
+
+std::map<std::string, std::string> canonicalFiles(const plan::Plan &plan, const std::string &path) {
+  std::map<std::string, std::string> result;
+  for (const auto &[from, to] : filesOf(plan, path)) {
+    if (canonical(from) == canonical(to))
+      throw Error(fmt::format("--export '{}' would overwrite '{}', which the plan was compiled from; name another folder", path, from));
+    result[canonical(from)] = to;
+  }
+  return result;
+}
+
+void copyInto(const std::string &from, const File &to) {
+  File source(from, File::Mode::Read);
+  uint64_t size = source.size();
+  to.reserve(size);
+  std::vector<std::byte> chunk(std::min<uint64_t>(size, 8u << 20));
+  for (uint64_t at = 0; at < size;) {
+    uint64_t part = std::min<uint64_t>(size - at, chunk.size());
+    source.read(at, chunk.data(), part);
+    to.write(at, chunk.data(), part);
+    at += part;
+  }
+}
+
+void writeValues(const File &file, const plan::Source &source, uint64_t start, const float *values, uint64_t count) {
+  uint64_t size = sizeOf(source.dtype());
+  if (source.dtype() == plan::F32)
+    return file.write(source.offset() + start * size, values, count * size);
+  std::vector<std::byte> chunk(std::min<uint64_t>(count, 1 << 20) * size);
+  for (uint64_t done = 0; done < count;) {
+    uint64_t part = std::min<uint64_t>(count - done, 1 << 20);
+    convert(Element::F32, reinterpret_cast<const std::byte *>(values + done), source.dtype(), chunk.data(), part);
+    file.write(source.offset() + (start + done) * size, chunk.data(), part * size);
+    done += part;
+  }
+}
+
+} // namespace
+
+void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
+  auto files = canonicalFiles(plan, path);
+  std::map<std::pair<std::string, uint64_t>, std::string> places;
+  auto check = [&](const plan::Source &source, const std::string &name, uint64_t elements) {
+    checkSource(source, name, elements, files);
+    auto [other, fresh] = places.emplace(std::pair(canonical(source.file()), source.offset()), name);
+    if (!fresh)
+      throw Error(fmt::format("'{}' and '{}' are different parameters with one initializer in the model, so the ONNX file cannot hold both; "
+                              "export to .safetensors instead",
+                              other->second, name));
+  };
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    if (!plan.buckets(static_cast<int>(parameter.bucket())).trainable() && !parameter.has_source())
+      continue; // frozen and not from a file: nothing to write
+    check(parameter.source(), parameter.name(), elementsOf(parameter));
+    for (const plan::Alias &alias : parameter.aliases()) {
+      check(alias.source(), alias.name(), elementsOf(parameter));
+      if (alias.source().dtype() != parameter.source().dtype())
+        throw Error(fmt::format("'{}' and its tied copy '{}' have different element types in the model; export to .safetensors instead",
+                                parameter.name(), alias.name()));
+      if (alias.transposed() && parameter.shape_size() != 2)
+        throw Error(fmt::format("the plan says that '{}' is '{}' transposed, but that has {} dimensions", alias.name(), parameter.name(),
+                                parameter.shape_size()));
+    }
+  }
+}
+
+void exportOnnx(const Rank &rank, const std::string &path) {
+  std::map<std::string, std::unique_ptr<SharedFile>> copies; // by canonical source, the same order on every rank
+  for (const auto &[from, to] : canonicalFiles(rank.plan, path)) {
+    if (rank.rank == 0)
+      fs::create_directories(parentOf(to));
+    copies[from] = std::make_unique<SharedFile>(to, rank.communicator, [&, from = from](const File &empty) { copyInto(from, empty); });
+  }
+  auto file = [&](const plan::Source &source) -> const File & { return copies.at(canonical(source.file()))->file(); };
+  SliceMap map(rank.plan);
+  for (int b = 0; b < rank.plan.buckets_size(); ++b) {
+    const plan::Bucket &bucket = rank.plan.buckets(b);
+    if (!bucket.trainable())
+      continue; // the copy has these values
+    Range held = heldIn(bucket, bucket.parameter(), rank.rank);
+    auto *values = static_cast<const float *>(rank.locate(bucket.parameter()));
+    for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
+      const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
+      const float *data = values + (slice.at - held.begin);
+      writeValues(file(parameter.source()), parameter.source(), slice.start, data, slice.count);
+      for (const plan::Alias &alias : parameter.aliases())
+        if (!alias.transposed())
+          writeValues(file(alias.source()), alias.source(), slice.start, data, slice.count);
+    }
+  }
+  for (auto &[from, copy] : copies)
+    copy->barrier();
+  for (const plan::Parameter &parameter : rank.plan.parameters())
+    if (rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable())
+      for (const plan::Alias &alias : parameter.aliases())
+        if (alias.transposed())
+          writeTransposed({file(parameter.source()), parameter.source().offset()}, {file(alias.source()), alias.source().offset()},
+                          static_cast<uint64_t>(parameter.shape(0)), static_cast<uint64_t>(parameter.shape(1)),
+                          sizeOf(parameter.source().dtype()), rank.rank, rank.plan.world());
+  // Data files first: whoever sees the new model sees its new data.
+  for (auto &[from, copy] : copies)
+    if (from != canonical(rank.plan.model()))
+      copy->publish();
+  copies.at(canonical(rank.plan.model()))->publish();
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,16 @@
+// The original ONNX file, and its external data, with new bytes where the trained weights lie. Nothing else changes:
+// the graph is not read, only copied.
+#pragma once
+#include "runtime/checkpoint/slices.h"
+#include <set>
+#include <string>
+
+namespace zero::runtime {
+
+void exportOnnx(const Rank &rank, const std::string &path); // collective
+void checkOnnxExport(const plan::Plan &plan, const std::string &path);
+
+// Names of the external data files a model refers to, relative to its folder. Understands as much of ONNX as that takes.
+std::set<std::string> externalFiles(const std::string &model);
+
+} // namespace zero::runtime

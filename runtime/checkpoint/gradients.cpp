@@ -1,0 +1,46 @@
+#include "runtime/checkpoint/export.h"
+#include "runtime/plan/error.h"
+#include <fmt/format.h>
+
+namespace zero::runtime {
+
+GradientFile::GradientFile(const Rank &rank, const std::string &path)
+    : rank(rank), map(rank.plan), offsets(static_cast<size_t>(rank.plan.parameters_size())), path(path),
+      seen(static_cast<size_t>(rank.plan.buckets_size())) {
+  std::vector<TensorSpec> specs;
+  std::vector<int> owners;
+  for (int i = 0; i < rank.plan.parameters_size(); ++i) {
+    const plan::Parameter &parameter = rank.plan.parameters(i);
+    if (!rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable())
+      continue;
+    specs.push_back({parameter.name(), Element::F32, {parameter.shape().begin(), parameter.shape().end()}});
+    owners.push_back(i);
+  }
+  SafetensorsLayout layout = layoutSafetensors(specs);
+  for (size_t i = 0; i < owners.size(); ++i)
+    offsets[static_cast<size_t>(owners[i])] = layout.offsets[i];
+  file = std::make_unique<SharedFile>(path, rank.communicator, [&](const File &empty) {
+    empty.reserve(layout.bytes);
+    empty.write(0, layout.header.data(), layout.header.size());
+  });
+}
+
+void GradientFile::add(const plan::Update &update, const float *gradient) {
+  int index = static_cast<int>(update.bucket());
+  const plan::Bucket &bucket = rank.plan.buckets(index);
+  Range held = update.whole() ? Range{0, bucket.elements()} : ownedBy(bucket, rank.rank);
+  for (const Slice &slice : map.slices(index, ownedBy(bucket, rank.rank))) // all ranks hold a whole gradient; each writes its part
+    file->file().write(offsets[static_cast<size_t>(slice.parameter)] + slice.start * sizeof(float), gradient + (slice.at - held.begin),
+                       slice.count * sizeof(float));
+  std::lock_guard lock(guard);
+  seen[static_cast<size_t>(index)] = true;
+}
+
+void GradientFile::finish() {
+  for (int b = 0; b < rank.plan.buckets_size(); ++b)
+    if (rank.plan.buckets(b).trainable() && !seen[static_cast<size_t>(b)])
+      throw Error(fmt::format("the plan's step has no update of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
+  file->publish();
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,28 @@
+// The line a person watches: rewritten in place on a terminal, a plain line now and then elsewhere.
+#pragma once
+#include "runtime/report/record.h"
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+namespace zero::runtime {
+
+// "step 12/300  loss 3.4567  lr 1.0e-03  1234 tokens/s  0:48 left"
+std::string progressText(const StepRecord &record, double secondsLeft);
+std::string durationText(double seconds); // "0:48", "1:02:03"
+
+class ProgressLine {
+public:
+  explicit ProgressLine(std::FILE *out);
+  ~ProgressLine(); // leaves the cursor on a fresh line
+  void show(const StepRecord &record);
+  void say(const std::string &sentence); // a line of its own
+
+private:
+  std::FILE *out;
+  bool terminal, open = false; // open: the cursor stands behind a line that will be rewritten
+  uint64_t first = 0;          // step this run started with
+  std::chrono::steady_clock::time_point start, last;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,25 @@
+// What is known about one finished step, for metrics and progress alike.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace zero::runtime {
+
+inline constexpr std::array<std::string_view, 8> kLaneNames = {"compute",   "gather",     "reduce", "to_device",
+                                                               "to_host", "disk_read", "disk_write", "update"}; // plan.Lane
+
+struct StepRecord {
+  uint64_t step = 0;  // 1 for the first
+  uint64_t steps = 0; // of the whole run
+  float loss = 0;     // mean over the global batch
+  double lr = 0;
+  std::optional<float> gradientNorm;
+  double seconds = 0;
+  double tokensPerSecond = 0;
+  std::array<uint64_t, 8> laneBytes{}; // moved by this rank, by lane
+  std::optional<double> evalLoss;      // after this step's update
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,25 @@
+// What ranks decide together, so that none waits for one that has given up.
+#pragma once
+#include "runtime/comm/communicator.h"
+#include <functional>
+#include <stdexcept>
+
+namespace zero::runtime {
+
+// Thrown on ranks that have nothing to say: another one prints the sentence. All ranks have agreed to stop.
+class Stopped : public std::exception {};
+
+// Thrown on the rank that speaks for all that stopped together.
+class StoppedWith : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+// Runs `work`, which must not communicate, on every rank. If it throws anywhere, the first rank on which it did throws
+// StoppedWith that sentence and all others Stopped.
+void together(Communicator &communicator, const std::function<void()> &work);
+
+// The largest of the ranks' values.
+uint8_t largest(Communicator &communicator, uint8_t mine);
+
+} // namespace zero::runtime

@@ -1,0 +1,12 @@
+// The loss on held-out data.
+#pragma once
+#include "runtime/data/feeder.h"
+#include "runtime/engine/engine.h"
+
+namespace zero::runtime {
+
+// Collective. The exact mean over all whole global batches of the set: each batch's mean weighs as much as it has labels.
+double evaluate(Engine &engine, const plan::Plan &plan, uint32_t program, const Feeder &feeder, const Locate &locate, uint64_t step,
+                uint64_t seed);
+
+} // namespace zero::runtime

@@ -1,0 +1,60 @@
+#include "runtime/train/hyper.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+
+double learningRate(Schedule schedule, double peak, uint64_t step, uint64_t steps, uint64_t warmup) {
+  if (step < warmup)
+    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (schedule == Schedule::Constant || steps <= warmup)
+    return peak;
+  double done = std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(steps - warmup));
+  return schedule == Schedule::Linear ? peak * (1 - done) : peak * 0.5 * (1 + std::cos(std::acos(-1.0) * done));
+}
+
+Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
+  bool sgd = plan.optimizer().kind() == plan::SGD;
+  if (sgd && options.eps)
+    throw Error("--eps belongs to AdamW, but the plan's optimizer is SGD");
+  if (!sgd && options.betas.size() == 1)
+    throw Error("--betas takes two numbers for AdamW, as in --betas 0.9,0.999");
+  for (double beta : options.betas)
+    if (!(beta >= 0 && beta < 1))
+      throw Error(fmt::format("--betas must lie in [0, 1), not {}", beta));
+  auto notNegative = [](const char *flag, std::optional<double> value) {
+    if (value && !(*value >= 0 && std::isfinite(*value)))
+      throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
+  };
+  notNegative("--lr", options.lr);
+  notNegative("--eps", options.eps);
+  notNegative("--weight-decay", options.weightDecay);
+  notNegative("--clip", options.clip);
+  double first = options.betas.empty() ? (sgd ? 0.0 : 0.9) : options.betas[0];
+  return {sgd ? 0 : first,
+          options.betas.size() < 2 ? 0.999 : options.betas[1],
+          options.eps.value_or(1e-8),
+          options.weightDecay.value_or(sgd ? 0.0 : 0.01),
+          sgd ? first : 0,
+          options.clip.value_or(0)};
+}
+
+std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t step) {
+  std::array<float, 16> values{};
+  auto t = static_cast<double>(step + 1);
+  auto set = [&](plan::HyperIndex index, double value) { values[index] = static_cast<float>(value); };
+  set(plan::LR, lr);
+  set(plan::BETA1, hyper.beta1);
+  set(plan::BETA2, hyper.beta2);
+  set(plan::EPS, hyper.eps);
+  set(plan::WEIGHT_DECAY, hyper.weightDecay);
+  set(plan::BIAS_CORRECTION1, 1 - std::pow(hyper.beta1, t));
+  set(plan::BIAS_CORRECTION2, 1 - std::pow(hyper.beta2, t));
+  set(plan::MOMENTUM, hyper.momentum);
+  set(plan::CLIP, hyper.clip);
+  return values;
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,32 @@
+// What a user asked of zerorun. A value left out is chosen by the training loop, which knows the plan.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+enum class Schedule { Constant, Cosine, Linear };
+
+struct TrainOptions {
+  std::string plan;
+  std::optional<std::string> data;
+  std::optional<uint64_t> steps; // of the whole run, a resumed one included
+  // Optimizer
+  double lr = 1e-3;
+  Schedule schedule = Schedule::Constant;
+  uint64_t warmup = 0;
+  std::optional<double> weightDecay, eps, clip;
+  std::vector<double> betas; // as given: none, one (SGD's momentum) or two
+  std::optional<uint64_t> seed;
+  // Results
+  std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;
+  std::optional<uint64_t> every;
+  // Evaluation
+  std::optional<std::string> evalData;
+  std::optional<uint64_t> evalEvery;
+  int threads = 0; // 0: as many as this process may use
+};
+
+} // namespace zero::runtime

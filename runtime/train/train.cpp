@@ -1,0 +1,225 @@
+#include "runtime/train/train.h"
+#include "runtime/checkpoint/export.h"
+#include "runtime/checkpoint/initial.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+#include "runtime/plan/error.h"
+#include "runtime/report/metrics.h"
+#include "runtime/report/progress.h"
+#include "runtime/train/agreement.h"
+#include "runtime/train/evaluate.h"
+#include "runtime/train/interrupt.h"
+#include "runtime/train/setup.h"
+#include "runtime/train/trace_file.h"
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Run {
+public:
+  Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
+      : options(options), setup(setup), plan(setup.file.plan), engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value()}),
+        rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); }, communicator},
+        leads(communicator.rank() == 0) {
+    together(communicator, [&] { start(device.threads()); });
+  }
+
+  int train() {
+    if (leads)
+      line = std::make_unique<ProgressLine>(stdout);
+    announce();
+    startGradients();
+    int stop = 0;
+    uint64_t saved = UINT64_MAX;
+    while (at.step < setup.steps && !stop) {
+      StepRecord record = step();
+      stop = largest(rank.communicator, static_cast<uint8_t>(interruption()));
+      if (setup.programs.eval >= 0 && options.evalEvery && at.step % *options.evalEvery == 0)
+        record.evalLoss = evaluateNow();
+      else if (setup.programs.eval >= 0 && at.step == setup.steps)
+        record.evalLoss = evaluateNow();
+      report(record);
+      if (options.checkpoint && (stop || at.step == setup.steps || (options.every && at.step % *options.every == 0))) {
+        save();
+        saved = at.step;
+      }
+    }
+    if (setup.steps == 0 && setup.programs.eval >= 0)
+      say(fmt::format("held-out loss {:.6f}", evaluateNow()));
+    if (options.trace)
+      trace.write(rank, *options.trace);
+    if (stop && at.step < setup.steps) {
+      say(fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
+                      saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint) : "",
+                      options.exportTo ? "; --export was not written" : ""));
+      return 128 + stop;
+    }
+    if (options.exportTo) {
+      exportWeights(rank, *options.exportTo);
+      say(fmt::format("wrote {}", *options.exportTo));
+    }
+    return 0;
+  }
+
+private:
+  void start(int threads) {
+    initialiseOrLoad(threads);
+    if (options.metrics && leads)
+      metrics = std::make_unique<Metrics>(*options.metrics, setup.resumeFrom ? std::optional(at.step) : std::nullopt);
+  }
+
+  void initialiseOrLoad(int threads) {
+    if (!setup.resumeFrom) {
+      initialiseParameters(rank, threads);
+      at.seed = options.seed.value_or(0);
+      return;
+    }
+    at = loadCheckpoint(rank, *setup.resumeFrom);
+    if (options.seed && *options.seed != at.seed)
+      throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
+                              at.seed, *setup.resumeFrom));
+    if (setup.steps > 0 && at.step > setup.steps)
+      throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumeFrom, at.step, setup.steps));
+  }
+
+  void announce() {
+    if (setup.resumeFrom)
+      say(fmt::format("resumed from {} at step {}", *setup.resumeFrom, at.step));
+    if (setup.feeder && leads)
+      say(fmt::format("{} samples in '{}', {} per step", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch()));
+    if (setup.evalFeeder)
+      if (uint64_t left = setup.evalFeeder->samples() % setup.evalFeeder->globalBatch())
+        say(fmt::format("{} of {} samples in '{}' make no whole batch of {} and are left out", left, setup.evalFeeder->samples(),
+                        setup.evalData->path(), setup.evalFeeder->globalBatch()));
+  }
+
+  void startGradients() {
+    if (!options.gradients || at.step >= setup.steps)
+      return;
+    gradients = std::make_unique<GradientFile>(rank, *options.gradients);
+    engine.onUpdate([this](const plan::Update &update, const float *gradient) { gradients->add(update, gradient); });
+  }
+
+  StepRecord step() {
+    auto begin = Clock::now();
+    StepRecord record;
+    record.steps = setup.steps;
+    record.lr = learningRate(options.schedule, options.lr, at.step, setup.steps, options.warmup);
+    writeHyper(record.lr);
+    engine.resetStats();
+    Turn turn{at.position, at.step, 0, at.seed, setup.feeder->divisor(at.position)};
+    double loss = 0;
+    for (uint32_t program : setup.programs.micros) {
+      setup.feeder->fill(turn, rank.rank, rank.locate);
+      engine.run(program);
+      loss += scalar(plan.programs(static_cast<int>(program)).loss());
+      ++turn.micro;
+    }
+    at.position += setup.feeder->globalBatch();
+    record.step = ++at.step;
+    record.loss = static_cast<float>(loss);
+    if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
+      record.gradientNorm = std::sqrt(scalar(norm));
+    record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    record.tokensPerSecond = static_cast<double>(plan.tokens() * plan.world() * setup.programs.micros.size()) / record.seconds;
+    for (size_t lane = 0; lane < record.laneBytes.size(); ++lane)
+      record.laneBytes[lane] = engine.stats()[lane].bytes;
+    if (gradients) {
+      engine.onUpdate(nullptr);
+      gradients->finish();
+      gradients.reset();
+    }
+    if (options.trace)
+      trace.collect(engine, plan);
+    return record;
+  }
+
+  void writeHyper(double lr) {
+    std::array<float, 16> values = hyperInput(setup.hyper, lr, at.step);
+    for (const plan::Input &input : plan.inputs())
+      if (input.role() == plan::Input::HYPER)
+        std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+  }
+
+  double evaluateNow() {
+    return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed);
+  }
+
+  void report(const StepRecord &record) {
+    if (metrics)
+      metrics->write(record);
+    if (line)
+      line->show(record);
+  }
+
+  void save() {
+    setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces);
+  }
+
+  void say(const std::string &sentence) {
+    if (line)
+      line->say(sentence);
+  }
+
+  float scalar(const plan::Ref &ref) const { return *static_cast<const float *>(engine.hostPointer(ref)); }
+
+  const TrainOptions &options;
+  Setup &setup;
+  const plan::Plan &plan;
+  Engine engine;
+  Rank rank;
+  bool leads;
+  Progress at;
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<ProgressLine> line;
+  std::unique_ptr<GradientFile> gradients;
+  TraceFile trace;
+};
+
+} // namespace
+
+int train(const TrainOptions &options, CommunicatorFactory &factory) {
+  std::unique_ptr<Communicator> communicator = factory.create();
+  Setup setup;
+  std::unique_ptr<Device> device;
+  together(*communicator, [&] {
+    prepare(options, factory.world(), setup);
+    device = makeCpuDevice({options.threads});
+    const plan::Target &target = setup.file.plan.target();
+    device->requireFeatures(target.cpu(), std::vector<std::string>(target.features().begin(), target.features().end()));
+  });
+  catchInterrupts();
+  return Run(options, setup, *device, factory, *communicator).train();
+}
+
+int runProcess(const TrainOptions &options) {
+  std::unique_ptr<CommunicatorFactory> factory;
+  auto complain = [](const std::string &sentence) { fmt::print(stderr, "zerorun: {}\n", sentence); };
+  int status = 1;
+  try {
+    factory = connect();
+    status = train(options, *factory);
+  } catch (const Stopped &) {
+  } catch (const StoppedWith &error) {
+    complain(error.what());
+  } catch (const std::bad_alloc &) {
+    complain("this process cannot get the memory it needs");
+    if (factory)
+      factory->abort();
+  } catch (const std::exception &error) {
+    complain(factory && factory->world() > 1 ? fmt::format("rank {}: {}", factory->rank(), error.what()) : error.what());
+    if (factory)
+      factory->abort();
+  }
+  if (factory)
+    factory->finalize();
+  return status;
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,16 @@
+// zerorun: from options to trained weights.
+#pragma once
+#include "runtime/comm/communicator.h"
+#include "runtime/train/options.h"
+
+namespace zero::runtime {
+
+// Runs everything on this rank and returns the exit status (0, or 128 + the signal that stopped it). Throws
+// zero::Error if this rank failed alone (then call factory.abort()), StoppedWith or Stopped (train/agreement.h) if
+// all ranks know.
+int train(const TrainOptions &options, CommunicatorFactory &factory);
+
+// The same with everything a process needs around it: connects, prints the sentence of a failure, ends all ranks.
+int runProcess(const TrainOptions &options);
+
+} // namespace zero::runtime
