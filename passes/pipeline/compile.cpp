@@ -1,0 +1,267 @@
+//===- compile.cpp - phase after phase ---------------------------------------------------------------===//
+#include "passes/pipeline/compile.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/nn/Nn.h"
+#include "compiler/plan/Plan.h"
+#include "compiler/plan/export.h"
+#include "compiler/zero/Zero.h"
+#include "passes/fuse/Passes.h"
+#include "passes/place/Passes.h"
+#include "passes/raise/Passes.h"
+#include "passes/schedule/Passes.h"
+#include "passes/shard/Passes.h"
+#include "passes/train/Passes.h"
+#include "runtime/inspect/inspect.h"
+#include "runtime/judge/judge.h"
+#include "runtime/plan/container.h"
+#include "runtime/plan/error.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include <chrono>
+
+using namespace mlir;
+
+namespace zero::pipeline {
+namespace {
+
+constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
+
+/// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
+void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options) {
+  switch (phase) {
+  case Phase::Import: // bring decomposed exports back to what they mean
+    raise::buildPipeline(pm);
+    return;
+  case Phase::Train: // loss, backward; then everything in primitives
+    train::buildPipeline(pm, {options.loss, -100});
+    return;
+  case Phase::Shard: { // kernels first: sharding moves what kernels read and write
+    fuse::buildPipeline(pm);
+    shard::PartitionPassOptions partition;
+    partition.world = options.world;
+    partition.stage = options.stage;
+    partition.accumulate = options.accumulate;
+    partition.optimizer = options.optimizer;
+    partition.bucketElements = options.bucketElements;
+    shard::buildPipeline(pm, partition);
+    return;
+  }
+  case Phase::Schedule:
+    schedule::buildPipeline(pm, {});
+    return;
+  case Phase::Place:
+    place::buildPipeline(pm, {});
+    return;
+  case Phase::Plan:
+    return;
+  }
+}
+
+/// The name in a location: an ONNX node, or nothing.
+std::string nodeOf(Location location) {
+  std::string name;
+  location->walk([&](Location l) {
+    if (auto named = dyn_cast<NameLoc>(l)) {
+      name = named.getName().str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return name;
+}
+
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, const Say &say, CompileReport &report)
+      : options(options), say(say), report(report), handler(&context, [this](Diagnostic &d) { return forward(d); }) {
+    DialectRegistry registry;
+    registry.insert<func::FuncDialect, nn::NnDialect, state::ZeroDialect, planir::PlanDialect>();
+    codegen::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.disableMultithreading(); // module passes gain nothing from threads, and one order of work gives one plan
+  }
+
+  bool run(std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, plan::Plan &plan) {
+    if (!timed("read", [&] { return read(); }))
+      return false;
+    for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
+      if (!timed(kPhases[int(phase)], [&] { return lower(phase); }))
+        return false;
+      if (emit == phase)
+        return print(os);
+    }
+    std::vector<char> constants;
+    llvm::SmallVector<char, 0> kernels;
+    if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan); }))
+      return false;
+    if (emit == Phase::Plan) {
+      os << inspect::headline(plan) << inspect::memoryTable(plan) << inspect::trafficTable(plan) << inspect::scheduleText(plan);
+      return true;
+    }
+    return timed("kernels", [&] { return generate(plan, kernels); }) && timed("write", [&] {
+             plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)));
+             return true;
+           });
+  }
+
+private:
+  template <typename Work>
+  bool timed(const char *what, Work work) {
+    auto start = std::chrono::steady_clock::now();
+    bool good = work();
+    report.seconds.push_back({what, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+    return good;
+  }
+
+  LogicalResult forward(Diagnostic &d) {
+    static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
+    std::string node = nodeOf(d.getLocation()), text = d.str();
+    if (!node.empty() && text.find(node) == std::string::npos)
+      text = "node '" + node + "': " + text;
+    for (Diagnostic &note : d.getNotes())
+      text += "; " + note.str();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    say(severities[int(d.getSeverity())], text);
+    return success();
+  }
+
+  bool read() {
+    auto imported = onnx::importModel(options.model, options.import, context, &report.import);
+    if (failed(imported))
+      return false;
+    module = std::move(*imported);
+    for (const std::string &warning : report.import.warnings)
+      say("warning", warning);
+    return true;
+  }
+
+  bool lower(Phase phase) {
+    PassManager pm(&context);
+    pm.enableVerifier(true);
+    addPhase(pm, phase, options);
+    return succeeded(pm.run(*module));
+  }
+
+  bool print(llvm::raw_ostream &os) {
+    OpPrintingFlags flags;
+    flags.elideLargeElementsAttrs(16);
+    module->print(os, flags);
+    os << "\n";
+    return true;
+  }
+
+  bool exportPlan(plan::Plan &plan, std::vector<char> &constants) {
+    std::string error;
+    auto target = codegen::CpuTarget::fromName(options.cpu, error);
+    if (failed(target)) {
+      say("error", error);
+      return false;
+    }
+    cpu = *target;
+    plan.set_producer("zeroc " ZERO_VERSION);
+    plan.set_model(options.model);
+    plan.mutable_target()->set_kind(plan::Target::CPU);
+    plan.mutable_target()->set_cpu(cpu.name);
+    for (const std::string &feature : cpu.features)
+      plan.mutable_target()->add_features(feature);
+    describeLoss(*plan.mutable_loss());
+    if (failed(planir::exportPlan(*module, plan, constants)))
+      return false;
+    // Parameters of one model must not start equal: each draws from a stream of its own.
+    for (int i = 0; i < plan.parameters_size(); ++i)
+      if (plan.parameters(i).has_init())
+        plan.mutable_parameters(i)->mutable_init()->set_seed(options.initSeed * 0x9e3779b97f4a7c15ull + uint64_t(i));
+    return true;
+  }
+
+  void describeLoss(plan::Loss &loss) {
+    StringRef kind = options.loss;
+    if (kind.consume_front("output:")) {
+      loss.set_kind(plan::OUTPUT);
+      loss.set_output(kind.str());
+    } else {
+      loss.set_kind(kind == "mse" ? plan::MSE : plan::CROSS_ENTROPY);
+      loss.set_labels("labels");
+      loss.set_ignore_index(-100);
+    }
+  }
+
+  /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.
+  bool judge(const plan::Plan &plan) {
+    auto found = judge::checkPlan(plan);
+    for (const std::string &sentence : found)
+      say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
+    if (!found.empty())
+      return false;
+    uint64_t needed = inspect::memoryOf(plan).total();
+    if (!options.memory || needed <= *options.memory)
+      return true;
+    inspect::Memory memory = inspect::memoryOf(plan);
+    say("error", "one rank needs " + inspect::grouped(needed) + " bytes, " + inspect::grouped(needed - *options.memory) + " more than --device-memory allows (" +
+                     inspect::grouped(memory.state) + " of model state, " + inspect::grouped(memory.work) +
+                     " of work); a smaller batch, more ranks (--world) or a higher --stage would help");
+    return false;
+  }
+
+  bool generate(const plan::Plan &plan, llvm::SmallVector<char, 0> &object) {
+    llvm::SmallVector<func::FuncOp> kernels;
+    for (const plan::Kernel &kernel : plan.kernels())
+      kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
+    auto compiled = codegen::compileToSharedObject(kernels, cpu);
+    if (failed(compiled))
+      return false;
+    object = std::move(*compiled);
+    return true;
+  }
+
+  const CompileOptions &options;
+  const Say &say;
+  CompileReport &report;
+  MLIRContext context;
+  ScopedDiagnosticHandler handler;
+  OwningOpRef<ModuleOp> module;
+  codegen::CpuTarget cpu;
+};
+
+} // namespace
+
+std::optional<Phase> phaseFromName(StringRef name) {
+  for (size_t i = 0; i < std::size(kPhases); ++i)
+    if (name == kPhases[i])
+      return Phase(i);
+  return std::nullopt;
+}
+
+std::string phaseNames() {
+  std::string names;
+  for (const char *name : kPhases)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+std::string describePipeline(const CompileOptions &options) {
+  MLIRContext context;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
+    PassManager pm(&context);
+    addPhase(pm, phase, options);
+    os << kPhases[int(phase)] << ": ";
+    pm.printAsTextualPipeline(os);
+    os << "\n";
+  }
+  return text;
+}
+
+bool compile(const CompileOptions &options, std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, const Say &say, CompileReport &report,
+             plan::Plan &result) {
+  try {
+    return Compilation(options, say, report).run(emit, os, output, result);
+  } catch (const Error &error) {
+    say("error", error.what());
+    return false;
+  }
+}
+
+} // namespace zero::pipeline

@@ -1,0 +1,49 @@
+//===- compile.h - the road from an ONNX file to a plan -------------------------------------------===//
+#pragma once
+#include "compiler/onnx/import.h"
+#include "runtime/plan/plan.pb.h"
+#include "llvm/Support/raw_ostream.h"
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace zero::pipeline {
+
+/// Where a compilation may stop and print what it has.
+enum class Phase { Import, Train, Shard, Schedule, Place, Plan };
+
+struct CompileOptions {
+  std::string model;
+  onnx::ImportOptions import;
+  uint64_t initSeed = 0;
+  std::string loss = "cross_entropy"; // "mse", "output:NAME"
+  std::string optimizer = "adamw";
+  int64_t world = 1, stage = 0, accumulate = 1;
+  int64_t bucketElements = 0;         // 0: chosen by the model's size
+  std::string cpu = "native";
+  std::optional<uint64_t> memory;     // bytes one rank may use
+};
+
+/// A phase by the name `--emit` gives it; none if unknown.
+std::optional<Phase> phaseFromName(llvm::StringRef name);
+/// "import, train, …", for messages.
+std::string phaseNames();
+
+/// The passes of a phase, as text zero-opt understands.
+std::string describePipeline(const CompileOptions &options);
+
+/// Said of the model on the way; `seconds` of each phase for --timing.
+struct CompileReport {
+  onnx::ImportReport import;
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+/// Diagnostics are sentences without "zeroc:".
+using Say = std::function<void(llvm::StringRef severity, llvm::StringRef sentence)>;
+
+/// Compile to `output`, or with `emit` print the module (for Phase::Plan: the schedule of the plan) to `os` and write nothing.
+/// False after an error has been said. The plan is judged before it is written.
+bool compile(const CompileOptions &options, std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, const Say &say,
+             CompileReport &report, plan::Plan &result);
+
+} // namespace zero::pipeline
