@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""GPT-2 124M, one AdamW step in f32 on 2 threads: zerorun beside PyTorch, measured alternately in one run.
+
+Prints seconds per step (median), the ratio to the faster of PyTorch eager and torch.compile, peak resident memory of each, the bandwidth
+of the generated kernels against a copy measured in the same run, and what compiling costs: GPT-2 124M and a graph of 175 billion parameters.
+
+usage: test/bench/gpt2.py [--torch PYTHON] [--sizes 4x64,4x256] [--rounds N]
+PyTorch is not part of set-up: give a Python that has torch and transformers, or its columns are left out with a sentence.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VOCAB, POSITIONS = 50257, 1024
+MIB, GIB = 2**20, 2**30
+
+p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+p.add_argument("--bin", default=str(ROOT / "build" / "bin"))
+p.add_argument("--torch", default=sys.executable, help="a Python with torch and transformers (default: this one)")
+p.add_argument("--sizes", default="4x64,4x256", help="batch x sequence, separated by commas")
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--rounds", type=int, default=3, help="how often the programs take turns")
+p.add_argument("--steps", type=int, default=4, help="steps counted in each turn")
+p.add_argument("--layers", type=int, default=12)
+p.add_argument("--no-compile-time", action="store_true", help="leave out the compile times")
+args = p.parse_args()
+BIN = pathlib.Path(args.bin).resolve()
+
+
+def measured(command, cwd):
+    """Seconds and peak resident bytes of a program that must succeed."""
+    begin = time.perf_counter()
+    process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"gpt2: exit {process.returncode} of {' '.join(map(str, command))}: {error.strip()[-500:]}")
+    return time.perf_counter() - begin, usage.ru_maxrss * 1024
+
+
+def pressure():
+    """Share of the last ten seconds in which something waited for a CPU."""
+    try:
+        return float(pathlib.Path("/proc/pressure/cpu").read_text().split("avg10=")[1].split()[0])
+    except (OSError, IndexError):
+        return float("nan")
+
+
+def copy_bandwidth():
+    """Bytes per second, read and written, of a plain copy by as many threads as the benchmark uses."""
+    n = 256 * MIB // 4
+    source, target = np.ones(n, np.float32), np.zeros(n, np.float32)
+    cuts = np.linspace(0, n, args.threads + 1).astype(int)
+    best = float("inf")
+    for _ in range(6):
+        threads = [threading.Thread(target=np.copyto, args=(target[a:b], source[a:b])) for a, b in zip(cuts, cuts[1:])]
+        begin = time.perf_counter()
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        best = min(best, time.perf_counter() - begin)
+    return 2 * 4 * n / best
+
+
+class Zero:
+    """zerorun, started anew for each turn; its first steps are warm-up."""
+    name, warm = "zerorun", 2
+
+    def __init__(self, work, batch, seq):
+        self.work, self.peak, self.seconds, self.loss = work, 0, [], None
+        subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", str(args.layers), "--vocab", str(VOCAB), "--batch", str(batch),
+                        "--seq", str(seq), "--positions", str(POSITIONS), "--no-weights", "-o", "gpt2.onnx"], cwd=work, check=True, stdout=subprocess.DEVNULL)
+        self.compile_seconds, self.compile_peak = measured([BIN / "zeroc", "gpt2.onnx", "-o", "plan.bin", "--init", "random"], work)
+        random = np.random.default_rng(0)
+        shape = (batch * (self.warm + args.steps), seq)
+        save_file({"input_ids": random.integers(0, VOCAB, shape), "labels": random.integers(0, VOCAB, shape)}, work / "data.safetensors")
+
+    def turn(self, trace=False):
+        command = [BIN / "zerorun", "plan.bin", "--data", "data.safetensors", "--steps", self.warm + args.steps, "--lr", "1e-4",
+                   "--threads", args.threads, "--metrics", "metrics.jsonl"]
+        _, peak = measured([*command, "--trace", "trace.json"] if trace else command, self.work)
+        rows = [json.loads(line) for line in (self.work / "metrics.jsonl").read_text().splitlines()]
+        if not trace:
+            self.peak = max(self.peak, peak)
+            self.seconds += [row["seconds"] for row in rows[self.warm:]]
+            self.loss = rows[-1]["loss"]
+
+    def close(self):
+        pass
+
+
+class Torch:
+    """A peer process that waits between its turns."""
+
+    def __init__(self, mode, batch, seq):
+        self.name, self.peak, self.seconds, self.loss = f"torch {mode}", 0, [], None
+        self.process = subprocess.Popen([args.torch, ROOT / "test" / "bench" / "peer_torch.py", "--mode", mode, "--batch", str(batch), "--seq", str(seq),
+                                         "--layers", str(args.layers), "--threads", str(args.threads)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.take(3)  # warm-up, and compilation
+
+    def take(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"gpt2: {self.name} ended by itself (exit {self.process.wait()})")
+        return json.loads(line)
+
+    def turn(self):
+        answer = self.take(args.steps)
+        self.seconds += answer["seconds"]
+        self.peak, self.loss = answer["peak"], answer["loss"]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def kernels(zero, copy):
+    """Bandwidth of every generated kernel: its bytes (from the plan) over its time (from the trace), as a share of the copy's."""
+    zero.turn(trace=True)
+    out = subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=zero.work, capture_output=True, text=True, check=True).stdout
+    facts = json.loads(out)
+    steps = {(program["name"], step["name"]): step for program in facts["programs"] for step in program["steps"] if "kernel" in step}
+    table = collections.defaultdict(lambda: [0, 0.0, 0])
+    trace = json.loads((zero.work / "trace.json").read_text())
+    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
+        step = steps.get((event.get("cat"), event["name"])) if event["ph"] == "X" else None
+        if step:
+            kernel = facts["kernels"][step["kernel"]]
+            row = table[kernel["summary"]]
+            row[0], row[1], row[2] = row[0] + kernel["bytes"], row[1] + event["dur"] * 1e-6, row[2] + 1
+    total = [sum(r[k] for r in table.values()) for k in (0, 1)]
+    print(f"  generated kernels, share of the copy's {copy / 1e9:.1f} GB/s (all together {total[0] / total[1] / copy:.0%}):")
+    for summary, (size, seconds, count) in sorted(table.items(), key=lambda r: -r[1][1])[:14]:
+        print(f"    {size / seconds / copy:5.0%}  {1e3 * seconds / count:8.3f} ms x {count:4}  {summary}")
+
+
+def torch_missing():
+    found = shutil.which(args.torch) and subprocess.run([args.torch, "-c", "import torch, transformers"], capture_output=True).returncode == 0
+    return not found
+
+
+def compare(batch, seq, with_torch):
+    with tempfile.TemporaryDirectory(prefix="zero-bench-") as folder:
+        zero = Zero(pathlib.Path(folder), batch, seq)
+        programs = [zero] + ([Torch(mode, batch, seq) for mode in ("eager", "compile")] if with_torch else [])
+        for _ in range(args.rounds):
+            for program in programs:
+                program.turn()
+        print(f"GPT-2 {args.layers} x 768, {batch} x {seq} tokens, f32, {args.threads} threads, {args.rounds} x {args.steps} steps each, in turns "
+              f"(cpu pressure {pressure():.0f} %)")
+        for program in programs:
+            median = statistics.median(program.seconds)
+            print(f"  {program.name:14} {median:7.3f} s/step (best {min(program.seconds):.3f}), {batch * seq / median:6.0f} tokens/s, "
+                  f"peak {program.peak / GIB:5.2f} GiB, loss {program.loss:.3f}")
+        if with_torch:
+            fastest = min(programs[1:], key=lambda t: statistics.median(t.seconds))
+            ratio = statistics.median(zero.seconds) / statistics.median(fastest.seconds)
+            print(f"  time {ratio:.2f} x {fastest.name} (asked: at most 1, target 0.8), "
+                  f"memory {zero.peak / min(t.peak for t in programs[1:]):.2f} x the leaner (asked: at most 0.7)")
+        kernels(zero, copy_bandwidth())
+        for program in programs:
+            program.close()
+        return zero
+
+
+def main():
+    with_torch = not torch_missing()
+    if not with_torch:
+        print(f"gpt2: {args.torch} has no torch and transformers, so PyTorch is not measured; give a Python that has them with --torch")
+    zeros = [compare(*map(int, size.split("x")), with_torch) for size in args.sizes.split(",")]
+    if args.no_compile_time:
+        return
+    print("zeroc")
+    print(f"  GPT-2 {args.layers} x 768: {zeros[0].compile_seconds:.2f} s, peak {zeros[0].compile_peak / GIB:.2f} GiB (asked: at most 5 s)")
+    with tempfile.TemporaryDirectory(prefix="zero-bench-") as folder:
+        subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "96", "--hidden", "12288", "--heads", "96", "--seq", "2048",
+                        "--no-weights", "-o", "175b.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        seconds, peak = measured([BIN / "zeroc", "175b.onnx", "-o", "plan.bin", "--init", "random", "--world", "64", "--stage", "3"], folder)
+        size = os.path.getsize(f"{folder}/plan.bin")
+    print(f"  175B, 96 layers x 12288, 64 ranks, stage 3: {seconds:.2f} s, peak {peak / GIB:.2f} GiB, plan {size / MIB:.1f} MiB (asked: at most 20 s and 2 GiB)")
+
+
+if __name__ == "__main__":
+    main()
