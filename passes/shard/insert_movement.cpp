@@ -110,7 +110,7 @@ public:
 private:
   void findReads() {
     program.walk([&](nn::GetOp get) { collectReads(get, get.getResult(), {}, reads); });
-    for (const Read &read : reads)
+    for (Read &read : reads)
       lastRead[homeOf(read.get.getParameterAttr()).bucket] =
           later(lastRead.lookup(homeOf(read.get.getParameterAttr()).bucket), read.operand->getOwner());
   }
@@ -131,7 +131,7 @@ private:
   void placeParameters() {
     llvm::DenseMap<Operation *, Value> resident;
     llvm::DenseMap<std::pair<Operation *, Operation *>, Value> gathered; // (reader, bucket)
-    for (const Read &read : reads) {
+    for (Read &read : reads) {
       Home home = homeOf(read.get.getParameterAttr());
       Operation *reader = read.operand->getOwner();
       OpBuilder b(reader);
@@ -159,7 +159,7 @@ private:
       read.operand->set(value);
     }
     SmallVector<Operation *> dead;
-    for (const Read &read : reads)
+    for (Read &read : reads)
       for (nn::ReshapeOp view : llvm::reverse(read.views))
         dead.push_back(view);
     llvm::SmallPtrSet<Operation *, 16> erased;
@@ -253,7 +253,7 @@ private:
     auto symbol = kernel(module, sized(stem, count, columns),
                          [&](StringRef name) { return train::buildUpdateKernel(module, name, sharding.optimizer, count, columns, clip); });
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
-                                        program.getArguments().back(), norm2, symbol, whole);
+                                        program.getArguments().back(), norm2, symbol.getValue(), whole);
     if (sharding.publishes())
       b.create<state::PublishOp>(loc, bucket.getSymName());
     if (clip || !whole)

@@ -15,11 +15,11 @@ namespace zero::shard {
 namespace {
 
 /// Parameters `function` reads, in the order of their first use.
-llvm::SetVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
+SmallVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
   llvm::SetVector<nn::ParameterOp> found;
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
   function.walk([&](nn::GetOp get) { found.insert(symbols.lookup<nn::ParameterOp>(get.getParameter())); });
-  return found;
+  return found.takeVector();
 }
 
 struct Partition : impl::PartitionPassBase<Partition> {
@@ -45,7 +45,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     auto used = parametersOf(train);
     b.setInsertionPoint(train);
     for (bool trainable : {true, false}) {
-      std::vector<nn::ParameterOp> group;
+      SmallVector<nn::ParameterOp> group;
       std::vector<int64_t> sizes;
       int64_t total = 0;
       for (nn::ParameterOp p : used)
@@ -59,7 +59,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     }
   }
 
-  void makeBucket(OpBuilder &b, ArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout, bool trainable) {
+  void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout, bool trainable) {
     SmallVector<Attribute> names;
     int64_t owned = 0;
     for (size_t i : layout.members) {
