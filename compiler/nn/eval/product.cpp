@@ -135,8 +135,9 @@ LogicalResult attentionGrad(AttentionGradOp op, Operands in, Results out) {
             }
           }
         }
-    for (auto [result, sums] : llvm::zip(out, ArrayRef<std::vector<double> *>({&dq, &dk, &dv})))
-      std::transform(sums->begin(), sums->end(), result.template data<T>().begin(), [](double s) { return T(s); });
+    const std::vector<double> *sums[] = {&dq, &dk, &dv};
+    for (int i = 0; i < 3; ++i)
+      std::transform(sums[i]->begin(), sums[i]->end(), out[i].data<T>().begin(), [](double s) { return T(s); });
     return success();
   });
 }

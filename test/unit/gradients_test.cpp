@@ -1,0 +1,343 @@
+// Every differentiation rule against central differences in f64, through nn-differentiate; and the same gradients again after
+// nn-simplify and nn-decompose, which must not change them.
+#include "compiler/nn/eval/eval.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/train/Passes.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+
+using namespace mlir;
+using namespace zero;
+
+namespace {
+
+using Values = std::map<std::string, nn::Tensor>;
+
+struct Range {
+  double low = -1, high = 1;
+};
+
+class Gradients : public ::testing::Test {
+protected:
+  MLIRContext context;
+  std::string diagnostics;
+
+  Gradients() {
+    context.loadDialect<nn::NnDialect, func::FuncDialect>();
+    context.disableMultithreading();
+    context.getDiagEngine().registerHandler([this](Diagnostic &d) { diagnostics += d.str() + "\n"; });
+  }
+
+  /// A module whose @train computes `body`, which reads the parameters and ends with the tensor %y : `type`; the loss is a fixed random
+  /// combination of the elements of %y.
+  OwningOpRef<ModuleOp> parse(std::vector<std::pair<std::string, std::string>> parameters, std::string arguments, std::string body, std::string type) {
+    std::string text = "module {\n";
+    for (auto &[name, t] : parameters)
+      text += "  nn.parameter @" + name + " : " + t + " {trainable = true}\n";
+    text += "  func.func @train(%weights: " + type + (arguments.empty() ? "" : ", " + arguments) + ") -> tensor<f64> {\n";
+    for (auto &[name, t] : parameters)
+      text += "    %" + name + " = nn.get @" + name + " : " + t + "\n";
+    text += body;
+    int64_t rank = std::count(type.begin(), type.end(), 'x');
+    std::string dims;
+    for (int64_t i = 0; i < rank; ++i)
+      dims += (i ? ", " : "") + std::to_string(i);
+    text += "\n    %weighted = nn.mul %y, %weights : " + type + "\n    %loss = nn.reduce sum %weighted dims [" + dims + "] : " + type +
+            " -> tensor<f64>\n    return %loss : tensor<f64>\n  }\n}\n";
+    auto module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << text << diagnostics;
+    return module;
+  }
+
+  double loss(ModuleOp module, ArrayRef<nn::Tensor> inputs, const Values &parameters, Values *gradients = nullptr) {
+    auto train = module.lookupSymbol<func::FuncOp>("train");
+    auto results = nn::evaluateFunction(
+        train, inputs, [&](nn::ParameterOp p) -> FailureOr<nn::Tensor> { return parameters.at(p.getSymName().str()); },
+        [&](nn::ParameterOp p, const nn::Tensor &g) {
+          if (gradients) {
+            EXPECT_FALSE(gradients->count(p.getSymName().str())) << "two gradients";
+            (*gradients)[p.getSymName().str()] = g;
+          }
+        });
+    EXPECT_TRUE(succeeded(results)) << diagnostics;
+    return succeeded(results) ? (*results)[0].at(0) : NAN;
+  }
+
+  void run(ModuleOp module, std::unique_ptr<Pass> pass, bool nested = false) {
+    PassManager pm(&context);
+    nested ? pm.addNestedPass<func::FuncOp>(std::move(pass)) : pm.addPass(std::move(pass));
+    ASSERT_TRUE(succeeded(pm.run(module))) << diagnostics;
+  }
+
+  static void expectSame(const Values &found, const Values &wanted, double tolerance, const char *when) {
+    ASSERT_EQ(found.size(), wanted.size()) << when;
+    for (auto &[name, w] : wanted) {
+      const nn::Tensor &f = found.at(name);
+      ASSERT_EQ(f.size(), w.size());
+      for (int64_t i = 0; i < w.size(); ++i)
+        EXPECT_NEAR(f.at(i), w.at(i), tolerance * (1 + std::abs(w.at(i)))) << when << ": gradient of " << name << " at " << i;
+    }
+  }
+
+  void check(OwningOpRef<ModuleOp> module, Range range = {}, std::vector<nn::Tensor> more = {}) {
+    ASSERT_TRUE(module);
+    std::mt19937_64 random(7);
+    auto fill = [&](nn::Tensor &t, Range r) {
+      for (int64_t i = 0; i < t.size(); ++i)
+        t.set(i, std::uniform_real_distribution<double>(r.low, r.high)(random));
+    };
+    auto train = module->lookupSymbol<func::FuncOp>("train");
+    std::vector<nn::Tensor> inputs{nn::Tensor(cast<RankedTensorType>(train.getArgumentTypes()[0]))};
+    fill(inputs[0], {-1, 1});
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    Values parameters;
+    for (auto p : module->getOps<nn::ParameterOp>()) {
+      auto &t = parameters[p.getSymName().str()] = nn::Tensor(cast<RankedTensorType>(p.getType()));
+      fill(t, range);
+    }
+    Values expected;
+    const double h = 1e-5;
+    for (auto &[name, t] : parameters) {
+      nn::Tensor g(t.type);
+      for (int64_t i = 0; i < t.size(); ++i) {
+        double x = t.at(i);
+        t.set(i, x + h);
+        double up = loss(*module, inputs, parameters);
+        t.set(i, x - h);
+        double down = loss(*module, inputs, parameters);
+        t.set(i, x);
+        g.set(i, (up - down) / (2 * h));
+      }
+      expected[name] = g;
+    }
+    double before = loss(*module, inputs, parameters);
+    Values found, again;
+    run(*module, train::createDifferentiatePass());
+    EXPECT_DOUBLE_EQ(loss(*module, inputs, parameters, &found), before);
+    expectSame(found, expected, 1e-6, "nn-differentiate");
+    run(*module, train::createSimplifyPass(), true);
+    run(*module, train::createDecomposePass());
+    run(*module, train::createSimplifyPass(), true);
+    EXPECT_NEAR(loss(*module, inputs, parameters, &again), before, 1e-7 * (1 + std::abs(before)));
+    expectSame(again, found, 1e-6, "nn-simplify, nn-decompose");
+  }
+
+  /// `op` of one operand x, or of x and z.
+  void unary(std::string op, Range range = {}) {
+    SCOPED_TRACE(op);
+    check(parse({{"x", "tensor<3x4xf64>"}}, "", "    %y = nn." + op + " %x : tensor<3x4xf64>", "tensor<3x4xf64>"), range);
+  }
+  void binary(std::string op, Range range = {}) {
+    SCOPED_TRACE(op);
+    check(parse({{"x", "tensor<3x4xf64>"}, {"z", "tensor<3x4xf64>"}}, "", "    %y = nn." + op + " %x, %z : tensor<3x4xf64>", "tensor<3x4xf64>"),
+          range);
+  }
+  void moved(std::string from, std::string op, std::string to) {
+    SCOPED_TRACE(op);
+    check(parse({{"x", from}}, "", "    %y = nn." + op + " : " + from + " -> " + to, to));
+  }
+  nn::Tensor integers(std::vector<int64_t> shape, std::vector<double> values) {
+    return nn::Tensor::fromValues(RankedTensorType::get(shape, IntegerType::get(&context, 64)), values);
+  }
+};
+
+TEST_F(Gradients, Unary) {
+  for (const char *op : {"neg", "abs", "exp", "tanh", "erf", "sin", "cos", "sigmoid", "silu", "gelu erf", "gelu tanh", "softmax"})
+    unary(op, {-2, 2});
+  for (const char *op : {"log", "sqrt", "rsqrt"})
+    unary(op, {0.3, 2});
+}
+
+TEST_F(Gradients, Binary) {
+  for (const char *op : {"add", "sub", "mul", "max", "min"})
+    binary(op);
+  binary("div", {0.4, 2});
+}
+
+TEST_F(Gradients, Power) {
+  for (const char *exponent : {"0.0", "1.0", "2.0", "3.0", "-0.5", "2.5"}) {
+    SCOPED_TRACE(exponent);
+    check(parse({{"x", "tensor<5xf64>"}}, "",
+                std::string("    %p = nn.constant dense<") + exponent + "> : tensor<5xf64>\n    %y = nn.pow %x, %p : tensor<5xf64>", "tensor<5xf64>"),
+          {0.3, 2});
+  }
+  check(parse({{"x", "tensor<3xf64>"}}, "", "    %p = nn.constant dense<[2.0, 0.5, 3.5]> : tensor<3xf64>\n    %y = nn.pow %x, %p : tensor<3xf64>",
+              "tensor<3xf64>"),
+        {0.3, 2});
+}
+
+TEST_F(Gradients, ExponentMustBeKnown) {
+  auto module = parse({{"x", "tensor<5xf64>"}}, "", "    %y = nn.pow %x, %x : tensor<5xf64>", "tensor<5xf64>");
+  PassManager pm(&context);
+  pm.addPass(train::createDifferentiatePass());
+  EXPECT_TRUE(failed(pm.run(*module)));
+  EXPECT_NE(diagnostics.find("exponent is known at compile time"), std::string::npos) << diagnostics;
+}
+
+TEST_F(Gradients, ReluIsZeroAtZero) {
+  auto module = parse({{"x", "tensor<3xf64>"}}, "",
+                      "    %c = nn.constant dense<0.0> : tensor<3xf64>\n    %y = nn.max %x, %c : tensor<3xf64>", "tensor<3xf64>");
+  auto type = RankedTensorType::get({3}, Float64Type::get(&context));
+  run(*module, train::createDifferentiatePass());
+  Values found;
+  loss(*module, {nn::Tensor::fromValues(type, {1, 1, 1})}, {{"x", nn::Tensor::fromValues(type, {-1, 0, 2})}}, &found);
+  EXPECT_EQ(found["x"].at(0), 0);
+  EXPECT_EQ(found["x"].at(1), 0);
+  EXPECT_EQ(found["x"].at(2), 1);
+}
+
+TEST_F(Gradients, SelectAndCast) {
+  check(parse({{"x", "tensor<4xf64>"}, {"z", "tensor<4xf64>"}}, "",
+              "    %c = nn.compare lt %x, %z : tensor<4xf64> -> tensor<4xi1>\n    %y = nn.select %c, %x, %z : tensor<4xi1>, tensor<4xf64>",
+              "tensor<4xf64>"));
+}
+
+TEST_F(Gradients, Movement) {
+  moved("tensor<3x1xf64>", "broadcast %x dims [1, 2]", "tensor<2x3x4xf64>");
+  moved("tensor<f64>", "broadcast %x dims []", "tensor<2x3xf64>");
+  moved("tensor<2x6xf64>", "reshape %x", "tensor<3x4xf64>");
+  moved("tensor<2x3x4xf64>", "transpose %x perm [2, 0, 1]", "tensor<4x2x3xf64>");
+  moved("tensor<5x7xf64>", "slice %x starts [1, 0] sizes [2, 4] steps [2, 1]", "tensor<2x4xf64>");
+  moved("tensor<5x7xf64>", "slice %x starts [4, 6] sizes [3, 3] steps [-2, -3]", "tensor<3x3xf64>");
+  moved("tensor<2x3xf64>", "pad %x with 0.5 : f64 low [1, 0] high [2, 1] interior [0, 2]", "tensor<5x8xf64>");
+}
+
+TEST_F(Gradients, Concat) {
+  check(parse({{"x", "tensor<2x3xf64>"}, {"z", "tensor<2x1xf64>"}}, "",
+              "    %y = nn.concat %x, %z, %x dim 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x3xf64>) -> tensor<2x7xf64>", "tensor<2x7xf64>"));
+}
+
+TEST_F(Gradients, SlicesThatTileAreJoined) {
+  auto body = R"(
+    %x2 = nn.exp %x : tensor<2x6xf64>
+    %a = nn.slice %x2 starts [0, 0] sizes [2, 2] steps [1, 1] : tensor<2x6xf64> -> tensor<2x2xf64>
+    %b = nn.slice %x2 starts [0, 2] sizes [2, 2] steps [1, 1] : tensor<2x6xf64> -> tensor<2x2xf64>
+    %c = nn.slice %x2 starts [0, 4] sizes [2, 2] steps [1, 1] : tensor<2x6xf64> -> tensor<2x2xf64>
+    %ab = nn.mul %a, %b : tensor<2x2xf64>
+    %y = nn.sub %ab, %c : tensor<2x2xf64>)";
+  check(parse({{"x", "tensor<2x6xf64>"}}, "", body, "tensor<2x2xf64>"));
+  auto module = parse({{"x", "tensor<2x6xf64>"}}, "", body, "tensor<2x2xf64>");
+  run(*module, train::createDifferentiatePass());
+  int pads = 0, concats = 0;
+  module->walk([&](nn::PadOp) { ++pads; });
+  module->walk([&](nn::ConcatOp) { ++concats; });
+  EXPECT_EQ(pads, 0);
+  EXPECT_EQ(concats, 1);
+}
+
+TEST_F(Gradients, Indexing) {
+  check(parse({{"x", "tensor<5x3xf64>"}}, "%i: tensor<2x2xi64>",
+              "    %y = nn.gather %x, %i : tensor<5x3xf64>, tensor<2x2xi64> -> tensor<2x2x3xf64>", "tensor<2x2x3xf64>"),
+        {}, {integers({2, 2}, {4, 1, 1, 0})});
+  check(parse({{"x", "tensor<3x5xf64>"}}, "%i: tensor<3xi64>",
+              "    %y = nn.take_along %x, %i : tensor<3x5xf64>, tensor<3xi64> -> tensor<3xf64>", "tensor<3xf64>"),
+        {}, {integers({3}, {4, 0, 2})});
+}
+
+TEST_F(Gradients, Reduce) {
+  for (const char *kind : {"sum", "max", "min"}) {
+    moved("tensor<2x3x4xf64>", std::string("reduce ") + kind + " %x dims [0, 2]", "tensor<3xf64>");
+    moved("tensor<2x3xf64>", std::string("reduce ") + kind + " %x dims [0, 1]", "tensor<f64>");
+  }
+}
+
+TEST_F(Gradients, Norms) {
+  std::string type = "tensor<2x3x5xf64>", row = "tensor<5xf64>";
+  check(parse({{"x", type}, {"s", row}, {"c", row}}, "",
+              "    %y, %m, %r = nn.layer_norm %x, %s, %c {eps = 1.0e-3 : f32} : (" + type + ", " + row + ", " + row + ") -> (" + type +
+                  ", tensor<2x3xf64>, tensor<2x3xf64>)",
+              type));
+  check(parse({{"x", type}, {"s", row}}, "",
+              "    %y, %m, %r = nn.layer_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type + ", tensor<2x3xf64>, tensor<2x3xf64>)",
+              type));
+  check(parse({{"x", type}, {"s", row}}, "",
+              "    %y, %r = nn.rms_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type + ", tensor<2x3xf64>)", type));
+}
+
+TEST_F(Gradients, CrossEntropy) {
+  auto labels = integers({4}, {2, -100, 0, 5});
+  auto scale = nn::Tensor::fromValues(RankedTensorType::get({1}, Float64Type::get(&context)), {0.25});
+  check(parse({{"x", "tensor<4x6xf64>"}}, "%labels: tensor<4xi64>, %scale: tensor<1xf64>",
+              "    %y, %lse = nn.cross_entropy %x, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x6xf64>, tensor<4xi64>, tensor<1xf64>) -> "
+              "(tensor<f64>, tensor<4xf64>)",
+              "tensor<f64>"),
+        {-3, 3}, {labels, scale});
+}
+
+TEST_F(Gradients, Dropout) {
+  check(parse({{"x", "tensor<4x6xf64>"}}, "%seed: tensor<2xi64>",
+              "    %y = nn.dropout %x, %seed {rate = 0.5 : f32, id = 3 : i64, samples = 4 : i64} : tensor<4x6xf64>, tensor<2xi64>", "tensor<4x6xf64>"),
+        {}, {integers({2}, {11, 8})});
+}
+
+TEST_F(Gradients, MatMul) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (std::string batch : {"", "2x"}) {
+        std::string a = "tensor<" + batch + (ta ? "4x3" : "3x4") + "xf64>", b = "tensor<" + batch + (tb ? "5x4" : "4x5") + "xf64>";
+        std::string flags = std::string("{transpose_lhs = ") + (ta ? "true" : "false") + ", transpose_rhs = " + (tb ? "true" : "false") + "}";
+        std::string to = "tensor<" + batch + "3x5xf64>";
+        SCOPED_TRACE(flags + batch);
+        check(parse({{"x", a}, {"z", b}}, "", "    %y = nn.matmul %x, %z " + flags + " : (" + a + ", " + b + ") -> " + to, to));
+      }
+}
+
+TEST_F(Gradients, TransposesBecomeFlags) {
+  auto module = parse({{"x", "tensor<3x4xf64>"}, {"z", "tensor<5x4xf64>"}}, "", R"(
+    %t = nn.transpose %z perm [1, 0] : tensor<5x4xf64> -> tensor<4x5xf64>
+    %y = nn.matmul %x, %t : (tensor<3x4xf64>, tensor<4x5xf64>) -> tensor<3x5xf64>)",
+                      "tensor<3x5xf64>");
+  run(*module, train::createDifferentiatePass());
+  run(*module, train::createSimplifyPass(), true);
+  int transposes = 0;
+  module->walk([&](nn::TransposeOp) { ++transposes; });
+  EXPECT_EQ(transposes, 0);
+}
+
+TEST_F(Gradients, Attention) {
+  std::string q = "tensor<2x4x3x5xf64>", k = "tensor<2x2x3x5xf64>", lse = "tensor<2x4x3xf64>", mask = "tensor<2x1x3x3xf64>";
+  std::string types = "(" + q + ", " + k + ", " + k;
+  check(parse({{"q", q}, {"k", k}, {"v", k}}, "",
+              "    %y, %l = nn.attention %q, %k, %v {scale = 0.4 : f32, causal = true} : " + types + ") -> (" + q + ", " + lse + ")", q));
+  nn::Tensor m(RankedTensorType::get({2, 1, 3, 3}, Float64Type::get(&context)));
+  for (int64_t i = 0; i < m.size(); ++i)
+    m.set(i, i % 3 == 2 ? -1e30 : 0.1 * double(i));
+  check(parse({{"q", q}, {"k", k}, {"v", k}}, "%mask: " + mask,
+              "    %y, %l = nn.attention %q, %k, %v mask %mask {scale = 0.4 : f32} : " + types + ", " + mask + ") -> (" + q + ", " + lse + ")", q),
+        {}, {m});
+}
+
+TEST_F(Gradients, AttentionMaskHasNone) {
+  std::string q = "tensor<1x1x3x5xf64>", mask = "tensor<1x1x3x3xf64>";
+  auto module = parse({{"q", q}, {"m", mask}}, "",
+                      "    %y, %l = nn.attention %q, %q, %q mask %m {scale = 0.4 : f32} : (" + q + ", " + q + ", " + q + ", " + mask + ") -> (" + q +
+                          ", tensor<1x1x3xf64>)",
+                      q);
+  PassManager pm(&context);
+  pm.addPass(train::createDifferentiatePass());
+  EXPECT_TRUE(failed(pm.run(*module)));
+  EXPECT_NE(diagnostics.find("no gradient for its operand #3"), std::string::npos) << diagnostics;
+}
+
+TEST_F(Gradients, SharedParameterIsSummedOnce) {
+  check(parse({{"w", "tensor<4x4xf64>"}}, "", R"(
+    %w2 = nn.get @w : tensor<4x4xf64>
+    %a = nn.matmul %w, %w2 : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+    %b = nn.tanh %a : tensor<4x4xf64>
+    %y = nn.matmul %b, %w {transpose_rhs = true} : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>)",
+              "tensor<4x4xf64>"));
+}
+
+TEST_F(Gradients, ParameterWithoutInfluenceIsNotTrained) {
+  auto module = parse({{"x", "tensor<2xf64>"}, {"unused", "tensor<3xf64>"}}, "", "    %y = nn.exp %x : tensor<2xf64>", "tensor<2xf64>");
+  run(*module, train::createDifferentiatePass());
+  EXPECT_TRUE(module->lookupSymbol<nn::ParameterOp>("x").getTrainable());
+  EXPECT_FALSE(module->lookupSymbol<nn::ParameterOp>("unused").getTrainable());
+  EXPECT_NE(diagnostics.find("parameter 'unused' does not influence the loss"), std::string::npos) << diagnostics;
+}
+
+} // namespace
