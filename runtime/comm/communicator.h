@@ -29,6 +29,9 @@ public:
   // Copies `bytes` from the root to all others.
   virtual void broadcast(void *data, uint64_t bytes, int root) = 0;
 
+  // From any thread: calls under way and all later ones throw. For an engine whose other lane failed.
+  virtual void interrupt() = 0;
+
   // Bytes this rank has sent to others so far.
   virtual uint64_t bytesSent() const = 0;
 };

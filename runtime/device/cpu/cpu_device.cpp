@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstring>
 #include <malloc.h>
-#include <omp.h>
 #include <sched.h>
 
 namespace zero::runtime {
@@ -32,7 +31,6 @@ constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a
 class CpuDevice final : public Device {
 public:
   explicit CpuDevice(int threads) : pool(threads) {
-    omp_set_num_threads(1); // for the thread of the COMPUTE lane; pool threads do the same
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -45,6 +45,8 @@ Grid gridFor(int64_t m, int64_t n, int64_t k, int threads) {
 
 void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                   int64_t ldb, bool accumulate, float *c, int64_t ldc) {
+  // The library must not start threads of its own from ours.
+  [[maybe_unused]] thread_local bool alone = (omp_set_num_threads(1), true);
   dnnl_status_t status =
       dnnl_sgemm(transA ? 'T' : 'N', transB ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status != dnnl_success)

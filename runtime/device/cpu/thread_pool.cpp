@@ -1,5 +1,4 @@
 #include "runtime/device/cpu/thread_pool.h"
-#include <omp.h>
 #include <utility>
 
 namespace zero::runtime {
@@ -56,7 +55,6 @@ void ThreadPool::claimPieces(int thread) {
 // active; both orders are sequentially consistent, so one of the two sees the other. A worker that wakes late finds
 // the job closed and delays nobody.
 void ThreadPool::work(int thread) {
-  omp_set_num_threads(1); // the product library must not start threads of its own from ours
   uint32_t seen = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     uint32_t now = waitWhile(generation, seen, spins);

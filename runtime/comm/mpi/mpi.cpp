@@ -1,0 +1,179 @@
+#include "runtime/comm/mpi/mpi.h"
+#include "runtime/comm/ordered_sum.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <mpi.h>
+#include <thread>
+#include <vector>
+
+namespace zero::runtime {
+namespace {
+
+std::atomic<uint64_t> messageLimit{uint64_t(1) << 30};
+
+void check(int status, const char *what, int rank) {
+  if (status == MPI_SUCCESS)
+    return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  throw Error(std::string(what) + " failed on rank " + std::to_string(rank) + ": " + std::string(text, static_cast<size_t>(length)) +
+              "; did another rank end?");
+}
+
+class MpiCommunicator final : public Communicator {
+public:
+  MpiCommunicator() {
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "making a communicator", 0);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm, &self);
+    MPI_Comm_size(comm, &size);
+    tokens.resize(static_cast<size_t>(size));
+    requests.reserve(static_cast<size_t>(size) * 4);
+  }
+  ~MpiCommunicator() override {
+    // After a failure messages may still be under way; the process is about to be aborted.
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (requests.empty() && !finalized)
+      MPI_Comm_free(&comm);
+  }
+
+  int rank() const override { return self; }
+  int world() const override { return size; }
+
+  void allGather(const void *src, void *dst, uint64_t bytes) override {
+    auto *whole = static_cast<char *>(dst);
+    forOthers([&](int peer) { receive(whole + static_cast<uint64_t>(peer) * bytes, bytes, peer); });
+    forOthers([&](int peer) { send(src, bytes, peer); });
+    char *own = whole + static_cast<uint64_t>(self) * bytes;
+    if (own != src)
+      std::memcpy(own, src, bytes);
+    complete("an all-gather");
+  }
+
+  void reduceScatter(const float *src, float *dst, uint64_t count, float *staging) override {
+    uint64_t bytes = count * sizeof(float);
+    forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
+    forOthers([&](int peer) { send(src + static_cast<uint64_t>(peer) * count, bytes, peer); });
+    complete("a reduce-scatter");
+    orderedSum(staging, count, size, self, src + static_cast<uint64_t>(self) * count, dst, count);
+  }
+
+  void allReduce(float *data, uint64_t count, float *staging) override {
+    uint64_t bytes = count * sizeof(float);
+    forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
+    forOthers([&](int peer) { send(data, bytes, peer); });
+    complete("an all-reduce"); // before the sum: data is being sent
+    orderedSum(staging, count, size, self, data, data, count);
+  }
+
+  void barrier() override {
+    char token = 0;
+    allGather(&token, tokens.data(), 1);
+  }
+
+  void broadcast(void *data, uint64_t bytes, int root) override {
+    if (self == root)
+      forOthers([&](int peer) { send(data, bytes, peer); });
+    else
+      receive(data, bytes, root);
+    complete("a broadcast");
+  }
+
+  uint64_t bytesSent() const override { return sent.load(std::memory_order_relaxed); }
+
+  void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
+
+private:
+  // Each rank begins with its right neighbour, so that not all of them talk to the same one.
+  template <typename Body> void forOthers(Body &&body) {
+    for (int step = 1; step < size; ++step)
+      body((self + step) % size);
+  }
+
+  template <typename Pointer, typename Call> void inPieces(Pointer *data, uint64_t bytes, Call &&call) {
+    uint64_t limit = messageLimit.load(std::memory_order_relaxed);
+    for (uint64_t offset = 0; offset < bytes; offset += limit) {
+      requests.push_back(MPI_REQUEST_NULL);
+      call(data + offset, static_cast<int>(std::min(limit, bytes - offset)), &requests.back());
+    }
+  }
+
+  void receive(void *data, uint64_t bytes, int peer) {
+    inPieces(static_cast<char *>(data), bytes, [&](char *piece, int count, MPI_Request *request) {
+      check(MPI_Irecv(piece, count, MPI_BYTE, peer, 0, comm, request), "receiving", self);
+    });
+  }
+
+  void send(const void *data, uint64_t bytes, int peer) {
+    inPieces(static_cast<const char *>(data), bytes, [&](const char *piece, int count, MPI_Request *request) {
+      check(MPI_Isend(piece, count, MPI_BYTE, peer, 0, comm, request), "sending", self);
+    });
+    sent.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // MPI's own wait would hold a processor that the compute threads need, and could not be interrupted.
+  void complete(const char *what) {
+    using Clock = std::chrono::steady_clock;
+    auto begin = Clock::now();
+    for (;;) {
+      int done = 0;
+      check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what, self);
+      if (done)
+        break;
+      if (interrupted.load(std::memory_order_relaxed))
+        throw Error(std::string(what) + " on rank " + std::to_string(self) + " was given up because another lane failed");
+      if (Clock::now() - begin < std::chrono::microseconds(50))
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    requests.clear();
+  }
+
+  MPI_Comm comm = MPI_COMM_NULL;
+  int self = 0, size = 1;
+  std::vector<MPI_Request> requests;
+  std::vector<char> tokens; // one byte of every rank, for barrier
+  std::atomic<uint64_t> sent{0};
+  std::atomic<bool> interrupted{false};
+};
+
+class MpiFactory final : public CommunicatorFactory {
+public:
+  MpiFactory() {
+    int provided = 0;
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+      throw Error("MPI could not be started");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &self);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (provided < MPI_THREAD_MULTIPLE)
+      throw Error("this MPI does not allow several threads to communicate (MPI_THREAD_MULTIPLE); use one that does, for example Open MPI 4");
+  }
+  int rank() const override { return self; }
+  int world() const override { return size; }
+  std::unique_ptr<Communicator> create() override { return std::make_unique<MpiCommunicator>(); }
+  void abort() override {
+    std::fflush(nullptr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::_Exit(1);
+  }
+  void finalize() override { MPI_Finalize(); }
+
+private:
+  int self = 0, size = 1;
+};
+
+} // namespace
+
+std::unique_ptr<CommunicatorFactory> connectMpi() { return std::make_unique<MpiFactory>(); }
+
+void setMpiMessageLimit(uint64_t bytes) { messageLimit.store(bytes); }
+
+} // namespace zero::runtime

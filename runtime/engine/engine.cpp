@@ -1,0 +1,219 @@
+#include "runtime/engine/engine.h"
+#include "runtime/engine/lane.h"
+#include "runtime/engine/resolve.h"
+#include "runtime/engine/timeline.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+namespace zero::runtime {
+namespace {
+
+static_assert(kLanes == Timeline::kLanes && kLanes == plan::Lane_ARRAYSIZE);
+
+// Refuses, by name, plans that are fine but not for this run or not built yet.
+void requireServable(const plan::PlanFile &file, const CommunicatorFactory &factory, Device &device) {
+  const plan::Plan &plan = file.plan;
+  std::string name = file.path.empty() ? "the plan" : file.path;
+  if (plan.target().kind() == plan::Target::SIM)
+    throw Error(name + " was compiled with --target sim and has no machine code; compile with --target cpu to train, or use --simulate");
+  if (plan.target().kind() == plan::Target::CUDA)
+    throw Error(name + " was compiled with --target cuda, which this zerorun was not built for; compile with --target cpu");
+  if (plan.world() != static_cast<uint32_t>(factory.world())) {
+    std::string start = plan.world() == 1 ? "zerorun " : "mpirun -np " + std::to_string(plan.world()) + " zerorun ";
+    throw Error(name + " was compiled for " + std::to_string(plan.world()) + (plan.world() == 1 ? " rank" : " ranks") + ", but this run has " +
+                std::to_string(factory.world()) + "; start it with `" + start + (file.path.empty() ? "plan.bin" : file.path) +
+                "`, or compile with --world " + std::to_string(factory.world()));
+  }
+  for (const plan::Arena &arena : plan.arenas())
+    if (arena.tier() == plan::DISK && arena.bytes() > 0)
+      throw Error(name + " keeps arena '" + arena.name() + "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
+  std::vector<std::string> features(plan.target().features().begin(), plan.target().features().end());
+  device.requireFeatures(plan.target().cpu(), features);
+}
+
+} // namespace
+
+struct Engine::Impl {
+  Impl(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options)
+      : file(file), plan(file.plan), device(device), rank(factory.rank()), world(factory.world()) {
+    requireServable(file, factory, device);
+    std::vector<uint32_t> selected = options.programs;
+    if (selected.empty()) {
+      selected.resize(static_cast<size_t>(plan.programs_size()));
+      std::iota(selected.begin(), selected.end(), 0u);
+    }
+    for (uint32_t index : selected)
+      if (index >= static_cast<uint32_t>(plan.programs_size()))
+        throw Error("program " + std::to_string(index) + " was asked for, but the plan has " + std::to_string(plan.programs_size()));
+    allocateArenas(selected);
+    for (const plan::Constant &constant : plan.constants())
+      std::memcpy(address(constant.ref()), file.constants.data() + constant.segment_offset(), constant.ref().bytes());
+    for (const plan::Kernel &kernel : plan.kernels())
+      kernels.push_back({kernel.symbol(), nullptr});
+    if (!kernels.empty())
+      device.loadKernels(file.kernels, kernels);
+    device.prepare(attentionLimits(plan, selected));
+    programs.resize(static_cast<size_t>(plan.programs_size()));
+    for (uint32_t index : selected)
+      programs[index] = resolve(plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); });
+    makeLanes(factory, options.trace);
+  }
+
+  ~Impl() {
+    closing.store(true, std::memory_order_relaxed);
+    generation.fetch_add(1, std::memory_order_release);
+    generation.notify_all();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+  void allocateArenas(const std::vector<uint32_t> &selected) {
+    for (int i = 0; i < plan.arenas_size(); ++i) {
+      const plan::Arena &arena = plan.arenas(i);
+      uint64_t bytes = arena.persistent() ? arena.bytes() : 0;
+      if (!arena.persistent())
+        for (uint32_t index : selected)
+          bytes = std::max<uint64_t>(bytes, plan.programs(static_cast<int>(index)).arena_bytes(i));
+      arenas.push_back(bytes ? device.allocateArena(arena.name(), bytes) : nullptr);
+      allocated += bytes;
+    }
+  }
+
+  void *address(const plan::Ref &ref) const {
+    const plan::Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
+    std::byte *base = arenas[buffer.arena()];
+    if (!base)
+      return nullptr; // an empty arena has only empty buffers
+    return base + buffer.offset() + ref.offset() + static_cast<uint64_t>(rank) * ref.rank_stride();
+  }
+
+  void makeLanes(CommunicatorFactory &factory, bool trace) {
+    context.plan = &plan;
+    context.device = &device;
+    context.timeline = &timeline;
+    context.start = Clock::now();
+    context.trace = trace;
+    context.onFailure = [this] {
+      for (auto &lane : lanes)
+        if (lane)
+          lane->interrupt();
+    };
+    // Making a communicator is collective: every rank goes through the same lanes of the same plan.
+    host = factory.create();
+    for (int index = 0; index < kLanes; ++index) {
+      bool used = index == plan::COMPUTE, communicates = false;
+      for (const auto &program : programs)
+        if (program) {
+          used = used || !program->lanes[static_cast<size_t>(index)].empty();
+          communicates = communicates || program->communicates(index);
+        }
+      if (used)
+        lanes[static_cast<size_t>(index)] = std::make_unique<Lane>(index, context, communicates ? factory.create() : nullptr);
+    }
+    for (int index = 1; index < kLanes; ++index)
+      if (lanes[static_cast<size_t>(index)])
+        threads.emplace_back([this, index] { laneThread(*lanes[static_cast<size_t>(index)]); });
+  }
+
+  void laneThread(Lane &lane) {
+    for (uint32_t seen = 0;;) {
+      seen = awaitNext(generation, seen);
+      if (closing.load(std::memory_order_relaxed))
+        return;
+      lane.run(current, *programs[current]);
+      if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        running.notify_one();
+    }
+  }
+
+  static uint32_t awaitNext(const std::atomic<uint32_t> &word, uint32_t seen) {
+    uint32_t value;
+    while ((value = awaitChange(word, seen)) == seen) {
+    }
+    return value;
+  }
+
+  void run(uint32_t index) {
+    if (index >= programs.size() || !programs[index])
+      throw Error("program " + std::to_string(index) + " was not selected when the engine was made");
+    if (timeline.hasFailed())
+      throw Error("the engine cannot run after a step has failed");
+    const ResolvedProgram &program = *programs[index];
+    if (context.trace)
+      for (int i = 0; i < kLanes; ++i)
+        if (auto &lane = lanes[static_cast<size_t>(i)])
+          lane->events.reserve(program.lanes[static_cast<size_t>(i)].size());
+    timeline.reset();
+    current = index;
+    running.store(static_cast<uint32_t>(threads.size()), std::memory_order_relaxed);
+    if (!threads.empty()) {
+      generation.fetch_add(1, std::memory_order_release);
+      generation.notify_all();
+    }
+    lanes[plan::COMPUTE]->run(index, program);
+    for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;)
+      awaitChange(running, left);
+    if (context.trace)
+      for (auto &lane : lanes)
+        if (lane) {
+          events.insert(events.end(), lane->events.begin(), lane->events.end());
+          lane->events.clear();
+        }
+    if (timeline.hasFailed())
+      std::rethrow_exception(timeline.reason());
+  }
+
+  const plan::PlanFile &file;
+  const plan::Plan &plan;
+  Device &device;
+  int rank, world;
+  std::vector<std::byte *> arenas;
+  uint64_t allocated = 0;
+  std::vector<KernelSymbol> kernels;
+  std::vector<std::unique_ptr<ResolvedProgram>> programs; // null: not selected
+  Timeline timeline;
+  LaneContext context;
+  std::unique_ptr<Communicator> host;
+  std::array<std::unique_ptr<Lane>, kLanes> lanes;
+  std::vector<TraceEvent> events;
+
+  std::atomic<uint32_t> generation{0}; // moves once per run
+  std::atomic<uint32_t> running{0};    // lane threads inside the program
+  std::atomic<bool> closing{false};
+  uint32_t current = 0;
+  std::vector<std::thread> threads;
+};
+
+Engine::Engine(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options)
+    : impl(std::make_unique<Impl>(file, device, factory, options)) {}
+Engine::~Engine() = default;
+
+int Engine::rank() const { return impl->rank; }
+int Engine::world() const { return impl->world; }
+void *Engine::hostPointer(const plan::Ref &ref) const { return impl->address(ref); }
+void Engine::run(uint32_t program) { impl->run(program); }
+void Engine::onUpdate(UpdateHook hook) { impl->context.hook = std::move(hook); }
+Communicator &Engine::communicator() { return *impl->host; }
+
+std::array<LaneStats, kLanes> Engine::stats() const {
+  std::array<LaneStats, kLanes> result;
+  for (size_t i = 0; i < kLanes; ++i)
+    if (impl->lanes[i])
+      result[i] = impl->lanes[i]->stats();
+  return result;
+}
+
+void Engine::resetStats() {
+  for (auto &lane : impl->lanes)
+    if (lane)
+      lane->resetStats();
+}
+
+const std::vector<TraceEvent> &Engine::trace() const { return impl->events; }
+void Engine::clearTrace() { impl->events.clear(); }
+uint64_t Engine::allocatedBytes() const { return impl->allocated; }
+
+} // namespace zero::runtime

@@ -1,0 +1,144 @@
+#include "runtime/engine/resolve.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
+#include <algorithm>
+
+namespace zero::runtime {
+namespace {
+
+class Resolver {
+public:
+  Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address)
+      : plan(plan), program(program), kernels(kernels), address(address), result(std::make_unique<ResolvedProgram>()) {}
+
+  std::unique_ptr<ResolvedProgram> run() {
+    // Calls point into `args`, so it must not move while it grows.
+    size_t count = 0;
+    for (const plan::Step &step : program.steps())
+      count += static_cast<size_t>(step.launch().args_size() + step.update().launch().args_size());
+    result->args.reserve(count);
+    for (int i = 0; i < program.steps_size(); ++i) {
+      const plan::Step &step = program.steps(i);
+      name = "step " + std::to_string(i) + " '" + step.name() + "' of program '" + program.name() + "'";
+      auto waitBegin = static_cast<uint32_t>(result->waits.size());
+      for (const plan::Wait &wait : step.waits())
+        if (wait.lane() != step.lane() && wait.tick() > 0) // a lane is in order: it never waits for itself
+          result->waits.push_back({wait.lane(), static_cast<uint32_t>(wait.tick())});
+      auto waitEnd = static_cast<uint32_t>(result->waits.size());
+      result->lanes[static_cast<size_t>(step.lane())].push_back({callOf(step), static_cast<uint32_t>(i), waitBegin, waitEnd});
+    }
+    return std::move(result);
+  }
+
+private:
+  float *floats(const plan::Ref &ref) const { return static_cast<float *>(address(ref)); }
+
+  Call callOf(const plan::Step &step) {
+    switch (step.what_case()) {
+    case plan::Step::kLaunch: return launch(step.launch());
+    case plan::Step::kMatmul: return matmul(step.matmul());
+    case plan::Step::kAttention: return attention(step.attention());
+    case plan::Step::kAttentionGrad: {
+      const plan::AttentionGrad &grad = step.attention_grad();
+      return AttentionGradCall{attention(grad.forward()), floats(grad.dout()), floats(grad.dq()), floats(grad.dk()), floats(grad.dv())};
+    }
+    case plan::Step::kCollective: return collective(step.collective());
+    case plan::Step::kCopy: return CopyCall{address(step.copy().dst()), address(step.copy().src()), step.copy().dst().bytes()};
+    case plan::Step::kFill: return FillCall{address(step.fill().dst()), step.fill().pattern(), step.fill().dst().bytes()};
+    case plan::Step::kUpdate: {
+      const plan::Update &update = step.update();
+      return UpdateCall{launch(update.launch()), &update, floats(update.gradient())};
+    }
+    case plan::Step::WHAT_NOT_SET: break;
+    }
+    throw Error(name + " does nothing this program knows");
+  }
+
+  LaunchCall launch(const plan::Launch &launch) {
+    const plan::Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
+    void *const *args = result->args.data() + result->args.size();
+    for (const plan::Ref &ref : launch.args())
+      result->args.push_back(address(ref));
+    return {kernels[launch.kernel()].function, args, static_cast<int64_t>(launch.extent()), static_cast<int64_t>(kernel.grain())};
+  }
+
+  MatMulCall matmul(const plan::MatMul &p) const {
+    if (p.dtype() != plan::F32)
+      throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) + " matrices, which is not built yet for the CPU; compile with --precision f32");
+    auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
+    return {floats(p.a()), floats(p.b()), floats(p.c()),   i(p.m()),        i(p.n()),        i(p.k()),        i(p.batch()), p.trans_a(),
+            p.trans_b(),   i(p.lda()),    i(p.ldb()),      i(p.ldc()),      i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
+            p.accumulate()};
+  }
+
+  AttentionCall attention(const plan::Attention &p) const {
+    AttentionCall call{};
+    call.q = floats(p.q()), call.k = floats(p.k()), call.v = floats(p.v());
+    call.out = floats(p.out()), call.lse = floats(p.lse());
+    call.batch = static_cast<int64_t>(p.batch());
+    call.heads = static_cast<int64_t>(p.heads());
+    call.kvHeads = static_cast<int64_t>(p.kv_heads());
+    call.qLen = static_cast<int64_t>(p.q_len());
+    call.kvLen = static_cast<int64_t>(p.kv_len());
+    call.dim = static_cast<int64_t>(p.dim());
+    call.scale = p.scale();
+    call.causal = p.causal();
+    if (p.mask_shape_size() == 4) {
+      call.mask = floats(p.mask());
+      int64_t stride = 1;
+      for (int i = 3; i >= 0; --i) {
+        call.maskStride[i] = p.mask_shape(i) == 1 ? 0 : stride;
+        stride *= static_cast<int64_t>(p.mask_shape(i));
+      }
+    }
+    return call;
+  }
+
+  Call collective(const plan::Collective &p) const {
+    float *staging = p.staging().bytes() ? floats(p.staging()) : nullptr;
+    switch (p.kind()) {
+    case plan::Collective::ALL_GATHER: return AllGatherCall{address(p.src()), address(p.dst()), p.count() * plan::bytesOf(p.dtype())};
+    case plan::Collective::REDUCE_SCATTER: return ReduceScatterCall{floats(p.src()), floats(p.dst()), p.count(), staging};
+    case plan::Collective::ALL_REDUCE: return AllReduceCall{floats(p.src()), p.count(), staging};
+    default: throw Error(name + " is an unknown collective");
+    }
+  }
+
+  const plan::Plan &plan;
+  const plan::Program &program;
+  const std::vector<KernelSymbol> &kernels;
+  const Address &address;
+  std::unique_ptr<ResolvedProgram> result;
+  std::string name;
+};
+
+} // namespace
+
+bool ResolvedProgram::communicates(int lane) const {
+  for (const Operation &operation : lanes[static_cast<size_t>(lane)])
+    if (std::holds_alternative<AllGatherCall>(operation.call) || std::holds_alternative<ReduceScatterCall>(operation.call) ||
+        std::holds_alternative<AllReduceCall>(operation.call))
+      return true;
+  return false;
+}
+
+std::unique_ptr<ResolvedProgram> resolve(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels,
+                                         const Address &address) {
+  return Resolver(plan, program, kernels, address).run();
+}
+
+AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32_t> &programs) {
+  AttentionLimits limits;
+  for (uint32_t index : programs)
+    for (const plan::Step &step : plan.programs(static_cast<int>(index)).steps()) {
+      const plan::Attention *call = step.has_attention() ? &step.attention() : step.has_attention_grad() ? &step.attention_grad().forward() : nullptr;
+      if (!call)
+        continue;
+      limits.dim = std::max(limits.dim, static_cast<int64_t>(call->dim()));
+      limits.qLen = std::max(limits.qLen, static_cast<int64_t>(call->q_len()));
+      limits.kvLen = std::max(limits.kvLen, static_cast<int64_t>(call->kv_len()));
+    }
+  return limits;
+}
+
+} // namespace zero::runtime
