@@ -1,0 +1,83 @@
+#include "runtime/report/metrics.h"
+#include "runtime/report/progress.h"
+#include "runtime/report/trace.h"
+#include "test/unit/run_fixtures.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace zero::runtime;
+using zero::test::Folder;
+
+namespace {
+StepRecord record(uint64_t step) {
+  StepRecord r;
+  r.step = step, r.steps = 40, r.loss = 1.1f, r.lr = 1e-3, r.seconds = 0.5, r.tokensPerSecond = 100;
+  r.laneBytes[1] = 64, r.laneBytes[2] = 128;
+  return r;
+}
+} // namespace
+
+TEST(Metrics, ALineHoldsWhatIsKnown) {
+  StepRecord r = record(3);
+  nlohmann::json line = nlohmann::json::parse(metricsLine(r));
+  EXPECT_EQ(line["step"], 3);
+  EXPECT_EQ(line["loss"].get<float>(), 1.1f);
+  EXPECT_EQ(line["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 128}}));
+  EXPECT_FALSE(line.contains("grad_norm"));
+  EXPECT_FALSE(line.contains("eval_loss"));
+  r.gradientNorm = 2.5f, r.evalLoss = 0.25, r.loss = NAN;
+  line = nlohmann::json::parse(metricsLine(r));
+  EXPECT_EQ(line["grad_norm"], 2.5);
+  EXPECT_EQ(line["eval_loss"], 0.25);
+  EXPECT_TRUE(line["loss"].is_null());
+}
+
+TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
+  Folder folder;
+  {
+    Metrics metrics(folder / "m.jsonl", std::nullopt);
+    for (uint64_t step : {1, 2, 3, 4})
+      metrics.write(record(step));
+  }
+  folder.write("m.jsonl", folder.read("m.jsonl") + "{\"step\": 5, \"lo"); // killed while writing
+  {
+    Metrics metrics(folder / "m.jsonl", 2);
+    metrics.write(record(3));
+  }
+  std::stringstream lines(folder.read("m.jsonl"));
+  std::vector<uint64_t> steps;
+  for (std::string line; std::getline(lines, line);)
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  EXPECT_EQ(steps, (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "no/such/m.jsonl", std::nullopt); }), "");
+}
+
+TEST(Progress, TextNamesStepLossAndRest) {
+  EXPECT_EQ(durationText(48), "0:48");
+  EXPECT_EQ(durationText(3723), "1:02:03");
+  EXPECT_EQ(progressText(record(3), 65), "step  3/40  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
+}
+
+TEST(Progress, ALogGetsAboutTwentyLines) {
+  Folder folder;
+  std::FILE *out = std::fopen((folder / "log").c_str(), "w");
+  {
+    ProgressLine line(out);
+    for (uint64_t step = 1; step <= 40; ++step)
+      line.show(record(step));
+  }
+  std::fclose(out);
+  std::string log = folder.read("log");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 21); // every second one, and the last
+  EXPECT_EQ(log.find('\r'), std::string::npos);
+  EXPECT_NE(log.find("step 40/40"), std::string::npos);
+}
+
+TEST(Trace, EventsAreJson) {
+  std::string text = "[" + traceEvents(1, {{"mat\"mul", "step", 0, 0.001, 0.002}, {"gather", "step", 1, 0, 0.5}}) + "]";
+  nlohmann::json events = nlohmann::json::parse(text);
+  ASSERT_EQ(events.size(), 5u); // the process, two lanes, two steps
+  EXPECT_EQ(events[3]["name"], "mat\"mul");
+  EXPECT_EQ(events[3]["ts"], 1000.0);
+  EXPECT_EQ(events[4]["tid"], 1);
+}

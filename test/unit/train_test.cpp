@@ -1,0 +1,92 @@
+#include "runtime/plan/error.h"
+#include "runtime/train/agreement.h"
+#include "runtime/train/hyper.h"
+#include "runtime/train/programs.h"
+#include "test/unit/run_fixtures.h"
+#include <atomic>
+
+using namespace zero;
+using namespace zero::runtime;
+using zero::test::refusalOf;
+
+TEST(Schedule, RisesThenFalls) {
+  for (Schedule schedule : {Schedule::Constant, Schedule::Cosine, Schedule::Linear}) {
+    EXPECT_DOUBLE_EQ(learningRate(schedule, 1.0, 0, 100, 10), 0.1);
+    EXPECT_DOUBLE_EQ(learningRate(schedule, 1.0, 9, 100, 10), 1.0);
+    EXPECT_DOUBLE_EQ(learningRate(schedule, 1.0, 10, 100, 10), 1.0);
+    EXPECT_DOUBLE_EQ(learningRate(schedule, 2.0, 0, 100, 0), 2.0);
+  }
+  EXPECT_DOUBLE_EQ(learningRate(Schedule::Constant, 1.0, 99, 100, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(Schedule::Linear, 1.0, 55, 100, 10), 0.5);
+  EXPECT_DOUBLE_EQ(learningRate(Schedule::Cosine, 1.0, 55, 100, 10), 0.5);
+  EXPECT_NEAR(learningRate(Schedule::Cosine, 1.0, 25, 100, 0), 0.8535533905932737, 1e-15);
+  EXPECT_NEAR(learningRate(Schedule::Linear, 1.0, 99, 100, 0), 0.01, 1e-15);
+}
+
+TEST(Hyper, AdamwAndSgdTakeTheirOwnFlags) {
+  plan::Plan adamw, sgd;
+  sgd.mutable_optimizer()->set_kind(plan::SGD);
+  TrainOptions options;
+  Hyper hyper = resolveHyper(adamw, options);
+  EXPECT_EQ(hyper.beta1, 0.9);
+  EXPECT_EQ(hyper.weightDecay, 0.01);
+  EXPECT_EQ(resolveHyper(sgd, options).weightDecay, 0);
+  options.betas = {0.8};
+  EXPECT_EQ(resolveHyper(sgd, options).momentum, 0.8);
+  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("--betas"), std::string::npos);
+  options.betas = {0.8, 1.0};
+  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }), "");
+  options.betas.clear(), options.eps = 1e-6;
+  EXPECT_NE(refusalOf([&] { resolveHyper(sgd, options); }).find("--eps"), std::string::npos);
+  options.eps.reset(), options.clip = -1;
+  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("--clip"), std::string::npos);
+}
+
+TEST(Hyper, InputFollowsThePlansLayout) {
+  auto values = hyperInput({0.9, 0.99, 1e-8, 0.1, 0.5, 2.0}, 1e-3, 1);
+  EXPECT_EQ(values[plan::LR], 1e-3f);
+  EXPECT_FLOAT_EQ(values[plan::BIAS_CORRECTION1], 0.19f);
+  EXPECT_FLOAT_EQ(values[plan::BIAS_CORRECTION2], 0.0199f);
+  EXPECT_EQ(values[plan::MOMENTUM], 0.5f);
+  EXPECT_EQ(values[plan::CLIP], 2.0f);
+}
+
+TEST(Programs, FollowAccumulationAndClipping) {
+  plan::Plan plan;
+  auto add = [&](plan::Program::Role role, bool clips) {
+    plan.add_programs()->set_role(role);
+    plan.mutable_programs(plan.programs_size() - 1)->set_clips(clips);
+  };
+  add(plan::Program::FIRST, false), add(plan::Program::MIDDLE, false), add(plan::Program::LAST, false), add(plan::Program::LAST, true);
+  plan.set_accumulate(4);
+  EXPECT_EQ(choosePrograms(plan, true, false, false).micros, (std::vector<uint32_t>{0, 1, 1, 2}));
+  EXPECT_EQ(choosePrograms(plan, true, true, false).micros, (std::vector<uint32_t>{0, 1, 1, 3}));
+  EXPECT_EQ(choosePrograms(plan, true, true, false).used(), (std::vector<uint32_t>{0, 1, 3}));
+  plan.set_accumulate(2);
+  EXPECT_EQ(choosePrograms(plan, true, false, false).micros, (std::vector<uint32_t>{0, 2}));
+  EXPECT_NE(refusalOf([&] { choosePrograms(plan, true, false, true); }).find("evaluation"), std::string::npos);
+  plan.mutable_programs()->DeleteSubrange(3, 1);
+  EXPECT_NE(refusalOf([&] { choosePrograms(plan, true, true, false); }).find("--clip"), std::string::npos);
+}
+
+TEST(Agreement, OneSpeaksAndAllStop) {
+  std::atomic<int> spoke = 0, silent = 0;
+  std::string sentence;
+  test::Ranks(3).run([&](Communicator &communicator) {
+    together(communicator, [] {});
+    try {
+      together(communicator, [&] {
+        if (communicator.rank() >= 1)
+          throw Error("no such file");
+      });
+    } catch (const StoppedWith &error) {
+      ++spoke, sentence = error.what();
+    } catch (const Stopped &) {
+      ++silent;
+    }
+    EXPECT_EQ(largest(communicator, static_cast<uint8_t>(communicator.rank())), 2);
+  });
+  EXPECT_EQ(spoke, 1);
+  EXPECT_EQ(silent, 2);
+  EXPECT_EQ(sentence, "rank 1: no such file");
+}
