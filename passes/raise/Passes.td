@@ -1,0 +1,90 @@
+//===- Passes.td - from what exporters write to what they mean, in pipeline order -----------------===//
+#ifndef ZERO_PASSES_RAISE_TD
+#define ZERO_PASSES_RAISE_TD
+include "mlir/Pass/PassBase.td"
+
+def FoldConstantsPass : Pass<"nn-fold-constants", "::mlir::func::FuncOp"> {
+  let summary = "Compute what depends on constants alone with the reference interpreter";
+  let description = [{
+    Masks, position tables and shape arithmetic of an export become `nn.constant`. A broadcast stays a broadcast of the
+    constant below it (unless all its elements are equal), so that a bias row is not written out for every token. What has more
+    than `limit` elements is left alone.
+
+    ```mlir
+    %i = nn.iota 1 : tensor<4x4xi64>   %j = nn.iota 0 : tensor<4x4xi64>
+    %m = nn.compare le %i, %j : tensor<4x4xi64> -> tensor<4x4xi1>
+    // becomes
+    %m = nn.constant dense<[[true, false, false, false], …]> : tensor<4x4xi1>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"limit", "limit", "int64_t", "4194304", "Largest tensor computed at compile time, in elements">];
+  let statistics = [Statistic<"folded", "folded", "Operations computed at compile time">];
+}
+
+def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
+  let summary = "Simplify what exporters write in detours";
+  let description = [{
+    All of `nn-simplify`, and what only imported graphs need: a transposition behind a reshape that regroups leading dimensions moves before
+    it, to meet another one; a matrix product takes it as a flag through such a reshape; a lookup of consecutive rows is a slice;
+    conversions from booleans and narrow integers skip the type between; conjunctions with true vanish.
+
+    ```mlir
+    %r = nn.reshape %k : tensor<2x4x8x16xf32> -> tensor<8x8x16xf32>
+    %t = nn.transpose %r perm [0, 2, 1] : tensor<8x8x16xf32>
+    %s = nn.matmul %q, %t : (tensor<8x8x16xf32>, tensor<8x16x8xf32>) -> tensor<8x8x8xf32>
+    // becomes
+    %s = nn.matmul %q, %r {transpose_rhs = true} : (tensor<8x8x16xf32>, tensor<8x8x16xf32>) -> tensor<8x8x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+}
+
+def RaiseNormPass : Pass<"nn-raise-norm", "::mlir::func::FuncOp"> {
+  let summary = "Find layer normalisation and RMS normalisation written out as means and square roots";
+  let description = [{
+    x / sqrt(mean(x²) + eps), with a square root and a division, a reciprocal or `nn.rsqrt`, followed by a product with one
+    number per column, is `nn.rms_norm`; where x is itself y - mean(y) it is `nn.layer_norm` of y, which also takes a following
+    addition of one number per column as its bias. Without a scale, ones are used. A conversion between the normalised
+    value and the scale is kept after the operation.
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"layerNorms", "layer-norms", "Layer normalisations found">,
+                    Statistic<"rmsNorms", "rms-norms", "RMS normalisations found">];
+}
+
+def RaiseGeluPass : Pass<"nn-raise-gelu", "::mlir::func::FuncOp"> {
+  let summary = "Find GELU written out with erf or tanh";
+  let description = [{
+    c · x · (a + a · erf(x / √2)) and c · x · (a + a · tanh(√(2/π) · (x + 0.044715 x³))) with c · a = 1/2 become `nn.gelu`. The arguments are
+    compared as polynomials in x, so the order of factors, x³ as a power or as products, and a division for a multiplication make no
+    difference; constants must agree to the precision of the element type.
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+}
+
+def RaiseSiluPass : Pass<"nn-raise-silu", "::mlir::func::FuncOp"> {
+  let summary = "Find x * sigmoid(x)";
+  let description = [{ `x * sigmoid(x)` and `x / (1 + exp(-x))` become `nn.silu`. }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+}
+
+def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "Find scaled dot-product attention written out as products and softmax";
+  let description = [{
+    softmax(scale · q·kᵀ + mask) · v becomes `nn.attention`. The scale may stand before or behind the product, split over q and k, as a
+    division or not at all; masks may be added or selected; a replacement of NaN by zero behind the softmax is dropped,
+    because `nn.attention` gives zeros for a row that sees nothing. Finite masks stay finite, so that a row whose every entry is masked
+    by the smallest number still gives the mean of v.
+
+    Not raised: a mask that depends on a trainable parameter (it needs a gradient), a softmax that is also used elsewhere, heads of v of
+    another size than those of k.
+
+    On every `nn.attention`, found here or read from the model: a constant mask that is exactly the causal triangle becomes
+    `causal`; one of zeros vanishes; equal slices along a dimension become one slice; keys and values that repeat heads
+    become fewer key heads.
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"found", "found", "Attentions found">];
+}
+#endif

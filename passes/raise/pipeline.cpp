@@ -1,0 +1,31 @@
+//===- pipeline.cpp - the order of the raising passes ----------------------------------------------===//
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/raise/Passes.h"
+
+using namespace mlir;
+
+namespace zero::raise {
+
+void buildPipeline(OpPassManager &pm) {
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(createFoldConstantsPass());
+  functions.addPass(createTidyImportPass());
+  functions.addPass(createCSEPass());
+  // A conversion or a mask may have become constant only now.
+  functions.addPass(createFoldConstantsPass());
+  functions.addPass(createRaiseGeluPass());
+  functions.addPass(createRaiseSiluPass());
+  functions.addPass(createRaiseNormPass());
+  functions.addPass(createRaiseAttentionPass());
+  functions.addPass(createFoldConstantsPass());
+  functions.addPass(createTidyImportPass());
+  functions.addPass(createCSEPass());
+}
+
+void registerPasses() {
+  registerZeroRaisePasses();
+  PassPipelineRegistration<>("nn-raise-pipeline", "Constant folding, simplification and raising of an imported graph", buildPipeline);
+}
+
+} // namespace zero::raise

@@ -1,0 +1,224 @@
+//===- raise_attention.cpp - nn-raise-attention ---------------------------------------------------===//
+#include "passes/raise/Passes.h"
+#include "passes/raise/match.h"
+#include "passes/raise/patterns.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::raise {
+#define GEN_PASS_DEF_RAISEATTENTIONPASS
+#include "passes/raise/Passes.h.inc"
+
+namespace {
+
+/// Added to the scores: `added`, or `number` where the condition is `where` and 0 elsewhere; times `factor`.
+struct Mask {
+  Value added, condition;
+  bool where = false;
+  double number = 0, factor = 1;
+};
+
+/// What stands between the product q·kᵀ and the softmax.
+struct Scores {
+  MatMulOp product;
+  double scale = 1;
+  SmallVector<Mask> masks;
+  SmallVector<int64_t, 2> heads; ///< [batch, heads] if a value of rank 4 shows them
+};
+
+/// Whether two shapes have the same last two dimensions and as many elements: leading dimensions regrouped.
+bool regroups(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() >= 2 && b.size() >= 2 && a.take_back(2) == b.take_back(2) &&
+         ShapedType::getNumElements(a) == ShapedType::getNumElements(b);
+}
+
+/// Replacing a score by such a number is the same as adding it: it swallows every score.
+bool swallows(std::optional<double> number) { return number && *number <= -1e30; }
+
+/// Follows scores from the softmax's operand down to their product; on failure `scores` is meaningless.
+bool trace(Value v, Scores &scores) {
+  if (shapeOf(v).size() == 4 && scores.heads.empty()) scores.heads.assign({shapeOf(v)[0], shapeOf(v)[1]});
+  Operation *op = v.getDefiningOp();
+  if (!op) return false;
+  if ((scores.product = dyn_cast<MatMulOp>(op))) return shapeOf(v).size() == 3;
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores);
+  if (auto div = dyn_cast<DivOp>(op)) {
+    auto number = splatOf(div.getRhs());
+    scores.scale /= number.value_or(1);
+    return number && trace(div.getLhs(), scores);
+  }
+  if (isa<MulOp>(op))
+    return inEitherOrder<MulOp>(v, [&](Value scaled, Value factor) {
+      auto number = splatOf(factor);
+      if (!number) return false;
+      scores.scale *= *number;
+      return trace(scaled, scores);
+    });
+  if (isa<AddOp>(op)) {
+    Scores before = scores;
+    return inEitherOrder<AddOp>(v, [&](Value inner, Value mask) {
+      scores = before;
+      scores.masks.push_back({.added = mask, .condition = {}, .factor = scores.scale});
+      return trace(inner, scores) && !dependsOnTrainable(mask);
+    });
+  }
+  if (auto select = dyn_cast<SelectOp>(op)) {
+    bool where = swallows(splatOf(select.getOnTrue()));
+    auto number = splatOf(where ? select.getOnTrue() : select.getOnFalse());
+    scores.masks.push_back(
+        {.added = {}, .condition = select.getCondition(), .where = where, .number = number.value_or(0), .factor = scores.scale});
+    return swallows(number) && trace(where ? select.getOnFalse() : select.getOnTrue(), scores) &&
+           !dependsOnTrainable(select.getCondition());
+  }
+  return false;
+}
+
+/// The softmax `v` comes from, behind reshapes, a replacement of NaN by zero, and dropout that drops nothing; null
+/// where something in between has another reader.
+SoftmaxOp softmaxUnder(Value v) {
+  while (Operation *op = v.getDefiningOp()) {
+    if (!isa<SoftmaxOp>(op) && !v.hasOneUse()) return nullptr;
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      if (!regroups(shapeOf(reshape.getInput()), shapeOf(v))) return nullptr;
+      v = reshape.getInput();
+    } else if (auto dropout = dyn_cast<DropoutOp>(op); dropout && dropout.getRate().isZero()) {
+      v = dropout.getInput();
+    } else if (auto select = dyn_cast<SelectOp>(op)) {
+      auto isNan = select.getCondition().getDefiningOp<IsNanOp>();
+      auto softmax = select.getOnFalse().getDefiningOp<SoftmaxOp>();
+      bool guard = isNan && softmax && isNan.getInput() == softmax && isNan->hasOneUse() && splatOf(select.getOnTrue()) == 0.0;
+      return guard && llvm::range_size(softmax->getUses()) == 2 ? softmax : SoftmaxOp();
+    } else {
+      auto softmax = dyn_cast<SoftmaxOp>(op);
+      return softmax && softmax->hasOneUse() ? softmax : SoftmaxOp();
+    }
+  }
+  return nullptr;
+}
+
+/// `v` without the numbers it is multiplied by below movements; they go to `scale`.
+Value unscaled(Value v, double &scale, OpBuilder &builder) {
+  Operation *op = v.getDefiningOp();
+  Value inner;
+  if (isa_and_nonnull<MulOp>(op))
+    inEitherOrder<MulOp>(v, [&](Value x, Value factor) {
+      auto number = splatOf(factor);
+      scale *= number.value_or(1);
+      inner = number ? x : Value();
+      return bool(number);
+    });
+  else if (auto div = dyn_cast_or_null<DivOp>(op); div && splatOf(div.getRhs())) {
+    scale /= *splatOf(div.getRhs());
+    inner = div.getLhs();
+  }
+  if (inner) return unscaled(inner, scale, builder);
+  if (!isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op)) return v;
+  Value moved = unscaled(op->getOperand(0), scale, builder);
+  if (moved == op->getOperand(0)) return v;
+  Operation *copy = builder.clone(*op);
+  copy->setOperand(0, moved);
+  return copy->getResult(0);
+}
+
+/// A mask of the scores' shape as rank 4 with dimensions of size 1 where it repeats.
+Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
+  if (auto reshape = v.getDefiningOp<ReshapeOp>(); reshape && regroups(shapeOf(reshape.getInput()), shapeOf(v)) &&
+                                                   shapeOf(reshape.getInput()).size() == 4 && shapeOf(reshape.getInput())[0] == batch &&
+                                                   shapeOf(reshape.getInput())[1] == heads)
+    v = reshape.getInput();
+  SmallVector<int64_t> shape(shapeOf(v));
+  if (auto broadcast = v.getDefiningOp<BroadcastOp>()) {
+    shape.assign(shape.size(), 1);
+    for (auto [i, d] : llvm::enumerate(broadcast.getDims())) shape[d] = shapeOf(broadcast.getInput())[i];
+    v = broadcast.getInput();
+  }
+  if (shape.size() == 3) {
+    bool repeated = shape[0] == 1;
+    shape[0] = repeated ? 1 : heads;
+    shape.insert(shape.begin(), repeated ? 1 : batch);
+  }
+  return b.reshape(v, shape);
+}
+
+/// The sum of two masks of rank 4, each repeated where the other is larger.
+Value sum(Value x, Value y, Build b) {
+  SmallVector<int64_t> shape;
+  for (auto [m, n] : llvm::zip(shapeOf(x), shapeOf(y))) shape.push_back(std::max(m, n));
+  return b.add(b.broadcast(x, shape, {0, 1, 2, 3}), b.broadcast(y, shape, {0, 1, 2, 3}));
+}
+
+Value swapped(Value v, Build b) { return b.b.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1}); }
+
+/// [groups, rows, columns] of a stored operand.
+SmallVector<int64_t> logicalShape(Value v, bool transposed) {
+  SmallVector<int64_t> shape(shapeOf(v));
+  if (transposed) std::swap(shape[1], shape[2]);
+  return shape;
+}
+
+/// Rooted at the product of the probabilities with the values.
+LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
+  Type element = elementOf(op);
+  if (shapeOf(op).size() != 3 || op.getTransposeLhs() || element.isF64()) return failure();
+  SoftmaxOp softmax = softmaxUnder(op.getLhs());
+  Scores scores;
+  if (!softmax || !trace(softmax.getInput(), scores)) return failure();
+  MatMulOp product = scores.product;
+  auto qs = logicalShape(product.getLhs(), product.getTransposeLhs());
+  auto ks = logicalShape(product.getRhs(), !product.getTransposeRhs());
+  auto vs = logicalShape(op.getRhs(), op.getTransposeRhs());
+  if (ks != vs || shapeOf(op)[0] != qs[0]) return failure(); // heads of the values have another size
+  // Batch and heads: any split of the groups is right; the export's own lets reshapes vanish.
+  if (scores.heads.empty())
+    if (auto reshape = product.getLhs().getDefiningOp<ReshapeOp>(); reshape && shapeOf(reshape.getInput()).size() == 4)
+      scores.heads.assign({shapeOf(reshape.getInput())[0], shapeOf(reshape.getInput())[1]});
+  int64_t groups = qs[0], batch = scores.heads.empty() ? groups : scores.heads[0], heads = scores.heads.empty() ? 1 : scores.heads[1];
+  if (batch * heads != groups) batch = groups, heads = 1;
+  for (const Mask &mask : scores.masks) {
+    auto shape = shapeOf(mask.added ? mask.added : mask.condition);
+    if (shape.size() != 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
+  }
+
+  Build b{r, op.getLoc()};
+  double scale = scores.scale;
+  Value q = unscaled(product.getTransposeLhs() ? swapped(product.getLhs(), b) : product.getLhs(), scale, r);
+  Value k = unscaled(product.getTransposeRhs() ? product.getRhs() : swapped(product.getRhs(), b), scale, r);
+  Value v = op.getTransposeRhs() ? swapped(op.getRhs(), b) : op.getRhs();
+  Value mask;
+  for (const Mask &part : scores.masks) {
+    Value term = compactMask(part.added ? part.added : part.condition, batch, heads, b);
+    if (part.condition) {
+      auto type = withElement(term, r.getF32Type());
+      Value zero = b.splat(type, 0), low = b.splat(type, part.number);
+      term = part.where ? b.select(term, low, zero) : b.select(term, zero, low);
+    }
+    term = b.cast(term, r.getF32Type());
+    if (part.factor != 1) term = b.mul(term, part.factor);
+    mask = mask ? sum(mask, term, b) : term;
+  }
+  auto shaped = [&](Value x, ArrayRef<int64_t> s) { return b.reshape(x, {batch, heads, s[1], s[2]}); };
+  auto attention = r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, r.getF32FloatAttr(float(scale)),
+                                         r.getBoolAttr(false));
+  return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
+}
+
+struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
+  void runOnOperation() override {
+    auto count = [&] {
+      int64_t n = 0;
+      getOperation().walk([&](AttentionOp) { ++n; });
+      return n;
+    };
+    int64_t before = count();
+    RewritePatternSet patterns(&getContext());
+    populateTidyPatterns(patterns); // transpositions must meet for repeated heads to be seen
+    patterns.add(raiseAttention);
+    populateAttentionFormPatterns(patterns);
+    if (failed(applyPatterns(getOperation(), std::move(patterns)))) return signalPassFailure();
+    found += count() - before;
+  }
+};
+
+} // namespace
+} // namespace zero::raise
