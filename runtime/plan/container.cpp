@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <google/protobuf/stubs/logging.h>
 #include <limits>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -158,6 +159,7 @@ PlanFile parse(Bytes file, const std::string &name) {
     throw Error(name + " is damaged: it has no plan segment");
   if (planBytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     throw Error(name + " is damaged: its plan segment has " + std::to_string(planBytes.size()) + " bytes, more than 2 GiB");
+  google::protobuf::LogSilencer silence; // our sentence is enough
   if (!result.plan.ParseFromArray(planBytes.data(), static_cast<int>(planBytes.size())))
     throw Error(name + " is damaged: its plan segment is not a plan message");
   try {

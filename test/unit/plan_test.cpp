@@ -1,0 +1,298 @@
+// The plan file and its validator: what was written comes back, and every kind of damage gets its own sentence.
+#include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
+#include "test/unit/plan_builder.h"
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <unistd.h>
+#include <vector>
+
+using namespace zero;
+using namespace zero::plan;
+using zero::test::part;
+using zero::test::PlanBuilder;
+
+namespace {
+
+std::string errorOf(const std::function<void()> &action) {
+  try {
+    action();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expectError(const std::function<void()> &action, const std::string &part) {
+  std::string text = errorOf(action);
+  EXPECT_NE(text.find(part), std::string::npos) << "expected: " << part << "\nfound: " << text;
+}
+
+// A plan with one step of every kind, all of them right.
+PlanBuilder goodPlan(uint32_t world = 4) {
+  PlanBuilder b(world);
+  Ref a = b.floats("a", 64 * 32), w = b.floats("w", 32 * 16), c = b.floats("c", 64 * 16, false);
+  MatMul *product = b.step("product").mutable_matmul();
+  *product->mutable_a() = a, *product->mutable_b() = w, *product->mutable_c() = c;
+  product->set_dtype(F32);
+  product->set_m(64), product->set_n(16), product->set_k(32), product->set_batch(1);
+  product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
+
+  Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8), mask = b.floats("mask", 8 * 8);
+  Attention *attention = b.step("attention").mutable_attention();
+  *attention->mutable_q() = q, *attention->mutable_k() = k, *attention->mutable_v() = k, *attention->mutable_out() = q;
+  *attention->mutable_lse() = lse, *attention->mutable_mask() = mask;
+  attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
+  attention->set_dim(16), attention->set_scale(0.25f);
+  for (uint64_t extent : {1, 1, 8, 8})
+    attention->add_mask_shape(extent);
+  AttentionGrad *grad = b.step("attention gradient").mutable_attention_grad();
+  *grad->mutable_forward() = b.program().steps(1).attention();
+  *grad->mutable_dout() = q, *grad->mutable_dq() = q, *grad->mutable_dk() = k, *grad->mutable_dv() = k;
+
+  Ref whole = b.floats("bucket", 16 * world), shard = part(whole, 0, 64, 64), staging = b.floats("staging", 16 * world);
+  for (auto kind : {Collective::REDUCE_SCATTER, Collective::ALL_GATHER}) {
+    Collective *collective = b.step("collective", kind == Collective::ALL_GATHER ? GATHER : REDUCE).mutable_collective();
+    collective->set_kind(kind);
+    collective->set_count(16);
+    collective->set_dtype(F32);
+    *collective->mutable_staging() = staging;
+    *collective->mutable_src() = kind == Collective::ALL_GATHER ? shard : whole;
+    *collective->mutable_dst() = kind == Collective::ALL_GATHER ? whole : shard;
+  }
+  Copy *copy = b.step("copy").mutable_copy();
+  *copy->mutable_src() = part(a, 0, 128), *copy->mutable_dst() = part(a, 128, 128);
+  b.fill("fill", c, 1.0f);
+
+  Kernel *kernel = b.plan.add_kernels();
+  kernel->set_symbol("sgd_0");
+  kernel->set_args(2);
+  Bucket *bucket = b.plan.add_buckets();
+  bucket->set_name("layer");
+  bucket->set_elements(16 * world), bucket->set_shard_elements(16);
+  *bucket->mutable_parameter() = whole;
+  bucket->set_trainable(true);
+  Update *update = b.step("update").mutable_update();
+  *update->mutable_gradient() = shard;
+  update->mutable_launch()->set_extent(16);
+  *update->mutable_launch()->add_args() = shard, *update->mutable_launch()->add_args() = shard;
+  Parameter *parameter = b.plan.add_parameters();
+  parameter->set_name("weight");
+  parameter->add_shape(2), parameter->add_shape(8);
+  parameter->mutable_source()->set_file("model.onnx");
+  parameter->mutable_source()->set_bytes(64), parameter->mutable_source()->set_dtype(F32);
+  Alias *alias = parameter->add_aliases();
+  alias->set_name("weight.T"), alias->set_transposed(true);
+
+  Input *input = b.plan.add_inputs();
+  input->set_name("tokens");
+  input->set_dtype(I64);
+  input->add_shape(1), input->add_shape(8);
+  *input->mutable_ref() = b.bytes("tokens", 64);
+  Constant *constant = b.plan.add_constants();
+  *constant->mutable_ref() = mask;
+  return b;
+}
+
+constexpr uint64_t kKernelBytes = 100, kConstantBytes = 256;
+
+TEST(Validate, AcceptsAGoodPlan) {
+  for (uint32_t world : {1, 4})
+    EXPECT_EQ("", errorOf([&] { validate(goodPlan(world).plan, kKernelBytes, kConstantBytes); }));
+}
+
+// Each case breaks one thing and names a part of the sentence it must cause.
+struct Damage {
+  std::function<void(Plan &)> apply;
+  const char *sentence;
+};
+
+Step *stepOf(Plan &plan, int i) { return plan.mutable_programs(0)->mutable_steps(i); }
+enum { kProduct, kAttention, kGradient, kReduce, kGather, kCopy, kFill, kUpdate };
+
+TEST(Validate, RefusesEveryKindOfDamage) {
+  const std::vector<Damage> cases{
+      {[](Plan &p) { p.set_format(99); }, "newer"},
+      {[](Plan &p) { p.set_world(0); }, "0 ranks"},
+      {[](Plan &p) { p.set_accumulate(0); }, "accumulates"},
+      {[](Plan &p) { p.set_stage(4); }, "stage 4"},
+      {[](Plan &p) { p.mutable_target()->set_kind(Target::Kind(9)); }, "unknown target"},
+      {[](Plan &p) { p.mutable_arenas(0)->set_bytes(~0ull); }, "more than any machine"},
+      {[](Plan &p) { p.mutable_arenas(0)->set_tier(Tier(7)); }, "unknown tier"},
+      {[](Plan &p) { p.mutable_arenas(0)->set_name(std::string(5000, 'x')); }, "text of 5000"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_arena(2); }, "buffer 0 'a' names arena 2"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_offset(1); }, "multiple of 64"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_bytes(1 << 30); }, "outside the"},
+      {[](Plan &p) { p.mutable_buffers(1)->set_offset(~0ull - 63); }, "outside the"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_program(-1); }, "transient"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_program(-2); }, "belongs to program -2"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_program(0); }, "persistent arena"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_last(100); }, "which has 8 steps"},
+      {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 64); }, "outside the 64 bytes of arena 'work' of program 'step'"},
+      {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 1 << 30); }, "needs 1073741824 bytes of arena 'work'"},
+      {[](Plan &p) { p.mutable_programs(0)->clear_arena_bytes(); }, "height of 0 arenas"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_buffer(99); }, "A of step 0 'product' of program 'step' names buffer 99"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(64); }, "reaches byte"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(~0ull); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_rank_stride(4); }, "on the last rank"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_rank_stride(1ull << 63); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(65); }, "where the step reaches"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_k(33); }, "leading dimension"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_k(0); }, "empty product"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(1ull << 62); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_batch(2); }, "stride_c is 0"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_trans_b(true); }, "leading dimension"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I64); }, "I64"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_heads(3); }, "not a multiple"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_kv_len(9); }, "where the step reaches"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dim(0); }, "empty dimension"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_mask_shape(2, 4); }, "mask whose dimension 2 is 4"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->add_mask_shape(1); }, "mask of 5 dimensions"},
+      {[](Plan &p) { stepOf(p, kGradient)->mutable_attention_grad()->mutable_dq()->set_bytes(64); }, "dQ of step 2"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(17); }, "where the step reaches"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_dtype(I32); }, "sums elements of type I32"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_staging(); }, "the staging room"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_kind(Collective::ALL_REDUCE); }, "all-reduce"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(~0ull); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_dtype(DTYPE_UNSPECIFIED); }, "unknown element type"},
+      {[](Plan &p) { stepOf(p, kCopy)->mutable_copy()->mutable_src()->set_bytes(64); }, "where the step reaches 128"},
+      {[](Plan &p) { stepOf(p, kFill)->mutable_fill()->mutable_dst()->set_bytes(6); }, "not a multiple of 4"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_bucket(1); }, "updates bucket 1"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_kernel(1); }, "launches kernel 1"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(15); }, "updates 15 elements"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->mutable_args()->RemoveLast(); }, "1 arguments; it takes 2"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_outputs_from(3); }, "outputs from argument 3"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_whole(true); }, "the gradient of step 7"},
+      {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},
+      {[](Plan &p) { stepOf(p, kFill)->set_lane(Lane(12)); }, "unknown lane 12"},
+      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), GATHER, 2); }, "waits for tick 2 of lane GATHER, which has only 1"},
+      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(8), 1); }, "unknown lane 8"},
+      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), COMPUTE, 1); }, "waits for itself"},
+      {[](Plan &p) {
+         test::waitFor(*stepOf(p, kProduct), GATHER, 1);
+         test::waitFor(*stepOf(p, kGather), REDUCE, 1);
+         test::waitFor(*stepOf(p, kReduce), COMPUTE, 1);
+       },
+       "waits for itself"},
+      {[](Plan &p) { p.mutable_kernels(0)->set_symbol("a b"); }, "not an identifier"},
+      {[](Plan &p) { p.mutable_kernels(0)->set_args(1000); }, "at most 256"},
+      {[](Plan &p) { p.mutable_buckets(0)->set_elements(65); }, "not 4 shards"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_parameter()->set_bytes(32); }, "or a shard's"},
+      {[](Plan &p) { p.mutable_buckets(0)->set_shard_elements(1ull << 62); }, "overflows"},
+      {[](Plan &p) { p.mutable_optimizer()->set_states(2); }, "optimizer states"},
+      {[](Plan &p) { p.mutable_parameters(0)->set_bucket(5); }, "lies in bucket 5"},
+      {[](Plan &p) { p.mutable_parameters(0)->set_offset_elements(60); }, "ends at element 60"},
+      {[](Plan &p) { p.mutable_parameters(0)->set_shape(0, -4); }, "negative dimension"},
+      {[](Plan &p) { p.mutable_parameters(0)->mutable_source()->set_bytes(128); }, "the source of parameter 'weight' has 128 bytes"},
+      {[](Plan &p) { *p.add_parameters() = p.parameters(0); }, "occurs twice"},
+      {[](Plan &p) { p.mutable_parameters(0)->add_shape(1); }, "is transposed"},
+      {[](Plan &p) { p.mutable_inputs(0)->set_role(Input::HYPER); }, "its role asks for"},
+      {[](Plan &p) { p.mutable_inputs(0)->set_shape(0, 2); }, "input 'tokens' has 64 bytes"},
+      {[](Plan &p) { p.mutable_inputs(0)->mutable_ref()->set_buffer(2); }, "belongs to another program"},
+      {[](Plan &p) { p.mutable_inputs(0)->set_limit(-1); }, "negative index limit"},
+      {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(4); }, "constant segment of 256 bytes"},
+      {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(~0ull); }, "constant segment of 256 bytes"},
+      {[](Plan &p) { *p.mutable_programs(0)->mutable_loss() = p.buckets(0).parameter(); }, "the loss of program 'step'"},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Plan plan = goodPlan().plan;
+    cases[i].apply(plan);
+    SCOPED_TRACE("case " + std::to_string(i));
+    expectError([&] { validate(plan, kKernelBytes, kConstantBytes); }, cases[i].sentence);
+  }
+  expectError([] { validate(goodPlan().plan, 0, kConstantBytes); }, "no kernel segment");
+}
+
+// ------------------------------------------------------------------------------------------------------- the file
+
+class PlanFileTest : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() / ("zero-plan-test-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder);
+    path = (folder / "plan.bin").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  std::vector<std::byte> kernels{kKernelBytes, std::byte{7}}, constants{kConstantBytes, std::byte{9}};
+  std::filesystem::path folder;
+  std::string path;
+
+  std::string read() {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string &bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+};
+
+TEST_F(PlanFileTest, ComesBackAsWritten) {
+  Plan plan = goodPlan().plan;
+  save(path, plan, kernels, constants);
+  PlanFile loaded = load(path);
+  plan.set_format(kFormat);
+  EXPECT_EQ(loaded.plan.SerializeAsString(), plan.SerializeAsString());
+  EXPECT_TRUE(std::equal(loaded.kernels.begin(), loaded.kernels.end(), kernels.begin(), kernels.end()));
+  EXPECT_TRUE(std::equal(loaded.constants.begin(), loaded.constants.end(), constants.begin(), constants.end()));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded.kernels.data()) % 4096, 0u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "a temporary file was left";
+  std::string once = read();
+  save(path, goodPlan().plan, kernels, constants);
+  EXPECT_EQ(once, read()) << "the same plan must give the same bytes";
+}
+
+TEST_F(PlanFileTest, DamageIsNamed) {
+  save(path, goodPlan().plan, kernels, constants);
+  const std::string good = read();
+  auto changed = [&](size_t offset, const std::string &bytes) { return std::string(good).replace(offset, bytes.size(), bytes); };
+  auto tryBytes = [&](const std::string &bytes, const char *sentence) {
+    write(bytes);
+    expectError([&] { load(path); }, sentence);
+    expectError([&] { load(path); }, path);
+  };
+  tryBytes("", "0 bytes");
+  tryBytes("ELF", "3 bytes");
+  tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
+  tryBytes(changed(8, std::string("\x02\0\0\0", 4)), "newer than the format 1");
+  tryBytes(changed(8, std::string("\0\0\0\0", 4)), "plan format 0");
+  tryBytes(changed(12, "\xff"), "segment table");
+  tryBytes(good.substr(0, 4096), "was it cut off");
+  tryBytes(changed(16 + 8, "\x01"), "not a multiple of 4096");
+  tryBytes(changed(16 + 8, std::string("\0\0\0\0\0\0\0\x70", 8)), "was it cut off");
+  tryBytes(changed(16 + 16, "\xff\xff\xff\xff\xff\xff\xff\xff"), "was it cut off");
+  tryBytes(changed(16 + 32, std::string("\x01\0\0\0", 4)), "occurs twice");
+  tryBytes(changed(16, std::string("\x09\0\0\0", 4)), "no plan segment");
+  for (size_t offset : {4096ul + 50, 8192ul + 3, 12288ul})
+    if (offset < good.size())
+      tryBytes(changed(offset, std::string(1, static_cast<char>(good[offset] ^ 1))), "checksum");
+  expectError([&] { load((folder / "absent.bin").string()); }, "No such file");
+  expectError([&] { load(folder.string()); }, "not a file");
+  expectError([&] { save("/nonexistent/plan.bin", goodPlan().plan, {}, {}); }, "cannot write /nonexistent/plan.bin");
+  Plan bad = goodPlan().plan;
+  bad.set_world(0);
+  save(path, bad, kernels, constants);
+  expectError([&] { load(path); }, "0 ranks");
+}
+
+// What the parser and the validator see of hostile bytes when the checksum is no help: a crash would end the test, and
+// most flips of structure must be refused.
+TEST(Validate, SurvivesEveryBitFlip) {
+  const std::string good = goodPlan().plan.SerializeAsString();
+  google::protobuf::LogSilencer silence;
+  size_t refused = 0;
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string message = good;
+    message[bit / 8] = static_cast<char>(message[bit / 8] ^ (1 << (bit % 8)));
+    Plan plan;
+    if (!plan.ParseFromString(message) || !errorOf([&] { validate(plan, kKernelBytes, kConstantBytes); }).empty())
+      ++refused;
+  }
+  EXPECT_GT(refused, good.size() * 8 / 2);
+}
+
+} // namespace
