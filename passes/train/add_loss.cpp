@@ -58,10 +58,8 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
       if (!labels || !scale)
         return failure();
-      total = builder
-                  .create<nn::CrossEntropyOp>(b.loc, b.reshape(x, {rows, classes}), b.reshape(labels, {rows}), scale,
-                                              builder.getI64IntegerAttr(ignoreIndex))
-                  .getLoss();
+      Value rowsOf = b.reshape(x, {rows, classes}), flat = b.reshape(labels, {rows});
+      total = builder.create<nn::CrossEntropyOp>(b.loc, rowsOf, flat, scale, builder.getI64IntegerAttr(ignoreIndex)).getLoss();
     } else if (kind == "mse") {
       Value target = argument("labels", "labels", nn::typeOf(x));
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));

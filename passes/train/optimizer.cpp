@@ -87,8 +87,8 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
     results.push_back(b.sumLast(b.mul(raw, raw)));
   auto function = k.finish(results);
   // Slices of hyper-parameters that this optimizer has no use for.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front().without_terminator())))
-    if (op.use_empty())
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isOpTriviallyDead(&op))
       op.erase();
   return function;
 }

@@ -1,0 +1,58 @@
+// RUN: zero-opt %s --split-input-file --nn-differentiate | FileCheck %s
+// RUN: zero-opt %s --split-input-file --nn-differentiate 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING
+
+// The gradient of the last layer leaves before the first layer's is begun; reads move to their first use.
+// CHECK-LABEL: func.func @train(
+// CHECK-SAME: %[[X:.*]]: tensor<2x8xf32>
+// CHECK: %[[W1:.*]] = nn.get @w1
+// CHECK-NEXT: %[[H:.*]] = nn.matmul %[[X]], %[[W1]]
+// CHECK-NEXT: %[[T:.*]] = nn.tanh %[[H]]
+// CHECK-NEXT: %[[W2:.*]] = nn.get @w2
+// CHECK-NEXT: nn.matmul %[[T]], %[[W2]]
+// CHECK: %[[ONE:.*]] = nn.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[DY:.*]] = nn.broadcast %[[ONE]] dims [] : tensor<f32> -> tensor<2x4xf32>
+// CHECK: %[[DT:.*]] = nn.matmul %[[DY]], %[[W2]] {transpose_rhs = true}
+// CHECK: %[[DW2:.*]] = nn.matmul %[[T]], %[[DY]] {transpose_lhs = true}
+// CHECK: nn.gradient @w2, %[[DW2]]
+// CHECK: %[[DH:.*]] = nn.mul %[[DT]]
+// The data needs no gradient: one product is left.
+// CHECK-NEXT: %[[DW1:.*]] = nn.matmul %[[X]], %[[DH]] {transpose_lhs = true}
+// CHECK-NEXT: nn.gradient @w1, %[[DW1]]
+// CHECK-NEXT: return
+nn.parameter @w1 : tensor<8x8xf32> {trainable = true}
+nn.parameter @w2 : tensor<8x4xf32> {trainable = true}
+func.func @train(%x: tensor<2x8xf32> {nn.name = "x"}) -> tensor<f32> {
+  %w1 = nn.get @w1 : tensor<8x8xf32>
+  %w2 = nn.get @w2 : tensor<8x4xf32>
+  %h = nn.matmul %x, %w1 : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %t = nn.tanh %h : tensor<2x8xf32>
+  %y = nn.matmul %t, %w2 : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %loss = nn.reduce sum %y dims [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A shared parameter has one gradient, the sum; frozen and unused parameters have none.
+// CHECK-LABEL: nn.parameter @shared
+// CHECK-SAME: trainable = true
+// CHECK: nn.parameter @unused
+// CHECK-SAME: trainable = false
+// CHECK-LABEL: func.func @train(
+// CHECK: %[[SUM:.*]] = nn.add
+// CHECK-NEXT: nn.gradient @shared, %[[SUM]]
+// CHECK-NOT: nn.gradient
+nn.parameter @shared : tensor<4xf32> {trainable = true}
+nn.parameter @frozen : tensor<4xf32> {trainable = false}
+nn.parameter @unused : tensor<4xf32> {trainable = true}
+func.func @train() -> tensor<f32> {
+  %a = nn.get @shared : tensor<4xf32>
+  %f = nn.get @frozen : tensor<4xf32>
+  %u = nn.get @unused : tensor<4xf32>
+  %x = nn.mul %a, %f : tensor<4xf32>
+  %b = nn.get @shared : tensor<4xf32>
+  %y = nn.mul %x, %b : tensor<4xf32>
+  %loss = nn.reduce sum %y dims [0] : tensor<4xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
+// WARNING: warning: parameter 'unused' does not influence the loss and is not trained
