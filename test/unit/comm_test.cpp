@@ -1,0 +1,181 @@
+// Collectives alone and under mpirun (CTest runs this program with 1, 2 and 4 ranks).
+#include "runtime/comm/mpi/mpi.h"
+#include "runtime/comm/ordered_sum.h"
+#include "runtime/plan/error.h"
+#include "test/unit/mpi_environment.h"
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace zero;
+using namespace zero::runtime;
+using zero::test::world;
+
+namespace {
+
+auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
+
+// Values whose sum depends on the order: a large number that cancels among small ones.
+float valueOf(int rank, uint64_t i) {
+  const float values[] = {1e8f, 1.0f, -1e8f, 0.3f, 7.0f};
+  return values[(static_cast<uint64_t>(rank) + i) % 5] * (1.0f + 0.001f * static_cast<float>(i % 1000));
+}
+float orderedSumOf(int ranks, uint64_t i) {
+  float sum = valueOf(0, i);
+  for (int rank = 1; rank < ranks; ++rank)
+    sum += valueOf(rank, i);
+  return sum;
+}
+
+void checkCollectives(Communicator &comm, uint64_t count) {
+  int self = comm.rank(), size = comm.world();
+  auto total = count * static_cast<uint64_t>(size), own = count * static_cast<uint64_t>(self);
+  std::vector<float> whole(total), staging(total), dst(count);
+
+  for (uint64_t i = 0; i < count; ++i)
+    whole[own + i] = valueOf(self, i);
+  comm.allGather(whole.data() + own, whole.data(), count * 4); // in place
+  for (uint64_t i = 0; i < total; ++i)
+    ASSERT_EQ(whole[i], valueOf(static_cast<int>(i / count), i % count));
+  std::vector<float> copy(total);
+  comm.allGather(whole.data() + own, copy.data(), count * 4);
+  EXPECT_EQ(copy, whole);
+
+  for (uint64_t i = 0; i < total; ++i)
+    whole[i] = valueOf(self, i);
+  comm.reduceScatter(whole.data(), dst.data(), count, staging.data());
+  for (uint64_t i = 0; i < count; ++i)
+    ASSERT_EQ(dst[i], orderedSumOf(size, own + i)) << "element " << i;
+  comm.reduceScatter(whole.data(), whole.data() + own, count, staging.data()); // into its own part
+  EXPECT_EQ(0, std::memcmp(whole.data() + own, dst.data(), count * 4));
+
+  for (uint64_t i = 0; i < count; ++i)
+    dst[i] = valueOf(self, i);
+  comm.allReduce(dst.data(), count, staging.data());
+  for (uint64_t i = 0; i < count; ++i)
+    ASSERT_EQ(dst[i], orderedSumOf(size, i)) << "element " << i;
+
+  std::vector<int> message{self, self};
+  comm.broadcast(message.data(), 8, size - 1);
+  EXPECT_EQ(message, std::vector<int>(2, size - 1));
+  comm.barrier();
+}
+
+TEST(Communicator, CollectivesOfManySizes) {
+  auto comm = world->create();
+  EXPECT_EQ(comm->rank(), world->rank());
+  EXPECT_EQ(comm->world(), world->world());
+  for (uint64_t count : {1, 3, 1000, 300000})
+    checkCollectives(*comm, count);
+}
+
+TEST(Communicator, LongMessagesAreSplit) {
+  auto comm = world->create();
+  setMpiMessageLimit(1000);
+  checkCollectives(*comm, 3001);
+  setMpiMessageLimit(uint64_t(1) << 30);
+}
+
+TEST(Communicator, CountsWhatItSends) {
+  auto comm = world->create();
+  auto others = static_cast<uint64_t>(comm->world() - 1);
+  std::vector<float> data(static_cast<size_t>(comm->world()) * 10), staging(data.size());
+  comm->allGather(data.data() + comm->rank() * 10, data.data(), 40);
+  EXPECT_EQ(comm->bytesSent(), others * 40);
+  comm->reduceScatter(data.data(), data.data(), 10, staging.data());
+  EXPECT_EQ(comm->bytesSent(), others * 80);
+}
+
+TEST(Communicator, TwoLanesAtOnce) {
+  auto first = world->create(), second = world->create();
+  auto work = [](Communicator &comm) {
+    for (int i = 0; i < 20; ++i)
+      checkCollectives(comm, 5000);
+  };
+  std::thread lane([&] { work(*second); });
+  work(*first);
+  lane.join();
+}
+
+TEST(Communicator, InterruptEndsAWait) {
+  if (world->world() == 1)
+    GTEST_SKIP() << "nobody to wait for";
+  // Never freed: a message nobody answers stays under way.
+  Communicator &comm = *world->create().release();
+  if (world->rank() == 0) {
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      comm.interrupt();
+    });
+    std::vector<char> data(static_cast<size_t>(world->world()));
+    EXPECT_THROW(comm.allGather(data.data(), data.data(), 1), Error);
+    other.join();
+  }
+  world->create()->barrier();
+}
+
+TEST(OrderedSum, AddsInRankOrder) {
+  const uint64_t count = 9000;
+  std::vector<float> parts(count * 5), mine(count), dst(count);
+  for (uint64_t i = 0; i < count * 5; ++i)
+    parts[i] = i / count == 2 ? NAN : valueOf(static_cast<int>(i / count), i % count);
+  for (uint64_t i = 0; i < count; ++i)
+    mine[i] = valueOf(2, i);
+  orderedSum(parts.data(), count, 5, 2, mine.data(), mine.data(), count);
+  for (uint64_t i = 0; i < count; ++i)
+    ASSERT_EQ(mine[i], orderedSumOf(5, i));
+}
+
+TEST(Connect, WorldSizeWithoutMpiIsRefused) {
+  if (world->world() > 1)
+    GTEST_SKIP();
+  setenv("WORLD_SIZE", "4", 1);
+  try {
+    connect();
+    ADD_FAILURE();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("mpirun -np 4"), std::string::npos);
+  }
+  setenv("WORLD_SIZE", "1", 1);
+  EXPECT_EQ(connect()->world(), 1);
+  unsetenv("WORLD_SIZE");
+}
+
+// Run by the tests below, in processes of their own.
+TEST(Doomed, DISABLED_KilledPeer) {
+  auto comm = world->create();
+  std::vector<char> data(static_cast<size_t>(world->world()) << 20);
+  if (world->rank() == 1)
+    raise(SIGKILL);
+  try {
+    for (;;)
+      comm->allGather(data.data() + (size_t(world->rank()) << 20), data.data(), 1 << 20);
+  } catch (const Error &) {
+    world->abort();
+  }
+}
+TEST(Doomed, DISABLED_AbortingPeer) {
+  auto comm = world->create();
+  std::vector<char> data(static_cast<size_t>(world->world()));
+  if (world->rank() == 1)
+    world->abort();
+  comm->allGather(data.data(), data.data(), 1);
+}
+
+TEST(Failures, DeadOrAbortingPeersEndTheRun) {
+  if (world->world() > 1)
+    GTEST_SKIP();
+  for (const char *test : {"Doomed.DISABLED_KilledPeer", "Doomed.DISABLED_AbortingPeer"}) {
+    double seconds = 0;
+    int status = zero::test::runUnderMpi(2, test, seconds);
+    EXPECT_NE(status, 0) << test;
+    EXPECT_NE(status, 124) << test << " did not end";
+    EXPECT_LT(seconds, 10) << test;
+  }
+}
+
+} // namespace
