@@ -1,0 +1,30 @@
+"""Reads plan.bin in Python: message classes made from plan.proto by protoc, the container as runtime/plan/container.h describes it."""
+import pathlib
+import struct
+import subprocess
+import tempfile
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def plan_class():
+    with tempfile.NamedTemporaryFile() as out:
+        subprocess.run(["protoc", f"--proto_path={ROOT}", f"--descriptor_set_out={out.name}", "runtime/plan/plan.proto"], check=True)
+        files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(out.name).read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("zero.plan.Plan"))
+
+
+def read(path):
+    data = pathlib.Path(path).read_bytes()
+    if data[:8] != b"ZEROPLAN":
+        raise ValueError(f"{path} is not a plan")
+    for i in range(struct.unpack_from("<I", data, 12)[0]):
+        kind, _, offset, size, _ = struct.unpack_from("<IIQQQ", data, 16 + 32 * i)
+        if kind == 1:
+            return plan_class().FromString(data[offset:offset + size])
+    raise ValueError(f"{path} has no plan segment")
