@@ -1,0 +1,60 @@
+//===- Plan.h - the plan dialect ---------------------------------------------------------------===//
+// What runs when and on which bytes; see PlanOps.td.
+#pragma once
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include <string>
+
+#include "compiler/plan/PlanDialect.h.inc"
+#include "compiler/plan/PlanEnums.h.inc"
+#include "compiler/plan/PlanInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "compiler/plan/PlanTypes.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/plan/PlanOps.h.inc"
+
+namespace zero::planir {
+
+/// Bytes [offset + rank * stride, … + bytes) of a buffer.
+struct Ref {
+  mlir::Value buffer;
+  int64_t offset = 0, stride = 0, bytes = 0;
+
+  bool operator==(const Ref &) const = default;
+  /// One past the last byte that any of `world` ranks touches.
+  int64_t end(int64_t world) const { return offset + (world - 1) * stride + bytes; }
+};
+
+/// What a step touches, in the order of its references.
+struct Access {
+  Ref ref;
+  bool writes;
+};
+llvm::SmallVector<Access, 6> accessesOf(StepOp step);
+
+/// The operands that make up the references of a step, for builders.
+struct Refs {
+  llvm::SmallVector<mlir::Value, 6> buffers;
+  llvm::SmallVector<int64_t, 6> offsets, strides, bytes;
+  int64_t inputs = 0;
+
+  Refs(llvm::ArrayRef<Ref> read, llvm::ArrayRef<Ref> written);
+};
+
+/// Steps of a program in their order.
+llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
+/// Bytes of what defines a value of type !plan.buffer.
+int64_t bytesOf(mlir::Value buffer);
+/// The persistent buffer behind a value, or none.
+StateOp stateOf(mlir::Value buffer);
+/// Attribute `zero.world` of the module around `op`; 1 if absent.
+int64_t worldOf(mlir::Operation *op);
+/// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.
+std::string nameOf(mlir::Location location);
+
+} // namespace zero::planir

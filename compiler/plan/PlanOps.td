@@ -1,0 +1,170 @@
+//===- PlanOps.td - the plan dialect: steps on lanes, buffers in arenas --------------------------===//
+#ifndef ZERO_PLAN_OPS_TD
+#define ZERO_PLAN_OPS_TD
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::zero::planir";
+  let summary = "What runs when and on which bytes";
+  let description = [{
+    A `plan.program` is a linear order of *steps*. Each step belongs to a *lane*, an in-order queue; lanes run concurrently,
+    and `waits` (lane, tick) is the only synchronisation between them: until `tick` steps of the lane are complete.
+    Between programs all lanes are drained, so a wait never reaches into another program.
+
+    Memory is buffers: `plan.state` of the module (persistent, bytes never shared) and `plan.buffer` of a program
+    (transient, live in the steps `live` = [first, last], both inclusive). Steps name the bytes they touch by references:
+    `%b[64, 128]` is bytes 64 to 191 of the buffer, `%b[0 + rank * 256, 128]` depends on the rank. References before `->`
+    are read, those behind it are written (and may be read).
+
+    The passes of passes/schedule make the programs and order them; those of passes/place find lives, offsets and waits.
+    Numbers in this dialect are bytes where nothing else is said. It mirrors runtime/plan/plan.proto, and
+    compiler/plan/export.h writes it there.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{ void registerTypes(); }];
+}
+
+def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "A contiguous range of an arena";
+}
+def Plan_Buffer : Type<Plan_BufferType.predicate, "buffer", "::zero::planir::BufferType">,
+                  BuildableType<"$_builder.getType<::zero::planir::BufferType>()">;
+
+class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::zero::planir";
+}
+// The numbers of the enumerations are those of plan.proto.
+def Plan_Lane : Plan_Enum<"Lane", "in-order queue", [
+    I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"gather", 1>, I32EnumAttrCase<"reduce", 2>, I32EnumAttrCase<"to_device", 3>,
+    I32EnumAttrCase<"to_host", 4>, I32EnumAttrCase<"disk_read", 5>, I32EnumAttrCase<"disk_write", 6>, I32EnumAttrCase<"update", 7>]>;
+def Plan_Kind : Plan_Enum<"BufferKind", "what a buffer holds", [
+    I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"gradient", 2>, I32EnumAttrCase<"optimizer", 3>, I32EnumAttrCase<"constant", 4>,
+    I32EnumAttrCase<"input", 5>, I32EnumAttrCase<"activation", 6>, I32EnumAttrCase<"gathered", 7>, I32EnumAttrCase<"staging", 8>,
+    I32EnumAttrCase<"scalar", 9>]>;
+def Plan_Role : Plan_Enum<"ProgramRole", "which micro-step", [
+    I32EnumAttrCase<"step", 0>, I32EnumAttrCase<"first", 1>, I32EnumAttrCase<"middle", 2>, I32EnumAttrCase<"last", 3>,
+    I32EnumAttrCase<"eval", 4>]>;
+def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
+    I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>]>;
+
+def Plan_StepInterface : OpInterface<"StepOp"> {
+  let cppNamespace = "::zero::planir";
+  let description = [{ What every step has. Reference i is bytes[i] bytes from offsets[i] + rank * strides[i] on of buffers[i];
+    references from index `inputs` on are written. }];
+  let methods = [
+    InterfaceMethod<"Buffers touched, one per reference", "::mlir::OperandRange", "getBuffers">,
+    InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getOffsets">,
+    InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getStrides">,
+    InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getBytes">,
+    InterfaceMethod<"Number of references that are only read", "uint64_t", "getInputs">,
+    InterfaceMethod<"", "::zero::planir::Lane", "getLane">,
+    InterfaceMethod<"", "void", "setLane", (ins "::zero::planir::Lane":$lane)>,
+    InterfaceMethod<"Pairs (lane, tick)", "::mlir::DenseI64ArrayAttr", "getWaitsAttr">,
+    InterfaceMethod<"", "void", "setWaitsAttr", (ins "::mlir::DenseI64ArrayAttr":$waits)>];
+}
+
+class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Buffers and programs
+//===----------------------------------------------------------------------===//
+
+def Plan_StateOp : Plan_Op<"state", [Symbol]> {
+  let summary = "A persistent buffer";
+  let description = [{
+    Model state belongs to a `bucket`; `slot` numbers the optimizer's states. Inputs carry the name (`input`), `role`, `type` and
+    `limit` of what the host writes. Constants carry their `value`. `offset` in the arena "state" is known once laid out.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<I64Attr>:$slot, OptionalAttr<StrAttr>:$input,
+                       OptionalAttr<StrAttr>:$role, OptionalAttr<TypeAttr>:$type, OptionalAttr<I64Attr>:$limit,
+                       OptionalAttr<ElementsAttr>:$value);
+  let assemblyFormat = "$kind $sym_name `bytes` $bytes (`at` $offset^)? attr-dict";
+}
+
+def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoRegionArguments]> {
+  let summary = "Steps in one linear order; the steps of a lane run in this order";
+  let description = [{ `height` and `live`: bytes the arena "work" needs for this program, and the largest sum of live bytes. }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_Role:$role, UnitAttr:$clips, OptionalAttr<I64Attr>:$height,
+                       OptionalAttr<I64Attr>:$live);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$role (`clips` $clips^)? $sym_name (`height` $height^)? (`live` $live^)? attr-dict-with-keyword $body";
+}
+
+def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "A transient buffer of the program";
+  let arguments = (ins StrAttr:$name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
+                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+  let results = (outs Plan_Buffer:$result);
+  let assemblyFormat = "$kind $name `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
+}
+
+def Plan_UseOp : Plan_Op<"use", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
+                                 DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A persistent buffer, as the program's steps name it";
+  let arguments = (ins FlatSymbolRefAttr:$state);
+  let results = (outs Plan_Buffer:$result);
+  let assemblyFormat = "$state attr-dict";
+}
+
+def Plan_DecisionOp : Plan_Op<"decision"> {
+  let summary = "Why a pass did what it did; carried to `zero-inspect --why`";
+  let arguments = (ins StrAttr:$subject, StrAttr:$choice, StrAttr:$reason);
+  let assemblyFormat = "$subject `:` $choice `because` $reason attr-dict";
+}
+
+def Plan_ReturnOp : Plan_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
+  let summary = "Where the host finds the loss and, if there is one, the squared gradient norm";
+  let arguments = (ins Variadic<Plan_Buffer>:$buffers, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$bytes, I64Attr:$inputs);
+  let assemblyFormat = "custom<Refs>($buffers, $offsets, $strides, $bytes, $inputs) attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+class Plan_Step<string mnemonic, dag own, string format> : Plan_Op<mnemonic, [DeclareOpInterfaceMethods<Plan_StepInterface>]> {
+  let arguments = !con((ins Variadic<Plan_Buffer>:$buffers, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+                            DenseI64ArrayAttr:$bytes, I64Attr:$inputs, Plan_Lane:$lane, OptionalAttr<DenseI64ArrayAttr>:$waits), own);
+  let assemblyFormat = "custom<Lane>($lane, $waits) custom<Refs>($buffers, $offsets, $strides, $bytes, $inputs)" # format # " attr-dict";
+  let hasVerifier = 1;
+}
+
+def Plan_LaunchStep : Plan_Step<"launch", (ins FlatSymbolRefAttr:$kernel), " `:` $kernel"> {
+  let summary = "Run a generated kernel; references are its parameters in order, inputs first";
+}
+def Plan_MatMulStep : Plan_Step<"matmul",
+    (ins TypeAttr:$type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
+         UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate),
+    " `:` $m `x` $n `x` $k `of` $type `ld` custom<List>($ld) `batch` $batch custom<List>($step)"> {
+  let summary = "C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C";
+}
+def Plan_AttentionStep : Plan_Step<"attention",
+    (ins DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    " `:` custom<List>($sizes) `scale` $scale"> {
+  let summary = "q, k, v [, mask] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim";
+}
+def Plan_AttentionGradStep : Plan_Step<"attention_grad",
+    (ins DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    " `:` custom<List>($sizes) `scale` $scale"> {
+  let summary = "q, k, v [, mask], out, lse, dout -> dq, dk, dv";
+}
+def Plan_CollectiveStep : Plan_Step<"collective", (ins Plan_CollectiveKind:$kind, I64Attr:$count, TypeAttr:$type),
+    " `:` $kind $count `of` $type"> {
+  let summary = "All ranks together: src -> dst [, staging]; `count` elements per rank (all_reduce: in all)";
+}
+def Plan_CopyStep : Plan_Step<"copy", (ins), ""> { let summary = "src -> dst"; }
+def Plan_FillStep : Plan_Step<"fill", (ins I32Attr:$pattern), " `:` $pattern"> { let summary = "-> dst; every 4 bytes become `pattern`"; }
+def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, UnitAttr:$whole),
+    " `:` $bucket $kernel (`whole` $whole^)?"> {
+  let summary = "The optimizer's kernel on a bucket or this rank's shard of it; the second reference is the gradient";
+}
+#endif

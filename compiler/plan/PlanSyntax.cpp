@@ -1,0 +1,110 @@
+//===- PlanSyntax.cpp - how references, waits and lists are written ------------------------------===//
+#include "compiler/plan/PlanSyntax.h"
+
+using namespace mlir;
+
+namespace zero::planir {
+
+/// %b[64, 128] or %b[0 + rank * 256, 128]
+static ParseResult parseRef(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers,
+                            SmallVectorImpl<int64_t> &offsets, SmallVectorImpl<int64_t> &strides, SmallVectorImpl<int64_t> &bytes) {
+  int64_t stride = 0;
+  if (parser.parseOperand(buffers.emplace_back()) || parser.parseLSquare() || parser.parseInteger(offsets.emplace_back()))
+    return failure();
+  if (succeeded(parser.parseOptionalPlus()) && (parser.parseKeyword("rank") || parser.parseStar() || parser.parseInteger(stride)))
+    return failure();
+  strides.push_back(stride);
+  return failure(parser.parseComma() || parser.parseInteger(bytes.emplace_back()) || parser.parseRSquare());
+}
+
+ParseResult parseRefs(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers, DenseI64ArrayAttr &offsets,
+                      DenseI64ArrayAttr &strides, DenseI64ArrayAttr &bytes, IntegerAttr &inputs) {
+  SmallVector<int64_t> allOffsets, allStrides, allBytes;
+  auto one = [&] { return parseRef(parser, buffers, allOffsets, allStrides, allBytes); };
+  bool arrow = succeeded(parser.parseOptionalArrow());
+  if (!arrow) {
+    do {
+      if (one())
+        return failure();
+    } while (succeeded(parser.parseOptionalComma()));
+    arrow = succeeded(parser.parseOptionalArrow());
+  }
+  Builder &builder = parser.getBuilder();
+  inputs = builder.getI64IntegerAttr(buffers.size());
+  if (arrow) {
+    do {
+      if (one())
+        return failure();
+    } while (succeeded(parser.parseOptionalComma()));
+  }
+  offsets = builder.getDenseI64ArrayAttr(allOffsets);
+  strides = builder.getDenseI64ArrayAttr(allStrides);
+  bytes = builder.getDenseI64ArrayAttr(allBytes);
+  return success();
+}
+
+void printRefs(OpAsmPrinter &printer, Operation *, OperandRange buffers, DenseI64ArrayAttr offsets, DenseI64ArrayAttr strides,
+               DenseI64ArrayAttr bytes, IntegerAttr inputs) {
+  int64_t read = inputs.getInt();
+  for (auto [i, buffer] : llvm::enumerate(buffers)) {
+    if (int64_t(i) == read)
+      printer << (i ? " -> " : "-> ");
+    else if (i)
+      printer << ", ";
+    printer << buffer << "[" << offsets[i];
+    if (strides[i])
+      printer << " + rank * " << strides[i];
+    printer << ", " << bytes[i] << "]";
+  }
+}
+
+static ParseResult parseLaneName(OpAsmParser &parser, Lane &lane) {
+  StringRef name;
+  SMLoc where = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  auto known = symbolizeLane(name);
+  if (!known)
+    return parser.emitError(where, "no lane is called '") << name << "'";
+  lane = *known;
+  return success();
+}
+
+ParseResult parseLane(OpAsmParser &parser, LaneAttr &lane, DenseI64ArrayAttr &waits) {
+  Lane own;
+  if (parseLaneName(parser, own))
+    return failure();
+  lane = LaneAttr::get(parser.getContext(), own);
+  if (failed(parser.parseOptionalKeyword("waits")))
+    return success();
+  SmallVector<int64_t> pairs;
+  auto one = [&]() -> ParseResult {
+    Lane other;
+    if (parseLaneName(parser, other))
+      return failure();
+    pairs.push_back(int64_t(other));
+    return parser.parseInteger(pairs.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, one))
+    return failure();
+  waits = parser.getBuilder().getDenseI64ArrayAttr(pairs);
+  return success();
+}
+
+void printLane(OpAsmPrinter &printer, Operation *, LaneAttr lane, DenseI64ArrayAttr waits) {
+  printer << stringifyLane(lane.getValue());
+  if (!waits || waits.empty())
+    return;
+  printer << " waits(";
+  for (int64_t i = 0; i + 1 < waits.size(); i += 2)
+    printer << (i ? ", " : "") << stringifyLane(Lane(waits[i])) << " " << waits[i + 1];
+  printer << ")";
+}
+
+ParseResult parseList(OpAsmParser &parser, DenseI64ArrayAttr &list) {
+  list = dyn_cast_or_null<DenseI64ArrayAttr>(DenseI64ArrayAttr::parse(parser, Type()));
+  return success(bool(list));
+}
+void printList(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr list) { list.print(printer); }
+
+} // namespace zero::planir

@@ -1,0 +1,24 @@
+//===- Passes.h - the schedule phase -------------------------------------------------------------===//
+#pragma once
+#include "compiler/plan/Plan.h"
+#include "compiler/zero/Zero.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace zero::schedule {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/schedule/Passes.h.inc"
+
+struct Options {
+  int64_t ahead = 2;         // buckets gathered beyond the one in use
+  int64_t gatherBytes = 0;   // the same as a budget in bytes; 0: by `ahead`
+  int64_t residentBytes = 0; // gathered buckets kept beyond their uses
+  int64_t delay = 1;         // buckets whose gradient may travel while the next is computed
+};
+
+/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-hoist-gathers, plan-sink-updates: the whole phase.
+void buildPipeline(mlir::OpPassManager &pm, const Options &options);
+/// All passes, and the phase as `zero-schedule-pipeline`.
+void registerPasses();
+} // namespace zero::schedule

@@ -1,0 +1,74 @@
+//===- Passes.td - lanes and order, in pipeline order ----------------------------------------------===//
+#ifndef ZERO_PASSES_SCHEDULE_TD
+#define ZERO_PASSES_SCHEDULE_TD
+include "mlir/Pass/PassBase.td"
+
+def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
+  let summary = "Give tensors bytes: programs of the zero dialect become steps over buffers";
+  let description = [{
+    Needs: functions with `zero.role` made of `zero.*`, `nn.matmul`, `nn.attention(_grad)`, `nn.launch`, `nn.reshape` and
+    `nn.constant`. Leaves: a `plan.program` for each, in the same order, every step on lane `compute`, and a `plan.state` per
+    persistent buffer: parameters, optimizer state, accumulators, inputs, constants, results.
+
+    Every operation writes into bytes chosen beforehand: a view is another reference to the same bytes; what is packed is
+    computed in its place inside the packed buffer; a kernel whose function carries `nn.inplace` overwrites an operand that nobody reads
+    afterwards; a reduce-scatter leaves the shard inside its source if it is consumed before the next one. What cannot be
+    written in place is copied by a `plan.copy`; gaps between packed values are filled with zeros.
+
+    ```mlir
+    %g = zero.pack %gw, %gb at array<i64: 0, 32> : … -> tensor<64xf32>
+    %s = zero.reduce_scatter %g : tensor<64xf32> -> tensor<32xf32>
+    // becomes
+    plan.launch compute … -> %b0.gradient[128, 16] : @k
+    plan.fill compute -> %b0.gradient[144, 112] : 0
+    plan.collective compute %b0.gradient[0, 256] -> %b0.gradient[0 + rank * 128, 128], %b0.staging[0, 256] : reduce_scatter 32 of f32
+    ```
+  }];
+  let dependentDialects = ["::zero::planir::PlanDialect"];
+  let statistics = [Statistic<"copies", "copies", "Values that had to be copied">,
+                    Statistic<"inplace", "in-place", "Kernel results that overwrite an operand">];
+}
+
+def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
+  let summary = "Parameters travel on lane gather, gradients and scalars on lane reduce, the rest computes";
+  let description = [{
+    An all-gather from or into persistent parameters (a gather, a publish) goes to lane `gather`; reduce-scatters, all-reduces and
+    all-gathers of gradients to lane `reduce`. Every rank runs the same program, so the order of collectives per lane is the
+    same on all of them.
+  }];
+}
+
+def ElideGathersPass : Pass<"plan-elide-gathers", "::zero::planir::ProgramOp"> {
+  let summary = "Keep a gathered bucket until it is needed again, instead of gathering it twice";
+  let description = [{
+    Two gathers of one bucket with no write to its shard in between may be one. That is free where no other bucket is gathered in
+    between (the last bucket of forward is the first of backward); otherwise it costs the bucket's bytes for the time between,
+    and is done, shortest times first, as long as the bytes kept at any moment stay within `resident-bytes`.
+  }];
+  let options = [Option<"residentBytes", "resident-bytes", "int64_t", "0", "Bytes of gathered buckets that may be kept beyond their uses">];
+  let statistics = [Statistic<"elided", "elided", "Gathers saved">];
+}
+
+def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
+  let summary = "Start gathers before their bucket is needed, as early as memory allows";
+  let description = [{
+    A gather moves up to the earliest step from which, until its old place, the gathered buckets alive at once stay within the budget:
+    `gather-bytes`, or by default the bucket in use and the `ahead` largest others. The order of gathers stays; none moves before
+    a step that writes the shard it sends.
+  }];
+  let options = [Option<"ahead", "ahead", "int64_t", "2", "Buckets that may be whole beyond the one in use">,
+                 Option<"gatherBytes", "gather-bytes", "int64_t", "0", "Bytes of gathered buckets alive at once; 0: by `ahead`">];
+  let statistics = [Statistic<"hoisted", "hoisted", "Gathers that moved">];
+}
+
+def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
+  let summary = "Let a gradient travel while the next one is computed";
+  let description = [{
+    A step on another lane than `reduce` that consumes what a collective of that lane brought (an update, a sum of squares, an
+    accumulation) moves down behind the collective of the `delay`-th next bucket, together with the steps in between that depend on it;
+    otherwise lane `compute` would stand still while the gradient travels. Nothing moves past a step it conflicts with.
+  }];
+  let options = [Option<"delay", "delay", "int64_t", "1", "Buckets whose reduction may be under way at once, beyond the first">];
+  let statistics = [Statistic<"sunk", "sunk", "Steps that moved">];
+}
+#endif

@@ -1,0 +1,190 @@
+//===- gathers.cpp - plan-elide-gathers and plan-hoist-gathers --------------------------------------===//
+#include "passes/schedule/gathers.h"
+#include "passes/schedule/Passes.h"
+#include <set>
+
+#define DEBUG_TYPE "plan-gathers"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+#define GEN_PASS_DEF_ELIDEGATHERSPASS
+#define GEN_PASS_DEF_HOISTGATHERSPASS
+#include "passes/schedule/Passes.h.inc"
+
+std::string Gather::bucket() const {
+  StringRef name = shard.getDefiningOp<UseOp>().getState();
+  return name.drop_back(name.ends_with(".parameter") ? StringRef(".parameter").size() : 0).str();
+}
+
+std::vector<Gather> gathersOf(ProgramOp program, const Order &order) {
+  std::vector<Gather> gathers;
+  for (int64_t position = 0; position < int64_t(order.size()); ++position) {
+    auto step = dyn_cast<CollectiveStep>(*order[position]);
+    if (!step || step.getKind() != CollectiveKind::all_gather)
+      continue;
+    Value shard = step.getBuffers()[0], whole = step.getBuffers()[1];
+    auto buffer = whole.getDefiningOp<BufferOp>();
+    if (buffer && buffer.getKind() == BufferKind::gathered && shard.getDefiningOp<UseOp>())
+      gathers.push_back({step, shard, whole, position, order.lastTouch(whole), int64_t(buffer.getBytes())});
+  }
+  return gathers;
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// plan-elide-gathers
+//===----------------------------------------------------------------------===//
+
+struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
+  using ElideGathersPassBase::ElideGathersPassBase;
+
+  /// A gather that could be spared, because its bucket was whole until `from`.
+  struct Chance {
+    size_t gather, before; // indices
+    int64_t from, to, bytes;
+    bool free;
+  };
+
+  void runOnOperation() override {
+    Order order(getOperation());
+    std::vector<Gather> gathers = gathersOf(getOperation(), order);
+    std::vector<Chance> chances = find(order, gathers);
+    llvm::stable_sort(chances, [](const Chance &a, const Chance &b) {
+      return std::tuple(!a.free, a.to - a.from, a.gather) < std::tuple(!b.free, b.to - b.from, b.gather);
+    });
+    std::vector<Chance> kept; // those that cost memory
+    for (size_t i = 0; i < gathers.size(); ++i)
+      stays.push_back(i);
+    for (const Chance &chance : chances) {
+      if (!chance.free) {
+        if (mostKept(kept, chance) + chance.bytes > residentBytes)
+          continue;
+        kept.push_back(chance);
+      }
+      merge(gathers, chance);
+    }
+  }
+
+  static std::vector<Chance> find(const Order &order, ArrayRef<Gather> gathers) {
+    std::vector<Chance> chances;
+    llvm::DenseMap<Value, size_t> last; // by shard
+    for (auto [i, gather] : llvm::enumerate(gathers)) {
+      auto found = last.find(gather.shard);
+      if (found != last.end()) {
+        const Gather &before = gathers[found->second];
+        bool unchanged = order.lastConflictBefore(gather.issued, accessesOf(gather.step)) < before.issued;
+        if (unchanged)
+          chances.push_back({i, found->second, before.lastUse, gather.issued, gather.bytes, found->second + 1 == i});
+      }
+      last[gather.shard] = i;
+    }
+    return chances;
+  }
+
+  /// Largest sum of bytes kept at any moment between the chance's two uses.
+  static int64_t mostKept(ArrayRef<Chance> kept, const Chance &chance) {
+    int64_t most = 0;
+    auto at = [&](int64_t position) {
+      int64_t sum = 0;
+      for (const Chance &other : kept)
+        if (other.from <= position && position < other.to)
+          sum += other.bytes;
+      most = std::max(most, sum);
+    };
+    at(chance.from);
+    for (const Chance &other : kept)
+      if (chance.from < other.from && other.from < chance.to)
+        at(other.from);
+    return most;
+  }
+
+  void merge(MutableArrayRef<Gather> gathers, const Chance &chance) {
+    size_t into = chance.before;
+    while (stays[into] != into)
+      into = stays[into]; // that one was spared too
+    stays[chance.gather] = into;
+    Gather &spared = gathers[chance.gather];
+    decide(getOperation(), spared.bucket(), "kept until it is needed again",
+           chance.free ? Twine("no other bucket is gathered in between") : Twine(chance.bytes) + " bytes fit into --resident-bytes");
+    spared.step.erase();
+    auto buffer = spared.whole.getDefiningOp<BufferOp>();
+    spared.whole.replaceAllUsesWith(gathers[into].whole);
+    buffer.erase();
+    ++elided;
+  }
+
+  SmallVector<size_t> stays; // the gather that now brings what gather i brought
+};
+
+//===----------------------------------------------------------------------===//
+// plan-hoist-gathers
+//===----------------------------------------------------------------------===//
+
+struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
+  using HoistGathersPassBase::HoistGathersPassBase;
+
+  void runOnOperation() override {
+    Order order(getOperation());
+    std::vector<Gather> gathers = gathersOf(getOperation(), order);
+    int64_t limit = budget(gathers), alive = 0, floor = -1; // bytes of gathers issued and not yet dead; the previous gather's place
+    std::set<std::pair<int64_t, size_t>> ends;              // (last use, gather) of those alive
+    llvm::DenseMap<Operation *, Operation *> tail;          // behind this step, the last gather moved there
+    for (auto [i, gather] : llvm::enumerate(gathers)) {
+      floor = std::max(floor, order.lastConflictBefore(gather.issued, shardOnly(gather)));
+      // The earliest moment: behind the last uses of as many buckets as must be dead for this one to fit.
+      while (!ends.empty() && (ends.begin()->first <= floor || (alive + gather.bytes > limit && ends.begin()->first < gather.issued))) {
+        floor = std::max(floor, ends.begin()->first);
+        alive -= gathers[ends.begin()->second].bytes;
+        ends.erase(ends.begin());
+      }
+      if (floor + 1 < gather.issued)
+        move(order, gather, floor, tail);
+      else
+        floor = gather.issued;
+      alive += gather.bytes;
+      ends.insert({gather.lastUse, i});
+    }
+  }
+
+  int64_t budget(ArrayRef<Gather> gathers) const {
+    if (gatherBytes)
+      return gatherBytes;
+    std::map<void *, int64_t> sizes; // by bucket
+    for (const Gather &gather : gathers)
+      sizes[gather.shard.getAsOpaquePointer()] = gather.bytes;
+    SmallVector<int64_t> sorted = llvm::map_to_vector(sizes, [](auto &pair) { return pair.second; });
+    llvm::sort(sorted, std::greater<>());
+    int64_t sum = 0;
+    for (int64_t i = 0; i < std::min<int64_t>(ahead + 1, sorted.size()); ++i)
+      sum += sorted[i];
+    return sum;
+  }
+
+  /// What the gather reads; nobody has touched its own buffer before it.
+  static SmallVector<Access, 6> shardOnly(const Gather &gather) {
+    auto accesses = accessesOf(gather.step);
+    accesses.truncate(1);
+    return accesses;
+  }
+
+  void move(const Order &order, Gather &gather, int64_t behind, llvm::DenseMap<Operation *, Operation *> &tail) {
+    Operation *anchor = behind < 0 ? nullptr : order[behind].getOperation();
+    Operation *&last = tail[anchor];
+    if (last)
+      gather.step->moveAfter(last);
+    else if (anchor)
+      gather.step->moveAfter(anchor);
+    else
+      gather.step->moveBefore(order[0]);
+    last = gather.step;
+    ++hoisted;
+    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early",
+           "behind " + (behind < 0 ? Twine("the start") : Twine("step ") + Twine(behind)) + " the budget has room");
+  }
+};
+
+} // namespace
+} // namespace zero::schedule

@@ -1,0 +1,293 @@
+//===- lower.cpp - plan-lower: tensors get bytes ---------------------------------------------------===//
+#include "passes/schedule/Passes.h"
+#include "passes/schedule/storage.h"
+
+#define DEBUG_TYPE "plan-lower"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+#define GEN_PASS_DEF_LOWERPASS
+#include "passes/schedule/Passes.h.inc"
+
+namespace {
+
+int64_t elementsOf(Value value) { return cast<ShapedType>(value.getType()).getNumElements(); }
+Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
+
+/// One program: its operations in order, each as the steps that do it.
+class Lowering {
+public:
+  Lowering(func::FuncOp function, States &states) : function(function), states(states), storage(function, states), b(function) {}
+
+  LogicalResult run();
+  int64_t copies = 0, inplace = 0;
+
+private:
+  void makeBuffers();
+  LogicalResult lower(Operation &op);
+  void lowerLaunch(nn::LaunchOp op);
+  void lowerMatMul(nn::MatMulOp op);
+  void lowerAttention(nn::AttentionOp op);
+  void lowerAttentionGrad(nn::AttentionGradOp op);
+  void lowerPack(state::PackOp op);
+  void lowerAccumulate(state::AccumulateOp op);
+  void lowerUpdate(state::UpdateOp op);
+  void lowerReturn(func::ReturnOp op);
+
+  Ref at(Value value) { return storage.refOf(value); }
+  SmallVector<Ref> at(ValueRange values) { return llvm::map_to_vector(values, [&](Value v) { return at(v); }); }
+  Value use(Slot *slot);
+  Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
+  /// What this rank updates of a state: its shard, unless `all` or unless it stores nothing else.
+  Ref own(StateOp state, state::BucketOp bucket, bool all);
+  Value staging(StringRef name, int64_t bytes) {
+    return use(storage.scratch(name.empty() ? "staging" : (name + ".staging").str(), BufferKind::staging, bytes));
+  }
+  void copy(Location loc, Ref from, Ref to) {
+    if (from == to)
+      return;
+    ++copies;
+    make<CopyStep>(loc, {from}, {to});
+  }
+  void collective(Location loc, CollectiveKind kind, ArrayRef<Ref> from, ArrayRef<Ref> to, int64_t count, Type type) {
+    make<CollectiveStep>(loc, from, to, kind, count, type);
+  }
+  /// A step on lane compute; `rest` are the operands of its own.
+  template <typename Step, typename... Rest>
+  Step make(Location loc, ArrayRef<Ref> read, ArrayRef<Ref> written, Rest &&...rest) {
+    Refs refs(read, written);
+    return b.create<Step>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, Lane::compute, DenseI64ArrayAttr(),
+                          std::forward<Rest>(rest)...);
+  }
+  Location named(Operation *op, StringRef bucket, StringRef what) { return NameLoc::get(b.getStringAttr(bucket + "." + what), op->getLoc()); }
+  /// The operation's location; with a name that people can make something of.
+  Location named(Operation *op, StringRef otherwise) {
+    return nameOf(op->getLoc()).empty() ? NameLoc::get(b.getStringAttr(otherwise), op->getLoc()) : op->getLoc();
+  }
+
+  func::FuncOp function;
+  States &states;
+  Storage storage;
+  OpBuilder b;       // at the end of the program's steps
+  ProgramOp program;
+  OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
+};
+
+Value Lowering::use(Slot *slot) {
+  if (!slot->value) {
+    Location loc = function.getLoc();
+    if (slot->state)
+      slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
+    else
+      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr);
+  }
+  return slot->value;
+}
+
+/// In the order of their places; what single steps need besides (staging, optimizer state) joins them later.
+void Lowering::makeBuffers() {
+  for (Slot &slot : storage.allSlots())
+    use(&slot);
+}
+
+Ref Lowering::own(StateOp state, state::BucketOp bucket, bool all) {
+  Ref ref = whole(state);
+  int64_t shard = bucket.getShard() * 4;
+  if (!all && ref.bytes != shard) {
+    ref.bytes = shard;
+    ref.stride = shard;
+  }
+  return ref;
+}
+
+void Lowering::lowerLaunch(nn::LaunchOp op) {
+  SmallVector<Ref> in = at(op.getInputs()), out = at(op.getOutputs());
+  for (const Ref &ref : out)
+    inplace += llvm::is_contained(in, ref);
+  make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
+}
+
+void Lowering::lowerMatMul(nn::MatMulOp op) {
+  auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
+  bool batched = lhs.getRank() == 3;
+  auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
+  auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
+  int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
+  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(), size(result, 0),
+                   size(result, 1), k, batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), false);
+}
+
+template <typename Op>
+SmallVector<int64_t> attentionSizes(Op op) {
+  auto q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
+  return {q[0], q[1], k[1], q[2], k[2], q[3]};
+}
+template <typename Op>
+DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
+  return op.getMask() ? b.getDenseI64ArrayAttr(op.getMask().getType().getShape()) : DenseI64ArrayAttr();
+}
+
+void Lowering::lowerAttention(nn::AttentionOp op) {
+  make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), attentionSizes(op), op.getScale(), op.getCausal(),
+                      maskShape(op, b));
+}
+void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
+  make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), attentionSizes(op), op.getScale(),
+                          op.getCausal(), maskShape(op, b));
+}
+
+void Lowering::lowerPack(state::PackOp op) {
+  Ref packed = at(op.getResult());
+  int64_t element = nn::bytesOf(op.getResult().getType()) / elementsOf(op.getResult()), end = 0;
+  auto fill = [&](int64_t from, int64_t to) {
+    if (from < to)
+      make<FillStep>(named(op, bucketOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}}, 0);
+  };
+  for (auto [i, input, offset] : llvm::enumerate(op.getInputs(), op.getOffsets())) {
+    Ref from = at(input), to{packed.buffer, packed.offset + offset * element, packed.stride, from.bytes};
+    fill(end, offset * element);
+    end = offset * element + from.bytes;
+    if (storage.isCopied(op, i))
+      copy(named(op, "pack"), from, to);
+  }
+  fill(end, packed.bytes);
+}
+
+void Lowering::lowerAccumulate(state::AccumulateOp op) {
+  Location loc = named(op, op.getBucket(), "accumulate");
+  Ref shard = at(op.getShard()), sum = at(op.getSum());
+  if (op.getFirst())
+    copy(loc, shard, sum);
+  else
+    make<LaunchStep>(loc, {sum, shard}, {sum}, *op.getKernel());
+}
+
+void Lowering::lowerUpdate(state::UpdateOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  SmallVector<Ref> in{own(states.parameter(bucket), bucket, op.getWhole()), at(op.getGradient())}, out{in[0]};
+  for (int64_t i = 0; i < states.optimizerStates(); ++i) {
+    in.push_back(own(states.optimizer(bucket, i), bucket, op.getWhole()));
+    out.push_back(in.back());
+  }
+  in.push_back(at(op.getHyper()));
+  if (op.getNorm2())
+    in.push_back(at(op.getNorm2()));
+  if (op.getSums())
+    out.push_back(at(op.getSums()));
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), op.getWhole());
+}
+
+void Lowering::lowerReturn(func::ReturnOp op) {
+  SmallVector<Ref> results;
+  for (auto [i, value] : llvm::enumerate(op.getOperands())) {
+    results.push_back(at(value));
+    if (Slot *slot = storage.resultCopy(i)) {
+      Ref to{use(slot), 0, 0, results.back().bytes};
+      copy(op.getLoc(), results.back(), to);
+      results.back() = to;
+    }
+  }
+  Refs refs(results, {});
+  b.create<ReturnOp>(op.getLoc(), refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs);
+}
+
+LogicalResult Lowering::lower(Operation &op) {
+  Type f32 = b.getF32Type();
+  if (isa<nn::ReshapeOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
+    return success(); // no step: another reference to the same bytes, or an end of life that its uses show
+  if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
+    lowerLaunch(launch);
+  } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
+    lowerMatMul(product);
+  } else if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
+    lowerAttention(attention);
+  } else if (auto gradient = dyn_cast<nn::AttentionGradOp>(op)) {
+    lowerAttentionGrad(gradient);
+  } else if (auto pack = dyn_cast<state::PackOp>(op)) {
+    lowerPack(pack);
+  } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
+    auto bucket = states.bucket(gather.getBucketAttr());
+    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.parameter(bucket))}, {at(gather.getWhole())},
+               bucket.getShard(), f32);
+  } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
+    auto bucket = states.bucket(publish.getBucketAttr());
+    StateOp parameter = states.parameter(bucket);
+    collective(named(publish, publish.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter, bucket, false)}, {whole(parameter)},
+               bucket.getShard(), f32);
+  } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
+    collective(named(gather, bucketOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
+               {at(gather.getWhole())}, elementsOf(gather.getShard()), elementOf(gather.getShard()));
+  } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
+    std::string name = bucketOf(scatter.getShard());
+    Ref from = at(scatter.getWhole());
+    collective(named(scatter, name, "reduce_scatter"), CollectiveKind::reduce_scatter, {from},
+               {at(scatter.getShard()), Ref{staging(name, from.bytes), 0, 0, from.bytes}}, elementsOf(scatter.getShard()),
+               elementOf(scatter.getShard()));
+  } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
+    Ref from = at(reduce.getInput()), to = at(reduce.getResult());
+    copy(named(reduce, "all_reduce"), from, to);
+    int64_t room = states.world * to.bytes;
+    collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging("", room), 0, 0, room}},
+               elementsOf(reduce.getInput()), elementOf(reduce.getInput()));
+  } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
+    if (!accumulate.getFirst() && !accumulate.getKernelAttr())
+      return op.emitError() << "adds to the accumulator but names no kernel";
+    lowerAccumulate(accumulate);
+  } else if (auto update = dyn_cast<state::UpdateOp>(op)) {
+    lowerUpdate(update);
+  } else if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
+    lowerReturn(terminator);
+  } else {
+    return op.emitError() << "the schedule phase does not know " << op.getName();
+  }
+  return success();
+}
+
+LogicalResult Lowering::run() {
+  auto roleName = function->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
+  auto role = symbolizeProgramRole(roleName);
+  if (!role)
+    return function.emitError() << "program @" << function.getName() << " has the unknown role '" << roleName << "'";
+  if (!function.getBody().hasOneBlock())
+    return function.emitError() << "program @" << function.getName() << " is not one block";
+  if (failed(storage.run()))
+    return failure();
+  program = b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr, nullptr);
+  Block *body = b.createBlock(&program.getBody());
+  // Markers behind the persistent and the transient buffers; erased in the end.
+  auto lastUse = b.create<DecisionOp>(function.getLoc(), "", "", ""), lastBuffer = b.create<DecisionOp>(function.getLoc(), "", "", "");
+  uses.setInsertionPoint(lastUse);
+  buffers.setInsertionPoint(lastBuffer);
+  makeBuffers();
+  b.setInsertionPointToEnd(body);
+  for (Operation &op : function.getBody().front())
+    if (failed(lower(op)))
+      return failure();
+  lastUse.erase();
+  lastBuffer.erase();
+  function.erase();
+  return success();
+}
+
+struct Lower : impl::LowerPassBase<Lower> {
+  void runOnOperation() override {
+    States states(getOperation());
+    SmallVector<func::FuncOp> programs;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(state::ZeroDialect::kRole))
+        programs.push_back(function);
+    for (func::FuncOp function : programs) {
+      Lowering lowering(function, states);
+      if (failed(lowering.run()))
+        return signalPassFailure();
+      copies += lowering.copies;
+      inplace += lowering.inplace;
+    }
+  }
+};
+
+} // namespace
+} // namespace zero::schedule

@@ -1,0 +1,60 @@
+//===- order.cpp - the steps of a program and who touches which buffer when ------------------------===//
+#include "passes/schedule/order.h"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+
+Order::Order(ProgramOp program) : world(worldOf(program)), steps(stepsOf(program)) {
+  for (auto [position, step] : llvm::enumerate(steps)) {
+    positions[step] = position;
+    for (const Access &access : accessesOf(step))
+      byBuffer[access.ref.buffer].push_back({int64_t(position), access.writes, access.ref.offset, access.ref.end(world)});
+  }
+}
+
+ArrayRef<Order::Touch> Order::touches(Value buffer) const {
+  auto found = byBuffer.find(buffer);
+  return found == byBuffer.end() ? ArrayRef<Touch>() : ArrayRef<Touch>(found->second);
+}
+
+int64_t Order::lastTouch(Value buffer) const { return touches(buffer).empty() ? -1 : touches(buffer).back().position; }
+
+static bool conflicts(const Order::Touch &touch, const Access &access, int64_t world) {
+  return (touch.writes || access.writes) && touch.begin < access.ref.end(world) && access.ref.offset < touch.end;
+}
+
+int64_t Order::firstConflictAfter(int64_t position, ArrayRef<Access> accesses) const {
+  int64_t first = size();
+  for (const Access &access : accesses) {
+    auto all = touches(access.ref.buffer);
+    auto it = llvm::partition_point(all, [&](const Touch &touch) { return touch.position <= position; });
+    for (; it != all.end() && it->position < first; ++it)
+      if (conflicts(*it, access, world))
+        first = it->position;
+  }
+  return first;
+}
+
+int64_t Order::lastConflictBefore(int64_t position, ArrayRef<Access> accesses) const {
+  int64_t last = -1;
+  for (const Access &access : accesses) {
+    auto all = touches(access.ref.buffer);
+    auto it = llvm::partition_point(all, [&](const Touch &touch) { return touch.position < position; });
+    while (it != all.begin() && (--it)->position > last)
+      if (conflicts(*it, access, world))
+        last = it->position;
+  }
+  return last;
+}
+
+void decide(ProgramOp program, const Twine &subject, const Twine &choice, const Twine &reason) {
+  Block &body = program.getBody().front();
+  OpBuilder b(program.getContext());
+  auto first = llvm::find_if(body, [](Operation &op) { return !isa<BufferOp, UseOp, DecisionOp>(op); });
+  b.setInsertionPoint(&body, first);
+  b.create<DecisionOp>(program.getLoc(), subject.str(), choice.str(), reason.str());
+}
+
+} // namespace zero::schedule

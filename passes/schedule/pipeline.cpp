@@ -1,0 +1,42 @@
+//===- pipeline.cpp - the schedule phase ------------------------------------------------------------===//
+#include "mlir/Pass/PassRegistry.h"
+#include "passes/schedule/Passes.h"
+
+using namespace mlir;
+
+namespace zero::schedule {
+
+void buildPipeline(OpPassManager &pm, const Options &options) {
+  pm.addPass(createLowerPass());
+  OpPassManager &program = pm.nest<planir::ProgramOp>();
+  program.addPass(createAssignLanesPass());
+  ElideGathersPassOptions elide;
+  elide.residentBytes = options.residentBytes;
+  program.addPass(createElideGathersPass(elide));
+  HoistGathersPassOptions hoist;
+  hoist.ahead = options.ahead;
+  hoist.gatherBytes = options.gatherBytes;
+  program.addPass(createHoistGathersPass(hoist));
+  SinkUpdatesPassOptions sink;
+  sink.delay = options.delay;
+  program.addPass(createSinkUpdatesPass(sink));
+}
+
+namespace {
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  Option<int64_t> ahead{*this, "ahead", llvm::cl::desc("Buckets gathered beyond the one in use"), llvm::cl::init(2)};
+  Option<int64_t> gatherBytes{*this, "gather-bytes", llvm::cl::desc("The same as a budget in bytes; 0: by ahead"), llvm::cl::init(0)};
+  Option<int64_t> residentBytes{*this, "resident-bytes", llvm::cl::desc("Gathered buckets kept beyond their uses"), llvm::cl::init(0)};
+  Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
+};
+} // namespace
+
+void registerPasses() {
+  registerZeroSchedulePasses();
+  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-sink-updates: lanes and order",
+                                            [](OpPassManager &pm, const PipelineOptions &given) {
+                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay});
+                                            });
+}
+
+} // namespace zero::schedule

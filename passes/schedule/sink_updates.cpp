@@ -1,0 +1,71 @@
+//===- sink_updates.cpp - plan-sink-updates ---------------------------------------------------------===//
+#include "passes/schedule/Passes.h"
+#include "passes/schedule/order.h"
+
+#define DEBUG_TYPE "plan-sink-updates"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+#define GEN_PASS_DEF_SINKUPDATESPASS
+#include "passes/schedule/Passes.h.inc"
+
+namespace {
+
+struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
+  using SinkUpdatesPassBase::SinkUpdatesPassBase;
+
+  void runOnOperation() override {
+    Order order(getOperation());
+    SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
+    for (int64_t i = 0; i < int64_t(order.size()); ++i)
+      if (isReduction(order[i]))
+        reductions.push_back(i);
+    for (auto [i, position] : llvm::enumerate(reductions))
+      if (i + delay < reductions.size())
+        sink(order, position, reductions[i + delay]);
+  }
+
+  static bool isReduction(StepOp step) {
+    auto collective = dyn_cast<CollectiveStep>(*step);
+    return collective && collective.getKind() == CollectiveKind::reduce_scatter;
+  }
+
+  /// What needs the result of the collective at `reduction`, directly or not, goes behind the step at `target`. Further collectives of the
+  /// same lane that need nothing else travel with it.
+  void sink(const Order &order, int64_t reduction, int64_t target) {
+    std::map<int64_t, bool> pending{{reduction, false}}; // position, and whether it needs a step that moves
+    SmallVector<int64_t> moving;
+    while (!pending.empty()) {
+      auto [at, needsMoving] = *pending.begin(); // what it needs stands before it and has been dealt with
+      pending.erase(pending.begin());
+      bool moves = needsMoving || (at != reduction && order[at].getLane() != Lane::reduce);
+      if (moves)
+        moving.push_back(at);
+      if (at != reduction && isReduction(order[at]))
+        return; // another bucket's gradient depends on this one: leave all as it is
+      auto accesses = accessesOf(order[at]);
+      for (int64_t next = order.firstConflictAfter(at, accesses); next < target; next = order.firstConflictAfter(next, accesses))
+        pending[next] |= moves;
+    }
+    if (moving.empty())
+      return;
+    Operation *behind = order[target];
+    if (Operation *last = tails.lookup(behind))
+      behind = last;
+    for (int64_t position : moving) {
+      order[position]->moveAfter(behind);
+      behind = order[position];
+    }
+    tails[order[target]] = behind;
+    sunk += moving.size();
+    decide(getOperation(), nameOf(order[reduction]->getLoc()), Twine(moving.size()) + " steps that need it come later",
+           "it travels while the gradient of " + Twine(nameOf(order[target]->getLoc())) + " is computed");
+  }
+
+  llvm::DenseMap<Operation *, Operation *> tails; // the last step moved behind a reduction
+};
+
+} // namespace
+} // namespace zero::schedule

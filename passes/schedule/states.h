@@ -1,0 +1,45 @@
+//===- states.h - the persistent buffers of a module ----------------------------------------------===//
+#pragma once
+#include "compiler/plan/Plan.h"
+#include "compiler/zero/Zero.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <map>
+
+namespace zero::schedule {
+
+/// Makes each plan.state once, whichever program asks first.
+class States {
+public:
+  explicit States(mlir::ModuleOp module);
+
+  state::BucketOp bucket(mlir::FlatSymbolRefAttr name) { return symbols.lookup<state::BucketOp>(name.getAttr()); }
+  mlir::func::FuncOp kernel(mlir::FlatSymbolRefAttr name) { return symbols.lookup<mlir::func::FuncOp>(name.getAttr()); }
+
+  /// At stage 3 a rank stores its shard of the parameters, else the whole bucket.
+  bool shardsParameters() const { return stage == 3 && world > 1; }
+  planir::StateOp parameter(state::BucketOp bucket);
+  planir::StateOp optimizer(state::BucketOp bucket, int64_t slot);
+  planir::StateOp accumulator(state::BucketOp bucket);
+  /// Null, with an error on the function, if programs disagree about the input.
+  planir::StateOp input(mlir::func::FuncOp program, unsigned index);
+  planir::StateOp constant(mlir::ElementsAttr value);
+  /// What the host reads behind a program.
+  planir::StateOp result(llvm::StringRef name, int64_t bytes);
+
+  /// State tensors per parameter.
+  int64_t optimizerStates() const { return optimizerKind == "sgd" ? 1 : 2; }
+
+  int64_t world = 1, stage = 0, accumulate = 1;
+  std::string optimizerKind;
+
+private:
+  planir::StateOp get(const std::string &name, planir::BufferKind kind, int64_t bytes, mlir::Location loc);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  mlir::OpBuilder builder;
+  std::map<std::string, planir::StateOp> made;
+  llvm::DenseMap<mlir::Attribute, planir::StateOp> constants;
+};
+
+} // namespace zero::schedule

@@ -1,0 +1,241 @@
+//===- storage.cpp - in which bytes each tensor of a program lives --------------------------------===//
+#include "passes/schedule/storage.h"
+
+using namespace mlir;
+using zero::planir::BufferKind;
+
+namespace zero::schedule {
+
+static int64_t bytesOf(Value value) { return nn::bytesOf(cast<ShapedType>(value.getType())); }
+static int64_t elementBytes(Value value) { return (cast<ShapedType>(value.getType()).getElementTypeBitWidth() + 7) / 8; }
+static bool isView(Operation *op) { return isa<nn::ReshapeOp, state::ViewOp, state::OwnShardOp>(op); }
+
+std::string bucketOf(Value gradient) {
+  for (Operation *user : gradient.getUsers()) {
+    if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient)
+      return update.getBucket().str();
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(user))
+      return accumulate.getBucket().str();
+    if (isa<state::ReduceScatterOp, state::AllGatherOp>(user))
+      if (std::string name = bucketOf(user->getResult(0)); !name.empty())
+        return name;
+  }
+  return "";
+}
+
+/// What people will call a value.
+static std::string describe(Value value) {
+  Operation *op = value.getDefiningOp();
+  std::string bucket = bucketOf(value);
+  if (!bucket.empty())
+    return bucket + ".gradient";
+  if (auto gather = dyn_cast<state::GatherOp>(op))
+    return gather.getBucket().str() + ".gathered";
+  if (auto update = dyn_cast<state::UpdateOp>(op))
+    return update.getBucket().str() + ".squares";
+  std::string name = planir::nameOf(op->getLoc());
+  if (name.empty())
+    name = isa<nn::LaunchOp>(op) ? cast<nn::LaunchOp>(op).getKernel().str() : op->getName().stripDialect().str();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  return index ? name + "#" + std::to_string(index) : name;
+}
+
+Slot *Storage::make(std::string name, BufferKind kind, int64_t bytes) {
+  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}});
+  return &slots.back();
+}
+Slot *Storage::makeFor(Value value, BufferKind kind) { return make(describe(value), kind, bytesOf(value)); }
+Slot *Storage::scratch(std::string name, BufferKind kind, int64_t bytes) { return make(std::move(name), kind, bytes); }
+
+Slot *Storage::persistent(planir::StateOp state) {
+  Slot *&slot = persistentSlots[state];
+  if (!slot) {
+    slot = make(state.getSymName().str(), state.getKind(), state.getBytes());
+    slot->state = state;
+  }
+  return slot;
+}
+
+void Storage::put(Value value, Place place) {
+  places[value] = place;
+  place.slot->lastUse = std::max(place.slot->lastUse, lastUse.lookup(value));
+}
+
+bool Storage::diesAt(const Slot &slot, int64_t position) const {
+  return !slot.state && slot.kind != BufferKind::gathered && slot.lastUse <= position;
+}
+
+Storage::View Storage::viewOf(Value value) const {
+  auto found = views.find(value);
+  return found == views.end() ? View{value} : found->second;
+}
+
+Place Storage::placeOf(Value value) const {
+  View view = viewOf(value);
+  Place place = places.lookup(view.root);
+  place.offset += view.offset;
+  place.stride += view.stride;
+  return place;
+}
+
+planir::Ref Storage::refOf(Value value) const {
+  Place place = placeOf(value);
+  return {place.slot->value, place.offset, place.stride, bytesOf(value)};
+}
+
+void Storage::findUses() {
+  int64_t index = 0;
+  for (Operation &op : program.getBody().front()) {
+    position[&op] = index;
+    if (isView(&op)) {
+      View view = viewOf(op.getOperand(0));
+      if (auto part = dyn_cast<state::ViewOp>(op))
+        view.offset += part.getOffset() * elementBytes(part.getWhole());
+      if (auto shard = dyn_cast<state::OwnShardOp>(op))
+        view.stride += bytesOf(shard.getShard());
+      views[op.getResult(0)] = view;
+    } else if (!isa<state::ReleaseOp>(op)) {
+      for (Value operand : op.getOperands())
+        lastUse[viewOf(operand).root] = index;
+    }
+    if (isa<state::ReduceScatterOp>(op))
+      scatters.push_back(index);
+    ++index;
+  }
+}
+
+/// Whether the operation can be told where to write its results.
+static bool takesDestination(Operation *op) {
+  return op && isa<nn::LaunchOp, nn::MatMulOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
+}
+
+void Storage::placePack(state::PackOp pack) {
+  BufferKind kind = bucketOf(pack.getResult()).empty() ? BufferKind::scalar : BufferKind::gradient;
+  Slot *slot = nullptr;
+  // The first micro-step on one rank: the gradients are the accumulator.
+  if (pack->hasOneUse())
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst())
+      slot = persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())));
+  if (!slot)
+    slot = makeFor(pack.getResult(), kind);
+  put(pack.getResult(), {slot});
+  for (auto [i, input, offset] : llvm::enumerate(pack.getInputs(), pack.getOffsets())) {
+    View view = viewOf(input);
+    bool whole = !view.offset && !view.stride && bytesOf(view.root) == bytesOf(input);
+    if (whole && takesDestination(view.root.getDefiningOp()) && !isPlaced(view.root))
+      put(view.root, {slot, offset * elementBytes(pack.getResult())});
+    else
+      copied.insert({pack, i});
+  }
+}
+
+/// Results of a kernel overwrite operands that die with it, where the kernel allows that.
+void Storage::placeLaunch(nn::LaunchOp launch) {
+  int64_t here = position[launch];
+  llvm::DenseSet<Slot *> taken;
+  auto kernel = states.kernel(launch.getKernelAttr());
+  if (auto pairs = kernel->getAttrOfType<DenseI64ArrayAttr>(kInplaceAttr)) {
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
+      Value result = launch.getOutputs()[pairs[i]], operand = launch.getInputs()[pairs[i + 1]];
+      View view = viewOf(operand);
+      if (isPlaced(result) || !isPlaced(view.root) || bytesOf(result) != bytesOf(operand))
+        continue;
+      Place place = placeOf(operand);
+      bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return placeOf(other).slot == place.slot; }) == 1;
+      if (place.stride || !alone || !diesAt(*place.slot, here) || !taken.insert(place.slot).second)
+        continue;
+      put(result, place);
+    }
+  }
+  for (Value result : launch.getOutputs())
+    if (!isPlaced(result))
+      put(result, {makeFor(result, BufferKind::activation)});
+}
+
+/// In place when the shard is consumed before the next bucket is reduced; else the whole gradient would wait with it.
+void Storage::placeReduceScatter(state::ReduceScatterOp op) {
+  int64_t here = position[op], last = lastUse.lookup(op.getShard());
+  if (op->hasOneUse())
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(*op->user_begin()); accumulate && accumulate.getFirst())
+      return put(op.getShard(), {persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())))});
+  auto next = llvm::upper_bound(scatters, here);
+  Place whole = placeOf(op.getWhole());
+  if (diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
+    return put(op.getShard(), {whole.slot, whole.offset, whole.stride + bytesOf(op.getShard())});
+  put(op.getShard(), {makeFor(op.getShard(), BufferKind::gradient)});
+}
+
+LogicalResult Storage::placeResults(Operation &op) {
+  int64_t here = position[&op];
+  if (isView(&op) || isa<state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op))
+    return success();
+  if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
+    put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
+  } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
+    if (states.shardsParameters())
+      return resident.emitError() << "bucket " << resident.getBucketAttr() << " is sharded at stage 3, so no rank has it whole; zero.gather it";
+    put(resident.getWhole(), {persistent(states.parameter(states.bucket(resident.getBucketAttr())))});
+  } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
+    if (!states.shardsParameters())
+      return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank below stage 3; zero.resident reads it";
+    put(gather.getWhole(), {makeFor(gather.getWhole(), BufferKind::gathered)});
+  } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
+    placeLaunch(launch);
+  } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
+    placeReduceScatter(scatter);
+  } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
+    Place shard = placeOf(gather.getShard());
+    bool inside = !shard.offset && shard.stride == bytesOf(gather.getShard()) && shard.slot->bytes == bytesOf(gather.getWhole());
+    put(gather.getWhole(), inside && diesAt(*shard.slot, here) ? Place{shard.slot} : Place{makeFor(gather.getWhole(), BufferKind::gradient)});
+  } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
+    Place input = placeOf(reduce.getInput());
+    put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
+  } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
+    put(accumulate.getSum(), {persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())))});
+  } else if (takesDestination(&op)) {
+    for (Value result : op.getResults())
+      if (!isPlaced(result))
+        put(result, {makeFor(result, BufferKind::activation)});
+  } else {
+    return op.emitError() << "the schedule phase does not know " << op.getName() << "; it should be part of a kernel by now";
+  }
+  return success();
+}
+
+/// The host reads the results behind the program: their slots become persistent, shared by all programs.
+void Storage::placeReturned() {
+  constexpr int64_t largest = 64; // a larger slot holds more than scalars
+  static const char *const names[] = {"loss", "norm"};
+  auto terminator = cast<func::ReturnOp>(program.getBody().front().getTerminator());
+  for (auto [i, value] : llvm::enumerate(terminator.getOperands())) {
+    resultCopies.push_back(nullptr);
+    Slot *slot = placeOf(value).slot;
+    if (slot->state && slot->kind == BufferKind::scalar)
+      continue; // both results in one slot
+    if (!slot->state && slot->bytes <= largest) {
+      slot->state = states.result(names[i], slot->bytes);
+      slot->kind = BufferKind::scalar;
+    } else {
+      resultCopies.back() = persistent(states.result(names[i], bytesOf(value)));
+    }
+  }
+}
+
+LogicalResult Storage::run() {
+  findUses();
+  for (auto [i, argument] : llvm::enumerate(program.getArguments())) {
+    planir::StateOp state = states.input(program, i);
+    if (!state)
+      return failure();
+    put(argument, {persistent(state)});
+  }
+  for (auto pack : program.getOps<state::PackOp>())
+    placePack(pack);
+  for (Operation &op : program.getBody().front())
+    if (failed(placeResults(op)))
+      return failure();
+  placeReturned();
+  return success();
+}
+
+} // namespace zero::schedule

@@ -1,0 +1,90 @@
+//===- storage.h - in which bytes each tensor of a program lives ----------------------------------===//
+// The decisions of destination passing, taken before any step is made. A *slot* becomes a buffer: transient, or a persistent
+// one. A value lies in a slot at an offset (which may depend on the rank). Several values lie in one slot when
+//   - one is a view of the other (nn.reshape, zero.view, zero.own_shard),
+//   - one is packed into the other: whoever computes it writes it in place (zero.pack),
+//   - a collective or kernel overwrites an operand that nobody reads any more.
+#pragma once
+#include "compiler/nn/Nn.h"
+#include "compiler/plan/Plan.h"
+#include "compiler/zero/Zero.h"
+#include "passes/schedule/states.h"
+#include <deque>
+
+namespace zero::schedule {
+
+/// DenseI64Array of pairs (result, operand) on a kernel: the result may overwrite the operand.
+inline constexpr llvm::StringLiteral kInplaceAttr = "nn.inplace";
+
+struct Slot {
+  std::string name;
+  planir::BufferKind kind = planir::BufferKind::activation;
+  int64_t bytes = 0;
+  planir::StateOp state; // the persistent buffer it is; null: transient
+  int64_t lastUse = -1;  // position of the last operation that reads any value in the slot
+  mlir::Value value;     // !plan.buffer, once made
+};
+
+struct Place {
+  Slot *slot = nullptr;
+  int64_t offset = 0, stride = 0; // bytes [offset + rank * stride, …)
+};
+
+class Storage {
+public:
+  Storage(mlir::func::FuncOp program, States &states) : program(program), states(states) {}
+  mlir::LogicalResult run();
+
+  /// Where a value lies; every operand and result of the program has a place after run().
+  Place placeOf(mlir::Value value) const;
+  planir::Ref refOf(mlir::Value value) const;
+  /// A slot that no value of the program stands for (room of a collective).
+  Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes);
+  Slot *persistent(planir::StateOp state);
+  /// Inputs of a pack that could not be written in place and must be copied.
+  bool isCopied(state::PackOp pack, unsigned input) const { return copied.contains({pack, input}); }
+  /// The returned value is copied here, its producer could not write there; null if it lies right.
+  Slot *resultCopy(unsigned index) const { return index < resultCopies.size() ? resultCopies[index] : nullptr; }
+
+  std::deque<Slot> &allSlots() { return slots; }
+  int64_t world() const { return states.world; }
+
+private:
+  /// What a value is a view of.
+  struct View {
+    mlir::Value root;
+    int64_t offset = 0, stride = 0;
+  };
+  View viewOf(mlir::Value value) const;
+  void findUses();
+  void placePacks();
+  void placePack(state::PackOp pack);
+  mlir::LogicalResult placeResults(mlir::Operation &op);
+  void placeLaunch(nn::LaunchOp launch);
+  void placeReduceScatter(state::ReduceScatterOp op);
+  void placeReturned();
+
+  Slot *make(std::string name, planir::BufferKind kind, int64_t bytes);
+  Slot *makeFor(mlir::Value value, planir::BufferKind kind);
+  void put(mlir::Value value, Place place);
+  bool isPlaced(mlir::Value value) const { return places.count(value); }
+  /// Nobody reads the bytes of the slot behind operation `position`, and they are the program's own.
+  bool diesAt(const Slot &slot, int64_t position) const;
+
+  mlir::func::FuncOp program;
+  States &states;
+  std::deque<Slot> slots;
+  llvm::DenseMap<mlir::Value, Place> places; // of roots
+  llvm::DenseMap<mlir::Value, View> views;
+  llvm::DenseMap<mlir::Value, int64_t> lastUse; // of roots, views included
+  llvm::DenseMap<mlir::Operation *, int64_t> position;
+  llvm::DenseMap<mlir::Operation *, Slot *> persistentSlots;
+  llvm::SmallVector<int64_t> scatters; // positions of zero.reduce_scatter
+  llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> copied;
+  llvm::SmallVector<Slot *> resultCopies;
+};
+
+/// The bucket a gradient on its way belongs to, or "".
+std::string bucketOf(mlir::Value gradient);
+
+} // namespace zero::schedule
