@@ -135,19 +135,29 @@ class Torch:
 
 
 def launches(plan):
-    """Per program name and lane, what each step in order launches: (kernel, bytes its arguments span) or None."""
+    """Per program name and lane, what each step in order launches: (kernel, bytes it moves, what) or None.
+
+    An update's kernel serves buckets of any size, so its bytes are those its arguments span; other kernels state theirs in the plan
+    (an embedding's arguments span the whole table, of which a launch reads some rows).
+    """
     table = {}
     for program in plan.programs:
         for step in program.steps:
             what = step.WhichOneof("what")
             launch = step.launch if what == "launch" else step.update.launch if what == "update" else None
-            entry = launch and (plan.kernels[launch.kernel], sum(ref.bytes for ref in launch.args), what)
+            entry = None
+            if launch is not None:
+                kernel = plan.kernels[launch.kernel]
+                entry = kernel, sum(ref.bytes for ref in launch.args) if what == "update" else kernel.bytes, what
             table.setdefault((program.name, step.lane), []).append(entry)
     return table
 
 
 def kernels(zero, copy):
-    """Bandwidth of every generated kernel: bytes of its arguments (from the plan) over its time (from the trace), as a share of the copy's."""
+    """Bandwidth of every generated kernel: its bytes (from the plan) over its time (from the trace), as a share of the copy's.
+
+    The first run of each program is left out: it touches its memory for the first time.
+    """
     zero.turn(trace=True)
     steps = launches(plan_file.read(zero.work / "plan.bin"))
     table = collections.defaultdict(lambda: [0, 0.0, 0])
@@ -159,7 +169,7 @@ def kernels(zero, copy):
         lane = steps[place]
         step = lane[seen[place] % len(lane)]
         seen[place] += 1
-        if step:
+        if step and seen[place] > len(lane):
             kernel, size, what = step
             row = table[("update: " if what == "update" else "") + (kernel.summary or kernel.symbol)]
             row[0], row[1], row[2] = row[0] + size, row[1] + event["dur"] * 1e-6, row[2] + 1
