@@ -1,0 +1,183 @@
+// RUN: zero-opt %s --nn-raise-attention --nn-fold-constants --split-input-file | FileCheck %s
+
+// GPT-2, eager: keys transposed by [0, 2, 3, 1], the scale behind the product, a constant mask that is the causal triangle in
+// the smallest number for every sample.
+// CHECK-LABEL: @eager_causal
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x2x8xf32>, %[[K:.*]]: tensor<2x4x2x8xf32>, %[[V:.*]]: tensor<2x4x2x8xf32>)
+// CHECK-DAG: %[[QT:.*]] = nn.transpose %[[Q]] perm [0, 2, 1, 3]
+// CHECK-DAG: %[[KT:.*]] = nn.transpose %[[K]] perm [0, 2, 1, 3]
+// CHECK-DAG: %[[VT:.*]] = nn.transpose %[[V]] perm [0, 2, 1, 3]
+// CHECK: %[[Y:.*]], %{{.*}} = nn.attention %[[QT]], %[[KT]], %[[VT]] {causal = true, scale = 0.353553385 : f32}
+// CHECK-NOT: nn.softmax
+// CHECK: return %[[Y]]
+func.func @eager_causal(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v: tensor<2x4x2x8xf32>) -> tensor<2x2x4x8xf32> {
+  %qt = nn.transpose %q perm [0, 2, 1, 3] : tensor<2x4x2x8xf32> -> tensor<2x2x4x8xf32>
+  %kt = nn.transpose %k perm [0, 2, 3, 1] : tensor<2x4x2x8xf32> -> tensor<2x2x8x4xf32>
+  %vt = nn.transpose %v perm [0, 2, 1, 3] : tensor<2x4x2x8xf32> -> tensor<2x2x4x8xf32>
+  %q3 = nn.reshape %qt : tensor<2x2x4x8xf32> -> tensor<4x4x8xf32>
+  %k3 = nn.reshape %kt : tensor<2x2x8x4xf32> -> tensor<4x8x4xf32>
+  %v3 = nn.reshape %vt : tensor<2x2x4x8xf32> -> tensor<4x4x8xf32>
+  %s3 = nn.matmul %q3, %k3 : (tensor<4x4x8xf32>, tensor<4x8x4xf32>) -> tensor<4x4x4xf32>
+  %s = nn.reshape %s3 : tensor<4x4x4xf32> -> tensor<2x2x4x4xf32>
+  %c = nn.constant dense<0.353553385> : tensor<2x2x4x4xf32>
+  %scaled = nn.mul %s, %c : tensor<2x2x4x4xf32>
+  %mask = nn.constant dense<[[[[0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, -3.40282347E+38, -3.40282347E+38],
+                               [0.0, 0.0, 0.0, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0]]],
+                             [[[0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, -3.40282347E+38, -3.40282347E+38],
+                               [0.0, 0.0, 0.0, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0]]]]> : tensor<2x1x4x4xf32>
+  %masks = nn.broadcast %mask dims [0, 1, 2, 3] : tensor<2x1x4x4xf32> -> tensor<2x2x4x4xf32>
+  %masked = nn.add %scaled, %masks : tensor<2x2x4x4xf32>
+  %p = nn.softmax %masked : tensor<2x2x4x4xf32>
+  %p3 = nn.reshape %p : tensor<2x2x4x4xf32> -> tensor<4x4x4xf32>
+  %y3 = nn.matmul %p3, %v3 : (tensor<4x4x4xf32>, tensor<4x4x8xf32>) -> tensor<4x4x8xf32>
+  %y = nn.reshape %y3 : tensor<4x4x8xf32> -> tensor<2x2x4x8xf32>
+  return %y : tensor<2x2x4x8xf32>
+}
+
+// -----
+// PyTorch's scaled_dot_product_attention by the dynamo exporter: the root of the scale on q and on the transposed keys, heads repeated
+// by expand, NaN replaced by zero. The mask comes from the user's data.
+// CHECK-LABEL: @sdpa_grouped
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x2x3x8xf32>, %[[V:.*]]: tensor<2x2x3x8xf32>, %[[M:.*]]: tensor<2x1x3x3xi1>)
+// CHECK: %[[MASK:.*]] = nn.select %[[M]], %{{.*}}, %{{.*}} : tensor<2x1x3x3xi1>, tensor<2x1x3x3xf32>
+// CHECK: %[[Y:.*]], %{{.*}} = nn.attention %[[Q]], %[[K]], %[[V]] mask %[[MASK]] {scale = {{0.176776[0-9]*}} : f32}
+// CHECK-NEXT: return %[[Y]]
+func.func @sdpa_grouped(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x3x8xf32>, %v: tensor<2x2x3x8xf32>, %m: tensor<2x1x3x3xi1>) -> tensor<2x4x3x8xf32> {
+  %root = nn.constant dense<0.420448214> : tensor<2x4x3x8xf32>
+  %rootT = nn.constant dense<0.420448214> : tensor<2x4x8x3xf32>
+  %zero = nn.constant dense<0.0> : tensor<2x1x3x3xf32>
+  %low = nn.constant dense<0xFF800000> : tensor<2x1x3x3xf32>
+  %zeros = nn.constant dense<0.0> : tensor<2x4x3x3xf32>
+  %ku = nn.reshape %k : tensor<2x2x3x8xf32> -> tensor<2x2x1x3x8xf32>
+  %ke = nn.broadcast %ku dims [0, 1, 2, 3, 4] : tensor<2x2x1x3x8xf32> -> tensor<2x2x2x3x8xf32>
+  %k3 = nn.reshape %ke : tensor<2x2x2x3x8xf32> -> tensor<8x3x8xf32>
+  %kt = nn.transpose %k3 perm [0, 2, 1] : tensor<8x3x8xf32> -> tensor<8x8x3xf32>
+  %k4 = nn.reshape %kt : tensor<8x8x3xf32> -> tensor<2x4x8x3xf32>
+  %vu = nn.reshape %v : tensor<2x2x3x8xf32> -> tensor<2x2x1x3x8xf32>
+  %ve = nn.broadcast %vu dims [0, 1, 2, 3, 4] : tensor<2x2x1x3x8xf32> -> tensor<2x2x2x3x8xf32>
+  %v3 = nn.reshape %ve : tensor<2x2x2x3x8xf32> -> tensor<8x3x8xf32>
+  %qs = nn.mul %q, %root : tensor<2x4x3x8xf32>
+  %ks = nn.mul %k4, %rootT : tensor<2x4x8x3xf32>
+  %q3 = nn.reshape %qs : tensor<2x4x3x8xf32> -> tensor<8x3x8xf32>
+  %ks3 = nn.reshape %ks : tensor<2x4x8x3xf32> -> tensor<8x8x3xf32>
+  %s3 = nn.matmul %q3, %ks3 : (tensor<8x3x8xf32>, tensor<8x8x3xf32>) -> tensor<8x3x3xf32>
+  %s = nn.reshape %s3 : tensor<8x3x3xf32> -> tensor<2x4x3x3xf32>
+  %mask = nn.select %m, %zero, %low : tensor<2x1x3x3xi1>, tensor<2x1x3x3xf32>
+  %masks = nn.broadcast %mask dims [0, 1, 2, 3] : tensor<2x1x3x3xf32> -> tensor<2x4x3x3xf32>
+  %masked = nn.add %s, %masks : tensor<2x4x3x3xf32>
+  %p = nn.softmax %masked : tensor<2x4x3x3xf32>
+  %nan = nn.is_nan %p : tensor<2x4x3x3xf32> -> tensor<2x4x3x3xi1>
+  %g = nn.select %nan, %zeros, %p : tensor<2x4x3x3xi1>, tensor<2x4x3x3xf32>
+  %p3 = nn.reshape %g : tensor<2x4x3x3xf32> -> tensor<8x3x3xf32>
+  %y3 = nn.matmul %p3, %v3 : (tensor<8x3x3xf32>, tensor<8x3x8xf32>) -> tensor<8x3x8xf32>
+  %y = nn.reshape %y3 : tensor<8x3x8xf32> -> tensor<2x4x3x8xf32>
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// -----
+// Scores replaced where a mask says so, in rank 3, divided by the scale; the mask is not the causal triangle (the first
+// row may see the second key), so it stays.
+// CHECK-LABEL: @selected
+// CHECK: %[[MASK:.*]] = nn.constant dense<{{\[\[\[\[}}0.000000e+00, 0.000000e+00], [0.000000e+00, 0.000000e+00], [0.000000e+00, -1.000000e+30]]]]> : tensor<1x1x3x2xf32>
+// CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} mask %[[MASK]] {scale = 5.000000e-01 : f32} : (tensor<2x1x3x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<1x1x3x2xf32>)
+// CHECK-NOT: nn.softmax
+func.func @selected(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>) -> tensor<2x3x8xf32> {
+  %two = nn.constant dense<2.0> : tensor<2x3x2xf32>
+  %low = nn.constant dense<-1.0E+30> : tensor<2x3x2xf32>
+  %m = nn.constant dense<[[false, false], [false, false], [false, true]]> : tensor<3x2xi1>
+  %ms = nn.broadcast %m dims [1, 2] : tensor<3x2xi1> -> tensor<2x3x2xi1>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %d = nn.div %s, %two : tensor<2x3x2xf32>
+  %masked = nn.select %ms, %low, %d : tensor<2x3x2xi1>, tensor<2x3x2xf32>
+  %p = nn.softmax %masked : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+// A number too small to swallow every score: replacing is not adding.
+// CHECK-LABEL: @mild_replacement
+// CHECK-NOT: nn.attention
+// CHECK: nn.softmax
+// CHECK-NOT: nn.attention
+func.func @mild_replacement(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>, %m: tensor<2x3x2xi1>) -> tensor<2x3x8xf32> {
+  %low = nn.constant dense<-1.0E+4> : tensor<2x3x2xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %masked = nn.select %m, %low, %s : tensor<2x3x2xi1>, tensor<2x3x2xf32>
+  %p = nn.softmax %masked : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+// T5: the added bias is trained.
+// CHECK-LABEL: @trained_bias
+// CHECK-NOT: nn.attention
+// CHECK: nn.softmax
+// CHECK-NOT: nn.attention
+nn.parameter @bias : tensor<3x2xf32> {trainable = true}
+func.func @trained_bias(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>) -> tensor<2x3x8xf32> {
+  %b = nn.get @bias : tensor<3x2xf32>
+  %bs = nn.broadcast %b dims [1, 2] : tensor<3x2xf32> -> tensor<2x3x2xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %biased = nn.add %s, %bs : tensor<2x3x2xf32>
+  %p = nn.softmax %biased : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+// The same bias frozen is a mask.
+// CHECK-LABEL: @frozen_bias
+// CHECK: %[[B:.*]] = nn.get @bias
+// CHECK: %[[M:.*]] = nn.reshape %[[B]] : tensor<3x2xf32> -> tensor<1x1x3x2xf32>
+// CHECK: nn.attention {{.*}} mask %[[M]]
+nn.parameter @bias : tensor<3x2xf32> {trainable = false}
+func.func @frozen_bias(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>) -> tensor<2x3x8xf32> {
+  %b = nn.get @bias : tensor<3x2xf32>
+  %bs = nn.broadcast %b dims [1, 2] : tensor<3x2xf32> -> tensor<2x3x2xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %biased = nn.add %s, %bs : tensor<2x3x2xf32>
+  %p = nn.softmax %biased : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+// The probabilities leave the model.
+// CHECK-LABEL: @probabilities_read
+// CHECK-NOT: nn.attention
+// CHECK: nn.softmax
+// CHECK-NOT: nn.attention
+func.func @probabilities_read(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3x2xf32>) {
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %p = nn.softmax %s : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y, %p : tensor<2x3x8xf32>, tensor<2x3x2xf32>
+}
+
+// -----
+// Heads repeated before a transposition, on an attention the model names itself; a mask of zeros does nothing.
+// CHECK-LABEL: @falcon
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x3x8xf32>, %[[K:.*]]: tensor<2x3x2x8xf32>
+// CHECK: %[[KT:.*]] = nn.transpose %[[K]] perm [0, 2, 1, 3]
+// CHECK: nn.attention %[[Q]], %{{.*}}, %[[KT]] {scale = 1.000000e+00 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x3x8xf32>, tensor<2x2x3x8xf32>)
+func.func @falcon(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x2x8xf32>) -> tensor<2x4x3x8xf32> {
+  %mask = nn.constant dense<0.0> : tensor<2x1x3x3xf32>
+  %e = nn.broadcast %k dims [0, 1, 2, 4] : tensor<2x3x2x8xf32> -> tensor<2x3x2x2x8xf32>
+  %r = nn.reshape %e : tensor<2x3x2x2x8xf32> -> tensor<2x3x4x8xf32>
+  %t = nn.transpose %r perm [0, 2, 1, 3] : tensor<2x3x4x8xf32> -> tensor<2x4x3x8xf32>
+  %y, %lse = nn.attention %q, %t, %t mask %mask {scale = 1.0 : f32} : (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x1x3x3xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// -----
+// Interleaved heads (0 1 0 1) are not runs of equal heads.
+// CHECK-LABEL: @interleaved
+// CHECK: nn.attention {{.*}} : (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>)
+func.func @interleaved(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x3x8xf32>) -> tensor<2x4x3x8xf32> {
+  %e = nn.broadcast %k dims [0, 2, 3, 4] : tensor<2x2x3x8xf32> -> tensor<2x2x2x3x8xf32>
+  %r = nn.reshape %e : tensor<2x2x2x3x8xf32> -> tensor<2x4x3x8xf32>
+  %y, %lse = nn.attention %q, %r, %r {scale = 1.0 : f32} : (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x4x3x8xf32>
+}
