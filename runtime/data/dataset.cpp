@@ -16,10 +16,6 @@ uint64_t sampleElements(const plan::Input &input) {
   return elements;
 }
 
-bool perSample(const plan::Plan &plan, const plan::Input &input) {
-  return input.shape_size() > 0 && static_cast<uint64_t>(input.shape(0)) == plan.samples();
-}
-
 namespace {
 
 bool isFed(const plan::Input &input) { return input.role() == plan::Input::DATA || input.role() == plan::Input::LABELS; }
@@ -50,8 +46,6 @@ public:
       if (!isFed(input))
         continue;
       sources[i] = bind(input);
-      if (!perSample(plan, input))
-        continue;
       uint64_t samples = sources[i]->shape[0];
       if (!first.empty() && samples != samples_)
         throw Error(fmt::format("'{}': '{}' has {} samples but '{}' has {}", path, first, samples_, input.name(), samples));
@@ -66,7 +60,7 @@ public:
     const plan::Input &input = plan.inputs(index);
     const Tensor &tensor = *sources[index];
     uint64_t elements = dst.size() / sizeOf(input.dtype());
-    const std::byte *src = tensor.bytes.data() + (perSample(plan, input) ? sample * elements * sizeOf(tensor.type) : 0);
+    const std::byte *src = tensor.bytes.data() + sample * elements * sizeOf(tensor.type);
     if (!isFloat(tensor.type))
       checkLimits(plan, input, tensor.type, src, elements, path_, sample);
     try {
@@ -96,13 +90,13 @@ private:
     if (!tensor)
       throw Error(fmt::format("'{}' has no tensor named '{}', which the plan needs; it holds {}", file.path, input.name(), file.contents()));
     std::vector<uint64_t> want(input.shape().begin(), input.shape().end());
-    bool samples = perSample(plan, input), fits = tensor->shape.size() == want.size();
-    for (size_t i = samples ? 1 : 0; fits && i < want.size(); ++i)
+    bool fits = tensor->shape.size() == want.size();
+    for (size_t i = 1; fits && i < want.size(); ++i)
       fits = tensor->shape[i] == want[i];
     if (!fits) {
       std::vector<std::string> expected;
       for (size_t i = 0; i < want.size(); ++i)
-        expected.push_back(i == 0 && samples ? "samples" : fmt::to_string(want[i]));
+        expected.push_back(i == 0 ? "samples" : fmt::to_string(want[i]));
       throw Error(fmt::format("'{}': tensor '{}' has shape {}, but the plan needs [{}]; compile with other --bind sizes or cut the data",
                               file.path, input.name(), shapeText(tensor->shape), fmt::join(expected, " x ")));
     }

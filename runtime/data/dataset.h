@@ -33,7 +33,5 @@ std::unique_ptr<Dataset> openDataset(const plan::Plan &plan, const std::string &
 
 // Elements one sample of an input has: all dimensions but the first.
 uint64_t sampleElements(const plan::Input &input);
-// True if the input has one entry per sample; false for an input that is the same for every batch (position ids [1, T]).
-bool perSample(const plan::Plan &plan, const plan::Input &input);
 
 } // namespace zero::runtime

@@ -44,10 +44,6 @@ void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
     switch (input.role()) {
     case plan::Input::DATA:
     case plan::Input::LABELS: {
-      if (!perSample(plan, input)) {
-        data.read(index, 0, {dst, input.ref().bytes()});
-        break;
-      }
       uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
       for (uint64_t i = 0; i < sampler_.perRank; ++i)
         data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), {dst + i * bytes, bytes});

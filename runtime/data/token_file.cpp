@@ -66,7 +66,7 @@ private:
     if (input.dtype() != plan::I64 && input.dtype() != plan::I32)
       throw Error(fmt::format("'{}' holds tokens, but the plan's input '{}' takes {} values; give a .safetensors or .npz file", path_,
                               input.name(), nameOf(elementOf(input.dtype()))));
-    if (&slot == &tokens && (input.shape_size() != 2 || !perSample(plan, input)))
+    if (&slot == &tokens && input.shape_size() != 2)
       throw Error(fmt::format("'{}' holds a stream of tokens, but the plan's input '{}' is not [batch x sequence]", path_, input.name()));
     slot = index;
   }

@@ -182,6 +182,11 @@ private:
   TraceFile trace;
 };
 
+void complain(const std::string &sentence, const CommunicatorFactory &factory) {
+  std::fflush(stdout);
+  fmt::print(stderr, "zerorun: {}{}\n", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence);
+}
+
 } // namespace
 
 int train(const TrainOptions &options, CommunicatorFactory &factory) {
@@ -195,31 +200,39 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     device->requireFeatures(target.cpu(), std::vector<std::string>(target.features().begin(), target.features().end()));
   });
   catchInterrupts();
-  return Run(options, setup, *device, factory, *communicator).train();
+  std::optional<Run> run; // outlives a failure: the others may be waiting inside the engine's communicators
+  try {
+    run.emplace(options, setup, *device, factory, *communicator);
+    return run->train();
+  } catch (const Stopped &) {
+    throw;
+  } catch (const StoppedWith &) {
+    throw;
+  } catch (const std::bad_alloc &) {
+    complain("this process cannot get the memory it needs", factory);
+  } catch (const std::exception &error) {
+    complain(error.what(), factory);
+  }
+  factory.abort();
+  return 1; // not reached
 }
 
 int runProcess(const TrainOptions &options) {
-  std::unique_ptr<CommunicatorFactory> factory;
-  auto complain = [](const std::string &sentence) { fmt::print(stderr, "zerorun: {}\n", sentence); };
-  int status = 1;
   try {
-    factory = connect();
-    status = train(options, *factory);
-  } catch (const Stopped &) {
-  } catch (const StoppedWith &error) {
-    complain(error.what());
-  } catch (const std::bad_alloc &) {
-    complain("this process cannot get the memory it needs");
-    if (factory)
-      factory->abort();
-  } catch (const std::exception &error) {
-    complain(factory && factory->world() > 1 ? fmt::format("rank {}: {}", factory->rank(), error.what()) : error.what());
-    if (factory)
-      factory->abort();
-  }
-  if (factory)
+    std::unique_ptr<CommunicatorFactory> factory = connect();
+    int status = 1;
+    try {
+      status = train(options, *factory);
+    } catch (const Stopped &) {
+    } catch (const StoppedWith &error) {
+      fmt::print(stderr, "zerorun: {}\n", error.what());
+    }
     factory->finalize();
-  return status;
+    return status;
+  } catch (const std::exception &error) {
+    fmt::print(stderr, "zerorun: {}\n", error.what());
+    return 1;
+  }
 }
 
 } // namespace zero::runtime
