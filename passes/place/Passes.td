@@ -1,0 +1,46 @@
+//===- Passes.td - lives, offsets and waits, in pipeline order -------------------------------------===//
+#ifndef ZERO_PASSES_PLACE_TD
+#define ZERO_PASSES_PLACE_TD
+include "mlir/Pass/PassBase.td"
+
+def MarkLifetimesPass : Pass<"plan-mark-lifetimes", "::zero::planir::ProgramOp"> {
+  let summary = "In which steps each transient buffer is live";
+  let description = [{
+    From the first step that touches it to the last, both inclusive, in the program's linear order; buffers nobody touches are removed.
+
+    A step of another lane than `compute` runs while later steps of the order do. What it touches stays live until the first step of
+    another lane that needs its result, or until the next step of its own lane, whichever comes first: otherwise compute steps
+    would be given bytes that are still being sent, and would have to wait for them.
+  }];
+}
+
+def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
+  let summary = "At which byte of its arena each buffer lies";
+  let description = [{
+    Persistent buffers lie one after another in the arena "state", in the module's order. The transient buffers of each program share the
+    arena "work": a portfolio of greedy solvers (passes/place/offsets.h) places them and the lowest result is kept. The program records its
+    `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
+  }];
+  let statistics = [Statistic<"perMille", "excess-per-mille", "Height above the largest sum of live bytes, of the worst program">];
+}
+
+def InsertWaitsPass : Pass<"plan-insert-waits", "::mlir::ModuleOp"> {
+  let summary = "What each step waits for";
+  let description = [{
+    Needs: lanes and offsets. For every pair of steps on different lanes that touch a common byte, at least one of them writing, the later
+    one in the linear order must start after the earlier one is complete. Waits that follow from lane order or from other waits are left
+    out. An address that depends on the rank counts with its bytes on all ranks. Lanes are drained between programs, so there are no waits
+    across them.
+  }];
+  let statistics = [Statistic<"waits", "waits", "Waits inserted">];
+}
+
+def VerifyPass : Pass<"plan-verify", "::mlir::ModuleOp"> {
+  let summary = "Check offsets and order without trusting the passes that made them";
+  let description = [{
+    References lie inside their buffers and buffers inside their arenas; no two live buffers share a byte, and each is live in
+    every step that touches it; every conflicting pair of accesses is ordered by lanes and waits; no wait points forward, so none can
+    deadlock.
+  }];
+}
+#endif

@@ -1,0 +1,48 @@
+//===- arenas.cpp - the steps of a placed program as plain data -------------------------------------===//
+#include "passes/place/arenas.h"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::place {
+
+Arenas::Arenas(ModuleOp module) : world(worldOf(module)) {
+  for (auto state : module.getOps<StateOp>())
+    states[state.getSymNameAttr()] = state;
+}
+
+std::optional<Arenas::Home> Arenas::homeOf(Value value) {
+  auto placed = [](auto op, Arena arena) -> std::optional<Home> {
+    if (!op.getOffset()) {
+      op.emitError() << "has no offset; run plan-assign-offsets first";
+      return std::nullopt;
+    }
+    return Home{arena, int64_t(*op.getOffset()), int64_t(op.getBytes())};
+  };
+  if (auto buffer = value.getDefiningOp<BufferOp>())
+    return placed(buffer, Work);
+  return placed(states.lookup(value.getDefiningOp<UseOp>().getStateAttr().getAttr()), State);
+}
+
+FailureOr<std::vector<LaneStep>> Arenas::stepsOf(ProgramOp program) {
+  llvm::DenseMap<Value, Home> homes;
+  std::vector<LaneStep> steps;
+  for (Operation &op : program.getBody().front()) {
+    if (isa<BufferOp, UseOp>(op)) {
+      auto home = homeOf(op.getResult(0));
+      if (!home)
+        return failure();
+      homes[op.getResult(0)] = *home;
+    } else if (auto step = dyn_cast<StepOp>(op)) {
+      LaneStep &plain = steps.emplace_back();
+      plain.lane = int(step.getLane());
+      for (const Access &access : accessesOf(step)) {
+        const Home &home = homes[access.ref.buffer];
+        plain.accesses.push_back({home.arena, home.offset + access.ref.offset, home.offset + access.ref.end(world), access.writes});
+      }
+    }
+  }
+  return steps;
+}
+
+} // namespace zero::place

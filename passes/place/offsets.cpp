@@ -1,0 +1,191 @@
+//===- offsets.cpp - at which byte of an arena each buffer lies ------------------------------------===//
+#include "passes/place/offsets.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <sstream>
+#include <stdexcept>
+
+namespace zero::place {
+namespace {
+
+/// What is placed already, lowest first.
+struct Placed {
+  Bytes begin, end;
+  int64_t first, last;
+};
+
+enum class Fit { First, Best };
+
+/// Places buffers in the given order, each in the lowest gap (or the tightest) among those it is alive with.
+OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size_t> &order, Fit fit) {
+  OffsetSolution solution;
+  solution.offsets.resize(problem.buffers.size());
+  std::vector<Placed> placed;
+  placed.reserve(order.size());
+  for (size_t index : order) {
+    const OffsetBuffer &buffer = problem.buffers[index];
+    Bytes size = buffer.size.alignedTo(problem.alignment), end, best;
+    bool found = false;
+    Bytes tightest;
+    for (const Placed &other : placed) {
+      if (other.last < buffer.first || buffer.last < other.first)
+        continue;
+      if (other.begin >= end + size && (!found || other.begin - end < tightest)) {
+        found = true;
+        best = end;
+        tightest = other.begin - end;
+        if (fit == Fit::First)
+          break;
+      }
+      end = std::max(end, other.end);
+    }
+    if (!found)
+      best = end;
+    solution.offsets[index] = best;
+    solution.height = std::max(solution.height, best + size);
+    Placed mine{best, best + size, buffer.first, buffer.last};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), mine, [](auto &a, auto &b) { return a.begin < b.begin; }), mine);
+  }
+  return solution;
+}
+
+/// The step with the most live bytes, the first of them if there are several.
+int64_t peakStep(const OffsetProblem &problem) {
+  std::map<int64_t, Bytes> change;
+  for (const OffsetBuffer &buffer : problem.buffers) {
+    change[buffer.first] += buffer.size.alignedTo(problem.alignment);
+    change[buffer.last + 1] -= buffer.size.alignedTo(problem.alignment);
+  }
+  int64_t peak = 0;
+  Bytes live, most;
+  for (auto [step, bytes] : change) {
+    live += bytes;
+    if (live > most) {
+      most = live;
+      peak = step;
+    }
+  }
+  return peak;
+}
+
+struct Order {
+  const char *name;
+  std::vector<size_t> indices;
+};
+
+std::vector<Order> orders(const OffsetProblem &problem) {
+  std::vector<size_t> given(problem.buffers.size());
+  std::iota(given.begin(), given.end(), 0);
+  int64_t peak = peakStep(problem);
+  auto sorted = [&](const char *name, auto key) { // ascending; equal keys stay in the order of the problem
+    auto indices = given;
+    std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return key(problem.buffers[a]) < key(problem.buffers[b]); });
+    return Order{name, std::move(indices)};
+  };
+  auto length = [](const OffsetBuffer &b) { return b.last - b.first + 1; };
+  auto atPeak = [peak](const OffsetBuffer &b) { return b.first <= peak && peak <= b.last; };
+  return {
+      sorted("size", [&](const OffsetBuffer &b) { return std::tuple(-b.size.count, -length(b)); }),
+      sorted("lifetime", [&](const OffsetBuffer &b) { return std::tuple(-length(b), -b.size.count); }),
+      sorted("area", [&](const OffsetBuffer &b) { return -double(b.size.count) * double(length(b)); }),
+      // What is live at the peak is stacked first, so it takes no more than it must; the rest finds room around it.
+      sorted("peak first", [&](const OffsetBuffer &b) { return std::tuple(!atPeak(b), -b.size.count, -length(b)); }),
+      // Two stacks: what reaches the peak from before, as it comes; then what follows, as it goes.
+      sorted("phases", [&](const OffsetBuffer &b) { return std::tuple(!atPeak(b), b.first > peak, b.first > peak ? b.first : -b.last); }),
+      sorted("program", [&](const OffsetBuffer &b) { return b.first; }),
+  };
+}
+
+} // namespace
+
+Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
+  std::map<int64_t, Bytes> change;
+  for (const OffsetBuffer &buffer : problem.buffers) {
+    change[buffer.first] += buffer.size.alignedTo(unit);
+    change[buffer.last + 1] -= buffer.size.alignedTo(unit);
+  }
+  Bytes live, most;
+  for (auto [step, bytes] : change)
+    most = std::max(most, live += bytes);
+  return most;
+}
+
+OffsetSolution solveOffsets(const OffsetProblem &problem) {
+  Bytes bound = largestLive(problem, problem.alignment);
+  OffsetSolution best;
+  for (const Order &order : orders(problem)) {
+    for (Fit fit : {Fit::Best, Fit::First}) {
+      OffsetSolution candidate = placeInOrder(problem, order.indices, fit);
+      if (best.solver.empty() || candidate.height < best.height) {
+        best = std::move(candidate);
+        best.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
+      }
+      if (best.height <= bound)
+        return best;
+    }
+  }
+  return best;
+}
+
+std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution) {
+  if (solution.offsets.size() != problem.buffers.size())
+    return std::to_string(problem.buffers.size()) + " buffers but " + std::to_string(solution.offsets.size()) + " offsets";
+  std::vector<size_t> byFirst(problem.buffers.size());
+  std::iota(byFirst.begin(), byFirst.end(), 0);
+  std::stable_sort(byFirst.begin(), byFirst.end(), [&](size_t a, size_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
+  std::map<int64_t, size_t> live; // by offset; they never overlap
+  std::multimap<int64_t, size_t> ends;
+  for (size_t index : byFirst) {
+    const OffsetBuffer &buffer = problem.buffers[index];
+    int64_t begin = solution.offsets[index].count, end = begin + buffer.size.count;
+    if (begin < 0 || begin % problem.alignment.count || end > solution.height.count)
+      return "buffer " + buffer.name + " lies at bytes " + std::to_string(begin) + " to " + std::to_string(end) + ", which is not aligned to " +
+             std::to_string(problem.alignment.count) + " or leaves the arena of " + std::to_string(solution.height.count);
+    while (!ends.empty() && ends.begin()->first < buffer.first) {
+      live.erase(solution.offsets[ends.begin()->second].count);
+      ends.erase(ends.begin());
+    }
+    if (!buffer.size.count)
+      continue;
+    auto above = live.upper_bound(begin);
+    for (auto other : {above, above == live.begin() ? live.end() : std::prev(above)}) {
+      if (other == live.end())
+        continue;
+      const OffsetBuffer &neighbour = problem.buffers[other->second];
+      if (other->first < end && begin < other->first + neighbour.size.count)
+        return "buffers " + neighbour.name + " and " + buffer.name + " are both live in step " + std::to_string(buffer.first) + " and share byte " +
+               std::to_string(std::max(begin, other->first));
+    }
+    live[begin] = index;
+    ends.emplace(buffer.last, index);
+  }
+  return "";
+}
+
+std::string print(const OffsetProblem &problem) {
+  std::ostringstream out;
+  out << "# name size first last; alignment " << problem.alignment.count << "\n";
+  for (const OffsetBuffer &buffer : problem.buffers)
+    out << buffer.name << " " << buffer.size.count << " " << buffer.first << " " << buffer.last << "\n";
+  return out.str();
+}
+
+OffsetProblem parseOffsetProblem(const std::string &text) {
+  OffsetProblem problem;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    OffsetBuffer buffer;
+    if (!(words >> buffer.name))
+      continue;
+    if (!(words >> buffer.size.count >> buffer.first >> buffer.last) || buffer.size.count < 0 || buffer.last < buffer.first)
+      throw std::runtime_error("line " + std::to_string(number) + " is not \"name size first last\": " + line);
+    problem.buffers.push_back(std::move(buffer));
+  }
+  return problem;
+}
+
+} // namespace zero::place

@@ -1,0 +1,42 @@
+//===- offsets.h - at which byte of an arena each buffer lies: problem, solvers, check -------------===//
+// Plain data. A buffer is live in the steps [first, last], both inclusive; its bytes are the half-open range
+// [offset, offset + size). Two buffers may share bytes if no step lies in both lives.
+#pragma once
+#include "passes/place/bytes.h"
+#include <string>
+#include <vector>
+
+namespace zero::place {
+
+struct OffsetBuffer {
+  std::string name; // for messages
+  Bytes size;
+  int64_t first = 0, last = 0;
+};
+
+struct OffsetProblem {
+  Bytes alignment = kAlignment;
+  std::vector<OffsetBuffer> buffers;
+};
+
+struct OffsetSolution {
+  std::vector<Bytes> offsets; // in the order of the buffers
+  Bytes height;
+  std::string solver; // which of the portfolio found it
+};
+
+/// The largest sum of live bytes over all steps: no solution is lower. With sizes rounded up to `unit`.
+Bytes largestLive(const OffsetProblem &problem, Bytes unit);
+
+/// Places buffers one after another, in several orders and by two rules, and keeps the lowest arena; stops at one that reaches the lower
+/// bound. The same problem always has the same answer.
+OffsetSolution solveOffsets(const OffsetProblem &problem);
+
+/// Empty if the answer is right; else a sentence that names what is wrong with it.
+std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);
+
+/// Text form, one line per buffer: "name size first last"; lines from '#' on are comments. parse throws std::runtime_error.
+std::string print(const OffsetProblem &problem);
+OffsetProblem parseOffsetProblem(const std::string &text);
+
+} // namespace zero::place
