@@ -119,6 +119,28 @@ TEST(MatMul, SameBitsEveryTime) {
 
 // ------------------------------------------------------------------------------------------------------- attention
 
+// Stages place the same tensors at different addresses and must still give the same bits.
+TEST(MatMul, SameBitsAtAnyAddress) {
+  const int64_t m = 130, n = 200, k = 300;
+  auto a = randomFloats(m * k, 1), b = randomFloats(n * k, 2);
+  auto device = makeCpuDevice({.threads = 2});
+  for (bool transA : {false, true})
+    for (bool transB : {false, true}) {
+      std::vector<float> first;
+      for (size_t shift : {0, 1, 3, 16, 1000}) {
+        std::vector<float> x(a.size() + shift), y(b.size() + shift), z(m * n + shift);
+        std::copy(a.begin(), a.end(), x.begin() + shift);
+        std::copy(b.begin(), b.end(), y.begin() + shift);
+        device->matmul({x.data() + shift, y.data() + shift, z.data() + shift, m, n, k, 1, transA, transB, transA ? m : k, transB ? k : n, n, 0, 0, 0,
+                        false});
+        z.erase(z.begin(), z.begin() + shift);
+        if (first.empty())
+          first = z;
+        ASSERT_EQ(0, std::memcmp(first.data(), z.data(), z.size() * 4)) << "shifted by " << shift << " elements";
+      }
+    }
+}
+
 struct Case {
   int64_t batch, heads, kvHeads, qLen, kvLen, dim;
   bool causal;

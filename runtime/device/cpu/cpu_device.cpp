@@ -26,6 +26,8 @@ int defaultThreads() {
   return std::max(1, allowed < online ? allowed : allowed / neighbours);
 }
 
+// More pieces than threads, so that a thread whose processor is taken away for a while does not hold up the others.
+constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a time
 
 class CpuDevice final : public Device {
@@ -53,7 +55,7 @@ public:
 
   void launch(const LaunchCall &call) override {
     int64_t grain = std::max<int64_t>(call.grain, 1);
-    int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads());
+    int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
     int64_t size = (call.extent + pieces - 1) / pieces;
     pool.run(pieces, [&](int64_t piece, int) {
       int64_t begin = piece * size, end = std::min(call.extent, begin + size);

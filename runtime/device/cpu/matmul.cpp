@@ -24,6 +24,9 @@ Grid gridFor(int64_t m, int64_t n, int64_t k, int threads) {
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   auto useful = static_cast<int64_t>(flops / 2e6);
   int64_t most = std::clamp<int64_t>(useful, 1, threads);
+  // Very large products are cut finer, so that a thread that loses its processor for a while does not hold up the others.
+  if (most == threads && threads > 1)
+    most *= std::clamp<int64_t>(useful / (2000 * threads), 1, 4);
   Grid best{1, 1, m, n};
   double bestCost = HUGE_VAL;
   for (int64_t rows = 1; rows <= most; ++rows) {

@@ -26,7 +26,7 @@ uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
 
 } // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares(static_cast<size_t>(threads)) {
   // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
   spins = threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1;
   for (int thread = 1; thread < threads; ++thread)
@@ -41,14 +41,24 @@ ThreadPool::~ThreadPool() {
     worker.join();
 }
 
-void ThreadPool::claimPieces(int thread) {
-  for (int64_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
+void ThreadPool::claimShare(Share &share, int thread) {
+  while (share.next.load(std::memory_order_relaxed) < share.end) {
+    int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
+    if (piece >= share.end)
+      return;
     try {
       function(context, piece, thread);
     } catch (...) {
       if (!failed.exchange(true))
         failure = std::current_exception();
     }
+  }
+}
+
+void ThreadPool::claimPieces(int thread) {
+  size_t count = shares.size();
+  for (size_t i = 0; i < count; ++i)
+    claimShare(shares[(static_cast<size_t>(thread) + i) % count], thread);
 }
 
 // A worker announces itself before it looks whether a job is open, and a caller closes the job before it looks who is
@@ -75,8 +85,11 @@ void ThreadPool::runJob(int64_t count, Function body, void *argument) {
     waitWhile(owned, 1, spins);
   function = body;
   context = argument;
-  pieces = count;
-  next.store(0, std::memory_order_relaxed);
+  auto threads = static_cast<int64_t>(shares.size());
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    shares[static_cast<size_t>(thread)].next.store(count * thread / threads, std::memory_order_relaxed);
+    shares[static_cast<size_t>(thread)].end = count * (thread + 1) / threads;
+  }
   bool alone = count <= 1 || workers.empty();
   if (!alone) {
     generation.fetch_add(1, std::memory_order_seq_cst);

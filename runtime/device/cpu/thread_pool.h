@@ -20,9 +20,10 @@ public:
 
   int threads() const { return static_cast<int>(workers.size()) + 1; }
 
-  // Calls body(piece, thread) once for every piece in [0, pieces) and returns when all are done. Pieces are claimed in
-  // order by whichever thread is free, so bodies must not depend on who runs them; `thread` in [0, threads()) is for
-  // scratch memory. With pieces == threads() every thread normally gets one. Lanes that call at the same time take turns.
+  // Calls body(piece, thread) once for every piece in [0, pieces) and returns when all are done. Every thread starts with
+  // its own contiguous share of the pieces, the same in every job, so that data stays in its cache; one that has
+  // finished takes what others have not begun. Bodies must not depend on who runs them; `thread` in [0, threads()) is
+  // for scratch memory. Lanes that call at the same time take turns.
   template <typename Body> void run(int64_t pieces, Body &&body) {
     using Plain = std::remove_reference_t<Body>;
     runJob(pieces, [](void *context, int64_t piece, int thread) { (*static_cast<Plain *>(context))(piece, thread); },
@@ -30,18 +31,22 @@ public:
   }
 
 private:
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0}; // next unclaimed piece of this thread's share
+    int64_t end = 0;
+  };
   using Function = void (*)(void *context, int64_t piece, int thread);
   void runJob(int64_t pieces, Function function, void *context);
   void work(int thread);
   void claimPieces(int thread);
+  void claimShare(Share &share, int thread);
 
   // Written by the caller while no worker is active, before `generation` becomes odd.
   Function function = nullptr;
   void *context = nullptr;
-  int64_t pieces = 0;
   std::exception_ptr failure;
 
-  alignas(64) std::atomic<int64_t> next{0};         // next unclaimed piece
+  std::vector<Share> shares;
   alignas(64) std::atomic<uint32_t> generation{0};  // odd while a job is open
   alignas(64) std::atomic<uint32_t> active{0};      // workers that may be looking at the job
   alignas(64) std::atomic<uint32_t> owned{0};       // 1 while a lane's job runs
