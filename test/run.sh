@@ -82,5 +82,29 @@ if [ $quick = no ]; then
   else
     cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
   fi
+
+  # Real files as seeds, then half a minute of damage to each reader; a crash leaves its input in build/fuzz/found.
+  title "fuzzing the plan loader and the ONNX reader"
+  if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
+    seeds=build/fuzz/seeds found=build/fuzz/found/
+    rm -rf $seeds; mkdir -p $seeds/plan_fuzz $seeds/onnx_fuzz $found
+    for arch in gpt llama; do
+      small=(--arch $arch --layers 1 --hidden 8 --heads 2 --vocab 8 --seq 4 --batch 1)
+      .venv/bin/python models/gpt.py "${small[@]}" -o $seeds/onnx_fuzz/$arch.onnx >/dev/null
+      .venv/bin/python models/gpt.py "${small[@]}" --dynamic --no-weights -o $seeds/onnx_fuzz/$arch-dynamic.onnx >/dev/null
+      # the first byte of a plan seed says what follows: a whole file
+      build/bin/zeroc $seeds/onnx_fuzz/$arch.onnx -o $seeds/$arch.plan >/dev/null && { printf '\0'; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch
+    done
+    for fuzzer in plan_fuzz onnx_fuzz; do
+      if timeout 120 build/fuzz/bin/$fuzzer -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
+           $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1; then
+        pass; echo "$fuzzer: $(tail -n 1 "$logs/$fuzzer.log")"
+      else
+        grep -vE '^#[0-9]+' "$logs/$fuzzer.log" | tail -n 40; fail "$fuzzer"
+      fi
+    done
+  else
+    cat "$logs/fuzz.log"; fail "the fuzzers do not build"
+  fi
 fi
 finish

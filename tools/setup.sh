@@ -2,15 +2,14 @@
 # Brings a fresh Debian 12 machine to a built tree: packages, a Python environment for the test tools, CMake + Ninja
 # into build/, programs in build/bin/. Doing it twice does only what is missing.
 #
-# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|runtime-only] [--fuzzers]
+# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|runtime-only|fuzz]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=yes preset=release fuzzers=no
+build=yes preset=release
 while [ $# -gt 0 ]; do
   case "$1" in
     --no-build) build=no ;;
-    --fuzzers) fuzzers=yes ;;
     --preset) preset=${2:?--preset wants a name}; shift ;;
     -h|--help) sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     *) echo "setup: unknown option '$1'; try --help" >&2; exit 2 ;;
@@ -19,14 +18,14 @@ while [ $# -gt 0 ]; do
 done
 say() { echo "setup: $*"; }
 
-# What each package is for: the compiler, the runtime, then build and test tools.
+# For the compiler, the runtime, then build and test tools; the fuzzers alone need clang.
 packages=(
   libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools liblld-19-dev lld-19 libonnx-dev
   libprotobuf-dev protobuf-compiler libcli11-dev libopenmpi-dev openmpi-bin libopenblas-dev libdnnl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
   g++ cmake ninja-build ccache mold python3 python3-venv libgtest-dev bible-kjv git ca-certificates
 )
-[ $fuzzers = yes ] && packages+=(clang-19 libclang-rt-19-dev)
+[ "$preset" = fuzz ] && packages+=(clang-19 libclang-rt-19-dev libomp-19-dev)
 
 install_packages() {
   local missing=() p
@@ -67,9 +66,9 @@ make_venv() {
 build_tree() {
   local dir=build; [ "$preset" = release ] || dir=build/$preset
   mkdir -p "$dir"
-  if [ ! -f "$dir/build.ninja" ] || [ $fuzzers = yes ]; then
+  if [ ! -f "$dir/build.ninja" ]; then
     say "configuring $dir ($preset)"
-    if ! cmake --preset "$preset" -DZERO_BUILD_FUZZERS=$([ $fuzzers = yes ] && echo ON || echo OFF) >"$dir/configure.log" 2>&1; then
+    if ! cmake --preset "$preset" >"$dir/configure.log" 2>&1; then
       tail -n 20 "$dir/configure.log" >&2
       say "configuring failed; the whole log is $dir/configure.log" >&2
       exit 1
@@ -77,12 +76,13 @@ build_tree() {
   fi
   say "building $dir (the first time takes some minutes, later seconds)"
   local log=$dir/setup.log start=$SECONDS
-  if ! ninja -C "$dir" >"$log" 2>&1; then
+  local targets=(); [ "$preset" != fuzz ] || targets=(plan_fuzz onnx_fuzz)
+  if ! ninja -C "$dir" "${targets[@]}" >"$log" 2>&1; then
     grep -E -m 20 'error|FAILED' "$log" >&2 || tail -n 20 "$log" >&2
     say "the build failed; the whole log is $log" >&2
     exit 1
   fi
-  say "built in $((SECONDS - start)) s: $(cd "$dir/bin" && echo zer*)"
+  say "built in $((SECONDS - start)) s: $(cd "$dir/bin" && ls | grep -v _test | tr '\n' ' ')"
 }
 
 install_packages
