@@ -92,8 +92,13 @@ if [ $quick = no ]; then
       small=(--arch $arch --layers 1 --hidden 8 --heads 2 --vocab 8 --seq 4 --batch 1)
       .venv/bin/python models/gpt.py "${small[@]}" -o $seeds/onnx_fuzz/$arch.onnx >/dev/null
       .venv/bin/python models/gpt.py "${small[@]}" --dynamic --no-weights -o $seeds/onnx_fuzz/$arch-dynamic.onnx >/dev/null
-      # the first byte of a plan seed says what follows: a whole file
-      build/bin/zeroc $seeds/onnx_fuzz/$arch.onnx -o $seeds/$arch.plan >/dev/null && { printf '\0'; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch
+      # the first byte of a plan seed says what follows: a whole file, or its message alone
+      if build/bin/zeroc $seeds/onnx_fuzz/$arch.onnx -o $seeds/$arch.plan >/dev/null; then
+        { printf '\0'; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch
+        { printf '\1'; .venv/bin/python test/plan_file.py $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch-message
+      else
+        fail "fuzzing: no plan of $arch as a seed"
+      fi
     done
     for fuzzer in plan_fuzz onnx_fuzz; do
       if timeout 120 build/fuzz/bin/$fuzzer -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \

@@ -23,9 +23,10 @@ import time
 import numpy as np
 from safetensors.numpy import save_file
 
-import plan_file
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+import plan_file  # noqa: E402
+
 VOCAB, POSITIONS = 50257, 1024
 MIB, GIB = 2**20, 2**30
 

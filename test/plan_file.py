@@ -1,12 +1,17 @@
-"""Reads plan.bin in Python: message classes made from plan.proto by protoc, the container as runtime/plan/container.h describes it."""
+#!/usr/bin/env python3
+"""Reads plan.bin in Python: message classes made from plan.proto by protoc, the container as runtime/plan/container.h describes it.
+
+usage: plan_file.py PLAN      writes the bytes of the plan message to stdout
+"""
 import pathlib
 import struct
 import subprocess
+import sys
 import tempfile
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def plan_class():
@@ -19,12 +24,20 @@ def plan_class():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("zero.plan.Plan"))
 
 
-def read(path):
+def message(path):
     data = pathlib.Path(path).read_bytes()
     if data[:8] != b"ZEROPLAN":
         raise ValueError(f"{path} is not a plan")
     for i in range(struct.unpack_from("<I", data, 12)[0]):
         kind, _, offset, size, _ = struct.unpack_from("<IIQQQ", data, 16 + 32 * i)
         if kind == 1:
-            return plan_class().FromString(data[offset:offset + size])
+            return data[offset:offset + size]
     raise ValueError(f"{path} has no plan segment")
+
+
+def read(path):
+    return plan_class().FromString(message(path))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(message(sys.argv[1]))
