@@ -26,7 +26,8 @@ WeightsLayout layoutWeights(const plan::Plan &plan) {
       layout.alias.back().push_back(specs.size());
       std::vector<uint64_t> reversed(shape.rbegin(), shape.rend());
       if (alias.transposed() && shape.size() != 2)
-        throw Error(fmt::format("the plan says that '{}' is '{}' transposed, but that has {} dimensions", alias.name(), parameter.name(), shape.size()));
+        throw Error(fmt::format("the plan says that '{}' is '{}' transposed, but that has {} dimensions", alias.name(), parameter.name(),
+                                shape.size()));
       specs.push_back({alias.name(), Element::F32, alias.transposed() ? reversed : shape});
     }
   }

@@ -31,7 +31,8 @@ std::string canonical(const std::string &path) {
   return failed ? path : result.string();
 }
 
-void checkSource(const plan::Source &source, const std::string &name, uint64_t elements, const std::map<std::string, std::string> &canonicals) {
+void checkSource(const plan::Source &source, const std::string &name, uint64_t elements,
+                 const std::map<std::string, std::string> &canonicals) {
   std::string advice = "; export to .safetensors instead";
   if (source.file().empty())
     throw Error(fmt::format("'{}' has no bytes of its own in the model (one constant initializer serves several parameters, or it was made "
@@ -40,7 +41,8 @@ void checkSource(const plan::Source &source, const std::string &name, uint64_t e
   if (!canonicals.contains(canonical(source.file())))
     throw Error(fmt::format("'{}' comes from '{}', which is neither the model nor a data file it names{}", name, source.file(), advice));
   if (source.dtype() != plan::F32 && source.dtype() != plan::F16 && source.dtype() != plan::BF16)
-    throw Error(fmt::format("'{}' is stored as {} in the model, which training cannot write back{}", name, nameOf(elementOf(source.dtype())), advice));
+    throw Error(fmt::format("'{}' is stored as {} in the model, which training cannot write back{}", name,
+                            nameOf(elementOf(source.dtype())), advice));
   if (source.bytes() != elements * sizeOf(source.dtype()))
     throw Error(fmt::format("'{}' has {} bytes in the model but {} elements{}", name, source.bytes(), elements, advice));
 }
@@ -70,8 +72,7 @@ void copyInto(const std::string &from, const File &to) {
 
 void writeValues(const File &file, const plan::Source &source, uint64_t start, const float *values, uint64_t count) {
   uint64_t size = sizeOf(source.dtype());
-  if (source.dtype() == plan::F32)
-    return file.write(source.offset() + start * size, values, count * size);
+  if (source.dtype() == plan::F32) return file.write(source.offset() + start * size, values, count * size);
   std::vector<std::byte> chunk(std::min<uint64_t>(count, 1 << 20) * size);
   for (uint64_t done = 0; done < count;) {
     uint64_t part = std::min<uint64_t>(count - done, 1 << 20);
@@ -90,9 +91,10 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
     checkSource(source, name, elements, files);
     auto [other, fresh] = places.emplace(std::pair(canonical(source.file()), source.offset()), name);
     if (!fresh)
-      throw Error(fmt::format("'{}' and '{}' are different parameters with one initializer in the model, so the ONNX file cannot hold both; "
-                              "export to .safetensors instead",
-                              other->second, name));
+      throw Error(
+          fmt::format("'{}' and '{}' are different parameters with one initializer in the model, so the ONNX file cannot hold both; "
+                      "export to .safetensors instead",
+                      other->second, name));
   };
   for (const plan::Parameter &parameter : plan.parameters()) {
     if (!plan.buckets(static_cast<int>(parameter.bucket())).trainable() && !parameter.has_source())
@@ -113,16 +115,14 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
 void exportOnnx(const Rank &rank, const std::string &path) {
   std::map<std::string, std::unique_ptr<SharedFile>> copies; // by canonical source, the same order on every rank
   for (const auto &[from, to] : canonicalFiles(rank.plan, path)) {
-    if (rank.rank == 0)
-      fs::create_directories(parentOf(to));
+    if (rank.rank == 0) fs::create_directories(parentOf(to));
     copies[from] = std::make_unique<SharedFile>(to, rank.communicator, [&, from = from](const File &empty) { copyInto(from, empty); });
   }
   auto file = [&](const plan::Source &source) -> const File & { return copies.at(canonical(source.file()))->file(); };
   SliceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    if (!bucket.trainable())
-      continue; // the copy has these values
+    if (!bucket.trainable()) continue; // the copy has these values
     Range held = heldIn(bucket, bucket.parameter(), rank.rank);
     auto *values = static_cast<const float *>(rank.locate(bucket.parameter()));
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
@@ -130,12 +130,10 @@ void exportOnnx(const Rank &rank, const std::string &path) {
       const float *data = values + (slice.at - held.begin);
       writeValues(file(parameter.source()), parameter.source(), slice.start, data, slice.count);
       for (const plan::Alias &alias : parameter.aliases())
-        if (!alias.transposed())
-          writeValues(file(alias.source()), alias.source(), slice.start, data, slice.count);
+        if (!alias.transposed()) writeValues(file(alias.source()), alias.source(), slice.start, data, slice.count);
     }
   }
-  for (auto &[from, copy] : copies)
-    copy->barrier();
+  for (auto &[from, copy] : copies) copy->barrier();
   for (const plan::Parameter &parameter : rank.plan.parameters())
     if (rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable())
       for (const plan::Alias &alias : parameter.aliases())
@@ -145,8 +143,7 @@ void exportOnnx(const Rank &rank, const std::string &path) {
                           sizeOf(parameter.source().dtype()), rank.rank, rank.plan.world());
   // Data files first: whoever sees the new model sees its new data.
   for (auto &[from, copy] : copies)
-    if (from != canonical(rank.plan.model()))
-      copy->publish();
+    if (from != canonical(rank.plan.model())) copy->publish();
   copies.at(canonical(rank.plan.model()))->publish();
 }
 

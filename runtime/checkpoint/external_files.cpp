@@ -16,20 +16,17 @@ struct Malformed {};
 uint64_t varint(Bytes &in) {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
-    if (in.empty())
-      throw Malformed{};
+    if (in.empty()) throw Malformed{};
     auto byte = static_cast<uint64_t>(in[0]);
     in = in.subspan(1);
     value |= (byte & 127) << shift;
-    if (byte < 128)
-      return value;
+    if (byte < 128) return value;
   }
   throw Malformed{};
 }
 
 Bytes take(Bytes &in, uint64_t size) {
-  if (size > in.size())
-    throw Malformed{};
+  if (size > in.size()) throw Malformed{};
   Bytes part = in.subspan(0, size);
   in = in.subspan(size);
   return part;
@@ -40,11 +37,20 @@ void fields(Bytes message, const std::function<void(uint64_t field, Bytes)> &vis
   while (!message.empty()) {
     uint64_t tag = varint(message);
     switch (tag & 7) {
-    case 0: varint(message); break;
-    case 1: take(message, 8); break;
-    case 2: visit(tag >> 3, take(message, varint(message))); break;
-    case 5: take(message, 4); break;
-    default: throw Malformed{};
+    case 0:
+      varint(message);
+      break;
+    case 1:
+      take(message, 8);
+      break;
+    case 2:
+      visit(tag >> 3, take(message, varint(message)));
+      break;
+    case 5:
+      take(message, 4);
+      break;
+    default:
+      throw Malformed{};
     }
   }
 }
@@ -69,8 +75,7 @@ public:
 
 private:
   void graph(Bytes message, int depth) {
-    if (depth > 100)
-      throw Malformed{};
+    if (depth > 100) throw Malformed{};
     fields(message, [&](uint64_t field, Bytes value) {
       if (field == 1) // node
         node(value, depth);
@@ -78,8 +83,7 @@ private:
         tensor(value);
       else if (field == 15) // sparse_initializer: values, indices
         fields(value, [&](uint64_t f, Bytes v) {
-          if (f == 1 || f == 2)
-            tensor(v);
+          if (f == 1 || f == 2) tensor(v);
         });
     });
   }
@@ -103,8 +107,7 @@ private:
         return;
       std::string key, value;
       fields(entry, [&](uint64_t f, Bytes v) { (f == 1 ? key : value) = text(v); });
-      if (key == "location")
-        locations.insert(value);
+      if (key == "location") locations.insert(value);
     });
   }
 };

@@ -18,16 +18,14 @@ constexpr uint64_t kLargestCall = 1u << 30; // Linux moves at most 2 GiB per cal
 File::File(const std::string &path, Mode mode) : path_(path) {
   int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR : O_RDWR | O_CREAT | O_TRUNC;
   fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (fd < 0)
-    throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
+  if (fd < 0) throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
 }
 
 File::~File() { ::close(fd); }
 
 uint64_t File::size() const {
   struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    throw Error(fmt::format("'{}' is not a regular file", path_));
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) throw Error(fmt::format("'{}' is not a regular file", path_));
   return static_cast<uint64_t>(info.st_size);
 }
 
@@ -35,12 +33,9 @@ void File::read(uint64_t offset, void *data, uint64_t bytes) const {
   auto *at = static_cast<char *>(data);
   while (bytes > 0) {
     ssize_t done = ::pread(fd, at, std::min(bytes, kLargestCall), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      throw Error(fmt::format("cannot read '{}': {}", path_, std::strerror(errno)));
-    if (done == 0)
-      throw Error(fmt::format("'{}' ends at byte {}, but {} more bytes are needed there", path_, offset, bytes));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw Error(fmt::format("cannot read '{}': {}", path_, std::strerror(errno)));
+    if (done == 0) throw Error(fmt::format("'{}' ends at byte {}, but {} more bytes are needed there", path_, offset, bytes));
     at += done, offset += static_cast<uint64_t>(done), bytes -= static_cast<uint64_t>(done);
   }
 }
@@ -49,10 +44,8 @@ void File::write(uint64_t offset, const void *data, uint64_t bytes) const {
   auto *at = static_cast<const char *>(data);
   while (bytes > 0) {
     ssize_t done = ::pwrite(fd, at, std::min(bytes, kLargestCall), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done <= 0)
-      throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(done < 0 ? errno : ENOSPC)));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(done < 0 ? errno : ENOSPC)));
     at += done, offset += static_cast<uint64_t>(done), bytes -= static_cast<uint64_t>(done);
   }
 }
@@ -66,14 +59,12 @@ void File::reserve(uint64_t bytes) const {
 }
 
 void File::sync() const {
-  if (::fsync(fd) != 0)
-    throw Error(fmt::format("cannot make '{}' durable: {}", path_, std::strerror(errno)));
+  if (::fsync(fd) != 0) throw Error(fmt::format("cannot make '{}' durable: {}", path_, std::strerror(errno)));
 }
 
 void syncDirectory(const std::string &directory) {
   int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    throw Error(fmt::format("cannot open the directory '{}': {}", directory, std::strerror(errno)));
+  if (fd < 0) throw Error(fmt::format("cannot open the directory '{}': {}", directory, std::strerror(errno)));
   int failed = ::fsync(fd), reason = errno;
   ::close(fd);
   if (failed && reason != EINVAL) // some file systems cannot sync directories
@@ -97,13 +88,11 @@ SharedFile::SharedFile(const std::string &path, Communicator &communicator, cons
     prepare(*file_);
   }
   communicator.barrier();
-  if (!file_)
-    file_ = std::make_unique<File>(partial, File::Mode::Update);
+  if (!file_) file_ = std::make_unique<File>(partial, File::Mode::Update);
 }
 
 SharedFile::~SharedFile() {
-  if (!published && communicator.rank() == 0)
-    std::remove(partial.c_str());
+  if (!published && communicator.rank() == 0) std::remove(partial.c_str());
 }
 
 void SharedFile::barrier() {

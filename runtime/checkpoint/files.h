@@ -40,8 +40,8 @@ public:
   SharedFile(const std::string &path, Communicator &communicator, const std::function<void(const File &)> &prepare);
   ~SharedFile();
   const File &file() const { return *file_; }
-  void barrier();  // what any rank wrote before it can be read by all after it
-  void publish();  // collective
+  void barrier(); // what any rank wrote before it can be read by all after it
+  void publish(); // collective
 
 private:
   std::string path, partial;

@@ -11,14 +11,12 @@ GradientFile::GradientFile(const Rank &rank, const std::string &path)
   std::vector<int> owners;
   for (int i = 0; i < rank.plan.parameters_size(); ++i) {
     const plan::Parameter &parameter = rank.plan.parameters(i);
-    if (!rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable())
-      continue;
+    if (!rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable()) continue;
     specs.push_back({parameter.name(), Element::F32, {parameter.shape().begin(), parameter.shape().end()}});
     owners.push_back(i);
   }
   SafetensorsLayout layout = layoutSafetensors(specs);
-  for (size_t i = 0; i < owners.size(); ++i)
-    offsets[static_cast<size_t>(owners[i])] = layout.offsets[i];
+  for (size_t i = 0; i < owners.size(); ++i) offsets[static_cast<size_t>(owners[i])] = layout.offsets[i];
   file = std::make_unique<SharedFile>(path, rank.communicator, [&](const File &empty) {
     empty.reserve(layout.bytes);
     empty.write(0, layout.header.data(), layout.header.size());
@@ -39,7 +37,8 @@ void GradientFile::add(const plan::Update &update, const float *gradient) {
 void GradientFile::finish() {
   for (int b = 0; b < rank.plan.buckets_size(); ++b)
     if (rank.plan.buckets(b).trainable() && !seen[static_cast<size_t>(b)])
-      throw Error(fmt::format("the plan's step has no update of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
+      throw Error(
+          fmt::format("the plan's step has no update of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
   file->publish();
 }
 

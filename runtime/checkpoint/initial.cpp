@@ -49,7 +49,8 @@ void readSlice(Weights &weights, const plan::Parameter &parameter, const Slice &
     return;
   }
   if (!isFloat(elementOf(source.dtype())))
-    throw Error(fmt::format("parameter '{}' is stored as {}, which cannot be trained", parameter.name(), nameOf(elementOf(source.dtype()))));
+    throw Error(
+        fmt::format("parameter '{}' is stored as {}, which cannot be trained", parameter.name(), nameOf(elementOf(source.dtype()))));
   std::vector<std::byte> chunk(std::min<uint64_t>(slice.count, 1 << 20) * size);
   for (uint64_t done = 0; done < slice.count;) {
     uint64_t count = std::min<uint64_t>(slice.count - done, 1 << 20);
@@ -83,13 +84,11 @@ void normalNumbers(uint64_t seed, float std, uint64_t start, uint64_t count, flo
   uint64_t key = mix(seed);
   for (uint64_t i = start, end = start + count; i < end;) {
     uint64_t bits = mix(key + (i >> 1));
-    float u = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f;                  // (0, 1]: the logarithm is finite
+    float u = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f; // (0, 1]: the logarithm is finite
     float angle = static_cast<float>(bits & 0xffffff) * (6.283185307f * 0x1p-24f);
     float radius = std * std::sqrt(-2.0f * std::log(u));
-    if (i % 2 == 0)
-      out[i - start] = radius * std::cos(angle), ++i;
-    if (i < end && i % 2 == 1)
-      out[i - start] = radius * std::sin(angle), ++i;
+    if (i % 2 == 0) out[i - start] = radius * std::cos(angle), ++i;
+    if (i < end && i % 2 == 1) out[i - start] = radius * std::sin(angle), ++i;
   }
 }
 

@@ -60,8 +60,7 @@ public:
   // Elements the checkpoint has of a parameter's tensor, counting each once.
   uint64_t elements(const std::string &parameter, const std::string &tensor) {
     uint64_t end = 0;
-    for (const Piece &piece : find(parameter, tensor))
-      end = std::max(end, piece.start + piece.count);
+    for (const Piece &piece : find(parameter, tensor)) end = std::max(end, piece.start + piece.count);
     return end;
   }
 
@@ -69,11 +68,9 @@ public:
   void read(const std::string &parameter, const std::string &tensor, uint64_t start, uint64_t count, float *out) {
     const std::vector<Piece> &list = find(parameter, tensor);
     auto piece = std::upper_bound(list.begin(), list.end(), start, [](uint64_t at, const Piece &p) { return at < p.start; });
-    if (piece != list.begin())
-      --piece;
+    if (piece != list.begin()) --piece;
     for (; count > 0; ++piece) {
-      while (piece != list.end() && piece->start <= start && piece->start + piece->count <= start)
-        ++piece;
+      while (piece != list.end() && piece->start <= start && piece->start + piece->count <= start) ++piece;
       if (piece == list.end() || piece->start > start)
         throw Error(fmt::format("checkpoint '{}' lacks element {} of '{}' ({})", path, start, parameter, tensor));
       uint64_t skip = start - piece->start, part = std::min(count, piece->count - skip);
@@ -97,11 +94,11 @@ private:
 
   void readPiece(const Piece &piece, uint64_t skip, uint64_t count, float *out) {
     auto &open = files[piece.file];
-    if (!open)
-      open = std::make_unique<PieceFile>((std::filesystem::path(path) / piece.file).string());
+    if (!open) open = std::make_unique<PieceFile>((std::filesystem::path(path) / piece.file).string());
     auto tensor = open->tensors.find(piece.key);
     if (tensor == open->tensors.end() || tensor->second.type != Element::F32 || tensor->second.bytes.size() != piece.count * sizeof(float))
-      throw Error(fmt::format("'{}' has no tensor '{}' of {} F32 elements, which its index promises", open->file.path(), piece.key, piece.count));
+      throw Error(
+          fmt::format("'{}' has no tensor '{}' of {} F32 elements, which its index promises", open->file.path(), piece.key, piece.count));
     open->file.read(tensor->second.offset + skip * sizeof(float), out, count * sizeof(float));
   }
 
@@ -120,7 +117,8 @@ void checkFits(const plan::Plan &plan, Reader &reader) {
   if (reader.all().size() != static_cast<size_t>(plan.parameters_size()))
     for (const auto &[name, pieces] : reader.all())
       if (std::none_of(plan.parameters().begin(), plan.parameters().end(), [&](const auto &p) { return p.name() == name; }))
-        throw Error(fmt::format("checkpoint '{}' has a parameter '{}' that the plan has not: it belongs to another model", reader.path, name));
+        throw Error(
+            fmt::format("checkpoint '{}' has a parameter '{}' that the plan has not: it belongs to another model", reader.path, name));
 }
 
 } // namespace

@@ -29,7 +29,8 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const SliceMap &map, uint64_
     for (const StateTensor &tensor : stateTensors(plan, plan.buckets(b)))
       for (const Slice &slice : map.slices(b, ownedBy(plan.buckets(b), rank))) {
         const std::string &name = plan.parameters(slice.parameter).name();
-        pieces.push_back({tensor.name, fmt::format("{}[{}:{}].{}", name, slice.start, slice.start + slice.count, tensor.name), tensor.ref, b, slice});
+        pieces.push_back(
+            {tensor.name, fmt::format("{}[{}:{}].{}", name, slice.start, slice.start + slice.count, tensor.name), tensor.ref, b, slice});
       }
   return pieces;
 }
@@ -37,8 +38,7 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const SliceMap &map, uint64_
 void writePieces(const Rank &rank, const SliceMap &map, const std::string &path) {
   std::vector<Piece> pieces = piecesOf(rank.plan, map, rank.rank);
   std::vector<TensorSpec> specs;
-  for (const Piece &piece : pieces)
-    specs.push_back({piece.key, Element::F32, {piece.slice.count}});
+  for (const Piece &piece : pieces) specs.push_back({piece.key, Element::F32, {piece.slice.count}});
   SafetensorsLayout layout = layoutSafetensors(specs);
   File file(path, File::Mode::Create);
   file.reserve(layout.bytes);
@@ -53,13 +53,9 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
 }
 
 void writeIndex(const plan::Plan &plan, const SliceMap &map, const Progress &progress, const std::string &path) {
-  nlohmann::ordered_json index = {{"format", 1},
-                                  {"step", progress.step},
-                                  {"position", progress.position},
-                                  {"seed", progress.seed},
-                                  {"world", plan.world()},
-                                  {"stage", plan.stage()},
-                                  {"optimizer", optimizerName(plan)}};
+  nlohmann::ordered_json index = {
+      {"format", 1},           {"step", progress.step}, {"position", progress.position},   {"seed", progress.seed},
+      {"world", plan.world()}, {"stage", plan.stage()}, {"optimizer", optimizerName(plan)}};
   auto pieces = nlohmann::ordered_json::array();
   for (uint64_t r = 0; r < plan.world(); ++r)
     for (const Piece &piece : piecesOf(plan, map, r))
@@ -87,8 +83,7 @@ void removePartial(const std::string &directory) {
   std::error_code ignored;
   for (const auto &entry : fs::directory_iterator(directory, ignored)) {
     std::string name = entry.path().filename().string();
-    if (name.ends_with(".partial") && stepOf(name.substr(0, name.size() - 8)))
-      fs::remove_all(entry.path(), ignored);
+    if (name.ends_with(".partial") && stepOf(name.substr(0, name.size() - 8))) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -102,17 +97,14 @@ std::vector<std::string> wholeCheckpoints(const std::string &directory) {
       found.emplace_back(*step, entry.path().string());
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
-  for (auto &[step, path] : found)
-    paths.push_back(path);
+  for (auto &[step, path] : found) paths.push_back(path);
   return paths;
 }
 
 std::string findCheckpoint(const std::string &directory) {
-  if (fs::exists(fs::path(directory) / "index.json"))
-    return directory;
+  if (fs::exists(fs::path(directory) / "index.json")) return directory;
   std::vector<std::string> all = wholeCheckpoints(directory);
-  if (all.empty())
-    throw Error(fmt::format("'{}' holds no whole checkpoint: neither index.json nor a folder step-N with one", directory));
+  if (all.empty()) throw Error(fmt::format("'{}' holds no whole checkpoint: neither index.json nor a folder step-N with one", directory));
   return all.back();
 }
 
@@ -124,8 +116,7 @@ std::string saveCheckpoint(const Rank &rank, const std::string &directory, const
     std::error_code failed;
     removePartial(directory);
     fs::create_directories(partial, failed);
-    if (failed)
-      throw Error(fmt::format("cannot create '{}': {}", partial, failed.message()));
+    if (failed) throw Error(fmt::format("cannot create '{}': {}", partial, failed.message()));
   }
   rank.communicator.barrier();
   writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
@@ -140,8 +131,7 @@ std::string saveCheckpoint(const Rank &rank, const std::string &directory, const
     renameOver(partial, final);
     syncDirectory(directory);
     std::error_code ignored;
-    if (previous && *previous != final)
-      fs::remove_all(*previous, ignored);
+    if (previous && *previous != final) fs::remove_all(*previous, ignored);
   }
   rank.communicator.barrier();
   return final;

@@ -5,22 +5,18 @@ namespace zero::runtime {
 
 uint64_t elementsOf(const plan::Parameter &parameter) {
   uint64_t elements = 1;
-  for (int64_t extent : parameter.shape())
-    elements *= static_cast<uint64_t>(extent);
+  for (int64_t extent : parameter.shape()) elements *= static_cast<uint64_t>(extent);
   return elements;
 }
 
-Range ownedBy(const plan::Bucket &bucket, uint64_t rank) {
-  return {rank * bucket.shard_elements(), (rank + 1) * bucket.shard_elements()};
-}
+Range ownedBy(const plan::Bucket &bucket, uint64_t rank) { return {rank * bucket.shard_elements(), (rank + 1) * bucket.shard_elements()}; }
 
 Range heldIn(const plan::Bucket &bucket, const plan::Ref &ref, uint64_t rank) {
   return ref.bytes() == bucket.elements() * sizeof(float) ? Range{0, bucket.elements()} : ownedBy(bucket, rank);
 }
 
 SliceMap::SliceMap(const plan::Plan &plan) : plan(plan), parameters(static_cast<size_t>(plan.buckets_size())) {
-  for (int i = 0; i < plan.parameters_size(); ++i)
-    parameters[plan.parameters(i).bucket()].push_back(i);
+  for (int i = 0; i < plan.parameters_size(); ++i) parameters[plan.parameters(i).bucket()].push_back(i);
   for (auto &list : parameters)
     std::stable_sort(list.begin(), list.end(),
                      [&](int a, int b) { return plan.parameters(a).offset_elements() < plan.parameters(b).offset_elements(); });
@@ -31,8 +27,7 @@ std::vector<Slice> SliceMap::slices(int bucket, Range range) const {
   for (int index : parameters[static_cast<size_t>(bucket)]) {
     uint64_t first = plan.parameters(index).offset_elements(), last = first + elementsOf(plan.parameters(index));
     uint64_t begin = std::max(first, range.begin), end = std::min(last, range.end);
-    if (begin < end)
-      result.push_back({index, begin - first, end - begin, begin});
+    if (begin < end) result.push_back({index, begin - first, end - begin, begin});
   }
   return result;
 }

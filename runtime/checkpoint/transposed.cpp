@@ -14,10 +14,8 @@ void writeTransposed(Matrix from, Matrix to, uint64_t rows, uint64_t columns, ui
     uint64_t high = std::min(block, end - row);
     from.file.read(from.offset + row * columns * size, in.data(), high * columns * size);
     for (uint64_t r = 0; r < high; ++r)
-      for (uint64_t c = 0; c < columns; ++c)
-        std::memcpy(&out[(c * high + r) * size], &in[(r * columns + c) * size], size);
-    for (uint64_t c = 0; c < columns; ++c)
-      to.file.write(to.offset + (c * rows + row) * size, &out[c * high * size], high * size);
+      for (uint64_t c = 0; c < columns; ++c) std::memcpy(&out[(c * high + r) * size], &in[(r * columns + c) * size], size);
+    for (uint64_t c = 0; c < columns; ++c) to.file.write(to.offset + (c * rows + row) * size, &out[c * high * size], high * size);
   }
 }
 

@@ -11,8 +11,7 @@ namespace zero::runtime {
 
 uint64_t sampleElements(const plan::Input &input) {
   uint64_t elements = 1;
-  for (int i = 1; i < input.shape_size(); ++i)
-    elements *= static_cast<uint64_t>(input.shape(i));
+  for (int i = 1; i < input.shape_size(); ++i) elements *= static_cast<uint64_t>(input.shape(i));
   return elements;
 }
 
@@ -22,14 +21,12 @@ bool isFed(const plan::Input &input) { return input.role() == plan::Input::DATA 
 
 void checkLimits(const plan::Plan &plan, const plan::Input &input, Element type, const std::byte *data, uint64_t elements,
                  const std::string &path, uint64_t sample) {
-  if (input.limit() == 0)
-    return;
+  if (input.limit() == 0) return;
   bool labels = input.role() == plan::Input::LABELS;
   int64_t low = labels ? 0 : -input.limit();
   for (uint64_t i = 0; i < elements; ++i) {
     int64_t value = integerAt(type, data, i);
-    if ((value >= low && value < input.limit()) || (labels && value == plan.loss().ignore_index()))
-      continue;
+    if ((value >= low && value < input.limit()) || (labels && value == plan.loss().ignore_index())) continue;
     throw Error(fmt::format("'{}': sample {} of '{}' has the value {} at position {}, but the model knows {} of them, 0 to {}{}", path,
                             sample, input.name(), value, i, input.limit(), input.limit() - 1,
                             labels ? fmt::format(" (and {} for ignored labels)", plan.loss().ignore_index()) : ""));
@@ -43,17 +40,14 @@ public:
     std::string first;
     for (int i = 0; i < plan.inputs_size(); ++i) {
       const plan::Input &input = plan.inputs(i);
-      if (!isFed(input))
-        continue;
+      if (!isFed(input)) continue;
       sources[i] = bind(input);
       uint64_t samples = sources[i]->shape[0];
       if (!first.empty() && samples != samples_)
         throw Error(fmt::format("'{}': '{}' has {} samples but '{}' has {}", path, first, samples_, input.name(), samples));
-      if (first.empty())
-        first = input.name(), samples_ = samples;
+      if (first.empty()) first = input.name(), samples_ = samples;
     }
-    if (first.empty())
-      throw Error("the plan has no input that takes samples, so --data has nothing to feed");
+    if (first.empty()) throw Error("the plan has no input that takes samples, so --data has nothing to feed");
   }
 
   void read(int index, uint64_t sample, std::span<std::byte> dst) const override {
@@ -61,8 +55,7 @@ public:
     const Tensor &tensor = *sources[index];
     uint64_t elements = dst.size() / sizeOf(input.dtype());
     const std::byte *src = tensor.bytes.data() + sample * elements * sizeOf(tensor.type);
-    if (!isFloat(tensor.type))
-      checkLimits(plan, input, tensor.type, src, elements, path_, sample);
+    if (!isFloat(tensor.type)) checkLimits(plan, input, tensor.type, src, elements, path_, sample);
     try {
       convert(tensor.type, src, input.dtype(), dst.data(), elements);
     } catch (const Error &error) {
@@ -73,13 +66,11 @@ public:
   uint64_t countedLabels(uint64_t sample) const override {
     uint64_t counted = 0;
     for (int i = 0; i < plan.inputs_size(); ++i) {
-      if (plan.inputs(i).role() != plan::Input::LABELS)
-        continue;
+      if (plan.inputs(i).role() != plan::Input::LABELS) continue;
       const Tensor &tensor = *sources[i];
       uint64_t elements = sampleElements(plan.inputs(i));
       const std::byte *src = tensor.bytes.data() + sample * elements * sizeOf(tensor.type);
-      for (uint64_t e = 0; e < elements; ++e)
-        counted += integerAt(tensor.type, src, e) != plan.loss().ignore_index();
+      for (uint64_t e = 0; e < elements; ++e) counted += integerAt(tensor.type, src, e) != plan.loss().ignore_index();
     }
     return counted;
   }
@@ -88,15 +79,14 @@ private:
   const Tensor *bind(const plan::Input &input) const {
     const Tensor *tensor = file.find(input.name());
     if (!tensor)
-      throw Error(fmt::format("'{}' has no tensor named '{}', which the plan needs; it holds {}", file.path, input.name(), file.contents()));
+      throw Error(
+          fmt::format("'{}' has no tensor named '{}', which the plan needs; it holds {}", file.path, input.name(), file.contents()));
     std::vector<uint64_t> want(input.shape().begin(), input.shape().end());
     bool fits = tensor->shape.size() == want.size();
-    for (size_t i = 1; fits && i < want.size(); ++i)
-      fits = tensor->shape[i] == want[i];
+    for (size_t i = 1; fits && i < want.size(); ++i) fits = tensor->shape[i] == want[i];
     if (!fits) {
       std::vector<std::string> expected;
-      for (size_t i = 0; i < want.size(); ++i)
-        expected.push_back(i == 0 ? "samples" : fmt::to_string(want[i]));
+      for (size_t i = 0; i < want.size(); ++i) expected.push_back(i == 0 ? "samples" : fmt::to_string(want[i]));
       throw Error(fmt::format("'{}': tensor '{}' has shape {}, but the plan needs [{}]; compile with other --bind sizes or cut the data",
                               file.path, input.name(), shapeText(tensor->shape), fmt::join(expected, " x ")));
     }
@@ -114,8 +104,7 @@ private:
 } // namespace
 
 std::unique_ptr<Dataset> openDataset(const plan::Plan &plan, const std::string &path) {
-  if (path.ends_with(".bin") || path.ends_with(".txt"))
-    return openTokenFile(plan, path);
+  if (path.ends_with(".bin") || path.ends_with(".txt")) return openTokenFile(plan, path);
   return std::make_unique<TensorDataset>(plan, path);
 }
 

@@ -24,16 +24,15 @@ uint64_t Feeder::divisor(uint64_t start) const {
   switch (plan.loss().kind()) {
   case plan::CROSS_ENTROPY: {
     uint64_t counted = 0;
-    for (uint64_t i = 0; i < globalBatch(); ++i)
-      counted += data.countedLabels(sampler_.sample(start, i));
+    for (uint64_t i = 0; i < globalBatch(); ++i) counted += data.countedLabels(sampler_.sample(start, i));
     return counted;
   }
   case plan::MSE:
     for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::LABELS)
-        return sampleElements(input) * globalBatch();
+      if (input.role() == plan::Input::LABELS) return sampleElements(input) * globalBatch();
     throw Error("the plan's mse loss has no input for its targets");
-  default: return sampler_.world * sampler_.micros;
+  default:
+    return sampler_.world * sampler_.micros;
   }
 }
 
@@ -60,7 +59,8 @@ void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
       std::memcpy(dst, values, sizeof values);
       break;
     }
-    default: break; // HYPER: once per step, by the training loop
+    default:
+      break; // HYPER: once per step, by the training loop
     }
   }
 }

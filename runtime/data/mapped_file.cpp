@@ -12,8 +12,7 @@ namespace zero::runtime {
 
 MappedFile::MappedFile(const std::string &path) : path_(path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
+  if (fd < 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
@@ -24,8 +23,7 @@ MappedFile::MappedFile(const std::string &path) : path_(path) {
     void *mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
     int reason = errno;
     ::close(fd);
-    if (mapped == MAP_FAILED)
-      throw Error(fmt::format("cannot map the {} bytes of '{}': {}", size_, path, std::strerror(reason)));
+    if (mapped == MAP_FAILED) throw Error(fmt::format("cannot map the {} bytes of '{}': {}", size_, path, std::strerror(reason)));
     data_ = static_cast<const std::byte *>(mapped);
   } else {
     ::close(fd);
@@ -33,8 +31,7 @@ MappedFile::MappedFile(const std::string &path) : path_(path) {
 }
 
 MappedFile::~MappedFile() {
-  if (data_)
-    ::munmap(const_cast<std::byte *>(data_), size_);
+  if (data_) ::munmap(const_cast<std::byte *>(data_), size_);
 }
 
 } // namespace zero::runtime

@@ -25,20 +25,20 @@ public:
     uint64_t end = endRecord(), count = number(end + 10, 2), size = number(end + 12, 4), at = number(end + 16, 4);
     if ((count == 0xffff || size == 0xffffffff || at == 0xffffffff) && end >= 20 && number(end - 20, 4) == 0x07064b50) {
       uint64_t large = number(end - 12, 8); // zip64 end record
-      if (number(large, 4) != 0x06064b50)
-        throw broken("its zip64 end record is missing");
+      if (number(large, 4) != 0x06064b50) throw broken("its zip64 end record is missing");
       count = number(large + 32, 8), at = number(large + 48, 8);
     }
-    if (count > bytes.size() / 46)
-      throw broken("its directory claims more members than the file has room for");
+    if (count > bytes.size() / 46) throw broken("its directory claims more members than the file has room for");
     std::vector<Member> members;
     for (uint64_t i = 0; i < count; ++i) {
-      if (number(at, 4) != 0x02014b50)
-        throw broken("its directory is damaged");
-      if (number(at + 8, 2) & 1)
-        throw broken("its members are encrypted");
-      Member m{{}, static_cast<uint16_t>(number(at + 10, 2)), static_cast<uint32_t>(number(at + 16, 4)), number(at + 20, 4),
-               number(at + 24, 4), number(at + 42, 4)};
+      if (number(at, 4) != 0x02014b50) throw broken("its directory is damaged");
+      if (number(at + 8, 2) & 1) throw broken("its members are encrypted");
+      Member m{{},
+               static_cast<uint16_t>(number(at + 10, 2)),
+               static_cast<uint32_t>(number(at + 16, 4)),
+               number(at + 20, 4),
+               number(at + 24, 4),
+               number(at + 42, 4)};
       uint64_t nameSize = number(at + 28, 2), extraSize = number(at + 30, 2), commentSize = number(at + 32, 2);
       auto name = part(at + 46, nameSize);
       m.name.assign(reinterpret_cast<const char *>(name.data()), name.size());
@@ -51,19 +51,16 @@ public:
 
   // The member's bytes: a view of the file if stored, else inflated into a new owner.
   std::span<const std::byte> extract(const Member &m, std::vector<std::shared_ptr<const void>> &owners) const {
-    if (number(m.local, 4) != 0x04034b50)
-      throw broken(fmt::format("member '{}' has no local header", m.name));
+    if (number(m.local, 4) != 0x04034b50) throw broken(fmt::format("member '{}' has no local header", m.name));
     std::span<const std::byte> packed = part(m.local + 30 + number(m.local + 26, 2) + number(m.local + 28, 2), m.packed);
     if (m.method == 0) {
-      if (m.packed != m.size)
-        throw broken(fmt::format("member '{}' is stored with two different sizes", m.name));
+      if (m.packed != m.size) throw broken(fmt::format("member '{}' is stored with two different sizes", m.name));
       return packed;
     }
     if (m.method != 8)
       throw Error(fmt::format("'{}': member '{}' uses zip method {}; only stored and deflated ones can be read", path, m.name, m.method));
     // Deflate cannot expand more than about 1032 times: a larger claim is a lie that would cost the memory.
-    if (m.size / 1100 > m.packed + 1)
-      throw broken(fmt::format("member '{}' claims {} bytes from {}", m.name, m.size, m.packed));
+    if (m.size / 1100 > m.packed + 1) throw broken(fmt::format("member '{}' claims {} bytes from {}", m.name, m.size, m.packed));
     auto owner = std::make_shared<std::vector<std::byte>>(m.size);
     inflateInto(m, packed, *owner);
     owners.push_back(owner);
@@ -74,8 +71,7 @@ public:
 
 private:
   std::span<const std::byte> part(uint64_t at, uint64_t size) const {
-    if (at > bytes.size() || size > bytes.size() - at)
-      throw broken("it ends too early, or its offsets are wrong");
+    if (at > bytes.size() || size > bytes.size() - at) throw broken("it ends too early, or its offsets are wrong");
     return bytes.subspan(at, size);
   }
   uint64_t number(uint64_t at, unsigned size) const {
@@ -87,8 +83,7 @@ private:
   uint64_t endRecord() const {
     // The record is 22 bytes long and followed by a comment of at most 65535 bytes.
     for (uint64_t back = 22; back <= bytes.size() && back <= 22 + 65535; ++back)
-      if (number(bytes.size() - back, 4) == 0x06054b50)
-        return bytes.size() - back;
+      if (number(bytes.size() - back, 4) == 0x06054b50) return bytes.size() - back;
     throw broken("it has no zip directory at its end");
   }
 
@@ -96,18 +91,15 @@ private:
     for (uint64_t end = at + size; at + 4 <= end;) {
       uint64_t kind = number(at, 2), length = number(at + 2, 2), field = at + 4;
       at += 4 + length;
-      if (kind != 1)
-        continue;
+      if (kind != 1) continue;
       for (uint64_t *value : {&m.size, &m.packed, &m.local}) // in this order, only those that overflowed
-        if (*value == 0xffffffff && field + 8 <= at)
-          *value = number(field, 8), field += 8;
+        if (*value == 0xffffffff && field + 8 <= at) *value = number(field, 8), field += 8;
     }
   }
 
   void inflateInto(const Member &m, std::span<const std::byte> packed, std::vector<std::byte> &out) const {
     z_stream stream{};
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
-      throw Error(fmt::format("'{}': zlib could not be started", path));
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw Error(fmt::format("'{}': zlib could not be started", path));
     int state = Z_OK;
     uint64_t in = 0, done = 0;
     while (state == Z_OK) { // zlib counts in 32 bits
@@ -134,8 +126,7 @@ TensorFile openNpz(const std::string &path) {
   Archive archive(path, file->bytes());
   TensorFile result{path, {}, {file}};
   for (const Member &member : archive.directory()) {
-    if (!member.name.ends_with(".npy"))
-      continue;
+    if (!member.name.ends_with(".npy")) continue;
     Tensor tensor = parseNpy(archive.extract(member, result.owners), path, member.name);
     tensor.name = member.name.substr(0, member.name.size() - 4);
     result.tensors.push_back(std::move(tensor));

@@ -1,6 +1,6 @@
 // The .safetensors format: u64 header length, JSON header, tensor bytes without holes.
-#include "runtime/data/mapped_file.h"
 #include "runtime/data/safetensors.h"
+#include "runtime/data/mapped_file.h"
 #include "runtime/data/tensor_file.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
@@ -15,8 +15,7 @@ constexpr uint64_t kLargestHeader = 100'000'000; // the format's own limit
 
 Element parseType(const std::string &name, const std::string &path, const std::string &tensor) {
   for (int i = 0; i <= static_cast<int>(Element::BOOL); ++i)
-    if (name == nameOf(static_cast<Element>(i)))
-      return static_cast<Element>(i);
+    if (name == nameOf(static_cast<Element>(i))) return static_cast<Element>(i);
   throw Error(fmt::format("'{}': tensor '{}' has element type '{}', which is not supported", path, tensor, name));
 }
 
@@ -31,13 +30,11 @@ Tensor parseEntry(const std::string &path, const std::string &name, const nlohma
     throw broken("has fields of the wrong kind");
   Tensor tensor{name, parseType(entry["dtype"].get<std::string>(), path, name), {}, {}, 0};
   for (const auto &extent : shape) {
-    if (!extent.is_number_unsigned())
-      throw broken("has a shape that is not made of sizes");
+    if (!extent.is_number_unsigned()) throw broken("has a shape that is not made of sizes");
     tensor.shape.push_back(extent.get<uint64_t>());
   }
   uint64_t begin = range[0].get<uint64_t>(), end = range[1].get<uint64_t>(), bytes = 0;
-  if (begin > end || end > data.size())
-    throw broken("lies beyond the end of the file (the file is truncated, or its header is wrong)");
+  if (begin > end || end > data.size()) throw broken("lies beyond the end of the file (the file is truncated, or its header is wrong)");
   if (!byteSize(tensor.shape, sizeOf(tensor.type), bytes) || bytes != end - begin)
     throw broken("has a shape that does not match its bytes");
   tensor.bytes = data.subspan(begin, bytes);
@@ -51,25 +48,21 @@ TensorFile openSafetensors(const std::string &path) {
   auto file = std::make_shared<MappedFile>(path);
   std::span<const std::byte> bytes = file->bytes();
   uint64_t header = 0;
-  if (bytes.size() < 8)
-    throw Error(fmt::format("'{}' is no .safetensors file: it has only {} bytes", path, bytes.size()));
+  if (bytes.size() < 8) throw Error(fmt::format("'{}' is no .safetensors file: it has only {} bytes", path, bytes.size()));
   std::memcpy(&header, bytes.data(), 8);
   if (header > kLargestHeader || header > bytes.size() - 8)
     throw Error(fmt::format("'{}' is no whole .safetensors file: its header claims {} bytes of {}", path, header, bytes.size() - 8));
   const char *text = reinterpret_cast<const char *>(bytes.data() + 8);
   nlohmann::json json = nlohmann::json::parse(text, text + header, nullptr, false);
-  if (!json.is_object())
-    throw Error(fmt::format("'{}' is broken: its header is not a JSON object", path));
+  if (!json.is_object()) throw Error(fmt::format("'{}' is broken: its header is not a JSON object", path));
 
   TensorFile result{path, {}, {file}};
   std::span<const std::byte> data = bytes.subspan(8 + header);
   for (const auto &[name, entry] : json.items())
-    if (name != "__metadata__")
-      result.tensors.push_back(parseEntry(path, name, entry, data, 8 + header));
+    if (name != "__metadata__") result.tensors.push_back(parseEntry(path, name, entry, data, 8 + header));
   // The format allows neither overlap nor holes: both mean that the header and the data do not belong together.
   std::vector<const Tensor *> order;
-  for (const Tensor &tensor : result.tensors)
-    order.push_back(&tensor);
+  for (const Tensor &tensor : result.tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const Tensor *a, const Tensor *b) {
     return a->bytes.data() != b->bytes.data() ? a->bytes.data() < b->bytes.data() : a->bytes.size() < b->bytes.size();
   });
@@ -87,14 +80,12 @@ TensorFile openSafetensors(const std::string &path) {
 
 SafetensorsLayout layoutSafetensors(const std::vector<TensorSpec> &tensors, const std::map<std::string, std::string> &metadata) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!metadata.empty())
-    json["__metadata__"] = metadata;
+  if (!metadata.empty()) json["__metadata__"] = metadata;
   SafetensorsLayout layout;
   uint64_t at = 0;
   for (const TensorSpec &tensor : tensors) {
     uint64_t bytes = 0;
-    if (!byteSize(tensor.shape, sizeOf(tensor.type), bytes))
-      throw Error(fmt::format("tensor '{}' is too large for a file", tensor.name));
+    if (!byteSize(tensor.shape, sizeOf(tensor.type), bytes)) throw Error(fmt::format("tensor '{}' is too large for a file", tensor.name));
     if (json.contains(tensor.name))
       throw Error(fmt::format("two tensors are named '{}', and a .safetensors file can hold only one of them", tensor.name));
     json[tensor.name] = {{"dtype", nameOf(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
@@ -106,8 +97,7 @@ SafetensorsLayout layoutSafetensors(const std::vector<TensorSpec> &tensors, cons
   uint64_t length = text.size();
   layout.header.assign(reinterpret_cast<const char *>(&length), 8);
   layout.header += text;
-  for (uint64_t &offset : layout.offsets)
-    offset += layout.header.size();
+  for (uint64_t &offset : layout.offsets) offset += layout.header.size();
   layout.bytes = layout.header.size() + at;
   return layout;
 }

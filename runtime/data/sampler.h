@@ -10,7 +10,7 @@ struct Sampler {
   uint64_t samples = 0; // in the data set
   uint64_t perRank = 0; // samples of one rank in one micro-step: Plan.samples
   uint64_t world = 1;
-  uint64_t micros = 1;  // micro-steps of one global batch: Plan.accumulate, 1 in evaluation
+  uint64_t micros = 1; // micro-steps of one global batch: Plan.accumulate, 1 in evaluation
 
   uint64_t globalBatch() const { return micros * world * perRank; }
   // Place of sample i of this rank and micro-step within the global batch.

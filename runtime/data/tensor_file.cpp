@@ -7,14 +7,12 @@ namespace zero::runtime {
 
 const Tensor *TensorFile::find(const std::string &name) const {
   for (const Tensor &tensor : tensors)
-    if (tensor.name == name)
-      return &tensor;
+    if (tensor.name == name) return &tensor;
   return nullptr;
 }
 
 std::string TensorFile::contents() const {
-  if (tensors.empty())
-    return "nothing";
+  if (tensors.empty()) return "nothing";
   std::vector<std::string> entries;
   for (const Tensor &tensor : tensors) {
     if (entries.size() == 12) {
@@ -35,18 +33,15 @@ bool byteSize(std::span<const uint64_t> shape, uint64_t size, uint64_t &bytes) {
   for (uint64_t extent : shape) {
     empty |= extent == 0;
     product *= extent ? extent : 1;
-    if (product > static_cast<uint64_t>(INT64_MAX))
-      return false;
+    if (product > static_cast<uint64_t>(INT64_MAX)) return false;
   }
   bytes = empty ? 0 : static_cast<uint64_t>(product);
   return true;
 }
 
 TensorFile openTensorFile(const std::string &path) {
-  if (path.ends_with(".safetensors"))
-    return openSafetensors(path);
-  if (path.ends_with(".npz"))
-    return openNpz(path);
+  if (path.ends_with(".safetensors")) return openSafetensors(path);
+  if (path.ends_with(".npz")) return openNpz(path);
   throw Error(fmt::format("'{}' has no known ending: data files are .safetensors, .npz, .bin (uint16 tokens), .u32.bin or .txt", path));
 }
 

@@ -18,7 +18,7 @@ struct Tensor {
 
 struct TensorFile {
   std::string path;
-  std::vector<Tensor> tensors;                // in the order of the file
+  std::vector<Tensor> tensors;                     // in the order of the file
   std::vector<std::shared_ptr<const void>> owners; // keep the bytes alive
 
   const Tensor *find(const std::string &name) const;

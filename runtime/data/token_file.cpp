@@ -20,8 +20,7 @@ public:
       else if (input.role() == plan::Input::LABELS)
         claim(labels, i);
     }
-    if (tokens < 0)
-      throw Error(fmt::format("'{}' holds tokens, but the plan has no input that takes them", path));
+    if (tokens < 0) throw Error(fmt::format("'{}' holds tokens, but the plan has no input that takes them", path));
     sequence = std::max<uint64_t>(1, sampleElements(plan.inputs(tokens)));
     if (labels >= 0 && (plan.inputs(labels).shape_size() != 2 || sampleElements(plan.inputs(labels)) != sequence))
       throw Error(fmt::format("'{}' holds a stream of tokens, whose labels are the next tokens, but the plan's '{}' is not one label "
@@ -41,17 +40,15 @@ public:
     if (input.limit() > 0)
       for (uint64_t i = 0; i < sequence; ++i)
         if (int64_t value = integerAt(type, src, i); value >= input.limit())
-          throw Error(fmt::format("'{}': sample {} has the token {} at position {}, but '{}' knows {} of them, 0 to {}", path_, sample, value,
-                                  i, input.name(), input.limit(), input.limit() - 1));
+          throw Error(fmt::format("'{}': sample {} has the token {} at position {}, but '{}' knows {} of them, 0 to {}", path_, sample,
+                                  value, i, input.name(), input.limit(), input.limit() - 1));
     convert(type, src, input.dtype(), dst.data(), sequence);
   }
 
   uint64_t countedLabels(uint64_t sample) const override {
-    if (labels < 0)
-      return 0;
+    if (labels < 0) return 0;
     uint64_t counted = 0;
-    for (uint64_t i = 0; i < sequence; ++i)
-      counted += integerAt(type, at(sample), i + 1) != plan.loss().ignore_index();
+    for (uint64_t i = 0; i < sequence; ++i) counted += integerAt(type, at(sample), i + 1) != plan.loss().ignore_index();
     return counted;
   }
 

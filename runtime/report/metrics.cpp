@@ -28,8 +28,7 @@ std::string linesUpTo(const std::string &path, uint64_t step) {
 
 std::string metricsLine(const StepRecord &record) {
   std::string line = fmt::format(R"({{"step": {}, "loss": {}, "lr": {})", record.step, number(record.loss), number(record.lr));
-  if (record.gradientNorm)
-    line += fmt::format(R"(, "grad_norm": {})", number(*record.gradientNorm));
+  if (record.gradientNorm) line += fmt::format(R"(, "grad_norm": {})", number(*record.gradientNorm));
   line += fmt::format(R"(, "tokens_per_s": {:.1f}, "seconds": {:.6f}, "bytes": {{)", record.tokensPerSecond, record.seconds);
   bool first = true;
   for (size_t lane = 0; lane < record.laneBytes.size(); ++lane)
@@ -38,8 +37,7 @@ std::string metricsLine(const StepRecord &record) {
       first = false;
     }
   line += "}";
-  if (record.evalLoss)
-    line += fmt::format(R"(, "eval_loss": {})", number(*record.evalLoss));
+  if (record.evalLoss) line += fmt::format(R"(, "eval_loss": {})", number(*record.evalLoss));
   return line + "}";
 }
 

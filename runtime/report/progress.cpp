@@ -11,21 +11,17 @@ double since(std::chrono::steady_clock::time_point then) {
 
 std::string durationText(double seconds) {
   auto s = static_cast<uint64_t>(seconds + 0.5);
-  if (s < 3600)
-    return fmt::format("{}:{:02}", s / 60, s % 60);
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
 std::string progressText(const StepRecord &record, double secondsLeft) {
   std::string text = fmt::format("step {:>{}}/{}  loss {:.4f}  lr {:.2e}", record.step, fmt::to_string(record.steps).size(), record.steps,
                                  record.loss, record.lr);
-  if (record.gradientNorm)
-    text += fmt::format("  |g| {:.3f}", *record.gradientNorm);
-  if (record.evalLoss)
-    text += fmt::format("  held-out loss {:.4f}", *record.evalLoss);
+  if (record.gradientNorm) text += fmt::format("  |g| {:.3f}", *record.gradientNorm);
+  if (record.evalLoss) text += fmt::format("  held-out loss {:.4f}", *record.evalLoss);
   text += fmt::format("  {:.0f} tokens/s", record.tokensPerSecond);
-  if (record.step < record.steps)
-    text += fmt::format("  {} left", durationText(secondsLeft));
+  if (record.step < record.steps) text += fmt::format("  {} left", durationText(secondsLeft));
   return text;
 }
 
@@ -33,29 +29,24 @@ ProgressLine::ProgressLine(std::FILE *out)
     : out(out), terminal(::isatty(::fileno(out))), start(std::chrono::steady_clock::now()), last(start) {}
 
 ProgressLine::~ProgressLine() {
-  if (open)
-    std::fputc('\n', out);
+  if (open) std::fputc('\n', out);
   std::fflush(out);
 }
 
 void ProgressLine::show(const StepRecord &record) {
-  if (first == 0)
-    first = record.step;
+  if (first == 0) first = record.step;
   // The first step also warms caches up; from the second on the mean is a fair forecast. It includes evaluation and checkpoints.
   double left = since(start) / static_cast<double>(record.step - first + 1) * static_cast<double>(record.steps - record.step);
   bool finished = record.step == record.steps;
   if (terminal) {
-    if (!finished && !record.evalLoss && record.step != first && since(last) < 0.1)
-      return;
+    if (!finished && !record.evalLoss && record.step != first && since(last) < 0.1) return;
     fmt::print(out, "\r\x1b[K{}", progressText(record, left));
     open = !finished && !record.evalLoss;
-    if (!open)
-      std::fputc('\n', out);
+    if (!open) std::fputc('\n', out);
   } else {
     // A log wants about twenty lines, or one every ten seconds of a slow run.
     uint64_t stride = (record.steps - first + 20) / 20;
-    if (!finished && !record.evalLoss && (record.step - first) % stride != 0 && since(last) < 10)
-      return;
+    if (!finished && !record.evalLoss && (record.step - first) % stride != 0 && since(last) < 10) return;
     fmt::print(out, "{}\n", progressText(record, left));
   }
   last = std::chrono::steady_clock::now();

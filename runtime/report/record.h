@@ -7,7 +7,7 @@
 
 namespace zero::runtime {
 
-inline constexpr std::array<std::string_view, 8> kLaneNames = {"compute",   "gather",     "reduce", "to_device",
+inline constexpr std::array<std::string_view, 8> kLaneNames = {"compute", "gather",    "reduce",     "to_device",
                                                                "to_host", "disk_read", "disk_write", "update"}; // plan.Lane
 
 struct StepRecord {

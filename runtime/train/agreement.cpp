@@ -26,17 +26,14 @@ void together(Communicator &communicator, const std::function<void()> &work) {
   }
   std::vector<uint8_t> failed = everyones(communicator, !sentence.empty());
   auto first = std::find(failed.begin(), failed.end(), 1);
-  if (first == failed.end())
-    return;
+  if (first == failed.end()) return;
   auto speaker = static_cast<int>(first - failed.begin());
-  if (speaker == communicator.rank())
-    throw StoppedWith(speaker == 0 ? sentence : "rank " + std::to_string(speaker) + ": " + sentence);
+  if (speaker == communicator.rank()) throw StoppedWith(speaker == 0 ? sentence : "rank " + std::to_string(speaker) + ": " + sentence);
   throw Stopped();
 }
 
 uint8_t largest(Communicator &communicator, uint8_t mine) {
-  if (communicator.world() == 1)
-    return mine;
+  if (communicator.world() == 1) return mine;
   std::vector<uint8_t> all = everyones(communicator, mine);
   return *std::max_element(all.begin(), all.end());
 }

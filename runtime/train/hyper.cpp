@@ -7,26 +7,20 @@
 namespace zero::runtime {
 
 double learningRate(Schedule schedule, double peak, uint64_t step, uint64_t steps, uint64_t warmup) {
-  if (step < warmup)
-    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  if (schedule == Schedule::Constant || steps <= warmup)
-    return peak;
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (schedule == Schedule::Constant || steps <= warmup) return peak;
   double done = std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(steps - warmup));
   return schedule == Schedule::Linear ? peak * (1 - done) : peak * 0.5 * (1 + std::cos(std::acos(-1.0) * done));
 }
 
 Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
   bool sgd = plan.optimizer().kind() == plan::SGD;
-  if (sgd && options.eps)
-    throw Error("--eps belongs to AdamW, but the plan's optimizer is SGD");
-  if (!sgd && options.betas.size() == 1)
-    throw Error("--betas takes two numbers for AdamW, as in --betas 0.9,0.999");
+  if (sgd && options.eps) throw Error("--eps belongs to AdamW, but the plan's optimizer is SGD");
+  if (!sgd && options.betas.size() == 1) throw Error("--betas takes two numbers for AdamW, as in --betas 0.9,0.999");
   for (double beta : options.betas)
-    if (!(beta >= 0 && beta < 1))
-      throw Error(fmt::format("--betas must lie in [0, 1), not {}", beta));
+    if (!(beta >= 0 && beta < 1)) throw Error(fmt::format("--betas must lie in [0, 1), not {}", beta));
   auto notNegative = [](const char *flag, std::optional<double> value) {
-    if (value && !(*value >= 0 && std::isfinite(*value)))
-      throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
+    if (value && !(*value >= 0 && std::isfinite(*value))) throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
   };
   notNegative("--lr", options.lr);
   notNegative("--eps", options.eps);

@@ -11,10 +11,8 @@ uint32_t find(const plan::Plan &plan, plan::Program::Role role, bool clips) {
   bool other = false;
   for (int i = 0; i < plan.programs_size(); ++i) {
     const plan::Program &program = plan.programs(i);
-    if (program.role() != role)
-      continue;
-    if (!updates || program.clips() == clips)
-      return static_cast<uint32_t>(i);
+    if (program.role() != role) continue;
+    if (!updates || program.clips() == clips) return static_cast<uint32_t>(i);
     other = true;
   }
   if (other)
@@ -28,8 +26,7 @@ uint32_t find(const plan::Plan &plan, plan::Program::Role role, bool clips) {
 
 std::vector<uint32_t> Programs::used() const {
   std::vector<uint32_t> all = micros;
-  if (eval >= 0)
-    all.push_back(static_cast<uint32_t>(eval));
+  if (eval >= 0) all.push_back(static_cast<uint32_t>(eval));
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
@@ -45,8 +42,7 @@ Programs choosePrograms(const plan::Plan &plan, bool train, bool clip, bool eval
       programs.micros.insert(programs.micros.end(), plan.accumulate() - 2, find(plan, plan::Program::MIDDLE, false));
     programs.micros.push_back(find(plan, plan::Program::LAST, clip));
   }
-  if (evaluate)
-    programs.eval = static_cast<int>(find(plan, plan::Program::EVAL, false));
+  if (evaluate) programs.eval = static_cast<int>(find(plan, plan::Program::EVAL, false));
   return programs;
 }
 

@@ -19,8 +19,7 @@ void TraceFile::write(const Rank &rank, const std::string &path) {
   std::vector<uint64_t> sizes(rank.plan.world());
   uint64_t mine = text.size(), offset = 0;
   rank.communicator.allGather(&mine, sizes.data(), sizeof mine);
-  for (uint64_t r = 0; r < rank.rank; ++r)
-    offset += sizes[r];
+  for (uint64_t r = 0; r < rank.rank; ++r) offset += sizes[r];
   SharedFile file(path, rank.communicator, [](const File &) {});
   file.file().write(offset, text.data(), text.size());
   file.publish();

@@ -24,15 +24,16 @@ using Clock = std::chrono::steady_clock;
 class Run {
 public:
   Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
-      : options(options), setup(setup), plan(setup.file.plan), engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value()}),
-        rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); }, communicator},
+      : options(options), setup(setup), plan(setup.file.plan),
+        engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value()}),
+        rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); },
+             communicator},
         leads(communicator.rank() == 0) {
     together(communicator, [&] { start(device.threads()); });
   }
 
   int train() {
-    if (leads)
-      line = std::make_unique<ProgressLine>(stdout);
+    if (leads) line = std::make_unique<ProgressLine>(stdout);
     announce();
     startGradients();
     int stop = 0;
@@ -50,10 +51,8 @@ public:
         saved = at.step;
       }
     }
-    if (setup.steps == 0 && setup.programs.eval >= 0)
-      say(fmt::format("held-out loss {:.6f}", evaluateNow()));
-    if (options.trace)
-      trace.write(rank, *options.trace);
+    if (setup.steps == 0 && setup.programs.eval >= 0) say(fmt::format("held-out loss {:.6f}", evaluateNow()));
+    if (options.trace) trace.write(rank, *options.trace);
     if (stop && at.step < setup.steps) {
       say(fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
                       saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint) : "",
@@ -85,12 +84,12 @@ private:
       throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
                               at.seed, *setup.resumeFrom));
     if (setup.steps > 0 && at.step > setup.steps)
-      throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumeFrom, at.step, setup.steps));
+      throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumeFrom, at.step,
+                              setup.steps));
   }
 
   void announce() {
-    if (setup.resumeFrom)
-      say(fmt::format("resumed from {} at step {}", *setup.resumeFrom, at.step));
+    if (setup.resumeFrom) say(fmt::format("resumed from {} at step {}", *setup.resumeFrom, at.step));
     if (setup.feeder && leads)
       say(fmt::format("{} samples in '{}', {} per step", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch()));
     if (setup.evalFeeder)
@@ -100,8 +99,7 @@ private:
   }
 
   void startGradients() {
-    if (!options.gradients || at.step >= setup.steps)
-      return;
+    if (!options.gradients || at.step >= setup.steps) return;
     gradients = std::make_unique<GradientFile>(rank, *options.gradients);
     engine.onUpdate([this](const plan::Update &update, const float *gradient) { gradients->add(update, gradient); });
   }
@@ -128,23 +126,20 @@ private:
       record.gradientNorm = std::sqrt(scalar(norm));
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     record.tokensPerSecond = static_cast<double>(plan.tokens() * plan.world() * setup.programs.micros.size()) / record.seconds;
-    for (size_t lane = 0; lane < record.laneBytes.size(); ++lane)
-      record.laneBytes[lane] = engine.stats()[lane].bytes;
+    for (size_t lane = 0; lane < record.laneBytes.size(); ++lane) record.laneBytes[lane] = engine.stats()[lane].bytes;
     if (gradients) {
       engine.onUpdate(nullptr);
       gradients->finish();
       gradients.reset();
     }
-    if (options.trace)
-      trace.collect(engine, plan);
+    if (options.trace) trace.collect(engine, plan);
     return record;
   }
 
   void writeHyper(double lr) {
     std::array<float, 16> values = hyperInput(setup.hyper, lr, at.step);
     for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::HYPER)
-        std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+      if (input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
   }
 
   double evaluateNow() {
@@ -152,19 +147,14 @@ private:
   }
 
   void report(const StepRecord &record) {
-    if (metrics)
-      metrics->write(record);
-    if (line)
-      line->show(record);
+    if (metrics) metrics->write(record);
+    if (line) line->show(record);
   }
 
-  void save() {
-    setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces);
-  }
+  void save() { setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces); }
 
   void say(const std::string &sentence) {
-    if (line)
-      line->say(sentence);
+    if (line) line->say(sentence);
   }
 
   float scalar(const plan::Ref &ref) const { return *static_cast<const float *>(engine.hostPointer(ref)); }

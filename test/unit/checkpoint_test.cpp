@@ -19,9 +19,7 @@ namespace {
 
 constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
 
-void setRef(plan::Ref *ref, uint32_t buffer, uint64_t elements) {
-  ref->set_buffer(buffer), ref->set_bytes(elements * 4);
-}
+void setRef(plan::Ref *ref, uint32_t buffer, uint64_t elements) { ref->set_buffer(buffer), ref->set_bytes(elements * 4); }
 
 // Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0.
 plan::Plan makePlan(uint32_t world, uint32_t stage) {
@@ -34,14 +32,14 @@ plan::Plan makePlan(uint32_t world, uint32_t stage) {
     bucket->set_name(trainable ? "layer" : "frozen"), bucket->set_trainable(trainable);
     bucket->set_elements(all), bucket->set_shard_elements(shard);
     setRef(bucket->mutable_parameter(), buffer++, stage == 3 ? shard : all);
-    for (int i = 0; trainable && i < 2; ++i)
-      setRef(bucket->add_states(), buffer++, stage == 0 ? all : shard);
+    for (int i = 0; trainable && i < 2; ++i) setRef(bucket->add_states(), buffer++, stage == 0 ? all : shard);
   }
   auto add = [&](const char *name, std::vector<int64_t> shape, uint32_t bucket, uint64_t offset) {
     plan::Parameter *p = plan.add_parameters();
     p->set_name(name), p->set_bucket(bucket), p->set_offset_elements(offset);
     p->mutable_shape()->Add(shape.begin(), shape.end());
-    p->mutable_init()->set_rule(plan::Init::NORMAL), p->mutable_init()->set_std(1), p->mutable_init()->set_seed(static_cast<uint64_t>(name[0]));
+    p->mutable_init()->set_rule(plan::Init::NORMAL), p->mutable_init()->set_std(1),
+        p->mutable_init()->set_seed(static_cast<uint64_t>(name[0]));
     return p;
   };
   add("w", {5, 7}, 0, 0);
@@ -109,7 +107,9 @@ TEST(Initial, DoesNotDependOnTheWorld) {
   auto b = onRanks(two, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
   auto c = onRanks(four, [](const Rank &rank, Memory &) { initialiseParameters(rank, 2); });
   for (int bucket = 0; bucket < 2; ++bucket) {
-    auto of = [&](const plan::Plan &plan, std::vector<Memory> &m) { return whole(plan, m, plan.buckets(bucket).parameter(), plan.buckets(bucket)); };
+    auto of = [&](const plan::Plan &plan, std::vector<Memory> &m) {
+      return whole(plan, m, plan.buckets(bucket).parameter(), plan.buckets(bucket));
+    };
     EXPECT_EQ(of(one, a), of(two, b));
     EXPECT_EQ(of(one, a), of(four, c));
   }
@@ -118,8 +118,7 @@ TEST(Initial, DoesNotDependOnTheWorld) {
   normalNumbers(7, 0.5f, 33, part.size(), part.data());
   EXPECT_TRUE(std::equal(part.begin(), part.end(), many.begin() + 33));
   double mean = std::accumulate(many.begin(), many.end(), 0.0) / static_cast<double>(many.size()), square = 0;
-  for (float x : many)
-    square += x * x;
+  for (float x : many) square += x * x;
   EXPECT_NEAR(mean, 0, 0.01);
   EXPECT_NEAR(std::sqrt(square / static_cast<double>(many.size())), 0.5, 0.01);
 }
@@ -171,7 +170,8 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
         EXPECT_EQ(progress.seed, 42u);
       });
       auto same = [&](auto ref, int bucket) {
-        EXPECT_EQ(whole(from, saved, ref(from.buckets(bucket)), from.buckets(bucket)), whole(to, loaded, ref(to.buckets(bucket)), to.buckets(bucket)));
+        EXPECT_EQ(whole(from, saved, ref(from.buckets(bucket)), from.buckets(bucket)),
+                  whole(to, loaded, ref(to.buckets(bucket)), to.buckets(bucket)));
       };
       same([](const plan::Bucket &b) { return b.parameter(); }, 0);
       same([](const plan::Bucket &b) { return b.parameter(); }, 1);
@@ -296,8 +296,7 @@ TEST(Export, SafetensorsHoldsParametersAndTheirAliases) {
   EXPECT_TRUE(std::equal(w.begin(), w.end(), all.begin()));
   EXPECT_EQ(file.find("wT")->shape, (std::vector<uint64_t>{7, 5}));
   for (size_t r = 0; r < 5; ++r)
-    for (size_t c = 0; c < 7; ++c)
-      EXPECT_EQ(wT[c * 5 + r], w[r * 7 + c]);
+    for (size_t c = 0; c < 7; ++c) EXPECT_EQ(wT[c * 5 + r], w[r * 7 + c]);
   EXPECT_EQ(floats(*file.find("b2")), floats(*file.find("b")));
   EXPECT_EQ(floats(*file.find("e")).size(), 16u);
   EXPECT_NE(refusalOf([&] { checkExport(plan, "x.pt"); }).find("ending"), std::string::npos);
@@ -309,8 +308,7 @@ std::string field(int number, const std::string &bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));
   for (size_t size = bytes.size();; size >>= 7) {
     out += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
-    if (size < 128)
-      return out + bytes;
+    if (size < 128) return out + bytes;
   }
 }
 

@@ -56,7 +56,8 @@ std::string zip(const std::vector<std::pair<std::string, std::string>> &members,
     }
     auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef *>(data.data()), data.size()));
     std::string common; // the fields both headers share
-    put<uint16_t>(common, 20), put<uint16_t>(common, 0), put<uint16_t>(common, deflated ? 8 : 0), put<uint32_t>(common, 0), put(common, crc);
+    put<uint16_t>(common, 20), put<uint16_t>(common, 0), put<uint16_t>(common, deflated ? 8 : 0), put<uint32_t>(common, 0),
+        put(common, crc);
     put(common, static_cast<uint32_t>(packed.size())), put(common, static_cast<uint32_t>(data.size()));
     put(common, static_cast<uint16_t>(name.size())), put<uint16_t>(common, 0);
     auto local = static_cast<uint32_t>(out.size());
@@ -64,7 +65,8 @@ std::string zip(const std::vector<std::pair<std::string, std::string>> &members,
     directory += "PK\1\2";
     put<uint16_t>(directory, 20);
     directory += common;
-    put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint32_t>(directory, 0), put(directory, local);
+    put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint32_t>(directory, 0),
+        put(directory, local);
     directory += name;
   }
   auto at = static_cast<uint32_t>(out.size());
@@ -84,8 +86,7 @@ plan::Plan tokenPlan(uint32_t world, uint32_t accumulate, uint64_t batch, int64_
     plan::Input *input = plan.add_inputs();
     input->set_name(name), input->set_role(role), input->set_dtype(type);
     uint64_t bytes = sizeOf(type);
-    for (int64_t extent : shape)
-      input->add_shape(extent), bytes *= static_cast<uint64_t>(extent);
+    for (int64_t extent : shape) input->add_shape(extent), bytes *= static_cast<uint64_t>(extent);
     input->mutable_ref()->set_buffer(static_cast<uint32_t>(plan.inputs_size() - 1)), input->mutable_ref()->set_bytes(bytes);
     return input;
   };
@@ -153,8 +154,7 @@ TEST(Safetensors, BrokenFilesAreRefused) {
   };
   std::string good = safetensors("{\"a\":" + entry("[2]", 0, 8) + "}", std::string(8, 'x'));
   EXPECT_EQ(refused(good), "");
-  for (size_t cut = 0; cut < good.size(); ++cut)
-    EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
+  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
   EXPECT_NE(refused(std::string(8, '\xff')).find("header claims"), std::string::npos);
   EXPECT_NE(refused(safetensors("[1]", "")), "");
   EXPECT_NE(refused(safetensors("{\"a\":" + std::string(50000, '['), "")), "");
@@ -191,8 +191,7 @@ TEST(Npz, BrokenFilesAreRefused) {
   for (bool deflated : {false, true}) {
     std::string good = zip({{"a.npy", body}}, deflated);
     ASSERT_EQ(refused(good), "");
-    for (size_t cut = 0; cut < good.size(); ++cut)
-      EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
+    for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
   }
   std::string flipped = zip({{"a.npy", body}}, true);
   flipped[50] = static_cast<char>(flipped[50] ^ 0x10); // inside the deflated bytes
@@ -207,8 +206,7 @@ TEST(Npz, BrokenFilesAreRefused) {
 TEST(Sampler, EveryWorldSeesTheSameGlobalBatch) {
   Folder folder;
   std::string text(4 * 21 + 1, ' ');
-  for (size_t i = 0; i < text.size(); ++i)
-    text[i] = static_cast<char>(i);
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i);
   std::string path = folder.write("x.txt", text);
   auto order = [&](uint32_t world, uint32_t accumulate, uint64_t start) {
     plan::Plan plan = tokenPlan(world, accumulate, 2);
@@ -277,7 +275,8 @@ TEST(Dataset, WhatDoesNotFitThePlanIsRefused) {
   EXPECT_NE(refused({{"tokens", Element::F32, {4, 4}}, {"labels", Element::I64, {4, 4}}}, plan).find("fraction"), std::string::npos);
   EXPECT_NE(refused({{"tokens", Element::I64, {4, 5}}, {"labels", Element::I64, {4, 4}}}, plan).find("[samples x 4]"), std::string::npos);
   EXPECT_NE(refused({{"tokens", Element::I64, {4, 4}}, {"labels", Element::I64, {5, 4}}}, plan).find("5"), std::string::npos);
-  EXPECT_NE(refused({{"tokens", Element::I64, {3, 4}}, {"labels", Element::I64, {3, 4}}}, plan).find("one global batch takes 4"), std::string::npos);
+  EXPECT_NE(refused({{"tokens", Element::I64, {3, 4}}, {"labels", Element::I64, {3, 4}}}, plan).find("one global batch takes 4"),
+            std::string::npos);
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("x.csv", "1,2")); }).find("ending"), std::string::npos);
 }
 

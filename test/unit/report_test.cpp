@@ -36,8 +36,7 @@ TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
   Folder folder;
   {
     Metrics metrics(folder / "m.jsonl", std::nullopt);
-    for (uint64_t step : {1, 2, 3, 4})
-      metrics.write(record(step));
+    for (uint64_t step : {1, 2, 3, 4}) metrics.write(record(step));
   }
   folder.write("m.jsonl", folder.read("m.jsonl") + "{\"step\": 5, \"lo"); // killed while writing
   {
@@ -46,8 +45,7 @@ TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
   }
   std::stringstream lines(folder.read("m.jsonl"));
   std::vector<uint64_t> steps;
-  for (std::string line; std::getline(lines, line);)
-    steps.push_back(nlohmann::json::parse(line)["step"]);
+  for (std::string line; std::getline(lines, line);) steps.push_back(nlohmann::json::parse(line)["step"]);
   EXPECT_EQ(steps, (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "no/such/m.jsonl", std::nullopt); }), "");
 }
@@ -63,8 +61,7 @@ TEST(Progress, ALogGetsAboutTwentyLines) {
   std::FILE *out = std::fopen((folder / "log").c_str(), "w");
   {
     ProgressLine line(out);
-    for (uint64_t step = 1; step <= 40; ++step)
-      line.show(record(step));
+    for (uint64_t step = 1; step <= 40; ++step) line.show(record(step));
   }
   std::fclose(out);
   std::string log = folder.read("log");

@@ -76,8 +76,7 @@ TEST(Agreement, OneSpeaksAndAllStop) {
     together(communicator, [] {});
     try {
       together(communicator, [&] {
-        if (communicator.rank() >= 1)
-          throw Error("no such file");
+        if (communicator.rank() >= 1) throw Error("no such file");
       });
     } catch (const StoppedWith &error) {
       ++spoke, sentence = error.what();

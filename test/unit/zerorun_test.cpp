@@ -133,10 +133,8 @@ protected:
     folder.write("kernels.c", kKernels);
     ASSERT_EQ(std::system(("cc -O2 -shared -fPIC -o " + (folder / "kernels.so") + " " + (folder / "kernels.c")).c_str()), 0);
     folder.write("w.raw", {reinterpret_cast<const char *>(kWeights.data()), 16});
-    for (int i = 0; i < 10 * 4; ++i)
-      x.push_back(std::sin(static_cast<float>(i)));
-    for (int i = 0; i < 10; ++i)
-      y.push_back(std::cos(static_cast<float>(3 * i)));
+    for (int i = 0; i < 10 * 4; ++i) x.push_back(std::sin(static_cast<float>(i)));
+    for (int i = 0; i < 10; ++i) y.push_back(std::cos(static_cast<float>(3 * i)));
     writeData("data.safetensors", x, y);
     writePlan(folder, "one.plan", 1, 4);
     writePlan(folder, "two.plan", 2, 2);
@@ -155,7 +153,8 @@ protected:
   // Flags are seen by a shell in the test's folder.
   Outcome run(const std::string &plan, const std::string &flags, int world = 1) {
     std::string start = world == 1 ? "" : "mpirun -np " + std::to_string(world) + " --oversubscribe --allow-run-as-root ";
-    int status = std::system(("cd " + (folder / "") + " && " + start + ZERORUN + " " + plan + " --threads 1 " + flags + " >out.txt 2>err.txt").c_str());
+    int status = std::system(
+        ("cd " + (folder / "") + " && " + start + ZERORUN + " " + plan + " --threads 1 " + flags + " >out.txt 2>err.txt").c_str());
     return {WEXITSTATUS(status), folder.read("err.txt")};
   }
   void succeed(const std::string &plan, const std::string &flags, int world = 1) {
@@ -165,16 +164,14 @@ protected:
   std::vector<nlohmann::json> metrics(const std::string &name) {
     std::stringstream lines(folder.read(name));
     std::vector<nlohmann::json> rows;
-    for (std::string line; std::getline(lines, line);)
-      rows.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
     return rows;
   }
   std::vector<float> tensor(const std::string &file, const std::string &name) {
     runtime::TensorFile opened = runtime::openTensorFile(folder / file);
     const runtime::Tensor *found = opened.find(name);
     std::vector<float> values(found ? found->bytes.size() / 4 : 0);
-    if (found)
-      std::memcpy(values.data(), found->bytes.data(), found->bytes.size());
+    if (found) std::memcpy(values.data(), found->bytes.data(), found->bytes.size());
     return values;
   }
 
@@ -185,8 +182,9 @@ protected:
 } // namespace
 
 TEST_F(Zerorun, TrainsLikeTheFormulas) {
-  succeed("one.plan", "--data data.safetensors --steps 6 --lr 0.1 --schedule linear --warmup 2 --weight-decay 0.1 --betas 0.8,0.9 --eps 1e-6 "
-                      "--metrics m.jsonl --gradients g.safetensors --export w.safetensors --trace t.json");
+  succeed("one.plan",
+          "--data data.safetensors --steps 6 --lr 0.1 --schedule linear --warmup 2 --weight-decay 0.1 --betas 0.8,0.9 --eps 1e-6 "
+          "--metrics m.jsonl --gradients g.safetensors --export w.safetensors --trace t.json");
   std::vector<double> w(kWeights.begin(), kWeights.end()), m(4), v(4);
   auto rows = metrics("m.jsonl");
   ASSERT_EQ(rows.size(), 6u);
@@ -195,11 +193,9 @@ TEST_F(Zerorun, TrainsLikeTheFormulas) {
     for (int i = 0; i < 4; ++i) {
       size_t sample = static_cast<size_t>(step * 4 + i) % 10;
       double d = -y[sample];
-      for (size_t k = 0; k < 4; ++k)
-        d += x[sample * 4 + k] * w[k];
+      for (size_t k = 0; k < 4; ++k) d += x[sample * 4 + k] * w[k];
       loss += d * d / 4;
-      for (size_t k = 0; k < 4; ++k)
-        g[k] += 2 * d * x[sample * 4 + k] / 4;
+      for (size_t k = 0; k < 4; ++k) g[k] += 2 * d * x[sample * 4 + k] / 4;
     }
     for (size_t k = 0; k < 4; ++k) {
       norm += g[k] * g[k];
@@ -215,8 +211,7 @@ TEST_F(Zerorun, TrainsLikeTheFormulas) {
     EXPECT_NEAR(row["lr"], lr, 1e-12);
     EXPECT_NEAR(row["grad_norm"], std::sqrt(norm), 1e-5);
   }
-  for (size_t k = 0; k < 4; ++k)
-    EXPECT_NEAR(tensor("w.safetensors", "linear.weight")[k], w[k], 1e-5);
+  for (size_t k = 0; k < 4; ++k) EXPECT_NEAR(tensor("w.safetensors", "linear.weight")[k], w[k], 1e-5);
   EXPECT_GT(nlohmann::json::parse(folder.read("t.json")).size(), 40u);
 }
 
@@ -229,16 +224,14 @@ TEST_F(Zerorun, RanksShareTheBatch) {
   auto w2 = tensor("w.safetensors", "linear.weight"), g2 = tensor("g.safetensors", "linear.weight");
   auto rows2 = metrics("m.jsonl");
   ASSERT_EQ(rows2.size(), 5u);
-  for (size_t i = 0; i < 5; ++i)
-    EXPECT_NEAR(rows[i]["loss"], rows2[i]["loss"].get<double>(), 1e-6);
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(rows[i]["loss"], rows2[i]["loss"].get<double>(), 1e-6);
   for (size_t k = 0; k < 4; ++k) {
     EXPECT_NEAR(w[k], w2[k], 1e-5);
     EXPECT_NEAR(g[k], g2[k], 1e-6);
   }
   EXPECT_EQ(rows2[0]["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 64 + 4 + 4}}));
   std::set<int> ranks;
-  for (const auto &event : nlohmann::json::parse(folder.read("t.json")))
-    ranks.insert(event["pid"].get<int>());
+  for (const auto &event : nlohmann::json::parse(folder.read("t.json"))) ranks.insert(event["pid"].get<int>());
   EXPECT_EQ(ranks, (std::set<int>{0, 1}));
 }
 
@@ -256,8 +249,7 @@ TEST_F(Zerorun, AResumedRunEndsWithTheSameBits) {
   EXPECT_EQ(tensor("whole.safetensors", "linear.weight"), tensor("resumed.safetensors", "linear.weight"));
   auto whole = metrics("whole.jsonl"), resumed = metrics("m.jsonl");
   ASSERT_EQ(resumed.size(), 7u);
-  for (size_t i = 0; i < 7; ++i)
-    EXPECT_EQ(whole[i]["loss"], resumed[i]["loss"]);
+  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(whole[i]["loss"], resumed[i]["loss"]);
   // One rank goes on with what two have left.
   succeed("one.plan", constant + "--steps 9 --resume c --metrics one.jsonl");
   succeed("two.plan", constant + "--steps 9 --resume c --metrics two.jsonl", 2);
@@ -274,8 +266,7 @@ TEST_F(Zerorun, HeldOutLossIsTheMeanOfWholeBatches) {
   double loss = 0;
   for (size_t i = 0; i < 8; ++i) { // ten samples make two batches of four
     double d = -y[i];
-    for (size_t k = 0; k < 4; ++k)
-      d += x[i * 4 + k] * kWeights[k];
+    for (size_t k = 0; k < 4; ++k) d += x[i * 4 + k] * kWeights[k];
     loss += d * d / 8;
   }
   auto rows = metrics("m.jsonl");
@@ -317,7 +308,8 @@ TEST_F(Zerorun, RefusesInOneSentence) {
 }
 
 TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
-  std::string command = "cd " + (folder / "") + " && exec " + ZERORUN + " one.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c "
+  std::string command = "cd " + (folder / "") + " && exec " + ZERORUN +
+                        " one.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c "
                         "--metrics m.jsonl >out.txt 2>err.txt";
   pid_t child = fork();
   if (child == 0) {

@@ -7,10 +7,10 @@
 using namespace zero::runtime;
 
 static Schedule scheduleNamed(const std::string &name) {
-  static const std::map<std::string, Schedule> schedules{{"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
+  static const std::map<std::string, Schedule> schedules{
+      {"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
   auto found = schedules.find(name);
-  if (found == schedules.end())
-    throw CLI::ValidationError(fmt::format("--schedule must be constant, cosine or linear, not '{}'", name));
+  if (found == schedules.end()) throw CLI::ValidationError(fmt::format("--schedule must be constant, cosine or linear, not '{}'", name));
   return found->second;
 }
 
@@ -19,19 +19,25 @@ int main(int argc, char **argv) {
   CLI::App app("Trains what zeroc compiled. Start it alone, or one process per rank: mpirun -np N zerorun plan.bin …", "zerorun");
   app.option_defaults()->always_capture_default();
   auto notBuilt = [&](const char *flag) {
-    app.add_option_function<std::string>(flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); },
-                                         "not built yet");
+    app.add_option_function<std::string>(
+        flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); }, "not built yet");
   };
   app.add_option("plan", options.plan, "the plan, as zeroc wrote it")->required();
-  app.add_option("--data", options.data, ".safetensors or .npz (one tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")->type_name("FILE");
+  app.add_option("--data", options.data,
+                 ".safetensors or .npz (one tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
+      ->type_name("FILE");
   app.add_option("--steps", options.steps, "updates of the whole run")->check(CLI::NonNegativeNumber);
   app.add_option("--lr", options.lr, "peak learning rate");
   app.add_option_function<std::string>(
-         "--schedule", [&](const std::string &name) { options.schedule = scheduleNamed(name); }, "constant, cosine or linear: how the learning rate goes on after warm-up")
+         "--schedule", [&](const std::string &name) { options.schedule = scheduleNamed(name); },
+         "constant, cosine or linear: how the learning rate goes on after warm-up")
       ->default_str("constant");
   app.add_option("--warmup", options.warmup, "updates over which the learning rate rises")->check(CLI::NonNegativeNumber);
   app.add_option("--weight-decay", options.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]");
-  app.add_option("--betas", options.betas, "A,B for AdamW [0.9,0.999]; A is the momentum of SGD [0]")->delimiter(',')->expected(1, 2)->allow_extra_args(false);
+  app.add_option("--betas", options.betas, "A,B for AdamW [0.9,0.999]; A is the momentum of SGD [0]")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->allow_extra_args(false);
   app.add_option("--eps", options.eps, "AdamW's epsilon [1e-8]");
   app.add_option("--clip", options.clip, "largest global gradient norm [0: no clipping]");
   app.add_option("--seed", options.seed, "of all random numbers of training [0]")->check(CLI::NonNegativeNumber);
@@ -44,7 +50,8 @@ int main(int argc, char **argv) {
   app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run");
   app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")->check(CLI::PositiveNumber);
-  app.add_option("--trace", options.trace, ".json: what every lane did in the first steps, for Perfetto or chrome://tracing")->type_name("FILE");
+  app.add_option("--trace", options.trace, ".json: what every lane did in the first steps, for Perfetto or chrome://tracing")
+      ->type_name("FILE");
   notBuilt("--disk-path");
   notBuilt("--simulate");
   try {
