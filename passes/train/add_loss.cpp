@@ -66,12 +66,14 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
       if (!target || !scale)
         return failure();
       Value error = b.sub(x, target);
-      total = b.mul(b.sumAll(b.mul(error, error)), b.reshape(scale, {}));
+      Value sum = b.sumAll(b.mul(error, error)), factor = b.reshape(scale, {});
+      total = b.mul(sum, factor);
     } else {
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
       if (!scale)
         return failure();
-      total = b.mul(b.reshape(x, {}), b.reshape(scale, {}));
+      Value one = b.reshape(x, {}), factor = b.reshape(scale, {});
+      total = b.mul(one, factor);
     }
     terminator->setOperands(total);
     train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), total.getType()));

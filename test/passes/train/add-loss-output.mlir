@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: func.func @train(
 // CHECK-SAME: nn.name = "labels", nn.role = "data"
-// CHECK-SAME: %[[SCALE:.*]]: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"}
+// CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"}
 // CHECK: %[[MEAN:.*]] = nn.reduce sum
 // CHECK: %[[ONE:.*]] = nn.reshape %[[SCALE]]
 // CHECK: %[[LOSS:.*]] = nn.mul %[[MEAN]], %[[ONE]] : tensor<f32>

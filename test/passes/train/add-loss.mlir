@@ -3,9 +3,9 @@
 
 // CHECK-LABEL: func.func @train(
 // CHECK-SAME: tensor<2x8xi64> {nn.limit = 50 : i64, nn.name = "ids", nn.role = "data"}
-// CHECK-SAME: %[[SEED:.*]]: tensor<2xi64> {nn.name = "seed", nn.role = "seed"}
-// CHECK-SAME: %[[LABELS:.*]]: tensor<2x8xi64> {nn.limit = 4 : i64, nn.name = "labels", nn.role = "labels"}
-// CHECK-SAME: %[[SCALE:.*]]: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"}
+// CHECK-SAME: %[[SEED:[a-z0-9]+]]: tensor<2xi64> {nn.name = "seed", nn.role = "seed"}
+// CHECK-SAME: %[[LABELS:[a-z0-9]+]]: tensor<2x8xi64> {nn.limit = 4 : i64, nn.name = "labels", nn.role = "labels"}
+// CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"}
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"})
 // CHECK: %[[X:.*]] = nn.dropout
 // CHECK: %[[ROWS:.*]] = nn.reshape %[[X]] : tensor<2x8x4xf32> -> tensor<16x4xf32>
@@ -20,8 +20,8 @@
 // CHECK-NOT: @forward
 
 // MSE-LABEL: func.func @train(
-// MSE-SAME: %[[LABELS:.*]]: tensor<2x8x4xf32> {nn.name = "labels", nn.role = "labels"}
-// MSE-SAME: %[[SCALE:.*]]: tensor<1xf32>
+// MSE-SAME: %[[LABELS:[a-z0-9]+]]: tensor<2x8x4xf32> {nn.name = "labels", nn.role = "labels"}
+// MSE-SAME: %[[SCALE:[a-z0-9]+]]: tensor<1xf32>
 // MSE: %[[ERROR:.*]] = nn.sub %{{.*}}, %[[LABELS]]
 // MSE: %[[SQUARE:.*]] = nn.mul %[[ERROR]], %[[ERROR]]
 // MSE: %[[SUM:.*]] = nn.reduce sum %[[SQUARE]] dims [0, 1, 2]

@@ -3,7 +3,7 @@
 
 // The gradient of the last layer leaves before the first layer's is begun; reads move to their first use.
 // CHECK-LABEL: func.func @train(
-// CHECK-SAME: %[[X:.*]]: tensor<2x8xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x8xf32>
 // CHECK: %[[W1:.*]] = nn.get @w1
 // CHECK-NEXT: %[[H:.*]] = nn.matmul %[[X]], %[[W1]]
 // CHECK-NEXT: %[[T:.*]] = nn.tanh %[[H]]
