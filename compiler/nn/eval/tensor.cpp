@@ -3,6 +3,7 @@
 #include "compiler/nn/random.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
@@ -176,10 +177,12 @@ FailureOr<Tensor> loadParameter(ParameterOp parameter, StringRef folder, uint64_
                                    << stored.type;
     SmallString<256> path(folder);
     llvm::sys::path::append(path, *file);
-    auto buffer = llvm::MemoryBuffer::getFileSlice(path, parameter.getBytes(), parameter.getOffset());
-    if (!buffer || (*buffer)->getBufferSize() != stored.bytes.size())
-      return parameter.emitError() << "parameter " << parameter.getSymName() << ": cannot read " << parameter.getBytes() << " bytes at "
-                                   << parameter.getOffset() << " of " << path;
+    uint64_t size = 0, offset = uint64_t(parameter.getOffset());
+    bool inside = !llvm::sys::fs::file_size(path, size) && stored.bytes.size() <= size && offset <= size - stored.bytes.size();
+    auto buffer = llvm::MemoryBuffer::getFileSlice(path, inside ? stored.bytes.size() : 0, inside ? offset : 0);
+    if (!inside || !buffer)
+      return parameter.emitError() << "parameter " << parameter.getSymName() << ": cannot read " << stored.bytes.size() << " bytes at "
+                                   << offset << " of " << path;
     std::memcpy(stored.bytes.data(), (*buffer)->getBufferStart(), stored.bytes.size());
     return stored.cast(type.getElementType());
   }
