@@ -1,0 +1,284 @@
+//===- export.cpp - programs and steps into plan.proto ----------------------------------------------===//
+#include "compiler/plan/export.h"
+#include "compiler/plan/Plan.h"
+#include "compiler/plan/export_state.h"
+#include "runtime/plan/container.h"
+
+using namespace mlir;
+
+namespace zero::planir {
+
+static FlatSymbolRefAttr kernelOf(Operation &op) {
+  if (auto launch = dyn_cast<LaunchStep>(op))
+    return launch.getKernelAttr();
+  if (auto update = dyn_cast<UpdateStep>(op))
+    return update.getKernelAttr();
+  return nullptr;
+}
+
+SmallVector<func::FuncOp> launchedKernels(ModuleOp module) {
+  SymbolTable symbols(module);
+  SmallVector<func::FuncOp> kernels;
+  llvm::DenseSet<Attribute> seen;
+  for (auto program : module.getOps<ProgramOp>())
+    for (Operation &op : program.getBody().front())
+      if (auto kernel = kernelOf(op); kernel && seen.insert(kernel).second)
+        if (auto function = symbols.lookup<func::FuncOp>(kernel.getAttr()))
+          kernels.push_back(function);
+  return kernels;
+}
+
+namespace {
+
+class Exporter {
+public:
+  Exporter(ModuleOp module, const ExportOptions &options, plan::Plan &plan, std::vector<char> &constants)
+      : module(module), options(options), plan(plan), constants(constants) {}
+
+  LogicalResult run() {
+    StateExport state(module, options.initSeed, plan, constants);
+    if (failed(state.run()))
+      return failure();
+    states = state.indices();
+    buckets = state.bucketIndices();
+    plan.set_producer(options.producer);
+    plan.set_format(plan::kFormat);
+    plan.set_model(options.model);
+    *plan.mutable_target() = options.target;
+    *plan.mutable_loss() = options.loss;
+    auto *work = plan.add_arenas(); // index 1, behind the persistent one
+    work->set_name("work");
+    work->set_tier(plan::DEVICE);
+    if (failed(addKernels()))
+      return failure();
+    for (auto program : module.getOps<ProgramOp>())
+      if (failed(addProgram(program)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult addKernels();
+  LogicalResult addProgram(ProgramOp op);
+  LogicalResult addBuffer(BufferOp op, int program);
+  LogicalResult addStep(StepOp op, plan::Program &program);
+  void fill(plan::Ref *to, const Ref &ref) const;
+  void fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel);
+  plan::DType dtype(Type type) const;
+
+  ModuleOp module;
+  const ExportOptions &options;
+  plan::Plan &plan;
+  std::vector<char> &constants;
+  llvm::DenseMap<StringAttr, int> states, buckets;
+  llvm::DenseMap<Value, int> buffers;
+  llvm::DenseMap<StringAttr, int> kernels;
+  std::vector<codegen::KernelInfo> infos;
+};
+
+LogicalResult Exporter::addKernels() {
+  for (func::FuncOp function : launchedKernels(module)) {
+    auto info = options.describe(function);
+    if (failed(info))
+      return failure();
+    kernels[function.getSymNameAttr()] = plan.kernels_size();
+    auto *kernel = plan.add_kernels();
+    kernel->set_symbol(info->symbol);
+    kernel->set_args(info->args);
+    kernel->set_grain(info->grain);
+    kernel->set_summary(info->summary);
+    kernel->set_flops(info->flops);
+    kernel->set_bytes(info->bytes);
+    infos.push_back(std::move(*info));
+  }
+  return success();
+}
+
+void Exporter::fill(plan::Ref *to, const Ref &ref) const {
+  to->set_buffer(buffers.lookup(ref.buffer));
+  to->set_offset(ref.offset);
+  to->set_rank_stride(ref.stride);
+  to->set_bytes(ref.bytes);
+}
+
+void Exporter::fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel) {
+  int index = kernels.lookup(kernel.getAttr());
+  to->set_kernel(index);
+  for (const Access &access : accessesOf(op))
+    fill(to->add_args(), access.ref);
+  to->set_extent(infos[index].extent);
+  to->set_outputs_from(op.getInputs());
+}
+
+plan::DType Exporter::dtype(Type type) const { return type.isBF16() ? plan::BF16 : type.isF16() ? plan::F16 : plan::F32; }
+
+/// Fills what forward and gradient share; `refs` are q, k, v [, mask].
+template <typename Op>
+static void fillSizes(plan::Attention *to, Op op) {
+  ArrayRef<int64_t> sizes = op.getSizes();
+  to->set_batch(sizes[0]);
+  to->set_heads(sizes[1]);
+  to->set_kv_heads(sizes[2]);
+  to->set_q_len(sizes[3]);
+  to->set_kv_len(sizes[4]);
+  to->set_dim(sizes[5]);
+  to->set_scale(op.getScale().convertToFloat());
+  to->set_causal(op.getCausal());
+  if (auto shape = op.getMaskShape())
+    for (int64_t size : *shape)
+      to->add_mask_shape(size);
+}
+
+LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
+  auto *step = program.add_steps();
+  std::string name = nameOf(op->getLoc());
+  step->set_name(name.empty() ? op->getName().stripDialect().str() : name);
+  step->set_lane(plan::Lane(op.getLane()));
+  if (DenseI64ArrayAttr waits = op.getWaitsAttr())
+    for (int64_t i = 0; i + 1 < waits.size(); i += 2) {
+      auto *wait = step->add_waits();
+      wait->set_lane(plan::Lane(waits[i]));
+      wait->set_tick(waits[i + 1]);
+    }
+  auto accesses = accessesOf(op);
+  auto ref = [&](size_t i, plan::Ref *to) { fill(to, accesses[i].ref); };
+
+  if (auto launch = dyn_cast<LaunchStep>(*op)) {
+    if (!kernels.count(launch.getKernelAttr().getAttr()))
+      return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
+    fillLaunch(step->mutable_launch(), op, launch.getKernelAttr());
+  } else if (auto update = dyn_cast<UpdateStep>(*op)) {
+    if (!kernels.count(update.getKernelAttr().getAttr()) || !buckets.count(update.getBucketAttr().getAttr()))
+      return update.emitOpError() << "no kernel is called " << update.getKernelAttr() << " or no bucket " << update.getBucketAttr();
+    auto *to = step->mutable_update();
+    to->set_bucket(buckets.lookup(update.getBucketAttr().getAttr()));
+    fillLaunch(to->mutable_launch(), op, update.getKernelAttr());
+    ref(1, to->mutable_gradient());
+    to->set_whole(update.getWhole());
+  } else if (auto product = dyn_cast<MatMulStep>(*op)) {
+    auto *to = step->mutable_matmul();
+    to->set_dtype(dtype(product.getType()));
+    ref(0, to->mutable_a());
+    ref(1, to->mutable_b());
+    ref(2, to->mutable_c());
+    to->set_m(product.getM());
+    to->set_n(product.getN());
+    to->set_k(product.getK());
+    to->set_batch(product.getBatch());
+    to->set_trans_a(product.getTransposeA());
+    to->set_trans_b(product.getTransposeB());
+    to->set_accumulate(product.getAccumulate());
+    to->set_lda(product.getLd()[0]);
+    to->set_ldb(product.getLd()[1]);
+    to->set_ldc(product.getLd()[2]);
+    to->set_stride_a(product.getStep()[0]);
+    to->set_stride_b(product.getStep()[1]);
+    to->set_stride_c(product.getStep()[2]);
+  } else if (auto attention = dyn_cast<AttentionStep>(*op)) {
+    auto *to = step->mutable_attention();
+    fillSizes(to, attention);
+    ref(0, to->mutable_q());
+    ref(1, to->mutable_k());
+    ref(2, to->mutable_v());
+    if (attention.getMaskShape())
+      ref(3, to->mutable_mask());
+    ref(op.getInputs(), to->mutable_out());
+    ref(op.getInputs() + 1, to->mutable_lse());
+  } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {
+    auto *to = step->mutable_attention_grad();
+    auto *forward = to->mutable_forward();
+    fillSizes(forward, gradient);
+    size_t inputs = op.getInputs();
+    ref(0, forward->mutable_q());
+    ref(1, forward->mutable_k());
+    ref(2, forward->mutable_v());
+    if (gradient.getMaskShape())
+      ref(3, forward->mutable_mask());
+    ref(inputs - 3, forward->mutable_out());
+    ref(inputs - 2, forward->mutable_lse());
+    ref(inputs - 1, to->mutable_dout());
+    ref(inputs, to->mutable_dq());
+    ref(inputs + 1, to->mutable_dk());
+    ref(inputs + 2, to->mutable_dv());
+  } else if (auto collective = dyn_cast<CollectiveStep>(*op)) {
+    auto *to = step->mutable_collective();
+    to->set_kind(plan::Collective::Kind(collective.getKind()));
+    ref(0, to->mutable_src());
+    ref(1, to->mutable_dst());
+    if (accesses.size() > 2)
+      ref(2, to->mutable_staging());
+    to->set_count(collective.getCount());
+    to->set_dtype(dtype(collective.getType()));
+  } else if (isa<CopyStep>(*op)) {
+    ref(0, step->mutable_copy()->mutable_src());
+    ref(1, step->mutable_copy()->mutable_dst());
+  } else if (auto fillStep = dyn_cast<FillStep>(*op)) {
+    ref(0, step->mutable_fill()->mutable_dst());
+    step->mutable_fill()->set_pattern(fillStep.getPattern());
+  } else {
+    return op->emitOpError() << "has no form in the plan file";
+  }
+  return success();
+}
+
+LogicalResult Exporter::addBuffer(BufferOp op, int program) {
+  if (!op.getOffset() || !op.getFirst())
+    return op.emitOpError() << "has no offset or life; run the place phase first";
+  buffers[op.getResult()] = plan.buffers_size();
+  auto *buffer = plan.add_buffers();
+  buffer->set_name(op.getName().str());
+  buffer->set_arena(1);
+  buffer->set_offset(*op.getOffset());
+  buffer->set_bytes(op.getBytes());
+  buffer->set_kind(plan::BufferKind(op.getKind()));
+  buffer->set_program(program);
+  buffer->set_first(*op.getFirst());
+  buffer->set_last(*op.getLast());
+  return success();
+}
+
+LogicalResult Exporter::addProgram(ProgramOp op) {
+  int index = plan.programs_size();
+  auto *program = plan.add_programs();
+  program->set_name(op.getSymName().str());
+  program->set_role(plan::Program::Role(op.getRole()));
+  program->set_clips(op.getClips());
+  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getHeight().value_or(0))})
+    program->add_arena_bytes(bytes);
+  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getLive().value_or(0))})
+    program->add_live_bytes(bytes);
+  auto *work = plan.mutable_arenas(1);
+  work->set_bytes(std::max<uint64_t>(work->bytes(), op.getHeight().value_or(0)));
+
+  for (Operation &inner : op.getBody().front()) {
+    if (auto buffer = dyn_cast<BufferOp>(inner)) {
+      if (failed(addBuffer(buffer, index)))
+        return failure();
+    } else if (auto use = dyn_cast<UseOp>(inner)) {
+      buffers[use.getResult()] = states.lookup(use.getStateAttr().getAttr());
+    } else if (auto step = dyn_cast<StepOp>(inner)) {
+      if (failed(addStep(step, *program)))
+        return failure();
+    } else if (auto decision = dyn_cast<DecisionOp>(inner)) {
+      auto *to = plan.add_decisions();
+      to->set_subject((op.getSymName() + ": " + decision.getSubject()).str());
+      to->set_choice(decision.getChoice().str());
+      to->set_reason(decision.getReason().str());
+    } else if (auto end = dyn_cast<ReturnOp>(inner)) {
+      for (size_t i = 0; i < std::min<size_t>(end.getBuffers().size(), 2); ++i)
+        fill(i ? program->mutable_gradient_norm() : program->mutable_loss(),
+             {end.getBuffers()[i], end.getOffsets()[i], end.getStrides()[i], end.getBytes()[i]});
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult exportPlan(ModuleOp module, const ExportOptions &options, plan::Plan &plan, std::vector<char> &constants) {
+  plan.Clear();
+  constants.clear();
+  return Exporter(module, options, plan, constants).run();
+}
+
+} // namespace zero::planir

@@ -1,0 +1,226 @@
+//===- export_state.cpp - model state, inputs and constants into plan.proto --------------------------===//
+#include "compiler/plan/export_state.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include <cstring>
+
+using namespace mlir;
+
+namespace zero::planir {
+
+static plan::DType dtypeOf(Type type) {
+  if (type.isF32())
+    return plan::F32;
+  if (type.isBF16())
+    return plan::BF16;
+  if (type.isF16())
+    return plan::F16;
+  if (type.isInteger(64))
+    return plan::I64;
+  if (type.isInteger(32))
+    return plan::I32;
+  return type.isInteger(1) ? plan::BOOL : plan::DTYPE_UNSPECIFIED; // the loader refuses what it does not know
+}
+
+/// Appends the elements as they lie in memory, an i1 as a byte.
+static void appendBytes(DenseElementsAttr value, std::vector<char> &out) {
+  ShapedType type = value.getType();
+  size_t bytes = nn::bytesOf(type), element = bytes / std::max<int64_t>(type.getNumElements(), 1), begin = out.size();
+  out.resize(begin + bytes);
+  if (type.getElementType().isInteger(1)) {
+    for (auto [i, bit] : llvm::enumerate(value.getValues<bool>()))
+      out[begin + i] = bit;
+    return;
+  }
+  ArrayRef<char> raw = value.getRawData();
+  if (!value.isSplat()) {
+    std::memcpy(out.data() + begin, raw.data(), bytes);
+    return;
+  }
+  for (size_t at = 0; at < bytes; at += element)
+    std::memcpy(out.data() + begin + at, raw.data(), element);
+}
+
+/// A parameter's random numbers depend on the run's seed and its name, not on its place: the same for every world and stage.
+static uint64_t seedOf(uint64_t seed, StringRef name) {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  for (unsigned char c : name)
+    hash = (hash ^ c) * 0x100000001b3u;
+  hash ^= seed + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u; // splitmix64
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
+  return hash ^ (hash >> 31);
+}
+
+void StateExport::addHeader() {
+  auto number = [&](StringRef name, int64_t otherwise) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(name);
+    return attribute ? attribute.getInt() : otherwise;
+  };
+  plan.set_world(number(state::ZeroDialect::kWorld, 1));
+  plan.set_stage(number(state::ZeroDialect::kStage, 0));
+  plan.set_accumulate(number(state::ZeroDialect::kAccumulate, 1));
+  auto optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer);
+  bool sgd = optimizer && optimizer.getValue() == "sgd";
+  plan.mutable_optimizer()->set_kind(sgd ? plan::SGD : plan::ADAMW);
+  plan.mutable_optimizer()->set_states(sgd ? 1 : 2);
+  auto *arena = plan.add_arenas();
+  arena->set_name("state");
+  arena->set_tier(plan::DEVICE);
+  arena->set_persistent(true);
+}
+
+LogicalResult StateExport::addState(StateOp op) {
+  if (!op.getOffset())
+    return op.emitOpError() << "has no offset; run the place phase first";
+  states[op.getSymNameAttr()] = plan.buffers_size();
+  auto *buffer = plan.add_buffers();
+  buffer->set_name(op.getSymName().str());
+  buffer->set_arena(0);
+  buffer->set_offset(*op.getOffset());
+  buffer->set_bytes(op.getBytes());
+  buffer->set_kind(plan::BufferKind(op.getKind()));
+  buffer->set_program(-1);
+  auto *arena = plan.mutable_arenas(0);
+  arena->set_bytes(std::max<uint64_t>(arena->bytes(), (*op.getOffset() + op.getBytes() + 63) / 64 * 64));
+  if (op.getInput())
+    addInput(op);
+  if (op.getValue())
+    addConstant(op);
+  if (auto bucket = op.getBucketAttr())
+    statesOfBucket[bucket.getAttr()].push_back(op);
+  return success();
+}
+
+plan::Ref StateExport::wholeOf(StateOp op) const {
+  plan::Ref ref;
+  ref.set_buffer(states.lookup(op.getSymNameAttr()));
+  ref.set_bytes(op.getBytes());
+  return ref;
+}
+
+void StateExport::addInput(StateOp op) {
+  auto *input = plan.add_inputs();
+  auto type = cast<ShapedType>(*op.getType());
+  auto role = llvm::StringSwitch<plan::Input::Role>(*op.getRole())
+                  .Case("labels", plan::Input::LABELS)
+                  .Case("loss_scale", plan::Input::LOSS_SCALE)
+                  .Case("hyper", plan::Input::HYPER)
+                  .Case("seed", plan::Input::SEED)
+                  .Default(plan::Input::DATA);
+  input->set_name(op.getInput()->str());
+  input->set_role(role);
+  input->set_dtype(dtypeOf(type.getElementType()));
+  for (int64_t size : type.getShape())
+    input->add_shape(size);
+  *input->mutable_ref() = wholeOf(op);
+  input->set_limit(op.getLimit().value_or(0));
+}
+
+void StateExport::addConstant(StateOp op) {
+  while (constants.size() % 64)
+    constants.push_back(0);
+  auto *constant = plan.add_constants();
+  *constant->mutable_ref() = wholeOf(op);
+  constant->set_segment_offset(constants.size());
+  appendBytes(cast<DenseElementsAttr>(*op.getValue()), constants);
+}
+
+LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {
+  int index = plan.buckets_size();
+  buckets[op.getSymNameAttr()] = index;
+  auto *bucket = plan.add_buckets();
+  bucket->set_name(op.getSymName().str());
+  bucket->set_elements(op.getElements());
+  bucket->set_shard_elements(op.getShard());
+  bucket->set_trainable(op.getTrainable());
+  auto found = statesOfBucket[op.getSymNameAttr()];
+  llvm::stable_sort(found, [](StateOp a, StateOp b) { return a.getSlot().value_or(0) < b.getSlot().value_or(0); });
+  for (StateOp state : found) {
+    if (state.getKind() == BufferKind::parameter)
+      *bucket->mutable_parameter() = wholeOf(state);
+    else if (state.getKind() == BufferKind::optimizer)
+      *bucket->add_states() = wholeOf(state);
+    else if (state.getKind() == BufferKind::gradient)
+      *bucket->mutable_gradient() = wholeOf(state);
+  }
+  if (!bucket->has_parameter())
+    return op.emitOpError() << "is not used by any program";
+  int64_t owned = 0;
+  for (auto [name, offset] : llvm::zip(op.getParameters(), op.getOffsets())) {
+    auto parameter = symbols.lookup<nn::ParameterOp>(cast<FlatSymbolRefAttr>(name).getAttr());
+    if (!parameter)
+      return op.emitOpError() << "no nn.parameter is called " << name;
+    owned += cast<ShapedType>(parameter.getType()).getNumElements();
+    addParameter(parameter, index, offset);
+  }
+  bucket->set_padding_elements(op.getElements() - owned);
+  return success();
+}
+
+static void fillSource(plan::Source *to, StringRef file, int64_t offset, int64_t bytes, Type stored) {
+  to->set_file(file.str());
+  to->set_offset(offset);
+  to->set_bytes(bytes);
+  to->set_dtype(dtypeOf(stored));
+}
+
+void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
+  auto *parameter = plan.add_parameters();
+  auto type = cast<ShapedType>(op.getType());
+  parameter->set_name(op.getSymName().str());
+  for (int64_t size : type.getShape())
+    parameter->add_shape(size);
+  parameter->set_bucket(bucket);
+  parameter->set_offset_elements(offset);
+  parameter->set_decay(true);
+  if (op.getFile())
+    fillSource(parameter->mutable_source(), *op.getFile(), op.getOffset(), op.getBytes(), op.getStored().value_or(type.getElementType()));
+  auto *init = parameter->mutable_init();
+  StringRef rule = op.getInit().value_or("zeros");
+  init->set_rule(rule == "ones" ? plan::Init::ONES : rule == "normal" ? plan::Init::NORMAL : plan::Init::ZEROS);
+  init->set_std(op.getInitStd().convertToFloat());
+  init->set_seed(seedOf(initSeed, op.getSymName()));
+  if (!op.getAliases())
+    return;
+  for (Attribute entry : *op.getAliases()) {
+    auto fields = cast<DictionaryAttr>(entry);
+    auto *alias = parameter->add_aliases();
+    alias->set_name(fields.getAs<StringAttr>("name").str());
+    if (auto transposed = fields.getAs<BoolAttr>("transposed"))
+      alias->set_transposed(transposed.getValue());
+    auto number = [&](StringRef name) { return fields.getAs<IntegerAttr>(name) ? fields.getAs<IntegerAttr>(name).getInt() : 0; };
+    auto stored = fields.getAs<TypeAttr>("stored");
+    if (auto file = fields.getAs<StringAttr>("file"))
+      fillSource(alias->mutable_source(), file.getValue(), number("offset"), number("bytes"), stored ? stored.getValue() : type.getElementType());
+  }
+}
+
+/// Samples are the leading dimension of the data; label positions are what is counted as tokens.
+void StateExport::countSamples() {
+  for (const plan::Input &input : plan.inputs()) {
+    uint64_t elements = 1;
+    for (int64_t size : input.shape())
+      elements *= size;
+    if (input.role() == plan::Input::DATA && !plan.samples() && input.shape_size())
+      plan.set_samples(input.shape(0));
+    if (input.role() == plan::Input::LABELS)
+      plan.set_tokens(elements);
+  }
+  if (!plan.tokens())
+    plan.set_tokens(plan.samples());
+}
+
+LogicalResult StateExport::run() {
+  addHeader();
+  for (auto state : module.getOps<StateOp>())
+    if (failed(addState(state)))
+      return failure();
+  SymbolTable symbols(module);
+  for (auto bucket : module.getOps<state::BucketOp>())
+    if (failed(addBucket(bucket, symbols)))
+      return failure();
+  countSamples();
+  return success();
+}
+
+} // namespace zero::planir
