@@ -49,6 +49,9 @@ struct Engine::Impl {
       if (index >= static_cast<uint32_t>(plan.programs_size()))
         throw Error("program " + std::to_string(index) + " was asked for, but the plan has " + std::to_string(plan.programs_size()));
     allocateArenas(selected);
+    // Whether the memory suffices is asked before anyone fills it: ranks share machines.
+    host = factory.create();
+    host->barrier();
     for (const plan::Constant &constant : plan.constants())
       std::memcpy(address(constant.ref()), file.constants.data() + constant.segment_offset(), constant.ref().bytes());
     for (const plan::Kernel &kernel : plan.kernels())
@@ -102,7 +105,6 @@ struct Engine::Impl {
           lane->interrupt();
     };
     // Making a communicator is collective: every rank goes through the same lanes of the same plan.
-    host = factory.create();
     for (int index = 0; index < kLanes; ++index) {
       bool used = index == plan::COMPUTE, communicates = false;
       for (const auto &program : programs)

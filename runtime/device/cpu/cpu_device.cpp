@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <malloc.h>
 #include <sched.h>
@@ -19,11 +20,13 @@ int defaultThreads() {
   CPU_ZERO(&set);
   int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   int online = static_cast<int>(std::thread::hardware_concurrency());
-  int neighbours = 1;
-  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const char *value = std::getenv(name))
-      neighbours = std::max(1, std::atoi(value));
-  return std::max(1, allowed < online ? allowed : allowed / neighbours);
+  return std::max(1, allowed < online ? allowed : allowed / ranksOnThisMachine());
+}
+
+std::string inGiB(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (uint64_t(1) << 30));
+  return text;
 }
 
 // More pieces than threads, so that a thread whose processor is taken away for a while does not hold up the others.
@@ -38,7 +41,18 @@ public:
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
   }
 
-  std::byte *allocateArena(const std::string &name, uint64_t bytes) override { return arenas.emplace_back(name, bytes).data(); }
+  // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
+  // arena is filled: all ranks of this machine are about to ask for the same.
+  std::byte *allocateArena(const std::string &name, uint64_t bytes) override {
+    auto ranks = static_cast<uint64_t>(ranksOnThisMachine());
+    uint64_t available = availableMemory();
+    if (promised + bytes > available / ranks)
+      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but this machine has " + inGiB(available) +
+                  " of memory left" + (ranks > 1 ? " for its " + std::to_string(ranks) + " ranks" : "") +
+                  "; compile for more machines, a higher --stage or a smaller batch");
+    promised += bytes;
+    return arenas.emplace_back(name, bytes).data();
+  }
 
   void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) override {
     libraries.push_back(std::make_unique<KernelLibrary>(object, symbols));
@@ -94,6 +108,7 @@ private:
     });
   }
 
+  uint64_t promised = 0; // bytes of all arenas
   std::vector<MappedArena> arenas;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   AttentionScratch attentionScratch;

@@ -2,6 +2,7 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -13,12 +14,6 @@ namespace {
 
 constexpr size_t kHugePage = size_t(2) << 20;
 
-std::string inGiB(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (uint64_t(1) << 30));
-  return text;
-}
-
 uint64_t numberIn(const char *path) {
   std::ifstream file(path);
   uint64_t value = 0;
@@ -26,6 +21,13 @@ uint64_t numberIn(const char *path) {
 }
 
 } // namespace
+
+int ranksOnThisMachine() {
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const char *value = std::getenv(name))
+      return std::max(1, std::atoi(value));
+  return 1;
+}
 
 uint64_t availableMemory() {
   uint64_t available = std::numeric_limits<uint64_t>::max();
@@ -45,15 +47,11 @@ uint64_t availableMemory() {
 MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
   if (bytes == 0)
     return;
-  uint64_t available = availableMemory();
-  if (bytes > available)
-    throw Error("arena '" + name + "' needs " + inGiB(bytes) + " but this machine has " + inGiB(available) +
-                " of memory left; compile for more ranks, a higher --stage or a smaller batch");
   mapped = bytes + kHugePage;
   mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
     mapping = nullptr;
-    throw Error("cannot allocate " + inGiB(bytes) + " for arena '" + name + "': " + std::strerror(errno));
+    throw Error("cannot allocate " + std::to_string(bytes) + " bytes for arena '" + name + "': " + std::strerror(errno));
   }
   auto address = reinterpret_cast<uintptr_t>(mapping);
   start = reinterpret_cast<std::byte *>((address + kHugePage - 1) / kHugePage * kHugePage);
