@@ -1,0 +1,80 @@
+//===- codegen.cpp - kernels to vector code and their description ----------------------------------===//
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/emit.h"
+#include "compiler/codegen/program.h"
+#include "compiler/nn/Nn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+namespace {
+
+/// The functions of the body worth naming, in order, each once.
+std::string operationNames(func::FuncOp kernel) {
+  std::string names;
+  llvm::StringMap<bool> seen;
+  for (Operation &op : kernel.getBody().front()) {
+    StringRef name = op.getName().stripDialect();
+    if (op.hasTrait<OpTrait::IsTerminator>() || isa<nn::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp>(op) || !seen.try_emplace(name, true).second)
+      continue;
+    names += (names.empty() ? "" : ",") + name.str();
+  }
+  return names.empty() ? "copy" : names;
+}
+
+std::string summaryOf(const Program &p, func::FuncOp kernel) {
+  static const char *kinds[] = {"rows", "columns", "scatter", "scan"};
+  std::string text = p.kind == Program::Rows && p.reductions.empty() ? "map " : std::string(kinds[p.kind]) + " ";
+  text += operationNames(kernel) + " [";
+  std::vector<unsigned> dims(p.kind == Program::Columns ? p.reduced : p.outer);
+  dims.insert(dims.end(), p.inner.begin(), p.inner.end());
+  for (auto [i, d] : llvm::enumerate(dims))
+    text += (i ? " x " : "") + std::to_string(p.size(d));
+  return text + "]";
+}
+
+} // namespace
+
+FailureOr<KernelInfo> describe(func::FuncOp kernel) {
+  auto p = buildProgram(kernel);
+  if (failed(p))
+    return failure();
+  KernelInfo info;
+  info.symbol = p->name;
+  info.extent = p->extent();
+  Work work = workOf(*p);
+  info.flops = work.flops;
+  info.bytes = work.bytes;
+  // Nanoseconds of one iteration on one core, roughly: 10 GB/s, 10 GFLOP/s. A piece should take 10 µs and more.
+  double each = std::max(work.bytes, work.flops) / 10.0 / double(info.extent);
+  info.grain = std::max<uint64_t>(1, uint64_t(10000.0 / std::max(each, 0.01)));
+  if (p->kind == Program::Scatter) // every piece looks at all indices
+    info.grain = std::max(info.grain, llvm::divideCeil(info.extent, 16));
+  info.grain = std::min(info.grain, info.extent);
+  info.args = p->inputs.size() + p->outputs.size();
+  info.outputsFrom = p->inputs.size();
+  info.inplace = inplacePairs(*p);
+  info.summary = summaryOf(*p, kernel);
+  return info;
+}
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(MLIRContext &context, ArrayRef<func::FuncOp> kernels, unsigned lanes) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  for (func::FuncOp kernel : kernels) {
+    auto p = buildProgram(kernel);
+    if (failed(p) || failed(emitProgram(*p, *module, lanes, UnknownLoc::get(&context))))
+      return failure();
+  }
+  return std::move(module);
+}
+
+} // namespace zero::codegen

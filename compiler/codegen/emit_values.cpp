@@ -1,0 +1,503 @@
+//===- emit_values.cpp - expressions of a kernel to vector code ----------------------------------===//
+#include "compiler/codegen/emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+Type Emitter::typeOf(Scalar type) const {
+  switch (type) {
+  case Scalar::F64: return b.getF64Type();
+  case Scalar::I64: return b.getI64Type();
+  case Scalar::I32: return b.getI32Type();
+  case Scalar::Bool: return b.getI1Type();
+  default: return b.getF32Type();
+  }
+}
+
+Type Emitter::storedAs(Scalar type) const {
+  switch (type) {
+  case Scalar::F16: return b.getF16Type();
+  case Scalar::BF16: return b.getBF16Type();
+  case Scalar::Bool: return b.getI8Type();
+  default: return typeOf(type);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scopes
+//===----------------------------------------------------------------------===//
+
+size_t Emitter::depthOf(const std::vector<bool> &depends) const {
+  size_t depth = 0;
+  for (size_t i = 0; i < scopes.size(); ++i)
+    for (auto &[atom, value] : scopes[i].bound)
+      if (atom < depends.size() && depends[atom])
+        depth = i;
+  return depth;
+}
+
+void Emitter::goTo(size_t depth) {
+  Scope &s = scopes[depth];
+  if (s.before)
+    b.setInsertionPoint(s.before);
+  else
+    b.setInsertionPointToEnd(s.block);
+}
+
+Value Emitter::number(int64_t value) {
+  OpBuilder::InsertionGuard guard(b);
+  goTo(0);
+  return b.create<arith::ConstantIndexOp>(loc, value);
+}
+
+Value Emitter::value(int node) {
+  const Node &n = p.nodes[node];
+  size_t depth = depthOf(n.depends);
+  for (size_t i = scopes.size(); i-- > depth;)
+    if (auto it = scopes[i].values.find(node); it != scopes[i].values.end())
+      return it->second;
+  assert(!llvm::is_contained(p.reductions, node) && "a reduction is asked for before it is computed");
+  OpBuilder::InsertionGuard guard(b);
+  goTo(depth);
+  Value v = compute(n);
+  scopes[depth].values[node] = v;
+  return v;
+}
+
+Value Emitter::vector(int node) {
+  Value v = value(node);
+  if (isa<VectorType>(v.getType()))
+    return v;
+  size_t depth = depthOf(p.nodes[node].depends);
+  for (size_t i = scopes.size(); i-- > depth;)
+    if (scopes[i].values.contains(node))
+      depth = i;
+  auto &cache = scopes[depth].spread;
+  if (auto it = cache.find(node); it != cache.end())
+    return it->second;
+  OpBuilder::InsertionGuard guard(b);
+  goTo(depth);
+  return cache[node] = b.create<vector::BroadcastOp>(loc, vectorOf(v.getType()), v);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+std::vector<bool> Emitter::dependsOf(const Index &index) const {
+  std::vector<bool> depends(p.space.atoms.size(), false);
+  for (const Term &t : index.terms) {
+    const Atom &a = p.space.atoms[t.atom];
+    std::vector<bool> more;
+    if (a.kind == Atom::Dim)
+      depends[t.atom] = true;
+    else
+      more = a.kind == Atom::Value ? p.nodes[a.node].depends : dependsOf(a.of);
+    for (size_t i = 0; i < more.size(); ++i)
+      if (more[i])
+        depends[i] = true;
+  }
+  return depends;
+}
+
+bool Emitter::variesByLane(const Index &index) const { return lane && dependsOf(index)[*lane]; }
+
+Value Emitter::divided(Value v, int64_t divisor, bool remainder, bool maybeNegative) {
+  Value d = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, divisor).getResult() : math.whole(v.getType(), divisor);
+  if (!maybeNegative)
+    return remainder ? b.create<arith::RemUIOp>(loc, v, d).getResult() : b.create<arith::DivUIOp>(loc, v, d).getResult();
+  Value zero = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 0).getResult() : math.whole(v.getType(), 0);
+  Value one = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 1).getResult() : math.whole(v.getType(), 1);
+  Value rest = b.create<arith::RemSIOp>(loc, v, d);
+  Value below = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, rest, zero);
+  if (remainder)
+    return b.create<arith::SelectOp>(loc, below, b.create<arith::AddIOp>(loc, rest, d), rest);
+  Value q = b.create<arith::DivSIOp>(loc, v, d);
+  return b.create<arith::SelectOp>(loc, below, b.create<arith::SubIOp>(loc, q, one), q);
+}
+
+Value Emitter::atomValue(unsigned atom) {
+  const Atom &a = p.space.atoms[atom];
+  if (a.kind == Atom::Dim) {
+    for (size_t i = scopes.size(); i-- > 0;)
+      for (auto &[bound, v] : scopes[i].bound)
+        if (bound == atom)
+          return v;
+    llvm_unreachable("a dimension outside its loop");
+  }
+  if (a.kind == Atom::Value)
+    return b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(a.node));
+  return divided(scalarIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
+}
+
+Value Emitter::scalarIndex(const Index &index) {
+  OpBuilder::InsertionGuard guard(b);
+  goTo(depthOf(dependsOf(index)));
+  Value sum;
+  for (const Term &t : index.terms) {
+    Value v = atomValue(t.atom);
+    if (t.scale != 1)
+      v = b.create<arith::MulIOp>(loc, v, number(t.scale));
+    sum = sum ? b.create<arith::AddIOp>(loc, sum, v).getResult() : v;
+  }
+  if (!sum)
+    return number(index.constant);
+  return index.constant ? b.create<arith::AddIOp>(loc, sum, number(index.constant)).getResult() : sum;
+}
+
+Value Emitter::laneAtom(unsigned atom) {
+  const Atom &a = p.space.atoms[atom];
+  auto i64s = vectorOf(b.getI64Type());
+  if (a.kind == Atom::Value) {
+    Value v = value(a.node);
+    return v.getType() == i64s ? v : b.create<arith::ExtSIOp>(loc, i64s, v).getResult();
+  }
+  return divided(laneIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
+}
+
+Value Emitter::laneIndex(const Index &index) {
+  auto i64s = vectorOf(b.getI64Type());
+  Index uniform(index.constant);
+  SmallVector<Value> varying;
+  for (const Term &t : index.terms) {
+    Index one = Index::atom(t.atom, t.scale);
+    if (!variesByLane(one)) {
+      uniform = uniform + one;
+      continue;
+    }
+    if (t.atom == *lane) {
+      uniform = uniform + one; // the first lane's, plus the steps between lanes
+      SmallVector<int64_t> steps;
+      for (unsigned l = 0; l < lanes; ++l)
+        steps.push_back(l * t.scale);
+      varying.push_back(b.create<arith::ConstantOp>(loc, b.getI64VectorAttr(steps)));
+      continue;
+    }
+    Value v = laneAtom(t.atom);
+    if (t.scale != 1)
+      v = b.create<arith::MulIOp>(loc, v, math.whole(i64s, t.scale));
+    varying.push_back(v);
+  }
+  Value start = b.create<arith::IndexCastOp>(loc, b.getI64Type(), scalarIndex(uniform));
+  Value sum = b.create<vector::BroadcastOp>(loc, i64s, start);
+  for (Value v : varying)
+    sum = b.create<arith::AddIOp>(loc, sum, v);
+  return sum;
+}
+
+Value Emitter::maskOf(int64_t count) {
+  SmallVector<bool> bits;
+  for (unsigned l = 0; l < lanes; ++l)
+    bits.push_back(l < count);
+  return b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
+}
+
+Value Emitter::holds(ArrayRef<Guard> guards, bool asVector) {
+  Value all;
+  auto both = [&](Value x) { all = all ? b.create<arith::AndIOp>(loc, all, x).getResult() : x; };
+  for (const Guard &g : guards) {
+    Value low, high, steps, zero, i;
+    bool varies = asVector && variesByLane(g.index);
+    if (varies) {
+      auto i64s = vectorOf(b.getI64Type());
+      i = laneIndex(g.index);
+      low = math.whole(i64s, g.low), high = math.whole(i64s, g.high), steps = math.whole(i64s, g.step), zero = math.whole(i64s, 0);
+    } else {
+      i = scalarIndex(g.index);
+      low = number(g.low), high = number(g.high), steps = number(g.step), zero = number(0);
+    }
+    Value inside;
+    auto narrow = [&](Value x) { inside = inside ? b.create<arith::AndIOp>(loc, inside, x).getResult() : x; };
+    auto [least, most] = p.space.range(g.index);
+    if (least < g.low)
+      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::sge, i, low));
+    if (most >= g.high)
+      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, i, high));
+    if (g.step > 1)
+      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, b.create<arith::RemSIOp>(loc, i, steps), zero));
+    if (!inside)
+      inside = b.create<arith::ConstantIntOp>(loc, 1, 1);
+    if (asVector && !isa<VectorType>(inside.getType()))
+      inside = b.create<vector::BroadcastOp>(loc, vectorOf(b.getI1Type()), inside);
+    both(inside);
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value Emitter::fromMemory(Value v, Scalar type) {
+  if (type == Scalar::Bool)
+    return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, math.whole(v.getType(), 0));
+  return type == Scalar::F16 || type == Scalar::BF16 ? math.widen(v) : v;
+}
+
+Value Emitter::toMemory(Value v, Scalar type) {
+  if (type == Scalar::Bool)
+    return b.create<arith::ExtUIOp>(loc, math.shaped(v, b.getI8Type()), v);
+  return type == Scalar::F16 || type == Scalar::BF16 ? math.narrow(v, storedAs(type)) : v;
+}
+
+Value Emitter::loadNode(const Node &n) {
+  Scalar type = p.inputs[n.arg].type;
+  Type element = storedAs(type);
+  Value memory = inputs[n.arg];
+  if (!isVector(n)) {
+    Value at = scalarIndex(n.index);
+    if (!n.guards.empty()) // an address that exists, where the element is not wanted
+      at = b.create<arith::SelectOp>(loc, holds(n.guards, false), at, number(0));
+    return fromMemory(b.create<memref::LoadOp>(loc, memory, at), type);
+  }
+  Value allowed = mask;
+  if (!n.guards.empty()) {
+    Value inside = holds(n.guards, true);
+    allowed = allowed ? b.create<arith::AndIOp>(loc, allowed, inside).getResult() : inside;
+  }
+  auto vectorType = vectorOf(element);
+  auto nothing = [&]() -> Value {
+    return isa<FloatType>(element) ? b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType)).getResult() : math.whole(vectorType, 0);
+  };
+  // Neighbouring lanes read neighbouring elements?
+  Index rest = n.index.without(*lane);
+  if (n.index.scaleOf(*lane) == 1 && !variesByLane(rest)) {
+    Value at = scalarIndex(n.index);
+    Value v = allowed ? b.create<vector::MaskedLoadOp>(loc, vectorType, memory, ValueRange{at}, allowed, nothing()).getResult()
+                      : b.create<vector::LoadOp>(loc, vectorType, memory, ValueRange{at}).getResult();
+    return fromMemory(v, type);
+  }
+  if (!variesByLane(n.index)) { // the guards alone differ
+    Value at = scalarIndex(n.index);
+    Value some = b.create<vector::ReductionOp>(loc, vector::CombiningKind::OR, allowed);
+    at = b.create<arith::SelectOp>(loc, some, at, number(0));
+    return b.create<vector::BroadcastOp>(loc, vectorOf(typeOf(n.type)), fromMemory(b.create<memref::LoadOp>(loc, memory, at), type));
+  }
+  if (!allowed)
+    allowed = maskOf(lanes);
+  Value v = b.create<vector::GatherOp>(loc, vectorType, memory, ValueRange{number(0)}, laneIndex(n.index), allowed, nothing());
+  return fromMemory(v, type);
+}
+
+void Emitter::store(unsigned output, const Index &index, int node) {
+  Value v = toMemory(lane ? vector(node) : value(node), p.outputs[output].type);
+  if (!lane) {
+    b.create<memref::StoreOp>(loc, v, outputs[output], ValueRange{scalarIndex(index)});
+    return;
+  }
+  assert((index.scaleOf(*lane) == 1 || p.size(*lane) == 1) && "stores follow the innermost dimension");
+  Value at = scalarIndex(index);
+  if (mask)
+    b.create<vector::MaskedStoreOp>(loc, outputs[output], ValueRange{at}, mask, v);
+  else
+    b.create<vector::StoreOp>(loc, v, outputs[output], ValueRange{at});
+}
+
+void Emitter::storeScalar(unsigned output, Value at, Value v) {
+  b.create<memref::StoreOp>(loc, toMemory(v, p.outputs[output].type), outputs[output], ValueRange{at});
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+Value Emitter::compute(const Node &n) {
+  switch (n.kind) {
+  case Node::Constant: {
+    Type t = typeOf(n.type);
+    if (isFloat(n.type))
+      return b.create<arith::ConstantOp>(loc, b.getFloatAttr(t, n.real));
+    return math.whole(t, n.type == Scalar::Bool ? n.whole != 0 : n.whole);
+  }
+  case Node::Load:
+    return loadNode(n);
+  case Node::Position:
+    return position(n);
+  case Node::Choose: {
+    bool wide = isVector(n);
+    Value condition = holds(n.guards, wide);
+    Value x = wide ? vector(n.operands[0]) : value(n.operands[0]), y = wide ? vector(n.operands[1]) : value(n.operands[1]);
+    return b.create<arith::SelectOp>(loc, condition, x, y);
+  }
+  case Node::Reduce:
+    return reduceInline(n);
+  case Node::Apply:
+    return apply(n);
+  }
+  llvm_unreachable("kind of node");
+}
+
+Value Emitter::position(const Node &n) {
+  Value i;
+  Type element = typeOf(n.type);
+  if (isVector(n))
+    i = laneIndex(n.index);
+  else
+    i = b.create<arith::IndexCastOp>(loc, b.getI64Type(), scalarIndex(n.index));
+  Type to = math.shaped(i, element);
+  if (isFloat(n.type))
+    return b.create<arith::SIToFPOp>(loc, to, i);
+  if (n.type == Scalar::Bool)
+    return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, i, math.whole(i.getType(), 0));
+  return n.type == Scalar::I64 ? i : b.create<arith::TruncIOp>(loc, to, i).getResult();
+}
+
+Value Emitter::reduceInline(const Node &n) {
+  size_t depth = depthOf(n.depends);
+  Value start = identity(n.fn, n.type, isVector(n));
+  auto result = nest(depth, n.dims, {start}, [&](Values carried) -> Values {
+    Value x = isa<VectorType>(carried[0].getType()) ? vector(n.operands[0]) : value(n.operands[0]);
+    return {combine(n.fn, n.type, carried[0], x)};
+  });
+  return result[0];
+}
+
+Value Emitter::identity(Fn fn, Scalar type, bool asVector) {
+  Type t = asVector ? Type(vectorOf(typeOf(type))) : typeOf(type);
+  if (!isFloat(type)) {
+    unsigned bits = typeOf(type).getIntOrFloatBitWidth();
+    APInt value = fn == Fn::Max ? APInt::getSignedMinValue(bits) : fn == Fn::Min ? APInt::getSignedMaxValue(bits) : APInt::getZero(bits);
+    if (type == Scalar::Bool)
+      return math.whole(t, fn == Fn::Min);
+    return math.whole(t, value.getSExtValue());
+  }
+  double value = fn == Fn::Max ? -INFINITY : fn == Fn::Min ? INFINITY : 0.0;
+  TypedAttr one = b.getFloatAttr(typeOf(type), value);
+  if (asVector)
+    one = DenseElementsAttr::get(cast<VectorType>(t), Attribute(one));
+  return b.create<arith::ConstantOp>(loc, one);
+}
+
+/// Max and Min are NaN if either operand is; the sign of zero does not count.
+Value Emitter::combine(Fn fn, Scalar type, Value x, Value y) {
+  auto noSignedZeros = arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::nsz);
+  if (isFloat(type))
+    return fn == Fn::Add   ? b.create<arith::AddFOp>(loc, x, y).getResult()
+           : fn == Fn::Max ? b.create<arith::MaximumFOp>(loc, x, y, noSignedZeros).getResult()
+                           : b.create<arith::MinimumFOp>(loc, x, y, noSignedZeros).getResult();
+  if (type == Scalar::Bool)
+    return fn == Fn::Min ? b.create<arith::AndIOp>(loc, x, y).getResult() : b.create<arith::OrIOp>(loc, x, y).getResult();
+  return fn == Fn::Add   ? b.create<arith::AddIOp>(loc, x, y).getResult()
+         : fn == Fn::Max ? b.create<arith::MaxSIOp>(loc, x, y).getResult()
+                         : b.create<arith::MinSIOp>(loc, x, y).getResult();
+}
+
+Value Emitter::horizontal(Fn fn, Scalar type, Value v) {
+  for (int64_t n = cast<VectorType>(v.getType()).getNumElements(); n > 1; n /= 2) {
+    Value low = b.create<vector::ExtractStridedSliceOp>(loc, v, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{n / 2}, ArrayRef<int64_t>{1});
+    Value high = b.create<vector::ExtractStridedSliceOp>(loc, v, ArrayRef<int64_t>{n / 2}, ArrayRef<int64_t>{n / 2}, ArrayRef<int64_t>{1});
+    v = combine(fn, type, low, high);
+  }
+  return b.create<vector::ExtractOp>(loc, v, 0);
+}
+
+Value Emitter::apply(const Node &n) {
+  bool wide = isVector(n);
+  auto operand = [&](unsigned i) { return wide && isVector(n) ? vector(n.operands[i]) : value(n.operands[i]); };
+  Scalar from = n.operands.empty() ? n.type : p.nodes[n.operands[0]].type;
+  bool real = isFloat(from);
+  if (n.fn == Fn::Random)
+    return math.random(value(n.operands[0]), n.whole, operand(1));
+  if (n.fn == Fn::Pow) {
+    const Node &exponent = p.nodes[n.operands[1]];
+    if (exponent.kind == Node::Constant && Math::simplePower(exponent.real))
+      return math.pow(operand(0), exponent.real);
+    return math.pow(operand(0), operand(1));
+  }
+  SmallVector<Value> in;
+  for (unsigned i = 0; i < n.operands.size(); ++i)
+    in.push_back(operand(i));
+  Value x = in[0], y = in.size() > 1 ? in[1] : Value();
+  auto select = [&](Value c, Value u, Value v) -> Value { return b.create<arith::SelectOp>(loc, c, u, v); };
+  auto compareInts = [&](arith::CmpIPredicate predicate, Value u, Value v) -> Value { return b.create<arith::CmpIOp>(loc, predicate, u, v); };
+  switch (n.fn) {
+  case Fn::Add:
+    return combine(Fn::Add, n.type, x, y);
+  case Fn::Max: case Fn::Min:
+    return combine(n.fn, n.type, x, y);
+  case Fn::Sub:
+    return real ? b.create<arith::SubFOp>(loc, x, y).getResult() : b.create<arith::SubIOp>(loc, x, y).getResult();
+  case Fn::Mul:
+    return real ? b.create<arith::MulFOp>(loc, x, y).getResult() : b.create<arith::MulIOp>(loc, x, y).getResult();
+  case Fn::Div: case Fn::Mod: {
+    if (real)
+      return b.create<arith::DivFOp>(loc, x, y);
+    // Lanes that do not count may hold a zero divisor; it must not trap.
+    Value zero = math.whole(x.getType(), 0);
+    y = select(compareInts(arith::CmpIPredicate::eq, y, zero), math.whole(x.getType(), 1), y);
+    if (n.fn == Fn::Div)
+      return b.create<arith::DivSIOp>(loc, x, y);
+    Value rest = b.create<arith::RemSIOp>(loc, x, y);
+    Value differs = b.create<arith::XOrIOp>(loc, compareInts(arith::CmpIPredicate::slt, rest, zero), compareInts(arith::CmpIPredicate::slt, y, zero));
+    Value correct = b.create<arith::AndIOp>(loc, differs, compareInts(arith::CmpIPredicate::ne, rest, zero));
+    return select(correct, b.create<arith::AddIOp>(loc, rest, y), rest);
+  }
+  case Fn::And: return b.create<arith::AndIOp>(loc, x, y);
+  case Fn::Or: return b.create<arith::OrIOp>(loc, x, y);
+  case Fn::Xor: return b.create<arith::XOrIOp>(loc, x, y);
+  case Fn::Not: return b.create<arith::XOrIOp>(loc, x, math.whole(x.getType(), 1));
+  case Fn::Neg:
+    return real ? b.create<arith::NegFOp>(loc, x).getResult() : b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x).getResult();
+  case Fn::Abs:
+    return real ? b.create<math::AbsFOp>(loc, x).getResult()
+                : b.create<arith::MaxSIOp>(loc, x, b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x)).getResult();
+  case Fn::Exp: return math.exp(x);
+  case Fn::Log: return math.log(x);
+  case Fn::Sqrt: return b.create<math::SqrtOp>(loc, x);
+  case Fn::Rsqrt: return math.rsqrt(x);
+  case Fn::Tanh: return math.tanh(x);
+  case Fn::Erf: return math.erf(x);
+  case Fn::Sin: return math.sin(x);
+  case Fn::Cos: return math.cos(x);
+  case Fn::Floor: return b.create<math::FloorOp>(loc, x);
+  case Fn::Sigmoid: return math.sigmoid(x);
+  case Fn::IsNan: return b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, x);
+  case Fn::Eq: case Fn::Ne: case Fn::Lt: case Fn::Le: case Fn::Gt: case Fn::Ge: {
+    using F = arith::CmpFPredicate;
+    using I = arith::CmpIPredicate;
+    static const F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+    static const I signedInts[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+    static const I booleans[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+    int which = int(n.fn) - int(Fn::Eq);
+    if (real)
+      return b.create<arith::CmpFOp>(loc, floats[which], x, y);
+    return compareInts(from == Scalar::Bool ? booleans[which] : signedInts[which], x, y);
+  }
+  case Fn::Select: return select(x, y, in[2]);
+  case Fn::Cast: {
+    Scalar to = Scalar(n.whole);
+    Type type = math.shaped(x, typeOf(n.type));
+    if (to == Scalar::F16 || to == Scalar::BF16) {
+      if (!real)
+        x = from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, math.shaped(x, b.getF32Type()), x).getResult()
+                                 : b.create<arith::SIToFPOp>(loc, math.shaped(x, b.getF32Type()), x).getResult();
+      else if (from == Scalar::F64)
+        x = b.create<arith::TruncFOp>(loc, type, x);
+      return math.widen(math.narrow(x, storedAs(to)));
+    }
+    if (to == Scalar::Bool)
+      return real ? b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, x, math.constant(x, 0)).getResult()
+                  : compareInts(arith::CmpIPredicate::ne, x, math.whole(x.getType(), 0));
+    if (isFloat(to)) {
+      if (real)
+        return to == Scalar::F64 ? b.create<arith::ExtFOp>(loc, type, x).getResult() : b.create<arith::TruncFOp>(loc, type, x).getResult();
+      return from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, type, x).getResult() : b.create<arith::SIToFPOp>(loc, type, x).getResult();
+    }
+    if (real)
+      return b.create<arith::FPToSIOp>(loc, type, x);
+    if (from == Scalar::Bool)
+      return b.create<arith::ExtUIOp>(loc, type, x);
+    return to == Scalar::I64 ? b.create<arith::ExtSIOp>(loc, type, x).getResult() : b.create<arith::TruncIOp>(loc, type, x).getResult();
+  }
+  case Fn::Pow: case Fn::Random:
+    break; // above
+  }
+  llvm_unreachable("function of a node");
+}
+
+} // namespace zero::codegen

@@ -1,0 +1,107 @@
+//===- emitter.h - what the emission of expressions and of loops share ---------------------------===//
+// Private to emit*.cpp. An expression is emitted in the outermost scope where everything it depends on is known,
+// so what is constant along a row is computed once per row; scopes are the loops being built, outermost first.
+#pragma once
+#include "compiler/codegen/math.h"
+#include "compiler/codegen/program.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+#include <functional>
+
+namespace zero::codegen {
+
+struct Scope {
+  mlir::Block *block;
+  mlir::Operation *before = nullptr;           // where new code of this scope goes; null: at the end of the block
+  llvm::SmallVector<std::pair<unsigned, mlir::Value>, 4> bound; // dimension -> its value (index); of the lane dimension the first lane's
+  llvm::DenseMap<int, mlir::Value> values, spread;              // by node: as computed; repeated for all lanes
+};
+
+class Emitter {
+public:
+  Emitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, unsigned lanes)
+      : p(p), b(b), loc(loc), lanes(lanes), math{b, loc} {}
+
+  const Program &p;
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  unsigned lanes;
+  Math math;
+  llvm::SmallVector<mlir::Value> inputs, outputs; // memrefs
+  llvm::SmallVector<Scope, 8> scopes;
+
+  // The vector dimension while vector code is emitted, and its mask where not all lanes count.
+  std::optional<unsigned> lane;
+  mlir::Value mask;
+
+  //--- expressions (emit_values.cpp) ---------------------------------------------------------------
+  bool isVector(const Node &n) const { return lane && n.depends[*lane]; }
+  mlir::Type typeOf(Scalar type) const;   // in registers
+  mlir::Type storedAs(Scalar type) const; // in memory
+  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({int64_t(lanes)}, element); }
+
+  mlir::Value number(int64_t value); // index constant
+  /// The node's value: a scalar if it is the same in all lanes, else a vector.
+  mlir::Value value(int node);
+  /// The node's value in every lane.
+  mlir::Value vector(int node);
+  mlir::Value scalarIndex(const Index &index);
+  void store(unsigned output, const Index &index, int node);
+  void storeScalar(unsigned output, mlir::Value at, mlir::Value v);
+  mlir::Value combine(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
+  mlir::Value identity(Fn fn, Scalar type, bool asVector);
+  /// All lanes of a vector to one number, in a fixed tree.
+  mlir::Value horizontal(Fn fn, Scalar type, mlir::Value v);
+  mlir::Value maskOf(int64_t count); // the first `count` lanes
+
+  size_t depthOf(const std::vector<bool> &depends) const;
+  void goTo(size_t depth);
+
+  //--- loops (emit_loops.cpp) ----------------------------------------------------------------------
+  using Values = llvm::SmallVector<mlir::Value>;
+  using Body = std::function<Values(Values carried)>;
+  /// A loop in the scope at `depth`; `dim` (if any) is bound to the induction variable.
+  Values loop(size_t depth, mlir::Value from, mlir::Value to, int64_t step, std::optional<unsigned> dim, Values carried,
+              const std::function<Values(mlir::Value, Values)> &body);
+  Values nest(size_t depth, llvm::ArrayRef<unsigned> dims, Values carried, const Body &body);
+  void when(mlir::Value condition, const std::function<void()> &then, const std::function<void()> &otherwise = {});
+
+  void emitRows(mlir::Value begin, mlir::Value end);
+  void emitColumns(mlir::Value begin, mlir::Value end);
+  void emitScatter(mlir::Value begin, mlir::Value end);
+  void emitScan(mlir::Value begin, mlir::Value end);
+
+private:
+  mlir::Value compute(const Node &n);
+  mlir::Value apply(const Node &n);
+  mlir::Value loadNode(const Node &n);
+  mlir::Value reduceInline(const Node &n);
+  mlir::Value position(const Node &n);
+  mlir::Value atomValue(unsigned atom);
+  mlir::Value laneAtom(unsigned atom);
+  mlir::Value laneIndex(const Index &index); // vector of i64
+  bool variesByLane(const Index &index) const;
+  std::vector<bool> dependsOf(const Index &index) const;
+  mlir::Value holds(llvm::ArrayRef<Guard> guards, bool asVector);
+  mlir::Value toMemory(mlir::Value v, Scalar type);
+  mlir::Value fromMemory(mlir::Value v, Scalar type);
+  mlir::Value divided(mlir::Value v, int64_t divisor, bool remainder, bool maybeNegative);
+
+  void bindOuter(mlir::Value iteration, llvm::ArrayRef<unsigned> dims);
+  /// The body at every point of `inner`, the last dimension in vectors; `carried` has `copies` accumulators for each
+  /// of its entries, so that sums do not wait for one another.
+  Values sweep(llvm::ArrayRef<unsigned> dims, Values carried, unsigned copies, const Body &body);
+  Values sweepLast(unsigned dim, mlir::Value from, mlir::Value to, Values carried, unsigned copies, const Body &body);
+  Values atLane(unsigned dim, mlir::Value first, mlir::Value mask, Values carried, const Body &body);
+  Values initial(llvm::ArrayRef<int> reductions, unsigned copies);
+  Values accumulate(llvm::ArrayRef<int> reductions, Values carried);
+  void finish(llvm::ArrayRef<int> reductions, unsigned copies, Values carried);
+  void storeAll(llvm::ArrayRef<Store> stores);
+  unsigned copiesFor(size_t reductions) const;
+  /// Whether the rows alone decide the node's value (neither columns nor an inner loop of its own).
+  bool oncePerRow(const Node &n) const;
+  /// All reductions and stores of `width` columns from `first` on.
+  void columnsOf(unsigned dim, mlir::Value first, int64_t width);
+};
+
+} // namespace zero::codegen

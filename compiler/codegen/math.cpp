@@ -1,0 +1,232 @@
+//===- math.cpp - elementary functions as straight-line vector code ------------------------------===//
+#include "compiler/codegen/math.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+Type Math::shaped(Value like, Type element) {
+  if (auto v = dyn_cast<VectorType>(like.getType()))
+    return VectorType::get(v.getShape(), element);
+  return element;
+}
+
+Value Math::constant(Value like, double number) {
+  Type element = getElementTypeOrSelf(like.getType());
+  TypedAttr one = b.getFloatAttr(element, number);
+  if (auto v = dyn_cast<VectorType>(like.getType()))
+    one = DenseElementsAttr::get(v, Attribute(one));
+  return b.create<arith::ConstantOp>(loc, one);
+}
+
+Value Math::whole(Type type, int64_t number) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr one = b.getIntegerAttr(element, APInt(element.getIntOrFloatBitWidth(), uint64_t(number), true).getSExtValue());
+  if (auto v = dyn_cast<VectorType>(type))
+    one = DenseElementsAttr::get(v, Attribute(one));
+  return b.create<arith::ConstantOp>(loc, one);
+}
+
+Value Math::fma(Value x, Value y, Value z) { return b.create<math::FmaOp>(loc, x, y, z); }
+
+Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
+  Value sum = constant(x, highestFirst.front());
+  for (double c : highestFirst.drop_front())
+    sum = fma(sum, x, constant(x, c));
+  return sum;
+}
+
+/// e^x = 2^n e^r with |r| <= ln(2) / 2. The power of two goes in by halves, so that subnormal results and
+/// overflow come out right.
+Value Math::exp(Value x) {
+  auto clamp = [&](Value v, double low, double high) -> Value { // keeps NaN
+    Value h = constant(v, high), l = constant(v, low);
+    v = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, v, h), h, v);
+    return b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, v, l), l, v);
+  };
+  Value c = clamp(x, -104.5, 89.0);
+  Value n = b.create<math::RoundEvenOp>(loc, b.create<arith::MulFOp>(loc, c, constant(x, 1.44269504088896341)));
+  Value r = fma(n, constant(x, -0.693145751953125), c);
+  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
+  Value p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  p = fma(b.create<arith::MulFOp>(loc, r, r), p, r);
+  p = b.create<arith::AddFOp>(loc, p, constant(x, 1.0));
+  Type ints = shaped(x, b.getI32Type());
+  Value ni = b.create<arith::FPToSIOp>(loc, ints, n);
+  Value half = b.create<arith::ShRSIOp>(loc, ni, whole(ints, 1));
+  auto power = [&](Value e) -> Value {
+    Value biased = b.create<arith::ShLIOp>(loc, b.create<arith::AddIOp>(loc, e, whole(ints, 127)), whole(ints, 23));
+    return b.create<arith::BitcastOp>(loc, x.getType(), biased);
+  };
+  p = b.create<arith::MulFOp>(loc, p, power(half));
+  return b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
+}
+
+/// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).
+Value Math::log(Value x) {
+  Type ints = shaped(x, b.getI32Type());
+  Value tiny = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, x, constant(x, 1.17549435e-38));
+  Value a = b.create<arith::SelectOp>(loc, tiny, b.create<arith::MulFOp>(loc, x, constant(x, 8388608.0)), x);
+  Value extra = b.create<arith::SelectOp>(loc, tiny, constant(x, -23.0), constant(x, 0.0));
+  Value bits = b.create<arith::BitcastOp>(loc, ints, a);
+  Value e = b.create<arith::AndIOp>(loc, b.create<arith::SubIOp>(loc, bits, whole(ints, 0x3f2aaaab)), whole(ints, int64_t(int32_t(0xff800000))));
+  Value m = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::SubIOp>(loc, bits, e).getResult());
+  Value exponent = fma(b.create<arith::SIToFPOp>(loc, x.getType(), e), constant(x, 1.1920928955078125e-7), extra);
+  Value f = b.create<arith::SubFOp>(loc, m, constant(x, 1.0));
+  Value s = b.create<arith::MulFOp>(loc, f, f);
+  Value r = polynomial(s, {-0.130310059, -0.121483512, -0.166846126, -0.249996200});
+  Value t = polynomial(s, {0.140869141, 0.139814854, 0.200120345});
+  r = fma(t, f, r);
+  r = fma(r, f, constant(x, 0.333331972));
+  r = fma(r, f, constant(x, -0.5));
+  r = fma(r, s, f);
+  r = fma(exponent, constant(x, 0.693147182464599609375), r);
+  // Zero, negative numbers, infinity and NaN.
+  Value zero = constant(x, 0.0), infinity = constant(x, INFINITY);
+  r = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, x, zero), constant(x, -INFINITY), r);
+  r = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::ULT, x, zero), constant(x, NAN), r);
+  return b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, x, infinity), infinity, r);
+}
+
+/// A rational function; beyond the bound the result is 1 in f32.
+Value Math::tanh(Value x) {
+  Value bound = constant(x, 7.90531110763549805), low = constant(x, -7.90531110763549805);
+  Value c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, x, bound), bound, x);
+  c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, c, low), low, c);
+  Value s = b.create<arith::MulFOp>(loc, c, c);
+  Value p = polynomial(s, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
+                           6.37261928875436e-04, 4.89352455891786e-03});
+  Value q = polynomial(s, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
+  return b.create<arith::DivFOp>(loc, b.create<arith::MulFOp>(loc, p, c), q);
+}
+
+/// An odd polynomial near 0, 1 - e^(polynomial) beyond.
+Value Math::erf(Value x) {
+  Value t = b.create<math::AbsFOp>(loc, x), s = b.create<arith::MulFOp>(loc, x, x);
+  Value far = fma(constant(x, -1.72853470e-5), t, constant(x, 3.83197126e-4));
+  Value u = fma(constant(x, -3.88396438e-3), t, constant(x, 2.42546219e-2));
+  far = fma(far, s, u);
+  for (double c : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1})
+    far = fma(far, t, constant(x, c));
+  far = fma(far, t, b.create<arith::NegFOp>(loc, t));
+  // Beyond 4 the polynomial has no meaning and the result is 1.
+  far = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, constant(x, 4.0)), constant(x, -100.0), far);
+  far = b.create<math::CopySignOp>(loc, b.create<arith::SubFOp>(loc, constant(x, 1.0), exp(far)), x);
+  Value near = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  near = fma(near, x, x);
+  return b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, constant(x, 0.927734375)), far, near);
+}
+
+Value Math::sigmoid(Value x) {
+  Value one = constant(x, 1.0);
+  return b.create<arith::DivFOp>(loc, one, b.create<arith::AddFOp>(loc, one, exp(b.create<arith::NegFOp>(loc, x))));
+}
+
+/// Reduction by multiples of pi/2 in three parts: good to |x| of about 10^5.
+Value Math::sine(Value x, int quarter) {
+  Type ints = shaped(x, b.getI32Type());
+  Value q = b.create<math::RoundEvenOp>(loc, b.create<arith::MulFOp>(loc, x, constant(x, 0.636619772367581343)));
+  Value r = x;
+  for (double part : {-1.57079625129699707, -7.54978941586159635e-08, -5.39030285815811905e-15})
+    r = fma(q, constant(x, part), r);
+  Value s = b.create<arith::MulFOp>(loc, r, r);
+  Value sinus = fma(b.create<arith::MulFOp>(loc, polynomial(s, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}), s), r, r);
+  Value cosinus = polynomial(s, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0});
+  Value n = b.create<arith::AddIOp>(loc, b.create<arith::FPToSIOp>(loc, ints, q), whole(ints, quarter));
+  auto bit = [&](int64_t mask) -> Value {
+    return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, b.create<arith::AndIOp>(loc, n, whole(ints, mask)), whole(ints, 0));
+  };
+  Value y = b.create<arith::SelectOp>(loc, bit(1), cosinus, sinus);
+  return b.create<arith::SelectOp>(loc, bit(2), b.create<arith::NegFOp>(loc, y), y);
+}
+
+Value Math::rsqrt(Value x) { return b.create<arith::DivFOp>(loc, constant(x, 1.0), b.create<math::SqrtOp>(loc, x)); }
+
+bool Math::simplePower(double y) { return y == -1 || y == -0.5 || y == 0 || y == 0.5 || y == 1 || y == 2 || y == 3 || y == 4; }
+
+Value Math::pow(Value x, double y) {
+  auto times = [&](Value u, Value v) -> Value { return b.create<arith::MulFOp>(loc, u, v); };
+  if (y == 0) return constant(x, 1.0);
+  if (y == 1) return x;
+  if (y == 2) return times(x, x);
+  if (y == 3) return times(times(x, x), x);
+  if (y == 4) return times(times(x, x), times(x, x));
+  if (y == -1) return b.create<arith::DivFOp>(loc, constant(x, 1.0), x);
+  if (y == 0.5) return b.create<math::SqrtOp>(loc, x);
+  if (y == -0.5) return rsqrt(x);
+  return pow(x, constant(x, y));
+}
+
+/// e^(y log |x|), with the sign of odd powers of negative numbers.
+Value Math::pow(Value x, Value y) {
+  auto compare = [&](arith::CmpFPredicate p, Value u, Value v) -> Value { return b.create<arith::CmpFOp>(loc, p, u, v); };
+  auto select = [&](Value c, Value u, Value v) -> Value { return b.create<arith::SelectOp>(loc, c, u, v); };
+  Value zero = constant(x, 0.0);
+  Value r = exp(b.create<arith::MulFOp>(loc, y, log(b.create<math::AbsFOp>(loc, x))));
+  Value half = b.create<arith::MulFOp>(loc, y, constant(x, 0.5));
+  Value isWhole = compare(arith::CmpFPredicate::OEQ, b.create<math::FloorOp>(loc, y), y);
+  Value isEven = compare(arith::CmpFPredicate::OEQ, b.create<math::FloorOp>(loc, half), half);
+  Value negative = select(isWhole, select(isEven, r, b.create<arith::NegFOp>(loc, r)), constant(x, NAN));
+  r = select(compare(arith::CmpFPredicate::OLT, x, zero), negative, r);
+  return select(compare(arith::CmpFPredicate::OEQ, y, zero), constant(x, 1.0), r);
+}
+
+Value Math::mix(Value x) {
+  Type t = x.getType();
+  auto shiftXor = [&](int64_t n) { x = b.create<arith::XOrIOp>(loc, x, b.create<arith::ShRUIOp>(loc, x, whole(t, n))); };
+  shiftXor(16);
+  x = b.create<arith::MulIOp>(loc, x, whole(t, 0x7feb352d));
+  shiftXor(15);
+  x = b.create<arith::MulIOp>(loc, x, whole(t, int32_t(0x846ca68b)));
+  shiftXor(16);
+  return x;
+}
+
+Value Math::random(Value seed, uint64_t id, Value counter) {
+  Type i32 = b.getI32Type(), ints = shaped(counter, i32);
+  auto low = [&](Value v) -> Value { return b.create<arith::TruncIOp>(loc, shaped(v, i32), v); };
+  auto high = [&](Value v) -> Value { return low(b.create<arith::ShRUIOp>(loc, v, whole(v.getType(), 32))); };
+  auto spread = [&](Value v) -> Value { return isa<VectorType>(ints) ? b.create<vector::BroadcastOp>(loc, ints, v).getResult() : v; };
+  Value salt = mix(whole(i32, int32_t(uint32_t(id) + 0x9e3779b9u)));
+  Value k0 = mix(b.create<arith::XOrIOp>(loc, low(seed), mix(b.create<arith::XOrIOp>(loc, high(seed), salt))));
+  Value k1 = mix(b.create<arith::AddIOp>(loc, k0, whole(i32, int32_t(0x9e3779b9u))));
+  Value x = b.create<arith::XOrIOp>(loc, low(counter), spread(k0));
+  auto shiftXor = [&](int64_t n) { x = b.create<arith::XOrIOp>(loc, x, b.create<arith::ShRUIOp>(loc, x, whole(ints, n))); };
+  shiftXor(16);
+  x = b.create<arith::MulIOp>(loc, x, whole(ints, 0x7feb352d));
+  x = b.create<arith::AddIOp>(loc, x, b.create<arith::AddIOp>(loc, spread(k1), high(counter)));
+  shiftXor(15);
+  x = b.create<arith::MulIOp>(loc, x, whole(ints, int32_t(0x846ca68b)));
+  shiftXor(16);
+  Value number = b.create<arith::SIToFPOp>(loc, shaped(counter, b.getF32Type()), b.create<arith::ShRUIOp>(loc, x, whole(ints, 8)));
+  return b.create<arith::MulFOp>(loc, number, constant(number, 0x1p-24));
+}
+
+Value Math::widen(Value half) {
+  Type single = shaped(half, b.getF32Type());
+  if (!getElementTypeOrSelf(half.getType()).isBF16())
+    return b.create<arith::ExtFOp>(loc, single, half);
+  Type ints = shaped(half, b.getI32Type());
+  Value bits = b.create<arith::ExtUIOp>(loc, ints, b.create<arith::BitcastOp>(loc, shaped(half, b.getI16Type()), half));
+  return b.create<arith::BitcastOp>(loc, single, b.create<arith::ShLIOp>(loc, bits, whole(ints, 16)));
+}
+
+/// To nearest, ties to even; a NaN stays one.
+Value Math::narrow(Value single, Type half) {
+  Type to = shaped(single, half);
+  if (!half.isBF16())
+    return b.create<arith::TruncFOp>(loc, to, single);
+  Type ints = shaped(single, b.getI32Type()), shorts = shaped(single, b.getI16Type());
+  Value bits = b.create<arith::BitcastOp>(loc, ints, single), sixteen = whole(ints, 16);
+  Value odd = b.create<arith::AndIOp>(loc, b.create<arith::ShRUIOp>(loc, bits, sixteen), whole(ints, 1));
+  Value rounded = b.create<arith::AddIOp>(loc, b.create<arith::AddIOp>(loc, bits, odd), whole(ints, 0x7fff));
+  Value nan = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, single, single);
+  rounded = b.create<arith::SelectOp>(loc, nan, whole(ints, 0x7fc00000), rounded);
+  Value top = b.create<arith::TruncIOp>(loc, shorts, b.create<arith::ShRUIOp>(loc, rounded, sixteen));
+  return b.create<arith::BitcastOp>(loc, to, top);
+}
+
+} // namespace zero::codegen

@@ -1,0 +1,46 @@
+//===- math.h - elementary functions as straight-line vector code --------------------------------===//
+// Polynomials in fused multiply-adds: the same bits for a scalar, a full vector and a masked one, on every
+// target, and no call of a library. Errors are a few units in the last place (test/unit/codegen_test.cpp measures them).
+#pragma once
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+
+namespace zero::codegen {
+
+/// Operations on f32 (or, where said, any float) values that are scalars or vectors; all operands of one call have one type.
+struct Math {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+
+  mlir::Value constant(mlir::Value like, double number);
+  mlir::Value whole(mlir::Type intType, int64_t number);
+  /// i32 or i1 (or whatever `element`) in the shape of `like`.
+  mlir::Type shaped(mlir::Value like, mlir::Type element);
+
+  mlir::Value exp(mlir::Value x);
+  mlir::Value log(mlir::Value x);
+  mlir::Value tanh(mlir::Value x);
+  mlir::Value erf(mlir::Value x);
+  mlir::Value sigmoid(mlir::Value x);
+  mlir::Value sin(mlir::Value x) { return sine(x, 0); }
+  mlir::Value cos(mlir::Value x) { return sine(x, 1); }
+  mlir::Value rsqrt(mlir::Value x); // any float
+  mlir::Value pow(mlir::Value x, mlir::Value y);
+  mlir::Value pow(mlir::Value x, double y); // any float for y of -1, ±0.5, 0, 1, 2, 3, 4
+  static bool simplePower(double y);
+
+  /// Number (seed, id, counter) of compiler/nn/random.h; `seed` is a scalar i64, `counter` i64 of any shape.
+  mlir::Value random(mlir::Value seed, uint64_t id, mlir::Value counter);
+
+  /// Half precision from and to f32, without a library: bf16 by integer arithmetic.
+  mlir::Value widen(mlir::Value half);
+  mlir::Value narrow(mlir::Value single, mlir::Type half);
+
+private:
+  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
+  mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
+  mlir::Value sine(mlir::Value x, int quarter);
+  mlir::Value mix(mlir::Value x);
+};
+
+} // namespace zero::codegen

@@ -1,0 +1,110 @@
+//===- program.h - a kernel as plain data --------------------------------------------------------===//
+// What a kernel computes, free of MLIR: loops (dimensions), and a hash-consed graph of scalar expressions whose
+// leaves are loads at index expressions. The CPU emitter turns it into vector code; an emitter for another
+// target starts from the same.
+//
+// Kinds of kernels and how they run:
+//   Rows      for each point of `outer` (rows): reductions over `inner` (columns), level by level, then the stores.
+//             Without reductions this is a map over all dimensions; a map whose dimensions all collapse has no outer
+//             dimension, and its extent counts chunks of kChunk elements.
+//   Columns   for each chunk of kColumns entries of the last `inner` dimension: reductions over `reduced` in row order, then the stores
+//   Scatter   for each block of kBlock rows of the output: initialise it, then add the updates that fall into it, in order
+//   Scan      for each row: a running sum along the only inner dimension
+#pragma once
+#include "compiler/codegen/index.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <map>
+#include <string>
+
+namespace zero::codegen {
+
+inline constexpr int64_t kChunk = 2048, kColumns = 64, kBlock = 64;
+
+enum class Scalar : uint8_t { F32, F64, F16, BF16, I64, I32, Bool };
+unsigned bytesOf(Scalar type);
+inline bool isFloat(Scalar t) { return t <= Scalar::BF16; }
+
+enum class Fn : uint8_t {
+  Add, Sub, Mul, Div, Mod, Pow, Max, Min, And, Or, Xor, Not, Neg, Abs, Exp, Log, Sqrt, Rsqrt, Tanh, Erf, Sin, Cos, Floor, Sigmoid,
+  IsNan, Eq, Ne, Lt, Le, Gt, Ge, Select, Cast, Random
+};
+
+struct Node {
+  enum Kind : uint8_t {
+    Constant, // real (floats) or whole (integers, booleans)
+    Load,     // element `index` of argument `arg`; anything where a guard does not hold
+    Position, // `index` as a number
+    Apply,    // fn of operands; Random: of (seed, counter), `whole` is the id
+    Choose,   // operands[0] where all guards hold, else operands[1]
+    Reduce,   // fn (Add, Max, Min) of operands[0] over the dimensions `dims`
+  } kind;
+  Fn fn = Fn::Add;
+  Scalar type = Scalar::F32;
+  llvm::SmallVector<int, 3> operands;
+  Index index;
+  llvm::SmallVector<Guard, 1> guards;
+  llvm::SmallVector<unsigned, 3> dims;
+  unsigned arg = 0;
+  double real = 0;
+  int64_t whole = 0;
+
+  // Derived when the graph is complete:
+  std::vector<bool> depends; // on which atoms of kind Dim, through everything
+  int level = 0;             // number of kernel-wide reductions below, counted along the longest path
+};
+
+struct Argument {
+  Scalar type;
+  int64_t elements;
+};
+
+struct Store {
+  unsigned result; // output number
+  int node;
+  Index index;
+};
+
+struct Program {
+  enum Kind { Rows, Columns, Scatter, Scan } kind = Rows;
+  std::string name;
+  Space space;
+  std::vector<Node> nodes;
+  std::vector<Argument> inputs, outputs;
+  std::vector<unsigned> outer, inner, reduced; // dimensions (atoms), outermost first; `reduced`: Columns only
+  std::vector<int> reductions;                 // kernel-wide Reduce nodes
+  std::vector<Store> stores;
+  // Scatter: the output row that update point `outer` x `inner` goes to, and its value. The store says the initial value,
+  // indexed by `reduced` (output row) and `inner`.
+  int scatterRow = -1, scatterValue = -1;
+  // Scan: `stores[0].node` is the summand.
+  bool exclusive = false, reverse = false;
+
+  int64_t size(unsigned atom) const { return space.atoms[atom].size; }
+  int64_t points(const std::vector<unsigned> &dims) const;
+  /// Whether the map runs over chunks of one long dimension.
+  bool chunked() const { return kind == Rows && reductions.empty() && outer.empty(); }
+  int64_t extent() const;
+  /// Nodes reachable from `node`, each once, operands first; enters indices (loaded atoms) too.
+  std::vector<int> below(llvm::ArrayRef<int> roots) const;
+};
+
+/// Analyse the body of a kernel. Errors are reported at the operation in the way.
+mlir::FailureOr<Program> buildProgram(mlir::func::FuncOp kernel);
+
+/// Merge neighbouring dimensions that every index treats as one; choose outer and inner dimensions of maps.
+void collapse(Program &program);
+
+/// Fill in what nodes depend on and their levels.
+void derive(Program &program);
+
+/// (result, operand) pairs that may share bytes: the operand is read only at the element about to be written, or
+/// earlier by the same row.
+std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &program);
+
+/// Work of a whole launch.
+struct Work {
+  uint64_t flops, bytes;
+};
+Work workOf(const Program &program);
+
+} // namespace zero::codegen

@@ -1,0 +1,410 @@
+// Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
+#include "kernel_run.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mlir;
+using namespace zero;
+using zero::nn::Tensor;
+
+namespace {
+
+/// Guard bytes around a tensor's own, so that writing outside shows.
+struct Guarded {
+  std::vector<char> bytes;
+  size_t size;
+  static constexpr size_t kMargin = 128;
+  explicit Guarded(const Tensor &t) : bytes(t.bytes.size() + 2 * kMargin, char(0x5a)), size(t.bytes.size()) {
+    std::memcpy(data(), t.bytes.data(), size);
+  }
+  char *data() { return bytes.data() + kMargin; }
+  bool intact() const {
+    for (size_t i = 0; i < kMargin; ++i)
+      if (bytes[i] != 0x5a || bytes[kMargin + size + i] != 0x5a)
+        return false;
+    return true;
+  }
+};
+
+Tensor randomTensor(RankedTensorType type, std::mt19937 &random, int64_t limit) {
+  Tensor t(type);
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    if (isa<FloatType>(type.getElementType()))
+      t.set(i, normal(random));
+    else if (type.getElementType().isInteger(1))
+      t.set(i, random() % 2);
+    else
+      t.set(i, double(random() % uint64_t(limit)));
+  }
+  return t;
+}
+
+void expectClose(const Tensor &expected, const char *bytes, const std::string &what, double tolerance) {
+  Tensor actual(expected.type);
+  std::memcpy(actual.bytes.data(), bytes, actual.bytes.size());
+  double norm = 0;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    if (std::isfinite(expected.at(i)))
+      norm = std::max(norm, std::abs(expected.at(i)));
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double e = expected.at(i), a = actual.at(i);
+    if (std::isnan(e) ? std::isnan(a) : e == a)
+      continue;
+    ASSERT_LE(std::abs(e - a), tolerance * (1e-2 * norm + std::abs(e)) + 1e-30) << what << ": element " << i << " is " << a << ", expected " << e;
+  }
+}
+
+struct Options {
+  int64_t limit = 4;        // integers lie below
+  double tolerance = 2e-5;
+  std::string target = "native";
+};
+
+/// Compile every function of the text that is a kernel and compare it with the interpreter.
+void check(const std::string &text, Options options = {}) {
+  test::Context context;
+  auto module = context.parse(text);
+  ASSERT_TRUE(module) << text;
+  SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
+  test::Library library(kernels, options.target);
+  std::mt19937 random(7);
+  for (func::FuncOp kernel : kernels) {
+    SCOPED_TRACE(kernel.getSymName().str() + "\n" + text);
+    auto info = codegen::describe(kernel);
+    ASSERT_TRUE(succeeded(info));
+    auto function = library[info->symbol];
+    ASSERT_TRUE(function);
+    SmallVector<Tensor> inputs;
+    for (Type t : kernel.getArgumentTypes())
+      inputs.push_back(randomTensor(cast<RankedTensorType>(t), random, options.limit));
+    auto expected = nn::evaluateFunction(kernel, inputs);
+    ASSERT_TRUE(succeeded(expected));
+    ASSERT_EQ(info->args, inputs.size() + expected->size());
+
+    // One piece, then pieces of odd sizes in an odd order: the same bits.
+    std::vector<std::vector<char>> whole;
+    for (int cut = 0; cut < 3; ++cut) {
+      std::vector<Guarded> memory;
+      for (const Tensor &t : inputs)
+        memory.emplace_back(t);
+      for (const Tensor &t : *expected) {
+        Tensor garbage(t.type);
+        std::fill(garbage.bytes.begin(), garbage.bytes.end(), char(0x77));
+        memory.emplace_back(garbage);
+      }
+      std::vector<void *> args;
+      for (Guarded &g : memory)
+        args.push_back(g.data());
+      int64_t extent = info->extent;
+      if (cut == 0) {
+        function(args.data(), 0, extent);
+      } else {
+        std::vector<std::pair<int64_t, int64_t>> pieces;
+        for (int64_t at = 0; at < extent;) {
+          int64_t next = std::min<int64_t>(extent, at + 1 + random() % (cut == 1 ? 3 : extent + 1));
+          pieces.push_back({at, next});
+          at = next;
+        }
+        std::shuffle(pieces.begin(), pieces.end(), random);
+        for (auto [from, to] : pieces)
+          function(args.data(), from, to);
+      }
+      for (auto [i, g] : llvm::enumerate(memory))
+        ASSERT_TRUE(g.intact()) << "argument " << i;
+      for (auto [i, t] : llvm::enumerate(*expected)) {
+        char *bytes = memory[inputs.size() + i].data();
+        if (cut == 0) {
+          expectClose(t, bytes, "result " + std::to_string(i), options.tolerance);
+          whole.emplace_back(bytes, bytes + t.bytes.size());
+        } else {
+          ASSERT_EQ(std::memcmp(bytes, whole[i].data(), whole[i].size()), 0) << "result " << i << " depends on the cut";
+        }
+      }
+    }
+    // In place, all pairs that fit together at once, and each alone.
+    for (size_t only = 0; only <= info->inplace.size() && !info->inplace.empty(); ++only) {
+      std::vector<Guarded> memory;
+      for (const Tensor &t : inputs)
+        memory.emplace_back(t);
+      for (const Tensor &t : *expected)
+        memory.emplace_back(t);
+      std::vector<void *> args;
+      for (Guarded &g : memory)
+        args.push_back(g.data());
+      std::set<unsigned> results, operands;
+      for (size_t i = 0; i < info->inplace.size(); ++i) {
+        auto [result, operand] = info->inplace[i];
+        if ((only == 0 || only == i + 1) && !results.count(result) && !operands.count(operand)) {
+          results.insert(result), operands.insert(operand);
+          args[inputs.size() + result] = args[operand];
+        }
+      }
+      for (int64_t at = 0; at < int64_t(info->extent); at += 2)
+        function(args.data(), at, std::min<int64_t>(at + 2, info->extent));
+      for (size_t i = 0; i < expected->size(); ++i)
+        ASSERT_EQ(std::memcmp(args[inputs.size() + i], whole[i].data(), whole[i].size()), 0) << "result " << i << " differs in place";
+    }
+  }
+}
+
+std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
+  for (auto &[from, to] : names)
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+const char *kLayerNorm = R"(
+func.func private @layer_norm(%x: tensor<2xRxCxf32>, %r: tensor<2xRxCxf32>, %g: tensor<Cxf32>, %b: tensor<Cxf32>)
+    -> (tensor<2xRxCxf32>, tensor<2xRxCxf32>, tensor<2xRxf32>, tensor<2xRxf32>) attributes {nn.kernel} {
+  %y = nn.add %x, %r : tensor<2xRxCxf32>
+  %n = nn.constant dense<INV> : tensor<2xRxf32>
+  %eps = nn.constant dense<1.0e-05> : tensor<2xRxf32>
+  %s = nn.reduce sum %y dims [2] : tensor<2xRxCxf32> -> tensor<2xRxf32>
+  %mean = nn.mul %s, %n : tensor<2xRxf32>
+  %mb = nn.broadcast %mean dims [0, 1] : tensor<2xRxf32> -> tensor<2xRxCxf32>
+  %d = nn.sub %y, %mb : tensor<2xRxCxf32>
+  %q = nn.mul %d, %d : tensor<2xRxCxf32>
+  %qs = nn.reduce sum %q dims [2] : tensor<2xRxCxf32> -> tensor<2xRxf32>
+  %var = nn.mul %qs, %n : tensor<2xRxf32>
+  %ve = nn.add %var, %eps : tensor<2xRxf32>
+  %rstd = nn.rsqrt %ve : tensor<2xRxf32>
+  %rb = nn.broadcast %rstd dims [0, 1] : tensor<2xRxf32> -> tensor<2xRxCxf32>
+  %h = nn.mul %d, %rb : tensor<2xRxCxf32>
+  %gb = nn.broadcast %g dims [2] : tensor<Cxf32> -> tensor<2xRxCxf32>
+  %bb = nn.broadcast %b dims [2] : tensor<Cxf32> -> tensor<2xRxCxf32>
+  %hg = nn.mul %h, %gb : tensor<2xRxCxf32>
+  %o = nn.add %hg, %bb : tensor<2xRxCxf32>
+  return %y, %o, %mean, %rstd : tensor<2xRxCxf32>, tensor<2xRxCxf32>, tensor<2xRxf32>, tensor<2xRxf32>
+})";
+
+const char *kCrossEntropy = R"(
+func.func private @cross_entropy(%x: tensor<RxCxf32>, %labels: tensor<Rxi64>, %scale: tensor<1xf32>)
+    -> (tensor<Rxf32>, tensor<Rxf32>, tensor<RxCxf32>) attributes {nn.kernel} {
+  %m = nn.reduce max %x dims [1] : tensor<RxCxf32> -> tensor<Rxf32>
+  %mb = nn.broadcast %m dims [0] : tensor<Rxf32> -> tensor<RxCxf32>
+  %d = nn.sub %x, %mb : tensor<RxCxf32>
+  %e = nn.exp %d : tensor<RxCxf32>
+  %s = nn.reduce sum %e dims [1] : tensor<RxCxf32> -> tensor<Rxf32>
+  %l = nn.log %s : tensor<Rxf32>
+  %lse = nn.add %l, %m : tensor<Rxf32>
+  %ignore = nn.constant dense<3> : tensor<Rxi64>
+  %zero = nn.constant dense<0> : tensor<Rxi64>
+  %keep = nn.compare ne %labels, %ignore : tensor<Rxi64> -> tensor<Rxi1>
+  %safe = nn.select %keep, %labels, %zero : tensor<Rxi1>, tensor<Rxi64>
+  %picked = nn.take_along %x, %safe : tensor<RxCxf32>, tensor<Rxi64> -> tensor<Rxf32>
+  %nll = nn.sub %lse, %picked : tensor<Rxf32>
+  %sr = nn.broadcast %scale dims [0] : tensor<1xf32> -> tensor<Rxf32>
+  %zf = nn.constant dense<0.0> : tensor<Rxf32>
+  %w = nn.select %keep, %sr, %zf : tensor<Rxi1>, tensor<Rxf32>
+  %loss = nn.mul %nll, %w : tensor<Rxf32>
+  %lb = nn.broadcast %lse dims [0] : tensor<Rxf32> -> tensor<RxCxf32>
+  %xs = nn.sub %x, %lb : tensor<RxCxf32>
+  %p = nn.exp %xs : tensor<RxCxf32>
+  %i = nn.iota 1 : tensor<RxCxi64>
+  %labelsb = nn.broadcast %safe dims [0] : tensor<Rxi64> -> tensor<RxCxi64>
+  %hit = nn.compare eq %i, %labelsb : tensor<RxCxi64> -> tensor<RxCxi1>
+  %one = nn.constant dense<1.0> : tensor<RxCxf32>
+  %zeros = nn.constant dense<0.0> : tensor<RxCxf32>
+  %hot = nn.select %hit, %one, %zeros : tensor<RxCxi1>, tensor<RxCxf32>
+  %pd = nn.sub %p, %hot : tensor<RxCxf32>
+  %wb = nn.broadcast %w dims [0] : tensor<Rxf32> -> tensor<RxCxf32>
+  %dx = nn.mul %pd, %wb : tensor<RxCxf32>
+  return %loss, %lse, %dx : tensor<Rxf32>, tensor<Rxf32>, tensor<RxCxf32>
+})";
+
+} // namespace
+
+TEST(Kernels, LayerNorm) {
+  for (int64_t columns : {1, 3, 17, 64, 768, 1000})
+    check(replaced(kLayerNorm, {{"RxC", "5x" + std::to_string(columns)}, {"tensor<C", "tensor<" + std::to_string(columns)}, {"xRx", "x5x"},
+                                {"INV", std::to_string(1.0 / columns)}}));
+}
+
+TEST(Kernels, CrossEntropy) {
+  for (int64_t columns : {5, 17, 50257})
+    check(replaced(kCrossEntropy, {{"RxC", "7x" + std::to_string(columns)}, {"<Rx", "<7x"}}));
+}
+
+TEST(Kernels, Chunks) {
+  for (int64_t n : {1, 3, 2047, 2048, 2049, 10000})
+    for (const char *target : {"native", "x86-64-v3"})
+      check(replaced(R"(func.func private @gelu(%x: tensor<Nxf32>, %y: tensor<Nxf32>) -> (tensor<Nxf32>, tensor<Nxf32>) attributes {nn.kernel} {
+    %h = nn.constant dense<0.5> : tensor<Nxf32>
+    %c = nn.constant dense<0.70710678> : tensor<Nxf32>
+    %one = nn.constant dense<1.0> : tensor<Nxf32>
+    %s = nn.mul %x, %c : tensor<Nxf32>
+    %e = nn.erf %s : tensor<Nxf32>
+    %p = nn.add %e, %one : tensor<Nxf32>
+    %hx = nn.mul %x, %h : tensor<Nxf32>
+    %g = nn.mul %hx, %p : tensor<Nxf32>
+    %gy = nn.mul %g, %y : tensor<Nxf32>
+    return %g, %gy : tensor<Nxf32>, tensor<Nxf32>
+  })", {{"Nx", std::to_string(n) + "x"}}), {.target = target});
+}
+
+TEST(Kernels, Columns) {
+  for (int64_t columns : {1, 3, 64, 100, 768})
+    check(replaced(R"(func.func private @columns(%x: tensor<4x9xCxf32>, %dy: tensor<36xCxf32>, %mean: tensor<36xf32>) -> (tensor<Cxf32>, tensor<Cxf32>)
+      attributes {nn.kernel} {
+    %v = nn.reshape %x : tensor<4x9xCxf32> -> tensor<36xCxf32>
+    %mb = nn.broadcast %mean dims [0] : tensor<36xf32> -> tensor<36xCxf32>
+    %d = nn.sub %v, %mb : tensor<36xCxf32>
+    %p = nn.mul %d, %dy : tensor<36xCxf32>
+    %p3 = nn.reshape %p : tensor<36xCxf32> -> tensor<4x9xCxf32>
+    %a = nn.reduce sum %p3 dims [0, 1] : tensor<4x9xCxf32> -> tensor<Cxf32>
+    %b = nn.reduce sum %dy dims [0] : tensor<36xCxf32> -> tensor<Cxf32>
+    %two = nn.constant dense<2.0> : tensor<Cxf32>
+    %b2 = nn.mul %b, %two : tensor<Cxf32>
+    return %a, %b2 : tensor<Cxf32>, tensor<Cxf32>
+  })", {{"xCx", "x" + std::to_string(columns) + "x"}, {"<Cx", "<" + std::to_string(columns) + "x"}}));
+}
+
+TEST(Kernels, Movement) {
+  check(R"(
+  func.func private @heads(%x: tensor<2x5x96xf32>, %b: tensor<96xf32>) -> (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) attributes {nn.kernel} {
+    %bb = nn.broadcast %b dims [2] : tensor<96xf32> -> tensor<2x5x96xf32>
+    %y = nn.add %x, %bb : tensor<2x5x96xf32>
+    %q = nn.slice %y starts [0, 0, 0] sizes [2, 5, 32] steps [1, 1, 1] : tensor<2x5x96xf32> -> tensor<2x5x32xf32>
+    %k = nn.slice %y starts [0, 0, 32] sizes [2, 5, 32] steps [1, 1, 1] : tensor<2x5x96xf32> -> tensor<2x5x32xf32>
+    %v = nn.slice %y starts [0, 0, 64] sizes [2, 5, 32] steps [1, 1, 1] : tensor<2x5x96xf32> -> tensor<2x5x32xf32>
+    %q4 = nn.reshape %q : tensor<2x5x32xf32> -> tensor<2x5x4x8xf32>
+    %k4 = nn.reshape %k : tensor<2x5x32xf32> -> tensor<2x5x4x8xf32>
+    %v4 = nn.reshape %v : tensor<2x5x32xf32> -> tensor<2x5x4x8xf32>
+    %qt = nn.transpose %q4 perm [0, 2, 1, 3] : tensor<2x5x4x8xf32> -> tensor<2x4x5x8xf32>
+    %kt = nn.transpose %k4 perm [0, 2, 1, 3] : tensor<2x5x4x8xf32> -> tensor<2x4x5x8xf32>
+    %vt = nn.transpose %v4 perm [0, 2, 1, 3] : tensor<2x5x4x8xf32> -> tensor<2x4x5x8xf32>
+    return %qt, %kt, %vt : tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>
+  }
+  func.func private @unheads(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x5x8xf32>, %v: tensor<2x4x5x8xf32>) -> (tensor<2x5x96xf32>) attributes {nn.kernel} {
+    %qt = nn.transpose %q perm [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+    %kt = nn.transpose %k perm [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+    %vt = nn.transpose %v perm [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+    %q3 = nn.reshape %qt : tensor<2x5x4x8xf32> -> tensor<2x5x32xf32>
+    %k3 = nn.reshape %kt : tensor<2x5x4x8xf32> -> tensor<2x5x32xf32>
+    %v3 = nn.reshape %vt : tensor<2x5x4x8xf32> -> tensor<2x5x32xf32>
+    %qp = nn.pad %q3 with 0.0 : f32 low [0, 0, 0] high [0, 0, 64] interior [0, 0, 0] : tensor<2x5x32xf32> -> tensor<2x5x96xf32>
+    %kp = nn.pad %k3 with 0.0 : f32 low [0, 0, 32] high [0, 0, 32] interior [0, 0, 0] : tensor<2x5x32xf32> -> tensor<2x5x96xf32>
+    %vp = nn.pad %v3 with 0.0 : f32 low [0, 0, 64] high [0, 0, 0] interior [0, 0, 0] : tensor<2x5x32xf32> -> tensor<2x5x96xf32>
+    %a = nn.add %qp, %kp : tensor<2x5x96xf32>
+    %b = nn.add %a, %vp : tensor<2x5x96xf32>
+    return %b : tensor<2x5x96xf32>
+  }
+  func.func private @rotate(%x: tensor<3x7x10xf32>) -> (tensor<3x7x10xf32>) attributes {nn.kernel} {
+    %l = nn.slice %x starts [0, 0, 0] sizes [3, 7, 5] steps [1, 1, 1] : tensor<3x7x10xf32> -> tensor<3x7x5xf32>
+    %r = nn.slice %x starts [0, 0, 5] sizes [3, 7, 5] steps [1, 1, 1] : tensor<3x7x10xf32> -> tensor<3x7x5xf32>
+    %n = nn.neg %r : tensor<3x7x5xf32>
+    %c = nn.concat %n, %l dim 2 : (tensor<3x7x5xf32>, tensor<3x7x5xf32>) -> tensor<3x7x10xf32>
+    %y = nn.add %c, %x : tensor<3x7x10xf32>
+    return %y : tensor<3x7x10xf32>
+  }
+  func.func private @flip(%x: tensor<6x19xf32>) -> (tensor<19x6xf32>, tensor<19x6xf32>) attributes {nn.kernel} {
+    %t = nn.transpose %x perm [1, 0] : tensor<6x19xf32> -> tensor<19x6xf32>
+    %f = nn.slice %t starts [18, 5] sizes [19, 6] steps [-1, -1] : tensor<19x6xf32> -> tensor<19x6xf32>
+    return %t, %f : tensor<19x6xf32>, tensor<19x6xf32>
+  }
+  func.func private @dilate(%x: tensor<4x5xf32>) -> (tensor<10x11xf32>) attributes {nn.kernel} {
+    %p = nn.pad %x with 2.5 : f32 low [0, 2] high [0, 0] interior [2, 1] : tensor<4x5xf32> -> tensor<10x11xf32>
+    return %p : tensor<10x11xf32>
+  }
+  func.func private @misfit(%x: tensor<6x35xf32>) -> (tensor<10x21xf32>) attributes {nn.kernel} {
+    %t = nn.transpose %x perm [1, 0] : tensor<6x35xf32> -> tensor<35x6xf32>
+    %p = nn.reshape %t : tensor<35x6xf32> -> tensor<10x21xf32>
+    return %p : tensor<10x21xf32>
+  }
+  func.func private @embed(%table: tensor<11x48xf32>, %ids: tensor<2x3xi64>, %pos: tensor<3x48xf32>) -> (tensor<2x3x48xf32>) attributes {nn.kernel} {
+    %e = nn.gather %table, %ids : tensor<11x48xf32>, tensor<2x3xi64> -> tensor<2x3x48xf32>
+    %p = nn.broadcast %pos dims [1, 2] : tensor<3x48xf32> -> tensor<2x3x48xf32>
+    %s = nn.add %e, %p : tensor<2x3x48xf32>
+    return %s : tensor<2x3x48xf32>
+  }
+  func.func private @pick(%table: tensor<11xf32>, %ids: tensor<40xi32>) -> (tensor<40xf32>) attributes {nn.kernel} {
+    %e = nn.gather %table, %ids : tensor<11xf32>, tensor<40xi32> -> tensor<40xf32>
+    return %e : tensor<40xf32>
+  }
+  func.func private @causal(%x: tensor<2x3x9x9xf32>) -> (tensor<2x3x9x9xf32>) attributes {nn.kernel} {
+    %i = nn.iota 2 : tensor<2x3x9x9xi64>
+    %j = nn.iota 3 : tensor<2x3x9x9xi64>
+    %m = nn.compare le %j, %i : tensor<2x3x9x9xi64> -> tensor<2x3x9x9xi1>
+    %ninf = nn.constant dense<0xFF800000> : tensor<2x3x9x9xf32>
+    %s = nn.select %m, %x, %ninf : tensor<2x3x9x9xi1>, tensor<2x3x9x9xf32>
+    %mx = nn.reduce max %s dims [3] : tensor<2x3x9x9xf32> -> tensor<2x3x9xf32>
+    %mb = nn.broadcast %mx dims [0, 1, 2] : tensor<2x3x9xf32> -> tensor<2x3x9x9xf32>
+    %d = nn.sub %s, %mb : tensor<2x3x9x9xf32>
+    %e = nn.exp %d : tensor<2x3x9x9xf32>
+    %t = nn.reduce sum %e dims [3] : tensor<2x3x9x9xf32> -> tensor<2x3x9xf32>
+    %tb = nn.broadcast %t dims [0, 1, 2] : tensor<2x3x9xf32> -> tensor<2x3x9x9xf32>
+    %p = nn.div %e, %tb : tensor<2x3x9x9xf32>
+    return %p : tensor<2x3x9x9xf32>
+  })");
+}
+
+TEST(Kernels, ScatterAndScan) {
+  check(R"(
+  func.func private @scatter(%ids: tensor<3x5xi64>, %u: tensor<3x5x20xf32>) -> (tensor<150x20xf32>) attributes {nn.kernel} {
+    %s = nn.scatter_add %ids, %u : tensor<3x5xi64>, tensor<3x5x20xf32> -> tensor<150x20xf32>
+    return %s : tensor<150x20xf32>
+  }
+  func.func private @scatter_onto(%ids: tensor<15xi64>, %u: tensor<3x5x20xf32>, %w: tensor<150x20xf32>) -> (tensor<150x20xf32>) attributes {nn.kernel} {
+    %v = nn.reshape %u : tensor<3x5x20xf32> -> tensor<15x20xf32>
+    %s = nn.scatter_add %ids, %v : tensor<15xi64>, tensor<15x20xf32> -> tensor<150x20xf32>
+    %a = nn.add %w, %s : tensor<150x20xf32>
+    return %a : tensor<150x20xf32>
+  }
+  func.func private @scan(%x: tensor<4x13xi64>) -> (tensor<4x13xi64>) attributes {nn.kernel} {
+    %one = nn.constant dense<1> : tensor<4x13xi64>
+    %y = nn.sub %x, %one : tensor<4x13xi64>
+    %s = nn.cumsum %y : tensor<4x13xi64> -> tensor<4x13xi64>
+    return %s : tensor<4x13xi64>
+  }
+  func.func private @scan_back(%x: tensor<4x13xf32>) -> (tensor<4x13xf32>) attributes {nn.kernel} {
+    %s = nn.cumsum %x {exclusive = true, reverse = true} : tensor<4x13xf32> -> tensor<4x13xf32>
+    return %s : tensor<4x13xf32>
+  })", {.limit = 150});
+}
+
+TEST(Kernels, Reductions) {
+  check(R"(
+  func.func private @loss(%x: tensor<300xf32>) -> (tensor<f32>) attributes {nn.kernel} {
+    %s = nn.reduce sum %x dims [0] : tensor<300xf32> -> tensor<f32>
+    return %s : tensor<f32>
+  }
+  func.func private @grouped(%x: tensor<2x3x4x5x16xf32>) -> (tensor<2x3x5x16xf32>) attributes {nn.kernel} {
+    %s = nn.reduce sum %x dims [2] : tensor<2x3x4x5x16xf32> -> tensor<2x3x5x16xf32>
+    return %s : tensor<2x3x5x16xf32>
+  }
+  func.func private @mixed(%x: tensor<3x4x5x6xf32>) -> (tensor<4x6xf32>) attributes {nn.kernel} {
+    %s = nn.reduce max %x dims [0, 2] : tensor<3x4x5x6xf32> -> tensor<4x6xf32>
+    return %s : tensor<4x6xf32>
+  }
+  func.func private @booleans(%x: tensor<6x33xi1>, %k: tensor<6x33xi64>) -> (tensor<6xi1>, tensor<6xi64>, tensor<6x33xi1>) attributes {nn.kernel} {
+    %s = nn.reduce max %x dims [1] : tensor<6x33xi1> -> tensor<6xi1>
+    %m = nn.reduce min %k dims [1] : tensor<6x33xi64> -> tensor<6xi64>
+    %n = nn.not %x : tensor<6x33xi1>
+    return %s, %m, %n : tensor<6xi1>, tensor<6xi64>, tensor<6x33xi1>
+  }
+  func.func private @squares(%g: tensor<9x100xf32>, %p: tensor<9x100xf32>, %h: tensor<16xf32>) -> (tensor<9x100xf32>, tensor<9xf32>) attributes {nn.kernel} {
+    %lr = nn.slice %h starts [0] sizes [1] steps [1] : tensor<16xf32> -> tensor<1xf32>
+    %lr2 = nn.reshape %lr : tensor<1xf32> -> tensor<1x1xf32>
+    %lrb = nn.broadcast %lr2 dims [0, 1] : tensor<1x1xf32> -> tensor<9x100xf32>
+    %d = nn.mul %g, %lrb : tensor<9x100xf32>
+    %q = nn.sub %p, %d : tensor<9x100xf32>
+    %g2 = nn.mul %g, %g : tensor<9x100xf32>
+    %s = nn.reduce sum %g2 dims [1] : tensor<9x100xf32> -> tensor<9xf32>
+    return %q, %s : tensor<9x100xf32>, tensor<9xf32>
+  })");
+}
+
+TEST(Kernels, Random) {
+  check(R"(
+  func.func private @dropout(%x: tensor<4x6x50xf32>, %seed: tensor<2xi64>) -> (tensor<4x6x50xf32>) attributes {nn.kernel} {
+    %u = nn.random %seed {id = 5 : i64, samples = 4 : i64} : tensor<2xi64> -> tensor<4x6x50xf32>
+    %rate = nn.constant dense<0.25> : tensor<4x6x50xf32>
+    %keep = nn.compare ge %u, %rate : tensor<4x6x50xf32> -> tensor<4x6x50xi1>
+    %zero = nn.constant dense<0.0> : tensor<4x6x50xf32>
+    %y = nn.select %keep, %x, %zero : tensor<4x6x50xi1>, tensor<4x6x50xf32>
+    return %y : tensor<4x6x50xf32>
+  })", {.limit = int64_t(1) << 40});
+}
