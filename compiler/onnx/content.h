@@ -1,0 +1,30 @@
+//===- content.h - what the numbers of an initializer tell ---------------------------------------===//
+#pragma once
+#include "compiler/onnx/weights.h"
+
+namespace zero::onnx {
+
+/// The elements of a float initializer, read where they lie. Nothing is known of a tensor without data.
+class Content {
+public:
+  Content(const TensorProto &t, Weights &weights);
+  bool known() const { return bool(width) && t.elements; }
+  float at(uint64_t i) const;
+  uint64_t size() const { return t.elements; }
+
+  bool isConstant() const;               // all elements have the same bits
+  bool isSigns() const;                  // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
+  bool isMask() const;                   // holds -inf or values beyond ±1e4
+  bool isCopies() const;                 // equal slices along dimension 0, more than one: a folded repetition
+  bool isSinusoid() const;               // |x| <= 1 and the first row is the 0s and 1s of sin 0 and cos 0
+  bool isBounded() const;                // |x| <= 1.5: could be a table of cosines
+  /// Bitwise equal to `other`, or to its transpose.
+  bool equals(const Content &other, bool transposed) const;
+
+private:
+  const TensorProto &t;
+  StringRef raw;
+  unsigned width = 0;
+};
+
+} // namespace zero::onnx

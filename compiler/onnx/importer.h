@@ -1,0 +1,152 @@
+//===- importer.h - the walk over an ONNX graph --------------------------------------------------===//
+// Nodes are taken in file order (the format demands topological order) and handed to the family that knows
+// the operator (ops/*.cpp). What an initializer becomes is decided by the caller, use by use: the first walk
+// makes every candidate a parameter to see how it is used (roles.h), the second makes the real module.
+#pragma once
+#include "compiler/onnx/emit.h"
+#include "compiler/onnx/import.h"
+#include "compiler/onnx/weights.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace zero::onnx {
+
+/// One use of a float initializer by one node.
+struct Use {
+  const TensorProto *tensor;
+  unsigned occurrence;      // counts the uses of this initializer in walk order, the same in every walk
+  StringRef op;             // operator that uses it
+  std::string user;         // name of the node, or the name an Identity node gave the initializer
+};
+
+class Importer;
+
+/// One node while it is being imported.
+struct NodeContext {
+  Importer &importer;
+  Emitter &e;
+  const Node &node;
+  int64_t opset;
+  Vals inputs;               // null where the node leaves an optional input out
+
+  bool has(size_t i) const { return i < inputs.size() && bool(inputs[i]); }
+  /// Input `i`, or null: an absent optional input, a missing one after a report.
+  Val optional(size_t i) const { return has(i) ? inputs[i] : Val(); }
+  Val in(size_t i);
+  /// Input `i` if its value is known while importing, else a report and null.
+  std::shared_ptr<const nn::Tensor> known(size_t i);
+  std::optional<Ints> knownInts(size_t i);
+
+  /// The attribute, looked up in the calling function where it is a reference; null if absent.
+  const Attribute *attribute(StringRef name) const;
+  int64_t integer(StringRef name, int64_t otherwise) const;
+  double real(StringRef name, double otherwise) const;
+  std::string string(StringRef name, StringRef otherwise) const;
+  std::optional<Ints> ints(StringRef name) const;
+  /// Attribute before the given opset, input `i` from it on; nothing if absent. Check e.failed() after.
+  std::optional<Ints> axesSince(int64_t opset, StringRef name, size_t i);
+  /// A dimension of a tensor of `rank`, counted from the end where negative; -1 after a report.
+  int64_t dimension(int64_t axis, int64_t rank);
+  Vals fail(const llvm::Twine &message) {
+    e.fail(message);
+    return {};
+  }
+};
+
+using Handler = Vals (*)(NodeContext &);
+struct Operator {
+  Handler handler = nullptr;
+  int64_t since = 1; // opset that introduced it
+};
+using Registry = llvm::StringMap<Operator>;
+
+class Importer {
+public:
+  using InitializerUse = std::function<Val(const Use &, Emitter &)>;
+
+  Importer(const Model &model, Weights &weights, const ImportOptions &options, mlir::ModuleOp module, bool quiet, InitializerUse use);
+  /// Builds @forward. Fails after a diagnostic.
+  mlir::LogicalResult run();
+
+  /// The value of an initializer or of a tensor attribute.
+  Val constant(const TensorProto &t, Emitter &e);
+  /// The known value behind an input, also where it is a candidate parameter that is really a constant.
+  std::shared_ptr<const nn::Tensor> known(const Val &v, Emitter &e);
+  /// Initializers that had to be known although they were handed out as values.
+  llvm::DenseSet<const TensorProto *> forcedConstants;
+
+  /// The seed argument of @forward, made when first asked for; ids number the random draws.
+  mlir::Value seed();
+  int64_t nextRandomId() { return randomId++; }
+  /// Samples of a batch: the leading dimension of the first input.
+  int64_t samples() const { return batch; }
+  /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
+  Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
+  /// Whether a node or the model reads this name (in the present graph).
+  bool isRead(StringRef name) const;
+  /// Runs a branch of an If node in the present scope.
+  Vals branch(const Graph &graph, NodeContext &at);
+  bool isQuiet() const { return quiet; }
+  /// `result` is the log-softmax of `logits` over the last dimension: a loss over it is a cross entropy.
+  void noteLogSoftmax(const Val &result, const Val &logits) {
+    if (result && result.value)
+      logSoftmaxOf[result.value] = logits;
+  }
+  Val logitsBehind(const Val &v) const { return v.value ? logSoftmaxOf.lookup(v.value) : Val(); }
+
+private:
+  struct Entry {
+    Val val;
+    const TensorProto *initializer = nullptr;
+    StringRef alias; // name an Identity node gave the initializer
+  };
+  struct Scope {
+    Scope *parent = nullptr;                  // enclosing graph of a subgraph; none for a function body
+    llvm::StringMap<Entry> names;
+    const std::vector<OpsetImport> *opsets = nullptr;
+    llvm::StringMap<const Attribute *> attributes; // of the function call being inlined
+    std::string prefix;                       // of node names inside a function body
+    llvm::StringSet<> read;                   // names something in this graph needs
+    int depth = 0;
+    Entry *find(StringRef name);
+  };
+  friend struct NodeContext;
+
+  bool arguments(mlir::func::FuncOp function);
+  bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
+  bool node(const Node &node, Scope &scope);
+  Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);
+  Val fetch(Entry &entry, const Node *user);
+  std::optional<int64_t> opsetOf(StringRef domain, const Scope &scope) const;
+
+  const Model &model;
+  Weights &weights;
+  const ImportOptions &options;
+  mlir::ModuleOp module;
+  bool quiet;
+  InitializerUse use;
+  Registry registry;
+  std::unique_ptr<Emitter> emitter;
+  mlir::func::FuncOp function;
+  Scope *present = nullptr;
+  int64_t randomId = 0, batch = 1;
+  mlir::Value seedArgument;
+  llvm::DenseMap<const TensorProto *, unsigned> uses;
+  llvm::DenseMap<const TensorProto *, Val> constants;
+  llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
+  llvm::DenseMap<mlir::Value, Val> logSoftmaxOf;
+};
+
+void registerElementwise(Registry &);
+void registerMovement(Registry &);
+void registerReductions(Registry &);
+void registerNorms(Registry &);
+void registerMatmul(Registry &);
+void registerConvolution(Registry &);
+void registerAttention(Registry &);
+void registerShape(Registry &);
+void registerIndexing(Registry &);
+void registerLosses(Registry &);
+void registerControl(Registry &);
+
+} // namespace zero::onnx

@@ -1,0 +1,274 @@
+//===- elementwise.cpp - arithmetic, comparisons, activations, casts -----------------------------===//
+#include "compiler/onnx/importer.h"
+#include <cmath>
+
+namespace zero::onnx {
+namespace {
+
+using P = nn::Predicate;
+
+template <typename Op> Vals unary(NodeContext &c) {
+  Val x = c.in(0);
+  return {c.e.unary<Op>(x)};
+}
+
+/// Operations the dialect has for floats only; integers take the way through f32 where they are exact enough.
+template <typename Op> Vals floatUnary(NodeContext &c) {
+  Val x = c.in(0);
+  if (x && !x.isFloat())
+    return c.fail("it is supported for floats only");
+  return {c.e.unary<Op>(x)};
+}
+
+template <typename Op> Vals binary(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  return {c.e.binary<Op>(x, y)};
+}
+
+/// Max, Min, Sum: any number of operands.
+template <typename Op> Vals variadic(NodeContext &c) {
+  Val r = c.in(0);
+  for (size_t i = 1; i < c.inputs.size(); ++i)
+    r = c.e.binary<Op>(r, c.in(i));
+  return {r};
+}
+
+template <P predicate> Vals comparison(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (x && y && x.isBool() && y.isBool()) {
+    Val differ = c.e.binary<nn::XorOp>(x, y);
+    if (predicate == P::ne)
+      return {differ};
+    if (predicate == P::eq)
+      return {c.e.unary<nn::NotOp>(differ)};
+  }
+  return {c.e.compare(predicate, x, y)};
+}
+
+Val like(NodeContext &c, double value, const Val &x) { return x ? c.e.scalar(value, x.element()) : Val(); }
+
+/// condition(x ? 0) ? a : b
+Val choose(NodeContext &c, P predicate, const Val &x, const Val &a, const Val &b) {
+  return c.e.select(c.e.compare(predicate, x, like(c, 0, x)), a, b);
+}
+
+Vals mean(NodeContext &c) {
+  Val r = variadic<nn::AddOp>(c)[0];
+  return {c.e.mul(r, like(c, 1.0 / double(c.inputs.size()), r))};
+}
+
+Vals pow(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (!x || !y)
+    return {};
+  mlir::Type element = x.element();
+  Val r = c.e.binary<nn::PowOp>(c.e.convert(x, c.e.f32()), c.e.convert(y, c.e.f32()));
+  return {c.e.convert(r, element)};
+}
+
+Vals reciprocal(NodeContext &c) {
+  Val x = c.in(0);
+  return {c.e.div(like(c, 1, x), x)};
+}
+
+Val ceil(NodeContext &c, const Val &x) { return c.e.unary<nn::NegOp>(c.e.unary<nn::FloorOp>(c.e.unary<nn::NegOp>(x))); }
+Vals ceilOp(NodeContext &c) { return {ceil(c, c.in(0))}; }
+
+/// Halves go to the even neighbour.
+Vals round(NodeContext &c) {
+  Val x = c.in(0), up = c.e.add(x, like(c, 0.5, x)), r = c.e.unary<nn::FloorOp>(up);
+  Val half = c.e.mul(r, like(c, 0.5, r));
+  Val odd = c.e.compare(P::ne, half, c.e.unary<nn::FloorOp>(half));
+  Val tie = c.e.compare(P::eq, up, r);
+  return {c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r)};
+}
+
+Vals sign(NodeContext &c) {
+  Val x = c.in(0);
+  if (!x)
+    return {};
+  Val one = like(c, 1, x), zero = like(c, 0, x);
+  return {choose(c, P::gt, x, one, choose(c, P::lt, x, like(c, -1, x), zero))};
+}
+
+/// x where positive, 0 elsewhere; written as a choice so that the gradient at 0 is 0 and NaN stays NaN.
+Val relu(NodeContext &c, const Val &x) { return choose(c, P::le, x, like(c, 0, x), x); }
+Vals reluOp(NodeContext &c) { return {relu(c, c.in(0))}; }
+
+Vals leakyRelu(NodeContext &c) {
+  Val x = c.in(0);
+  return {choose(c, P::lt, x, c.e.mul(x, like(c, c.real("alpha", 0.01), x)), x)};
+}
+
+Vals prelu(NodeContext &c) {
+  Val x = c.in(0), slope = c.in(1);
+  return {choose(c, P::lt, x, c.e.mul(x, slope), x)};
+}
+
+/// gamma * (x > 0 ? x : alpha * (e^x - 1))
+Val expUnit(NodeContext &c, const Val &x, double alpha, double gamma) {
+  Val below = c.e.binary<nn::MinOp>(x, like(c, 0, x)); // e^x stays finite where it is not chosen
+  Val curve = c.e.mul(c.e.sub(c.e.unary<nn::ExpOp>(below), like(c, 1, x)), like(c, alpha, x));
+  Val r = choose(c, P::gt, x, x, curve);
+  return gamma == 1 ? r : c.e.mul(r, like(c, gamma, r));
+}
+Vals elu(NodeContext &c) { return {expUnit(c, c.in(0), c.real("alpha", 1), 1)}; }
+Vals selu(NodeContext &c) {
+  return {expUnit(c, c.in(0), c.real("alpha", 1.67326319217681884765625), c.real("gamma", 1.05070102214813232421875))};
+}
+
+Val softplus(NodeContext &c, const Val &x) {
+  Val small = c.e.unary<nn::ExpOp>(c.e.unary<nn::NegOp>(c.e.unary<nn::AbsOp>(x)));
+  return c.e.add(relu(c, x), c.e.unary<nn::LogOp>(c.e.add(small, like(c, 1, x))));
+}
+Vals softplusOp(NodeContext &c) { return {softplus(c, c.in(0))}; }
+Vals mish(NodeContext &c) { return {c.e.mul(c.in(0), c.e.unary<nn::TanhOp>(softplus(c, c.in(0))))}; }
+Vals softsign(NodeContext &c) {
+  Val x = c.in(0);
+  return {c.e.div(x, c.e.add(c.e.unary<nn::AbsOp>(x), like(c, 1, x)))};
+}
+
+Val hardSigmoid(NodeContext &c, const Val &x, double alpha, double beta) {
+  Val line = c.e.add(c.e.mul(x, like(c, alpha, x)), like(c, beta, x));
+  return c.e.binary<nn::MinOp>(c.e.binary<nn::MaxOp>(line, like(c, 0, x)), like(c, 1, x));
+}
+Vals hardSigmoidOp(NodeContext &c) { return {hardSigmoid(c, c.in(0), c.real("alpha", 0.2), c.real("beta", 0.5))}; }
+Vals hardSwish(NodeContext &c) { return {c.e.mul(c.in(0), hardSigmoid(c, c.in(0), 1.0 / 6, 0.5))}; }
+
+Vals swish(NodeContext &c) {
+  double alpha = c.real("alpha", 1);
+  Val x = c.in(0);
+  if (alpha == 1)
+    return {c.e.unary<nn::SiluOp>(x)};
+  return {c.e.mul(x, c.e.unary<nn::SigmoidOp>(c.e.mul(x, like(c, alpha, x))))};
+}
+
+Vals gelu(NodeContext &c) {
+  std::string how = c.string("approximate", "none");
+  if (how != "none" && how != "tanh")
+    return c.fail("approximate='" + how + "' is not known");
+  return {c.e.gelu(how == "tanh" ? nn::GeluKind::tanh : nn::GeluKind::erf, c.in(0))};
+}
+
+Vals where(NodeContext &c) {
+  Val condition = c.in(0), x = c.in(1), y = c.in(2);
+  return {c.e.select(condition, x, y)};
+}
+
+Vals isNan(NodeContext &c) { return {c.e.isNan(c.in(0))}; }
+
+Vals isInf(NodeContext &c) {
+  Val x = c.in(0);
+  bool up = c.integer("detect_positive", 1), down = c.integer("detect_negative", 1);
+  if (!up && !down)
+    return c.fail("detect_positive and detect_negative are both 0");
+  Val probe = up && down ? c.e.unary<nn::AbsOp>(x) : x;
+  return {c.e.compare(P::eq, probe, like(c, up ? HUGE_VAL : -HUGE_VAL, x))};
+}
+
+Vals cast(NodeContext &c) {
+  mlir::Type to = elementType(Type(c.integer("to", 0)), c.e.context());
+  if (!to)
+    return c.fail("a cast to " + name(Type(c.integer("to", 0))) + " is not supported");
+  return {c.e.convert(c.in(0), to)};
+}
+
+Vals castLike(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  return {y ? c.e.convert(x, y.element()) : Val()};
+}
+
+Vals clip(NodeContext &c) {
+  Val x = c.in(0), low, high;
+  if (c.opset < 11) {
+    if (c.attribute("min"))
+      low = like(c, c.real("min", 0), x);
+    if (c.attribute("max"))
+      high = like(c, c.real("max", 0), x);
+  } else {
+    low = c.optional(1);
+    high = c.optional(2);
+  }
+  if (low)
+    x = c.e.binary<nn::MaxOp>(x, low);
+  if (high)
+    x = c.e.binary<nn::MinOp>(x, high);
+  return {x};
+}
+
+Vals mod(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (!x || !y)
+    return {};
+  bool truncate = c.integer("fmod", 0);
+  if (!truncate && x.isFloat())
+    return c.fail("fmod = 0 is defined for integers only");
+  if (!truncate)
+    return {c.e.binary<nn::ModOp>(x, y)};
+  Val q = c.e.div(x, y); // integers: towards zero already
+  if (x.isFloat())
+    q = choose(c, P::lt, q, ceil(c, q), c.e.unary<nn::FloorOp>(q));
+  return {c.e.sub(x, c.e.mul(q, y))};
+}
+
+Vals identity(NodeContext &c) { return {c.in(0)}; }
+
+} // namespace
+
+void registerElementwise(Registry &r) {
+  r["Add"] = {binary<nn::AddOp>};
+  r["Sub"] = {binary<nn::SubOp>};
+  r["Mul"] = {binary<nn::MulOp>};
+  r["Div"] = {binary<nn::DivOp>};
+  r["Pow"] = {pow};
+  r["Mod"] = {mod};
+  r["Max"] = {variadic<nn::MaxOp>};
+  r["Min"] = {variadic<nn::MinOp>};
+  r["Sum"] = {variadic<nn::AddOp>};
+  r["Mean"] = {mean};
+  r["And"] = {binary<nn::AndOp>};
+  r["Or"] = {binary<nn::OrOp>};
+  r["Xor"] = {binary<nn::XorOp>};
+  r["Not"] = {unary<nn::NotOp>};
+  r["Neg"] = {unary<nn::NegOp>};
+  r["Abs"] = {unary<nn::AbsOp>};
+  r["Exp"] = {floatUnary<nn::ExpOp>};
+  r["Log"] = {floatUnary<nn::LogOp>};
+  r["Sqrt"] = {floatUnary<nn::SqrtOp>};
+  r["Tanh"] = {floatUnary<nn::TanhOp>};
+  r["Erf"] = {floatUnary<nn::ErfOp>};
+  r["Sin"] = {floatUnary<nn::SinOp>};
+  r["Cos"] = {floatUnary<nn::CosOp>};
+  r["Floor"] = {floatUnary<nn::FloorOp>};
+  r["Sigmoid"] = {floatUnary<nn::SigmoidOp>};
+  r["Ceil"] = {ceilOp};
+  r["Round"] = {round, 11};
+  r["Sign"] = {sign};
+  r["Reciprocal"] = {reciprocal};
+  r["Equal"] = {comparison<P::eq>};
+  r["Less"] = {comparison<P::lt>};
+  r["LessOrEqual"] = {comparison<P::le>, 12};
+  r["Greater"] = {comparison<P::gt>};
+  r["GreaterOrEqual"] = {comparison<P::ge>, 12};
+  r["Where"] = {where};
+  r["IsNaN"] = {isNan};
+  r["IsInf"] = {isInf};
+  r["Cast"] = {cast};
+  r["CastLike"] = {castLike, 15};
+  r["Clip"] = {clip};
+  r["Identity"] = {identity};
+  r["Relu"] = {reluOp};
+  r["LeakyRelu"] = {leakyRelu};
+  r["PRelu"] = {prelu};
+  r["Elu"] = {elu};
+  r["Selu"] = {selu};
+  r["Softplus"] = {softplusOp};
+  r["Softsign"] = {softsign};
+  r["Mish"] = {mish, 18};
+  r["HardSigmoid"] = {hardSigmoidOp};
+  r["HardSwish"] = {hardSwish, 14};
+  r["Swish"] = {swish, 24};
+  r["Gelu"] = {gelu, 20};
+}
+
+} // namespace zero::onnx

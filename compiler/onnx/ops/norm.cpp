@@ -1,0 +1,93 @@
+//===- norm.cpp - normalisations -----------------------------------------------------------------===//
+#include "compiler/onnx/importer.h"
+
+namespace zero::onnx {
+namespace {
+
+/// The input with the normalised dimensions flattened into one, scale and bias to match.
+struct Rows {
+  Val x, scale, bias;
+  Ints kept; // shape of mean and rstd: normalised dimensions are 1
+};
+
+std::optional<Rows> rows(NodeContext &c) {
+  Val x = c.in(0), scale = c.in(1);
+  if (!x || !scale)
+    return std::nullopt;
+  int64_t axis = c.dimension(c.integer("axis", -1), x.rank());
+  if (axis < 0)
+    return std::nullopt;
+  Shape normalised = x.shape().drop_front(axis);
+  Ints shape(x.shape().begin(), x.shape().begin() + axis), flat{*elementsOf(normalised)};
+  Rows r;
+  r.kept = shape;
+  r.kept.append(normalised.size(), 1);
+  shape.push_back(flat[0]);
+  r.x = c.e.reshape(x, shape);
+  r.scale = c.e.reshape(c.e.broadcastTo(scale, normalised), flat);
+  if (c.has(2))
+    r.bias = c.e.reshape(c.e.broadcastTo(c.inputs[2], normalised), flat);
+  if (c.e.failed())
+    return std::nullopt;
+  return r;
+}
+
+Vals layerNorm(NodeContext &c) {
+  auto r = rows(c);
+  if (!r)
+    return {};
+  Val mean, rstd;
+  Val y = c.e.layerNorm(r->x, r->scale, r->bias, c.real("epsilon", 1e-5), &mean, &rstd);
+  if (!y)
+    return {};
+  Vals results{c.e.reshape(y, c.inputs[0].shape())};
+  if (c.node.outputs.size() > 1)
+    results.append({c.e.reshape(mean, r->kept), c.e.reshape(rstd, r->kept)});
+  return results;
+}
+
+Vals rmsNorm(NodeContext &c) {
+  auto r = rows(c);
+  if (!r)
+    return {};
+  return {c.e.reshape(c.e.rmsNorm(r->x, r->scale, c.real("epsilon", 1e-5)), c.inputs[0].shape())};
+}
+
+/// x [N, C, …] normalised within each of `groups` groups of channels, then scaled and shifted per channel.
+Vals grouped(NodeContext &c, int64_t groups) {
+  Val x = c.in(0), scale = c.in(1), bias = c.in(2);
+  if (!x || !scale || !bias)
+    return {};
+  if (x.rank() < 2 || groups <= 0 || x.dim(1) % groups)
+    return c.fail("the channels cannot be cut into " + llvm::Twine(groups) + " groups");
+  int64_t channels = x.dim(1);
+  auto size = elementsOf(x.shape());
+  Ints flat{x.dim(0), groups, *size / std::max<int64_t>(1, x.dim(0) * groups)};
+  Val ones = c.e.full({flat[2]}, 1, x.element());
+  Val y = c.e.reshape(c.e.layerNorm(c.e.reshape(x, flat), ones, Val(), c.real("epsilon", 1e-5)), x.shape());
+  Ints column(x.rank() - 1, 1);
+  column[0] = channels;
+  for (Val *v : {&scale, &bias}) {
+    if (v->rank() == 1 && v->dim(0) == groups && groups != channels) // GroupNormalization-18 has one number per group
+      *v = c.e.reshape(c.e.broadcast(*v, {0}, {groups, channels / groups}), {channels});
+    *v = c.e.reshape(*v, column);
+  }
+  return {c.e.add(c.e.mul(y, scale), bias)};
+}
+
+Vals groupNorm(NodeContext &c) { return grouped(c, c.integer("num_groups", 0)); }
+Vals instanceNorm(NodeContext &c) {
+  Val x = c.in(0);
+  return x && x.rank() >= 2 ? grouped(c, x.dim(1)) : c.fail("the input has no channels");
+}
+
+} // namespace
+
+void registerNorms(Registry &r) {
+  r["LayerNormalization"] = {layerNorm, 17};
+  r["RMSNormalization"] = {rmsNorm, 23};
+  r["GroupNormalization"] = {groupNorm, 18};
+  r["InstanceNormalization"] = {instanceNorm};
+}
+
+} // namespace zero::onnx

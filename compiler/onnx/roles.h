@@ -1,0 +1,40 @@
+//===- roles.h - which initializers are parameters -----------------------------------------------===//
+// Exporters name folded weights, masks and rotary tables alike, so the use decides. The forward graph is
+// imported once with every float initializer as a symbol; then each of its values gets a fact:
+//
+//   known      depends on initializers and constants only, and remembers which, and along which dimensions it
+//              really varies (a bias repeated over rows varies along the last one)
+//   plain      numbers computed from integer inputs alone: masks, positions
+//   feature    a float input of the model, or elementwise of it
+//   hidden     an activation: behind a product or a lookup
+//   scores     product of two activations on its way to a softmax
+//
+// Where a known value meets the data, the meeting says what its initializers are:
+//
+//   product with data             parameter, unless it multiplies positions on their way to a sine
+//   lookup by data or constants   parameter, unless all it does is multiply activations (rotary cache)
+//   scale or bias of a norm       parameter
+//   added, varies along one dimension    bias: parameter, unless scores are masked by it or it holds -inf
+//   added, varies along more      position table: parameter, unless added to scores (mask), repeated for each
+//                                 sample (folded) or sinusoidal
+//   multiplied, one dimension     scale: parameter
+//   multiplied, more              rotary table: constant, unless it does not vary along the sequence
+//   joined to data                class token: parameter, unless repeated for each sample
+//   anything else                 constant
+#pragma once
+#include "compiler/onnx/importer.h"
+
+namespace zero::onnx {
+
+/// A use of an initializer and what it says.
+struct Site {
+  Use use;
+  mlir::Operation *get = nullptr;   // in the analysed module; erased where nothing reads it
+  std::string role;                 // empty: no parameter's use
+  std::string why;                  // of an empty role, where there is more to say
+  bool plusOne = false;             // used as 1 + w
+};
+
+void findRoles(mlir::func::FuncOp forward, llvm::MutableArrayRef<Site> sites, Weights &weights);
+
+} // namespace zero::onnx
