@@ -11,8 +11,8 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
     persistent buffer: parameters, optimizer state, accumulators, inputs, constants, results.
 
     Every operation writes into bytes chosen beforehand: a view is another reference to the same bytes; what is packed is
-    computed in its place inside the packed buffer; a kernel whose function carries `nn.inplace` overwrites an operand that nobody reads
-    afterwards; a reduce-scatter leaves the shard inside its source if it is consumed before the next one. What cannot be
+    computed in its place inside the packed buffer; a kernel overwrites an operand that nobody reads afterwards, where its attribute
+    `nn.inplace` or the kernel compiler allows it; a reduce-scatter leaves the shard inside its source if it is consumed before the next one. What cannot be
     written in place is copied by a `plan.copy`; gaps between packed values are filled with zeros.
 
     ```mlir

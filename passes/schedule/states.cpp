@@ -1,5 +1,6 @@
 //===- states.cpp - the persistent buffers of a module --------------------------------------------===//
 #include "passes/schedule/states.h"
+#include "compiler/codegen/codegen.h"
 #include "compiler/nn/Nn.h"
 
 using namespace mlir;
@@ -32,6 +33,23 @@ StateOp States::get(const std::string &name, BufferKind kind, int64_t bytes, Loc
     symbols.insert(state); // renames it if a parameter or kernel is called the same
   }
   return state;
+}
+
+FailureOr<const States::Pairs *> States::inplace(FlatSymbolRefAttr kernel) {
+  auto [entry, isNew] = pairs.try_emplace(kernel);
+  if (!isNew)
+    return &entry->second;
+  auto function = symbols.lookup<func::FuncOp>(kernel.getAttr());
+  if (auto given = function->getAttrOfType<DenseI64ArrayAttr>(kInplaceAttr)) {
+    for (int64_t i = 0; i + 1 < given.size(); i += 2)
+      entry->second.push_back({unsigned(given[i]), unsigned(given[i + 1])});
+  } else if (!function.isExternal()) {
+    auto info = codegen::describe(function);
+    if (failed(info))
+      return failure();
+    entry->second = std::move(info->inplace);
+  }
+  return &entry->second;
 }
 
 static int64_t elementBytes() { return 4; } // model state is f32

@@ -4,8 +4,13 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace zero::schedule {
+
+/// DenseI64Array of pairs (result, operand) on a kernel: the result may overwrite the operand.
+inline constexpr llvm::StringLiteral kInplaceAttr = "nn.inplace";
 
 /// Makes each plan.state once, whichever program asks first.
 class States {
@@ -13,7 +18,10 @@ public:
   explicit States(mlir::ModuleOp module);
 
   state::BucketOp bucket(mlir::FlatSymbolRefAttr name) { return symbols.lookup<state::BucketOp>(name.getAttr()); }
-  mlir::func::FuncOp kernel(mlir::FlatSymbolRefAttr name) { return symbols.lookup<mlir::func::FuncOp>(name.getAttr()); }
+  /// Pairs (result, operand) of a kernel of which the result may overwrite the operand: its attribute `nn.inplace`, or what the kernel
+  /// compiler says about its body.
+  using Pairs = std::vector<std::pair<unsigned, unsigned>>;
+  mlir::FailureOr<const Pairs *> inplace(mlir::FlatSymbolRefAttr kernel);
 
   /// At stage 3 a rank stores its shard of the parameters, else the whole bucket.
   bool shardsParameters() const { return stage == 3 && world > 1; }
@@ -40,6 +48,7 @@ private:
   mlir::OpBuilder builder;
   std::map<std::string, planir::StateOp> made;
   llvm::DenseMap<mlir::Attribute, planir::StateOp> constants;
+  llvm::DenseMap<mlir::Attribute, Pairs> pairs; // by kernel
 };
 
 } // namespace zero::schedule

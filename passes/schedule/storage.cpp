@@ -130,26 +130,28 @@ void Storage::placePack(state::PackOp pack) {
 }
 
 /// Results of a kernel overwrite operands that die with it, where the kernel allows that.
-void Storage::placeLaunch(nn::LaunchOp launch) {
+LogicalResult Storage::placeLaunch(nn::LaunchOp launch) {
   int64_t here = position[launch];
+  auto pairs = states.inplace(launch.getKernelAttr());
+  if (failed(pairs))
+    return failure();
   llvm::DenseSet<Slot *> taken;
-  auto kernel = states.kernel(launch.getKernelAttr());
-  if (auto pairs = kernel->getAttrOfType<DenseI64ArrayAttr>(kInplaceAttr)) {
-    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
-      Value result = launch.getOutputs()[pairs[i]], operand = launch.getInputs()[pairs[i + 1]];
-      View view = viewOf(operand);
-      if (isPlaced(result) || !isPlaced(view.root) || bytesOf(result) != bytesOf(operand))
-        continue;
-      Place place = placeOf(operand);
-      bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return placeOf(other).slot == place.slot; }) == 1;
-      if (place.stride || !alone || !diesAt(*place.slot, here) || !taken.insert(place.slot).second)
-        continue;
+  for (auto [resultIndex, operandIndex] : **pairs) {
+    if (resultIndex >= launch.getNumResults() || operandIndex >= launch.getNumOperands())
+      return launch.emitError() << launch.getKernelAttr() << " names a pair in " << kInplaceAttr << " that it does not have";
+    Value result = launch.getOutputs()[resultIndex], operand = launch.getInputs()[operandIndex];
+    if (isPlaced(result) || bytesOf(result) != bytesOf(operand))
+      continue;
+    Place place = placeOf(operand);
+    bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return placeOf(other).slot == place.slot; }) == 1;
+    bool exact = !place.offset && !place.stride && place.slot->bytes == bytesOf(result); // a larger slot would live on for its sake
+    if (exact && alone && diesAt(*place.slot, here) && taken.insert(place.slot).second)
       put(result, place);
-    }
   }
   for (Value result : launch.getOutputs())
     if (!isPlaced(result))
       put(result, {makeFor(result, BufferKind::activation)});
+  return success();
 }
 
 /// In place when the shard is consumed before the next bucket is reduced; else the whole gradient would wait with it.
@@ -180,7 +182,7 @@ LogicalResult Storage::placeResults(Operation &op) {
       return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank below stage 3; zero.resident reads it";
     put(gather.getWhole(), {makeFor(gather.getWhole(), BufferKind::gathered)});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
-    placeLaunch(launch);
+    return placeLaunch(launch);
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
     placeReduceScatter(scatter);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {

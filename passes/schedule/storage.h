@@ -13,9 +13,6 @@
 
 namespace zero::schedule {
 
-/// DenseI64Array of pairs (result, operand) on a kernel: the result may overwrite the operand.
-inline constexpr llvm::StringLiteral kInplaceAttr = "nn.inplace";
-
 struct Slot {
   std::string name;
   planir::BufferKind kind = planir::BufferKind::activation;
@@ -60,7 +57,7 @@ private:
   void placePacks();
   void placePack(state::PackOp pack);
   mlir::LogicalResult placeResults(mlir::Operation &op);
-  void placeLaunch(nn::LaunchOp launch);
+  mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
   void placeReduceScatter(state::ReduceScatterOp op);
   void placeReturned();
 
