@@ -95,7 +95,8 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
     values.push_back(scratch->addArgument(v.type(), location));
     tensors.push_back(v.constant.get());
   }
-  auto inside = OpBuilder::atBlockEnd(scratch);
+  OpBuilder inside(context());
+  inside.setInsertionPointToEnd(scratch);
   Operation *op = build(inside, values);
   Vals results;
   bool small = true;
