@@ -62,7 +62,7 @@ LogicalResult pad(PadOp op, const Tensor &in, Tensor &out) {
   if (auto number = dyn_cast<FloatAttr>(op.getValue()))
     value.set(0, number.getValueAsDouble());
   else if (auto integer = dyn_cast<IntegerAttr>(op.getValue()))
-    value.set(0, double(integer.getType().isInteger(1) ? integer.getValue().getZExtValue() : integer.getInt()));
+    value.set(0, integer.getType().isInteger(1) ? double(integer.getValue().getZExtValue()) : double(integer.getInt()));
   else
     return op.emitOpError() << "pads with " << op.getValue() << ", which is no number";
   for (size_t i = 0; i < out.bytes.size(); i += width) std::memcpy(out.bytes.data() + i, value.bytes.data(), width);
