@@ -95,10 +95,9 @@ int main(int argc, char **argv) {
     inputs.push_back(std::move(input));
   }
 
-  std::string folder = std::string(argv[1]).substr(0, std::string(argv[1]).find_last_of('/'));
   std::map<std::string, nn::Tensor> results;
   auto returned = nn::evaluateFunction(
-      function, inputs, [&](nn::ParameterOp p) { return nn::loadParameter(p, folder); },
+      function, inputs, [&](nn::ParameterOp p) { return nn::loadParameter(p, ""); },
       [&](nn::ParameterOp p, const nn::Tensor &g) { results[p.getSymName().str()] = g; });
   if (failed(returned))
     return 1;
