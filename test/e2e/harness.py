@@ -74,7 +74,8 @@ class Suite:
             process.communicate()
             raise Failure(f"{pathlib.Path(command[0]).name} still ran after {timeout} s: {' '.join(command)}")
         if check and process.returncode != 0:
-            tail = (err.strip() or out.strip() or "it said nothing").splitlines()[-1]
+            lines = (err.strip() or out.strip() or "it said nothing").splitlines()
+            tail = next((line for line in lines if line.startswith(("zeroc: error:", "zerorun:", "zero-inspect:"))), lines[-1])
             raise Failure(f"exit {process.returncode} of {' '.join(command)}: {tail[:300]}")
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
