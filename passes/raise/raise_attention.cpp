@@ -41,7 +41,7 @@ bool trace(Value v, Scores &scores) {
   if (shapeOf(v).size() == 4 && scores.heads.empty()) scores.heads.assign({shapeOf(v)[0], shapeOf(v)[1]});
   Operation *op = v.getDefiningOp();
   if (!op) return false;
-  if ((scores.product = dyn_cast<MatMulOp>(op))) return shapeOf(v).size() == 3;
+  if ((scores.product = dyn_cast<MatMulOp>(op))) return true;
   if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores);
   if (auto div = dyn_cast<DivOp>(op)) {
     auto number = splatOf(div.getRhs());
@@ -133,6 +133,7 @@ Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
     for (auto [i, d] : llvm::enumerate(broadcast.getDims())) shape[d] = shapeOf(broadcast.getInput())[i];
     v = broadcast.getInput();
   }
+  if (shape.size() == 2) shape.insert(shape.begin(), 1);
   if (shape.size() == 3) {
     bool repeated = shape[0] == 1;
     shape[0] = repeated ? 1 : heads;
@@ -148,19 +149,22 @@ Value sum(Value x, Value y, Build b) {
   return b.add(b.broadcast(x, shape, {0, 1, 2, 3}), b.broadcast(y, shape, {0, 1, 2, 3}));
 }
 
-Value swapped(Value v, Build b) { return b.b.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1}); }
+Value swapped(Value v, Build b) {
+  bool single = shapeOf(v).size() == 2;
+  return b.b.create<TransposeOp>(b.loc, v, single ? ArrayRef<int64_t>{1, 0} : ArrayRef<int64_t>{0, 2, 1});
+}
 
-/// [groups, rows, columns] of a stored operand.
+/// [groups, rows, columns] of a stored operand; one group if it is of rank 2.
 SmallVector<int64_t> logicalShape(Value v, bool transposed) {
   SmallVector<int64_t> shape(shapeOf(v));
+  if (shape.size() == 2) shape.insert(shape.begin(), 1);
   if (transposed) std::swap(shape[1], shape[2]);
   return shape;
 }
 
 /// Rooted at the product of the probabilities with the values.
 LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
-  Type element = elementOf(op);
-  if (shapeOf(op).size() != 3 || op.getTransposeLhs() || element.isF64()) return failure();
+  if (op.getTransposeLhs() || elementOf(op).isF64()) return failure();
   SoftmaxOp softmax = softmaxUnder(op.getLhs());
   Scores scores;
   if (!softmax || !trace(softmax.getInput(), scores)) return failure();
@@ -177,7 +181,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   if (batch * heads != groups) batch = groups, heads = 1;
   for (const Mask &mask : scores.masks) {
     auto shape = shapeOf(mask.added ? mask.added : mask.condition);
-    if (shape.size() != 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
+    if (shape.size() > 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
   }
 
   Build b{r, op.getLoc()};

@@ -175,7 +175,7 @@ FailureOr<Tensor> loadParameter(ParameterOp parameter, StringRef folder, uint64_
     if (stored.bytes.size() != size_t(parameter.getBytes()))
       return parameter.emitError() << "parameter " << parameter.getSymName() << ": " << parameter.getBytes() << " bytes in the file for "
                                    << stored.type;
-    SmallString<256> path(folder);
+    SmallString<256> path(llvm::sys::path::is_absolute(*file) ? "" : folder);
     llvm::sys::path::append(path, *file);
     uint64_t size = 0, offset = uint64_t(parameter.getOffset());
     bool inside = !llvm::sys::fs::file_size(path, size) && stored.bytes.size() <= size && offset <= size - stored.bytes.size();
