@@ -219,15 +219,18 @@ void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants) {
     table[i] = {static_cast<uint32_t>(parts[i].kind), crcOf(parts[i].bytes), offset, parts[i].bytes.size(), 0};
     offset = alignUp(offset + parts[i].bytes.size());
   }
-  // The end of a short last segment is padded, so that every segment's offset lies inside the file.
   std::vector<std::byte> first(kAlignment);
   std::memcpy(first.data(), &header, sizeof(header));
   std::memcpy(first.data() + sizeof(header), table.data(), sizeof(table));
   TemporaryFile file(path);
   file.writeAt(0, first);
-  for (size_t i = 0; i < parts.size(); ++i)
+  uint64_t end = kAlignment;
+  for (size_t i = 0; i < parts.size(); ++i) {
     file.writeAt(table[i].offset, parts[i].bytes);
-  uint64_t end = table.back().offset + table.back().size;
+    if (!parts[i].bytes.empty())
+      end = table[i].offset + table[i].size;
+  }
+  // What follows the last byte is padded, so that the offset of an empty last segment lies inside the file too.
   if (end != offset)
     file.writeAt(end, std::vector<std::byte>(offset - end));
   file.commit();
