@@ -182,7 +182,8 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   init->set_seed(seedOf(initSeed, op.getSymName()));
   if (!op.getAliases())
     return;
-  for (Attribute entry : *op.getAliases()) {
+  ArrayAttr aliases = *op.getAliases(); // by value: a range over the optional's content would outlive it
+  for (Attribute entry : aliases) {
     auto fields = cast<DictionaryAttr>(entry);
     auto *alias = parameter->add_aliases();
     alias->set_name(fields.getAs<StringAttr>("name").str());

@@ -148,8 +148,6 @@ struct StepChecker {
     checkRef(plan, call.gradient(), "the gradient of " + what, program);
     uint64_t elements = call.whole() ? bucket.elements() : bucket.shard_elements();
     requireBytes(call.gradient().bytes(), multiply(elements, 4, what), "the gradient of " + what);
-    if (call.launch().extent() == 0 || elements % call.launch().extent() != 0)
-      throw Error(what + " updates " + std::to_string(call.launch().extent()) + " elements or rows of a gradient with " + std::to_string(elements));
   }
 };
 
