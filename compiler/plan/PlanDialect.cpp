@@ -96,8 +96,16 @@ std::string nameOf(Location location) {
 // Names of values, symbols, verifiers
 //===----------------------------------------------------------------------===//
 
-void BufferOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), getName()); }
-void UseOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), getState()); }
+/// "/h.0/mlp/MatMul" as the name of an SSA value.
+static std::string valueName(StringRef name) {
+  std::string result = name.ltrim('/').str();
+  for (char &c : result)
+    if (!llvm::isAlnum(c) && c != '_' && c != '$')
+      c = '.';
+  return result;
+}
+void BufferOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), valueName(getName())); }
+void UseOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), valueName(getState())); }
 
 LogicalResult UseOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))

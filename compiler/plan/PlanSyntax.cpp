@@ -5,41 +5,52 @@ using namespace mlir;
 
 namespace zero::planir {
 
-/// %b[64, 128] or %b[0 + rank * 256, 128]
-static ParseResult parseRef(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers,
-                            SmallVectorImpl<int64_t> &offsets, SmallVectorImpl<int64_t> &strides, SmallVectorImpl<int64_t> &bytes) {
-  int64_t stride = 0;
-  if (parser.parseOperand(buffers.emplace_back()) || parser.parseLSquare() || parser.parseInteger(offsets.emplace_back()))
-    return failure();
-  if (succeeded(parser.parseOptionalPlus()) && (parser.parseKeyword("rank") || parser.parseStar() || parser.parseInteger(stride)))
-    return failure();
-  strides.push_back(stride);
-  return failure(parser.parseComma() || parser.parseInteger(bytes.emplace_back()) || parser.parseRSquare());
-}
+namespace {
+/// Collects references as they are parsed.
+struct RefParser {
+  OpAsmParser &parser;
+  SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers;
+  SmallVector<int64_t> offsets, strides, bytes;
+
+  /// [64, 128] or [0 + rank * 256, 128], behind the operand.
+  ParseResult bounds() {
+    int64_t stride = 0;
+    if (parser.parseLSquare() || parser.parseInteger(offsets.emplace_back()))
+      return failure();
+    if (succeeded(parser.parseOptionalPlus()) && (parser.parseKeyword("rank") || parser.parseStar() || parser.parseInteger(stride)))
+      return failure();
+    strides.push_back(stride);
+    return failure(parser.parseComma() || parser.parseInteger(bytes.emplace_back()) || parser.parseRSquare());
+  }
+  /// The rest of a list whose first operand has been parsed, or the whole list.
+  ParseResult list(bool hasFirst) {
+    while (true) {
+      if ((!hasFirst && parser.parseOperand(buffers.emplace_back())) || bounds())
+        return failure();
+      hasFirst = false;
+      if (failed(parser.parseOptionalComma()))
+        return success();
+    }
+  }
+};
+} // namespace
 
 ParseResult parseRefs(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers, DenseI64ArrayAttr &offsets,
                       DenseI64ArrayAttr &strides, DenseI64ArrayAttr &bytes, IntegerAttr &inputs) {
-  SmallVector<int64_t> allOffsets, allStrides, allBytes;
-  auto one = [&] { return parseRef(parser, buffers, allOffsets, allStrides, allBytes); };
-  bool arrow = succeeded(parser.parseOptionalArrow());
-  if (!arrow) {
-    do {
-      if (one())
-        return failure();
-    } while (succeeded(parser.parseOptionalComma()));
-    arrow = succeeded(parser.parseOptionalArrow());
+  RefParser refs{parser, buffers, {}, {}, {}};
+  OpAsmParser::UnresolvedOperand first;
+  if (OptionalParseResult any = parser.parseOptionalOperand(first); any.has_value()) {
+    buffers.push_back(first);
+    if (failed(*any) || refs.list(true))
+      return failure();
   }
   Builder &builder = parser.getBuilder();
   inputs = builder.getI64IntegerAttr(buffers.size());
-  if (arrow) {
-    do {
-      if (one())
-        return failure();
-    } while (succeeded(parser.parseOptionalComma()));
-  }
-  offsets = builder.getDenseI64ArrayAttr(allOffsets);
-  strides = builder.getDenseI64ArrayAttr(allStrides);
-  bytes = builder.getDenseI64ArrayAttr(allBytes);
+  if (succeeded(parser.parseOptionalArrow()) && refs.list(false))
+    return failure();
+  offsets = builder.getDenseI64ArrayAttr(refs.offsets);
+  strides = builder.getDenseI64ArrayAttr(refs.strides);
+  bytes = builder.getDenseI64ArrayAttr(refs.bytes);
   return success();
 }
 

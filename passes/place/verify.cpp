@@ -32,7 +32,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
     llvm::stable_sort(states, [](StateOp a, StateOp b) { return *a.getOffset() < *b.getOffset(); });
     for (size_t i = 1; i < states.size(); ++i)
       if (*states[i - 1].getOffset() + states[i - 1].getBytes() > *states[i].getOffset())
-        return states[i].emitError() << "shares bytes with " << states[i - 1].getSymNameAttr();
+        return states[i].emitError() << "shares bytes with @" << states[i - 1].getSymName();
     return success();
   }
 

@@ -1,0 +1,66 @@
+// Three buckets forward and backward.
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-elide-gathers))" %s | FileCheck %s --check-prefix=ELIDE
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-elide-gathers{resident-bytes=512}))" %s | FileCheck %s --check-prefix=RESIDENT
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{ahead=1}))" %s | FileCheck %s --check-prefix=AHEAD1
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{gather-bytes=512}))" %s | FileCheck %s --check-prefix=NONE
+module attributes {zero.world = 2 : i64} {
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
+  plan.state parameter @b1.parameter bytes 256 {bucket = @b1}
+  plan.state parameter @b2.parameter bytes 256 {bucket = @b2}
+  // The last bucket of forward is the first of backward: its second gather goes, nothing else is worth any memory.
+  // ELIDE: plan.decision "b2" : "kept until it is needed again" because "no other bucket is gathered in between"
+  // ELIDE-COUNT-5: plan.collective
+  // ELIDE-NOT: plan.collective
+
+  // 512 bytes keep one more, the one that is needed again soonest.
+  // RESIDENT: plan.decision "b1" : "kept until it is needed again" because "512 bytes fit into --resident-bytes"
+  // RESIDENT-COUNT-4: plan.collective
+  // RESIDENT-NOT: plan.collective
+
+  // While one bucket is used, the next may come; never three at once.
+  // AHEAD1: plan.collective gather %b0.parameter{{.*}} -> %w0[
+  // AHEAD1-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w1[
+  // AHEAD1-NEXT: plan.copy compute %w0[
+  // AHEAD1-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w2[
+  // AHEAD1-NEXT: plan.copy compute %w1[
+  // AHEAD1-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w3[
+  // AHEAD1-NEXT: plan.copy compute %w2[
+  // AHEAD1-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w4[
+  // AHEAD1-NEXT: plan.copy compute %w3[
+  // AHEAD1-NEXT: plan.copy compute %w3[0, 64] -> %b0.parameter
+  // What is gathered must have been written.
+  // AHEAD1-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
+  // AHEAD1-NEXT: plan.copy compute %w4[
+  // AHEAD1-NEXT: plan.copy compute %w5[
+
+  // Room for one bucket: all gathers stay.
+  // NONE-NOT: plan.decision
+  // NONE: plan.collective gather %b0.parameter
+  // NONE-NEXT: plan.copy
+  plan.program step @step {
+    %p0 = plan.use @b0.parameter
+    %p1 = plan.use @b1.parameter
+    %p2 = plan.use @b2.parameter
+    %w0 = plan.buffer gathered "w0" bytes 512
+    %w1 = plan.buffer gathered "w1" bytes 512
+    %w2 = plan.buffer gathered "w2" bytes 512
+    %w3 = plan.buffer gathered "w3" bytes 512
+    %w4 = plan.buffer gathered "w4" bytes 512
+    %w5 = plan.buffer gathered "w5" bytes 512
+    %x = plan.buffer activation "x" bytes 64
+    plan.collective gather %p0[0, 256] -> %w0[0, 512] : all_gather 64 of f32
+    plan.copy compute %w0[0, 64] -> %x[0, 64]
+    plan.collective gather %p1[0, 256] -> %w1[0, 512] : all_gather 64 of f32
+    plan.copy compute %w1[0, 64] -> %x[0, 64]
+    plan.collective gather %p2[0, 256] -> %w2[0, 512] : all_gather 64 of f32
+    plan.copy compute %w2[0, 64] -> %x[0, 64]
+    plan.collective gather %p2[0, 256] -> %w3[0, 512] : all_gather 64 of f32
+    plan.copy compute %w3[0, 64] -> %x[0, 64]
+    plan.copy compute %w3[0, 64] -> %p0[0, 64]
+    plan.collective gather %p1[0, 256] -> %w4[0, 512] : all_gather 64 of f32
+    plan.copy compute %w4[0, 64] -> %x[0, 64]
+    plan.collective gather %p0[0, 256] -> %w5[0, 512] : all_gather 64 of f32
+    plan.copy compute %w5[0, 64] -> %x[0, 64]
+    plan.return %x[0, 4]
+  }
+}

@@ -1,0 +1,35 @@
+// The update of a bucket stands behind the reduction of the next one; an all-gather of the gradient travels on at once.
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-sink-updates))" %s | FileCheck %s
+module attributes {zero.world = 2 : i64} {
+  plan.state parameter @p0 bytes 512
+  plan.state parameter @p1 bytes 512
+  // CHECK: plan.decision "b0.reduce_scatter" : "2 steps that need it come later" because "it travels while the gradient of b1.reduce_scatter is computed"
+  // CHECK: plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter
+  // CHECK-NEXT: plan.collective reduce {{.*}} : all_gather
+  // CHECK-NEXT: plan.fill compute -> %x[0, 4] : 0
+  // CHECK-NEXT: plan.fill compute -> %g1[0, 512] : 0
+  // CHECK-NEXT: plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter
+  // CHECK-NEXT: plan.copy compute %g0[0, 512] -> %p0
+  // CHECK-NEXT: plan.collective gather %p0
+  // The last one has nothing to hide behind.
+  // CHECK-NEXT: plan.copy compute %g1[0, 512] -> %p1
+  plan.program step @step {
+    %p0 = plan.use @p0
+    %p1 = plan.use @p1
+    %g0 = plan.buffer gradient "g0" bytes 512
+    %g1 = plan.buffer gradient "g1" bytes 512
+    %s0 = plan.buffer staging "s0" bytes 512
+    %s1 = plan.buffer staging "s1" bytes 512
+    %x = plan.buffer activation "x" bytes 4
+    plan.fill compute -> %g0[0, 512] : 0
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.collective reduce %g0[0 + rank * 256, 256] -> %g0[0, 512] : all_gather 64 of f32
+    plan.copy compute %g0[0, 512] -> %p0[0, 512]
+    plan.collective gather %p0[0 + rank * 256, 256] -> %p0[0, 512] : all_gather 64 of f32
+    plan.fill compute -> %x[0, 4] : 0
+    plan.fill compute -> %g1[0, 512] : 0
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
+    plan.copy compute %g1[0, 512] -> %p1[0, 512]
+    plan.return %x[0, 4]
+  }
+}
