@@ -172,7 +172,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   auto qs = logicalShape(product.getLhs(), product.getTransposeLhs());
   auto ks = logicalShape(product.getRhs(), !product.getTransposeRhs());
   auto vs = logicalShape(op.getRhs(), op.getTransposeRhs());
-  if (ks != vs || shapeOf(op)[0] != qs[0]) return failure(); // heads of the values have another size
+  if (ks != vs || ks[0] != qs[0]) return failure(); // heads of the values have another size
   // Batch and heads: any split of the groups is right; the export's own lets reshapes vanish.
   if (scores.heads.empty())
     if (auto reshape = product.getLhs().getDefiningOp<ReshapeOp>(); reshape && shapeOf(reshape.getInput()).size() == 4)

@@ -181,3 +181,19 @@ func.func @interleaved(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x3x8xf32>) -> tens
   %y, %lse = nn.attention %q, %r, %r {scale = 1.0 : f32} : (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
   return %y : tensor<2x4x3x8xf32>
 }
+
+// -----
+// One sample with one head: products of rank 2.
+// CHECK-LABEL: @single
+// CHECK: nn.attention {{.*}} {causal = true, scale = 5.000000e-01 : f32} : (tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>)
+// CHECK-NOT: nn.softmax
+func.func @single(%q: tensor<2x4xf32>, %k: tensor<2x4xf32>, %v: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %c = nn.constant dense<0.5> : tensor<2x2xf32>
+  %m = nn.constant dense<[[0.0, 0xFF800000], [0.0, 0.0]]> : tensor<2x2xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x2xf32>
+  %d = nn.mul %c, %s : tensor<2x2xf32>
+  %masked = nn.add %m, %d : tensor<2x2xf32>
+  %p = nn.softmax %masked : tensor<2x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x2xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
