@@ -62,6 +62,7 @@ void writePlan(const Folder &folder, const std::string &name, uint32_t world, ui
   };
   auto rows = static_cast<int64_t>(batch);
   input("x", Input::DATA, {rows, 4}, x), input("y", Input::LABELS, {rows, 1}, y);
+  b.plan.mutable_inputs(0)->set_limit(100); // for data files that hold integers
   input("scale", Input::LOSS_SCALE, {1}, scale), input("hyper", Input::HYPER, {16}, hyper);
   Constant *constant = b.plan.add_constants();
   *constant->mutable_ref() = count;
@@ -305,6 +306,18 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   refused("one.plan", "--data data.safetensors --steps -2", "--steps");
   std::filesystem::remove(folder / "w.raw");
   refused("two.plan", good, "w.raw", 2);
+}
+
+TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
+  auto layout = runtime::layoutSafetensors({{"x", runtime::Element::I32, {40, 4}}, {"y", runtime::Element::F32, {40, 1}}});
+  std::vector<int32_t> values(160, 1);
+  values[4 * 38 + 2] = 100; // of the tenth step, for rank 1
+  folder.write("bad.safetensors", layout.header + std::string(reinterpret_cast<const char *>(values.data()), 640) + std::string(160, '\0'));
+  Outcome outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl", 2);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.error.find("zerorun: rank 1: 'bad.safetensors': sample 38 of 'x' has the value 100 at position 2"), std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(metrics("m.jsonl").size(), 9u);
 }
 
 TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
