@@ -15,8 +15,7 @@ long numberOf(const char *name) {
 
 // Whether a launcher that MPI knows started this process as one of several.
 bool launchedByMpi() {
-  if (numberOf("OMPI_COMM_WORLD_SIZE") > 1 || numberOf("PMI_SIZE") > 1)
-    return true;
+  if (numberOf("OMPI_COMM_WORLD_SIZE") > 1 || numberOf("PMI_SIZE") > 1) return true;
   // srun sets the step's variables; a batch script outside a step has only the job's.
   return std::getenv("SLURM_STEP_ID") && std::getenv("SLURM_PROCID") && numberOf("SLURM_STEP_NUM_TASKS") > 1;
 }
@@ -24,12 +23,12 @@ bool launchedByMpi() {
 } // namespace
 
 std::unique_ptr<CommunicatorFactory> connect() {
-  if (launchedByMpi())
-    return connectMpi();
+  if (launchedByMpi()) return connectMpi();
   if (long world = numberOf("WORLD_SIZE"); world > 1)
-    throw Error("WORLD_SIZE=" + std::to_string(world) +
-                " in the environment asks for ranks that find each other through MASTER_ADDR, which is not built yet; start with: mpirun -np " +
-                std::to_string(world) + " zerorun …, or unset WORLD_SIZE");
+    throw Error(
+        "WORLD_SIZE=" + std::to_string(world) +
+        " in the environment asks for ranks that find each other through MASTER_ADDR, which is not built yet; start with: mpirun -np " +
+        std::to_string(world) + " zerorun …, or unset WORLD_SIZE");
   return connectLocal();
 }
 

@@ -15,8 +15,7 @@ namespace {
 constexpr uint64_t kBlock = 4096; // elements summed at a time: the running sums stay in the first-level cache
 
 ZERO_EACH_CPU void addInto(float *sum, const float *values, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i)
-    sum[i] += values[i];
+  for (uint64_t i = 0; i < count; ++i) sum[i] += values[i];
 }
 
 } // namespace

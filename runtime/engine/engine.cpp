@@ -23,13 +23,14 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
     throw Error(name + " was compiled with --target cuda, which this zerorun was not built for; compile with --target cpu");
   if (plan.world() != static_cast<uint32_t>(factory.world())) {
     std::string start = plan.world() == 1 ? "zerorun " : "mpirun -np " + std::to_string(plan.world()) + " zerorun ";
-    throw Error(name + " was compiled for " + std::to_string(plan.world()) + (plan.world() == 1 ? " rank" : " ranks") + ", but this run has " +
-                std::to_string(factory.world()) + "; start it with `" + start + (file.path.empty() ? "plan.bin" : file.path) +
-                "`, or compile with --world " + std::to_string(factory.world()));
+    throw Error(name + " was compiled for " + std::to_string(plan.world()) + (plan.world() == 1 ? " rank" : " ranks") +
+                ", but this run has " + std::to_string(factory.world()) + "; start it with `" + start +
+                (file.path.empty() ? "plan.bin" : file.path) + "`, or compile with --world " + std::to_string(factory.world()));
   }
   for (const plan::Arena &arena : plan.arenas())
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
-      throw Error(name + " keeps arena '" + arena.name() + "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
+      throw Error(name + " keeps arena '" + arena.name() +
+                  "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
   std::vector<std::string> features(plan.target().features().begin(), plan.target().features().end());
   device.requireFeatures(plan.target().cpu(), features);
 }
@@ -54,14 +55,13 @@ struct Engine::Impl {
     host->barrier();
     for (const plan::Constant &constant : plan.constants())
       std::memcpy(address(constant.ref()), file.constants.data() + constant.segment_offset(), constant.ref().bytes());
-    for (const plan::Kernel &kernel : plan.kernels())
-      kernels.push_back({kernel.symbol(), nullptr});
-    if (!kernels.empty())
-      device.loadKernels(file.kernels, kernels);
+    for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back({kernel.symbol(), nullptr});
+    if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     device.prepare(attentionLimits(plan, selected));
     programs.resize(static_cast<size_t>(plan.programs_size()));
     for (uint32_t index : selected)
-      programs[index] = resolve(plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); });
+      programs[index] =
+          resolve(plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); });
     makeLanes(factory, options.trace);
   }
 
@@ -69,8 +69,7 @@ struct Engine::Impl {
     closing.store(true, std::memory_order_relaxed);
     generation.fetch_add(1, std::memory_order_release);
     generation.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
+    for (std::thread &thread : threads) thread.join();
   }
 
   void allocateArenas(const std::vector<uint32_t> &selected) {
@@ -78,8 +77,7 @@ struct Engine::Impl {
       const plan::Arena &arena = plan.arenas(i);
       uint64_t bytes = arena.persistent() ? arena.bytes() : 0;
       if (!arena.persistent())
-        for (uint32_t index : selected)
-          bytes = std::max<uint64_t>(bytes, plan.programs(static_cast<int>(index)).arena_bytes(i));
+        for (uint32_t index : selected) bytes = std::max<uint64_t>(bytes, plan.programs(static_cast<int>(index)).arena_bytes(i));
       arenas.push_back(bytes ? device.allocateArena(arena.name(), bytes) : nullptr);
       allocated += bytes;
     }
@@ -88,8 +86,7 @@ struct Engine::Impl {
   void *address(const plan::Ref &ref) const {
     const plan::Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
     std::byte *base = arenas[buffer.arena()];
-    if (!base)
-      return nullptr; // an empty arena has only empty buffers
+    if (!base) return nullptr; // an empty arena has only empty buffers
     return base + buffer.offset() + ref.offset() + static_cast<uint64_t>(rank) * ref.rank_stride();
   }
 
@@ -101,8 +98,7 @@ struct Engine::Impl {
     context.trace = trace;
     context.onFailure = [this] {
       for (auto &lane : lanes)
-        if (lane)
-          lane->interrupt();
+        if (lane) lane->interrupt();
     };
     // Making a communicator is collective: every rank goes through the same lanes of the same plan.
     for (int index = 0; index < kLanes; ++index) {
@@ -112,22 +108,18 @@ struct Engine::Impl {
           used = used || !program->lanes[static_cast<size_t>(index)].empty();
           communicates = communicates || program->communicates(index);
         }
-      if (used)
-        lanes[static_cast<size_t>(index)] = std::make_unique<Lane>(index, context, communicates ? factory.create() : nullptr);
+      if (used) lanes[static_cast<size_t>(index)] = std::make_unique<Lane>(index, context, communicates ? factory.create() : nullptr);
     }
     for (int index = 1; index < kLanes; ++index)
-      if (lanes[static_cast<size_t>(index)])
-        threads.emplace_back([this, index] { laneThread(*lanes[static_cast<size_t>(index)]); });
+      if (lanes[static_cast<size_t>(index)]) threads.emplace_back([this, index] { laneThread(*lanes[static_cast<size_t>(index)]); });
   }
 
   void laneThread(Lane &lane) {
     for (uint32_t seen = 0;;) {
       seen = awaitNext(generation, seen);
-      if (closing.load(std::memory_order_relaxed))
-        return;
+      if (closing.load(std::memory_order_relaxed)) return;
       lane.run(current, *programs[current]);
-      if (running.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        running.notify_one();
+      if (running.fetch_sub(1, std::memory_order_acq_rel) == 1) running.notify_one();
     }
   }
 
@@ -141,13 +133,11 @@ struct Engine::Impl {
   void run(uint32_t index) {
     if (index >= programs.size() || !programs[index])
       throw Error("program " + std::to_string(index) + " was not selected when the engine was made");
-    if (timeline.hasFailed())
-      throw Error("the engine cannot run after a step has failed");
+    if (timeline.hasFailed()) throw Error("the engine cannot run after a step has failed");
     const ResolvedProgram &program = *programs[index];
     if (context.trace)
       for (int i = 0; i < kLanes; ++i)
-        if (auto &lane = lanes[static_cast<size_t>(i)])
-          lane->events.reserve(program.lanes[static_cast<size_t>(i)].size());
+        if (auto &lane = lanes[static_cast<size_t>(i)]) lane->events.reserve(program.lanes[static_cast<size_t>(i)].size());
     timeline.reset();
     current = index;
     running.store(static_cast<uint32_t>(threads.size()), std::memory_order_relaxed);
@@ -156,16 +146,14 @@ struct Engine::Impl {
       generation.notify_all();
     }
     lanes[plan::COMPUTE]->run(index, program);
-    for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;)
-      awaitChange(running, left);
+    for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;) awaitChange(running, left);
     if (context.trace)
       for (auto &lane : lanes)
         if (lane) {
           events.insert(events.end(), lane->events.begin(), lane->events.end());
           lane->events.clear();
         }
-    if (timeline.hasFailed())
-      std::rethrow_exception(timeline.reason());
+    if (timeline.hasFailed()) std::rethrow_exception(timeline.reason());
   }
 
   const plan::PlanFile &file;
@@ -203,15 +191,13 @@ Communicator &Engine::communicator() { return *impl->host; }
 std::array<LaneStats, kLanes> Engine::stats() const {
   std::array<LaneStats, kLanes> result;
   for (size_t i = 0; i < kLanes; ++i)
-    if (impl->lanes[i])
-      result[i] = impl->lanes[i]->stats();
+    if (impl->lanes[i]) result[i] = impl->lanes[i]->stats();
   return result;
 }
 
 void Engine::resetStats() {
   for (auto &lane : impl->lanes)
-    if (lane)
-      lane->resetStats();
+    if (lane) lane->resetStats();
 }
 
 const std::vector<TraceEvent> &Engine::trace() const { return impl->events; }

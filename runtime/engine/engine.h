@@ -34,7 +34,7 @@ struct EngineOptions {
 struct LaneStats {
   double busySeconds = 0; // inside steps, waiting not counted
   uint64_t steps = 0;
-  uint64_t bytes = 0;     // GATHER/REDUCE: bytes sent to other ranks; other lanes: bytes copied
+  uint64_t bytes = 0; // GATHER/REDUCE: bytes sent to other ranks; other lanes: bytes copied
 };
 
 struct TraceEvent {

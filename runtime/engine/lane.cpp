@@ -4,9 +4,7 @@
 namespace zero::runtime {
 namespace {
 
-template <class... Cases> struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
+template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
 template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -29,8 +27,7 @@ void Lane::execute(const Operation &operation) {
                  },
                  [&](const FillCall &call) { device.fill(call.dst, call.pattern, call.bytes); },
                  [&](const UpdateCall &call) {
-                   if (context.hook)
-                     context.hook(*call.update, call.gradient);
+                   if (context.hook) context.hook(*call.update, call.gradient);
                    device.launch(call.launch);
                  },
              },
@@ -44,10 +41,8 @@ void Lane::run(uint32_t programIndex, const ResolvedProgram &program) {
     for (const Operation &operation : program.lanes[static_cast<size_t>(index)]) {
       current = &operation;
       for (uint32_t i = operation.waitBegin; i < operation.waitEnd; ++i)
-        if (!timeline.wait(program.waits[i].lane, program.waits[i].tick))
-          return;
-      if (timeline.hasFailed())
-        return;
+        if (!timeline.wait(program.waits[i].lane, program.waits[i].tick)) return;
+      if (timeline.hasFailed()) return;
       Clock::time_point begin = Clock::now();
       execute(operation);
       Clock::time_point end = Clock::now();

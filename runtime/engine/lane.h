@@ -30,8 +30,7 @@ public:
   void run(uint32_t programIndex, const ResolvedProgram &program);
 
   void interrupt() {
-    if (communicator)
-      communicator->interrupt();
+    if (communicator) communicator->interrupt();
   }
   LaneStats stats() const;
   void resetStats();

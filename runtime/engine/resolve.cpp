@@ -35,21 +35,28 @@ private:
 
   Call callOf(const plan::Step &step) {
     switch (step.what_case()) {
-    case plan::Step::kLaunch: return launch(step.launch());
-    case plan::Step::kMatmul: return matmul(step.matmul());
-    case plan::Step::kAttention: return attention(step.attention());
+    case plan::Step::kLaunch:
+      return launch(step.launch());
+    case plan::Step::kMatmul:
+      return matmul(step.matmul());
+    case plan::Step::kAttention:
+      return attention(step.attention());
     case plan::Step::kAttentionGrad: {
       const plan::AttentionGrad &grad = step.attention_grad();
       return AttentionGradCall{attention(grad.forward()), floats(grad.dout()), floats(grad.dq()), floats(grad.dk()), floats(grad.dv())};
     }
-    case plan::Step::kCollective: return collective(step.collective());
-    case plan::Step::kCopy: return CopyCall{address(step.copy().dst()), address(step.copy().src()), step.copy().dst().bytes()};
-    case plan::Step::kFill: return FillCall{address(step.fill().dst()), step.fill().pattern(), step.fill().dst().bytes()};
+    case plan::Step::kCollective:
+      return collective(step.collective());
+    case plan::Step::kCopy:
+      return CopyCall{address(step.copy().dst()), address(step.copy().src()), step.copy().dst().bytes()};
+    case plan::Step::kFill:
+      return FillCall{address(step.fill().dst()), step.fill().pattern(), step.fill().dst().bytes()};
     case plan::Step::kUpdate: {
       const plan::Update &update = step.update();
       return UpdateCall{launch(update.launch()), &update, floats(update.gradient())};
     }
-    case plan::Step::WHAT_NOT_SET: break;
+    case plan::Step::WHAT_NOT_SET:
+      break;
     }
     throw Error(name + " does nothing this program knows");
   }
@@ -57,18 +64,17 @@ private:
   LaunchCall launch(const plan::Launch &launch) {
     const plan::Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
     void *const *args = result->args.data() + result->args.size();
-    for (const plan::Ref &ref : launch.args())
-      result->args.push_back(address(ref));
+    for (const plan::Ref &ref : launch.args()) result->args.push_back(address(ref));
     return {kernels[launch.kernel()].function, args, static_cast<int64_t>(launch.extent()), static_cast<int64_t>(kernel.grain())};
   }
 
   MatMulCall matmul(const plan::MatMul &p) const {
     if (p.dtype() != plan::F32)
-      throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) + " matrices, which is not built yet for the CPU; compile with --precision f32");
+      throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) +
+                  " matrices, which is not built yet for the CPU; compile with --precision f32");
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
-    return {floats(p.a()), floats(p.b()), floats(p.c()),   i(p.m()),        i(p.n()),        i(p.k()),        i(p.batch()), p.trans_a(),
-            p.trans_b(),   i(p.lda()),    i(p.ldb()),      i(p.ldc()),      i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
-            p.accumulate()};
+    return {floats(p.a()), floats(p.b()), floats(p.c()), i(p.m()),   i(p.n()),        i(p.k()),        i(p.batch()),    p.trans_a(),
+            p.trans_b(),   i(p.lda()),    i(p.ldb()),    i(p.ldc()), i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate()};
   }
 
   AttentionCall attention(const plan::Attention &p) const {
@@ -97,10 +103,14 @@ private:
   Call collective(const plan::Collective &p) const {
     float *staging = p.staging().bytes() ? floats(p.staging()) : nullptr;
     switch (p.kind()) {
-    case plan::Collective::ALL_GATHER: return AllGatherCall{address(p.src()), address(p.dst()), p.count() * plan::bytesOf(p.dtype())};
-    case plan::Collective::REDUCE_SCATTER: return ReduceScatterCall{floats(p.src()), floats(p.dst()), p.count(), staging};
-    case plan::Collective::ALL_REDUCE: return AllReduceCall{floats(p.src()), p.count(), staging};
-    default: throw Error(name + " is an unknown collective");
+    case plan::Collective::ALL_GATHER:
+      return AllGatherCall{address(p.src()), address(p.dst()), p.count() * plan::bytesOf(p.dtype())};
+    case plan::Collective::REDUCE_SCATTER:
+      return ReduceScatterCall{floats(p.src()), floats(p.dst()), p.count(), staging};
+    case plan::Collective::ALL_REDUCE:
+      return AllReduceCall{floats(p.src()), p.count(), staging};
+    default:
+      throw Error(name + " is an unknown collective");
     }
   }
 
@@ -131,9 +141,10 @@ AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32
   AttentionLimits limits;
   for (uint32_t index : programs)
     for (const plan::Step &step : plan.programs(static_cast<int>(index)).steps()) {
-      const plan::Attention *call = step.has_attention() ? &step.attention() : step.has_attention_grad() ? &step.attention_grad().forward() : nullptr;
-      if (!call)
-        continue;
+      const plan::Attention *call = step.has_attention()        ? &step.attention()
+                                    : step.has_attention_grad() ? &step.attention_grad().forward()
+                                                                : nullptr;
+      if (!call) continue;
       limits.dim = std::max(limits.dim, static_cast<int64_t>(call->dim()));
       limits.qLen = std::max(limits.qLen, static_cast<int64_t>(call->q_len()));
       limits.kvLen = std::max(limits.kvLen, static_cast<int64_t>(call->kv_len()));

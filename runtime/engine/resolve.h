@@ -2,8 +2,8 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
-#include "runtime/plan/plan.pb.h"
 #include "runtime/engine/timeline.h"
+#include "runtime/plan/plan.pb.h"
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -45,8 +45,8 @@ struct UpdateCall {
   const float *gradient;
 };
 
-using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, AllGatherCall, ReduceScatterCall, AllReduceCall, CopyCall,
-                          FillCall, UpdateCall>;
+using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, AllGatherCall, ReduceScatterCall, AllReduceCall,
+                          CopyCall, FillCall, UpdateCall>;
 
 struct LaneWait {
   int lane;
@@ -55,7 +55,7 @@ struct LaneWait {
 
 struct Operation {
   Call call;
-  uint32_t step;              // index into Program.steps
+  uint32_t step;               // index into Program.steps
   uint32_t waitBegin, waitEnd; // into ResolvedProgram::waits
 };
 

@@ -18,8 +18,7 @@ inline void cpuPause() {
 inline uint32_t awaitChange(const std::atomic<uint32_t> &word, uint32_t old) {
   for (int i = 0; i < 200; ++i) {
     uint32_t value = word.load(std::memory_order_acquire);
-    if (value != old)
-      return value;
+    if (value != old) return value;
     cpuPause();
   }
   word.wait(old, std::memory_order_acquire);
@@ -32,8 +31,7 @@ public:
 
   // Before a program, while no lane runs.
   void reset() {
-    for (Tick &tick : ticks)
-      tick.value.store(0, std::memory_order_relaxed);
+    for (Tick &tick : ticks) tick.value.store(0, std::memory_order_relaxed);
   }
 
   void advance(int lane) {
@@ -44,15 +42,13 @@ public:
   // Until `tick` steps of the lane are complete; false if the timeline has failed.
   bool wait(int lane, uint32_t tick) const {
     const std::atomic<uint32_t> &value = ticks[static_cast<size_t>(lane)].value;
-    for (uint32_t now = value.load(std::memory_order_acquire); now < tick;)
-      now = awaitChange(value, now);
+    for (uint32_t now = value.load(std::memory_order_acquire); now < tick;) now = awaitChange(value, now);
     return !hasFailed();
   }
 
   // The first failure counts. All waits return from now on.
   void fail(std::exception_ptr why) {
-    if (failed.exchange(true))
-      return;
+    if (failed.exchange(true)) return;
     failure = why;
     for (Tick &tick : ticks) {
       tick.value.fetch_add(kPastTheEnd, std::memory_order_release);

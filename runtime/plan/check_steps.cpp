@@ -17,30 +17,29 @@ struct StepChecker {
   }
   uint64_t product(std::initializer_list<uint64_t> factors) const {
     uint64_t result = 1;
-    for (uint64_t factor : factors)
-      result = multiply(result, factor, what);
+    for (uint64_t factor : factors) result = multiply(result, factor, what);
     return result;
   }
 
   void launch(const Launch &launch) const {
     if (launch.kernel() >= static_cast<uint32_t>(plan.kernels_size()))
-      throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " + std::to_string(plan.kernels_size()));
+      throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " +
+                  std::to_string(plan.kernels_size()));
     const Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
     if (static_cast<uint32_t>(launch.args_size()) != kernel.args())
       throw Error(what + " gives kernel '" + kernel.symbol() + "' " + std::to_string(launch.args_size()) + " arguments; it takes " +
                   std::to_string(kernel.args()));
     if (launch.outputs_from() > kernel.args())
       throw Error(what + " marks outputs from argument " + std::to_string(launch.outputs_from()) + " of " + std::to_string(kernel.args()));
-    if (launch.extent() > kMaxBytes)
-      throw Error(what + " launches an impossible extent of " + std::to_string(launch.extent()));
-    for (int i = 0; i < launch.args_size(); ++i)
-      operand(launch.args(i), "argument " + std::to_string(i), 0);
+    if (launch.extent() > kMaxBytes) throw Error(what + " launches an impossible extent of " + std::to_string(launch.extent()));
+    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i), 0);
   }
 
   // Bytes of `batch` matrices of rows x columns, stored with the given strides.
   uint64_t matrixBytes(uint64_t rows, uint64_t columns, uint64_t ld, uint64_t batch, uint64_t stride, uint64_t element) const {
     if (ld < columns)
-      throw Error(what + " has a leading dimension of " + std::to_string(ld) + ", less than the " + std::to_string(columns) + " columns it strides over");
+      throw Error(what + " has a leading dimension of " + std::to_string(ld) + ", less than the " + std::to_string(columns) +
+                  " columns it strides over");
     uint64_t last = add(product({rows - 1, ld}), product({batch - 1, stride}), what);
     return multiply(add(last, columns, what), element, what);
   }
@@ -50,10 +49,8 @@ struct StepChecker {
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     if (call.dtype() != F32 && call.dtype() != BF16 && call.dtype() != F16)
       throw Error(what + " multiplies elements of type " + DType_Name(call.dtype()) + "; expected F32, BF16 or F16");
-    if (call.batch() > 1 && call.stride_c() == 0)
-      throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
-    for (uint64_t extent : {call.m(), call.n(), call.k(), call.batch()})
-      multiply(extent, 1, what);
+    if (call.batch() > 1 && call.stride_c() == 0) throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
+    for (uint64_t extent : {call.m(), call.n(), call.k(), call.batch()}) multiply(extent, 1, what);
     uint64_t element = bytesOf(call.dtype());
     auto rowsA = call.trans_a() ? call.k() : call.m(), columnsA = call.trans_a() ? call.m() : call.k();
     auto rowsB = call.trans_b() ? call.n() : call.k(), columnsB = call.trans_b() ? call.k() : call.n();
@@ -64,8 +61,7 @@ struct StepChecker {
 
   void attention(const Attention &call) const {
     for (uint64_t extent : {call.batch(), call.heads(), call.kv_heads(), call.q_len(), call.kv_len(), call.dim()})
-      if (extent == 0)
-        throw Error(what + " has an empty dimension");
+      if (extent == 0) throw Error(what + " has an empty dimension");
     if (call.heads() % call.kv_heads() != 0)
       throw Error(what + " has " + std::to_string(call.heads()) + " query heads, not a multiple of its " + std::to_string(call.kv_heads()) +
                   " key/value heads");
@@ -76,16 +72,15 @@ struct StepChecker {
     operand(call.v(), "V", keys);
     operand(call.out(), "the output", multiply(queries, call.dim(), what));
     operand(call.lse(), "the log-sum-exp", queries);
-    if (call.mask_shape_size() == 0)
-      return;
+    if (call.mask_shape_size() == 0) return;
     if (call.mask_shape_size() != 4)
       throw Error(what + " has a mask of " + std::to_string(call.mask_shape_size()) + " dimensions; expected 4 or none");
     const uint64_t full[4] = {call.batch(), call.heads(), call.q_len(), call.kv_len()};
     uint64_t bytes = 4;
     for (int i = 0; i < 4; ++i) {
       if (call.mask_shape(i) != 1 && call.mask_shape(i) != full[i])
-        throw Error(what + " has a mask whose dimension " + std::to_string(i) + " is " + std::to_string(call.mask_shape(i)) + "; expected 1 or " +
-                    std::to_string(full[i]));
+        throw Error(what + " has a mask whose dimension " + std::to_string(i) + " is " + std::to_string(call.mask_shape(i)) +
+                    "; expected 1 or " + std::to_string(full[i]));
       bytes = multiply(bytes, call.mask_shape(i), what);
     }
     operand(call.mask(), "the mask", bytes);
@@ -121,12 +116,11 @@ struct StepChecker {
       if (call.src().SerializeAsString() != call.dst().SerializeAsString())
         throw Error(what + " is an all-reduce with a source that is not its destination");
       break;
-    default: throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
+    default:
+      throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
     }
-    if (call.dtype() != F32)
-      throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
-    if (staging)
-      operand(call.staging(), "the staging room", staging);
+    if (call.dtype() != F32) throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
+    if (staging) operand(call.staging(), "the staging room", staging);
   }
 
   void copy(const Copy &call) const {
@@ -136,8 +130,7 @@ struct StepChecker {
 
   void fill(const Fill &call) const {
     operand(call.dst(), "the destination", 0);
-    if (call.dst().bytes() % 4 != 0)
-      throw Error(what + " fills " + std::to_string(call.dst().bytes()) + " bytes, not a multiple of 4");
+    if (call.dst().bytes() % 4 != 0) throw Error(what + " fills " + std::to_string(call.dst().bytes()) + " bytes, not a multiple of 4");
   }
 
   void update(const Update &call) const {
@@ -156,22 +149,29 @@ struct StepChecker {
 void checkStep(const Plan &plan, int program, int index) {
   const Step &step = plan.programs(program).steps(index);
   std::string what = "step " + std::to_string(index);
-  if (step.name().size() > 4096)
-    throw Error(what + " has a name of " + std::to_string(step.name().size()) + " bytes");
+  if (step.name().size() > 4096) throw Error(what + " has a name of " + std::to_string(step.name().size()) + " bytes");
   what += " '" + step.name() + "' of program '" + plan.programs(program).name() + "'";
-  if (!Lane_IsValid(step.lane()))
-    throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
+  if (!Lane_IsValid(step.lane())) throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
   StepChecker check{plan, program, what};
   switch (step.what_case()) {
-  case Step::kLaunch: return check.launch(step.launch());
-  case Step::kMatmul: return check.matmul(step.matmul());
-  case Step::kAttention: return check.attention(step.attention());
-  case Step::kAttentionGrad: return check.attentionGrad(step.attention_grad());
-  case Step::kCollective: return check.collective(step.collective());
-  case Step::kCopy: return check.copy(step.copy());
-  case Step::kFill: return check.fill(step.fill());
-  case Step::kUpdate: return check.update(step.update());
-  case Step::WHAT_NOT_SET: break;
+  case Step::kLaunch:
+    return check.launch(step.launch());
+  case Step::kMatmul:
+    return check.matmul(step.matmul());
+  case Step::kAttention:
+    return check.attention(step.attention());
+  case Step::kAttentionGrad:
+    return check.attentionGrad(step.attention_grad());
+  case Step::kCollective:
+    return check.collective(step.collective());
+  case Step::kCopy:
+    return check.copy(step.copy());
+  case Step::kFill:
+    return check.fill(step.fill());
+  case Step::kUpdate:
+    return check.update(step.update());
+  case Step::WHAT_NOT_SET:
+    break;
   }
   throw Error(what + " does nothing this program knows; the plan may be newer than this zerorun");
 }

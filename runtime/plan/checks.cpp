@@ -9,12 +9,17 @@ namespace zero::plan {
 uint64_t bytesOf(DType dtype) {
   switch (dtype) {
   case F32:
-  case I32: return 4;
+  case I32:
+    return 4;
   case BF16:
-  case F16: return 2;
-  case I64: return 8;
-  case BOOL: return 1;
-  default: throw Error("the plan uses the unknown element type " + std::to_string(dtype));
+  case F16:
+    return 2;
+  case I64:
+    return 8;
+  case BOOL:
+    return 1;
+  default:
+    throw Error("the plan uses the unknown element type " + std::to_string(dtype));
   }
 }
 
@@ -33,12 +38,10 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what) {
 }
 
 uint64_t bytesOfShape(const google::protobuf::RepeatedField<int64_t> &shape, uint64_t elementBytes, const std::string &what) {
-  if (shape.size() > 16)
-    throw Error(what + " has " + std::to_string(shape.size()) + " dimensions; at most 16 are allowed");
+  if (shape.size() > 16) throw Error(what + " has " + std::to_string(shape.size()) + " dimensions; at most 16 are allowed");
   uint64_t bytes = elementBytes;
   for (int64_t dimension : shape) {
-    if (dimension < 0)
-      throw Error(what + " has the negative dimension " + std::to_string(dimension));
+    if (dimension < 0) throw Error(what + " has the negative dimension " + std::to_string(dimension));
     bytes = multiply(bytes, static_cast<uint64_t>(dimension), what);
   }
   return bytes;
@@ -50,8 +53,7 @@ void requireBytes(uint64_t found, uint64_t expected, const std::string &what) {
 }
 
 void requireAtLeast(uint64_t found, uint64_t needed, const std::string &what) {
-  if (found < needed)
-    throw Error(what + " has " + std::to_string(found) + " bytes where the step reaches " + std::to_string(needed));
+  if (found < needed) throw Error(what + " has " + std::to_string(found) + " bytes where the step reaches " + std::to_string(needed));
 }
 
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program) {
@@ -62,8 +64,8 @@ void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int pro
     throw Error(what + " uses buffer '" + buffer.name() + "', which belongs to another program");
   uint64_t end = add(add(ref.offset(), multiply(ref.rank_stride(), plan.world() - 1, what), what), ref.bytes(), what);
   if (end > buffer.bytes())
-    throw Error(what + " reaches byte " + std::to_string(end) + " of buffer '" + buffer.name() + "', which has " + std::to_string(buffer.bytes()) +
-                (ref.rank_stride() ? " (on the last rank)" : ""));
+    throw Error(what + " reaches byte " + std::to_string(end) + " of buffer '" + buffer.name() + "', which has " +
+                std::to_string(buffer.bytes()) + (ref.rank_stride() ? " (on the last rank)" : ""));
   if (ref.offset() % 4 != 0 || ref.rank_stride() % 4 != 0)
     throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
 }
@@ -76,16 +78,16 @@ void checkScalar(const Plan &plan, const Ref &ref, const std::string &what, int 
 void checkWaits(const Program &program) {
   constexpr int lanes = Lane_ARRAYSIZE;
   std::array<std::vector<int>, lanes> order;
-  for (int s = 0; s < program.steps_size(); ++s)
-    order[program.steps(s).lane()].push_back(s);
-  auto nameOfStep = [&](int s) { return "step " + std::to_string(s) + " '" + program.steps(s).name() + "' of program '" + program.name() + "'"; };
+  for (int s = 0; s < program.steps_size(); ++s) order[program.steps(s).lane()].push_back(s);
+  auto nameOfStep = [&](int s) {
+    return "step " + std::to_string(s) + " '" + program.steps(s).name() + "' of program '" + program.name() + "'";
+  };
   for (int s = 0; s < program.steps_size(); ++s)
     for (const Wait &wait : program.steps(s).waits()) {
-      if (!Lane_IsValid(wait.lane()))
-        throw Error(nameOfStep(s) + " waits for the unknown lane " + std::to_string(wait.lane()));
+      if (!Lane_IsValid(wait.lane())) throw Error(nameOfStep(s) + " waits for the unknown lane " + std::to_string(wait.lane()));
       if (wait.tick() > order[wait.lane()].size())
-        throw Error(nameOfStep(s) + " waits for tick " + std::to_string(wait.tick()) + " of lane " + Lane_Name(wait.lane()) + ", which has only " +
-                    std::to_string(order[wait.lane()].size()) + " steps");
+        throw Error(nameOfStep(s) + " waits for tick " + std::to_string(wait.tick()) + " of lane " + Lane_Name(wait.lane()) +
+                    ", which has only " + std::to_string(order[wait.lane()].size()) + " steps");
     }
   // Run all lanes as far as they get. Ticks only grow, so any order of trying finds the same end.
   std::array<size_t, lanes> tick{};
@@ -96,17 +98,14 @@ void checkWaits(const Program &program) {
       while (tick[lane] < order[lane].size()) {
         const Step &step = program.steps(order[lane][tick[lane]]);
         bool ready = true;
-        for (const Wait &wait : step.waits())
-          ready = ready && tick[wait.lane()] >= wait.tick();
-        if (!ready)
-          break;
+        for (const Wait &wait : step.waits()) ready = ready && tick[wait.lane()] >= wait.tick();
+        if (!ready) break;
         ++tick[lane];
         ++done;
         progress = true;
       }
   }
-  if (done == static_cast<size_t>(program.steps_size()))
-    return;
+  if (done == static_cast<size_t>(program.steps_size())) return;
   for (int lane = 0; lane < lanes; ++lane)
     if (tick[lane] < order[lane].size())
       throw Error(nameOfStep(order[lane][tick[lane]]) + " waits for itself through other steps: the program would never end");

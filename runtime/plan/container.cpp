@@ -52,9 +52,12 @@ std::string systemError() { return std::strerror(errno); }
 
 const char *nameOf(SegmentKind kind) {
   switch (kind) {
-  case SegmentKind::Plan: return "plan";
-  case SegmentKind::Kernels: return "kernel";
-  case SegmentKind::Constants: return "constant";
+  case SegmentKind::Plan:
+    return "plan";
+  case SegmentKind::Kernels:
+    return "kernel";
+  case SegmentKind::Constants:
+    return "constant";
   }
   return "unknown";
 }
@@ -64,22 +67,17 @@ class TemporaryFile {
 public:
   explicit TemporaryFile(const std::string &finalPath) : finalPath(finalPath), path(finalPath + ".tmp." + std::to_string(getpid())) {
     fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-      throw Error("cannot write " + finalPath + ": " + systemError());
+    if (fd < 0) throw Error("cannot write " + finalPath + ": " + systemError());
   }
   ~TemporaryFile() {
-    if (fd >= 0)
-      close(fd);
-    if (!committed)
-      unlink(path.c_str());
+    if (fd >= 0) close(fd);
+    if (!committed) unlink(path.c_str());
   }
   void writeAt(uint64_t offset, Bytes bytes) {
     while (!bytes.empty()) {
       ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        throw Error("cannot write " + finalPath + ": " + systemError());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) throw Error("cannot write " + finalPath + ": " + systemError());
       offset += static_cast<uint64_t>(written);
       bytes = bytes.subspan(static_cast<size_t>(written));
     }
@@ -87,8 +85,7 @@ public:
   void commit() {
     int closed = close(fd);
     fd = -1;
-    if (closed != 0 || rename(path.c_str(), finalPath.c_str()) != 0)
-      throw Error("cannot write " + finalPath + ": " + systemError());
+    if (closed != 0 || rename(path.c_str(), finalPath.c_str()) != 0) throw Error("cannot write " + finalPath + ": " + systemError());
     committed = true;
   }
 
@@ -102,8 +99,7 @@ struct Mapping {
   void *data = nullptr;
   size_t size = 0;
   ~Mapping() {
-    if (data)
-      munmap(data, size);
+    if (data) munmap(data, size);
   }
 };
 
@@ -122,8 +118,7 @@ PlanFile parse(Bytes file, const std::string &name) {
   if (header.format != kFormat)
     throw Error(name + " has plan format " + std::to_string(header.format) + ", expected " + std::to_string(kFormat) +
                 "; compile the model again");
-  if (header.segments == 0 || header.segments > kMaxSegments ||
-      sizeof(Header) + header.segments * sizeof(Segment) > file.size())
+  if (header.segments == 0 || header.segments > kMaxSegments || sizeof(Header) + header.segments * sizeof(Segment) > file.size())
     throw Error(name + " is damaged: its segment table lists " + std::to_string(header.segments) + " segments, which the file cannot hold");
 
   PlanFile result;
@@ -133,12 +128,10 @@ PlanFile parse(Bytes file, const std::string &name) {
   for (uint32_t i = 0; i < header.segments; ++i) {
     Segment segment;
     std::memcpy(&segment, file.data() + sizeof(Header) + i * sizeof(Segment), sizeof(segment));
-    if (segment.kind < 1 || segment.kind > 3)
-      continue;
+    if (segment.kind < 1 || segment.kind > 3) continue;
     auto kind = static_cast<SegmentKind>(segment.kind);
     std::string what = name + " is damaged: its " + nameOf(kind) + " segment ";
-    if (seen[segment.kind])
-      throw Error(what + "occurs twice");
+    if (seen[segment.kind]) throw Error(what + "occurs twice");
     seen[segment.kind] = true;
     if (segment.offset % kAlignment != 0)
       throw Error(what + "starts at byte " + std::to_string(segment.offset) + ", which is not a multiple of 4096");
@@ -146,8 +139,7 @@ PlanFile parse(Bytes file, const std::string &name) {
       throw Error(what + "needs bytes up to " + std::to_string(segment.offset) + " + " + std::to_string(segment.size) +
                   " but the file has " + std::to_string(file.size()) + "; was it cut off while being copied?");
     Bytes bytes = file.subspan(segment.offset, segment.size);
-    if (crcOf(bytes) != segment.crc)
-      throw Error(what + "does not match its checksum; copy or compile it again");
+    if (crcOf(bytes) != segment.crc) throw Error(what + "does not match its checksum; copy or compile it again");
     if (kind == SegmentKind::Plan)
       planBytes = bytes;
     else if (kind == SegmentKind::Kernels)
@@ -155,8 +147,7 @@ PlanFile parse(Bytes file, const std::string &name) {
     else
       result.constants = bytes;
   }
-  if (!seen[1])
-    throw Error(name + " is damaged: it has no plan segment");
+  if (!seen[1]) throw Error(name + " is damaged: it has no plan segment");
   if (planBytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     throw Error(name + " is damaged: its plan segment has " + std::to_string(planBytes.size()) + " bytes, more than 2 GiB");
   google::protobuf::LogSilencer silence; // our sentence is enough
@@ -172,8 +163,7 @@ PlanFile parse(Bytes file, const std::string &name) {
 
 PlanFile load(const std::string &path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    throw Error("cannot open the plan " + path + ": " + systemError());
+  if (fd < 0) throw Error("cannot open the plan " + path + ": " + systemError());
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(fd);
@@ -199,10 +189,10 @@ PlanFile load(const std::string &path) {
 void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants) {
   plan.set_format(kFormat);
   if (plan.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max()))
-    throw Error("cannot write " + path + ": the plan has " + std::to_string(plan.ByteSizeLong()) + " bytes, more than the 2 GiB a message may have");
+    throw Error("cannot write " + path + ": the plan has " + std::to_string(plan.ByteSizeLong()) +
+                " bytes, more than the 2 GiB a message may have");
   std::string message;
-  if (!plan.SerializeToString(&message))
-    throw Error("cannot write " + path + ": the plan cannot be serialised");
+  if (!plan.SerializeToString(&message)) throw Error("cannot write " + path + ": the plan cannot be serialised");
   struct Part {
     SegmentKind kind;
     Bytes bytes;
@@ -227,12 +217,10 @@ void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants) {
   uint64_t end = kAlignment;
   for (size_t i = 0; i < parts.size(); ++i) {
     file.writeAt(table[i].offset, parts[i].bytes);
-    if (!parts[i].bytes.empty())
-      end = table[i].offset + table[i].size;
+    if (!parts[i].bytes.empty()) end = table[i].offset + table[i].size;
   }
   // What follows the last byte is padded, so that the offset of an empty last segment lies inside the file too.
-  if (end != offset)
-    file.writeAt(end, std::vector<std::byte>(offset - end));
+  if (end != offset) file.writeAt(end, std::vector<std::byte>(offset - end));
   file.commit();
 }
 

@@ -13,13 +13,11 @@ constexpr size_t kMaxReason = 65536;
 void requireText(const std::string &what, const std::string &text, size_t limit = kMaxText) {
   if (text.size() > limit)
     throw Error(what + " has a text of " + std::to_string(text.size()) + " bytes; at most " + std::to_string(limit) + " are allowed");
-  if (text.find('\0') != std::string::npos)
-    throw Error(what + " has a text with a zero byte");
+  if (text.find('\0') != std::string::npos) throw Error(what + " has a text with a zero byte");
 }
 
 void requireName(const std::string &what, const std::string &text) {
-  if (text.empty())
-    throw Error(what + " has no name");
+  if (text.empty()) throw Error(what + " has no name");
   requireText(what, text);
 }
 
@@ -29,8 +27,7 @@ void checkArenas(const Plan &plan) {
     std::string what = "arena " + std::to_string(i);
     requireText(what, arena.name());
     what += " '" + arena.name() + "'";
-    if (!Tier_IsValid(arena.tier()))
-      throw Error(what + " has the unknown tier " + std::to_string(arena.tier()));
+    if (!Tier_IsValid(arena.tier())) throw Error(what + " has the unknown tier " + std::to_string(arena.tier()));
     if (arena.bytes() > kMaxBytes)
       throw Error(what + " has " + std::to_string(arena.bytes()) + " bytes, more than any machine can address");
   }
@@ -44,21 +41,19 @@ void checkBuffers(const Plan &plan) {
     what += " '" + buffer.name() + "'";
     if (buffer.arena() >= static_cast<uint32_t>(plan.arenas_size()))
       throw Error(what + " names arena " + std::to_string(buffer.arena()) + ", but the plan has " + std::to_string(plan.arenas_size()));
-    if (!BufferKind_IsValid(buffer.kind()))
-      throw Error(what + " has the unknown kind " + std::to_string(buffer.kind()));
+    if (!BufferKind_IsValid(buffer.kind())) throw Error(what + " has the unknown kind " + std::to_string(buffer.kind()));
     if (buffer.offset() % 64 != 0)
       throw Error(what + " starts at byte " + std::to_string(buffer.offset()) + ", which is not a multiple of 64");
     const Arena &arena = plan.arenas(static_cast<int>(buffer.arena()));
     uint64_t limit = arena.bytes();
     std::string whose = "arena '" + arena.name() + "'";
     if (buffer.program() == -1) {
-      if (!arena.persistent())
-        throw Error(what + " is persistent but lies in the transient " + whose);
+      if (!arena.persistent()) throw Error(what + " is persistent but lies in the transient " + whose);
     } else {
       if (buffer.program() < 0 || buffer.program() >= plan.programs_size())
-        throw Error(what + " belongs to program " + std::to_string(buffer.program()) + ", but the plan has " + std::to_string(plan.programs_size()));
-      if (arena.persistent())
-        throw Error(what + " belongs to a program but lies in the persistent " + whose);
+        throw Error(what + " belongs to program " + std::to_string(buffer.program()) + ", but the plan has " +
+                    std::to_string(plan.programs_size()));
+      if (arena.persistent()) throw Error(what + " belongs to a program but lies in the persistent " + whose);
       const Program &program = plan.programs(buffer.program());
       limit = program.arena_bytes(static_cast<int>(buffer.arena()));
       whose += " of program '" + program.name() + "'";
@@ -76,8 +71,7 @@ void checkInputs(const Plan &plan) {
   for (const Input &input : plan.inputs()) {
     requireName("an input", input.name());
     std::string what = "input '" + input.name() + "'";
-    if (!Input::Role_IsValid(input.role()))
-      throw Error(what + " has the unknown role " + std::to_string(input.role()));
+    if (!Input::Role_IsValid(input.role())) throw Error(what + " has the unknown role " + std::to_string(input.role()));
     checkRef(plan, input.ref(), what, kPersistent);
     uint64_t bytes = bytesOfShape(input.shape(), bytesOf(input.dtype()), what);
     requireBytes(input.ref().bytes(), bytes, what);
@@ -90,10 +84,8 @@ void checkInputs(const Plan &plan) {
       fits = input.dtype() == I64 && bytes == 16;
     else
       fits = input.shape_size() > 0 && static_cast<uint64_t>(input.shape(0)) == plan.samples();
-    if (!fits)
-      throw Error(what + " does not have the type and shape its role asks for");
-    if (input.limit() < 0)
-      throw Error(what + " has the negative index limit " + std::to_string(input.limit()));
+    if (!fits) throw Error(what + " does not have the type and shape its role asks for");
+    if (input.limit() < 0) throw Error(what + " has the negative index limit " + std::to_string(input.limit()));
   }
 }
 
@@ -119,22 +111,19 @@ void checkBuckets(const Plan &plan) {
     if (multiply(shard, plan.world(), what) != whole)
       throw Error(what + " has " + std::to_string(bucket.elements()) + " elements, not " + std::to_string(plan.world()) + " shards of " +
                   std::to_string(bucket.shard_elements()));
-    if (bucket.padding_elements() > bucket.elements())
-      throw Error(what + " has more padding than elements");
+    if (bucket.padding_elements() > bucket.elements()) throw Error(what + " has more padding than elements");
     auto wholeOrShard = [&](const Ref &ref, const std::string &part) {
       checkRef(plan, ref, part, kPersistent);
       if (ref.bytes() != whole && ref.bytes() != shard)
-        throw Error(part + " has " + std::to_string(ref.bytes()) + " bytes; expected the bucket's " + std::to_string(whole) + " or a shard's " +
-                    std::to_string(shard));
+        throw Error(part + " has " + std::to_string(ref.bytes()) + " bytes; expected the bucket's " + std::to_string(whole) +
+                    " or a shard's " + std::to_string(shard));
     };
     wholeOrShard(bucket.parameter(), "the parameters of " + what);
     if (bucket.trainable() && static_cast<uint32_t>(bucket.states_size()) != plan.optimizer().states())
       throw Error(what + " has " + std::to_string(bucket.states_size()) + " optimizer states; the optimizer keeps " +
                   std::to_string(plan.optimizer().states()));
-    for (const Ref &state : bucket.states())
-      wholeOrShard(state, "the optimizer state of " + what);
-    if (bucket.gradient().bytes() != 0)
-      wholeOrShard(bucket.gradient(), "the gradient accumulator of " + what);
+    for (const Ref &state : bucket.states()) wholeOrShard(state, "the optimizer state of " + what);
+    if (bucket.gradient().bytes() != 0) wholeOrShard(bucket.gradient(), "the gradient accumulator of " + what);
   }
 }
 
@@ -150,26 +139,24 @@ void checkParameters(const Plan &plan) {
   for (const Parameter &parameter : plan.parameters()) {
     requireName("a parameter", parameter.name());
     std::string what = "parameter '" + parameter.name() + "'";
-    if (!names.insert(parameter.name()).second)
-      throw Error(what + " occurs twice");
+    if (!names.insert(parameter.name()).second) throw Error(what + " occurs twice");
     if (parameter.bucket() >= static_cast<uint32_t>(plan.buckets_size()))
-      throw Error(what + " lies in bucket " + std::to_string(parameter.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
+      throw Error(what + " lies in bucket " + std::to_string(parameter.bucket()) + ", but the plan has " +
+                  std::to_string(plan.buckets_size()));
     uint64_t elements = bytesOfShape(parameter.shape(), 1, what);
     uint64_t room = plan.buckets(static_cast<int>(parameter.bucket())).elements();
     if (parameter.offset_elements() > room || elements > room - parameter.offset_elements())
       throw Error(what + " ends at element " + std::to_string(parameter.offset_elements()) + " + " + std::to_string(elements) +
                   " of a bucket with " + std::to_string(room));
-    if (parameter.has_source())
-      checkSource(parameter.source(), elements, what);
+    if (parameter.has_source()) checkSource(parameter.source(), elements, what);
     if (!Init::Rule_IsValid(parameter.init().rule()))
       throw Error(what + " has the unknown initialisation rule " + std::to_string(parameter.init().rule()));
     for (const Alias &alias : parameter.aliases()) {
       requireName("an alias of " + what, alias.name());
       if (alias.transposed() && parameter.shape_size() != 2)
-        throw Error("alias '" + alias.name() + "' of " + what + " is transposed, but the parameter has " + std::to_string(parameter.shape_size()) +
-                    " dimensions");
-      if (alias.has_source())
-        checkSource(alias.source(), elements, "alias '" + alias.name() + "' of " + what);
+        throw Error("alias '" + alias.name() + "' of " + what + " is transposed, but the parameter has " +
+                    std::to_string(parameter.shape_size()) + " dimensions");
+      if (alias.has_source()) checkSource(alias.source(), elements, "alias '" + alias.name() + "' of " + what);
     }
   }
 }
@@ -184,10 +171,9 @@ void checkKernels(const Plan &plan, uint64_t kernelBytes) {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '$')
         throw Error(what + " has the symbol '" + kernel.symbol() + "', which is not an identifier");
     if (kernel.args() > kMaxArgs)
-      throw Error(what + " '" + kernel.symbol() + "' takes " + std::to_string(kernel.args()) + " arguments; at most " + std::to_string(kMaxArgs) +
-                  " are allowed");
-    if (kernel.grain() > kMaxBytes)
-      throw Error(what + " '" + kernel.symbol() + "' has an impossible grain");
+      throw Error(what + " '" + kernel.symbol() + "' takes " + std::to_string(kernel.args()) + " arguments; at most " +
+                  std::to_string(kMaxArgs) + " are allowed");
+    if (kernel.grain() > kMaxBytes) throw Error(what + " '" + kernel.symbol() + "' has an impossible grain");
   }
   if (plan.kernels_size() > 0 && kernelBytes == 0 && plan.target().kind() != Target::SIM)
     throw Error("the plan names " + std::to_string(plan.kernels_size()) + " kernels but has no kernel segment");
@@ -197,22 +183,17 @@ void checkHeader(const Plan &plan) {
   requireText("the producer", plan.producer());
   requireText("the model", plan.model());
   requireText("the target", plan.target().cpu());
-  for (const std::string &feature : plan.target().features())
-    requireText("the target", feature);
+  for (const std::string &feature : plan.target().features()) requireText("the target", feature);
   if (!Target::Kind_IsValid(plan.target().kind()))
     throw Error("the plan is for the unknown target " + std::to_string(plan.target().kind()));
   if (plan.world() < 1 || plan.world() > kMaxWorld)
     throw Error("the plan is for " + std::to_string(plan.world()) + " ranks; expected 1 to " + std::to_string(kMaxWorld));
-  if (plan.stage() > 3)
-    throw Error("the plan has ZeRO stage " + std::to_string(plan.stage()) + "; expected 0 to 3");
+  if (plan.stage() > 3) throw Error("the plan has ZeRO stage " + std::to_string(plan.stage()) + "; expected 0 to 3");
   if (plan.accumulate() < 1 || plan.accumulate() > kMaxWorld)
     throw Error("the plan accumulates " + std::to_string(plan.accumulate()) + " micro-steps; expected 1 to " + std::to_string(kMaxWorld));
-  if (plan.samples() > kMaxBytes || plan.tokens() > kMaxBytes)
-    throw Error("the plan's samples or tokens per micro-step are impossible");
-  if (!OptimizerKind_IsValid(plan.optimizer().kind()) || plan.optimizer().states() > 16)
-    throw Error("the plan has an unknown optimizer");
-  if (!LossKind_IsValid(plan.loss().kind()))
-    throw Error("the plan has an unknown loss");
+  if (plan.samples() > kMaxBytes || plan.tokens() > kMaxBytes) throw Error("the plan's samples or tokens per micro-step are impossible");
+  if (!OptimizerKind_IsValid(plan.optimizer().kind()) || plan.optimizer().states() > 16) throw Error("the plan has an unknown optimizer");
+  if (!LossKind_IsValid(plan.loss().kind())) throw Error("the plan has an unknown loss");
   requireText("the loss", plan.loss().output());
   requireText("the loss", plan.loss().labels());
   for (const Decision &decision : plan.decisions()) {
@@ -228,8 +209,7 @@ void checkProgramHeaders(const Plan &plan) {
     std::string what = "program " + std::to_string(i);
     requireText(what, program.name());
     what += " '" + program.name() + "'";
-    if (!Program::Role_IsValid(program.role()))
-      throw Error(what + " has the unknown role " + std::to_string(program.role()));
+    if (!Program::Role_IsValid(program.role())) throw Error(what + " has the unknown role " + std::to_string(program.role()));
     if (program.arena_bytes_size() != plan.arenas_size())
       throw Error(what + " gives the height of " + std::to_string(program.arena_bytes_size()) + " arenas, but the plan has " +
                   std::to_string(plan.arenas_size()));
@@ -238,8 +218,8 @@ void checkProgramHeaders(const Plan &plan) {
                   std::to_string(plan.arenas_size()));
     for (int a = 0; a < plan.arenas_size(); ++a)
       if (program.arena_bytes(a) > plan.arenas(a).bytes())
-        throw Error(what + " needs " + std::to_string(program.arena_bytes(a)) + " bytes of arena '" + plan.arenas(a).name() + "', which has " +
-                    std::to_string(plan.arenas(a).bytes()));
+        throw Error(what + " needs " + std::to_string(program.arena_bytes(a)) + " bytes of arena '" + plan.arenas(a).name() +
+                    "', which has " + std::to_string(plan.arenas(a).bytes()));
   }
 }
 
@@ -260,12 +240,9 @@ void validate(const Plan &plan, uint64_t kernelBytes, uint64_t constantBytes) {
   for (int i = 0; i < plan.programs_size(); ++i) {
     const Program &program = plan.programs(i);
     std::string what = "program '" + program.name() + "'";
-    for (int s = 0; s < program.steps_size(); ++s)
-      checkStep(plan, i, s);
-    if (program.has_loss())
-      checkScalar(plan, program.loss(), "the loss of " + what, i);
-    if (program.has_gradient_norm())
-      checkScalar(plan, program.gradient_norm(), "the gradient norm of " + what, i);
+    for (int s = 0; s < program.steps_size(); ++s) checkStep(plan, i, s);
+    if (program.has_loss()) checkScalar(plan, program.loss(), "the loss of " + what, i);
+    if (program.has_gradient_norm()) checkScalar(plan, program.gradient_norm(), "the gradient norm of " + what, i);
     checkWaits(program);
   }
 }

@@ -26,8 +26,7 @@ float valueOf(int rank, uint64_t i) {
 }
 float orderedSumOf(int ranks, uint64_t i) {
   float sum = valueOf(0, i);
-  for (int rank = 1; rank < ranks; ++rank)
-    sum += valueOf(rank, i);
+  for (int rank = 1; rank < ranks; ++rank) sum += valueOf(rank, i);
   return sum;
 }
 
@@ -36,28 +35,22 @@ void checkCollectives(Communicator &comm, uint64_t count) {
   auto total = count * static_cast<uint64_t>(size), own = count * static_cast<uint64_t>(self);
   std::vector<float> whole(total), staging(total), dst(count);
 
-  for (uint64_t i = 0; i < count; ++i)
-    whole[own + i] = valueOf(self, i);
+  for (uint64_t i = 0; i < count; ++i) whole[own + i] = valueOf(self, i);
   comm.allGather(whole.data() + own, whole.data(), count * 4); // in place
-  for (uint64_t i = 0; i < total; ++i)
-    ASSERT_EQ(whole[i], valueOf(static_cast<int>(i / count), i % count));
+  for (uint64_t i = 0; i < total; ++i) ASSERT_EQ(whole[i], valueOf(static_cast<int>(i / count), i % count));
   std::vector<float> copy(total);
   comm.allGather(whole.data() + own, copy.data(), count * 4);
   EXPECT_EQ(copy, whole);
 
-  for (uint64_t i = 0; i < total; ++i)
-    whole[i] = valueOf(self, i);
+  for (uint64_t i = 0; i < total; ++i) whole[i] = valueOf(self, i);
   comm.reduceScatter(whole.data(), dst.data(), count, staging.data());
-  for (uint64_t i = 0; i < count; ++i)
-    ASSERT_EQ(dst[i], orderedSumOf(size, own + i)) << "element " << i;
+  for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(dst[i], orderedSumOf(size, own + i)) << "element " << i;
   comm.reduceScatter(whole.data(), whole.data() + own, count, staging.data()); // into its own part
   EXPECT_EQ(0, std::memcmp(whole.data() + own, dst.data(), count * 4));
 
-  for (uint64_t i = 0; i < count; ++i)
-    dst[i] = valueOf(self, i);
+  for (uint64_t i = 0; i < count; ++i) dst[i] = valueOf(self, i);
   comm.allReduce(dst.data(), count, staging.data());
-  for (uint64_t i = 0; i < count; ++i)
-    ASSERT_EQ(dst[i], orderedSumOf(size, i)) << "element " << i;
+  for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(dst[i], orderedSumOf(size, i)) << "element " << i;
 
   std::vector<int> message{self, self};
   comm.broadcast(message.data(), 8, size - 1);
@@ -69,8 +62,7 @@ TEST(Communicator, CollectivesOfManySizes) {
   auto comm = world->create();
   EXPECT_EQ(comm->rank(), world->rank());
   EXPECT_EQ(comm->world(), world->world());
-  for (uint64_t count : {1, 3, 1000, 300000})
-    checkCollectives(*comm, count);
+  for (uint64_t count : {1, 3, 1000, 300000}) checkCollectives(*comm, count);
 }
 
 TEST(Communicator, LongMessagesAreSplit) {
@@ -93,8 +85,7 @@ TEST(Communicator, CountsWhatItSends) {
 TEST(Communicator, TwoLanesAtOnce) {
   auto first = world->create(), second = world->create();
   auto work = [](Communicator &comm) {
-    for (int i = 0; i < 20; ++i)
-      checkCollectives(comm, 5000);
+    for (int i = 0; i < 20; ++i) checkCollectives(comm, 5000);
   };
   std::thread lane([&] { work(*second); });
   work(*first);
@@ -102,8 +93,7 @@ TEST(Communicator, TwoLanesAtOnce) {
 }
 
 TEST(Communicator, InterruptEndsAWait) {
-  if (world->world() == 1)
-    GTEST_SKIP() << "nobody to wait for";
+  if (world->world() == 1) GTEST_SKIP() << "nobody to wait for";
   // Never freed: a message nobody answers stays under way.
   Communicator &comm = *world->create().release();
   if (world->rank() == 0) {
@@ -121,18 +111,14 @@ TEST(Communicator, InterruptEndsAWait) {
 TEST(OrderedSum, AddsInRankOrder) {
   const uint64_t count = 9000;
   std::vector<float> parts(count * 5), mine(count), dst(count);
-  for (uint64_t i = 0; i < count * 5; ++i)
-    parts[i] = i / count == 2 ? NAN : valueOf(static_cast<int>(i / count), i % count);
-  for (uint64_t i = 0; i < count; ++i)
-    mine[i] = valueOf(2, i);
+  for (uint64_t i = 0; i < count * 5; ++i) parts[i] = i / count == 2 ? NAN : valueOf(static_cast<int>(i / count), i % count);
+  for (uint64_t i = 0; i < count; ++i) mine[i] = valueOf(2, i);
   orderedSum(parts.data(), count, 5, 2, mine.data(), mine.data(), count);
-  for (uint64_t i = 0; i < count; ++i)
-    ASSERT_EQ(mine[i], orderedSumOf(5, i));
+  for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(mine[i], orderedSumOf(5, i));
 }
 
 TEST(Connect, WorldSizeWithoutMpiIsRefused) {
-  if (world->world() > 1)
-    GTEST_SKIP();
+  if (world->world() > 1) GTEST_SKIP();
   setenv("WORLD_SIZE", "4", 1);
   try {
     connect();
@@ -149,11 +135,9 @@ TEST(Connect, WorldSizeWithoutMpiIsRefused) {
 TEST(Doomed, DISABLED_KilledPeer) {
   auto comm = world->create();
   std::vector<char> data(static_cast<size_t>(world->world()) << 20);
-  if (world->rank() == 1)
-    raise(SIGKILL);
+  if (world->rank() == 1) raise(SIGKILL);
   try {
-    for (;;)
-      comm->allGather(data.data() + (size_t(world->rank()) << 20), data.data(), 1 << 20);
+    for (;;) comm->allGather(data.data() + (size_t(world->rank()) << 20), data.data(), 1 << 20);
   } catch (const Error &) {
     world->abort();
   }
@@ -161,14 +145,12 @@ TEST(Doomed, DISABLED_KilledPeer) {
 TEST(Doomed, DISABLED_AbortingPeer) {
   auto comm = world->create();
   std::vector<char> data(static_cast<size_t>(world->world()));
-  if (world->rank() == 1)
-    world->abort();
+  if (world->rank() == 1) world->abort();
   comm->allGather(data.data(), data.data(), 1);
 }
 
 TEST(Failures, DeadOrAbortingPeersEndTheRun) {
-  if (world->world() > 1)
-    GTEST_SKIP();
+  if (world->world() > 1) GTEST_SKIP();
   for (const char *test : {"Doomed.DISABLED_KilledPeer", "Doomed.DISABLED_AbortingPeer"}) {
     double seconds = 0;
     int status = zero::test::runUnderMpi(2, test, seconds);

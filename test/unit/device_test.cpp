@@ -22,8 +22,7 @@ std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f)
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0.0f, scale);
   std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(generator);
+  for (float &value : values) value = normal(generator);
   return values;
 }
 
@@ -35,8 +34,7 @@ TEST(ThreadPool, RunsEveryPieceOnce) {
       EXPECT_LT(thread, 3);
       counts[static_cast<size_t>(piece)]++;
     });
-    for (int64_t i = 0; i < 101; ++i)
-      EXPECT_EQ(counts[static_cast<size_t>(i)], i < pieces ? 1 : 0) << pieces;
+    for (int64_t i = 0; i < 101; ++i) EXPECT_EQ(counts[static_cast<size_t>(i)], i < pieces ? 1 : 0) << pieces;
   }
 }
 
@@ -44,8 +42,7 @@ TEST(ThreadPool, ServesSeveralLanes) {
   ThreadPool pool(2);
   std::atomic<int64_t> total{0};
   auto lane = [&] {
-    for (int i = 0; i < 2000; ++i)
-      pool.run(4, [&](int64_t piece, int) { total += piece; });
+    for (int i = 0; i < 2000; ++i) pool.run(4, [&](int64_t piece, int) { total += piece; });
   };
   std::thread other(lane);
   lane();
@@ -55,7 +52,11 @@ TEST(ThreadPool, ServesSeveralLanes) {
 
 TEST(ThreadPool, PassesExceptionsOn) {
   ThreadPool pool(2);
-  EXPECT_THROW(pool.run(8, [](int64_t piece, int) { if (piece == 5) throw Error("five"); }), Error);
+  EXPECT_THROW(pool.run(8,
+                        [](int64_t piece, int) {
+                          if (piece == 5) throw Error("five");
+                        }),
+               Error);
   int64_t after = 0;
   pool.run(1, [&](int64_t, int) { after = 1; });
   EXPECT_EQ(after, 1);
@@ -74,8 +75,8 @@ void checkProduct(const Product &p) {
   auto a = randomFloats(static_cast<size_t>(rowsA * lda * p.batch), 1), b = randomFloats(static_cast<size_t>(rowsB * ldb * p.batch), 2);
   auto c = randomFloats(static_cast<size_t>(p.m * ldc * p.batch), 3), before = c;
   auto device = makeCpuDevice({.threads = 2});
-  device->matmul({a.data(), b.data(), c.data(), p.m, p.n, p.k, p.batch, p.transA, p.transB, lda, ldb, ldc, rowsA * lda, rowsB * ldb, p.m * ldc,
-                  p.accumulate});
+  device->matmul({a.data(), b.data(), c.data(), p.m, p.n, p.k, p.batch, p.transA, p.transB, lda, ldb, ldc, rowsA * lda, rowsB * ldb,
+                  p.m * ldc, p.accumulate});
   for (int64_t t = 0; t < p.batch; ++t)
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t j = 0; j < ldc; ++j) {
@@ -131,11 +132,10 @@ TEST(MatMul, SameBitsAtAnyAddress) {
         std::vector<float> x(a.size() + shift), y(b.size() + shift), z(m * n + shift);
         std::copy(a.begin(), a.end(), x.begin() + shift);
         std::copy(b.begin(), b.end(), y.begin() + shift);
-        device->matmul({x.data() + shift, y.data() + shift, z.data() + shift, m, n, k, 1, transA, transB, transA ? m : k, transB ? k : n, n, 0, 0, 0,
-                        false});
+        device->matmul({x.data() + shift, y.data() + shift, z.data() + shift, m, n, k, 1, transA, transB, transA ? m : k, transB ? k : n, n,
+                        0, 0, 0, false});
         z.erase(z.begin(), z.begin() + shift);
-        if (first.empty())
-          first = z;
+        if (first.empty()) first = z;
         ASSERT_EQ(0, std::memcmp(first.data(), z.data(), z.size() * 4)) << "shifted by " << shift << " elements";
       }
     }
@@ -155,8 +155,8 @@ struct Reference {
 // Everything in double, directly from the definition.
 Reference reference(const Case &s, float scale, const std::vector<float> &q, const std::vector<float> &k, const std::vector<float> &v,
                     const std::vector<float> &mask, const std::vector<float> &dout) {
-  Reference r{std::vector<double>(q.size()), std::vector<double>(static_cast<size_t>(s.batch * s.heads * s.qLen)), std::vector<double>(q.size()),
-              std::vector<double>(k.size()), std::vector<double>(v.size())};
+  Reference r{std::vector<double>(q.size()), std::vector<double>(static_cast<size_t>(s.batch * s.heads * s.qLen)),
+              std::vector<double>(q.size()), std::vector<double>(k.size()), std::vector<double>(v.size())};
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
       for (int64_t i = 0; i < s.qLen; ++i) {
@@ -166,27 +166,22 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
         double max = -INFINITY, sum = 0, delta = 0;
         for (int64_t j = 0; j < s.kvLen; ++j) {
           double score = 0;
-          for (int64_t d = 0; d < s.dim; ++d)
-            score += double(q[qi + d]) * k[kv + j * s.dim + d];
+          for (int64_t d = 0; d < s.dim; ++d) score += double(q[qi + d]) * k[kv + j * s.dim + d];
           score *= scale;
           if (!s.mask.empty()) {
             int64_t index = 0;
             const int64_t at[4] = {b, h, i, j};
-            for (int x = 0; x < 4; ++x)
-              index = index * s.mask[x] + (s.mask[x] == 1 ? 0 : at[x]);
+            for (int x = 0; x < 4; ++x) index = index * s.mask[x] + (s.mask[x] == 1 ? 0 : at[x]);
             score += mask[static_cast<size_t>(index)];
           }
-          if (s.causal && j > i + s.kvLen - s.qLen)
-            score = -INFINITY;
+          if (s.causal && j > i + s.kvLen - s.qLen) score = -INFINITY;
           p[static_cast<size_t>(j)] = score;
           max = std::max(max, score);
         }
-        for (double &x : p)
-          sum += x = max == -INFINITY ? 0 : std::exp(x - max);
+        for (double &x : p) sum += x = max == -INFINITY ? 0 : std::exp(x - max);
         r.lse[qi / s.dim] = sum == 0 ? -INFINITY : max + std::log(sum);
         for (int64_t j = 0; j < s.kvLen; ++j) {
-          if (sum > 0)
-            p[j] /= sum;
+          if (sum > 0) p[j] /= sum;
           for (int64_t d = 0; d < s.dim; ++d) {
             r.out[qi + d] += p[j] * v[kv + j * s.dim + d];
             dp[j] += double(dout[qi + d]) * v[kv + j * s.dim + d];
@@ -207,8 +202,7 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
 void expectClose(const std::vector<float> &found, const std::vector<double> &expected, const char *what, double tolerance) {
   ASSERT_EQ(found.size(), expected.size());
   double norm = 0;
-  for (double x : expected)
-    norm = std::max(norm, std::isfinite(x) ? std::abs(x) : 0.0);
+  for (double x : expected) norm = std::max(norm, std::isfinite(x) ? std::abs(x) : 0.0);
   for (size_t i = 0; i < found.size(); ++i) {
     if (std::isinf(expected[i])) {
       ASSERT_EQ(found[i], expected[i]) << what << " " << i;
@@ -219,7 +213,8 @@ void expectClose(const std::vector<float> &found, const std::vector<double> &exp
 }
 
 void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr) {
-  size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim), keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
+  size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
+         keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
   auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
   std::vector<float> mask;
   AttentionCall call{};
@@ -267,8 +262,7 @@ TEST(Attention, MaskOfEveryShape) {
 TEST(Attention, RowsThatSeeNothingAreZero) {
   checkAttention({1, 2, 2, 9, 4, 8, true, {}}); // more queries than keys: the first rows see no key
   std::vector<float> mask(21 * 37, 0.0f);
-  for (int j = 0; j < 37; ++j)
-    mask[static_cast<size_t>(3 * 37 + j)] = -INFINITY;
+  for (int j = 0; j < 37; ++j) mask[static_cast<size_t>(3 * 37 + j)] = -INFINITY;
   mask[5] = -INFINITY;
   checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 21, 37}}, &mask);
 }
@@ -316,8 +310,7 @@ TEST(Kernels, LoadedFromMemoryAndCut) {
     device->loadKernels(object, {&symbol, 1});
     device->launch({symbol.function, args, 1001, 10});
   }
-  for (float value : x)
-    ASSERT_EQ(value, 3.0f);
+  for (float value : x) ASSERT_EQ(value, 3.0f);
   KernelSymbol missing{"subtract", nullptr};
   EXPECT_THROW(device->loadKernels(objects[0], {&missing, 1}), Error);
   EXPECT_THROW(device->loadKernels(std::span(objects[0]).first(100), {&missing, 1}), Error);
@@ -330,8 +323,7 @@ TEST(Memory, CopyFillAndArenas) {
   auto *words = reinterpret_cast<uint32_t *>(arena);
   device->fill(words, 0x3f800000, 2500000);
   device->copy(words + 625000, words, 2500000);
-  for (size_t i = 0; i < 1250000; ++i)
-    ASSERT_EQ(words[i], 0x3f800000u);
+  for (size_t i = 0; i < 1250000; ++i) ASSERT_EQ(words[i], 0x3f800000u);
   EXPECT_EQ(words[1250000], 0u);
   EXPECT_THROW(device->allocateArena("huge", uint64_t(1) << 46), Error);
 }

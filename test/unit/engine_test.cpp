@@ -70,8 +70,7 @@ TEST(Engine, RunsAProductAgainAndAgain) {
   for (int i = 0; i < 3; ++i) {
     std::memset(run.engine->hostPointer(builder.y), 0, builder.y.bytes());
     run.engine->run(0);
-    for (int e = 0; e < 800; ++e)
-      ASSERT_EQ(run.floats(builder.y)[e], 15.0f);
+    for (int e = 0; e < 800; ++e) ASSERT_EQ(run.floats(builder.y)[e], 15.0f);
   }
   EXPECT_EQ(run.engine->stats()[COMPUTE].steps, 9u);
   run.engine->resetStats();
@@ -86,8 +85,7 @@ TEST(Engine, CopiesConstantsIn) {
   *constant->mutable_ref() = ref;
   constant->set_segment_offset(4);
   std::vector<float> segment(17);
-  for (size_t i = 0; i < 17; ++i)
-    segment[i] = static_cast<float>(i);
+  for (size_t i = 0; i < 17; ++i) segment[i] = static_cast<float>(i);
   PlanFile file = b.file();
   file.constants = std::as_bytes(std::span(segment));
   Session run(file);
@@ -111,14 +109,11 @@ TEST(Engine, AttentionAndItsGradient) {
   *grad->mutable_dout() = dout, *grad->mutable_dq() = dq, *grad->mutable_dk() = dk, *grad->mutable_dv() = dv;
   Session run(b.file());
   run.engine->run(0);
-  for (uint64_t i = 0; i < n; ++i)
-    ASSERT_NEAR(run.floats(out)[i], 3.0f, 1e-5);
-  for (uint64_t i = 0; i < 8; ++i)
-    ASSERT_NEAR(run.floats(lse)[i], std::log(float(i + 1)), 1e-5); // equal scores: row i sees i + 1 keys
+  for (uint64_t i = 0; i < n; ++i) ASSERT_NEAR(run.floats(out)[i], 3.0f, 1e-5);
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_NEAR(run.floats(lse)[i], std::log(float(i + 1)), 1e-5); // equal scores: row i sees i + 1 keys
   // The first key is seen by all rows: sum of 1 / (i + 1).
   double expected = 0;
-  for (int i = 1; i <= 8; ++i)
-    expected += 1.0 / i;
+  for (int i = 1; i <= 8; ++i) expected += 1.0 / i;
   EXPECT_NEAR(run.floats(dv)[0], expected, 1e-5);
   EXPECT_NEAR(run.floats(dq)[5], 0.0f, 1e-6);
 }
@@ -127,7 +122,8 @@ TEST(Engine, AttentionAndItsGradient) {
 TEST(Engine, LanesWaitForEachOther) {
   const uint64_t shard = 64, n = ranks();
   PlanBuilder b(ranks());
-  Ref own = b.floats("shard", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n), result = b.floats("result", shard);
+  Ref own = b.floats("shard", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n),
+      result = b.floats("result", shard);
   Ref staging = b.floats("staging", shard * n);
   const int rounds = 20;
   for (int i = 0; i < rounds; ++i) {
@@ -135,8 +131,7 @@ TEST(Engine, LanesWaitForEachOther) {
     Collective *collective = gather.mutable_collective();
     collective->set_kind(Collective::ALL_GATHER), collective->set_count(shard), collective->set_dtype(F32);
     *collective->mutable_src() = own, *collective->mutable_dst() = whole;
-    if (i > 0)
-      waitFor(gather, REDUCE, i); // the update of the round before
+    if (i > 0) waitFor(gather, REDUCE, i); // the update of the round before
     Step &copy = b.step("use");
     waitFor(copy, GATHER, i + 1);
     *copy.mutable_copy()->mutable_src() = whole, *copy.mutable_copy()->mutable_dst() = sum;
@@ -149,13 +144,11 @@ TEST(Engine, LanesWaitForEachOther) {
   Step &last = b.step("last", REDUCE);
   *last.mutable_copy()->mutable_src() = own, *last.mutable_copy()->mutable_dst() = result;
   Session run(b.file(), {.programs = {}, .trace = true});
-  for (uint64_t i = 0; i < shard; ++i)
-    run.floats(own)[i] = static_cast<float>(world->rank() + 1);
+  for (uint64_t i = 0; i < shard; ++i) run.floats(own)[i] = static_cast<float>(world->rank() + 1);
   run.engine->run(0);
   // Every round multiplies by the number of ranks.
   float expected = static_cast<float>(world->rank() + 1) * static_cast<float>(std::pow(n, rounds));
-  for (uint64_t i = 0; i < shard; ++i)
-    ASSERT_EQ(run.floats(result)[i], expected);
+  for (uint64_t i = 0; i < shard; ++i) ASSERT_EQ(run.floats(result)[i], expected);
   auto stats = run.engine->stats();
   EXPECT_EQ(stats[GATHER].bytes, rounds * (n - 1) * shard * 4);
   EXPECT_EQ(stats[REDUCE].bytes, rounds * (n - 1) * shard * 4 + shard * 4);
@@ -164,8 +157,7 @@ TEST(Engine, LanesWaitForEachOther) {
   double gathered = 0;
   for (const TraceEvent &event : run.engine->trace()) {
     EXPECT_LE(event.begin, event.end);
-    if (event.lane == GATHER && event.step == 0)
-      gathered = event.end;
+    if (event.lane == GATHER && event.step == 0) gathered = event.end;
   }
   for (const TraceEvent &event : run.engine->trace())
     if (event.lane == COMPUTE) {
@@ -195,8 +187,9 @@ protected:
   void SetUp() override {
     auto folder = std::filesystem::temp_directory_path() / ("zero-engine-test-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder);
-    std::ofstream(folder / "k.c") << "void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
-                                  << "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n";
+    std::ofstream(folder / "k.c")
+        << "void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
+        << "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n";
     std::string command = "cc -O2 -shared -fPIC -o " + (folder / "k.so").string() + " " + (folder / "k.c").string();
     ASSERT_EQ(0, std::system(command.c_str()));
     std::ifstream file(folder / "k.so", std::ios::binary);
@@ -224,8 +217,7 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   PlanFile file = b.file();
   file.kernels = std::as_bytes(std::span(object));
   Session run(file);
-  for (uint64_t i = 0; i < shard * n; ++i)
-    run.floats(gradient)[i] = static_cast<float>(i);
+  for (uint64_t i = 0; i < shard * n; ++i) run.floats(gradient)[i] = static_cast<float>(i);
   run.floats(hyper)[LR] = 2.0f;
   int calls = 0;
   run.engine->onUpdate([&](const Update &seen, const float *data) {
@@ -237,8 +229,7 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   run.engine->run(0);
   run.engine->onUpdate(nullptr);
   EXPECT_EQ(calls, 1);
-  for (uint64_t i = 0; i < shard; ++i)
-    EXPECT_EQ(run.floats(own)[i], -2.0f * run.floats(mine)[i]);
+  for (uint64_t i = 0; i < shard; ++i) EXPECT_EQ(run.floats(own)[i], -2.0f * run.floats(mine)[i]);
   if (n > 1) {
     uint64_t other = world->rank() == 0 ? shard * n - 1 : 0;
     EXPECT_EQ(run.floats(parameter)[other], 0.0f) << "another rank's shard was touched";
@@ -319,24 +310,20 @@ TEST(Doomed, DISABLED_RankFailsInAStep) {
   Step &attention = b.step("late attention");
   Ref tensor = b.floats("tensor", 64), lse = b.floats("lse", 4);
   Attention *call = attention.mutable_attention();
-  for (Ref *ref : {call->mutable_q(), call->mutable_k(), call->mutable_v(), call->mutable_out()})
-    *ref = tensor;
+  for (Ref *ref : {call->mutable_q(), call->mutable_k(), call->mutable_v(), call->mutable_out()}) *ref = tensor;
   *call->mutable_lse() = lse;
   call->set_batch(1), call->set_heads(1), call->set_kv_heads(1), call->set_q_len(4), call->set_kv_len(4), call->set_dim(16);
   Session run(b.file());
-  if (world->rank() == 1)
-    run.device->prepare({0, 0, 0}); // takes away the room attention was promised
+  if (world->rank() == 1) run.device->prepare({0, 0, 0}); // takes away the room attention was promised
   try {
-    for (;;)
-      run.engine->run(0);
+    for (;;) run.engine->run(0);
   } catch (const Error &) {
     world->abort();
   }
 }
 
 TEST(Failures, AFailingRankEndsTheOthers) {
-  if (world->world() > 1)
-    GTEST_SKIP();
+  if (world->world() > 1) GTEST_SKIP();
   double seconds = 0;
   int status = zero::test::runUnderMpi(2, "Doomed.DISABLED_RankFailsInAStep", seconds);
   EXPECT_NE(status, 0);

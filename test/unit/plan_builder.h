@@ -35,8 +35,7 @@ public:
     plan::Arena *arena = plan.mutable_arenas(persistent ? 0 : 1);
     buffer->set_offset(arena->bytes());
     arena->set_bytes((arena->bytes() + bytes + 63) / 64 * 64);
-    if (!persistent)
-      program().set_arena_bytes(1, arena->bytes());
+    if (!persistent) program().set_arena_bytes(1, arena->bytes());
     plan::Ref ref;
     ref.set_buffer(static_cast<uint32_t>(plan.buffers_size() - 1));
     ref.set_bytes(bytes);

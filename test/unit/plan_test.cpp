@@ -44,14 +44,14 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   product->set_m(64), product->set_n(16), product->set_k(32), product->set_batch(1);
   product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
 
-  Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8), mask = b.floats("mask", 8 * 8);
+  Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8),
+      mask = b.floats("mask", 8 * 8);
   Attention *attention = b.step("attention").mutable_attention();
   *attention->mutable_q() = q, *attention->mutable_k() = k, *attention->mutable_v() = k, *attention->mutable_out() = q;
   *attention->mutable_lse() = lse, *attention->mutable_mask() = mask;
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(16), attention->set_scale(0.25f);
-  for (uint64_t extent : {1, 1, 8, 8})
-    attention->add_mask_shape(extent);
+  for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
   AttentionGrad *grad = b.step("attention gradient").mutable_attention_grad();
   *grad->mutable_forward() = b.program().steps(1).attention();
   *grad->mutable_dout() = q, *grad->mutable_dq() = q, *grad->mutable_dk() = k, *grad->mutable_dv() = k;
@@ -103,8 +103,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
 constexpr uint64_t kKernelBytes = 100, kConstantBytes = 256;
 
 TEST(Validate, AcceptsAGoodPlan) {
-  for (uint32_t world : {1, 4})
-    EXPECT_EQ("", errorOf([&] { validate(goodPlan(world).plan, kKernelBytes, kConstantBytes); }));
+  for (uint32_t world : {1, 4}) EXPECT_EQ("", errorOf([&] { validate(goodPlan(world).plan, kKernelBytes, kConstantBytes); }));
 }
 
 // Each case breaks one thing and names a part of the sentence it must cause.
@@ -137,7 +136,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 64); }, "outside the 64 bytes of arena 'work' of program 'step'"},
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 1 << 30); }, "needs 1073741824 bytes of arena 'work'"},
       {[](Plan &p) { p.mutable_programs(0)->clear_arena_bytes(); }, "height of 0 arenas"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_buffer(99); }, "A of step 0 'product' of program 'step' names buffer 99"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_buffer(99); },
+       "A of step 0 'product' of program 'step' names buffer 99"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(64); }, "reaches byte"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(~0ull); }, "overflows"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_rank_stride(4); }, "on the last rank"},
@@ -268,8 +268,7 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes(changed(16 + 32, std::string("\x01\0\0\0", 4)), "occurs twice");
   tryBytes(changed(16, std::string("\x09\0\0\0", 4)), "no plan segment");
   for (size_t offset : {4096ul + 50, 8192ul + 3, 12288ul})
-    if (offset < good.size())
-      tryBytes(changed(offset, std::string(1, static_cast<char>(good[offset] ^ 1))), "checksum");
+    if (offset < good.size()) tryBytes(changed(offset, std::string(1, static_cast<char>(good[offset] ^ 1))), "checksum");
   expectError([&] { load((folder / "absent.bin").string()); }, "No such file");
   expectError([&] { load(folder.string()); }, "not a file");
   expectError([&] { save("/nonexistent/plan.bin", goodPlan().plan, {}, {}); }, "cannot write /nonexistent/plan.bin");
@@ -289,8 +288,7 @@ TEST(Validate, SurvivesEveryBitFlip) {
     std::string message = good;
     message[bit / 8] = static_cast<char>(message[bit / 8] ^ (1 << (bit % 8)));
     Plan plan;
-    if (!plan.ParseFromString(message) || !errorOf([&] { validate(plan, kKernelBytes, kConstantBytes); }).empty())
-      ++refused;
+    if (!plan.ParseFromString(message) || !errorOf([&] { validate(plan, kKernelBytes, kConstantBytes); }).empty()) ++refused;
   }
   EXPECT_GT(refused, good.size() * 8 / 2);
 }

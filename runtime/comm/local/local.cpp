@@ -11,12 +11,10 @@ public:
   int rank() const override { return 0; }
   int world() const override { return 1; }
   void allGather(const void *src, void *dst, uint64_t bytes) override {
-    if (src != dst)
-      std::memcpy(dst, src, bytes);
+    if (src != dst) std::memcpy(dst, src, bytes);
   }
   void reduceScatter(const float *src, float *dst, uint64_t count, float *) override {
-    if (src != dst)
-      std::memcpy(dst, src, count * sizeof(float));
+    if (src != dst) std::memcpy(dst, src, count * sizeof(float));
   }
   void allReduce(float *, uint64_t, float *) override {}
   void barrier() override {}

@@ -16,8 +16,7 @@ namespace {
 std::atomic<uint64_t> messageLimit{uint64_t(1) << 30};
 
 void check(int status, const char *what, int rank) {
-  if (status == MPI_SUCCESS)
-    return;
+  if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(status, text, &length);
@@ -39,8 +38,7 @@ public:
     // After a failure messages may still be under way; the process is about to be aborted.
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (requests.empty() && !finalized)
-      MPI_Comm_free(&comm);
+    if (requests.empty() && !finalized) MPI_Comm_free(&comm);
   }
 
   int rank() const override { return self; }
@@ -51,8 +49,7 @@ public:
     forOthers([&](int peer) { receive(whole + static_cast<uint64_t>(peer) * bytes, bytes, peer); });
     forOthers([&](int peer) { send(src, bytes, peer); });
     char *own = whole + static_cast<uint64_t>(self) * bytes;
-    if (own != src)
-      std::memcpy(own, src, bytes);
+    if (own != src) std::memcpy(own, src, bytes);
     complete("an all-gather");
   }
 
@@ -92,8 +89,7 @@ public:
 private:
   // Each rank begins with its right neighbour, so that not all of them talk to the same one.
   template <typename Body> void forOthers(Body &&body) {
-    for (int step = 1; step < size; ++step)
-      body((self + step) % size);
+    for (int step = 1; step < size; ++step) body((self + step) % size);
   }
 
   template <typename Pointer, typename Call> void inPieces(Pointer *data, uint64_t bytes, Call &&call) {
@@ -124,8 +120,7 @@ private:
     for (;;) {
       int done = 0;
       check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what, self);
-      if (done)
-        break;
+      if (done) break;
       if (interrupted.load(std::memory_order_relaxed))
         throw Error(std::string(what) + " on rank " + std::to_string(self) + " was given up because another lane failed");
       if (Clock::now() - begin < std::chrono::microseconds(50))
@@ -148,13 +143,13 @@ class MpiFactory final : public CommunicatorFactory {
 public:
   MpiFactory() {
     int provided = 0;
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-      throw Error("MPI could not be started");
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) throw Error("MPI could not be started");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &self);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (provided < MPI_THREAD_MULTIPLE)
-      throw Error("this MPI does not allow several threads to communicate (MPI_THREAD_MULTIPLE); use one that does, for example Open MPI 4");
+      throw Error(
+          "this MPI does not allow several threads to communicate (MPI_THREAD_MULTIPLE); use one that does, for example Open MPI 4");
   }
   int rank() const override { return self; }
   int world() const override { return size; }

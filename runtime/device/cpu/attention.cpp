@@ -27,8 +27,7 @@ void AttentionScratch::require(const AttentionCall &call) const {
 }
 
 KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys) {
-  if (!call.causal)
-    return {keys, std::numeric_limits<int64_t>::max() / 2};
+  if (!call.causal) return {keys, std::numeric_limits<int64_t>::max() / 2};
   // Query i sees keys j <= i + (kvLen - qLen).
   int64_t first = query + call.kvLen - call.qLen + 1 - key;
   return {std::clamp<int64_t>(first + rows - 1, 0, keys), first};
@@ -51,12 +50,11 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
     bool first = true;
     for (int64_t key = 0; key < call.kvLen; key += kKeyBlock) {
       KeyRange range = visibleKeys(call, query, rows, key, std::min(kKeyBlock, call.kvLen - key));
-      if (range.columns == 0)
-        break;
+      if (range.columns == 0) break;
       int64_t ld = (range.columns + kVector - 1) / kVector * kVector;
       float *scores = thread.scores.data();
-      singleMatmul(false, true, rows, range.columns, call.dim, 1.0f, call.q + row * call.dim, call.dim,
-                   call.k + (keyRow + key) * call.dim, call.dim, false, scores, ld);
+      singleMatmul(false, true, rows, range.columns, call.dim, 1.0f, call.q + row * call.dim, call.dim, call.k + (keyRow + key) * call.dim,
+                   call.dim, false, scores, ld);
       TileMask mask{nullptr, 0, 0};
       if (call.mask)
         mask = {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
@@ -66,8 +64,7 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
                    call.dim);
       first = false;
     }
-    if (first)
-      std::fill_n(out, rows * call.dim, 0.0f);
+    if (first) std::fill_n(out, rows * call.dim, 0.0f);
     finishRows(rows, call.dim, max, sum, out, call.lse + row);
   });
 }

@@ -25,8 +25,7 @@ void headGrad(const AttentionGradCall &grad, AttentionScratch::Thread &thread, i
       int64_t rows = std::min(kQueryBlock, call.qLen - query);
       KeyRange range = visibleKeys(call, query, rows, key, keys);
       int64_t columns = range.columns;
-      if (columns == 0)
-        continue;
+      if (columns == 0) continue;
       int64_t ld = (columns + kVector - 1) / kVector * kVector;
       const float *qBlock = q + query * dim, *doutBlock = dout + query * dim;
       singleMatmul(false, true, rows, columns, dim, 1.0f, qBlock, dim, k, dim, false, probabilities, ld);
@@ -54,8 +53,7 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
     int64_t batch = task / call.kvHeads, kvHead = task % call.kvHeads;
     std::fill_n(grad.dk + task * call.kvLen * call.dim, call.kvLen * call.dim, 0.0f);
     std::fill_n(grad.dv + task * call.kvLen * call.dim, call.kvLen * call.dim, 0.0f);
-    for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
-      headGrad(grad, scratch.of(thread), batch, head);
+    for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head) headGrad(grad, scratch.of(thread), batch, head);
   });
 }
 

@@ -49,8 +49,7 @@ ZERO_INLINE float sumOf(const Floats &v) {
   float lanes[16];
   std::memcpy(lanes, &v, sizeof(lanes));
   for (int width = 8; width >= 1; width /= 2)
-    for (int i = 0; i < width; ++i)
-      lanes[i] += lanes[i + width];
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   return lanes[0];
 }
 
@@ -58,14 +57,11 @@ ZERO_INLINE float maxOf(const Floats &v) {
   float lanes[16];
   std::memcpy(lanes, &v, sizeof(lanes));
   float largest = lanes[0];
-  for (int i = 1; i < 16; ++i)
-    largest = lanes[i] > largest ? lanes[i] : largest;
+  for (int i = 1; i < 16; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
   return largest;
 }
 
-ZERO_INLINE int64_t visibleColumns(const Tile &tile, int64_t row) {
-  return std::clamp<int64_t>(tile.firstVisible + row, 0, tile.columns);
-}
+ZERO_INLINE int64_t visibleColumns(const Tile &tile, int64_t row) { return std::clamp<int64_t>(tile.firstVisible + row, 0, tile.columns); }
 
 // scale * score + mask of sixteen columns; those at or beyond `visible` become -inf.
 ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t visible, Floats &s) {
@@ -79,8 +75,7 @@ ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t v
       s = s + at(mask);
     } else {
       float rest[kVector] = {};
-      for (int64_t i = 0; i < visible - column; ++i)
-        rest[i] = mask[i];
+      for (int64_t i = 0; i < visible - column; ++i) rest[i] = mask[i];
       s = s + at(rest);
     }
   }
@@ -114,14 +109,12 @@ ZERO_EACH_CPU void softmaxTile(const Tile &tile, float *max, float *sum, float *
       total = total + p;
     }
     int64_t written = (visible + kVector - 1) / kVector * kVector;
-    for (int64_t c = written; c < tile.columns; ++c)
-      scores[c] = 0.0f;
+    for (int64_t c = written; c < tile.columns; ++c) scores[c] = 0.0f;
     float factor = before == now ? 1.0f : std::exp(before - reference);
     max[row] = now;
     sum[row] = sum[row] * factor + sumOf(total);
     if (!first && factor != 1.0f)
-      for (int64_t c = 0; c < dim; ++c)
-        out[row * dim + c] *= factor;
+      for (int64_t c = 0; c < dim; ++c) out[row * dim + c] *= factor;
   }
 }
 
@@ -129,8 +122,7 @@ ZERO_EACH_CPU void finishRows(int64_t rows, int64_t dim, const float *max, const
   for (int64_t row = 0; row < rows; ++row) {
     bool empty = max[row] == -kInfinity && sum[row] == 0.0f;
     float inverse = empty ? 0.0f : 1.0f / sum[row];
-    for (int64_t c = 0; c < dim; ++c)
-      out[row * dim + c] *= inverse;
+    for (int64_t c = 0; c < dim; ++c) out[row * dim + c] *= inverse;
     lse[row] = empty ? -kInfinity : max[row] + std::log(sum[row]);
   }
 }
@@ -149,8 +141,7 @@ ZERO_EACH_CPU void gradTile(const Tile &tile, float *dscores, const float *lse, 
       at(grads + c) = (at(grads + c) - delta[row]) * p * tile.scale;
     }
     int64_t written = (visible + kVector - 1) / kVector * kVector;
-    for (int64_t c = written; c < tile.columns; ++c)
-      scores[c] = grads[c] = 0.0f;
+    for (int64_t c = written; c < tile.columns; ++c) scores[c] = grads[c] = 0.0f;
   }
 }
 
@@ -159,11 +150,9 @@ ZERO_EACH_CPU void rowDots(int64_t rows, int64_t dim, const float *a, const floa
     const float *x = a + row * dim, *y = b + row * dim;
     Floats total{};
     int64_t c = 0;
-    for (; c + kVector <= dim; c += kVector)
-      total = total + at(x + c) * at(y + c);
+    for (; c + kVector <= dim; c += kVector) total = total + at(x + c) * at(y + c);
     float rest = 0;
-    for (; c < dim; ++c)
-      rest += x[c] * y[c];
+    for (; c < dim; ++c) rest += x[c] * y[c];
     delta[row] = sumOf(total) + rest;
   }
 }

@@ -47,8 +47,8 @@ public:
     auto ranks = static_cast<uint64_t>(ranksOnThisMachine());
     uint64_t available = availableMemory();
     if (promised + bytes > available / ranks)
-      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but this machine has " + inGiB(available) +
-                  " of memory left" + (ranks > 1 ? " for its " + std::to_string(ranks) + " ranks" : "") +
+      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but this machine has " +
+                  inGiB(available) + " of memory left" + (ranks > 1 ? " for its " + std::to_string(ranks) + " ranks" : "") +
                   "; compile for more machines, a higher --stage or a smaller batch");
     promised += bytes;
     return arenas.emplace_back(name, bytes).data();
@@ -73,8 +73,7 @@ public:
     int64_t size = (call.extent + pieces - 1) / pieces;
     pool.run(pieces, [&](int64_t piece, int) {
       int64_t begin = piece * size, end = std::min(call.extent, begin + size);
-      if (begin < end)
-        call.function(call.args, begin, end);
+      if (begin < end) call.function(call.args, begin, end);
     });
   }
 
@@ -83,8 +82,7 @@ public:
   void attentionGrad(const AttentionGradCall &call) override { runtime::attentionGrad(pool, attentionScratch, call); }
 
   void copy(void *dst, const void *src, uint64_t bytes) override {
-    if (dst == src)
-      return;
+    if (dst == src) return;
     forPieces(bytes, [&](uint64_t offset, uint64_t size) {
       std::memcpy(static_cast<char *>(dst) + offset, static_cast<const char *>(src) + offset, size);
     });

@@ -15,8 +15,7 @@ namespace zero::runtime {
 
 KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<KernelSymbol> symbols) {
   fd = memfd_create("zero-kernels", MFD_CLOEXEC);
-  if (fd < 0)
-    throw Error(std::string("cannot create memory for the plan's kernels: ") + std::strerror(errno));
+  if (fd < 0) throw Error(std::string("cannot create memory for the plan's kernels: ") + std::strerror(errno));
   for (std::span<const std::byte> rest = object; !rest.empty();) {
     ssize_t written = write(fd, rest.data(), rest.size());
     if (written <= 0) {
@@ -34,8 +33,7 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<Kernel
   }
   for (KernelSymbol &symbol : symbols) {
     symbol.function = reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str()));
-    if (symbol.function)
-      continue;
+    if (symbol.function) continue;
     dlclose(handle);
     close(fd);
     throw Error("the plan's kernel segment does not contain the kernel '" + symbol.symbol + "'; compile the plan again");
@@ -58,8 +56,7 @@ std::string missingFeatures(std::span<const std::string> wanted) {
     }
   std::string missing;
   for (const std::string &feature : wanted)
-    if (!present.contains(feature))
-      missing += (missing.empty() ? "" : ", ") + feature;
+    if (!present.contains(feature)) missing += (missing.empty() ? "" : ", ") + feature;
   return missing;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // How one product is cut: rows x columns pieces of the given sizes.
 struct Grid {
-  int64_t rows, columns;           // pieces along m and n
+  int64_t rows, columns; // pieces along m and n
   int64_t rowsPerPiece, columnsPerPiece;
 };
 
@@ -25,8 +25,7 @@ Grid gridFor(int64_t m, int64_t n, int64_t k, int threads) {
   auto useful = static_cast<int64_t>(flops / 2e6);
   int64_t most = std::clamp<int64_t>(useful, 1, threads);
   // Very large products are cut finer, so that a thread that loses its processor for a while does not hold up the others.
-  if (most == threads && threads > 1)
-    most *= std::clamp<int64_t>(useful / (2000 * threads), 1, 4);
+  if (most == threads && threads > 1) most *= std::clamp<int64_t>(useful / (2000 * threads), 1, 4);
   Grid best{1, 1, m, n};
   double bestCost = HUGE_VAL;
   for (int64_t rows = 1; rows <= most; ++rows) {
@@ -77,8 +76,7 @@ void matmul(ThreadPool &pool, const MatMulCall &call) {
   int64_t flops = 2 * grid.rowsPerPiece * grid.columnsPerPiece * call.k;
   int64_t group = perBatch > 1 ? 1 : std::clamp<int64_t>(2000000 / std::max<int64_t>(flops, 1), 1, piecesOf(total, threads));
   pool.run(piecesOf(total, group), [&](int64_t piece, int) {
-    for (int64_t i = piece * group; i < std::min(total, (piece + 1) * group); ++i)
-      product(i / perBatch, i % perBatch);
+    for (int64_t i = piece * group; i < std::min(total, (piece + 1) * group); ++i) product(i / perBatch, i % perBatch);
   });
 }
 

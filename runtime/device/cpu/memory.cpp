@@ -24,8 +24,7 @@ uint64_t numberIn(const char *path) {
 
 int ranksOnThisMachine() {
   for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const char *value = std::getenv(name))
-      return std::max(1, std::atoi(value));
+    if (const char *value = std::getenv(name)) return std::max(1, std::atoi(value));
   return 1;
 }
 
@@ -35,8 +34,7 @@ uint64_t availableMemory() {
   std::string key, unit;
   for (uint64_t value; info >> key >> value;) {
     std::getline(info, unit);
-    if (key == "MemAvailable:")
-      available = value * 1024;
+    if (key == "MemAvailable:") available = value * 1024;
   }
   uint64_t limit = numberIn("/sys/fs/cgroup/memory.max"), used = numberIn("/sys/fs/cgroup/memory.current");
   if (limit != std::numeric_limits<uint64_t>::max() && used != std::numeric_limits<uint64_t>::max())
@@ -45,8 +43,7 @@ uint64_t availableMemory() {
 }
 
 MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
-  if (bytes == 0)
-    return;
+  if (bytes == 0) return;
   mapped = bytes + kHugePage;
   mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
@@ -62,8 +59,7 @@ MappedArena::MappedArena(MappedArena &&other) noexcept
     : mapping(std::exchange(other.mapping, nullptr)), mapped(other.mapped), start(std::exchange(other.start, nullptr)) {}
 
 MappedArena::~MappedArena() {
-  if (mapping)
-    munmap(mapping, mapped);
+  if (mapping) munmap(mapping, mapped);
 }
 
 } // namespace zero::runtime

@@ -14,13 +14,11 @@ void pause() {
 uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
   for (int i = 0; i < spins; ++i) {
     uint32_t value = word.load(std::memory_order_acquire);
-    if (value != old)
-      return value;
+    if (value != old) return value;
     pause();
   }
   uint32_t value;
-  while ((value = word.load(std::memory_order_acquire)) == old)
-    word.wait(old, std::memory_order_acquire);
+  while ((value = word.load(std::memory_order_acquire)) == old) word.wait(old, std::memory_order_acquire);
   return value;
 }
 
@@ -29,36 +27,31 @@ uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
 ThreadPool::ThreadPool(int threads) : shares(static_cast<size_t>(threads)) {
   // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
   spins = threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1;
-  for (int thread = 1; thread < threads; ++thread)
-    workers.emplace_back([this, thread] { work(thread); });
+  for (int thread = 1; thread < threads; ++thread) workers.emplace_back([this, thread] { work(thread); });
 }
 
 ThreadPool::~ThreadPool() {
   stop.store(true, std::memory_order_relaxed);
   generation.fetch_add(2, std::memory_order_release);
   generation.notify_all();
-  for (std::thread &worker : workers)
-    worker.join();
+  for (std::thread &worker : workers) worker.join();
 }
 
 void ThreadPool::claimShare(Share &share, int thread) {
   while (share.next.load(std::memory_order_relaxed) < share.end) {
     int64_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
-    if (piece >= share.end)
-      return;
+    if (piece >= share.end) return;
     try {
       function(context, piece, thread);
     } catch (...) {
-      if (!failed.exchange(true))
-        failure = std::current_exception();
+      if (!failed.exchange(true)) failure = std::current_exception();
     }
   }
 }
 
 void ThreadPool::claimPieces(int thread) {
   size_t count = shares.size();
-  for (size_t i = 0; i < count; ++i)
-    claimShare(shares[(static_cast<size_t>(thread) + i) % count], thread);
+  for (size_t i = 0; i < count; ++i) claimShare(shares[(static_cast<size_t>(thread) + i) % count], thread);
 }
 
 // A worker announces itself before it looks whether a job is open, and a caller closes the job before it looks who is
@@ -69,20 +62,16 @@ void ThreadPool::work(int thread) {
   while (!stop.load(std::memory_order_relaxed)) {
     uint32_t now = waitWhile(generation, seen, spins);
     seen = now;
-    if (now % 2 == 0)
-      continue;
+    if (now % 2 == 0) continue;
     active.fetch_add(1, std::memory_order_seq_cst);
     seen = generation.load(std::memory_order_seq_cst);
-    if (seen % 2 == 1)
-      claimPieces(thread);
-    if (active.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      active.notify_one();
+    if (seen % 2 == 1) claimPieces(thread);
+    if (active.fetch_sub(1, std::memory_order_acq_rel) == 1) active.notify_one();
   }
 }
 
 void ThreadPool::runJob(int64_t count, Function body, void *argument) {
-  while (owned.exchange(1, std::memory_order_acquire) != 0)
-    waitWhile(owned, 1, spins);
+  while (owned.exchange(1, std::memory_order_acquire) != 0) waitWhile(owned, 1, spins);
   function = body;
   context = argument;
   auto threads = static_cast<int64_t>(shares.size());
@@ -98,16 +87,13 @@ void ThreadPool::runJob(int64_t count, Function body, void *argument) {
   claimPieces(0);
   if (!alone) {
     generation.fetch_add(1, std::memory_order_seq_cst);
-    for (uint32_t left; (left = active.load(std::memory_order_seq_cst)) != 0;)
-      waitWhile(active, left, spins);
+    for (uint32_t left; (left = active.load(std::memory_order_seq_cst)) != 0;) waitWhile(active, left, spins);
   }
   std::exception_ptr error;
-  if (failed.exchange(false))
-    error = std::exchange(failure, nullptr);
+  if (failed.exchange(false)) error = std::exchange(failure, nullptr);
   owned.store(0, std::memory_order_release);
   owned.notify_one();
-  if (error)
-    std::rethrow_exception(error);
+  if (error) std::rethrow_exception(error);
 }
 
 } // namespace zero::runtime

@@ -26,8 +26,9 @@ public:
   // for scratch memory. Lanes that call at the same time take turns.
   template <typename Body> void run(int64_t pieces, Body &&body) {
     using Plain = std::remove_reference_t<Body>;
-    runJob(pieces, [](void *context, int64_t piece, int thread) { (*static_cast<Plain *>(context))(piece, thread); },
-           const_cast<void *>(static_cast<const void *>(&body)));
+    runJob(
+        pieces, [](void *context, int64_t piece, int thread) { (*static_cast<Plain *>(context))(piece, thread); },
+        const_cast<void *>(static_cast<const void *>(&body)));
   }
 
 private:
@@ -47,9 +48,9 @@ private:
   std::exception_ptr failure;
 
   std::vector<Share> shares;
-  alignas(64) std::atomic<uint32_t> generation{0};  // odd while a job is open
-  alignas(64) std::atomic<uint32_t> active{0};      // workers that may be looking at the job
-  alignas(64) std::atomic<uint32_t> owned{0};       // 1 while a lane's job runs
+  alignas(64) std::atomic<uint32_t> generation{0}; // odd while a job is open
+  alignas(64) std::atomic<uint32_t> active{0};     // workers that may be looking at the job
+  alignas(64) std::atomic<uint32_t> owned{0};      // 1 while a lane's job runs
   std::atomic<bool> failed{false};
   std::atomic<bool> stop{false};
   int spins;
