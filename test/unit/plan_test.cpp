@@ -165,7 +165,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kFill)->mutable_fill()->mutable_dst()->set_bytes(6); }, "not a multiple of 4"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_bucket(1); }, "updates bucket 1"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_kernel(1); }, "launches kernel 1"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(15); }, "updates 15 elements"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(~0ull); }, "impossible extent"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->mutable_args()->RemoveLast(); }, "1 arguments; it takes 2"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_outputs_from(3); }, "outputs from argument 3"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_whole(true); }, "the gradient of step 7"},
@@ -244,6 +244,16 @@ TEST_F(PlanFileTest, ComesBackAsWritten) {
   std::string once = read();
   save(path, goodPlan().plan, kernels, constants);
   EXPECT_EQ(once, read()) << "the same plan must give the same bytes";
+}
+
+TEST_F(PlanFileTest, SegmentsMayBeEmpty) {
+  PlanBuilder empty;
+  for (auto part : {std::span<const std::byte>{}, std::span<const std::byte>(kernels)}) {
+    save(path, empty.plan, part, {});
+    PlanFile loaded = load(path);
+    EXPECT_EQ(loaded.kernels.size(), part.size());
+    EXPECT_EQ(loaded.constants.size(), 0u);
+  }
 }
 
 TEST_F(PlanFileTest, DamageIsNamed) {
