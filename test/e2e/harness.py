@@ -42,12 +42,12 @@ class Suite:
         self.work.mkdir(parents=True, exist_ok=True)
         return self.args
 
-    def check(self, name, function, *args):
+    def check(self, name, function, *args, **kw):
         if self.args.only not in name:
             return
         begin = time.time()
         try:
-            note = function(*args)
+            note = function(*args, **kw)
         except Failure as why:
             self.failed += 1
             print(f"FAILED {name}: {why}", flush=True)

@@ -35,8 +35,8 @@ def flags(name, steps=STEPS):
 def straight(world, stage, accumulate):
     """The run that nothing stops; made once."""
     name = f"straight-{world}-{stage}"
-    if not (suite.work / f"{name}.final").exists():
-        suite.zerorun(plan(world, stage, accumulate), *flags(name), "--export", f"{name}.final", world=world)
+    if not (suite.work / f"{name}-final.safetensors").exists():
+        suite.zerorun(plan(world, stage, accumulate), *flags(name), "--export", f"{name}-final.safetensors", world=world)
     return name
 
 
@@ -68,12 +68,12 @@ def killed(world, stage, accumulate):
     reference, folder = straight(world, stage, accumulate), f"killed-{world}-{stage}"
     kill_after_checkpoint(world, stage, accumulate, folder)
     name = f"resumed-{world}-{stage}"
-    suite.zerorun(plan(world, stage, accumulate), *flags(name), "--resume", folder, "--export", f"{name}.final", world=world)
+    suite.zerorun(plan(world, stage, accumulate), *flags(name), "--resume", folder, "--export", f"{name}-final.safetensors", world=world)
     tail, whole = suite.losses(f"{name}.jsonl"), suite.losses(f"{reference}.jsonl")
     expect(0 < len(tail) < STEPS, f"the resumed run took {len(tail)} steps of {STEPS}")
     expect((STEPS - len(tail)) % EVERY == 0, f"it resumed after step {STEPS - len(tail)}, where no checkpoint was due")
     expect(tail == whole[-len(tail):], f"losses after resuming differ: {tail[0]} and {whole[-len(tail)]}")
-    one, two = load_file(suite.work / f"{reference}.final"), load_file(suite.work / f"{name}.final")
+    one, two = load_file(suite.work / f"{reference}-final.safetensors"), load_file(suite.work / f"{name}-final.safetensors")
     different = [n for n in one if one[n].tobytes() != two[n].tobytes()]
     expect(set(one) == set(two) and not different, f"{len(different)} of {len(one)} parameters differ from the run never stopped")
     return f"resumed after step {STEPS - len(tail)}"

@@ -31,11 +31,11 @@ def train(model, seq, world, stage):
     suite.zeroc(TINY / model / MODELS[model], f"{name}.plan", "--bind", f"batch=1,seq={seq}", "--world", world, "--stage", stage,
                 "--accumulate", GLOBAL // world)
     suite.zerorun(f"{name}.plan", "--data", f"{model}.safetensors", "--steps", STEPS, "--lr", "1e-3", "--weight-decay", "0.01",
-                  "--metrics", f"{name}.jsonl", "--gradients", f"{name}.grads", "--export", f"{name}.final", "--threads", 1, world=world)
+                  "--metrics", f"{name}.jsonl", "--gradients", f"{name}-gradients.safetensors", "--export", f"{name}-final.safetensors", "--threads", 1, world=world)
     losses = suite.losses(f"{name}.jsonl")
     expect(len(losses) == STEPS, f"{len(losses)} losses, not {STEPS}")
     expect(losses[-1] < losses[0], f"the loss did not fall: {losses[0]} to {losses[-1]}")
-    runs[model, world, stage] = losses, load_file(suite.work / f"{name}.final"), load_file(suite.work / f"{name}.grads")
+    runs[model, world, stage] = losses, load_file(suite.work / f"{name}-final.safetensors"), load_file(suite.work / f"{name}-gradients.safetensors")
     return f"loss {losses[0]:.4f} to {losses[-1]:.4f}"
 
 
