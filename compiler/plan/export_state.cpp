@@ -1,5 +1,6 @@
 //===- export_state.cpp - model state, inputs and constants into plan.proto --------------------------===//
 #include "compiler/plan/export_state.h"
+#include "compiler/nn/eval/eval.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include <cstring>
 
@@ -22,22 +23,12 @@ static plan::DType dtypeOf(Type type) {
 }
 
 /// Appends the elements as they lie in memory, an i1 as a byte.
-static void appendBytes(DenseElementsAttr value, std::vector<char> &out) {
-  ShapedType type = value.getType();
-  size_t bytes = nn::bytesOf(type), element = bytes / std::max<int64_t>(type.getNumElements(), 1), begin = out.size();
-  out.resize(begin + bytes);
-  if (type.getElementType().isInteger(1)) {
-    for (auto [i, bit] : llvm::enumerate(value.getValues<bool>()))
-      out[begin + i] = bit;
-    return;
-  }
-  ArrayRef<char> raw = value.getRawData();
-  if (!value.isSplat()) {
-    std::memcpy(out.data() + begin, raw.data(), bytes);
-    return;
-  }
-  for (size_t at = 0; at < bytes; at += element)
-    std::memcpy(out.data() + begin + at, raw.data(), element);
+static LogicalResult appendBytes(StateOp op, std::vector<char> &out) {
+  auto value = nn::Tensor::fromAttribute(cast<ElementsAttr>(*op.getValue()));
+  if (failed(value))
+    return op.emitOpError() << "has a constant whose bytes are not at hand";
+  out.insert(out.end(), value->bytes.begin(), value->bytes.end());
+  return success();
 }
 
 /// A parameter's random numbers depend on the run's seed and its name, not on its place: the same for every world and stage.
@@ -84,8 +75,8 @@ LogicalResult StateExport::addState(StateOp op) {
   arena->set_bytes(std::max<uint64_t>(arena->bytes(), (*op.getOffset() + op.getBytes() + 63) / 64 * 64));
   if (op.getInput())
     addInput(op);
-  if (op.getValue())
-    addConstant(op);
+  if (op.getValue() && failed(addConstant(op)))
+    return failure();
   if (auto bucket = op.getBucketAttr())
     statesOfBucket[bucket.getAttr()].push_back(op);
   return success();
@@ -116,13 +107,13 @@ void StateExport::addInput(StateOp op) {
   input->set_limit(op.getLimit().value_or(0));
 }
 
-void StateExport::addConstant(StateOp op) {
+LogicalResult StateExport::addConstant(StateOp op) {
   while (constants.size() % 64)
     constants.push_back(0);
   auto *constant = plan.add_constants();
   *constant->mutable_ref() = wholeOf(op);
   constant->set_segment_offset(constants.size());
-  appendBytes(cast<DenseElementsAttr>(*op.getValue()), constants);
+  return appendBytes(op, constants);
 }
 
 LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {

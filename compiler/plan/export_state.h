@@ -24,7 +24,7 @@ private:
   void addHeader();
   llvm::LogicalResult addState(StateOp op);
   void addInput(StateOp op);
-  void addConstant(StateOp op);
+  llvm::LogicalResult addConstant(StateOp op);
   llvm::LogicalResult addBucket(state::BucketOp op, mlir::SymbolTable &symbols);
   void addParameter(nn::ParameterOp op, int bucket, int64_t offset);
   plan::Ref wholeOf(StateOp op) const;
