@@ -190,8 +190,8 @@ bool Emitter::unify(Val &x, Val &y) {
       if (!fits(*shape))
         return false;
       *v = Value(builder.create<nn::ConstantOp>(location, DenseElementsAttr::get(type, element.getSplatValue<Attribute>())));
-    } else {
-      *v = broadcastTo(*v, *shape);
+    } else { // a constant beside a value of the function stays small: the repetition is an operation
+      *v = broadcastTo(!known && v->isConstant() ? Val(materialise(*v)) : *v, *shape);
     }
   }
   return bool(x) && bool(y);
@@ -226,6 +226,9 @@ Val Emitter::select(Val condition, Val onTrue, Val onFalse) {
     if (!unify(onFalse, f))
       return {};
   }
+  bool known = condition.isConstant() && onTrue.isConstant() && onFalse.isConstant();
+  if (!known && condition.isConstant() && condition.shape() != Shape(*shape))
+    condition = materialise(condition);
   condition = broadcastTo(condition, *shape);
   return one({condition, onTrue, onFalse},
              [&](OpBuilder &b, ValueRange v) { return b.create<nn::SelectOp>(location, v[1].getType(), v[0], v[1], v[2]); });
