@@ -1,6 +1,5 @@
 #include "runtime/report/progress.h"
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
@@ -25,8 +24,8 @@ std::string progressText(const StepRecord &record, double secondsLeft) {
   return text;
 }
 
-ProgressLine::ProgressLine(std::FILE *out)
-    : out(out), terminal(::isatty(::fileno(out))), start(std::chrono::steady_clock::now()), last(start) {}
+ProgressLine::ProgressLine(std::FILE *out, bool rewrite)
+    : out(out), rewrite(rewrite), start(std::chrono::steady_clock::now()), last(start) {}
 
 ProgressLine::~ProgressLine() {
   if (open) std::fputc('\n', out);
@@ -38,7 +37,7 @@ void ProgressLine::show(const StepRecord &record) {
   // The first step also warms caches up; from the second on the mean is a fair forecast. It includes evaluation and checkpoints.
   double left = since(start) / static_cast<double>(record.step - first + 1) * static_cast<double>(record.steps - record.step);
   bool finished = record.step == record.steps;
-  if (terminal) {
+  if (rewrite) {
     if (!finished && !record.evalLoss && record.step != first && since(last) < 0.1) return;
     fmt::print(out, "\r\x1b[K{}", progressText(record, left));
     open = !finished && !record.evalLoss;

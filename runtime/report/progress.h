@@ -13,15 +13,16 @@ std::string durationText(double seconds); // "0:48", "1:02:03"
 
 class ProgressLine {
 public:
-  explicit ProgressLine(std::FILE *out);
+  // `rewrite`: one line, rewritten in place.
+  ProgressLine(std::FILE *out, bool rewrite);
   ~ProgressLine(); // leaves the cursor on a fresh line
   void show(const StepRecord &record);
   void say(const std::string &sentence); // a line of its own
 
 private:
   std::FILE *out;
-  bool terminal, open = false; // open: the cursor stands behind a line that will be rewritten
-  uint64_t first = 0;          // step this run started with
+  bool rewrite, open = false; // open: the cursor stands behind a line that will be rewritten
+  uint64_t first = 0;         // step this run started with
   std::chrono::steady_clock::time_point start, last;
 };
 

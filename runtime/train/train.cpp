@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
@@ -33,7 +34,8 @@ public:
   }
 
   int train() {
-    if (leads) line = std::make_unique<ProgressLine>(stdout);
+    if (leads) // mpirun gives its ranks a terminal even where its own output is a file, so several ranks always write a log.
+      line = std::make_unique<ProgressLine>(stdout, plan.world() == 1 && ::isatty(::fileno(stdout)));
     announce();
     startGradients();
     int stop = 0;

@@ -60,7 +60,7 @@ TEST(Progress, ALogGetsAboutTwentyLines) {
   Folder folder;
   std::FILE *out = std::fopen((folder / "log").c_str(), "w");
   {
-    ProgressLine line(out);
+    ProgressLine line(out, false);
     for (uint64_t step = 1; step <= 40; ++step) line.show(record(step));
   }
   std::fclose(out);
