@@ -177,8 +177,6 @@ bool Importer::arguments(func::FuncOp f) {
   return true;
 }
 
-bool Importer::isRead(StringRef name) const { return present && present->read.contains(name); }
-
 Val Importer::fetch(Entry &entry, const Node *user) {
   if (!entry.initializer)
     return entry.val;
@@ -212,7 +210,7 @@ static void readNames(const Node &node, llvm::StringSet<> &names, int depth = 0)
 
 bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wanted, Scope &scope) {
   // Nodes nobody needs are not looked at, so an unsupported one among them does no harm.
-  llvm::StringSet<> &needed = scope.read = wanted;
+  llvm::StringSet<> needed(wanted);
   std::vector<bool> live(list.size());
   for (size_t i = list.size(); i-- > 0;) {
     live[i] = llvm::any_of(list[i].outputs, [&](StringRef o) { return !o.empty() && needed.contains(o); });
@@ -246,8 +244,12 @@ bool Importer::node(const Node &n, Scope &scope) {
       return false;
     }
     if (n.domain.empty() && n.op == "Identity" && entry->initializer && !n.outputs.empty()) {
-      scope.names[n.outputs[0]] = Entry{{}, entry->initializer, n.outputs[0]};
+      scope.names[n.outputs[0]] = Entry{{}, entry->initializer, n.outputs[0], {}};
       return true;
+    }
+    if (!entry->missing.empty()) {
+      emitter->fail("it reads '" + name + "', which " + entry->missing + " does not compute in the form that is supported");
+      return false;
     }
     c.inputs.push_back(fetch(*entry, &n));
     if (emitter->failed())
@@ -273,13 +275,16 @@ bool Importer::node(const Node &n, Scope &scope) {
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (n.outputs[i].empty())
       continue;
-    // An output the family does not compute is an error only where something reads it.
-    if (i < results.size() && results[i])
-      scope.names[n.outputs[i]] = Entry{results[i], nullptr, {}};
-    else if (results.empty()) {
+    if (results.empty()) {
       emitter->fail("it gives no result");
       return false;
     }
+    // An output the family does not compute is an error only where something reads it.
+    Entry &entry = scope.names[n.outputs[i]] = Entry();
+    if (i < results.size() && results[i])
+      entry.val = results[i];
+    else
+      entry.missing = "node '" + label + "' (" + kind + ")";
   }
   return true;
 }
@@ -298,7 +303,7 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
       body.attributes[a.name] = real;
   for (size_t i = 0; i < f.inputs.size(); ++i)
     if (call.has(i))
-      body.names[f.inputs[i]] = Entry{call.inputs[i], nullptr, {}};
+      body.names[f.inputs[i]] = Entry{call.inputs[i], nullptr, {}, {}};
   llvm::StringSet<> wanted;
   for (StringRef o : f.outputs)
     wanted.insert(o);
@@ -307,7 +312,7 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
   Vals results;
   for (StringRef o : f.outputs) {
     Entry *e = body.find(o);
-    results.push_back(e ? fetch(*e, &call.node) : Val());
+    results.push_back(e && e->missing.empty() ? fetch(*e, &call.node) : Val());
   }
   return results;
 }
@@ -323,7 +328,7 @@ Vals Importer::branch(const Graph &graph, NodeContext &at) {
   if (scope.depth >= kMaxNesting)
     return at.fail("graphs are nested too deep");
   for (const TensorProto &t : graph.initializers)
-    scope.names[t.name] = Entry{{}, &t, {}};
+    scope.names[t.name] = Entry{{}, &t, {}, {}};
   llvm::StringSet<> wanted;
   for (const ValueInfo &o : graph.outputs)
     wanted.insert(o.name);
@@ -332,7 +337,7 @@ Vals Importer::branch(const Graph &graph, NodeContext &at) {
   Vals results;
   for (const ValueInfo &o : graph.outputs) {
     Entry *e = scope.find(o.name);
-    if (!e)
+    if (!e || !e->missing.empty())
       return at.fail("its branch does not define its output '" + o.name + "'");
     results.push_back(fetch(*e, &at.node));
   }
@@ -353,9 +358,9 @@ LogicalResult Importer::run() {
   Scope top;
   top.opsets = &model.opsets;
   for (const TensorProto &t : model.graph.initializers)
-    top.names[t.name] = Entry{{}, &t, {}};
+    top.names[t.name] = Entry{{}, &t, {}, {}};
   for (BlockArgument a : function.getArguments())
-    top.names[function.getArgAttrOfType<StringAttr>(a.getArgNumber(), nn::NnDialect::kNameAttr).getValue()] = Entry{Val(a), nullptr, {}};
+    top.names[function.getArgAttrOfType<StringAttr>(a.getArgNumber(), nn::NnDialect::kNameAttr).getValue()] = Entry{Val(a), nullptr, {}, {}};
   llvm::StringSet<> wanted;
   for (const ValueInfo &o : model.graph.outputs)
     wanted.insert(o.name);
@@ -368,8 +373,8 @@ LogicalResult Importer::run() {
   for (const ValueInfo &o : model.graph.outputs) {
     emitter->at(NameLoc::get(b.getStringAttr(o.name)), "output '" + o.name.str() + "'");
     Entry *e = top.find(o.name);
-    if (!e) {
-      emitter->fail("no node computes it");
+    if (!e || !e->missing.empty()) {
+      emitter->fail(e ? e->missing + " does not compute it in the form that is supported" : "no node computes it");
       return failure();
     }
     Val v = fetch(*e, nullptr);

@@ -43,6 +43,8 @@ struct NodeContext {
   double real(StringRef name, double otherwise) const;
   std::string string(StringRef name, StringRef otherwise) const;
   std::optional<Ints> ints(StringRef name) const;
+  /// Reports an attribute that is none of these: a newer opset's, which must not be ignored.
+  bool only(llvm::ArrayRef<StringRef> names);
   /// Attribute before the given opset, input `i` from it on; nothing if absent. Check e.failed() after.
   std::optional<Ints> axesSince(int64_t opset, StringRef name, size_t i);
   /// A dimension of a tensor of `rank`, counted from the end where negative; -1 after a report.
@@ -82,8 +84,6 @@ public:
   int64_t samples() const { return batch; }
   /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
   Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
-  /// Whether a node or the model reads this name (in the present graph).
-  bool isRead(StringRef name) const;
   /// Runs a branch of an If node in the present scope.
   Vals branch(const Graph &graph, NodeContext &at);
   bool isQuiet() const { return quiet; }
@@ -98,7 +98,8 @@ private:
   struct Entry {
     Val val;
     const TensorProto *initializer = nullptr;
-    StringRef alias; // name an Identity node gave the initializer
+    StringRef alias;     // name an Identity node gave the initializer
+    std::string missing; // the node that should have computed it, in a form the reader lacks
   };
   struct Scope {
     Scope *parent = nullptr;                  // enclosing graph of a subgraph; none for a function body
@@ -106,7 +107,6 @@ private:
     const std::vector<OpsetImport> *opsets = nullptr;
     llvm::StringMap<const Attribute *> attributes; // of the function call being inlined
     std::string prefix;                       // of node names inside a function body
-    llvm::StringSet<> read;                   // names something in this graph needs
     int depth = 0;
     Entry *find(StringRef name);
   };

@@ -67,6 +67,15 @@ std::optional<Ints> NodeContext::ints(StringRef name) const {
   return Ints(a->ints.begin(), a->ints.end());
 }
 
+bool NodeContext::only(llvm::ArrayRef<StringRef> names) {
+  for (const Attribute &a : node.attributes)
+    if (!llvm::is_contained(names, a.name)) {
+      e.fail("its attribute '" + a.name + "' is not supported");
+      return false;
+    }
+  return true;
+}
+
 std::optional<Ints> NodeContext::axesSince(int64_t since, StringRef name, size_t i) {
   if (opset < since)
     return ints(name);

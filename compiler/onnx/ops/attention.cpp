@@ -39,7 +39,7 @@ bool isCausal(const nn::Tensor &mask, int64_t queries, int64_t keys) {
 
 Vals attention(NodeContext &c) {
   Val q = c.in(0), k = c.in(1), v = c.in(2);
-  if (!q || !k || !v)
+  if (!q || !k || !v || !c.only({"is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap", "softmax_precision"}))
     return {};
   bool flat = q.rank() == 3;
   q = splitHeads(c, q, c.integer("q_num_heads", 0));
@@ -67,9 +67,6 @@ Vals attention(NodeContext &c) {
   double scale = c.real("scale", 0), softcap = c.real("softcap", 0), hidden = -HUGE_VAL;
   if (!c.attribute("scale"))
     scale = 1 / std::sqrt(double(q.dim(3)));
-  bool wantsScores = c.node.outputs.size() > 3 && !c.node.outputs[3].empty() && c.importer.isRead(c.node.outputs[3]);
-  if (wantsScores)
-    return c.fail("its result qk_matmul_output is not supported");
 
   Val mask;
   if (c.has(3)) {

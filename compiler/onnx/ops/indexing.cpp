@@ -219,6 +219,23 @@ Vals cumSum(NodeContext &c) {
   return {c.e.transpose(y, perm)};
 }
 
+/// The position of the extremum: the first (or last) place that equals it.
+template <nn::ReductionKind kind> Vals argExtremum(NodeContext &c) {
+  Val x = c.in(0);
+  int64_t axis = x ? c.dimension(c.integer("axis", 0), x.rank()) : -1;
+  if (axis < 0)
+    return {};
+  Ints kept(x.shape().begin(), x.shape().end()), along(x.rank(), 1);
+  kept[axis] = 1;
+  along[axis] = x.dim(axis);
+  bool last = c.integer("select_last_index", 0);
+  Val hit = c.e.compare(nn::Predicate::eq, x, c.e.reshape(c.e.reduce(kind, x, {axis}), kept));
+  Val miss = c.e.scalar(last ? -1 : double(x.dim(axis)), c.e.i64());
+  Val place = c.e.select(hit, c.e.iota(along, axis, c.e.i64()), miss);
+  Val r = c.e.reduce(last ? nn::ReductionKind::max : nn::ReductionKind::min, place, {axis});
+  return {c.integer("keepdims", 1) ? c.e.reshape(r, kept) : r};
+}
+
 /// Known tensors only: what remains in exports after folding are masks and schedules.
 Vals topK(NodeContext &c) {
   auto x = c.known(0), count = c.known(1);
@@ -280,6 +297,8 @@ void registerIndexing(Registry &r) {
   r["ScatterND"] = {scatterNd, 11};
   r["ScatterElements"] = {scatterElements, 11};
   r["CumSum"] = {cumSum, 11};
+  r["ArgMax"] = {argExtremum<nn::ReductionKind::max>};
+  r["ArgMin"] = {argExtremum<nn::ReductionKind::min>};
   r["TopK"] = {topK};
   r["NonZero"] = {nonZero};
 }

@@ -62,8 +62,6 @@ Vals softmaxCrossEntropy(NodeContext &c) {
   auto r = rows(c);
   if (!r)
     return {};
-  if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty() && c.importer.isRead(c.node.outputs[1]))
-    return c.fail("its second result (log_prob) is not supported");
   Val s = scale(c, *r, c.string("reduction", "mean"), c.attribute("ignore_index"), ignored(c));
   return {c.e.crossEntropy(r->scores, r->labels, s, ignored(c))};
 }
@@ -107,12 +105,10 @@ Vals dropout(NodeContext &c) {
       rate = 0.5;
     }
   }
-  if (!training || rate == 0)
-    return {x};
+  if (!training || rate == 0) // and everything is kept
+    return {x, c.node.outputs.size() > 1 ? c.e.full(x.shape(), 1, c.e.i1()) : Val()};
   if (!(rate > 0 && rate < 1))
     return c.fail("its ratio " + std::to_string(rate) + " is not between 0 and 1");
-  if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty() && c.importer.isRead(c.node.outputs[1]))
-    return c.fail("its second result (the mask) is not supported");
   return {c.e.dropout(x, c.importer.seed(), rate, c.importer.nextRandomId(), c.importer.samples())};
 }
 

@@ -81,6 +81,24 @@ Vals instanceNorm(NodeContext &c) {
   return x && x.rank() >= 2 ? grouped(c, x.dim(1)) : c.fail("the input has no channels");
 }
 
+/// x over its norm along one axis.
+Vals lpNorm(NodeContext &c) {
+  Val x = c.in(0);
+  int64_t axis = x ? c.dimension(c.integer("axis", -1), x.rank()) : -1, p = c.integer("p", 2);
+  if (axis < 0)
+    return {};
+  if (p != 1 && p != 2)
+    return c.fail("p = " + llvm::Twine(p) + " is not supported, only 1 and 2");
+  Ints kept(x.shape().begin(), x.shape().end());
+  kept[axis] = 1;
+  Val size = c.e.reduce(nn::ReductionKind::sum, p == 1 ? c.e.unary<nn::AbsOp>(x) : c.e.mul(x, x), {axis});
+  if (p == 2)
+    size = c.e.unary<nn::SqrtOp>(size);
+  if (size) // what is all zero stays zero
+    size = c.e.select(c.e.compare(nn::Predicate::eq, size, c.e.scalar(0, size.element())), c.e.scalar(1, size.element()), size);
+  return {c.e.div(x, c.e.reshape(size, kept))};
+}
+
 } // namespace
 
 void registerNorms(Registry &r) {
@@ -88,6 +106,7 @@ void registerNorms(Registry &r) {
   r["RMSNormalization"] = {rmsNorm, 23};
   r["GroupNormalization"] = {groupNorm, 18};
   r["InstanceNormalization"] = {instanceNorm};
+  r["LpNormalization"] = {lpNorm};
 }
 
 } // namespace zero::onnx
