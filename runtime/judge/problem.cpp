@@ -23,8 +23,6 @@ public:
     step.collective = std::string(names[c.kind()]) + " of " + std::to_string(c.count());
     reads(c.src());
     writes(c.dst());
-    if (c.kind() == plan::Collective::REDUCE_SCATTER)
-      writes(c.src()); // partial sums may be formed in place
     if (c.staging().bytes())
       writes(c.staging());
   }
