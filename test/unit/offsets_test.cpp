@@ -1,0 +1,99 @@
+// Offsets: the solvers against the lower bound and the check, the check against wrong answers, the text form.
+#include "passes/place/offsets.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace zero::place;
+
+namespace {
+
+OffsetProblem problem(std::initializer_list<OffsetBuffer> buffers) {
+  OffsetProblem p;
+  p.buffers = buffers;
+  return p;
+}
+
+/// Lives of a training step: activations of a layer wait for its backward, temporaries do not, gradients live shortly.
+OffsetProblem trainingStep(int layers, unsigned seed) {
+  std::mt19937 random(seed);
+  auto between = [&](int low, int high) { return int64_t(low + random() % (high - low + 1)); };
+  OffsetProblem p;
+  int steps = layers * 10;
+  for (int layer = 0; layer < layers; ++layer)
+    for (int i = 0; i < 5; ++i) {
+      int64_t forward = layer * 10 + i * 2, backward = 2 * steps - forward;
+      std::string name = std::to_string(layer) + "." + std::to_string(i);
+      p.buffers.push_back({"saved" + name, Bytes(64 * between(10, 200)), forward, backward});
+      p.buffers.push_back({"temporary" + name, Bytes(64 * between(1, 300)), forward, forward + between(1, 3)});
+      p.buffers.push_back({"gathered" + name, Bytes(64 * 400), forward, forward + 4});
+      p.buffers.push_back({"gradient" + name, Bytes(64 * between(10, 300)), backward, backward + between(1, 8)});
+    }
+  return p;
+}
+
+TEST(Offsets, LivesAreInclusive) {
+  // b starts in the step in which a ends: they meet. c starts one step later: it may take a's place.
+  auto p = problem({{"a", Bytes(64), 0, 1}, {"b", Bytes(64), 1, 2}, {"c", Bytes(64), 2, 3}});
+  EXPECT_EQ(largestLive(p, kAlignment).count, 128);
+  auto s = solveOffsets(p);
+  EXPECT_EQ(s.height.count, 128);
+  EXPECT_NE(s.offsets[0], s.offsets[1]);
+  EXPECT_EQ(s.offsets[0], s.offsets[2]);
+}
+
+TEST(Offsets, AlignsAndReportsTheTrueBound) {
+  auto p = problem({{"a", Bytes(1), 0, 0}, {"b", Bytes(65), 0, 0}});
+  EXPECT_EQ(largestLive(p, Bytes(1)).count, 66);
+  EXPECT_EQ(largestLive(p, kAlignment).count, 192);
+  auto s = solveOffsets(p);
+  EXPECT_EQ(s.height.count, 192);
+  EXPECT_EQ(checkOffsets(p, s), "");
+}
+
+TEST(Offsets, TrainingStepsReachTwoPercent) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    auto p = trainingStep(24, seed);
+    auto s = solveOffsets(p);
+    EXPECT_EQ(checkOffsets(p, s), "");
+    EXPECT_LE(s.height.count, largestLive(p, kAlignment).count * 1.02) << "seed " << seed << " by " << s.solver;
+  }
+}
+
+TEST(Offsets, TheSameProblemHasTheSameAnswer) {
+  auto p = trainingStep(12, 3);
+  EXPECT_EQ(solveOffsets(p).offsets, solveOffsets(p).offsets);
+}
+
+TEST(Offsets, EmptyProblem) {
+  auto s = solveOffsets({});
+  EXPECT_EQ(s.height.count, 0);
+  EXPECT_EQ(checkOffsets({}, s), "");
+}
+
+TEST(Offsets, CheckRejectsWrongAnswers) {
+  auto p = problem({{"a", Bytes(128), 0, 4}, {"b", Bytes(64), 4, 6}});
+  OffsetSolution s;
+  s.height = Bytes(192);
+  s.offsets = {Bytes(0), Bytes(64)};
+  EXPECT_EQ(checkOffsets(p, s), "buffers a and b are both live in step 4 and share byte 64");
+  s.offsets = {Bytes(0), Bytes(96)};
+  EXPECT_NE(checkOffsets(p, s).find("not aligned"), std::string::npos);
+  s.offsets = {Bytes(0), Bytes(192)};
+  EXPECT_NE(checkOffsets(p, s).find("leaves the arena"), std::string::npos);
+  s.offsets = {Bytes(0)};
+  EXPECT_EQ(checkOffsets(p, s), "2 buffers but 1 offsets");
+  s.offsets = {Bytes(0), Bytes(128)};
+  EXPECT_EQ(checkOffsets(p, s), "");
+}
+
+TEST(Offsets, TextForm) {
+  auto p = parseOffsetProblem("# a comment\nx 100 0 4\n\ny 64 2 2 # another\n");
+  ASSERT_EQ(p.buffers.size(), 2u);
+  EXPECT_EQ(p.buffers[1].name, "y");
+  EXPECT_EQ(print(p), "# name size first last; alignment 64\nx 100 0 4\ny 64 2 2\n");
+  EXPECT_EQ(print(parseOffsetProblem(print(p))), print(p));
+  EXPECT_THROW(parseOffsetProblem("x 100 4 0\n"), std::runtime_error);
+  EXPECT_THROW(parseOffsetProblem("x 100\n"), std::runtime_error);
+}
+
+} // namespace
