@@ -52,7 +52,10 @@ int main(int argc, char **argv) {
         std::cerr << "zeroc: " << phase << " " << seconds << " s\n";
     return 0;
   } catch (const CLI::ParseError &error) {
-    return app.exit(error);
+    if (error.get_exit_code() == 0) // --help
+      return app.exit(error);
+    std::cerr << "zeroc: error: " << error.what() << " (zeroc --help lists the flags)\n";
+    return 1;
   } catch (const std::exception &error) {
     std::cerr << "zeroc: error: " << error.what() << "\n";
     return 1;
