@@ -77,32 +77,31 @@ LogicalResult narrowMask(AttentionOp op, PatternRewriter &r) {
   return replace(op, op.getK(), op.getV(), narrow, op.getCausal(), r);
 }
 
-/// A constant mask in f32, with dimensions along which nothing changes reduced to one.
-struct ConstantMask {
+/// A constant mask, with dimensions along which nothing changes reduced to one. Where the program selects between two numbers, the
+/// choices are kept instead of the numbers: a fourth of the memory.
+class ConstantMask {
+public:
   SmallVector<int64_t> shape;
-  std::vector<float> values;
 
-  explicit ConstantMask(const Tensor &tensor) : shape(tensor.shape()) {
-    Tensor f32 = tensor.cast(Float32Type::get(tensor.type.getContext()));
-    values.assign(f32.data<float>().begin(), f32.data<float>().end());
-    for (int d = 0; d < 4; ++d) dropEqual(d);
-  }
-
-  void dropEqual(int d) {
-    int64_t inner = 1;
-    for (int i = d + 1; i < 4; ++i) inner *= shape[i];
-    int64_t run = shape[d] * inner;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (values[i] != values[int64_t(i) / run * run + int64_t(i) % inner]) return;
-    std::vector<float> first;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (int64_t(i) % run < inner) first.push_back(values[i]);
-    values = std::move(first);
-    shape[d] = 1;
+  static std::optional<ConstantMask> of(Value v) {
+    const int64_t limit = int64_t(1) << 26;
+    ConstantMask mask;
+    auto select = v.getDefiningOp<SelectOp>();
+    auto onTrue = select ? splatOf(select.getOnTrue()) : std::nullopt, onFalse = select ? splatOf(select.getOnFalse()) : std::nullopt;
+    auto cells = onTrue && onFalse ? constantOf(select.getCondition(), limit) : constantOf(v, limit);
+    if (!cells || cells->size() == 0) return std::nullopt;
+    mask.choices = onTrue && onFalse;
+    mask.onTrue = float(onTrue.value_or(0)), mask.onFalse = float(onFalse.value_or(0));
+    mask.shape.assign(cells->shape().begin(), cells->shape().end());
+    mask.cells = mask.choices ? std::move(cells->bytes) : cells->cast(Float32Type::get(v.getContext())).bytes;
+    for (int d = 0; d < 4; ++d) mask.dropEqual(d);
+    return mask;
   }
 
   bool isZero() const {
-    return llvm::all_of(values, [](float v) { return v == 0; });
+    for (int64_t i = 0, n = ShapedType::getNumElements(shape); i < n; ++i)
+      if (at(i) != 0) return false;
+    return true;
   }
 
   /// Whether it forbids exactly what comes later; where `already` causal, whether it forbids nothing more.
@@ -110,30 +109,86 @@ struct ConstantMask {
     if (shape[0] != 1 || shape[1] != 1 || shape[2] != queries || shape[3] != keys || keys < queries) return false;
     for (int64_t i = 0; i < queries; ++i)
       for (int64_t j = 0; j < keys; ++j) {
-        float v = values[i * keys + j];
+        float v = at(i * keys + j);
         bool seen = j <= i + keys - queries;
         if (seen ? v != 0 : !already && !(v <= -1e4f)) return false;
       }
     return true;
   }
+
+  Tensor tensor(MLIRContext *context) const {
+    Tensor result(RankedTensorType::get(shape, Float32Type::get(context)));
+    for (int64_t i = 0; i < result.size(); ++i) result.data<float>()[i] = at(i);
+    return result;
+  }
+
+private:
+  std::vector<char> cells; ///< f32, or one byte per choice
+  bool choices = false;
+  float onTrue = 0, onFalse = 0;
+
+  float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
+
+  void dropEqual(int d) {
+    if (shape[d] == 1) return;
+    int64_t slice = choices ? 1 : sizeof(float);
+    for (int i = d + 1; i < 4; ++i) slice *= shape[i];
+    int64_t run = slice * shape[d], size = int64_t(cells.size());
+    for (int64_t base = 0; base < size; base += run)
+      for (int64_t k = slice; k < run; k += slice)
+        if (std::memcmp(cells.data() + base, cells.data() + base + k, slice) != 0) return;
+    for (int64_t r = 1; r < size / run; ++r) std::memmove(cells.data() + r * slice, cells.data() + r * run, slice);
+    cells.resize(size / shape[d]);
+    shape[d] = 1;
+  }
 };
 
-LogicalResult simplifyConstantMask(AttentionOp op, PatternRewriter &r) {
-  auto tensor = op.getMask() ? constantOf(op.getMask()) : std::nullopt;
-  if (!tensor) return failure();
-  ConstantMask mask(*tensor);
-  int64_t queries = shapeOf(op.getQ())[2], keys = shapeOf(op.getK())[2];
-  if (mask.isZero()) return replace(op, op.getK(), op.getV(), nullptr, op.getCausal(), r);
-  if (mask.isCausal(queries, keys, op.getCausal())) return replace(op, op.getK(), op.getV(), nullptr, true, r);
-  if (ArrayRef<int64_t>(mask.shape) == tensor->shape()) return failure();
-  Tensor narrow(RankedTensorType::get(mask.shape, r.getF32Type()));
-  llvm::copy(mask.values, narrow.data<float>().begin());
-  Value constant = r.create<ConstantOp>(op.getLoc(), narrow.cast(tensor->elementType()).toAttribute());
-  return replace(op, op.getK(), op.getV(), constant, op.getCausal(), r);
+/// What is to become of a mask: null in `replacement` where it goes.
+struct Verdict {
+  bool known = false, causal = false;
+  Value replacement;
+};
+
+Verdict judge(AttentionOp op) {
+  Verdict verdict;
+  auto mask = ConstantMask::of(op.getMask());
+  if (!mask) return verdict;
+  verdict.known = true;
+  verdict.causal = op.getCausal();
+  if (mask->isZero()) return verdict;
+  if (mask->isCausal(shapeOf(op.getQ())[2], shapeOf(op.getK())[2], op.getCausal())) {
+    verdict.causal = true;
+  } else if (ArrayRef<int64_t>(mask->shape) == shapeOf(op.getMask())) {
+    verdict.replacement = op.getMask();
+  } else {
+    OpBuilder builder(op);
+    Tensor narrow = mask->tensor(op.getContext()).cast(elementOf(op.getMask()));
+    verdict.replacement = builder.create<ConstantOp>(op.getLoc(), narrow.toAttribute());
+  }
+  return verdict;
 }
 
 } // namespace
 
-void populateAttentionFormPatterns(RewritePatternSet &patterns) { patterns.add(groupHeads).add(narrowMask).add(simplifyConstantMask); }
+void simplifyConstantMasks(func::FuncOp function) {
+  // All layers read one mask as a rule; it is looked at once.
+  std::map<std::tuple<const void *, int64_t, int64_t, bool>, Verdict> verdicts;
+  SmallVector<AttentionOp> attentions;
+  function.walk([&](AttentionOp op) {
+    if (op.getMask()) attentions.push_back(op);
+  });
+  for (AttentionOp op : attentions) {
+    std::tuple key(op.getMask().getAsOpaquePointer(), shapeOf(op.getQ())[2], shapeOf(op.getK())[2], op.getCausal());
+    auto [at, isNew] = verdicts.try_emplace(key);
+    if (isNew) at->second = judge(op);
+    const Verdict &verdict = at->second;
+    if (!verdict.known || (verdict.replacement == op.getMask() && verdict.causal == op.getCausal())) continue;
+    op.getMaskMutable().clear();
+    if (verdict.replacement) op.getMaskMutable().assign(verdict.replacement);
+    op.setCausal(verdict.causal);
+  }
+}
+
+void populateAttentionFormPatterns(RewritePatternSet &patterns) { patterns.add(groupHeads).add(narrowMask); }
 
 } // namespace zero::raise

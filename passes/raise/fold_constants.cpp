@@ -1,6 +1,9 @@
 //===- fold_constants.cpp - nn-fold-constants -----------------------------------------------------===//
 #include "compiler/nn/eval/eval.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "passes/raise/Passes.h"
+#include "passes/raise/patterns.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -13,6 +16,29 @@ namespace {
 
 /// Operations that cost nothing to repeat at run time and would only blow a constant up.
 bool cheaperThanConstant(Operation *op) { return isa<BroadcastOp, IotaOp>(op); }
+
+/// Big constants are resources, which do not become one by being equal as dense elements do.
+void mergeResources(func::FuncOp function) {
+  std::multimap<uint64_t, ConstantOp> seen;
+  for (ConstantOp op : llvm::make_early_inc_range(function.getOps<ConstantOp>())) {
+    auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue());
+    AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+    if (!blob) continue;
+    auto sameAs = [&](ConstantOp other) {
+      ArrayRef<char> a = blob->getData(), b = cast<DenseResourceElementsAttr>(other.getValue()).getRawHandle().getBlob()->getData();
+      return op.getType() == other.getType() && a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+    };
+    uint64_t hash = llvm::xxh3_64bits(ArrayRef<uint8_t>(reinterpret_cast<const uint8_t *>(blob->getData().data()), blob->getData().size()));
+    auto [begin, end] = seen.equal_range(hash);
+    auto twin = std::find_if(begin, end, [&](auto &entry) { return sameAs(entry.second); });
+    if (twin == end) {
+      seen.emplace(hash, op);
+      continue;
+    }
+    op.getResult().replaceAllUsesWith(twin->second.getResult()); // the twin stands before it
+    op.erase();
+  }
+}
 
 struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   using FoldConstantsPassBase::FoldConstantsPassBase;
@@ -58,8 +84,8 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
       for (auto [value, result] : llvm::zip(op.getResults(), *results)) known[value] = std::move(result);
     }
     for (Value v : read) materialise(v);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op)) op.erase();
+    eraseDead(function);
+    mergeResources(function);
     known.clear();
   }
 };

@@ -8,10 +8,16 @@ namespace zero::raise {
 /// Everything of nn-simplify and nn-tidy-import.
 void populateTidyPatterns(mlir::RewritePatternSet &patterns);
 
-/// On existing nn.attention: constant masks, causal triangles, repeated heads.
+/// On existing nn.attention: repeated heads once, repeated masks where they are stored.
 void populateAttentionFormPatterns(mlir::RewritePatternSet &patterns);
+
+/// On existing nn.attention: a constant mask becomes `causal`, vanishes, or loses dimensions along which it does not change.
+void simplifyConstantMasks(mlir::func::FuncOp function);
 
 /// Runs patterns to the fixed point over a function that is not a kernel.
 mlir::LogicalResult applyPatterns(mlir::func::FuncOp function, mlir::RewritePatternSet &&patterns);
+
+/// Removes operations whose results nobody reads.
+void eraseDead(mlir::func::FuncOp function);
 
 } // namespace zero::raise

@@ -1,4 +1,6 @@
 //===- raise_attention.cpp - nn-raise-attention ---------------------------------------------------===//
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 #include "passes/raise/Passes.h"
 #include "passes/raise/match.h"
 #include "passes/raise/patterns.h"
@@ -220,6 +222,13 @@ struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
     patterns.add(raiseAttention);
     populateAttentionFormPatterns(patterns);
     if (failed(applyPatterns(getOperation(), std::move(patterns)))) return signalPassFailure();
+    if (count() > 0) {
+      IRRewriter rewriter(&getContext());
+      DominanceInfo dominance(getOperation());
+      eliminateCommonSubExpressions(rewriter, dominance, getOperation()); // the layers' masks become one
+      simplifyConstantMasks(getOperation());
+      eraseDead(getOperation());
+    }
     found += count() - before;
   }
 };

@@ -134,8 +134,7 @@ struct RaiseNorm : impl::RaiseNormPassBase<RaiseNorm> {
       if (isa<DivOp, MulOp>(op)) roots.push_back(op);
     });
     for (Operation *root : roots) raise(root);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
-      if (isOpTriviallyDead(&op)) op.erase();
+    eraseDead(getOperation());
   }
 };
 

@@ -122,6 +122,11 @@ void populateTidyPatterns(RewritePatternSet &patterns) {
   patterns.add(foldLogic<AndOp>).add(foldLogic<OrOp>).add(foldNot);
 }
 
+void eraseDead(func::FuncOp function) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isOpTriviallyDead(&op)) op.erase();
+}
+
 LogicalResult applyPatterns(func::FuncOp function, RewritePatternSet &&patterns) {
   if (function.isExternal() || function->hasAttr(NnDialect::kKernelAttr)) return success();
   GreedyRewriteConfig config;
