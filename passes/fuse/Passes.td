@@ -1,0 +1,44 @@
+//===- Passes.td - primitives to kernels, in pipeline order ------------------------------------------===//
+#ifndef ZERO_PASSES_FUSE_TD
+#define ZERO_PASSES_FUSE_TD
+include "mlir/Pass/PassBase.td"
+
+def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
+  let summary = "Group primitives into kernels and call them";
+  let description = [{
+    Needs: functions without composites (nn-decompose). Leaves in every function that is no kernel itself: nn.get, nn.gradient,
+    nn.matmul, nn.attention, nn.attention_grad, nn.reshape, nn.constant of several values, nn.launch and the return. The groups are private functions with
+    `nn.kernel`; equal groups are one function however many layers they come from. `nn.inplace` lists the pairs [result, operand] that
+    may be the same bytes.
+
+    Every value is computed where it is used, unless that would read more of memory than keeping it: a value goes to memory if a
+    library call or the function's result wants it, if it is a reduction other kernels read, or if it would have to be made again
+    from two or more tensors of its size. Broadcasts, indices, masks, random numbers and constants never do. Kernels over the same
+    rows that read the same tensors become one, as far as no library call stands between them.
+
+    ```mlir
+    %b2 = nn.broadcast %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>
+    %0 = nn.add %x, %b2 : tensor<4x8xf32>
+    %1 = nn.tanh %0 : tensor<4x8xf32>
+    %y = nn.matmul %1, %w : …
+    // becomes
+    %1 = nn.launch @add_tanh_0(%x, %b) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %y = nn.matmul %1, %w : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"launches", "launches", "Calls of kernels">, Statistic<"kernels", "kernels", "Distinct kernels">];
+}
+
+def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {
+  let summary = "Replace the kernels of the module by their vector code (for tests and people)";
+  let description = [{
+    The code that `zeroc` hands to LLVM: loops over flat memrefs, `lanes` f32 per vector. Functions that are no kernels are dropped.
+    With `describe` each function carries what the plan will say of it: extent, grain, flops, bytes, summary.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let options = [Option<"lanes", "lanes", "unsigned", "16", "f32 per vector: 8 for AVX2, 16 for AVX-512">,
+                 Option<"describe", "describe", "bool", "false", "Attach the description of each kernel">];
+}
+#endif

@@ -1,0 +1,110 @@
+//===- access.cpp - what operations are to fusion, and how values reach their users --------------------===//
+#include "passes/fuse/access.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+namespace {
+
+ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
+
+bool isSplat(Operation *op) {
+  auto constant = dyn_cast<ConstantOp>(op);
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  return dense && dense.isSplat();
+}
+
+/// Would be free, but a library call wants it in memory.
+bool isKept(Operation *op) { return !isa<ReshapeOp>(op) && llvm::any_of(op->getResults(), leavesKernels); }
+
+/// Repetition along new last dimensions only: element i of the operand is row i of the result.
+bool repeatsRows(BroadcastOp op) {
+  int64_t columns = elementsOf(op.getResult()) / elementsOf(op.getInput());
+  auto from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
+  int64_t fromStride = 1, toStride = 1;
+  for (int64_t i = int64_t(from.size()) - 1, d = int64_t(to.size()) - 1; i >= 0; --i) {
+    for (; d > op.getDims()[i]; --d)
+      toStride *= to[d];
+    if (from[i] > 1 && toStride != fromStride * columns)
+      return false;
+    fromStride *= from[i];
+  }
+  return true;
+}
+
+} // namespace
+
+int64_t elementsOf(Value v) { return cast<RankedTensorType>(v.getType()).getNumElements(); }
+
+bool isBarrier(Operation *op) {
+  if (!isa_and_nonnull<NnDialect>(op->getDialect()))
+    return true;
+  if (isa<ConstantOp>(op))
+    return !isSplat(op);
+  return isa<ParameterOp, GetOp, GradientOp, MatMulOp, AttentionOp, AttentionGradOp, LaunchOp>(op);
+}
+
+bool isFree(Operation *op) {
+  if (isa<ReshapeOp>(op))
+    return true;
+  return (isSplat(op) || isa<IotaOp, BroadcastOp, RandomOp>(op)) && !isKept(op);
+}
+
+bool isMovement(Operation *op) {
+  return isa<TransposeOp, SliceOp, PadOp, ConcatOp, GatherOp, TakeAlongOp, BroadcastOp, ConstantOp, IotaOp, RandomOp>(op);
+}
+
+bool isExpensive(Operation *op) { return isa<ExpOp, LogOp, TanhOp, ErfOp, SinOp, CosOp, PowOp, SigmoidOp, RandomOp>(op); }
+
+Value viewed(Value v) {
+  while (auto view = v.getDefiningOp<ReshapeOp>())
+    v = view.getInput();
+  return v;
+}
+
+bool leavesKernels(Value v) {
+  return llvm::any_of(v.getUsers(), [](Operation *user) { return isa<ReshapeOp>(user) ? leavesKernels(user->getResult(0)) : isBarrier(user); });
+}
+
+SmallVector<Use> usesOf(Value v) {
+  SmallVector<Use> uses;
+  SmallVector<std::pair<Value, Access>> work{{v, Access()}};
+  while (!work.empty()) {
+    auto [value, access] = work.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      auto repeat = dyn_cast<BroadcastOp>(user);
+      if (isa<ReshapeOp>(user)) {
+        work.push_back({user->getResult(0), access});
+      } else if (repeat && isFree(user)) {
+        Access through = access;
+        int64_t columns = elementsOf(repeat.getResult()) / elementsOf(repeat.getInput());
+        if (columns > 1)
+          through = access.kind == Access::Same && repeatsRows(repeat) ? Access{Access::Row, columns} : Access{Access::Other};
+        work.push_back({repeat.getResult(), through});
+      } else {
+        uses.push_back({user, access});
+      }
+    }
+  }
+  return uses;
+}
+
+Reduction reductionOf(ReduceOp op) {
+  bool reducedBeforeKept = false, keptBeforeReduced = false, sawReduced = false, sawKept = false;
+  for (auto [i, n] : llvm::enumerate(shapeOf(op.getInput()))) {
+    if (n == 1)
+      continue;
+    if (llvm::is_contained(op.getDims(), int64_t(i))) {
+      sawReduced = true;
+      keptBeforeReduced |= sawKept;
+    } else {
+      sawKept = true;
+      reducedBeforeKept |= sawReduced;
+    }
+  }
+  auto kind = !sawReduced ? Reduction::Trivial : !reducedBeforeKept ? Reduction::Rows : keptBeforeReduced ? Reduction::Mixed : Reduction::Columns;
+  return {kind, elementsOf(op.getInput()), elementsOf(op.getResult())};
+}
+
+} // namespace zero::fuse

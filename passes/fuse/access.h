@@ -1,0 +1,45 @@
+//===- access.h - what operations are to fusion, and how values reach their users ----------------------===//
+#pragma once
+#include "compiler/nn/Nn.h"
+
+namespace zero::fuse {
+
+int64_t elementsOf(mlir::Value v);
+
+/// A library call, a parameter, an argument's user outside of kernels: nothing that a kernel may contain.
+bool isBarrier(mlir::Operation *op);
+/// Costs nothing where it is used and is never kept: splat constants, indices, repetitions, views, random numbers.
+bool isFree(mlir::Operation *op);
+/// Changes only which element of its operand is meant.
+bool isMovement(mlir::Operation *op);
+/// A function of some length (exp, tanh, …).
+bool isExpensive(mlir::Operation *op);
+
+/// The value that `v` is a view of.
+mlir::Value viewed(mlir::Value v);
+
+/// How the elements of a value appear in a user: each in its place, each repeated for a row of columns, or otherwise.
+struct Access {
+  enum Kind { Same, Row, Other } kind = Same;
+  int64_t columns = 1; // Row
+};
+
+struct Use {
+  mlir::Operation *user;
+  Access access;
+};
+
+/// Users of a value, looked for through views and repetitions (except repetitions that are kept in memory).
+llvm::SmallVector<Use> usesOf(mlir::Value v);
+
+/// Whether a library call, the function's result or a gradient reads the value itself or a view of it.
+bool leavesKernels(mlir::Value v);
+
+/// How a reduction goes over its operand.
+struct Reduction {
+  enum Kind { Trivial, Rows, Columns, Mixed } kind; // takes away nothing, the last, the first, other dimensions
+  int64_t whole, rest;                              // elements of operand and result
+};
+Reduction reductionOf(nn::ReduceOp op);
+
+} // namespace zero::fuse

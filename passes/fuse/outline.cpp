@@ -1,0 +1,292 @@
+//===- outline.cpp - clusters to functions and launches ---------------------------------------------------===//
+#include "passes/fuse/outline.h"
+#include "compiler/codegen/codegen.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+namespace {
+
+constexpr StringLiteral kInplaceAttr = "nn.inplace";
+
+/// What people call a kernel with these operations.
+std::string nameFor(func::FuncOp kernel) {
+  llvm::StringMap<int> count;
+  std::string names;
+  int shown = 0;
+  bool sumsColumns = false, hasMax = false;
+  for (Operation &op : kernel.getBody().front()) {
+    StringRef name = op.getName().stripDialect();
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      sumsColumns |= reductionOf(reduce).kind == Reduction::Columns;
+      hasMax |= reduce.getKind() == ReductionKind::max;
+    }
+    ++count[name];
+  }
+  auto has = [&](StringRef name) { return count.lookup(name) > 0; };
+  if (hasMax && has("exp") && has("iota"))
+    names = "cross_entropy";
+  else if (hasMax && has("exp"))
+    names = "softmax";
+  else if (has("rsqrt") || (has("reduce") && count.lookup("reduce") > 1 && !sumsColumns))
+    names = "norm";
+  else if (has("erf") || has("tanh"))
+    names = "gelu";
+  else if (has("sigmoid"))
+    names = "silu";
+  if (sumsColumns)
+    names = names.empty() ? "columns" : "columns_" + names;
+  if (!names.empty())
+    return names;
+  llvm::StringMap<bool> seen;
+  for (Operation &op : kernel.getBody().front()) {
+    StringRef name = op.getName().stripDialect();
+    if (shown == 3 || isa<ReshapeOp, ConstantOp, IotaOp, func::ReturnOp>(op) || !seen.try_emplace(name, true).second)
+      continue;
+    names += (names.empty() ? "" : "_") + name.str();
+    ++shown;
+  }
+  return names.empty() ? "fill" : names;
+}
+
+} // namespace
+
+KernelTable::KernelTable(ModuleOp module) : symbols(module) {}
+
+KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place, bool mayFail) {
+  MLIRContext *context = place->getContext();
+  Location nowhere = UnknownLoc::get(context);
+  OpBuilder b(context);
+  OwningOpRef<func::FuncOp> kernel = func::FuncOp::create(
+      nowhere, "kernel", b.getFunctionType(TypeRange(ValueRange(operands)), TypeRange(ValueRange(results))));
+  kernel->setPrivate();
+  (*kernel)->setAttr(NnDialect::kKernelAttr, b.getUnitAttr());
+  Block *body = kernel->addEntryBlock();
+  IRMapping map;
+  map.map(ValueRange(operands), ValueRange(body->getArguments()));
+
+  // Clone what is between, operands first; equal operations (recomputed ones meet here) once.
+  SmallVector<Operation *> stack, wanted;
+  llvm::SetVector<Operation *> cloned;
+  for (Value v : results)
+    if (!map.contains(v))
+      stack.push_back(v.getDefiningOp());
+  std::reverse(stack.begin(), stack.end());
+  b.setInsertionPointToStart(body);
+  std::map<std::string, Operation *> equal;
+  while (!stack.empty()) {
+    Operation *op = stack.back();
+    if (cloned.contains(op)) {
+      stack.pop_back();
+      continue;
+    }
+    bool ready = true;
+    for (Value v : llvm::reverse(op->getOperands()))
+      if (!map.contains(v)) {
+        stack.push_back(v.getDefiningOp());
+        ready = false;
+      }
+    if (!ready)
+      continue;
+    stack.pop_back();
+    cloned.insert(op);
+    Operation *copy = b.clone(*op, map);
+    copy->setLoc(nowhere);
+    std::string key;
+    llvm::raw_string_ostream text(key);
+    text << copy->getName() << copy->getAttrDictionary() << copy->getResultTypes();
+    for (Value v : copy->getOperands())
+      text << ' ' << v.getAsOpaquePointer();
+    auto [it, fresh] = equal.try_emplace(key, copy);
+    if (!fresh) {
+      copy->erase();
+      map.map(op->getResults(), it->second->getResults());
+    }
+  }
+  SmallVector<Value> returned;
+  for (Value v : results)
+    returned.push_back(map.lookup(v));
+  b.create<func::ReturnOp>(nowhere, returned);
+
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel->print(stream, OpPrintingFlags().useLocalScope());
+  auto [it, fresh] = known.try_emplace(text);
+  if (!fresh)
+    return it->second;
+
+  FailureOr<codegen::KernelInfo> info = failure();
+  if (mayFail) {
+    ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
+    info = codegen::describe(*kernel);
+  } else {
+    info = codegen::describe(*kernel);
+  }
+  if (failed(info))
+    return it->second = {func::FuncOp(), false};
+  SmallVector<Attribute> pairs;
+  for (auto [result, operand] : info->inplace)
+    pairs.push_back(b.getI64ArrayAttr({int64_t(result), int64_t(operand)}));
+  (*kernel)->setAttr(kInplaceAttr, b.getArrayAttr(pairs));
+  std::string base = nameFor(*kernel), name;
+  do
+    name = base + "_" + std::to_string(numbers[base]++);
+  while (symbols.lookup(name));
+  kernel->setSymName(name);
+  it->second = {*kernel, true};
+  symbols.insert(kernel.release(), place->getIterator());
+  ++made;
+  return it->second;
+}
+
+namespace {
+
+/// Writes the function's block anew: library calls in their order, a launch once its operands are there and
+/// something needs it or its last result's turn has come.
+class Writer {
+public:
+  Writer(func::FuncOp function, const Clusters &clusters, KernelTable &kernels)
+      : function(function), clusters(clusters), kernels(kernels), launched(clusters.clusters.size(), false) {}
+
+  FailureOr<int64_t> run() {
+    Block &block = function.getBody().front();
+    std::vector<Operation *> order;
+    for (Operation &op : block)
+      order.push_back(&op);
+    DenseMap<Value, Operation *> lastResult;
+    for (Operation *op : order)
+      if (isBarrier(op)) {
+        if (!isa<ConstantOp>(op)) // where they are needed
+          write(op);
+      } else if (auto it = clusters.home.find(op->getResult(0)); it != clusters.home.end() &&
+                 clusters.clusters[it->second].results.back() == op->getResult(0)) {
+        launch(it->second);
+      }
+    if (bad)
+      return failure();
+    // Everything written stands at the end of the block, in order; the rest is computed by kernels now.
+    for (Operation *op : llvm::reverse(order))
+      if (!written.contains(op)) {
+        op->dropAllUses();
+        op->erase();
+      }
+    return count;
+  }
+
+private:
+  func::FuncOp function;
+  const Clusters &clusters;
+  KernelTable &kernels;
+  std::vector<bool> launched;
+  DenseSet<Operation *> written;
+  DenseMap<Value, Value> now; // kept values -> results of launches
+  int64_t count = 0;
+  bool bad = false;
+
+  Block &block() { return function.getBody().front(); }
+
+  /// The value as it exists in the new order: a launch's result, a view of one, or a library call's.
+  Value available(Value v) {
+    Operation *op = v.getDefiningOp();
+    if (!op)
+      return v;
+    if (auto it = now.find(v); it != now.end())
+      return it->second;
+    if (auto home = clusters.home.find(v); home != clusters.home.end()) {
+      launch(home->second);
+      if (!bad && !now.contains(v)) // its kernel is waiting for this very value: compute it apart
+        call({v}, false);
+      return now.lookup(v);
+    }
+    if (isa<ReshapeOp>(op) || isBarrier(op)) {
+      write(op);
+    } else {
+      op->emitOpError("is wanted in memory, but no kernel was to write it");
+      bad = true;
+    }
+    return v;
+  }
+
+  void write(Operation *op) {
+    if (bad || !written.insert(op).second)
+      return;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value v = available(operand.get());
+      if (bad)
+        return;
+      operand.set(v);
+    }
+    op->moveBefore(&block(), block().end());
+  }
+
+  /// Tensors in memory from which the results are computed; `inside` are results of the same kernel.
+  llvm::SetVector<Value> operandsOf(ArrayRef<Value> results) {
+    llvm::SetVector<Value> operands;
+    DenseSet<Value> seen(results.begin(), results.end());
+    SmallVector<Value> order;
+    std::function<void(Operation *)> visit = [&](Operation *op) {
+      for (Value v : op->getOperands()) {
+        if (!seen.insert(v).second)
+          continue;
+        Operation *from = v.getDefiningOp();
+        if (!from || isBarrier(from) || clusters.home.contains(v))
+          operands.insert(v);
+        else
+          visit(from);
+      }
+    };
+    for (Value v : results)
+      visit(v.getDefiningOp());
+    return operands;
+  }
+
+  void launch(unsigned number) {
+    if (bad || launched[number])
+      return;
+    launched[number] = true;
+    const Cluster &cluster = clusters.clusters[number];
+    if (call(cluster.results, cluster.results.size() > 1))
+      return;
+    for (Value v : cluster.results) // results that do not go together: a kernel each
+      if (!bad && !now.contains(v) && !call({v}, false)) {
+        v.getDefiningOp()->emitOpError("cannot be made into a kernel");
+        bad = true;
+      }
+  }
+
+  bool call(ArrayRef<Value> results, bool mayFail) {
+    auto wanted = operandsOf(results);
+    SmallVector<Value> operands(wanted.begin(), wanted.end());
+    auto kernel = kernels.kernelFor(results, operands, function, mayFail);
+    if (!kernel.usable)
+      return false;
+    SmallVector<Value> inputs;
+    for (Value v : operands) {
+      inputs.push_back(available(v));
+      if (bad)
+        return true;
+    }
+    OpBuilder b(function.getContext());
+    b.setInsertionPointToEnd(&block());
+    SmallVector<Location> places;
+    for (Value v : results)
+      places.push_back(v.getLoc());
+    Location loc = FusedLoc::get(function.getContext(), places);
+    auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(results)), kernel.function.getSymName(), inputs);
+    written.insert(op);
+    ++count;
+    for (auto [v, result] : llvm::zip(results, op.getOutputs()))
+      now.try_emplace(v, result);
+    return true;
+  }
+};
+
+} // namespace
+
+FailureOr<int64_t> outline(func::FuncOp function, const Clusters &clusters, KernelTable &kernels) {
+  return Writer(function, clusters, kernels).run();
+}
+
+} // namespace zero::fuse
