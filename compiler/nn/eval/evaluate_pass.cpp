@@ -27,10 +27,10 @@ Tensor randomInput(RankedTensorType type, uint64_t seed, uint64_t number, int64_
 
 /// All values of a small tensor; of a larger one its sum, its norm and its product with random numbers, which
 /// notices an exchange of elements.
-void print(llvm::raw_ostream &os, StringRef label, const Tensor &tensor) {
+void print(llvm::raw_ostream &os, StringRef label, const Tensor &tensor, int digits) {
   os << label << ' ' << tensor.type << ':';
   if (tensor.size() <= 32) {
-    for (int64_t i = 0; i < tensor.size(); ++i) os << ' ' << llvm::format("%.6g", tensor.at(i));
+    for (int64_t i = 0; i < tensor.size(); ++i) os << ' ' << llvm::format("%.*g", digits, tensor.at(i));
   } else {
     double sum = 0, squares = 0, mixed = 0;
     for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -39,8 +39,8 @@ void print(llvm::raw_ostream &os, StringRef label, const Tensor &tensor) {
       squares += value * value;
       mixed += value * (2 * uniform(RandomKey{1, 2}, uint64_t(i)) - 1);
     }
-    os << " sum " << llvm::format("%.6g", sum) << " norm " << llvm::format("%.6g", std::sqrt(squares)) << " mixed "
-       << llvm::format("%.6g", mixed);
+    os << " sum " << llvm::format("%.*g", digits, sum) << " norm " << llvm::format("%.*g", digits, std::sqrt(squares)) << " mixed "
+       << llvm::format("%.*g", digits, mixed);
   }
   os << '\n';
 }
@@ -59,6 +59,8 @@ struct EvaluatePass : PassWrapper<EvaluatePass, OperationPass<ModuleOp>> {
   Option<uint64_t> seed{*this, "seed", llvm::cl::desc("Of the inputs and of random parameters"), llvm::cl::init(1)};
   Option<int64_t> limit{*this, "limit", llvm::cl::desc("Integer inputs lie below this"), llvm::cl::init(2)};
 
+  Option<int> digits{*this, "digits", llvm::cl::desc("Significant digits of what is printed"), llvm::cl::init(6)};
+
   void runOnOperation() override {
     auto callee = getOperation().lookupSymbol<func::FuncOp>(function);
     if (!callee) {
@@ -70,11 +72,13 @@ struct EvaluatePass : PassWrapper<EvaluatePass, OperationPass<ModuleOp>> {
       inputs.push_back(randomInput(cast<RankedTensorType>(type), seed, i, limit));
     auto results = evaluateFunction(
         callee, inputs, [&](ParameterOp parameter) { return loadParameter(parameter, folder, seed); },
-        [&](ParameterOp parameter, const Tensor &value) { print(llvm::outs(), ("gradient @" + parameter.getSymName()).str(), value); });
+        [&](ParameterOp parameter, const Tensor &value) {
+          print(llvm::outs(), ("gradient @" + parameter.getSymName()).str(), value, digits);
+        });
     if (failed(results)) return signalPassFailure();
     for (auto [i, result] : llvm::enumerate(*results)) {
       auto name = callee.getResultAttrOfType<StringAttr>(unsigned(i), NnDialect::kNameAttr);
-      print(llvm::outs(), name ? name.getValue() : StringRef("result"), result);
+      print(llvm::outs(), name ? name.getValue() : StringRef("result"), result, digits);
     }
     markAllAnalysesPreserved();
   }
