@@ -33,20 +33,23 @@ step "A model: bytes in, bytes out, 4 layers x 256"
 run "$python" "$root/models/gpt.py" --layers 4 --hidden 256 --heads 8 --vocab 256 --seq 128 --batch 8 -o gpt.onnx
 
 step "Compile it, and read what it will take"
-run "$bin/zeroc" gpt.onnx -o plan.bin
+run "$bin/zeroc" -q gpt.onnx -o plan.bin
 run "$bin/zero-inspect" plan.bin
 
 step "Train"
-run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 300 --lr 1e-3 --schedule cosine --warmup 20 \
+run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 200 --lr 1e-3 --schedule cosine --warmup 20 \
   --metrics metrics.jsonl --export trained.onnx
 "$python" "$root/models/losses.py" metrics.jsonl
 
+step "What it says, in onnxruntime, with the trained weights"
+run "$python" "$root/models/sample.py" trained.onnx "And God said" 160
+
 step "The same on two ranks, parameters, gradients and optimizer state in two halves (stage 3)"
 run "$python" "$root/models/gpt.py" --layers 4 --hidden 256 --heads 8 --vocab 256 --seq 128 --batch 4 -o gpt-half.onnx
-run "$bin/zeroc" gpt-half.onnx -o plan2.bin --world 2 --stage 3
+run "$bin/zeroc" -q gpt-half.onnx -o plan2.bin --world 2 --stage 3
 run "$bin/zero-inspect" plan2.bin
 run mpirun --oversubscribe --allow-run-as-root -np 2 "$bin/zerorun" plan2.bin --data train.txt --steps 100 --lr 1e-3 --schedule cosine --warmup 20 \
   --threads 1 --metrics metrics2.jsonl
 "$python" "$root/models/losses.py" metrics2.jsonl
 
-step "Done: $work/trained.onnx is the model with its trained weights"
+step "Done: ${work#"$root/"}/trained.onnx is the model with its trained weights"
