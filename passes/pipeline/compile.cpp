@@ -117,7 +117,7 @@ private:
   LogicalResult forward(Diagnostic &d) {
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
     std::string node = nodeOf(d.getLocation()), text = d.str();
-    if (!node.empty() && text.find(node) == std::string::npos)
+    if (!node.empty() && node != options.model && text.find(node) == std::string::npos)
       text = "node '" + node + "': " + text;
     for (Diagnostic &note : d.getNotes())
       text += "; " + note.str();
@@ -159,20 +159,17 @@ private:
       return false;
     }
     cpu = *target;
-    plan.set_producer("zeroc " ZERO_VERSION);
-    plan.set_model(options.model);
-    plan.mutable_target()->set_kind(plan::Target::CPU);
-    plan.mutable_target()->set_cpu(cpu.name);
+    planir::ExportOptions exported;
+    exported.model = options.model;
+    exported.producer = "zeroc " ZERO_VERSION;
+    exported.initSeed = options.initSeed;
+    exported.describe = codegen::describe;
+    exported.target.set_kind(plan::Target::CPU);
+    exported.target.set_cpu(cpu.name);
     for (const std::string &feature : cpu.features)
-      plan.mutable_target()->add_features(feature);
-    describeLoss(*plan.mutable_loss());
-    if (failed(planir::exportPlan(*module, plan, constants)))
-      return false;
-    // Parameters of one model must not start equal: each draws from a stream of its own.
-    for (int i = 0; i < plan.parameters_size(); ++i)
-      if (plan.parameters(i).has_init())
-        plan.mutable_parameters(i)->mutable_init()->set_seed(options.initSeed * 0x9e3779b97f4a7c15ull + uint64_t(i));
-    return true;
+      exported.target.add_features(feature);
+    describeLoss(exported.loss);
+    return succeeded(planir::exportPlan(*module, exported, plan, constants));
   }
 
   void describeLoss(plan::Loss &loss) {
