@@ -109,7 +109,31 @@ static bool takesDestination(Operation *op) {
   return op && isa<nn::LaunchOp, nn::MatMulOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
 }
 
-void Storage::placePack(state::PackOp pack) {
+/// If a kernel may overwrite an operand with `value`, and the operand dies there, the operand is computed in the value's place as well.
+/// Only where it is most of the slot, which lives on from the operand's producer.
+LogicalResult Storage::placeOverwritten(Value value) {
+  auto launch = value.getDefiningOp<nn::LaunchOp>();
+  if (!launch)
+    return success();
+  auto pairs = states.inplace(launch.getKernelAttr());
+  if (failed(pairs))
+    return failure();
+  Place place = places.lookup(value);
+  for (auto [result, index] : **pairs) {
+    if (result != cast<OpResult>(value).getResultNumber() || index >= launch.getNumOperands())
+      continue;
+    Value root = viewOf(launch.getInputs()[index]).root;
+    bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
+    if (!alone || isPlaced(root) || !takesDestination(root.getDefiningOp()) || bytesOf(root) != bytesOf(value) ||
+        lastUse.lookup(root) != position[launch] || 2 * bytesOf(root) < place.slot->bytes)
+      continue;
+    put(root, place);
+    return placeOverwritten(root);
+  }
+  return success();
+}
+
+LogicalResult Storage::placePack(state::PackOp pack) {
   BufferKind kind = bucketOf(pack.getResult()).empty() ? BufferKind::scalar : BufferKind::gradient;
   Slot *slot = nullptr;
   // The first micro-step on one rank: the gradients are the accumulator.
@@ -122,11 +146,15 @@ void Storage::placePack(state::PackOp pack) {
   for (auto [i, input, offset] : llvm::enumerate(pack.getInputs(), pack.getOffsets())) {
     View view = viewOf(input);
     bool whole = !view.offset && !view.stride && bytesOf(view.root) == bytesOf(input);
-    if (whole && takesDestination(view.root.getDefiningOp()) && !isPlaced(view.root))
+    if (whole && takesDestination(view.root.getDefiningOp()) && !isPlaced(view.root)) {
       put(view.root, {slot, offset * elementBytes(pack.getResult())});
-    else
+      if (failed(placeOverwritten(view.root)))
+        return failure();
+    } else {
       copied.insert({pack, i});
+    }
   }
+  return success();
 }
 
 /// Results of a kernel overwrite operands that die with it, where the kernel allows that.
@@ -232,7 +260,8 @@ LogicalResult Storage::run() {
     put(argument, {persistent(state)});
   }
   for (auto pack : program.getOps<state::PackOp>())
-    placePack(pack);
+    if (failed(placePack(pack)))
+      return failure();
   for (Operation &op : program.getBody().front())
     if (failed(placeResults(op)))
       return failure();

@@ -54,8 +54,8 @@ private:
   };
   View viewOf(mlir::Value value) const;
   void findUses();
-  void placePacks();
-  void placePack(state::PackOp pack);
+  mlir::LogicalResult placePack(state::PackOp pack);
+  mlir::LogicalResult placeOverwritten(mlir::Value value);
   mlir::LogicalResult placeResults(mlir::Operation &op);
   mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
   void placeReduceScatter(state::ReduceScatterOp op);
