@@ -12,9 +12,10 @@ namespace zero::train {
 struct TrainOptions {
   std::string loss = "cross_entropy"; // or "mse", "output:NAME"
   int64_t ignoreIndex = -100;
+  std::string recompute = "auto"; // or "none"
 };
 
-/// add-loss, differentiate, decompose with simplification between them, verify: from `@forward` to `@train` and `@eval`.
+/// add-loss, differentiate, decompose, recompute with simplification between them, verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.
 void registerPasses();

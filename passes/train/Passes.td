@@ -109,6 +109,31 @@ def SimplifyPass : Pass<"nn-simplify", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"duplicates", "duplicates", "Operations computed twice">];
 }
 
+def RecomputePass : Pass<"nn-recompute", "::mlir::func::FuncOp"> {
+  let summary = "Compute cheap values of forward again in backward instead of keeping them";
+  let description = [{
+    Needs: `@train` in primitives. A tensor that backward reads is not kept where elementwise operations, repetitions and transposes make it
+    from parameters, data, tensors that are kept anyway (at most two of its size) and row statistics: a norm's result from its input, an activation's
+    from the sum before it, a merged head layout from the attention's result, a dropout's mask from the seed. Products and reductions are never done
+    again. The operations are the same, so the bits are; what is spent is a pass over memory that backward's kernels mostly make anyway. With
+    `mode=none` everything backward reads is kept.
+
+    ```mlir
+    %g = nn.tanh %u : tensor<64x64xf32>                        // %u is kept for something else
+    %loss = …
+    %dw = nn.matmul %g, %dy {transpose_lhs = true} : …
+    // becomes, after the loss,
+    %again = nn.tanh %u : tensor<64x64xf32>
+    %dw = nn.matmul %again, %dy {transpose_lhs = true} : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"auto\"", "auto or none">,
+    Option<"minBytes", "min-bytes", "uint64_t", "16384", "Smaller tensors are kept">];
+  let statistics = [Statistic<"values", "values", "Tensors computed again">, Statistic<"savedBytes", "saved-bytes", "Bytes not kept for backward">];
+}
+
 def VerifyTrainPass : Pass<"nn-verify-train", "::mlir::ModuleOp"> {
   let summary = "Check what the shard phase relies on";
   let description = [{

@@ -23,20 +23,23 @@ struct SameOperation : DenseMapInfo<Operation *> {
 };
 using Known = DenseSet<Operation *, SameOperation>;
 
+} // namespace
+
 bool isCheap(Operation *op) {
-  return op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::IotaOp, nn::RandomOp>(op);
+  return op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
 }
 
-} // namespace
+Operation *lossOf(func::FuncOp function) {
+  Block &block = function.getBody().front();
+  bool hasBackward = block.getTerminator()->getNumOperands() == 1 && !block.getOps<nn::GradientOp>().empty();
+  return hasBackward ? block.getTerminator()->getOperand(0).getDefiningOp() : nullptr;
+}
 
 int64_t removeDuplicates(func::FuncOp function) {
   if (function.getBody().empty())
     return 0;
   Block &block = function.getBody().front();
-  // Only a function that hands out gradients has a backward.
-  Operation *loss = nullptr;
-  if (block.getTerminator()->getNumOperands() == 1 && !block.getOps<nn::GradientOp>().empty())
-    loss = block.getTerminator()->getOperand(0).getDefiningOp();
+  Operation *loss = lossOf(function);
   Known known, cheap;
   int64_t removed = 0;
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {

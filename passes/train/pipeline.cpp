@@ -19,6 +19,10 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   pm.addPass(createDecomposePass());
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  RecomputePassOptions recompute;
+  recompute.mode = options.recompute;
+  pm.addNestedPass<func::FuncOp>(createRecomputePass(recompute));
+  pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   pm.addPass(createVerifyTrainPass());
 }
 
@@ -26,6 +30,7 @@ namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> loss{*this, "loss", llvm::cl::init("cross_entropy")};
   Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::init(-100)};
+  Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
 };
 } // namespace
 
@@ -35,6 +40,7 @@ void registerPasses() {
     TrainOptions options;
     options.loss = o.loss;
     options.ignoreIndex = o.ignoreIndex;
+    options.recompute = o.recompute;
     buildPipeline(pm, options);
   });
 }

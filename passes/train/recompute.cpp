@@ -1,0 +1,126 @@
+//===- recompute.cpp - nn-recompute --------------------------------------------------------------------===//
+#include "compiler/nn/build.h"
+#include "passes/train/Passes.h"
+#include "passes/train/duplicates.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace zero::train {
+#define GEN_PASS_DEF_RECOMPUTEPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+
+constexpr unsigned kMostOperations = 24; // of one value that is made again
+constexpr unsigned kMostTensors = 2;     // of its size that are read for it
+constexpr int64_t kStatistic = 8;        // a tensor this many times smaller is a row statistic: keeping it costs nothing
+
+/// The value behind views of it.
+Value rootOf(Value v) {
+  while (auto view = v.getDefiningOp<nn::ReshapeOp>())
+    v = view.getInput();
+  return v;
+}
+
+int64_t elements(Value v) { return nn::typeOf(v).getNumElements(); }
+
+/// Which forward values backward keeps and which it makes again. Values are offered in the order of their definition.
+struct Keeper {
+  DenseSet<Value> kept, again; // roots
+
+  bool isLeaf(Value root, Value target) const {
+    Operation *op = root.getDefiningOp();
+    if (!op || isa<nn::GetOp, nn::ConstantOp>(op) || kept.contains(root))
+      return true;
+    return elements(root) * kStatistic <= elements(target);
+  }
+
+  /// Operations and leaves needed to make `v` (a root) from what is kept; false when something in it is not cheap.
+  bool walk(Value v, Value target, DenseSet<Operation *> &operations, DenseSet<Value> &large) const {
+    v = rootOf(v);
+    if (v != target && isLeaf(v, target)) {
+      if (v.getDefiningOp() && !isa<nn::GetOp, nn::ConstantOp>(v.getDefiningOp()) && elements(v) * kStatistic > elements(target))
+        large.insert(v);
+      return large.size() <= kMostTensors;
+    }
+    Operation *op = v.getDefiningOp();
+    if (!isCheap(op) && !isa<nn::ReshapeOp>(op))
+      return false;
+    if (!operations.insert(op).second)
+      return true;
+    return operations.size() <= kMostOperations && llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large); });
+  }
+
+  void offer(Value root, uint64_t minBytes) {
+    DenseSet<Operation *> operations;
+    DenseSet<Value> large;
+    if (nn::bytesOf(nn::typeOf(root)) >= minBytes && walk(root, root, operations, large))
+      again.insert(root);
+    else
+      kept.insert(root);
+  }
+};
+
+struct Recompute : impl::RecomputePassBase<Recompute> {
+  using RecomputePassBase::RecomputePassBase;
+  Keeper keeper;
+  IRMapping copies;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (mode != "auto" && mode != "none") {
+      function.emitError() << "recomputation '" << mode << "' is not built; it is auto or none";
+      return signalPassFailure();
+    }
+    Operation *loss = function.getBody().empty() ? nullptr : lossOf(function);
+    if (mode == "none" || !loss)
+      return;
+    keeper = {};
+    copies = {};
+    Block &block = function.getBody().front();
+    SmallVector<Operation *> backward;
+    for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
+      backward.push_back(op);
+
+    DenseSet<Value> read; // roots that backward reads
+    for (Operation *op : backward)
+      if (!isa<nn::ReshapeOp>(op))
+        for (Value v : op->getOperands())
+          read.insert(rootOf(v));
+    for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
+      for (Value v : op->getResults())
+        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op))
+          keeper.offer(v, minBytes);
+    for (Value v : keeper.again) {
+      ++values;
+      savedBytes += nn::bytesOf(nn::typeOf(v));
+    }
+
+    for (Operation *op : backward)
+      for (OpOperand &operand : op->getOpOperands())
+        if (Value root = rootOf(operand.get()); keeper.again.contains(root)) {
+          OpBuilder b(op);
+          operand.set(make(operand.get(), root, b));
+        }
+  }
+
+  /// `v`, made again before the operation that reads it (or, by an earlier reader, before that).
+  Value make(Value v, Value target, OpBuilder &b) {
+    if (Value copy = copies.lookupOrNull(v))
+      return copy;
+    if (rootOf(v) != target && keeper.isLeaf(rootOf(v), target))
+      return v;
+    Operation *op = v.getDefiningOp();
+    SmallVector<Value> operands;
+    for (Value o : op->getOperands())
+      operands.push_back(make(o, target, b));
+    Operation *copy = b.clone(*op);
+    copy->setOperands(operands);
+    copies.map(v, copy->getResult(0));
+    return copy->getResult(0);
+  }
+};
+
+} // namespace
+} // namespace zero::train
