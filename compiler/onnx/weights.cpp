@@ -42,11 +42,11 @@ Descriptor openBeneath(const std::string &folder, const TensorProto &t) {
     refuse(t, std::string("but the model's folder cannot be opened: ") + std::strerror(errno));
   llvm::SmallVector<StringRef> parts;
   location.split(parts, '/', -1, /*KeepEmpty=*/false);
+  if (llvm::is_contained(parts, ".."))
+    refuse(t, "which leaves the model's folder");
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] == ".")
       continue;
-    if (parts[i] == "..")
-      refuse(t, "which leaves the model's folder");
     bool last = i + 1 == parts.size();
     Descriptor next(::openat(at.fd, parts[i].str().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY)));
     if (next.fd < 0)

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""Small ONNX files for the tests of the reader: models.py NAME OUT.onnx"""
+import os, sys
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+B, T, D, H, V = 2, 6, 8, 2, 11
+HD = D // H
+random = np.random.default_rng(0)
+
+
+class Graph:
+    """Nodes, inputs and initializers under construction; every method that adds a node gives its output's name."""
+
+    def __init__(self, opset=20):
+        self.nodes, self.inputs, self.weights, self.opset, self.outputs = [], [], [], opset, []
+
+    def input(self, name, kind, *shape):
+        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return name
+
+    def ids(self, name="input_ids"):
+        return self.input(name, TensorProto.INT64, B, T)
+
+    def weight(self, name, value):
+        value = np.asarray(value)
+        self.weights.append(numpy_helper.from_array(value.astype(np.float32) if value.dtype.kind == "f" else value, name))
+        return name
+
+    def normal(self, name, *shape):
+        return self.weight(name, random.normal(size=shape) * 0.02)
+
+    def const(self, value):
+        name = f"c{len(self.weights)}"
+        return self.weight(name, value)
+
+    def __getattr__(self, op):
+        def add(*inputs, name=None, outputs=1, **attributes):
+            base = name or f"{op}_{len(self.nodes)}"
+            out = [base] if outputs == 1 else [f"{base}.{i}" for i in range(outputs)]
+            self.nodes.append(helper.make_node(op, list(inputs), out, name=base, **attributes))
+            return out[0] if outputs == 1 else out
+        return add
+
+    def linear(self, x, name, *shape):
+        return self.MatMul(x, self.normal(name, *shape))
+
+    def heads(self, x):
+        return self.Transpose(self.Reshape(x, self.const(np.array([0, 0, H, HD]))), perm=[0, 2, 1, 3])
+
+    def attend(self, q, k, v, bias=None):
+        """Decomposed attention; `bias` maps scores to scores."""
+        s = self.MatMul(q, self.Transpose(k, perm=[0, 1, 3, 2]))
+        s = self.Mul(s, self.const(0.5))
+        p = self.Softmax(bias(s) if bias else s, axis=-1)
+        return self.Reshape(self.Transpose(self.MatMul(p, v), perm=[0, 2, 1, 3]), self.const(np.array([0, 0, D])))
+
+    def model(self, *outputs):
+        infos = [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs]
+        graph = helper.make_graph(self.nodes, "g", self.inputs, infos, self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10, producer_name="tests")
+
+
+def embedded(g, ids="input_ids"):
+    return g.Gather(g.normal("wte", V, D), g.ids(ids))
+
+
+# ---------------------------------------------------------------------------------------------------- roles
+def linear():
+    g = Graph()
+    x = embedded(g)
+    y = g.Add(g.linear(x, "w", D, D), g.normal("b", D), name="add_bias")
+    return g.model(g.LayerNormalization(y, g.normal("scale", D), g.normal("shift", D), axis=-1, name="norm"))
+
+
+def masks():
+    """A causal mask, a sinusoidal table and a folded class token beside what can be learnt."""
+    g = Graph()
+    x = g.Add(embedded(g), g.normal("positions", 1, T, D))
+    angle = np.arange(T)[:, None] / 100.0 ** (np.arange(D) // 2 * 2 / D)
+    x = g.Add(x, g.weight("sinusoid", np.where(np.arange(D) % 2, np.cos(angle), np.sin(angle))[None]))
+    x = g.Concat(g.weight("folded_token", np.repeat(random.normal(size=(1, 1, D)), B, 0)), x, axis=1)
+    x = g.Concat(g.Expand(g.normal("token", 1, 1, D), g.const(np.array([B, 1, D]))), x, axis=1)
+    n = T + 2
+    q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
+    mask = g.weight("mask", np.triu(np.full((n, n), -1e30), 1)[None, None])
+    soft = g.normal("soft_mask", 1, H, n, n)
+    return g.model(g.attend(q, k, v, lambda s: g.Add(g.Add(s, mask), soft)))
+
+
+def rotary(cached):
+    """Rotary embedding: from a cache looked up by position, or from frequencies times positions."""
+    g = Graph()
+    x = embedded(g)
+    positions = g.ids("position_ids")
+    if cached:
+        cos = g.Gather(g.weight("cos_cached", np.cos(random.normal(size=(32, HD)))), positions)
+        sin = g.Gather(g.weight("sin_cached", np.sin(random.normal(size=(32, HD)))), positions)
+    else:
+        f = g.Cast(g.Unsqueeze(positions, g.const(np.array([1]))), to=TensorProto.FLOAT)
+        angle = g.Transpose(g.MatMul(g.weight("inv_freq", [[[1.0], [0.1]]]), f), perm=[0, 2, 1])
+        angle = g.Concat(angle, angle, axis=-1)
+        cos, sin = g.Cos(angle), g.Sin(angle)
+    one = g.const(np.array([1]))
+    cos, sin = g.Unsqueeze(cos, one), g.Unsqueeze(sin, one)
+
+    def turn(t):
+        a, b = g.Split(t, outputs=2, axis=-1, num_outputs=2)
+        return g.Add(g.Mul(t, cos), g.Mul(g.Concat(g.Neg(b), a, axis=-1), sin))
+
+    q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
+    return g.model(g.attend(turn(q), turn(k), v))
+
+
+def bias():
+    """A relative-position table looked up by known buckets, and ALiBi slopes times the attention mask's positions."""
+    g = Graph()
+    x = embedded(g)
+    mask = g.Cast(g.ids("attention_mask"), to=TensorProto.FLOAT)
+    q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
+    buckets = np.abs(np.subtract.outer(np.arange(T), np.arange(T)))
+    relative = g.Unsqueeze(g.Transpose(g.Gather(g.normal("relative_attention_bias", T, H), g.const(buckets)), perm=[2, 0, 1]), g.const(np.array([0])))
+    hide = g.Mul(g.Sub(g.const(1.0), g.Unsqueeze(mask, g.const(np.array([1, 2])))), g.const(-3e38))
+    along = g.Mul(g.Sub(g.CumSum(mask, g.const(np.array(1))), g.const(1.0)), mask)
+    alibi = g.Mul(g.weight("slopes", [[[0.5]], [[0.25]]]), g.Unsqueeze(along, g.const(np.array([1, 2]))))
+    both = g.Add(relative, hide)
+    return g.model(g.attend(q, k, v, lambda s: g.Add(g.Add(s, both), alibi)))
+
+
+def gemma():
+    """A scaled embedding, an RMS norm by 1 + w, a norm with a weight per head, a rotary table as a constant."""
+    g = Graph()
+    x = g.Mul(embedded(g), g.const(2.83))
+    r = g.Reciprocal(g.Sqrt(g.Add(g.ReduceMean(g.Pow(x, g.const(2.0)), g.const(np.array([-1]))), g.const(1e-6))))
+    x = g.Mul(g.Mul(x, r), g.Add(g.weight("norm", random.normal(size=D)), g.const(1.0)))
+    q = g.Mul(g.Reshape(g.linear(x, "wq", D, D), g.const(np.array([0, 0, H, HD]))), g.weight("per_head", random.normal(size=(1, 1, H, HD))))
+    q = g.Transpose(q, perm=[0, 2, 1, 3])
+    angle = np.arange(T)[:, None] * np.array([1.0, 0.1, 1.0, 0.1])
+    q = g.Mul(q, g.weight("cos_table", np.cos(angle)[None, None]))
+    k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wk", "wv"))
+    return g.model(g.Mul(g.attend(q, k, v), g.normal("layer_scale", D)))
+
+
+def image():
+    """Patches cut by a convolution, images normalised by constants."""
+    g = Graph()
+    x = g.input("pixels", TensorProto.FLOAT, B, 3, 8, 8)
+    x = g.Div(g.Sub(x, g.weight("mean", random.normal(size=(3, 1, 1)))), g.weight("std", 1 + random.random(size=(3, 1, 1))))
+    y = g.Conv(x, g.normal("patch", D, 3, 4, 4), g.normal("patch_bias", D), strides=[4, 4], kernel_shape=[4, 4])
+    y = g.Conv(y, g.normal("kernel", D, D, 3, 3), g.normal("kernel_bias", D), pads=[1, 1, 1, 1])
+    y = g.Transpose(g.Reshape(y, g.const(np.array([0, 0, -1]))), perm=[0, 2, 1])
+    score = g.Add(g.linear(y, "head", D, 1), g.normal("head_bias", 1))
+    return g.model(score)
+
+
+def tied(value="embedding"):
+    """The output projection is the embedding's transpose, stored again."""
+    g = Graph()
+    e = random.normal(size=(V, D))
+    x = g.Gather(g.weight("wte", e), g.ids())
+    return g.model(g.MatMul(x, g.weight("head", e.T)))
+
+
+def merged():
+    """One zero vector serves as every bias; an Identity node keeps a lost name."""
+    g = Graph()
+    zero = g.weight("b0", np.zeros(D))
+    x = g.Add(embedded(g), zero, name="first")
+    x = g.Add(g.linear(x, "w1", D, D), g.Identity(zero, name="kept/b1"), name="second")
+    return g.model(g.LayerNormalization(x, g.weight("scale", np.ones(D)), zero, axis=-1, name="norm"))
+
+
+def shared():
+    """One layer applied twice: its zero bias is one parameter."""
+    g = Graph()
+    x, w, b = embedded(g), g.normal("w", D, D), g.weight("b", np.zeros(D))
+    for _ in range(2):
+        x = g.Add(g.MatMul(x, w), b)
+    return g.model(x)
+
+
+# ---------------------------------------------------------------------------------------------------- forms
+def branches():
+    """An If with a known condition, a sequence, a model-local function and a training dropout."""
+    g = Graph()
+    x = embedded(g)
+    w = g.normal("w", D, D)
+    then = helper.make_graph([helper.make_node("MatMul", [x, w], ["t"], name="inner")], "then", [], [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)])
+    other = helper.make_graph([helper.make_node("NoSuchOperator", [x], ["e"])], "else", [], [helper.make_tensor_value_info("e", TensorProto.FLOAT, None)])
+    y = g.If(g.const(np.array(True)), then_branch=then, else_branch=other)
+    parts = g.SplitToSequence(y, g.const(np.array(4)), axis=2)
+    y = g.Concat(g.SequenceAt(parts, g.const(np.array(1))), g.SequenceAt(parts, g.const(np.array(0))), axis=-1)
+    y = g.Dropout(y, g.const(0.25), g.const(np.array(True)), name="drop")
+    y = g.Twice(y, domain="tests", name="call")
+    m = g.model(y)
+    twice = [helper.make_node("Add", ["a", "a"], ["s"], name="sum")]
+    m.functions.append(helper.make_function("tests", "Twice", ["a"], ["s"], twice, [helper.make_opsetid("", 20)]))
+    m.opset_import.append(helper.make_opsetid("tests", 1))
+    return m
+
+
+def dynamic():
+    g = Graph()
+    ids = g.input("input_ids", TensorProto.INT64, "batch", "seq")
+    x = g.Gather(g.normal("wte", V, D), ids)
+    shape = g.Concat(g.Shape(ids), g.const(np.array([H, HD])), axis=0)
+    return g.model(g.linear(g.Reshape(x, shape), "w", HD, HD))
+
+
+def cross_entropy():
+    g = Graph(17)
+    logits = g.Transpose(g.linear(embedded(g), "head", D, V), perm=[0, 2, 1])
+    return g.model(g.SoftmaxCrossEntropyLoss(logits, g.ids("labels"), ignore_index=-100))
+
+
+def attention():
+    g = Graph(23)
+    x = embedded(g)
+    q = g.linear(x, "wq", D, D)
+    k, v = (g.linear(x, w, D, HD) for w in ("wk", "wv"))
+    mask = g.const(np.tril(np.ones((T, T), bool)))
+    return g.model(g.Attention(q, k, v, mask, q_num_heads=H, kv_num_heads=1, scale=0.5))
+
+
+# ---------------------------------------------------------------------------------------------------- broken files
+def custom():
+    g = Graph()
+    m = g.model(g.FusedGelu(embedded(g), domain="com.microsoft", name="gelu_7"))
+    m.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return m
+
+
+def unknown():
+    g = Graph()
+    return g.model(g.GridSample(g.input("x", TensorProto.FLOAT, 1, 1, 4, 4), g.input("grid", TensorProto.FLOAT, 1, 4, 4, 2), name="sample"))
+
+
+def runtime_shape():
+    g = Graph()
+    return g.model(g.Reshape(g.input("x", TensorProto.FLOAT, 4), g.input("shape", TensorProto.INT64, 2), name="view"))
+
+
+def old():
+    g = Graph(9)
+    return g.model(g.Relu(g.input("x", TensorProto.FLOAT, 4)))
+
+
+def newer():
+    """Uses an operator its opset does not have."""
+    g = Graph(18)
+    return g.model(g.Gelu(g.input("x", TensorProto.FLOAT, 4), name="gelu"))
+
+
+def wrong_shapes():
+    g = Graph()
+    return g.model(g.MatMul(g.input("x", TensorProto.FLOAT, 4, 3), g.normal("w", 5, 2), name="product"))
+
+
+def external(location="weights.bin", offset=64, length=V * D * 4, write=True):
+    m = linear()
+    t = next(i for i in m.graph.initializer if i.name == "wte")
+    data = t.raw_data
+    t.ClearField("raw_data")
+    t.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        t.external_data.add(key=key, value=str(value))
+    return m, data
+
+
+def no_data():
+    m = linear()
+    for t in m.graph.initializer:
+        if t.name == "wte":
+            t.ClearField("raw_data")
+    return m
+
+
+def main():
+    name, out = sys.argv[1:3]
+    folder = os.path.dirname(os.path.abspath(out))
+    if name == "truncated":
+        data = linear().SerializeToString()
+        data = data[:len(data) * 2 // 3]
+    elif name == "text":
+        data = b"this is a text file, not a model\n" * 20
+    elif name.startswith("external"):
+        how = name.partition("_")[2]
+        location = {"": "weights.bin", "absolute": "/etc/passwd", "parent": "a/../../secret.bin", "missing": "nowhere.bin", "link": "link.bin",
+                    "hard": "hard.bin"}.get(how, "weights.bin")
+        m, raw = external(location, 2**63 if how == "offset" else 64, 4 if how == "length" else V * D * 4)
+        for other in ("weights.bin", "link.bin", "hard.bin", "other.bin"):
+            if os.path.lexists(f"{folder}/{other}"):
+                os.remove(f"{folder}/{other}")
+        with open(f"{folder}/weights.bin", "wb") as f:
+            f.write(b"\0" * 64 + raw[:10 if how == "short" else None])
+        if how == "link":
+            os.symlink("weights.bin", f"{folder}/link.bin")
+        if how == "hard":
+            os.link(f"{folder}/weights.bin", f"{folder}/hard.bin")
+        data = m.SerializeToString()
+    else:
+        arguments = {"rotary_cached": (rotary, True), "rotary_frequencies": (rotary, False)}.get(name)
+        m = arguments[0](arguments[1]) if arguments else globals()[name]()
+        assert isinstance(m, ModelProto)
+        data = m.SerializeToString()
+    with open(out, "wb") as f:
+        f.write(data)
+
+
+main()
