@@ -45,6 +45,8 @@ bool trace(Value v, Scores &scores) {
   if (!op) return false;
   if ((scores.product = dyn_cast<MatMulOp>(op))) return true;
   if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores);
+  if (auto cast = dyn_cast<CastOp>(op)) // softmax in f32 of scores in half precision; the operation keeps its scores in f32 anyway
+    return isFloat(cast.getInput()) && trace(cast.getInput(), scores);
   if (auto div = dyn_cast<DivOp>(op)) {
     auto number = splatOf(div.getRhs());
     scores.scale /= number.value_or(1);
@@ -76,7 +78,7 @@ bool trace(Value v, Scores &scores) {
   return false;
 }
 
-/// The softmax `v` comes from, behind reshapes, a replacement of NaN by zero, and dropout that drops nothing; null
+/// The softmax `v` comes from, behind reshapes, a conversion, a replacement of NaN by zero, and dropout that drops nothing; null
 /// where something in between has another reader.
 SoftmaxOp softmaxUnder(Value v) {
   while (Operation *op = v.getDefiningOp()) {
@@ -84,6 +86,8 @@ SoftmaxOp softmaxUnder(Value v) {
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (!regroups(shapeOf(reshape.getInput()), shapeOf(v))) return nullptr;
       v = reshape.getInput();
+    } else if (auto cast = dyn_cast<CastOp>(op)) {
+      v = cast.getInput();
     } else if (auto dropout = dyn_cast<DropoutOp>(op); dropout && dropout.getRate().isZero()) {
       v = dropout.getInput();
     } else if (auto select = dyn_cast<SelectOp>(op)) {
