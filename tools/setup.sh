@@ -76,7 +76,7 @@ build_tree() {
   fi
   say "building $dir (the first time takes some minutes, later seconds)"
   local log=$dir/setup.log start=$SECONDS
-  local targets=(); [ "$preset" != fuzz ] || targets=(plan_fuzz onnx_fuzz)
+  local targets=(); [ "$preset" != fuzz ] || targets=(plan_fuzz onnx_fuzz data_fuzz)
   if ! ninja -C "$dir" "${targets[@]}" >"$log" 2>&1; then
     grep -E -m 20 'error|FAILED' "$log" >&2 || tail -n 20 "$log" >&2
     say "the build failed; the whole log is $log" >&2
