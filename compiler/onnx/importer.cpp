@@ -7,6 +7,8 @@ using namespace mlir;
 namespace zero::onnx {
 
 constexpr int kMaxNesting = 32;
+/// Functions that call functions can grow without bound from a few bytes.
+constexpr int64_t kMaxNodes = 4'000'000;
 
 Importer::Entry *Importer::Scope::find(StringRef name) {
   for (Scope *s = this; s; s = s->parent)
@@ -230,6 +232,10 @@ bool Importer::node(const Node &n, Scope &scope) {
   std::string label = scope.prefix + (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str();
   std::string kind = (n.domain.empty() ? "" : n.domain.str() + "::") + n.op.str();
   emitter->at(NameLoc::get(StringAttr::get(module.getContext(), label)), "node '" + label + "' (" + kind + ")");
+  if (++visited > kMaxNodes) {
+    emitter->fail("the graph has more than " + Twine(kMaxNodes) + " nodes once its functions are inlined");
+    return false;
+  }
   auto opset = opsetOf(n.domain, scope);
 
   NodeContext c{*this, *emitter, n, opset.value_or(0), {}};

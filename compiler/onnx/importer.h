@@ -129,7 +129,7 @@ private:
   std::unique_ptr<Emitter> emitter;
   mlir::func::FuncOp function;
   Scope *present = nullptr;
-  int64_t randomId = 0, batch = 1;
+  int64_t randomId = 0, batch = 1, visited = 0;
   mlir::Value seedArgument;
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;
