@@ -98,6 +98,65 @@ std::vector<Order> orders(const OffsetProblem &problem) {
   };
 }
 
+/// Local search over orders: a buffer that reaches the top goes to an earlier place, or two change places; what is not worse stays.
+/// Deterministic, and bounded by the size of the problem.
+class Improver {
+public:
+  Improver(const OffsetProblem &problem, std::vector<size_t> order, Fit fit, OffsetSolution start)
+      : problem(problem), order(std::move(order)), fit(fit), current(std::move(start)) {}
+
+  OffsetSolution run(Bytes enough) {
+    size_t n = order.size();
+    int64_t rounds = std::min<int64_t>(4000, kWork / int64_t(n * n + 1));
+    OffsetSolution best = current;
+    for (int64_t round = 0; round < rounds && best.height > enough; ++round) {
+      std::vector<size_t> changed = order;
+      if (round % 2 == 0)
+        raise(changed);
+      else
+        std::swap(changed[next(n)], changed[next(n)]);
+      OffsetSolution candidate = placeInOrder(problem, changed, fit);
+      if (candidate.height > current.height)
+        continue;
+      order = std::move(changed);
+      current = std::move(candidate);
+      if (current.height < best.height)
+        best = current;
+    }
+    return best;
+  }
+
+private:
+  static constexpr int64_t kWork = 200'000'000; // steps of the inner loop: a fraction of a second
+
+  /// One of the buffers at the top moves somewhere in front of its place.
+  void raise(std::vector<size_t> &changed) {
+    std::vector<size_t> top; // places in the order
+    for (size_t place = 1; place < changed.size(); ++place) {
+      size_t index = changed[place];
+      if (current.offsets[index] + problem.buffers[index].size.alignedTo(problem.alignment) == current.height)
+        top.push_back(place);
+    }
+    if (top.empty())
+      return;
+    size_t from = top[next(top.size())], to = next(from);
+    std::rotate(changed.begin() + to, changed.begin() + from, changed.begin() + from + 1);
+  }
+
+  size_t next(size_t below) { // xorshift
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % below;
+  }
+
+  const OffsetProblem &problem;
+  std::vector<size_t> order;
+  Fit fit;
+  OffsetSolution current;
+  uint64_t state = 0x9e3779b97f4a7c15u;
+};
+
 } // namespace
 
 Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
@@ -113,17 +172,29 @@ Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
 }
 
 OffsetSolution solveOffsets(const OffsetProblem &problem) {
-  Bytes bound = largestLive(problem, problem.alignment);
-  OffsetSolution best;
+  Bytes bound = largestLive(problem, problem.alignment), enough(bound.count + bound.count / 500);
+  struct Attempt {
+    std::vector<size_t> order;
+    Fit fit;
+    OffsetSolution solution;
+  };
+  std::vector<Attempt> attempts;
   for (const Order &order : orders(problem)) {
     for (Fit fit : {Fit::Best, Fit::First}) {
-      OffsetSolution candidate = placeInOrder(problem, order.indices, fit);
-      if (best.solver.empty() || candidate.height < best.height) {
-        best = std::move(candidate);
-        best.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      }
-      if (best.height <= bound)
-        return best;
+      OffsetSolution found = placeInOrder(problem, order.indices, fit);
+      found.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
+      if (found.height <= bound)
+        return found;
+      attempts.push_back({order.indices, fit, std::move(found)});
+    }
+  }
+  std::stable_sort(attempts.begin(), attempts.end(), [](auto &a, auto &b) { return a.solution.height < b.solution.height; });
+  OffsetSolution best = attempts[0].solution;
+  for (size_t i = 0; i < 2 && best.height > enough; ++i) {
+    OffsetSolution improved = Improver(problem, attempts[i].order, attempts[i].fit, attempts[i].solution).run(enough);
+    if (improved.height < best.height) {
+      best = std::move(improved);
+      best.solver = attempts[i].solution.solver + ", improved";
     }
   }
   return best;
