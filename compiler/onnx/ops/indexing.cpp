@@ -241,6 +241,8 @@ Vals topK(NodeContext &c) {
   auto x = c.known(0), count = c.known(1);
   if (!x || !count)
     return {};
+  if (count->size() != 1)
+    return c.fail("its number of elements is no single number");
   int64_t rank = x->type.getRank(), k = int64_t(count->at(0));
   if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1)
     return c.fail("it is supported along the last dimension only");

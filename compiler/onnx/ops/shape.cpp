@@ -59,6 +59,8 @@ Vals range(NodeContext &c) {
   auto start = c.known(0), limit = c.known(1), delta = c.known(2);
   if (!start || !limit || !delta)
     return {};
+  if (start->size() != 1 || limit->size() != 1 || delta->size() != 1)
+    return c.fail("its start, limit and step are not single numbers");
   double from = start->at(0), to = limit->at(0), by = delta->at(0);
   if (by == 0)
     return c.fail("its step is 0");
@@ -108,6 +110,8 @@ Vals oneHot(NodeContext &c) {
   auto depth = c.known(1), values = c.known(2);
   if (!indices || !depth || !values)
     return {};
+  if (depth->size() != 1)
+    return c.fail("its depth is no single number");
   int64_t n = int64_t(depth->at(0));
   if (n <= 0 || n > 1 << 28 || values->size() != 2)
     return c.fail("its depth or values are out of range");
