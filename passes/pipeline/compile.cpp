@@ -33,7 +33,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options) {
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.loss, -100});
+    train::buildPipeline(pm, {options.loss, -100, options.recompute});
     return;
   case Phase::Shard: { // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm);

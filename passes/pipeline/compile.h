@@ -17,6 +17,7 @@ struct CompileOptions {
   onnx::ImportOptions import;
   uint64_t initSeed = 0;
   std::string loss = "cross_entropy"; // "mse", "output:NAME"
+  std::string recompute = "auto";      // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
   int64_t bucketElements = 0;         // 0: chosen by the model's size

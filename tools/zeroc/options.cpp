@@ -65,13 +65,19 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
       {"--offload-optimizer", "none | host | disk | auto", {"none"}},
       {"--offload-activations", "none | host | disk | auto", {"none"}},
       {"--tile", "auto | off | N", {"off"}},
-      {"--recompute", "auto | none | full", {"none"}},
       {"--report", "FILE.html | FILE.json", {}},
   };
   app.add_option("model", o.model, "model.onnx, as exported from PyTorch");
   app.add_option("-o,--output", line.output, "Where the plan goes");
   app.add_option("--bind", binds, "Sizes of symbolic dimensions: NAME=N[,NAME=N]");
   app.add_option("--loss", o.loss, "cross_entropy | mse | output:NAME")->capture_default_str();
+  app.add_option("--recompute", o.recompute, "auto | none: what backward computes again instead of keeping it")
+      ->capture_default_str()
+      ->check([](const std::string &how) -> std::string {
+        if (how == "full")
+          return "full is not built yet; auto and none are";
+        return how == "auto" || how == "none" ? "" : "it is auto or none, not " + how;
+      });
   app.add_option("--optimizer", o.optimizer, "adamw | sgd")->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
   app.add_option("--freeze", o.import.freeze, "Parameters not to train (regular expression, may be given again)")->expected(1)->take_all();
   app.add_option("--train", o.import.train, "Initializers to train after all")->expected(1)->take_all();
