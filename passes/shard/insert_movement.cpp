@@ -176,7 +176,7 @@ private:
   void finish() {
     auto terminator = cast<func::ReturnOp>(program.getBody().front().getTerminator());
     OpBuilder end(terminator);
-    Location loc = terminator.getLoc();
+    Location loc = NameLoc::get(end.getStringAttr("results")); // no node of the model: what the step reports
     SmallVector<std::pair<state::BucketOp, Value>> pending; // final gradient shards that wait for the norm
     SmallVector<Value> sums;
     if (role != "eval")
