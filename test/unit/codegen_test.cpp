@@ -1,152 +1,21 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
-#include "kernel_run.h"
-#include <cmath>
+#include "kernel_check.h"
 #include <gtest/gtest.h>
-#include <random>
 
 using namespace mlir;
 using namespace zero;
-using zero::nn::Tensor;
 
 namespace {
 
-/// Guard bytes around a tensor's own, so that writing outside shows.
-struct Guarded {
-  std::vector<char> bytes;
-  size_t size;
-  static constexpr size_t kMargin = 128;
-  explicit Guarded(const Tensor &t) : bytes(t.bytes.size() + 2 * kMargin, char(0x5a)), size(t.bytes.size()) {
-    std::memcpy(data(), t.bytes.data(), size);
-  }
-  char *data() { return bytes.data() + kMargin; }
-  bool intact() const {
-    for (size_t i = 0; i < kMargin; ++i)
-      if (bytes[i] != 0x5a || bytes[kMargin + size + i] != 0x5a)
-        return false;
-    return true;
-  }
-};
-
-Tensor randomTensor(RankedTensorType type, std::mt19937 &random, int64_t limit) {
-  Tensor t(type);
-  std::normal_distribution<double> normal;
-  for (int64_t i = 0; i < t.size(); ++i) {
-    if (isa<FloatType>(type.getElementType()))
-      t.set(i, normal(random));
-    else if (type.getElementType().isInteger(1))
-      t.set(i, random() % 2);
-    else
-      t.set(i, double(random() % uint64_t(limit)));
-  }
-  return t;
-}
-
-void expectClose(const Tensor &expected, const char *bytes, const std::string &what, double tolerance) {
-  Tensor actual(expected.type);
-  std::memcpy(actual.bytes.data(), bytes, actual.bytes.size());
-  double norm = 0;
-  for (int64_t i = 0; i < expected.size(); ++i)
-    if (std::isfinite(expected.at(i)))
-      norm = std::max(norm, std::abs(expected.at(i)));
-  for (int64_t i = 0; i < expected.size(); ++i) {
-    double e = expected.at(i), a = actual.at(i);
-    if (std::isnan(e) ? std::isnan(a) : e == a)
-      continue;
-    ASSERT_LE(std::abs(e - a), tolerance * (1e-2 * norm + std::abs(e)) + 1e-30) << what << ": element " << i << " is " << a << ", expected " << e;
-  }
-}
-
-struct Options {
-  int64_t limit = 4;        // integers lie below
-  double tolerance = 2e-5;
-  std::string target = "native";
-};
-
 /// Compile every function of the text that is a kernel and compare it with the interpreter.
-void check(const std::string &text, Options options = {}) {
+void check(const std::string &text, test::CheckOptions options = {}) {
   test::Context context;
   auto module = context.parse(text);
   ASSERT_TRUE(module) << text;
   SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
   test::Library library(kernels, options.target);
-  std::mt19937 random(7);
-  for (func::FuncOp kernel : kernels) {
-    SCOPED_TRACE(kernel.getSymName().str() + "\n" + text);
-    auto info = codegen::describe(kernel);
-    ASSERT_TRUE(succeeded(info));
-    auto function = library[info->symbol];
-    ASSERT_TRUE(function);
-    SmallVector<Tensor> inputs;
-    for (Type t : kernel.getArgumentTypes())
-      inputs.push_back(randomTensor(cast<RankedTensorType>(t), random, options.limit));
-    auto expected = nn::evaluateFunction(kernel, inputs);
-    ASSERT_TRUE(succeeded(expected));
-    ASSERT_EQ(info->args, inputs.size() + expected->size());
-
-    // One piece, then pieces of odd sizes in an odd order: the same bits.
-    std::vector<std::vector<char>> whole;
-    for (int cut = 0; cut < 3; ++cut) {
-      std::vector<Guarded> memory;
-      for (const Tensor &t : inputs)
-        memory.emplace_back(t);
-      for (const Tensor &t : *expected) {
-        Tensor garbage(t.type);
-        std::fill(garbage.bytes.begin(), garbage.bytes.end(), char(0x77));
-        memory.emplace_back(garbage);
-      }
-      std::vector<void *> args;
-      for (Guarded &g : memory)
-        args.push_back(g.data());
-      int64_t extent = info->extent;
-      if (cut == 0) {
-        function(args.data(), 0, extent);
-      } else {
-        std::vector<std::pair<int64_t, int64_t>> pieces;
-        for (int64_t at = 0; at < extent;) {
-          int64_t next = std::min<int64_t>(extent, at + 1 + random() % (cut == 1 ? 3 : extent + 1));
-          pieces.push_back({at, next});
-          at = next;
-        }
-        std::shuffle(pieces.begin(), pieces.end(), random);
-        for (auto [from, to] : pieces)
-          function(args.data(), from, to);
-      }
-      for (auto [i, g] : llvm::enumerate(memory))
-        ASSERT_TRUE(g.intact()) << "argument " << i;
-      for (auto [i, t] : llvm::enumerate(*expected)) {
-        char *bytes = memory[inputs.size() + i].data();
-        if (cut == 0) {
-          expectClose(t, bytes, "result " + std::to_string(i), options.tolerance);
-          whole.emplace_back(bytes, bytes + t.bytes.size());
-        } else {
-          ASSERT_EQ(std::memcmp(bytes, whole[i].data(), whole[i].size()), 0) << "result " << i << " depends on the cut";
-        }
-      }
-    }
-    // In place, all pairs that fit together at once, and each alone.
-    for (size_t only = 0; only <= info->inplace.size() && !info->inplace.empty(); ++only) {
-      std::vector<Guarded> memory;
-      for (const Tensor &t : inputs)
-        memory.emplace_back(t);
-      for (const Tensor &t : *expected)
-        memory.emplace_back(t);
-      std::vector<void *> args;
-      for (Guarded &g : memory)
-        args.push_back(g.data());
-      std::set<unsigned> results, operands;
-      for (size_t i = 0; i < info->inplace.size(); ++i) {
-        auto [result, operand] = info->inplace[i];
-        if ((only == 0 || only == i + 1) && !results.count(result) && !operands.count(operand)) {
-          results.insert(result), operands.insert(operand);
-          args[inputs.size() + result] = args[operand];
-        }
-      }
-      for (int64_t at = 0; at < int64_t(info->extent); at += 2)
-        function(args.data(), at, std::min<int64_t>(at + 2, info->extent));
-      for (size_t i = 0; i < expected->size(); ++i)
-        ASSERT_EQ(std::memcmp(args[inputs.size() + i], whole[i].data(), whole[i].size()), 0) << "result " << i << " differs in place";
-    }
-  }
+  for (func::FuncOp kernel : kernels)
+    EXPECT_EQ(test::checkKernel(kernel, library, options), "") << kernel.getSymName().str() << "\n" << text;
 }
 
 std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
