@@ -127,7 +127,7 @@ public:
   }
 
 private:
-  static constexpr int64_t kWork = 200'000'000; // steps of the inner loop: a fraction of a second
+  static constexpr int64_t kWork = 50'000'000;  // steps of the inner loop: a fraction of a second
 
   /// One of the buffers at the top moves somewhere in front of its place.
   void raise(std::vector<size_t> &changed) {

@@ -52,8 +52,8 @@ def ElideGathersPass : Pass<"plan-elide-gathers", "::zero::planir::ProgramOp"> {
 def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
   let summary = "Start gathers before their bucket is needed, as early as memory allows";
   let description = [{
-    A gather moves up to the earliest step from which, until its old place, the gathered buckets alive at once stay within the budget:
-    `gather-bytes`, or by default the bucket in use and the `ahead` largest others. The order of gathers stays; none moves before
+    A gather moves up to the earliest step from which, until its old place, the gathered buckets alive at once stay within the limit:
+    `gather-bytes`, or by default the bucket in use and `ahead` others. The order of gathers stays; none moves before
     a step that writes the shard it sends.
   }];
   let options = [Option<"ahead", "ahead", "int64_t", "2", "Buckets that may be whole beyond the one in use">,

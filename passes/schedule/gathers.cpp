@@ -129,13 +129,14 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
   void runOnOperation() override {
     Order order(getOperation());
     std::vector<Gather> gathers = gathersOf(getOperation(), order);
-    int64_t limit = budget(gathers), alive = 0, floor = -1; // bytes of gathers issued and not yet dead; the previous gather's place
-    std::set<std::pair<int64_t, size_t>> ends;              // (last use, gather) of those alive
-    llvm::DenseMap<Operation *, Operation *> tail;          // behind this step, the last gather moved there
+    int64_t alive = 0, floor = -1;                 // bytes of gathers issued and not yet dead; the previous gather's place
+    std::set<std::pair<int64_t, size_t>> ends;     // (last use, gather) of those alive
+    llvm::DenseMap<Operation *, Operation *> tail; // behind this step, the last gather moved there
     for (auto [i, gather] : llvm::enumerate(gathers)) {
       floor = std::max(floor, order.lastConflictBefore(gather.issued, shardOnly(gather)));
+      auto fits = [&] { return gatherBytes ? alive + gather.bytes <= gatherBytes : int64_t(ends.size()) <= ahead; };
       // The earliest moment: behind the last uses of as many buckets as must be dead for this one to fit.
-      while (!ends.empty() && (ends.begin()->first <= floor || (alive + gather.bytes > limit && ends.begin()->first < gather.issued))) {
+      while (!ends.empty() && (ends.begin()->first <= floor || (!fits() && ends.begin()->first < gather.issued))) {
         floor = std::max(floor, ends.begin()->first);
         alive -= gathers[ends.begin()->second].bytes;
         ends.erase(ends.begin());
@@ -147,20 +148,6 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
       alive += gather.bytes;
       ends.insert({gather.lastUse, i});
     }
-  }
-
-  int64_t budget(ArrayRef<Gather> gathers) const {
-    if (gatherBytes)
-      return gatherBytes;
-    std::map<void *, int64_t> sizes; // by bucket
-    for (const Gather &gather : gathers)
-      sizes[gather.shard.getAsOpaquePointer()] = gather.bytes;
-    SmallVector<int64_t> sorted = llvm::map_to_vector(sizes, [](auto &pair) { return pair.second; });
-    llvm::sort(sorted, std::greater<>());
-    int64_t sum = 0;
-    for (int64_t i = 0; i < std::min<int64_t>(ahead + 1, sorted.size()); ++i)
-      sum += sorted[i];
-    return sum;
   }
 
   /// What the gather reads; nobody has touched its own buffer before it.
@@ -181,8 +168,9 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
       gather.step->moveBefore(order[0]);
     last = gather.step;
     ++hoisted;
-    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early",
-           "behind " + (behind < 0 ? Twine("the start") : Twine("step ") + Twine(behind)) + " the budget has room");
+    std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind) + " (" + nameOf(order[behind]->getLoc()) + ")";
+    std::string limit = gatherBytes ? "there is room in --gather-bytes" : "only " + std::to_string(ahead) + " other buckets are whole";
+    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early", limit + " from " + from + " on");
   }
 };
 
