@@ -78,8 +78,6 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     return failure();
   if (failed(verify(*module)))
     return failure();
-  for (const std::string &w : report.warnings)
-    emitWarning(loc) << w;
   return module;
 }
 

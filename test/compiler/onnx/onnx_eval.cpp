@@ -101,6 +101,8 @@ int main(int argc, char **argv) {
   auto module = zero::onnx::importModel(model, options, context, &report);
   if (failed(module))
     return 1;
+  for (const std::string &w : report.warnings)
+    llvm::errs() << "warning: " << w << "\n";
   if (ir)
     (*module)->print(llvm::outs(), OpPrintingFlags().elideLargeElementsAttrs(16).elideLargeResourceString(16));
   else
