@@ -83,15 +83,16 @@ if [ $quick = no ]; then
     cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
   fi
 
-  # Real files as seeds, then half a minute of damage to each reader; a crash leaves its input in build/fuzz/found.
-  title "fuzzing the plan loader and the ONNX reader"
+  # Real files as seeds, then twenty seconds of damage to each reader; a crash leaves its input in build/fuzz/found.
+  title "fuzzing the readers of plans, models and data"
   if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
     seeds=build/fuzz/seeds found=build/fuzz/found/
-    rm -rf $seeds; mkdir -p $seeds/plan_fuzz $seeds/onnx_fuzz $found
+    rm -rf $seeds; mkdir -p $seeds/{plan_fuzz,onnx_fuzz,data_fuzz} $found
     for arch in gpt llama; do
       small=(--arch $arch --layers 1 --hidden 8 --heads 2 --vocab 8 --seq 4 --batch 1)
       .venv/bin/python models/gpt.py "${small[@]}" -o $seeds/onnx_fuzz/$arch.onnx >/dev/null
       .venv/bin/python models/gpt.py "${small[@]}" --dynamic --no-weights -o $seeds/onnx_fuzz/$arch-dynamic.onnx >/dev/null
+      { printf '\2'; cat $seeds/onnx_fuzz/$arch.onnx; } >$seeds/data_fuzz/$arch
       # the first byte of a plan seed says what follows: a whole file, or its message alone
       if build/bin/zeroc $seeds/onnx_fuzz/$arch.onnx -o $seeds/$arch.plan >/dev/null; then
         { printf '\0'; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch
@@ -100,8 +101,10 @@ if [ $quick = no ]; then
         fail "fuzzing: no plan of $arch as a seed"
       fi
     done
-    for fuzzer in plan_fuzz onnx_fuzz; do
-      if timeout 120 build/fuzz/bin/$fuzzer -max_total_time=30 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
+    .venv/bin/python -c 'import sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}
+open(sys.argv[1] + "/st", "wb").write(b"\0" + s.save(d)); f = open(sys.argv[1] + "/npz", "wb"); f.write(b"\1"); numpy.savez(f, **d)' $seeds/data_fuzz
+    for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
+      if timeout 120 build/fuzz/bin/$fuzzer -max_total_time=20 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
            $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1; then
         pass; echo "$fuzzer: $(tail -n 1 "$logs/$fuzzer.log")"
       else

@@ -9,6 +9,7 @@
 #include "runtime/plan/validate.h"
 #include <cstddef>
 #include <cstdint>
+#include <google/protobuf/stubs/logging.h>
 #include <span>
 
 namespace {
@@ -22,6 +23,8 @@ void use(const zero::plan::Plan &plan) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const auto silenced = google::protobuf::SetLogHandler(nullptr);
+  (void)silenced;
   if (size == 0)
     return 0;
   bool message = data[0] & 1;
