@@ -12,14 +12,11 @@ RankedTensorType withShape(Value v, ArrayRef<int64_t> shape) { return RankedTens
 RankedTensorType withElement(Value v, Type element) { return RankedTensorType::get(typeOf(v).getShape(), element); }
 
 std::optional<double> splatOf(Value v) {
-  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(v.getDefiningOp()))
-    v = v.getDefiningOp()->getOperand(0);
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp>(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
   auto constant = v.getDefiningOp<ConstantOp>();
-  if (!constant)
-    return std::nullopt;
+  if (!constant) return std::nullopt;
   auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
-  if (!dense || !dense.isSplat())
-    return std::nullopt;
+  if (!dense || !dense.isSplat()) return std::nullopt;
   if (isa<FloatType>(dense.getElementType())) {
     APFloat number = dense.getSplatValue<APFloat>();
     bool lost = false;
@@ -31,8 +28,7 @@ std::optional<double> splatOf(Value v) {
 }
 
 bool isConstant(Value v) {
-  while (isa_and_nonnull<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, CastOp>(v.getDefiningOp()))
-    v = v.getDefiningOp()->getOperand(0);
+  while (isa_and_nonnull<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, CastOp>(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
   return isa_and_nonnull<ConstantOp>(v.getDefiningOp());
 }
 
@@ -52,18 +48,14 @@ Value Build::splat(RankedTensorType type, double number) {
 Value Build::iota(RankedTensorType type, int64_t dim) { return b.create<IotaOp>(loc, type, b.getI64IntegerAttr(dim)); }
 
 Value Build::add(Value x, Value y) {
-  if (isSplat(y, 0))
-    return x;
-  if (isSplat(x, 0))
-    return y;
+  if (isSplat(y, 0)) return x;
+  if (isSplat(x, 0)) return y;
   return b.create<AddOp>(loc, x, y);
 }
 Value Build::sub(Value x, Value y) { return isSplat(y, 0) ? x : b.create<SubOp>(loc, x, y); }
 Value Build::mul(Value x, Value y) {
-  if (isSplat(y, 1))
-    return x;
-  if (isSplat(x, 1))
-    return y;
+  if (isSplat(y, 1)) return x;
+  if (isSplat(x, 1)) return y;
   return b.create<MulOp>(loc, x, y);
 }
 Value Build::div(Value x, Value y) { return isSplat(y, 1) ? x : b.create<DivOp>(loc, x, y); }
@@ -94,8 +86,7 @@ Value Build::pad(Value v, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRe
   return b.create<PadOp>(loc, v, zero, low, high, interior);
 }
 Value Build::broadcast(Value v, ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-  if (typeOf(v).getShape() == shape)
-    return v;
+  if (typeOf(v).getShape() == shape) return v;
   return b.create<BroadcastOp>(loc, withShape(v, shape), v, b.getDenseI64ArrayAttr(dims));
 }
 Value Build::rows(Value v, int64_t columns) {
@@ -108,8 +99,7 @@ Value Build::columns(Value v, ArrayRef<int64_t> shape) { return broadcast(v, sha
 Value Build::everywhere(Value v, ArrayRef<int64_t> shape) { return broadcast(reshape(v, {}), shape, {}); }
 
 Value Build::reduce(ReductionKind kind, Value v, ArrayRef<int64_t> dims) {
-  if (dims.empty())
-    return v;
+  if (dims.empty()) return v;
   return b.create<ReduceOp>(loc, ReductionKindAttr::get(b.getContext(), kind), v, b.getDenseI64ArrayAttr(dims));
 }
 Value Build::sumLast(Value v) { return reduce(ReductionKind::sum, v, {typeOf(v).getRank() - 1}); }

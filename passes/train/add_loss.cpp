@@ -26,10 +26,8 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     train.setPublic();
     auto text = StringAttr::get(&getContext(), "data");
     for (unsigned i = 0; i < train.getNumArguments(); ++i)
-      if (!train.getArgAttr(i, NnDialect::kRoleAttr))
-        train.setArgAttr(i, NnDialect::kRoleAttr, text);
-    if (failed(addLoss()))
-      return signalPassFailure();
+      if (!train.getArgAttr(i, NnDialect::kRoleAttr)) train.setArgAttr(i, NnDialect::kRoleAttr, text);
+    if (failed(addLoss())) return signalPassFailure();
     OpBuilder after(module.getContext());
     after.setInsertionPointAfter(train);
     auto eval = cast<func::FuncOp>(after.clone(*train));
@@ -44,8 +42,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
   LogicalResult addLoss() {
     StringRef kind = loss;
     auto result = pick(kind);
-    if (failed(result))
-      return failure();
+    if (failed(result)) return failure();
     Operation *terminator = train.getBody().front().getTerminator();
     OpBuilder builder(terminator);
     nn::Build b{builder, result->getLoc()};
@@ -56,28 +53,26 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
       int64_t classes = shape.back(), rows = nn::typeOf(x).getNumElements() / std::max<int64_t>(1, classes);
       Value labels = argument("labels", "labels", RankedTensorType::get(shape.drop_back(), builder.getI64Type()), classes);
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!labels || !scale)
-        return failure();
+      if (!labels || !scale) return failure();
       Value rowsOf = b.reshape(x, {rows, classes}), flat = b.reshape(labels, {rows});
       total = builder.create<nn::CrossEntropyOp>(b.loc, rowsOf, flat, scale, builder.getI64IntegerAttr(ignoreIndex)).getLoss();
     } else if (kind == "mse") {
       Value target = argument("labels", "labels", nn::typeOf(x));
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!target || !scale)
-        return failure();
+      if (!target || !scale) return failure();
       Value error = b.sub(x, target);
       Value sum = b.sumAll(b.mul(error, error)), factor = b.reshape(scale, {});
       total = b.mul(sum, factor);
     } else {
       Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!scale)
-        return failure();
+      if (!scale) return failure();
       Value one = b.reshape(x, {}), factor = b.reshape(scale, {});
       total = b.mul(one, factor);
     }
     terminator->setOperands(total);
     train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), total.getType()));
-    train.setResAttrsAttr(builder.getArrayAttr(builder.getDictionaryAttr(builder.getNamedAttr(NnDialect::kNameAttr, builder.getStringAttr("loss")))));
+    train.setResAttrsAttr(
+        builder.getArrayAttr(builder.getDictionaryAttr(builder.getNamedAttr(NnDialect::kNameAttr, builder.getStringAttr("loss")))));
     return success();
   }
 
@@ -93,28 +88,24 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     bool named = wanted.consume_front("output:");
     if (!named && kind != "cross_entropy" && kind != "mse")
       return train.emitError() << "loss '" << kind << "' is not known; it is cross_entropy, mse or output:NAME", failure();
-    if (!named)
-      wanted = "logits";
+    if (!named) wanted = "logits";
     SmallVector<Value> fitting;
     for (auto [i, v] : llvm::enumerate(results)) {
       bool fits = nn::isFloat(v) && (named ? nn::typeOf(v).getNumElements() == 1 : kind == "mse" || nn::typeOf(v).getRank() >= 2);
-      if (nameOf(i) == wanted && fits)
-        return v;
+      if (nameOf(i) == wanted && fits) return v;
       if (nameOf(i) == wanted && named)
         return train.emitError() << "output '" << wanted << "' cannot be the loss: it is " << v.getType() << ", not one float", failure();
-      if (fits && !named)
-        fitting.push_back(v);
+      if (fits && !named) fitting.push_back(v);
     }
-    if (fitting.size() == 1)
-      return fitting.front();
+    if (fitting.size() == 1) return fitting.front();
     auto error = train.emitError();
     if (named)
       error << "no output is called '" << wanted << "'";
     else
-      error << "loss '" << kind << "' needs an output called 'logits' or exactly one float output" << (kind == "mse" ? "" : " of rank 2 or more");
+      error << "loss '" << kind << "' needs an output called 'logits' or exactly one float output"
+            << (kind == "mse" ? "" : " of rank 2 or more");
     error << "; the outputs are";
-    for (auto [i, v] : llvm::enumerate(results))
-      error << (i ? ", '" : " '") << nameOf(i) << "' " << v.getType();
+    for (auto [i, v] : llvm::enumerate(results)) error << (i ? ", '" : " '") << nameOf(i) << "' " << v.getType();
     return error << "; --loss output:NAME takes one of them as the loss", failure();
   }
 
@@ -129,8 +120,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     Builder b(&getContext());
     SmallVector<NamedAttribute> attributes{b.getNamedAttr(NnDialect::kNameAttr, b.getStringAttr(name)),
                                            b.getNamedAttr(NnDialect::kRoleAttr, b.getStringAttr(role))};
-    if (limit)
-      attributes.push_back(b.getNamedAttr("nn.limit", b.getI64IntegerAttr(limit)));
+    if (limit) attributes.push_back(b.getNamedAttr("nn.limit", b.getI64IntegerAttr(limit)));
     train.insertArgument(train.getNumArguments(), type, b.getDictionaryAttr(attributes), train.getLoc());
     return train.getArguments().back();
   }

@@ -34,8 +34,7 @@ Results layerNorm(Build &b, nn::LayerNormOp op) {
   Value mean = b.meanLast(x), centred = b.sub(x, b.rows(mean, n));
   Value rstd = b.rsqrt(b.add(b.meanLast(b.mul(centred, centred)), op.getEps().convertToFloat()));
   Value y = b.mul(b.mul(centred, b.rows(rstd, n)), b.columns(b.cast(op.getScale(), nn::elementOf(x)), shape));
-  if (op.getBias())
-    y = b.add(y, b.columns(b.cast(op.getBias(), nn::elementOf(x)), shape));
+  if (op.getBias()) y = b.add(y, b.columns(b.cast(op.getBias(), nn::elementOf(x)), shape));
   return {y, mean, rstd};
 }
 
@@ -77,8 +76,7 @@ Results crossEntropy(Build &b, nn::CrossEntropyOp op) {
 Results dropout(Build &b, nn::DropoutOp op) {
   Value x = op.getInput();
   double rate = op.getRate().convertToFloat();
-  if (rate == 0)
-    return {x};
+  if (rate == 0) return {x};
   auto type = nn::withElement(x, b.b.getF32Type());
   Value number = b.b.create<nn::RandomOp>(b.loc, type, op.getSeed(), op.getIdAttr(), op.getSamplesAttr());
   Value keep = b.compare(nn::Predicate::ge, number, b.splat(type, rate));
@@ -101,15 +99,13 @@ struct Decompose : impl::DecomposePassBase<Decompose> {
   void runOnOperation() override {
     SmallVector<Operation *> all;
     getOperation().walk([&](Operation *op) {
-      if (isa_and_nonnull<nn::NnDialect>(op->getDialect()))
-        all.push_back(op);
+      if (isa_and_nonnull<nn::NnDialect>(op->getDialect())) all.push_back(op);
     });
     for (Operation *op : all) {
       OpBuilder builder(op);
       Build b{builder, op->getLoc()};
       Results results = decompose(b, op);
-      if (results.empty())
-        continue;
+      if (results.empty()) continue;
       op->replaceAllUsesWith(results);
       op->erase();
       ++rewritten;

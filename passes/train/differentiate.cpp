@@ -31,8 +31,7 @@ struct Partial {
     if (joined)
       sum = sum ? b.add(sum, joined) : joined;
     else
-      for (nn::PadOp pad : pads)
-        sum = sum ? b.add(sum, pad) : Value(pad);
+      for (nn::PadOp pad : pads) sum = sum ? b.add(sum, pad) : Value(pad);
     pads.clear();
     return sum;
   }
@@ -40,33 +39,27 @@ struct Partial {
 private:
   /// Pieces that differ along one dimension and fill it without gap or overlap, side by side.
   Value join(OpBuilder &builder, Location loc) {
-    if (pads.size() < 2)
-      return {};
+    if (pads.size() < 2) return {};
     auto whole = nn::typeOf(pads[0]);
     std::optional<int64_t> dim;
     for (int64_t i = 0; i < whole.getRank(); ++i)
       if (pads[0].getLow()[i] || pads[0].getHigh()[i]) {
-        if (dim)
-          return {};
+        if (dim) return {};
         dim = i;
       }
-    if (!dim)
-      return {};
+    if (!dim) return {};
     auto ordered = pads;
     llvm::stable_sort(ordered, [&](nn::PadOp x, nn::PadOp y) { return x.getLow()[*dim] < y.getLow()[*dim]; });
     int64_t end = 0;
     SmallVector<Value> pieces;
     for (nn::PadOp pad : ordered) {
       for (int64_t i = 0; i < whole.getRank(); ++i)
-        if (i != *dim && (pad.getLow()[i] || pad.getHigh()[i]))
-          return {};
-      if (pad.getLow()[*dim] != end)
-        return {};
+        if (i != *dim && (pad.getLow()[i] || pad.getHigh()[i])) return {};
+      if (pad.getLow()[*dim] != end) return {};
       end += nn::typeOf(pad.getInput()).getDimSize(*dim);
       pieces.push_back(pad.getInput());
     }
-    if (end != whole.getDimSize(*dim))
-      return {};
+    if (end != whole.getDimSize(*dim)) return {};
     return builder.create<nn::ConcatOp>(loc, pieces, builder.getI64IntegerAttr(*dim));
   }
 };
@@ -76,7 +69,7 @@ struct Reverse {
   func::FuncOp train;
   SymbolTable symbols;
   OpBuilder builder;
-  DenseSet<Value> active;               // depends on a trainable parameter
+  DenseSet<Value> active; // depends on a trainable parameter
   DenseMap<Value, Partial> partials;
   DenseMap<StringAttr, Partial> wanted; // gradients of parameters
   DenseMap<StringAttr, size_t> open;    // uses of a parameter that backward has not met yet
@@ -94,20 +87,15 @@ struct Reverse {
     DenseSet<Operation *> ofParameters;
     for (Operation &op : block) {
       bool only = op.getNumOperands() > 0 && isPure(&op);
-      for (Value v : op.getOperands())
-        only = only && v.getDefiningOp() && ofParameters.contains(v.getDefiningOp());
-      if (only || isa<nn::GetOp>(op))
-        ofParameters.insert(&op);
+      for (Value v : op.getOperands()) only = only && v.getDefiningOp() && ofParameters.contains(v.getDefiningOp());
+      if (only || isa<nn::GetOp>(op)) ofParameters.insert(&op);
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-      if (!ofParameters.contains(&op))
-        continue;
+      if (!ofParameters.contains(&op)) continue;
       Operation *first = nullptr;
       for (Operation *user : op.getUsers())
-        if (!first || user->isBeforeInBlock(first))
-          first = user;
-      if (first)
-        op.moveBefore(first);
+        if (!first || user->isBeforeInBlock(first)) first = user;
+      if (first) op.moveBefore(first);
     }
   }
 
@@ -117,11 +105,9 @@ struct Reverse {
       bool depends = get ? isTrainable(get) : llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); });
       if (depends)
         for (Value v : op.getResults())
-          if (nn::isFloat(v))
-            active.insert(v);
+          if (nn::isFloat(v)) active.insert(v);
       for (Value v : op.getOperands())
-        if (auto read = v.getDefiningOp<nn::GetOp>())
-          ++open[read.getParameterAttr().getAttr()];
+        if (auto read = v.getDefiningOp<nn::GetOp>()) ++open[read.getParameterAttr().getAttr()];
     }
   }
 
@@ -131,23 +117,19 @@ struct Reverse {
     findActive(block);
     Operation *terminator = block.getTerminator();
     Value loss = terminator->getOperand(0);
-    if (!active.contains(loss))
-      return train.emitError("the loss depends on no trainable parameter: there is nothing to train");
+    if (!active.contains(loss)) return train.emitError("the loss depends on no trainable parameter: there is nothing to train");
     SmallVector<Operation *> forward;
-    for (Operation &op : block.without_terminator())
-      forward.push_back(&op);
+    for (Operation &op : block.without_terminator()) forward.push_back(&op);
     builder.setInsertionPoint(terminator);
     // Uses by the return are not backward's.
-    if (auto read = loss.getDefiningOp<nn::GetOp>())
-      --open[read.getParameterAttr().getAttr()];
+    if (auto read = loss.getDefiningOp<nn::GetOp>()) --open[read.getParameterAttr().getAttr()];
     partials[loss].add(builder, loss.getLoc(), nn::Build{builder, loss.getLoc()}.like(loss, 1));
     for (Operation *op : llvm::reverse(forward)) {
       if (auto get = dyn_cast<nn::GetOp>(op)) {
         finishIfComplete(get); // only a loss that is a parameter gets here unfinished
         continue;
       }
-      if (failed(visit(op)))
-        return failure();
+      if (failed(visit(op))) return failure();
     }
     return success();
   }
@@ -158,8 +140,7 @@ struct Reverse {
     for (Value v : op->getResults()) {
       auto found = partials.find(v);
       Value d;
-      if (found != partials.end() && active.contains(v))
-        d = found->second.take(builder, op->getLoc());
+      if (found != partials.end() && active.contains(v)) d = found->second.take(builder, op->getLoc());
       partials.erase(v);
       dresults.push_back(d);
       needed |= bool(d);
@@ -168,8 +149,7 @@ struct Reverse {
       auto rule = dyn_cast<nn::DifferentiableOpInterface>(op);
       if (!rule)
         return op->emitError() << "'" << op->getName() << "' has no gradient, but a trainable parameter reaches the loss through it";
-      if (failed(rule.differentiate(builder, dresults, doperands)))
-        return failure();
+      if (failed(rule.differentiate(builder, dresults, doperands))) return failure();
     }
     for (auto [i, v] : llvm::enumerate(op->getOperands())) {
       auto get = v.getDefiningOp<nn::GetOp>();
@@ -196,8 +176,7 @@ struct Reverse {
       partials.erase(get.getResult());
     }
     auto found = wanted.find(name);
-    if (open[name] || found == wanted.end() || !done.insert(name).second)
-      return;
+    if (open[name] || found == wanted.end() || !done.insert(name).second) return;
     builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc()));
     wanted.erase(name);
   }
@@ -214,8 +193,7 @@ struct Differentiate : impl::DifferentiatePassBase<Differentiate> {
     Block &block = train.getBody().front();
     Operation *last = block.getTerminator()->getPrevNode();
     Reverse reverse(module, train);
-    if (failed(reverse.run()))
-      return signalPassFailure();
+    if (failed(reverse.run())) return signalPassFailure();
     gradients += reverse.done.size();
     // Rules also give gradients that nobody asked for (of the data, of constants).
     for (Operation *op = block.getTerminator()->getPrevNode(); op && op != last;) {

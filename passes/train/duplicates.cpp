@@ -14,11 +14,10 @@ struct SameOperation : DenseMapInfo<Operation *> {
                                              OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
   }
   static bool isEqual(const Operation *x, const Operation *y) {
-    if (x == y)
-      return true;
-    if (x == getTombstoneKey() || x == getEmptyKey() || y == getTombstoneKey() || y == getEmptyKey())
-      return false;
-    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(x), const_cast<Operation *>(y), OperationEquivalence::IgnoreLocations);
+    if (x == y) return true;
+    if (x == getTombstoneKey() || x == getEmptyKey() || y == getTombstoneKey() || y == getEmptyKey()) return false;
+    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(x), const_cast<Operation *>(y),
+                                                OperationEquivalence::IgnoreLocations);
   }
 };
 using Known = DenseSet<Operation *, SameOperation>;
@@ -36,8 +35,7 @@ Operation *lossOf(func::FuncOp function) {
 }
 
 int64_t removeDuplicates(func::FuncOp function) {
-  if (function.getBody().empty())
-    return 0;
+  if (function.getBody().empty()) return 0;
   Block &block = function.getBody().front();
   Operation *loss = lossOf(function);
   Known known, cheap;
@@ -52,8 +50,7 @@ int64_t removeDuplicates(func::FuncOp function) {
         ++removed;
       }
     }
-    if (lossIsHere)
-      cheap.clear(); // backward begins
+    if (lossIsHere) cheap.clear(); // backward begins
   }
   return removed;
 }

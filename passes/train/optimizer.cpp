@@ -67,8 +67,7 @@ void sgd(Kernel &k, ArrayRef<Value> h, Value g, SmallVectorImpl<Value> &results)
 func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, bool clips) {
   Type f32 = Float32Type::get(module.getContext());
   SmallVector<Type> others{RankedTensorType::get({16}, f32)};
-  if (clips)
-    others.push_back(RankedTensorType::get({1}, f32));
+  if (clips) others.push_back(RankedTensorType::get({1}, f32));
   int64_t matrices = 2 + statesOf(kind);
   Kernel k(module, name, rows, cols, matrices, others);
   auto &b = k.b;
@@ -83,13 +82,11 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
     g = b.mul(g, k.spread(k.builder.create<nn::MinOp>(b.loc, factor, b.like(factor, 1))));
   }
   kind == OptimizerKind::AdamW ? adamw(k, h, g, results) : sgd(k, h, g, results);
-  if (!clips)
-    results.push_back(b.sumLast(b.mul(raw, raw)));
+  if (!clips) results.push_back(b.sumLast(b.mul(raw, raw)));
   auto function = k.finish(results);
   // Slices of hyper-parameters that this optimizer has no use for.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+    if (isOpTriviallyDead(&op)) op.erase();
   return function;
 }
 

@@ -36,13 +36,14 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 
 void registerPasses() {
   registerZeroTrainPasses();
-  PassPipelineRegistration<PipelineOptions>("zero-train-pipeline", "The whole train phase", [](OpPassManager &pm, const PipelineOptions &o) {
-    TrainOptions options;
-    options.loss = o.loss;
-    options.ignoreIndex = o.ignoreIndex;
-    options.recompute = o.recompute;
-    buildPipeline(pm, options);
-  });
+  PassPipelineRegistration<PipelineOptions>("zero-train-pipeline", "The whole train phase",
+                                            [](OpPassManager &pm, const PipelineOptions &o) {
+                                              TrainOptions options;
+                                              options.loss = o.loss;
+                                              options.ignoreIndex = o.ignoreIndex;
+                                              options.recompute = o.recompute;
+                                              buildPipeline(pm, options);
+                                            });
 }
 
 } // namespace zero::train

@@ -18,8 +18,7 @@ constexpr int64_t kStatistic = 8;        // a tensor this many times smaller is 
 
 /// The value behind views of it.
 Value rootOf(Value v) {
-  while (auto view = v.getDefiningOp<nn::ReshapeOp>())
-    v = view.getInput();
+  while (auto view = v.getDefiningOp<nn::ReshapeOp>()) v = view.getInput();
   return v;
 }
 
@@ -31,8 +30,7 @@ struct Keeper {
 
   bool isLeaf(Value root, Value target) const {
     Operation *op = root.getDefiningOp();
-    if (!op || isa<nn::GetOp, nn::ConstantOp>(op) || kept.contains(root))
-      return true;
+    if (!op || isa<nn::GetOp, nn::ConstantOp>(op) || kept.contains(root)) return true;
     return elements(root) * kStatistic <= elements(target);
   }
 
@@ -45,11 +43,10 @@ struct Keeper {
       return large.size() <= kMostTensors;
     }
     Operation *op = v.getDefiningOp();
-    if (!isCheap(op) && !isa<nn::ReshapeOp>(op))
-      return false;
-    if (!operations.insert(op).second)
-      return true;
-    return operations.size() <= kMostOperations && llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large); });
+    if (!isCheap(op) && !isa<nn::ReshapeOp>(op)) return false;
+    if (!operations.insert(op).second) return true;
+    return operations.size() <= kMostOperations &&
+           llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large); });
   }
 
   void offer(Value root, uint64_t minBytes) {
@@ -74,24 +71,20 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       return signalPassFailure();
     }
     Operation *loss = function.getBody().empty() ? nullptr : lossOf(function);
-    if (mode == "none" || !loss)
-      return;
+    if (mode == "none" || !loss) return;
     keeper = {};
     copies = {};
     Block &block = function.getBody().front();
     SmallVector<Operation *> backward;
-    for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
-      backward.push_back(op);
+    for (Operation *op = loss->getNextNode(); op; op = op->getNextNode()) backward.push_back(op);
 
     DenseSet<Value> read; // roots that backward reads
     for (Operation *op : backward)
       if (!isa<nn::ReshapeOp>(op))
-        for (Value v : op->getOperands())
-          read.insert(rootOf(v));
+        for (Value v : op->getOperands()) read.insert(rootOf(v));
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())
-        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op))
-          keeper.offer(v, minBytes);
+        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op)) keeper.offer(v, minBytes);
     for (Value v : keeper.again) {
       ++values;
       savedBytes += nn::bytesOf(nn::typeOf(v));
@@ -107,14 +100,11 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
 
   /// `v`, made again before the operation that reads it (or, by an earlier reader, before that).
   Value make(Value v, Value target, OpBuilder &b) {
-    if (Value copy = copies.lookupOrNull(v))
-      return copy;
-    if (rootOf(v) != target && keeper.isLeaf(rootOf(v), target))
-      return v;
+    if (Value copy = copies.lookupOrNull(v)) return copy;
+    if (rootOf(v) != target && keeper.isLeaf(rootOf(v), target)) return v;
     Operation *op = v.getDefiningOp();
     SmallVector<Value> operands;
-    for (Value o : op->getOperands())
-      operands.push_back(make(o, target, b));
+    for (Value o : op->getOperands()) operands.push_back(make(o, target, b));
     Operation *copy = b.clone(*op);
     copy->setOperands(operands);
     copies.map(v, copy->getResult(0));

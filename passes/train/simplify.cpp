@@ -34,8 +34,7 @@ struct Simplify : impl::SimplifyPassBase<Simplify> {
       }
       int64_t removed = removeDuplicates(getOperation());
       duplicates += removed;
-      if (!removed)
-        break;
+      if (!removed) break;
     }
   }
 };

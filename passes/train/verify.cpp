@@ -28,8 +28,7 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
       eval.emitError("@eval hands out a gradient");
       good = false;
     }
-    if (!(good & checkGradients(module, train)))
-      signalPassFailure();
+    if (!(good & checkGradients(module, train))) signalPassFailure();
   }
 
   bool checkSignature(func::FuncOp function) {
@@ -56,8 +55,7 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
   bool checkGradients(ModuleOp module, func::FuncOp train) {
     bool good = true;
     llvm::StringMap<int> found;
-    for (auto gradient : train.getOps<nn::GradientOp>())
-      ++found[gradient.getParameter()];
+    for (auto gradient : train.getOps<nn::GradientOp>()) ++found[gradient.getParameter()];
     for (auto parameter : module.getOps<nn::ParameterOp>())
       if (int n = found.lookup(parameter.getSymName()); n != int(parameter.getTrainable())) {
         parameter.emitError() << "parameter '" << parameter.getSymName() << "' has " << n << " gradients in @train, expected "

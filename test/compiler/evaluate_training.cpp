@@ -22,11 +22,16 @@ namespace {
 Type typeOf(runtime::Element element, MLIRContext *context) {
   Builder b(context);
   switch (element) {
-  case runtime::Element::F32: return b.getF32Type();
-  case runtime::Element::I64: return b.getI64Type();
-  case runtime::Element::I32: return b.getI32Type();
-  case runtime::Element::BOOL: return b.getI1Type();
-  default: return {};
+  case runtime::Element::F32:
+    return b.getF32Type();
+  case runtime::Element::I64:
+    return b.getI64Type();
+  case runtime::Element::I32:
+    return b.getI32Type();
+  case runtime::Element::BOOL:
+    return b.getI1Type();
+  default:
+    return {};
   }
 }
 
@@ -66,14 +71,11 @@ int main(int argc, char **argv) {
   context.loadDialect<nn::NnDialect, func::FuncDialect>();
   context.disableMultithreading();
   auto module = onnx::importModel(argv[1], import, context);
-  if (failed(module))
-    return 1;
+  if (failed(module)) return 1;
   PassManager pm(&context);
-  if (!plain)
-    raise::buildPipeline(pm);
+  if (!plain) raise::buildPipeline(pm);
   train::buildPipeline(pm, training);
-  if (failed(pm.run(**module)))
-    return 1;
+  if (failed(pm.run(**module))) return 1;
 
   auto function = (*module)->lookupSymbol<func::FuncOp>("train");
   auto file = runtime::openTensorFile(argv[2]);
@@ -82,16 +84,13 @@ int main(int argc, char **argv) {
     std::string name = function.getArgAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr).str();
     auto type = cast<RankedTensorType>(function.getArgumentTypes()[i]);
     const runtime::Tensor *t = file.find(name);
-    if (!t)
-      return fail("no tensor '" + name + "' in " + file.contents());
+    if (!t) return fail("no tensor '" + name + "' in " + file.contents());
     Type element = typeOf(t->type, &context);
-    if (!element)
-      return fail("element type of '" + name + "'");
+    if (!element) return fail("element type of '" + name + "'");
     nn::Tensor input(RankedTensorType::get(SmallVector<int64_t>(t->shape.begin(), t->shape.end()), element));
     std::memcpy(input.bytes.data(), t->bytes.data(), t->bytes.size());
     input = input.cast(type.getElementType());
-    if (input.type != type)
-      return fail("shape of '" + name + "': " + runtime::shapeText(t->shape));
+    if (input.type != type) return fail("shape of '" + name + "': " + runtime::shapeText(t->shape));
     inputs.push_back(std::move(input));
   }
 
@@ -99,19 +98,16 @@ int main(int argc, char **argv) {
   auto returned = nn::evaluateFunction(
       function, inputs, [&](nn::ParameterOp p) { return nn::loadParameter(p, ""); },
       [&](nn::ParameterOp p, const nn::Tensor &g) { results[p.getSymName().str()] = g; });
-  if (failed(returned))
-    return 1;
+  if (failed(returned)) return 1;
   results["loss"] = (*returned)[0];
 
   std::vector<runtime::TensorSpec> specs;
-  for (auto &[name, t] : results)
-    specs.push_back({name, runtime::Element::F32, {t.shape().begin(), t.shape().end()}});
+  for (auto &[name, t] : results) specs.push_back({name, runtime::Element::F32, {t.shape().begin(), t.shape().end()}});
   auto layout = runtime::layoutSafetensors(specs);
   std::string bytes = layout.header;
   bytes.resize(layout.bytes);
   size_t next = 0;
-  for (auto &[name, t] : results)
-    std::memcpy(bytes.data() + layout.offsets[next++], t.bytes.data(), t.bytes.size());
+  for (auto &[name, t] : results) std::memcpy(bytes.data() + layout.offsets[next++], t.bytes.data(), t.bytes.size());
   std::ofstream out(argv[3], std::ios::binary);
   out.write(bytes.data(), std::streamsize(bytes.size()));
   return out ? 0 : fail(std::string("cannot write ") + argv[3]);

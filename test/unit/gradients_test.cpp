@@ -34,18 +34,16 @@ protected:
 
   /// A module whose @train computes `body`, which reads the parameters and ends with the tensor %y : `type`; the loss is a fixed random
   /// combination of the elements of %y.
-  OwningOpRef<ModuleOp> parse(std::vector<std::pair<std::string, std::string>> parameters, std::string arguments, std::string body, std::string type) {
+  OwningOpRef<ModuleOp> parse(std::vector<std::pair<std::string, std::string>> parameters, std::string arguments, std::string body,
+                              std::string type) {
     std::string text = "module {\n";
-    for (auto &[name, t] : parameters)
-      text += "  nn.parameter @" + name + " : " + t + " {trainable = true}\n";
+    for (auto &[name, t] : parameters) text += "  nn.parameter @" + name + " : " + t + " {trainable = true}\n";
     text += "  func.func @train(%weights: " + type + (arguments.empty() ? "" : ", " + arguments) + ") -> tensor<f64> {\n";
-    for (auto &[name, t] : parameters)
-      text += "    %" + name + " = nn.get @" + name + " : " + t + "\n";
+    for (auto &[name, t] : parameters) text += "    %" + name + " = nn.get @" + name + " : " + t + "\n";
     text += body;
     int64_t rank = std::count(type.begin(), type.end(), 'x');
     std::string dims;
-    for (int64_t i = 0; i < rank; ++i)
-      dims += (i ? ", " : "") + std::to_string(i);
+    for (int64_t i = 0; i < rank; ++i) dims += (i ? ", " : "") + std::to_string(i);
     text += "\n    %weighted = nn.mul %y, %weights : " + type + "\n    %loss = nn.reduce sum %weighted dims [" + dims + "] : " + type +
             " -> tensor<f64>\n    return %loss : tensor<f64>\n  }\n}\n";
     auto module = parseSourceString<ModuleOp>(text, &context);
@@ -87,8 +85,7 @@ protected:
     ASSERT_TRUE(module);
     std::mt19937_64 random(7);
     auto fill = [&](nn::Tensor &t, Range r) {
-      for (int64_t i = 0; i < t.size(); ++i)
-        t.set(i, std::uniform_real_distribution<double>(r.low, r.high)(random));
+      for (int64_t i = 0; i < t.size(); ++i) t.set(i, std::uniform_real_distribution<double>(r.low, r.high)(random));
     };
     auto train = module->lookupSymbol<func::FuncOp>("train");
     std::vector<nn::Tensor> inputs{nn::Tensor(cast<RankedTensorType>(train.getArgumentTypes()[0]))};
@@ -133,7 +130,8 @@ protected:
   }
   void binary(std::string op, Range range = {}) {
     SCOPED_TRACE(op);
-    check(parse({{"x", "tensor<3x4xf64>"}, {"z", "tensor<3x4xf64>"}}, "", "    %y = nn." + op + " %x, %z : tensor<3x4xf64>", "tensor<3x4xf64>"),
+    check(parse({{"x", "tensor<3x4xf64>"}, {"z", "tensor<3x4xf64>"}}, "", "    %y = nn." + op + " %x, %z : tensor<3x4xf64>",
+                "tensor<3x4xf64>"),
           range);
   }
   void moved(std::string from, std::string op, std::string to) {
@@ -148,13 +146,11 @@ protected:
 TEST_F(Gradients, Unary) {
   for (const char *op : {"neg", "abs", "exp", "tanh", "erf", "sin", "cos", "sigmoid", "silu", "gelu erf", "gelu tanh", "softmax"})
     unary(op, {-2, 2});
-  for (const char *op : {"log", "sqrt", "rsqrt"})
-    unary(op, {0.3, 2});
+  for (const char *op : {"log", "sqrt", "rsqrt"}) unary(op, {0.3, 2});
 }
 
 TEST_F(Gradients, Binary) {
-  for (const char *op : {"add", "sub", "mul", "max", "min"})
-    binary(op);
+  for (const char *op : {"add", "sub", "mul", "max", "min"}) binary(op);
   binary("div", {0.4, 2});
 }
 
@@ -162,11 +158,12 @@ TEST_F(Gradients, Power) {
   for (const char *exponent : {"0.0", "1.0", "2.0", "3.0", "-0.5", "2.5"}) {
     SCOPED_TRACE(exponent);
     check(parse({{"x", "tensor<5xf64>"}}, "",
-                std::string("    %p = nn.constant dense<") + exponent + "> : tensor<5xf64>\n    %y = nn.pow %x, %p : tensor<5xf64>", "tensor<5xf64>"),
+                std::string("    %p = nn.constant dense<") + exponent + "> : tensor<5xf64>\n    %y = nn.pow %x, %p : tensor<5xf64>",
+                "tensor<5xf64>"),
           {0.3, 2});
   }
-  check(parse({{"x", "tensor<3xf64>"}}, "", "    %p = nn.constant dense<[2.0, 0.5, 3.5]> : tensor<3xf64>\n    %y = nn.pow %x, %p : tensor<3xf64>",
-              "tensor<3xf64>"),
+  check(parse({{"x", "tensor<3xf64>"}}, "",
+              "    %p = nn.constant dense<[2.0, 0.5, 3.5]> : tensor<3xf64>\n    %y = nn.pow %x, %p : tensor<3xf64>", "tensor<3xf64>"),
         {0.3, 2});
 }
 
@@ -208,7 +205,8 @@ TEST_F(Gradients, Movement) {
 
 TEST_F(Gradients, Concat) {
   check(parse({{"x", "tensor<2x3xf64>"}, {"z", "tensor<2x1xf64>"}}, "",
-              "    %y = nn.concat %x, %z, %x dim 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x3xf64>) -> tensor<2x7xf64>", "tensor<2x7xf64>"));
+              "    %y = nn.concat %x, %z, %x dim 1 : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x3xf64>) -> tensor<2x7xf64>",
+              "tensor<2x7xf64>"));
 }
 
 TEST_F(Gradients, SlicesThatTileAreJoined) {
@@ -252,17 +250,20 @@ TEST_F(Gradients, Norms) {
                   ", tensor<2x3xf64>, tensor<2x3xf64>)",
               type));
   check(parse({{"x", type}, {"s", row}}, "",
-              "    %y, %m, %r = nn.layer_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type + ", tensor<2x3xf64>, tensor<2x3xf64>)",
+              "    %y, %m, %r = nn.layer_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type +
+                  ", tensor<2x3xf64>, tensor<2x3xf64>)",
               type));
   check(parse({{"x", type}, {"s", row}}, "",
-              "    %y, %r = nn.rms_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type + ", tensor<2x3xf64>)", type));
+              "    %y, %r = nn.rms_norm %x, %s {eps = 1.0e-3 : f32} : (" + type + ", " + row + ") -> (" + type + ", tensor<2x3xf64>)",
+              type));
 }
 
 TEST_F(Gradients, CrossEntropy) {
   auto labels = integers({4}, {2, -100, 0, 5});
   auto scale = nn::Tensor::fromValues(RankedTensorType::get({1}, Float64Type::get(&context)), {0.25});
   check(parse({{"x", "tensor<4x6xf64>"}}, "%labels: tensor<4xi64>, %scale: tensor<1xf64>",
-              "    %y, %lse = nn.cross_entropy %x, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x6xf64>, tensor<4xi64>, tensor<1xf64>) -> "
+              "    %y, %lse = nn.cross_entropy %x, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x6xf64>, tensor<4xi64>, "
+              "tensor<1xf64>) -> "
               "(tensor<f64>, tensor<4xf64>)",
               "tensor<f64>"),
         {-3, 3}, {labels, scale});
@@ -270,7 +271,8 @@ TEST_F(Gradients, CrossEntropy) {
 
 TEST_F(Gradients, Dropout) {
   check(parse({{"x", "tensor<4x6xf64>"}}, "%seed: tensor<2xi64>",
-              "    %y = nn.dropout %x, %seed {rate = 0.5 : f32, id = 3 : i64, samples = 4 : i64} : tensor<4x6xf64>, tensor<2xi64>", "tensor<4x6xf64>"),
+              "    %y = nn.dropout %x, %seed {rate = 0.5 : f32, id = 3 : i64, samples = 4 : i64} : tensor<4x6xf64>, tensor<2xi64>",
+              "tensor<4x6xf64>"),
         {}, {integers({2}, {11, 8})});
 }
 
@@ -279,7 +281,8 @@ TEST_F(Gradients, MatMul) {
     for (bool tb : {false, true})
       for (std::string batch : {"", "2x"}) {
         std::string a = "tensor<" + batch + (ta ? "4x3" : "3x4") + "xf64>", b = "tensor<" + batch + (tb ? "5x4" : "4x5") + "xf64>";
-        std::string flags = std::string("{transpose_lhs = ") + (ta ? "true" : "false") + ", transpose_rhs = " + (tb ? "true" : "false") + "}";
+        std::string flags =
+            std::string("{transpose_lhs = ") + (ta ? "true" : "false") + ", transpose_rhs = " + (tb ? "true" : "false") + "}";
         std::string to = "tensor<" + batch + "3x5xf64>";
         SCOPED_TRACE(flags + batch);
         check(parse({{"x", a}, {"z", b}}, "", "    %y = nn.matmul %x, %z " + flags + " : (" + a + ", " + b + ") -> " + to, to));
@@ -304,18 +307,19 @@ TEST_F(Gradients, Attention) {
   check(parse({{"q", q}, {"k", k}, {"v", k}}, "",
               "    %y, %l = nn.attention %q, %k, %v {scale = 0.4 : f32, causal = true} : " + types + ") -> (" + q + ", " + lse + ")", q));
   nn::Tensor m(RankedTensorType::get({2, 1, 3, 3}, Float64Type::get(&context)));
-  for (int64_t i = 0; i < m.size(); ++i)
-    m.set(i, i % 3 == 2 ? -1e30 : 0.1 * double(i));
+  for (int64_t i = 0; i < m.size(); ++i) m.set(i, i % 3 == 2 ? -1e30 : 0.1 * double(i));
   check(parse({{"q", q}, {"k", k}, {"v", k}}, "%mask: " + mask,
-              "    %y, %l = nn.attention %q, %k, %v mask %mask {scale = 0.4 : f32} : " + types + ", " + mask + ") -> (" + q + ", " + lse + ")", q),
+              "    %y, %l = nn.attention %q, %k, %v mask %mask {scale = 0.4 : f32} : " + types + ", " + mask + ") -> (" + q + ", " + lse +
+                  ")",
+              q),
         {}, {m});
 }
 
 TEST_F(Gradients, AttentionMaskHasNone) {
   std::string q = "tensor<1x1x3x5xf64>", mask = "tensor<1x1x3x3xf64>";
   auto module = parse({{"q", q}, {"m", mask}}, "",
-                      "    %y, %l = nn.attention %q, %q, %q mask %m {scale = 0.4 : f32} : (" + q + ", " + q + ", " + q + ", " + mask + ") -> (" + q +
-                          ", tensor<1x1x3xf64>)",
+                      "    %y, %l = nn.attention %q, %q, %q mask %m {scale = 0.4 : f32} : (" + q + ", " + q + ", " + q + ", " + mask +
+                          ") -> (" + q + ", tensor<1x1x3xf64>)",
                       q);
   PassManager pm(&context);
   pm.addPass(train::createDifferentiatePass());

@@ -1,8 +1,8 @@
 // The optimizer kernels against the formulas of torch.optim in double, over several steps.
-#include "passes/train/optimizer.h"
 #include "compiler/nn/eval/eval.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/train/optimizer.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -40,11 +40,9 @@ struct Optimizer : ::testing::Test {
     ASSERT_TRUE(succeeded(verify(*module)));
     ASSERT_TRUE(kernel.isPrivate() && kernel->hasAttr("nn.kernel"));
     std::vector<double> p(kElements), m(kElements), v(kElements);
-    for (int64_t i = 0; i < kElements; ++i)
-      p[i] = std::cos(double(i));
+    for (int64_t i = 0; i < kElements; ++i) p[i] = std::cos(double(i));
     std::vector<nn::Tensor> state{tensor({kRows, kCols}, p)};
-    for (int64_t s = 0; s < train::statesOf(kind); ++s)
-      state.push_back(nn::Tensor(state[0].type));
+    for (int64_t s = 0; s < train::statesOf(kind); ++s) state.push_back(nn::Tensor(state[0].type));
     for (int t = 1; t <= 4; ++t) {
       std::vector<double> g(kElements);
       double norm2 = 0;
@@ -55,16 +53,14 @@ struct Optimizer : ::testing::Test {
       std::vector<nn::Tensor> inputs{state[0], tensor({kRows, kCols}, g)};
       inputs.insert(inputs.end(), state.begin() + 1, state.end());
       inputs.push_back(hyper(t));
-      if (clips)
-        inputs.push_back(tensor({1}, {norm2}));
+      if (clips) inputs.push_back(tensor({1}, {norm2}));
       auto results = nn::evaluateFunction(kernel, inputs);
       ASSERT_TRUE(succeeded(results));
       ASSERT_EQ(int64_t(results->size()), 1 + train::statesOf(kind) + (clips ? 0 : 1));
       if (!clips)
         for (int64_t r = 0; r < kRows; ++r) {
           double sum = 0;
-          for (int64_t c = 0; c < kCols; ++c)
-            sum += g[r * kCols + c] * g[r * kCols + c];
+          for (int64_t c = 0; c < kCols; ++c) sum += g[r * kCols + c] * g[r * kCols + c];
           EXPECT_NEAR(results->back().at(r), sum, 1e-5 * sum);
         }
       double factor = clips ? std::min(1.0, kClip / (std::sqrt(norm2) + 1e-6)) : 1;
@@ -87,8 +83,7 @@ struct Optimizer : ::testing::Test {
           EXPECT_NEAR((*results)[2].at(i), v[i], 2e-6);
         }
       }
-      for (size_t s = 0; s < state.size(); ++s)
-        state[s] = (*results)[s];
+      for (size_t s = 0; s < state.size(); ++s) state[s] = (*results)[s];
     }
   }
 };

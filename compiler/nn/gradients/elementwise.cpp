@@ -41,8 +41,7 @@ LogicalResult DivOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &
 
 LogicalResult PowOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
-  if (!isConstant(getRhs()))
-    return emitOpError() << "has a gradient only where the exponent is known at compile time";
+  if (!isConstant(getRhs())) return emitOpError() << "has a gradient only where the exponent is known at compile time";
   Value slope;
   if (auto p = splatOf(getRhs())) {
     if (*p == 0)
@@ -158,8 +157,7 @@ LogicalResult SelectOp::differentiate(OpBuilder &builder, ValueRange d, Gradient
 }
 
 LogicalResult CastOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
-  if (isFloat(getInput()))
-    out[0] = Build{b, getLoc()}.cast(d[0], elementOf(getInput()));
+  if (isFloat(getInput())) out[0] = Build{b, getLoc()}.cast(d[0], elementOf(getInput()));
   return success();
 }
 

@@ -9,8 +9,7 @@ namespace zero::nn {
 /// comparison instead of a scatter, and softmax as exp(logits - lse), so that one row kernel can turn the logits
 /// into their gradient in place. The scale is the run's, not the model's: it has no gradient.
 LogicalResult CrossEntropyOp::differentiate(OpBuilder &builder, ValueRange d, SmallVectorImpl<Value> &out) {
-  if (d[1])
-    return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
+  if (d[1]) return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
   Build b{builder, getLoc()};
   Type element = elementOf(getLogits());
   int64_t rows = typeOf(getLogits()).getDimSize(0), classes = typeOf(getLogits()).getDimSize(1);

@@ -14,8 +14,7 @@ LogicalResult BroadcastOp::differentiate(OpBuilder &builder, ValueRange d, Gradi
   for (int64_t r = 0; r < int64_t(to.size()); ++r) {
     const int64_t *at = llvm::find(getDims(), r);
     bool kept = at != getDims().end() && from[at - getDims().begin()] == to[r];
-    if (!kept)
-      summed.push_back(r);
+    if (!kept) summed.push_back(r);
   }
   out[0] = b.reshape(b.reduce(ReductionKind::sum, d[0], summed), from);
   return success();
@@ -28,8 +27,7 @@ LogicalResult ReshapeOp::differentiate(OpBuilder &b, ValueRange d, Gradients &ou
 
 LogicalResult TransposeOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   SmallVector<int64_t> inverse(getPerm().size());
-  for (auto [i, p] : llvm::enumerate(getPerm()))
-    inverse[p] = i;
+  for (auto [i, p] : llvm::enumerate(getPerm())) inverse[p] = i;
   out[0] = b.create<TransposeOp>(getLoc(), d[0], b.getDenseI64ArrayAttr(inverse));
   return success();
 }
@@ -67,8 +65,7 @@ LogicalResult SliceOp::differentiate(OpBuilder &builder, ValueRange d, Gradients
 
 LogicalResult PadOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   SmallVector<int64_t> steps;
-  for (int64_t between : getInterior())
-    steps.push_back(between + 1);
+  for (int64_t between : getInterior()) steps.push_back(between + 1);
   out[0] = Build{b, getLoc()}.slice(d[0], getLow(), typeOf(getInput()).getShape(), steps);
   return success();
 }
@@ -93,8 +90,8 @@ LogicalResult TakeAlongOp::differentiate(OpBuilder &builder, ValueRange d, Gradi
   Build b{builder, getLoc()};
   auto type = typeOf(getInput());
   int64_t columns = type.getShape().back();
-  Value here = b.compare(Predicate::eq, b.iota(withElement(getInput(), elementOf(getIndices())), type.getRank() - 1),
-                         b.rows(getIndices(), columns));
+  Value here =
+      b.compare(Predicate::eq, b.iota(withElement(getInput(), elementOf(getIndices())), type.getRank() - 1), b.rows(getIndices(), columns));
   out[0] = b.select(here, b.rows(d[0], columns), b.like(getInput(), 0));
   return success();
 }

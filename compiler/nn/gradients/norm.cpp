@@ -10,15 +10,13 @@ using Gradients = SmallVectorImpl<Value>;
 
 static LogicalResult rejectStatistics(Operation *op, ValueRange d) {
   for (size_t i = 1; i < d.size(); ++i)
-    if (d[i])
-      return op->emitOpError() << "has no gradient through its result #" << i << " (a statistic of the rows)";
+    if (d[i]) return op->emitOpError() << "has no gradient through its result #" << i << " (a statistic of the rows)";
   return success();
 }
 
 /// With n = (x - mean) rstd and g = d scale: dx = rstd (g - mean(g) - n mean(g n)), dscale = sum of d n, dbias = sum of d.
 LogicalResult LayerNormOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
-  if (failed(rejectStatistics(*this, d)))
-    return failure();
+  if (failed(rejectStatistics(*this, d))) return failure();
   Build b{builder, getLoc()};
   auto shape = typeOf(getInput()).getShape();
   int64_t columns = shape.back();
@@ -29,15 +27,13 @@ LogicalResult LayerNormOp::differentiate(OpBuilder &builder, ValueRange d, Gradi
   Value meanG = b.rows(b.meanLast(g), columns), meanGn = b.rows(b.meanLast(b.mul(g, normal)), columns);
   out[0] = b.mul(rstd, b.sub(b.sub(g, meanG), b.mul(normal, meanGn)));
   out[1] = b.cast(b.sumRows(b.mul(d[0], normal)), elementOf(getScale()));
-  if (getBias())
-    out[2] = b.cast(b.sumRows(d[0]), elementOf(getBias()));
+  if (getBias()) out[2] = b.cast(b.sumRows(d[0]), elementOf(getBias()));
   return success();
 }
 
 /// With n = x rstd and g = d scale: dx = rstd (g - n mean(g n)), dscale = sum of d n.
 LogicalResult RmsNormOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
-  if (failed(rejectStatistics(*this, d)))
-    return failure();
+  if (failed(rejectStatistics(*this, d))) return failure();
   Build b{builder, getLoc()};
   auto shape = typeOf(getInput()).getShape();
   int64_t columns = shape.back();

@@ -12,8 +12,7 @@ LogicalResult ReduceOp::differentiate(OpBuilder &builder, ValueRange d, SmallVec
   auto from = typeOf(getInput()).getShape();
   SmallVector<int64_t> kept;
   for (int64_t i = 0; i < int64_t(from.size()); ++i)
-    if (!llvm::is_contained(getDims(), i))
-      kept.push_back(i);
+    if (!llvm::is_contained(getDims(), i)) kept.push_back(i);
   if (getKind() == ReductionKind::sum) {
     out[0] = b.broadcast(d[0], from, kept);
     return success();
