@@ -44,8 +44,10 @@ std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t step) {
   set(plan::BETA2, hyper.beta2);
   set(plan::EPS, hyper.eps);
   set(plan::WEIGHT_DECAY, hyper.weightDecay);
-  set(plan::BIAS_CORRECTION1, 1 - std::pow(hyper.beta1, t));
-  set(plan::BIAS_CORRECTION2, 1 - std::pow(hyper.beta2, t));
+  // From the betas as the kernel has them, in f32: the rounding of 1 - beta (4e-5 of it for 0.999) then cancels in the corrected moments.
+  auto correction = [t](double beta) { return 1 - std::pow(static_cast<double>(static_cast<float>(beta)), t); };
+  set(plan::BIAS_CORRECTION1, correction(hyper.beta1));
+  set(plan::BIAS_CORRECTION2, correction(hyper.beta2));
   set(plan::MOMENTUM, hyper.momentum);
   set(plan::CLIP, hyper.clip);
   return values;
