@@ -101,8 +101,8 @@ if [ $quick = no ]; then
         fail "fuzzing: no plan of $arch as a seed"
       fi
     done
-    .venv/bin/python -c 'import sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}
-open(sys.argv[1] + "/st", "wb").write(b"\0" + s.save(d)); f = open(sys.argv[1] + "/npz", "wb"); f.write(b"\1"); numpy.savez(f, **d)' $seeds/data_fuzz
+    .venv/bin/python -c 'import io, sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}; z = io.BytesIO(); numpy.savez(z, **d)
+for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz
     for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
       if timeout 120 build/fuzz/bin/$fuzzer -max_total_time=20 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
            $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1; then
