@@ -11,6 +11,7 @@ struct Parameter {
   std::string role;
   std::string firstUser;
   bool trainable = true, plusOne = false;
+  bool asked = false; // --train names it
   struct Alias {
     const TensorProto *tensor;
     bool transposed;
