@@ -14,21 +14,19 @@ namespace {
 
 struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
   void runOnOperation() override {
-    for (StepOp step : stepsOf(getOperation()))
-      step.setLane(laneOf(step));
-  }
-
-  static Lane laneOf(StepOp step) {
-    auto collective = dyn_cast<CollectiveStep>(*step);
-    if (!collective)
-      return Lane::compute;
-    bool moves = llvm::any_of(collective.getBuffers(), isParameters);
-    return collective.getKind() == CollectiveKind::all_gather && moves ? Lane::gather : Lane::reduce;
-  }
-
-  static bool isParameters(Value buffer) {
-    StateOp state = stateOf(buffer);
-    return state && state.getKind() == BufferKind::parameter;
+    llvm::DenseSet<Attribute> parameters; // names of the states that hold parameters
+    for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>())
+      if (state.getKind() == BufferKind::parameter)
+        parameters.insert(state.getSymNameAttr());
+    auto isParameters = [&](Value buffer) {
+      auto use = buffer.getDefiningOp<UseOp>();
+      return use && parameters.contains(use.getStateAttr().getAttr());
+    };
+    for (StepOp step : stepsOf(getOperation())) {
+      auto collective = dyn_cast<CollectiveStep>(*step);
+      bool moves = collective && collective.getKind() == CollectiveKind::all_gather && llvm::any_of(collective.getBuffers(), isParameters);
+      step.setLane(moves ? Lane::gather : collective ? Lane::reduce : Lane::compute);
+    }
   }
 };
 

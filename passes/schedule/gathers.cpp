@@ -168,8 +168,10 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
       gather.step->moveBefore(order[0]);
     last = gather.step;
     ++hoisted;
-    std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind) + " (" + nameOf(order[behind]->getLoc()) + ")";
-    std::string limit = gatherBytes ? "there is room in --gather-bytes" : "only " + std::to_string(ahead) + " other buckets are whole";
+    std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind), node = behind < 0 ? "" : nameOf(order[behind]->getLoc());
+    if (!node.empty())
+      from += " (" + node + ")";
+    std::string limit = gatherBytes ? "there is room in --gather-bytes" : "at most " + std::to_string(ahead) + " other buckets are whole";
     decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early", limit + " from " + from + " on");
   }
 };

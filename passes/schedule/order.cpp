@@ -50,10 +50,7 @@ int64_t Order::lastConflictBefore(int64_t position, ArrayRef<Access> accesses) c
 }
 
 void decide(ProgramOp program, const Twine &subject, const Twine &choice, const Twine &reason) {
-  Block &body = program.getBody().front();
-  OpBuilder b(program.getContext());
-  auto first = llvm::find_if(body, [](Operation &op) { return !isa<BufferOp, UseOp, DecisionOp>(op); });
-  b.setInsertionPoint(&body, first);
+  OpBuilder b(program.getBody().front().getTerminator());
   b.create<DecisionOp>(program.getLoc(), subject.str(), choice.str(), reason.str());
 }
 

@@ -34,7 +34,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Touch, 4>> byBuffer;
 };
 
-/// Records why something was done, in front of the program's steps.
+/// Records why something was done, behind the program's steps.
 void decide(planir::ProgramOp program, const llvm::Twine &subject, const llvm::Twine &choice, const llvm::Twine &reason);
 
 } // namespace zero::schedule

@@ -8,14 +8,14 @@ module attributes {zero.world = 2 : i64} {
   plan.state parameter @b1.parameter bytes 256 {bucket = @b1}
   plan.state parameter @b2.parameter bytes 256 {bucket = @b2}
   // The last bucket of forward is the first of backward: its second gather goes, nothing else is worth any memory.
-  // ELIDE: plan.decision "b2" : "kept until it is needed again" because "no other bucket is gathered in between"
   // ELIDE-COUNT-5: plan.collective
   // ELIDE-NOT: plan.collective
+  // ELIDE: plan.decision "b2" : "kept until it is needed again" because "no other bucket is gathered in between"
 
   // 512 bytes keep one more, the one that is needed again soonest.
-  // RESIDENT: plan.decision "b1" : "kept until it is needed again" because "512 bytes fit into --resident-bytes"
   // RESIDENT-COUNT-4: plan.collective
   // RESIDENT-NOT: plan.collective
+  // RESIDENT: plan.decision "b1" : "kept until it is needed again" because "512 bytes fit into --resident-bytes"
 
   // While one bucket is used, the next may come; never three at once.
   // AHEAD1: plan.collective gather %b0.parameter{{.*}} -> %w0[
@@ -32,11 +32,12 @@ module attributes {zero.world = 2 : i64} {
   // AHEAD1-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
   // AHEAD1-NEXT: plan.copy compute %w4[
   // AHEAD1-NEXT: plan.copy compute %w5[
+  // AHEAD1-NEXT: plan.decision "b1" : "gathered 1 steps early" because "at most 1 other buckets are whole from step 0 on"
 
   // Room for one bucket: all gathers stay.
-  // NONE-NOT: plan.decision
   // NONE: plan.collective gather %b0.parameter
   // NONE-NEXT: plan.copy
+  // NONE-NOT: plan.decision
   plan.program step @step {
     %p0 = plan.use @b0.parameter
     %p1 = plan.use @b1.parameter

@@ -3,7 +3,6 @@
 module attributes {zero.world = 2 : i64} {
   plan.state parameter @p0 bytes 512
   plan.state parameter @p1 bytes 512
-  // CHECK: plan.decision "b0.reduce_scatter" : "2 steps that need it come later" because "it travels while the gradient of b1.reduce_scatter is computed"
   // CHECK: plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter
   // CHECK-NEXT: plan.collective reduce {{.*}} : all_gather
   // CHECK-NEXT: plan.fill compute -> %x[0, 4] : 0
@@ -13,6 +12,7 @@ module attributes {zero.world = 2 : i64} {
   // CHECK-NEXT: plan.collective gather %p0
   // The last one has nothing to hide behind.
   // CHECK-NEXT: plan.copy compute %g1[0, 512] -> %p1
+  // CHECK-NEXT: plan.decision "b0.reduce_scatter" : "2 steps that need it come later" because "it travels while the gradient of b1.reduce_scatter is computed"
   plan.program step @step {
     %p0 = plan.use @p0
     %p1 = plan.use @p1
