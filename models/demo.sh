@@ -24,10 +24,10 @@ if [ ! -s text.txt ]; then
   fi
 fi
 echo "$(wc -c <text.txt) bytes; it begins: $(head -c 70 text.txt | tr '\n' ' ')…"
-# the last twentieth is held out
+# the last hundredth is held out
 bytes=$(wc -c <text.txt)
-head -c $((bytes * 19 / 20)) text.txt >train.txt
-tail -c +$((bytes * 19 / 20 + 1)) text.txt >held-out.txt
+head -c $((bytes * 99 / 100)) text.txt >train.txt
+tail -c +$((bytes * 99 / 100 + 1)) text.txt >held-out.txt
 
 step "A model: bytes in, bytes out, 4 layers x 256"
 run "$python" "$root/models/gpt.py" --layers 4 --hidden 256 --heads 8 --vocab 256 --seq 128 --batch 8 -o gpt.onnx
@@ -37,7 +37,7 @@ run "$bin/zeroc" -q gpt.onnx -o plan.bin
 run "$bin/zero-inspect" plan.bin
 
 step "Train"
-run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 200 --lr 1e-3 --schedule cosine --warmup 20 \
+run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 300 --lr 1e-3 --schedule cosine --warmup 20 \
   --metrics metrics.jsonl --export trained.onnx
 "$python" "$root/models/losses.py" metrics.jsonl
 
