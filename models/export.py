@@ -128,69 +128,6 @@ def export(a, model, task, exporter):
     wrapped.train(a.train_mode)
     common = dict(input_names=names, output_names=["logits"], opset_version=a.opset or (20 if exporter == "dynamo" else 17))
     if exporter == "dynamo":
-        # One entry per argument of Logits.forward, whose only parameter is *inputs.
-        symbolic = tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[n]} for n in names)
-        torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=True, optimize=False, external_data=model.num_parameters() > 400_000_000, verbose=False,
-                          dynamic_shapes=None if a.static else (symbolic,), **common)
-    else:
-        model = classes[task].from_pretrained(a.model, config=config, attn_implementation=a.attention, dtype=torch.float32)
-    return model.float(), task
-
-
-def example(a, model, task):
-    """Input tensors by name, and which of their dimensions are symbolic."""
-    import torch
-    config = model.config
-    if task == "image":
-        size = config.image_size if isinstance(config.image_size, (tuple, list)) else (config.image_size,) * 2
-        return {"pixel_values": torch.randn(a.batch, getattr(config, "num_channels", 3), *size)}, {"pixel_values": {0: "batch"}}
-    names = ["input_ids"]
-    accepted = inspect.signature(model.forward).parameters
-    if a.mask or task == "classification":
-        names.append("attention_mask")
-    if "token_type_ids" in accepted and task != "causal" and getattr(config, "type_vocab_size", 0) > 1:
-        names.append("token_type_ids")
-    shape = (a.batch, a.seq)
-    make = {"input_ids": lambda: torch.randint(1, config.vocab_size, shape), "attention_mask": lambda: torch.ones(shape, dtype=torch.int64),
-            "token_type_ids": lambda: torch.zeros(shape, dtype=torch.int64)}
-    return {n: make[n]() for n in names}, {n: {0: "batch", 1: "seq"} for n in names}
-
-
-def wrap(model, names, task, exporter):
-    """Positional inputs in, the logits out: what both exporters understand."""
-    import torch
-
-    class NoDropout(torch.nn.Identity):
-        p = 0.0  # models read it
-
-    for parent in list(model.modules()):
-        for name, child in parent.named_children():
-            if isinstance(child, torch.nn.Dropout) and child.p == 0:
-                setattr(parent, name, NoDropout())
-
-    class Logits(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = model
-
-        def forward(self, *inputs):
-            given = dict(zip(names, inputs))
-            if exporter == "torchscript" and task in ("causal", "masked"):
-                # without a mask transformers looks for packed sequences, with operators that exporter does not know
-                given.setdefault("attention_mask", torch.ones_like(given["input_ids"]))
-            return self.inner(**given).logits
-
-    return Logits()
-
-
-def export(a, model, task, exporter):
-    import torch
-    inputs, axes = example(a, model, task)
-    names = list(inputs)
-    wrapped = wrap(model, names, task, exporter)
-    wrapped.train(a.train_mode)
-    common = dict(input_names=names, output_names=["logits"], opset_version=a.opset or (20 if exporter == "dynamo" else 17))
-    if exporter == "dynamo":
         dims = {"batch": torch.export.Dim.DYNAMIC, "seq": torch.export.Dim.DYNAMIC}
         shapes = None if a.static else ({n: None for n in names}, [{k: dims[v] for k, v in axes[n].items()} for n in names])[1]
         torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=True, optimize=False, external_data=model.num_parameters() > 400_000_000, verbose=False,
