@@ -79,6 +79,7 @@ public:
     codegen::registerDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
+    context.printOpOnDiagnostic(false); // a location names the node; the operation itself can be as long as the model
     context.disableMultithreading(); // module passes gain nothing from threads, and one order of work gives one plan
   }
 

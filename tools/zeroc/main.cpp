@@ -40,7 +40,11 @@ int main(int argc, char **argv) {
     }
     CompileReport report;
     zero::plan::Plan plan;
-    auto say = [](llvm::StringRef severity, llvm::StringRef sentence) { std::cerr << "zeroc: " << severity.str() << ": " << sentence.str() << "\n"; };
+    auto say = [&](llvm::StringRef severity, llvm::StringRef sentence) {
+      if (severity == "remark" && !line.emit)
+        return; // the table of parameters says it
+      std::cerr << "zeroc: " << severity.str() << ": " << sentence.str() << "\n";
+    };
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan))
       return 1;
     if (!line.quiet && !line.emit) {
