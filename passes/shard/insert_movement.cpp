@@ -1,8 +1,8 @@
 //===- insert_movement.cpp - zero-insert-movement --------------------------------------------------===//
 #include "compiler/nn/Nn.h"
 #include "passes/shard/Passes.h"
+#include "passes/shard/kernels.h"
 #include "passes/shard/layout.h"
-#include "passes/train/optimizer.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -43,30 +43,6 @@ struct Sharding {
 RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
 
 Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
-
-/// The kernel called `name`, made by `build` the first time.
-template <typename Build>
-FlatSymbolRefAttr kernel(ModuleOp module, std::string name, Build build) {
-  auto found = module.lookupSymbol<func::FuncOp>(name);
-  if (!found)
-    found = build(name);
-  return FlatSymbolRefAttr::get(found.getSymNameAttr());
-}
-std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
-
-/// tensor<n> -> tensor<1>, the sum of all.
-func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
-  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-  auto in = flat(b, n), out = flat(b, 1);
-  auto function = b.create<func::FuncOp>(module.getLoc(), name, b.getFunctionType({in}, {out}));
-  function.setPrivate();
-  function->setAttr(nn::NnDialect::kKernelAttr, b.getUnitAttr());
-  b.setInsertionPointToStart(function.addEntryBlock());
-  Value sum = b.create<nn::ReduceOp>(module.getLoc(), nn::ReductionKind::sum, function.getArgument(0), b.getDenseI64ArrayAttr({0}));
-  Value one = b.create<nn::ReshapeOp>(module.getLoc(), out, sum);
-  b.create<func::ReturnOp>(module.getLoc(), one);
-  return function;
-}
 
 //===----------------------------------------------------------------------===//
 // Parameters: who reads them, and where they are whole
@@ -226,8 +202,7 @@ private:
       bool first = role == "first";
       FlatSymbolRefAttr add;
       if (!first)
-        add = kernel(module, sized("accumulate", rows(bucket), row(bucket)),
-                     [&](StringRef name) { return train::buildAccumulateKernel(module, name, rows(bucket), row(bucket)); });
+        add = accumulateKernel(module, rows(bucket), row(bucket));
       shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
     }
     if (!updates)
@@ -249,9 +224,7 @@ private:
     if (whole)
       shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
     int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
-    std::string stem = std::string(sharding.optimizer == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clip ? "_clip" : "");
-    auto symbol = kernel(module, sized(stem, count, columns),
-                         [&](StringRef name) { return train::buildUpdateKernel(module, name, sharding.optimizer, count, columns, clip); });
+    auto symbol = updateKernel(module, sharding.optimizer, count, columns, clip);
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
                                         program.getArguments().back(), norm2, symbol.getValue(), whole);
     if (sharding.publishes())
@@ -262,8 +235,7 @@ private:
   }
 
   Value sumSquares(OpBuilder &b, state::BucketOp bucket, Value shard) {
-    auto symbol = kernel(module, sized("sum_squares", rows(bucket), row(bucket)),
-                         [&](StringRef name) { return train::buildSumSquaresKernel(module, name, rows(bucket), row(bucket)); });
+    auto symbol = sumSquaresKernel(module, rows(bucket), row(bucket));
     auto matrix = RankedTensorType::get({rows(bucket), row(bucket)}, b.getF32Type());
     Value view = b.create<nn::ReshapeOp>(bucket.getLoc(), matrix, shard);
     return b.create<nn::LaunchOp>(bucket.getLoc(), TypeRange(flat(b, rows(bucket))), symbol, ValueRange(view)).getResult(0);
@@ -272,7 +244,7 @@ private:
   Value sum(OpBuilder &b, Location loc, ArrayRef<Value> parts) {
     Value all = pack(b, loc, parts);
     int64_t n = cast<ShapedType>(all.getType()).getNumElements();
-    auto symbol = kernel(module, "sum_" + std::to_string(n), [&](StringRef name) { return buildSumKernel(module, name, n); });
+    auto symbol = sumKernel(module, n);
     return b.create<nn::LaunchOp>(loc, TypeRange(flat(b, 1)), symbol, ValueRange(all)).getResult(0);
   }
 

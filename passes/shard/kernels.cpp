@@ -1,0 +1,57 @@
+//===- kernels.cpp --------------------------------------------------------------------------------===//
+#include "passes/shard/kernels.h"
+#include "compiler/nn/Nn.h"
+
+using namespace mlir;
+
+namespace zero::shard {
+namespace {
+
+/// The kernel called `name`, made by `build` the first time.
+template <typename Build>
+FlatSymbolRefAttr once(ModuleOp module, const std::string &name, Build build) {
+  auto found = module.lookupSymbol<func::FuncOp>(name);
+  if (!found)
+    found = build();
+  return FlatSymbolRefAttr::get(found.getSymNameAttr());
+}
+
+std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
+
+func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
+  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  auto in = RankedTensorType::get({n}, b.getF32Type()), out = RankedTensorType::get({1}, b.getF32Type());
+  auto function = b.create<func::FuncOp>(module.getLoc(), name, b.getFunctionType({in}, {out}));
+  function.setPrivate();
+  function->setAttr(nn::NnDialect::kKernelAttr, b.getUnitAttr());
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Value sum = b.create<nn::ReduceOp>(module.getLoc(), nn::ReductionKind::sum, function.getArgument(0), b.getDenseI64ArrayAttr({0}));
+  Value one = b.create<nn::ReshapeOp>(module.getLoc(), out, sum);
+  b.create<func::ReturnOp>(module.getLoc(), one);
+  return function;
+}
+
+} // namespace
+
+FlatSymbolRefAttr updateKernel(ModuleOp module, train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips) {
+  std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clips ? "_clip" : "");
+  std::string name = sized(stem, rows, columns);
+  return once(module, name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, clips); });
+}
+
+FlatSymbolRefAttr accumulateKernel(ModuleOp module, int64_t rows, int64_t columns) {
+  std::string name = sized("accumulate", rows, columns);
+  return once(module, name, [&] { return train::buildAccumulateKernel(module, name, rows, columns); });
+}
+
+FlatSymbolRefAttr sumSquaresKernel(ModuleOp module, int64_t rows, int64_t columns) {
+  std::string name = sized("sum_squares", rows, columns);
+  return once(module, name, [&] { return train::buildSumSquaresKernel(module, name, rows, columns); });
+}
+
+FlatSymbolRefAttr sumKernel(ModuleOp module, int64_t n) {
+  std::string name = "sum_" + std::to_string(n);
+  return once(module, name, [&] { return buildSumKernel(module, name, n); });
+}
+
+} // namespace zero::shard
