@@ -9,18 +9,33 @@ using namespace mlir;
 namespace zero::onnx {
 namespace {
 
-/// Whether any of the expressions is found in the name.
+/// Regular expressions that are searched for in names, and whether each was found in one.
 struct Patterns {
-  std::vector<std::regex> list;
-  bool match(StringRef name) const {
-    return llvm::any_of(list, [&](const std::regex &r) { return std::regex_search(name.begin(), name.end(), r); });
+  struct Pattern {
+    std::string text;
+    std::regex regex;
+    bool found = false;
+  };
+  std::vector<Pattern> list;
+
+  bool match(StringRef name) {
+    bool any = false;
+    for (Pattern &p : list)
+      if (std::regex_search(name.begin(), name.end(), p.regex)) any = p.found = true;
+    return any;
+  }
+  /// A misspelt expression would train or freeze what it was to change.
+  LogicalResult allFound(StringRef flag, StringRef what, Location loc) const {
+    for (const Pattern &p : list)
+      if (!p.found) return emitError(loc) << flag << " '" << p.text << "' is found in the name of no " << what;
+    return success();
   }
 };
 
 LogicalResult compile(ArrayRef<std::string> texts, StringRef flag, Patterns &out, Location loc) {
   for (const std::string &t : texts) {
     try {
-      out.list.emplace_back(t, std::regex::ECMAScript | std::regex::optimize);
+      out.list.push_back({t, std::regex(t, std::regex::ECMAScript | std::regex::optimize)});
     } catch (const std::regex_error &e) {
       return emitError(loc) << flag << " '" << t << "' is no regular expression: " << e.what();
     }
@@ -86,11 +101,12 @@ LogicalResult Decisions::make(const Model &model, ArrayRef<Site> sites, Weights 
       else if (!s->why.empty())
         why = s->why;
     }
-    bool asked = train.match(t->name), frozen = freeze.match(t->name) && !asked;
+    bool asked = train.match(t->name);
     if (asParameter.empty() && !asked) {
       if (t->elements > 1) report.constants.push_back({t->name.str(), shapeOf(*t), why.empty() ? "no parameter's use" : why});
       continue;
     }
+    bool frozen = freeze.match(t->name) && !asked;
     Content content(*t, weights);
     if (asParameter.size() > 1 && content.isConstant() && !sharesLayers) {
       if (!frozen) {
@@ -110,6 +126,7 @@ LogicalResult Decisions::make(const Model &model, ArrayRef<Site> sites, Weights 
     p->asked = asked;
     for (const Site *s : uses[t]) readings[{t, s->use.occurrence}] = {p, false};
   }
+  if (failed(freeze.allFound("--freeze", "parameter", loc)) || failed(train.allFound("--train", "initializer", loc))) return failure();
   if (options.tie) tie(weights, loc, report);
   for (auto &p : list) {
     if (p->trainable)
