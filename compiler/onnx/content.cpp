@@ -6,12 +6,10 @@
 namespace zero::onnx {
 
 Content::Content(const TensorProto &t, Weights &weights) : t(t) {
-  if (!t.hasData || !isFloat(t.type))
-    return;
+  if (!t.hasData || !isFloat(t.type)) return;
   raw = weights.bytes(t);
   width = sizeOf(t.type);
-  if (raw.size() != t.bytes())
-    width = 0;
+  if (raw.size() != t.bytes()) width = 0;
 }
 
 float Content::at(uint64_t i) const {
@@ -20,9 +18,15 @@ float Content::at(uint64_t i) const {
   double d;
   float f;
   switch (t.type) {
-  case Type::Float: std::memcpy(&f, p, 4); return f;
-  case Type::Double: std::memcpy(&d, p, 8); return float(d);
-  default: std::memcpy(&half, p, 2); break;
+  case Type::Float:
+    std::memcpy(&f, p, 4);
+    return f;
+  case Type::Double:
+    std::memcpy(&d, p, 8);
+    return float(d);
+  default:
+    std::memcpy(&half, p, 2);
+    break;
   }
   if (t.type == Type::BFloat16) {
     uint32_t bits = uint32_t(half) << 16;
@@ -35,73 +39,62 @@ float Content::at(uint64_t i) const {
 bool Content::isConstant() const { return known() && std::memcmp(raw.data(), raw.data() + width, raw.size() - width) == 0; }
 
 bool Content::isSigns() const {
-  if (!known() || isConstant())
-    return false;
+  if (!known() || isConstant()) return false;
   for (uint64_t i = 0; i < size(); ++i)
-    if (float v = at(i); v != 0 && v != 1 && v != -1)
-      return false;
+    if (float v = at(i); v != 0 && v != 1 && v != -1) return false;
   return true;
 }
 
+bool Content::isZeroRow() const {
+  return t.dims.size() > 1 && t.dims.back() == int64_t(t.elements) && isConstant() && at(0) == 0;
+}
+
 bool Content::isMask() const {
-  if (!known())
-    return false;
+  if (!known()) return false;
   for (uint64_t i = 0; i < size(); ++i)
-    if (std::fabs(at(i)) >= 1e4f)
-      return true;
+    if (std::fabs(at(i)) >= 1e4f) return true;
   return false;
 }
 
 bool Content::isCopies() const {
-  if (!known() || t.dims.empty() || t.dims[0] < 2)
-    return false;
+  if (!known() || t.dims.empty() || t.dims[0] < 2) return false;
   size_t slice = raw.size() / size_t(t.dims[0]);
   return std::memcmp(raw.data(), raw.data() + slice, raw.size() - slice) == 0;
 }
 
 bool Content::isSinusoid() const {
-  if (!known() || t.dims.size() < 2 || !t.dims.back())
-    return false;
+  if (!known() || t.dims.size() < 2 || !t.dims.back()) return false;
   uint64_t zeros = 0, ones = 0, row = uint64_t(t.dims.back());
   for (uint64_t i = 0; i < row; ++i) {
     zeros += at(i) == 0;
     ones += at(i) == 1;
   }
-  if (zeros + ones != row || !zeros || !ones)
-    return false;
+  if (zeros + ones != row || !zeros || !ones) return false;
   for (uint64_t i = 0; i < size(); ++i)
-    if (!(std::fabs(at(i)) <= 1.0001f))
-      return false;
+    if (!(std::fabs(at(i)) <= 1.0001f)) return false;
   return true;
 }
 
 bool Content::isBounded() const {
-  if (!known())
-    return false;
+  if (!known()) return false;
   for (uint64_t i = 0; i < size(); ++i)
-    if (!(std::fabs(at(i)) <= 1.5f))
-      return false;
+    if (!(std::fabs(at(i)) <= 1.5f)) return false;
   return true;
 }
 
 bool Content::equals(const Content &other, bool transposed) const {
-  if (!known() || !other.known() || t.type != other.t.type || raw.size() != other.raw.size())
-    return false;
-  if (!transposed)
-    return t.dims == other.t.dims && std::memcmp(raw.data(), other.raw.data(), raw.size()) == 0;
-  if (t.dims.size() != 2 || t.dims[0] != other.t.dims[1] || t.dims[1] != other.t.dims[0])
-    return false;
+  if (!known() || !other.known() || t.type != other.t.type || raw.size() != other.raw.size()) return false;
+  if (!transposed) return t.dims == other.t.dims && std::memcmp(raw.data(), other.raw.data(), raw.size()) == 0;
+  if (t.dims.size() != 2 || t.dims[0] != other.t.dims[1] || t.dims[1] != other.t.dims[0]) return false;
   uint64_t rows = uint64_t(t.dims[0]), columns = uint64_t(t.dims[1]);
   auto same = [&](uint64_t r, uint64_t c) {
     return std::memcmp(raw.data() + (r * columns + c) * width, other.raw.data() + (c * rows + r) * width, width) == 0;
   };
   for (uint64_t i = 0; i < 16; ++i) // most pairs differ here already, so big models are not read through
-    if (!same(i * 7919 % rows, i * 104729 % columns))
-      return false;
+    if (!same(i * 7919 % rows, i * 104729 % columns)) return false;
   for (uint64_t r = 0; r < rows; ++r)
     for (uint64_t c = 0; c < columns; ++c)
-      if (!same(r, c))
-        return false;
+      if (!same(r, c)) return false;
   return true;
 }
 

@@ -12,12 +12,13 @@ public:
   float at(uint64_t i) const;
   uint64_t size() const { return t.elements; }
 
-  bool isConstant() const;               // all elements have the same bits
-  bool isSigns() const;                  // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
-  bool isMask() const;                   // holds -inf or values beyond ±1e4
-  bool isCopies() const;                 // equal slices along dimension 0, more than one: a folded repetition
-  bool isSinusoid() const;               // |x| <= 1 and the first row is the 0s and 1s of sin 0 and cos 0
-  bool isBounded() const;                // |x| <= 1.5: could be a table of cosines
+  bool isConstant() const; // all elements have the same bits
+  bool isSigns() const;    // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
+  bool isZeroRow() const;  // zeros under more than one dimension, all but the last of size 1
+  bool isMask() const;     // holds -inf or values beyond ±1e4
+  bool isCopies() const;   // equal slices along dimension 0, more than one: a folded repetition
+  bool isSinusoid() const; // |x| <= 1 and the first row is the 0s and 1s of sin 0 and cos 0
+  bool isBounded() const;  // |x| <= 1.5: could be a table of cosines
   /// Bitwise equal to `other`, or to its transpose.
   bool equals(const Content &other, bool transposed) const;
 

@@ -37,6 +37,8 @@ using Ints = llvm::SmallVector<int64_t, 6>;
 std::optional<Ints> broadcastShapes(Shape a, Shape b);
 /// Product of dimensions, or nothing beyond 2^62.
 std::optional<int64_t> elementsOf(Shape shape);
+/// "[2, 3]", for messages.
+std::string text(Shape shape);
 /// [0, 1, …, n-1].
 Ints upTo(int64_t n);
 
@@ -72,8 +74,7 @@ public:
     return one({x}, [&](mlir::OpBuilder &b, mlir::ValueRange v) { return b.create<Op>(location, v[0].getType(), v[0]); });
   }
   template <typename Op> Val binary(Val x, Val y) {
-    if (!unify(x, y))
-      return {};
+    if (!unify(x, y)) return {};
     return one({x, y}, [&](mlir::OpBuilder &b, mlir::ValueRange v) { return b.create<Op>(location, v[0].getType(), v[0], v[1]); });
   }
   Val add(const Val &x, const Val &y) { return binary<nn::AddOp>(x, y); }

@@ -13,10 +13,8 @@ constexpr int64_t kOldestOpset = 11, kNewestOpset = 25;
 
 LogicalResult checkOpset(const Model &model, Location loc, ImportReport &report) {
   for (const OpsetImport &o : model.opsets)
-    if (o.domain.empty())
-      report.opset = o.version;
-  if (report.opset == 0)
-    return emitError(loc) << "the model does not say which opset of the default domain it uses";
+    if (o.domain.empty()) report.opset = o.version;
+  if (report.opset == 0) return emitError(loc) << "the model does not say which opset of the default domain it uses";
   if (report.opset < kOldestOpset || report.opset > kNewestOpset)
     return emitError(loc) << "the model uses opset " << report.opset << "; opsets " << kOldestOpset << " to " << kNewestOpset
                           << " are read, export it with one of these";
@@ -26,17 +24,15 @@ LogicalResult checkOpset(const Model &model, Location loc, ImportReport &report)
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a
 /// layer of one column has its bias.
 bool isCandidate(const Use &use) {
-  if (use.tensor->elements > 1)
-    return true;
+  if (use.tensor->elements > 1) return true;
   return use.tensor->elements == 1 && use.tensor->dims.size() == 1 && (use.op == "Add" || use.op == "Gemm" || use.op == "Conv");
 }
 
-FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context, Location loc,
-                                        ImportReport &report) {
+FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context,
+                                        Location loc, ImportReport &report) {
   report.producer = (model.producer + " " + model.producerVersion).str();
   report.irVersion = model.irVersion;
-  if (failed(checkOpset(model, loc, report)))
-    return failure();
+  if (failed(checkOpset(model, loc, report))) return failure();
 
   // First walk: every candidate is a symbol, so that its uses can be seen.
   std::vector<Site> sites;
@@ -46,38 +42,32 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     std::unique_ptr<Importer> walk;
     walk = std::make_unique<Importer>(model, weights, options, *draft, /*quiet=*/true, [&](const Use &use, Emitter &e) -> Val {
       sites.emplace_back().use = use;
-      if (!isCandidate(use))
-        return walk->constant(*use.tensor, e);
+      if (!isCandidate(use)) return walk->constant(*use.tensor, e);
       auto type = RankedTensorType::get(use.tensor->dims, e.f32());
       auto get = e.builder.create<nn::GetOp>(e.loc(), type, use.tensor->name);
       sites.back().get = get;
       return Value(get);
     });
-    if (failed(walk->run()))
-      return failure();
+    if (failed(walk->run())) return failure();
     findRoles(draft->lookupSymbol<func::FuncOp>("forward"), sites, weights);
     forced = walk->forcedConstants;
   }
   llvm::erase_if(sites, [&](const Site &s) { return forced.contains(s.use.tensor); });
   Decisions decisions;
-  if (failed(decisions.make(model, sites, weights, options, loc, report)))
-    return failure();
+  if (failed(decisions.make(model, sites, weights, options, loc, report))) return failure();
 
   // Second walk: parameters are read from their symbols, everything else is known and folds.
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   std::unique_ptr<Importer> walk;
   walk = std::make_unique<Importer>(model, weights, options, *module, /*quiet=*/false, [&](const Use &use, Emitter &e) -> Val {
     Reading reading = decisions.at(use);
-    if (!reading.parameter)
-      return walk->constant(*use.tensor, e);
+    if (!reading.parameter) return walk->constant(*use.tensor, e);
     auto type = RankedTensorType::get(reading.parameter->tensor->dims, e.f32());
     Val v = Value(e.builder.create<nn::GetOp>(e.loc(), type, reading.parameter->name));
     return reading.transposed ? e.transpose(v, {1, 0}) : v;
   });
-  if (failed(walk->run()) || failed(emitParameters(*module, decisions, weights, options)))
-    return failure();
-  if (failed(verify(*module)))
-    return failure();
+  if (failed(walk->run()) || failed(emitParameters(*module, decisions, weights, options))) return failure();
+  if (failed(verify(*module))) return failure();
   return module;
 }
 

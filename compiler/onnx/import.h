@@ -17,9 +17,9 @@ namespace zero::onnx {
 enum class Init { Weights, Random };
 
 struct ImportOptions {
-  std::map<std::string, int64_t> bind;      // symbolic dimension -> size
-  bool tie = true;                          // initializers bitwise equal up to transposition are one parameter
-  std::vector<std::string> freeze, train;   // regular expressions over initializer names; found anywhere in the name; train wins
+  std::map<std::string, int64_t> bind;    // symbolic dimension -> size
+  bool tie = true;                        // initializers bitwise equal up to transposition are one parameter
+  std::vector<std::string> freeze, train; // regular expressions over initializer names; found anywhere in the name; train wins
   Init init = Init::Weights;
   uint64_t maxConstantBytes = uint64_t(2) << 30; // largest constant folding may produce
 };

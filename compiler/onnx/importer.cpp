@@ -12,8 +12,7 @@ constexpr int64_t kMaxNodes = 4'000'000;
 
 Importer::Entry *Importer::Scope::find(StringRef name) {
   for (Scope *s = this; s; s = s->parent)
-    if (auto it = s->names.find(name); it != s->names.end())
-      return &it->second;
+    if (auto it = s->names.find(name); it != s->names.end()) return &it->second;
   return nullptr;
 }
 
@@ -34,26 +33,23 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
 
 Val Importer::constant(const TensorProto &t, Emitter &e) {
   Val &known = constants[&t];
-  if (known)
-    return known;
+  if (known) return known;
   if (!elementType(t.type, module.getContext()))
     return e.fail("tensor '" + t.name + "' has element type " + name(t.type) + ", which is not read");
   if (!t.hasData)
     return e.fail("tensor '" + t.name + "' is used as a constant but has no data in the file (only parameters may be left out)");
   if (t.elements * 4 > options.maxConstantBytes)
-    return e.fail("constant '" + t.name + "' of " + Twine(t.bytes()) + " bytes is larger than the " + Twine(options.maxConstantBytes) + " allowed");
+    return e.fail("constant '" + t.name + "' of " + Twine(t.bytes()) + " bytes is larger than the " + Twine(options.maxConstantBytes) +
+                  " allowed");
   known = toHost(weights.bytes(t), t.type, t.dims, module.getContext());
   return known;
 }
 
 std::shared_ptr<const nn::Tensor> Importer::known(const Val &v, Emitter &e) {
-  if (v.isConstant())
-    return v.constant;
-  if (!v.value || !v.value.getDefiningOp())
-    return nullptr;
+  if (v.isConstant()) return v.constant;
+  if (!v.value || !v.value.getDefiningOp()) return nullptr;
   auto it = candidates.find(v.value.getDefiningOp());
-  if (it == candidates.end() || !it->second->hasData)
-    return nullptr;
+  if (it == candidates.end() || !it->second->hasData) return nullptr;
   forcedConstants.insert(it->second);
   return constant(*it->second, e).constant;
 }
@@ -73,8 +69,7 @@ Value Importer::seed() {
 }
 
 Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
-  if (!indices || e.failed())
-    return {};
+  if (!indices || e.failed()) return {};
   Val zero = e.scalar(0, indices.element()), size = e.scalar(double(rows), indices.element());
   if (indices.isConstant()) {
     for (int64_t i = 0; i < indices.constant->size(); ++i) {
@@ -90,8 +85,7 @@ Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
   while (Operation *op = root.getDefiningOp()) {
     bool moves = isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) ||
                  (isa<nn::CastOp>(op) && cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isIntOrIndex());
-    if (!moves)
-      break;
+    if (!moves) break;
     root = op->getOperand(0);
   }
   Val wrapped = e.select(e.compare(nn::Predicate::lt, indices, zero), e.add(indices, size), indices);
@@ -108,83 +102,14 @@ Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
 
 std::optional<int64_t> Importer::opsetOf(StringRef domain, const Scope &scope) const {
   for (const OpsetImport &o : *scope.opsets)
-    if (o.domain == domain)
-      return o.version;
+    if (o.domain == domain) return o.version;
   return std::nullopt;
 }
 
-bool Importer::arguments(func::FuncOp f) {
-  llvm::StringSet<> initializers, dimensions;
-  for (const TensorProto &t : model.graph.initializers)
-    initializers.insert(t.name);
-  Builder b(module.getContext());
-  bool first = true;
-  for (const ValueInfo &v : model.graph.inputs) {
-    if (initializers.contains(v.name)) // before IR 4 initializers were inputs with a default
-      continue;
-    std::string what = "input '" + v.name.str() + "'";
-    Location loc = NameLoc::get(b.getStringAttr(v.name));
-    auto element = v.tensor ? elementType(v.type, module.getContext()) : mlir::Type();
-    if (!element) {
-      emitError(loc) << what << " is no tensor of a type that is read (" << name(v.type) << ")";
-      return false;
-    }
-    if (!v.ranked) {
-      emitError(loc) << what << " has no shape; export the model with shapes";
-      return false;
-    }
-    Ints shape;
-    for (auto [i, d] : llvm::enumerate(v.dims)) {
-      std::string symbol = d.parameter.empty() ? v.name.str() + "." + std::to_string(i) : d.parameter.str();
-      dimensions.insert(symbol);
-      int64_t size = d.size;
-      if (size < 0 || !d.parameter.empty()) {
-        auto bound = options.bind.find(symbol);
-        if (bound != options.bind.end()) {
-          size = bound->second;
-        } else if (size < 0) {
-          emitError(loc) << what << " has the dynamic dimension '" << symbol << "' (dimension " << i << "); give it a size with --bind " << symbol
-                         << "=N";
-          return false;
-        }
-      }
-      if (size <= 0) {
-        emitError(loc) << what << ": dimension " << i << " ('" << symbol << "') has size " << size << ", which is not positive";
-        return false;
-      }
-      shape.push_back(size);
-    }
-    if (!elementsOf(shape) || *elementsOf(shape) > int64_t(1) << 48) {
-      emitError(loc) << what << " is too large";
-      return false;
-    }
-    if (first && !shape.empty())
-      batch = shape[0];
-    first = false;
-    unsigned index = f.getNumArguments();
-    f.insertArgument(index, RankedTensorType::get(shape, element),
-                     b.getDictionaryAttr(b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr(v.name))), loc);
-  }
-  for (auto &[name, size] : options.bind)
-    if (!dimensions.contains(name)) {
-      std::string list;
-      for (const ValueInfo &v : model.graph.inputs)
-        for (const Dim &d : v.dims)
-          if (!d.parameter.empty() && !StringRef(list).contains("'" + d.parameter.str() + "'"))
-            list += (list.empty() ? "'" : ", '") + d.parameter.str() + "'";
-      emitError(f.getLoc()) << "--bind " << name << "=" << size << " names no dimension of the model's inputs"
-                            << (list.empty() ? ", which are all fixed" : "; there are " + list);
-      return false;
-    }
-  return true;
-}
-
 Val Importer::fetch(Entry &entry, const Node *user) {
-  if (!entry.initializer)
-    return entry.val;
+  if (!entry.initializer) return entry.val;
   const TensorProto &t = *entry.initializer;
-  if (!isFloat(t.type))
-    return constant(t, *emitter);
+  if (!isFloat(t.type)) return constant(t, *emitter);
   Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}};
   if (!entry.alias.empty())
     u.user = entry.alias.str();
@@ -192,21 +117,17 @@ Val Importer::fetch(Entry &entry, const Node *user) {
     u.user = (present->prefix + (user->name.empty() ? (user->outputs.empty() ? StringRef() : user->outputs[0]) : user->name)).str();
   Val v = use(u, *emitter);
   if (v && v.value)
-    if (auto get = v.value.getDefiningOp<nn::GetOp>())
-      candidates[get] = &t;
+    if (auto get = v.value.getDefiningOp<nn::GetOp>()) candidates[get] = &t;
   return v;
 }
 
 /// Names that `node` reads, those of its subgraphs included.
 static void readNames(const Node &node, llvm::StringSet<> &names, int depth = 0) {
-  for (StringRef i : node.inputs)
-    names.insert(i);
+  for (StringRef i : node.inputs) names.insert(i);
   for (const Attribute &a : node.attributes)
     if (a.graph && depth < kMaxNesting) {
-      for (const Node &n : a.graph->nodes)
-        readNames(n, names, depth + 1);
-      for (const ValueInfo &o : a.graph->outputs)
-        names.insert(o.name);
+      for (const Node &n : a.graph->nodes) readNames(n, names, depth + 1);
+      for (const ValueInfo &o : a.graph->outputs) names.insert(o.name);
     }
 }
 
@@ -216,14 +137,12 @@ bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wan
   std::vector<bool> live(list.size());
   for (size_t i = list.size(); i-- > 0;) {
     live[i] = llvm::any_of(list[i].outputs, [&](StringRef o) { return !o.empty() && needed.contains(o); });
-    if (live[i])
-      readNames(list[i], needed);
+    if (live[i]) readNames(list[i], needed);
   }
   Scope *outer = std::exchange(present, &scope);
   bool ok = true;
   for (size_t i = 0; ok && i < list.size(); ++i)
-    if (live[i])
-      ok = node(list[i], scope);
+    if (live[i]) ok = node(list[i], scope);
   present = outer;
   return ok;
 }
@@ -258,8 +177,7 @@ bool Importer::node(const Node &n, Scope &scope) {
       return false;
     }
     c.inputs.push_back(fetch(*entry, &n));
-    if (emitter->failed())
-      return false;
+    if (emitter->failed()) return false;
   }
   Vals results;
   auto function = llvm::find_if(model.functions, [&](const Function &f) { return f.domain == n.domain && f.name == n.op; });
@@ -276,11 +194,9 @@ bool Importer::node(const Node &n, Scope &scope) {
     c.opset = std::max(c.opset, op->second.since);
     results = op->second.handler(c);
   }
-  if (emitter->failed())
-    return false;
+  if (emitter->failed()) return false;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
-    if (n.outputs[i].empty())
-      continue;
+    if (n.outputs[i].empty()) continue;
     if (results.empty()) {
       emitter->fail("it gives no result");
       return false;
@@ -296,25 +212,19 @@ bool Importer::node(const Node &n, Scope &scope) {
 }
 
 Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope) {
-  if (scope.depth >= kMaxNesting)
-    return call.fail("functions call each other more than " + Twine(kMaxNesting) + " deep");
+  if (scope.depth >= kMaxNesting) return call.fail("functions call each other more than " + Twine(kMaxNesting) + " deep");
   Scope body;
   body.depth = scope.depth + 1;
   body.opsets = f.opsets.empty() ? scope.opsets : &f.opsets;
   body.prefix = scope.prefix + (call.node.name.empty() ? call.node.op : call.node.name).str() + "/";
-  for (const Attribute &a : f.defaults)
-    body.attributes[a.name] = &a;
+  for (const Attribute &a : f.defaults) body.attributes[a.name] = &a;
   for (const Attribute &a : call.node.attributes)
-    if (const Attribute *real = call.attribute(a.name))
-      body.attributes[a.name] = real;
+    if (const Attribute *real = call.attribute(a.name)) body.attributes[a.name] = real;
   for (size_t i = 0; i < f.inputs.size(); ++i)
-    if (call.has(i))
-      body.names[f.inputs[i]] = Entry{call.inputs[i], nullptr, {}, {}};
+    if (call.has(i)) body.names[f.inputs[i]] = Entry{call.inputs[i], nullptr, {}, {}};
   llvm::StringSet<> wanted;
-  for (StringRef o : f.outputs)
-    wanted.insert(o);
-  if (!nodes(f.nodes, wanted, body))
-    return {};
+  for (StringRef o : f.outputs) wanted.insert(o);
+  if (!nodes(f.nodes, wanted, body)) return {};
   Vals results;
   for (StringRef o : f.outputs) {
     Entry *e = body.find(o);
@@ -329,82 +239,19 @@ Vals Importer::branch(const Graph &graph, NodeContext &at) {
   scope.opsets = present->opsets;
   scope.prefix = present->prefix;
   scope.depth = present->depth + 1;
-  for (auto &a : present->attributes)
-    scope.attributes[a.first()] = a.second;
-  if (scope.depth >= kMaxNesting)
-    return at.fail("graphs are nested too deep");
-  for (const TensorProto &t : graph.initializers)
-    scope.names[t.name] = Entry{{}, &t, {}, {}};
+  for (auto &a : present->attributes) scope.attributes[a.first()] = a.second;
+  if (scope.depth >= kMaxNesting) return at.fail("graphs are nested too deep");
+  for (const TensorProto &t : graph.initializers) scope.names[t.name] = Entry{{}, &t, {}, {}};
   llvm::StringSet<> wanted;
-  for (const ValueInfo &o : graph.outputs)
-    wanted.insert(o.name);
-  if (!nodes(graph.nodes, wanted, scope))
-    return {};
+  for (const ValueInfo &o : graph.outputs) wanted.insert(o.name);
+  if (!nodes(graph.nodes, wanted, scope)) return {};
   Vals results;
   for (const ValueInfo &o : graph.outputs) {
     Entry *e = scope.find(o.name);
-    if (!e || !e->missing.empty())
-      return at.fail("its branch does not define its output '" + o.name + "'");
+    if (!e || !e->missing.empty()) return at.fail("its branch does not define its output '" + o.name + "'");
     results.push_back(fetch(*e, &at.node));
   }
   return results;
-}
-
-LogicalResult Importer::run() {
-  MLIRContext *context = module.getContext();
-  OpBuilder b(context);
-  b.setInsertionPointToEnd(module.getBody());
-  function = b.create<func::FuncOp>(module.getLoc(), "forward", b.getFunctionType({}, {}));
-  Block *entry = function.addEntryBlock();
-  if (!arguments(function))
-    return failure();
-  b.setInsertionPointToEnd(entry);
-  emitter = std::make_unique<Emitter>(b, options.maxConstantBytes);
-
-  Scope top;
-  top.opsets = &model.opsets;
-  for (const TensorProto &t : model.graph.initializers)
-    top.names[t.name] = Entry{{}, &t, {}, {}};
-  for (BlockArgument a : function.getArguments())
-    top.names[function.getArgAttrOfType<StringAttr>(a.getArgNumber(), nn::NnDialect::kNameAttr).getValue()] = Entry{Val(a), nullptr, {}, {}};
-  llvm::StringSet<> wanted;
-  for (const ValueInfo &o : model.graph.outputs)
-    wanted.insert(o.name);
-  if (!nodes(model.graph.nodes, wanted, top))
-    return failure();
-
-  present = &top;
-  SmallVector<Value> results;
-  SmallVector<mlir::Attribute> names;
-  for (const ValueInfo &o : model.graph.outputs) {
-    emitter->at(NameLoc::get(b.getStringAttr(o.name)), "output '" + o.name.str() + "'");
-    Entry *e = top.find(o.name);
-    if (!e || !e->missing.empty()) {
-      emitter->fail(e ? e->missing + " does not compute it in the form that is supported" : "no node computes it");
-      return failure();
-    }
-    Val v = fetch(*e, nullptr);
-    if (!v || v.sequence) {
-      emitter->fail("it is no tensor");
-      return failure();
-    }
-    results.push_back(emitter->materialise(v));
-    names.push_back(b.getStringAttr(o.name));
-  }
-  if (results.empty()) {
-    emitError(module.getLoc()) << "the model has no outputs";
-    return failure();
-  }
-  b.setInsertionPointToEnd(entry);
-  b.create<func::ReturnOp>(module.getLoc(), results);
-  function.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));
-  for (auto [i, name] : llvm::enumerate(names))
-    function.setResultAttr(i, nn::NnDialect::kNameAttr, name);
-  // What only index arithmetic that folded away has read.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*entry)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-  return success();
 }
 
 } // namespace zero::onnx

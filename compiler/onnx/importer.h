@@ -14,9 +14,9 @@ namespace zero::onnx {
 /// One use of a float initializer by one node.
 struct Use {
   const TensorProto *tensor;
-  unsigned occurrence;      // counts the uses of this initializer in walk order, the same in every walk
-  StringRef op;             // operator that uses it
-  std::string user;         // name of the node, or the name an Identity node gave the initializer
+  unsigned occurrence; // counts the uses of this initializer in walk order, the same in every walk
+  StringRef op;        // operator that uses it
+  std::string user;    // name of the node, or the name an Identity node gave the initializer
 };
 
 class Importer;
@@ -27,7 +27,7 @@ struct NodeContext {
   Emitter &e;
   const Node &node;
   int64_t opset;
-  Vals inputs;               // null where the node leaves an optional input out
+  Vals inputs; // null where the node leaves an optional input out
 
   bool has(size_t i) const { return i < inputs.size() && bool(inputs[i]); }
   /// Input `i`, or null: an absent optional input, a missing one after a report.
@@ -89,8 +89,7 @@ public:
   bool isQuiet() const { return quiet; }
   /// `result` is the log-softmax of `logits` over the last dimension: a loss over it is a cross entropy.
   void noteLogSoftmax(const Val &result, const Val &logits) {
-    if (result && result.value)
-      logSoftmaxOf[result.value] = logits;
+    if (result && result.value) logSoftmaxOf[result.value] = logits;
   }
   Val logitsBehind(const Val &v) const { return v.value ? logSoftmaxOf.lookup(v.value) : Val(); }
 
@@ -102,11 +101,11 @@ private:
     std::string missing; // the node that should have computed it, in a form the reader lacks
   };
   struct Scope {
-    Scope *parent = nullptr;                  // enclosing graph of a subgraph; none for a function body
+    Scope *parent = nullptr; // enclosing graph of a subgraph; none for a function body
     llvm::StringMap<Entry> names;
     const std::vector<OpsetImport> *opsets = nullptr;
     llvm::StringMap<const Attribute *> attributes; // of the function call being inlined
-    std::string prefix;                       // of node names inside a function body
+    std::string prefix;                            // of node names inside a function body
     int depth = 0;
     Entry *find(StringRef name);
   };

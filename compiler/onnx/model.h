@@ -14,8 +14,23 @@ using llvm::StringRef;
 
 /// TensorProto.DataType.
 enum class Type : int32_t {
-  Undefined = 0, Float = 1, UInt8 = 2, Int8 = 3, UInt16 = 4, Int16 = 5, Int32 = 6, Int64 = 7, String = 8, Bool = 9,
-  Float16 = 10, Double = 11, UInt32 = 12, UInt64 = 13, Complex64 = 14, Complex128 = 15, BFloat16 = 16
+  Undefined = 0,
+  Float = 1,
+  UInt8 = 2,
+  Int8 = 3,
+  UInt16 = 4,
+  Int16 = 5,
+  Int32 = 6,
+  Int64 = 7,
+  String = 8,
+  Bool = 9,
+  Float16 = 10,
+  Double = 11,
+  UInt32 = 12,
+  UInt64 = 13,
+  Complex64 = 14,
+  Complex128 = 15,
+  BFloat16 = 16
 };
 StringRef name(Type type);
 bool isFloat(Type type);
@@ -26,10 +41,10 @@ struct TensorProto {
   StringRef name;
   Type type = Type::Undefined;
   std::vector<int64_t> dims;
-  uint64_t elements = 0;          // product of dims, checked against overflow
-  bool hasData = false;           // false: dims alone, legal with random initial values only
-  StringRef inPlace;              // the elements where they lie in the file (raw_data, packed float_data and double_data)
-  std::vector<char> decoded;      // the elements in raw layout where the file has them as varints
+  uint64_t elements = 0;     // product of dims, checked against overflow
+  bool hasData = false;      // false: dims alone, legal with random initial values only
+  StringRef inPlace;         // the elements where they lie in the file (raw_data, packed float_data and double_data)
+  std::vector<char> decoded; // the elements in raw layout where the file has them as varints
   bool external = false;
   StringRef location, offset, length; // external_data, unparsed
 
@@ -39,8 +54,8 @@ struct TensorProto {
 struct Graph;
 
 struct Attribute {
-  StringRef name, reference;      // reference: name of the calling function's attribute
-  int32_t kind = 0;               // AttributeProto.AttributeType
+  StringRef name, reference; // reference: name of the calling function's attribute
+  int32_t kind = 0;          // AttributeProto.AttributeType
   float f = 0;
   int64_t i = 0;
   StringRef s;
@@ -49,7 +64,7 @@ struct Attribute {
   std::vector<StringRef> strings;
   std::shared_ptr<TensorProto> tensor;
   std::shared_ptr<Graph> graph;
-  bool unread = false;            // carries a sparse tensor, a type, or lists of tensors or graphs
+  bool unread = false; // carries a sparse tensor, a type, or lists of tensors or graphs
 };
 
 struct Node {
@@ -59,7 +74,7 @@ struct Node {
 };
 
 struct Dim {
-  int64_t size = -1;              // -1: symbolic or unknown
+  int64_t size = -1; // -1: symbolic or unknown
   StringRef parameter;
 };
 

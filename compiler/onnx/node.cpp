@@ -4,41 +4,34 @@
 namespace zero::onnx {
 
 Val NodeContext::in(size_t i) {
-  if (has(i))
-    return inputs[i];
+  if (has(i)) return inputs[i];
   return e.fail("input " + llvm::Twine(i) + " is missing");
 }
 
 std::shared_ptr<const nn::Tensor> NodeContext::known(size_t i) {
   Val v = in(i);
-  if (!v)
-    return nullptr;
+  if (!v) return nullptr;
   auto t = v.sequence ? nullptr : importer.known(v, e);
-  if (!t)
-    e.fail("input " + llvm::Twine(i) + " ('" + node.inputs[i] + "') must be known at compile time but depends on the model's inputs");
+  if (!t) e.fail("input " + llvm::Twine(i) + " ('" + node.inputs[i] + "') must be known at compile time but depends on the model's inputs");
   return t;
 }
 
 std::optional<Ints> NodeContext::knownInts(size_t i) {
   auto t = known(i);
-  if (!t)
-    return std::nullopt;
+  if (!t) return std::nullopt;
   if (!t->elementType().isIntOrIndex() || t->type.getRank() > 1) {
     e.fail("input " + llvm::Twine(i) + " is no list of integers");
     return std::nullopt;
   }
   Ints r;
-  for (int64_t k = 0; k < t->size(); ++k)
-    r.push_back(t->elementType().isInteger(64) ? t->data<int64_t>()[k] : int64_t(t->at(k)));
+  for (int64_t k = 0; k < t->size(); ++k) r.push_back(t->elementType().isInteger(64) ? t->data<int64_t>()[k] : int64_t(t->at(k)));
   return r;
 }
 
 const Attribute *NodeContext::attribute(StringRef name) const {
   for (const Attribute &a : node.attributes) {
-    if (a.name != name)
-      continue;
-    if (a.reference.empty())
-      return &a;
+    if (a.name != name) continue;
+    if (a.reference.empty()) return &a;
     auto it = importer.present->attributes.find(a.reference);
     return it == importer.present->attributes.end() ? nullptr : it->second;
   }
@@ -62,8 +55,7 @@ std::string NodeContext::string(StringRef name, StringRef otherwise) const {
 
 std::optional<Ints> NodeContext::ints(StringRef name) const {
   const Attribute *a = attribute(name);
-  if (!a)
-    return std::nullopt;
+  if (!a) return std::nullopt;
   return Ints(a->ints.begin(), a->ints.end());
 }
 
@@ -77,14 +69,12 @@ bool NodeContext::only(llvm::ArrayRef<StringRef> names) {
 }
 
 std::optional<Ints> NodeContext::axesSince(int64_t since, StringRef name, size_t i) {
-  if (opset < since)
-    return ints(name);
+  if (opset < since) return ints(name);
   return has(i) ? knownInts(i) : std::nullopt;
 }
 
 int64_t NodeContext::dimension(int64_t axis, int64_t rank) {
-  if (axis >= -rank && axis < rank)
-    return axis < 0 ? axis + rank : axis;
+  if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   e.fail("axis " + llvm::Twine(axis) + " does not exist in a tensor of rank " + llvm::Twine(rank));
   return -1;
 }

@@ -14,7 +14,8 @@
 //   product with data             parameter, unless it multiplies positions on their way to a sine
 //   lookup by data or constants   parameter, unless all it does is multiply activations (rotary cache)
 //   scale or bias of a norm       parameter
-//   added, varies along one dimension    bias: parameter, unless scores are masked by it or it holds -inf
+//   added, varies along one dimension    bias: parameter, unless scores are masked by it, it holds -inf,
+//                                 or it is a [1, n] row of zeros (a buffer beside the logits)
 //   added, varies along more      position table: parameter, unless added to scores (mask), repeated for each
 //                                 sample (folded) or sinusoidal
 //   multiplied, one dimension     scale: parameter
@@ -29,10 +30,10 @@ namespace zero::onnx {
 /// A use of an initializer and what it says.
 struct Site {
   Use use;
-  mlir::Operation *get = nullptr;   // in the analysed module; erased where nothing reads it
-  std::string role;                 // empty: no parameter's use
-  std::string why;                  // of an empty role, where there is more to say
-  bool plusOne = false;             // used as 1 + w
+  mlir::Operation *get = nullptr; // in the analysed module; erased where nothing reads it
+  std::string role;               // empty: no parameter's use
+  std::string why;                // of an empty role, where there is more to say
+  bool plusOne = false;           // used as 1 + w
 };
 
 void findRoles(mlir::func::FuncOp forward, llvm::MutableArrayRef<Site> sites, Weights &weights);

@@ -21,8 +21,7 @@ struct Descriptor {
     return *this;
   }
   ~Descriptor() {
-    if (fd >= 0)
-      ::close(fd);
+    if (fd >= 0) ::close(fd);
   }
 };
 
@@ -33,25 +32,22 @@ struct Descriptor {
 /// Opens folder/location one component at a time without following links.
 Descriptor openBeneath(const std::string &folder, const TensorProto &t) {
   StringRef location = t.location;
-  if (location.empty())
-    refuse(t, "which is no file name");
+  if (location.empty()) refuse(t, "which is no file name");
   if (location.starts_with("/") || location.contains('\0') || location.contains('\\'))
     refuse(t, "but only paths relative to the model's folder are allowed");
   Descriptor at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (at.fd < 0)
-    refuse(t, std::string("but the model's folder cannot be opened: ") + std::strerror(errno));
+  if (at.fd < 0) refuse(t, std::string("but the model's folder cannot be opened: ") + std::strerror(errno));
   llvm::SmallVector<StringRef> parts;
   location.split(parts, '/', -1, /*KeepEmpty=*/false);
-  if (llvm::is_contained(parts, ".."))
-    refuse(t, "which leaves the model's folder");
+  if (llvm::is_contained(parts, "..")) refuse(t, "which leaves the model's folder");
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == ".")
-      continue;
+    if (parts[i] == ".") continue;
     bool last = i + 1 == parts.size();
     Descriptor next(::openat(at.fd, parts[i].str().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY)));
     if (next.fd < 0)
-      refuse(t, errno == ELOOP || errno == ENOTDIR ? "which goes through a symbolic link or is no plain file; put the data itself beside the model"
-                                                   : std::string("which cannot be opened: ") + std::strerror(errno));
+      refuse(t, errno == ELOOP || errno == ENOTDIR
+                    ? "which goes through a symbolic link or is no plain file; put the data itself beside the model"
+                    : std::string("which cannot be opened: ") + std::strerror(errno));
     at = std::move(next);
   }
   return at;
@@ -59,14 +55,12 @@ Descriptor openBeneath(const std::string &folder, const TensorProto &t) {
 
 uint64_t number(const TensorProto &t, StringRef text, const char *what) {
   uint64_t v;
-  if (text.getAsInteger(10, v))
-    refuse(t, std::string("but its ") + what + " '" + text.str() + "' is no number");
+  if (text.getAsInteger(10, v)) refuse(t, std::string("but its ") + what + " '" + text.str() + "' is no number");
   return v;
 }
 
 float fromDouble(double d) {
-  if (std::isfinite(d) && std::fabs(d) > FLT_MAX)
-    return d < 0 ? -FLT_MAX : FLT_MAX;
+  if (std::isfinite(d) && std::fabs(d) > FLT_MAX) return d < 0 ? -FLT_MAX : FLT_MAX;
   return float(d);
 }
 
@@ -87,12 +81,10 @@ template <typename From, typename To, typename Convert> void convert(StringRef r
 
 Weights::Weights(std::string where) : path(std::move(where)) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!file)
-    throw FormatError("cannot be read: " + file.getError().message());
+  if (!file) throw FormatError("cannot be read: " + file.getError().message());
   buffer = std::move(*file);
   folder = llvm::sys::path::parent_path(path).str();
-  if (folder.empty())
-    folder = ".";
+  if (folder.empty()) folder = ".";
 }
 
 StringRef Weights::externalFile(const TensorProto &t) {
@@ -100,13 +92,10 @@ StringRef Weights::externalFile(const TensorProto &t) {
   if (!file) {
     Descriptor opened = openBeneath(folder, t);
     struct stat info;
-    if (::fstat(opened.fd, &info) || !S_ISREG(info.st_mode))
-      refuse(t, "which is no plain file");
-    if (info.st_nlink > 1)
-      refuse(t, "which has a second hard link; copy the file");
+    if (::fstat(opened.fd, &info) || !S_ISREG(info.st_mode)) refuse(t, "which is no plain file");
+    if (info.st_nlink > 1) refuse(t, "which has a second hard link; copy the file");
     auto mapped = llvm::MemoryBuffer::getOpenFile(opened.fd, t.location, uint64_t(info.st_size), /*RequiresNullTerminator=*/false);
-    if (!mapped)
-      refuse(t, "which cannot be read: " + mapped.getError().message());
+    if (!mapped) refuse(t, "which cannot be read: " + mapped.getError().message());
     file = std::move(*mapped);
   }
   return file->getBuffer();
@@ -127,10 +116,8 @@ Place Weights::externalPlace(const TensorProto &t, uint64_t fileSize) const {
 }
 
 std::optional<Place> Weights::place(const TensorProto &t) {
-  if (t.external)
-    return externalPlace(t, externalFile(t).size());
-  if (t.inPlace.empty())
-    return std::nullopt;
+  if (t.external) return externalPlace(t, externalFile(t).size());
+  if (t.inPlace.empty()) return std::nullopt;
   return Place{path, uint64_t(t.inPlace.begin() - model().begin()), t.inPlace.size()};
 }
 
@@ -145,11 +132,25 @@ StringRef Weights::bytes(const TensorProto &t) {
 
 mlir::Type elementType(Type type, mlir::MLIRContext *context) {
   switch (type) {
-  case Type::Float: case Type::Float16: case Type::BFloat16: case Type::Double: return mlir::FloatType::getF32(context);
-  case Type::Bool: return mlir::IntegerType::get(context, 1);
-  case Type::UInt8: case Type::Int8: case Type::UInt16: case Type::Int16: case Type::Int32: return mlir::IntegerType::get(context, 32);
-  case Type::UInt32: case Type::UInt64: case Type::Int64: return mlir::IntegerType::get(context, 64);
-  default: return {};
+  case Type::Float:
+  case Type::Float16:
+  case Type::BFloat16:
+  case Type::Double:
+    return mlir::FloatType::getF32(context);
+  case Type::Bool:
+    return mlir::IntegerType::get(context, 1);
+  case Type::UInt8:
+  case Type::Int8:
+  case Type::UInt16:
+  case Type::Int16:
+  case Type::Int32:
+    return mlir::IntegerType::get(context, 32);
+  case Type::UInt32:
+  case Type::UInt64:
+  case Type::Int64:
+    return mlir::IntegerType::get(context, 64);
+  default:
+    return {};
   }
 }
 
@@ -158,17 +159,41 @@ nn::Tensor toHost(StringRef raw, Type type, llvm::ArrayRef<int64_t> shape, mlir:
   char *out = t.bytes.data();
   auto same = [](auto v) { return v; };
   switch (type) {
-  case Type::Float: case Type::Int32: case Type::Int64: case Type::UInt64: std::copy_n(raw.data(), std::min(raw.size(), t.bytes.size()), out); break;
-  case Type::Double: convert<double, float>(raw, out, fromDouble); break;
-  case Type::Float16: convert<uint16_t, float>(raw, out, [](uint16_t v) { return fromHalf(v, llvm::APFloat::IEEEhalf()); }); break;
-  case Type::BFloat16: convert<uint16_t, float>(raw, out, [](uint16_t v) { return fromHalf(v, llvm::APFloat::BFloat()); }); break;
-  case Type::Bool: convert<uint8_t, uint8_t>(raw, out, [](uint8_t v) { return v != 0; }); break;
-  case Type::UInt8: convert<uint8_t, int32_t>(raw, out, same); break;
-  case Type::Int8: convert<int8_t, int32_t>(raw, out, same); break;
-  case Type::UInt16: convert<uint16_t, int32_t>(raw, out, same); break;
-  case Type::Int16: convert<int16_t, int32_t>(raw, out, same); break;
-  case Type::UInt32: convert<uint32_t, int64_t>(raw, out, same); break;
-  default: break;
+  case Type::Float:
+  case Type::Int32:
+  case Type::Int64:
+  case Type::UInt64:
+    std::copy_n(raw.data(), std::min(raw.size(), t.bytes.size()), out);
+    break;
+  case Type::Double:
+    convert<double, float>(raw, out, fromDouble);
+    break;
+  case Type::Float16:
+    convert<uint16_t, float>(raw, out, [](uint16_t v) { return fromHalf(v, llvm::APFloat::IEEEhalf()); });
+    break;
+  case Type::BFloat16:
+    convert<uint16_t, float>(raw, out, [](uint16_t v) { return fromHalf(v, llvm::APFloat::BFloat()); });
+    break;
+  case Type::Bool:
+    convert<uint8_t, uint8_t>(raw, out, [](uint8_t v) { return v != 0; });
+    break;
+  case Type::UInt8:
+    convert<uint8_t, int32_t>(raw, out, same);
+    break;
+  case Type::Int8:
+    convert<int8_t, int32_t>(raw, out, same);
+    break;
+  case Type::UInt16:
+    convert<uint16_t, int32_t>(raw, out, same);
+    break;
+  case Type::Int16:
+    convert<int16_t, int32_t>(raw, out, same);
+    break;
+  case Type::UInt32:
+    convert<uint32_t, int64_t>(raw, out, same);
+    break;
+  default:
+    break;
   }
   return t;
 }

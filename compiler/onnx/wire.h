@@ -18,8 +18,8 @@ struct FormatError : std::runtime_error {
 /// One field of a message.
 struct Field {
   uint32_t number = 0;
-  uint32_t wire = 0;    // 0 varint, 1 64 bit, 2 bytes, 5 32 bit
-  uint64_t value = 0;   // of a varint or a fixed-width number
+  uint32_t wire = 0;     // 0 varint, 1 64 bit, 2 bytes, 5 32 bit
+  uint64_t value = 0;    // of a varint or a fixed-width number
   llvm::StringRef bytes; // of wire type 2
 
   int64_t integer() const { return int64_t(value); }
@@ -43,22 +43,29 @@ public:
       uint64_t tag = varint();
       field.number = uint32_t(tag >> 3);
       field.wire = uint32_t(tag & 7);
-      if (!field.number || tag >> 32)
-        fail("a field without a number");
+      if (!field.number || tag >> 32) fail("a field without a number");
       switch (field.wire) {
-      case 0: field.value = varint(); return true;
-      case 1: field.value = fixed(8); return true;
+      case 0:
+        field.value = varint();
+        return true;
+      case 1:
+        field.value = fixed(8);
+        return true;
       case 2: {
         uint64_t n = varint();
-        if (n > uint64_t(end - at))
-          fail("a field that ends beyond its message");
+        if (n > uint64_t(end - at)) fail("a field that ends beyond its message");
         field.bytes = {at, size_t(n)};
         at += n;
         return true;
       }
-      case 3: skipGroup(field.number); continue;
-      case 5: field.value = fixed(4); return true;
-      default: fail("a wire type that does not exist");
+      case 3:
+        skipGroup(field.number);
+        continue;
+      case 5:
+        field.value = fixed(4);
+        return true;
+      default:
+        fail("a wire type that does not exist");
       }
     }
     return false;
@@ -68,12 +75,10 @@ public:
   uint64_t varint() {
     uint64_t v = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (at == end)
-        fail("a number cut off");
+      if (at == end) fail("a number cut off");
       uint8_t b = uint8_t(*at++);
       v |= uint64_t(b & 127) << shift;
-      if (!(b & 128))
-        return v;
+      if (!(b & 128)) return v;
     }
     fail("a number of more than 64 bits");
   }
@@ -81,8 +86,7 @@ public:
 
 private:
   uint64_t fixed(unsigned n) {
-    if (uint64_t(end - at) < n)
-      fail("a number cut off");
+    if (uint64_t(end - at) < n) fail("a number cut off");
     uint64_t v = 0;
     std::memcpy(&v, at, n); // little-endian hosts only, as the whole project
     at += n;
@@ -90,23 +94,32 @@ private:
   }
   void skipGroup(uint32_t number) {
     for (unsigned depth = 1; depth;) {
-      if (at == end)
-        fail("a group without an end");
+      if (at == end) fail("a group without an end");
       uint64_t tag = varint();
       switch (tag & 7) {
-      case 0: varint(); break;
-      case 1: fixed(8); break;
+      case 0:
+        varint();
+        break;
+      case 1:
+        fixed(8);
+        break;
       case 2: {
         uint64_t n = varint();
-        if (n > uint64_t(end - at))
-          fail("a field that ends beyond its message");
+        if (n > uint64_t(end - at)) fail("a field that ends beyond its message");
         at += n;
         break;
       }
-      case 3: ++depth; break;
-      case 4: --depth; break;
-      case 5: fixed(4); break;
-      default: fail("a wire type that does not exist");
+      case 3:
+        ++depth;
+        break;
+      case 4:
+        --depth;
+        break;
+      case 5:
+        fixed(4);
+        break;
+      default:
+        fail("a wire type that does not exist");
       }
     }
     (void)number;

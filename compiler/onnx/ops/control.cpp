@@ -12,16 +12,14 @@ Val sequenceOf(std::vector<Val> parts) {
 
 std::shared_ptr<const std::vector<Val>> sequence(NodeContext &c, size_t i) {
   Val v = c.in(i);
-  if (v && !v.sequence)
-    c.e.fail("input " + llvm::Twine(i) + " is no sequence");
+  if (v && !v.sequence) c.e.fail("input " + llvm::Twine(i) + " is no sequence");
   return v.sequence;
 }
 
 /// Position in a sequence of n; -1 after a report.
 int64_t position(NodeContext &c, size_t i, int64_t n) {
   auto t = c.known(i);
-  if (!t || t->size() != 1)
-    return c.e.fail("its position is no single number"), -1;
+  if (!t || t->size() != 1) return c.e.fail("its position is no single number"), -1;
   int64_t p = int64_t(t->at(0));
   p = p < 0 ? p + n : p;
   return p >= 0 && p < n ? p : (c.e.fail("position " + llvm::Twine(p) + " is out of a sequence of " + llvm::Twine(n)), -1);
@@ -29,29 +27,23 @@ int64_t position(NodeContext &c, size_t i, int64_t n) {
 
 Vals splitToSequence(NodeContext &c) {
   Val x = c.in(0);
-  if (!x || x.sequence)
-    return c.fail("it splits tensors only");
+  if (!x || x.sequence) return c.fail("it splits tensors only");
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
-  if (axis < 0)
-    return {};
+  if (axis < 0) return {};
   int64_t n = x.dim(axis);
   Ints sizes;
   bool drop = false;
   if (!c.has(1)) {
-    if (n > 1 << 20)
-      return c.fail("it makes too many pieces");
+    if (n > 1 << 20) return c.fail("it makes too many pieces");
     sizes.assign(n, 1);
     drop = !c.integer("keepdims", 1);
   } else {
     auto split = c.knownInts(1);
-    if (!split)
-      return {};
+    if (!split) return {};
     if (c.inputs[1].rank() == 0) { // one size for all pieces, the last may be shorter
       int64_t size = (*split)[0];
-      if (size <= 0 || n / size > 1 << 20)
-        return c.fail("its piece size is out of range");
-      for (int64_t at = 0; at < n; at += size)
-        sizes.push_back(std::min(size, n - at));
+      if (size <= 0 || n / size > 1 << 20) return c.fail("its piece size is out of range");
+      for (int64_t at = 0; at < n; at += size) sizes.push_back(std::min(size, n - at));
     } else {
       sizes = *split;
     }
@@ -59,8 +51,7 @@ Vals splitToSequence(NodeContext &c) {
   std::vector<Val> parts;
   int64_t at = 0;
   for (int64_t s : sizes) {
-    if (s < 0 || s > n - at)
-      return c.fail("its pieces are longer than the dimension");
+    if (s < 0 || s > n - at) return c.fail("its pieces are longer than the dimension");
     Val part = c.e.sliceDim(x, axis, at, at + s);
     if (drop) {
       Ints shape(x.shape().begin(), x.shape().end());
@@ -85,12 +76,10 @@ Vals sequenceEmpty(NodeContext &c) { return {sequenceOf({})}; }
 Vals sequenceInsert(NodeContext &c) {
   auto s = sequence(c, 0);
   Val x = c.in(1);
-  if (!s || !x)
-    return {};
+  if (!s || !x) return {};
   std::vector<Val> parts = *s;
   int64_t p = c.has(2) ? position(c, 2, int64_t(parts.size()) + 1) : int64_t(parts.size());
-  if (p < 0)
-    return {};
+  if (p < 0) return {};
   parts.insert(parts.begin() + p, x);
   return {sequenceOf(std::move(parts))};
 }
@@ -102,18 +91,15 @@ Vals sequenceLength(NodeContext &c) {
 
 Vals concatFromSequence(NodeContext &c) {
   auto s = sequence(c, 0);
-  if (!s || s->empty())
-    return c.fail("the sequence is empty");
+  if (!s || s->empty()) return c.fail("the sequence is empty");
   Vals parts(s->begin(), s->end());
   bool fresh = c.integer("new_axis", 0);
   int64_t axis = c.dimension(c.integer("axis", 0), parts[0].rank() + fresh);
-  if (axis < 0)
-    return {};
+  if (axis < 0) return {};
   if (fresh)
     for (Val &v : parts) {
       Ints shape(v.shape().begin(), v.shape().end());
-      if (axis > int64_t(shape.size()))
-        return c.fail("its parts differ in rank");
+      if (axis > int64_t(shape.size())) return c.fail("its parts differ in rank");
       shape.insert(shape.begin() + axis, 1);
       v = c.e.reshape(v, shape);
     }
@@ -122,11 +108,9 @@ Vals concatFromSequence(NodeContext &c) {
 
 Vals ifOp(NodeContext &c) {
   auto condition = c.known(0);
-  if (!condition || condition->size() != 1)
-    return c.fail("its condition is no single known value");
+  if (!condition || condition->size() != 1) return c.fail("its condition is no single known value");
   const Attribute *a = c.attribute(condition->at(0) != 0 ? "then_branch" : "else_branch");
-  if (!a || !a->graph)
-    return c.fail("it has no such branch");
+  if (!a || !a->graph) return c.fail("it has no such branch");
   return c.importer.branch(*a->graph, c);
 }
 

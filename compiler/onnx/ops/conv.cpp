@@ -20,8 +20,7 @@ bool window(NodeContext &c, const Val &x, const Val &w, Window &g) {
   std::string padding = c.string("auto_pad", "NOTSET");
   if (int64_t(g.stride.size()) != n || int64_t(g.dilation.size()) != n || int64_t(pads.size()) != 2 * n)
     return c.e.fail("strides, dilations or pads do not fit the input's rank"), false;
-  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel)
-    return c.e.fail("kernel_shape is not the weight's"), false;
+  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.e.fail("kernel_shape is not the weight's"), false;
   for (int64_t i = 0; i < n; ++i) {
     if (g.stride[i] <= 0 || g.dilation[i] <= 0 || g.kernel[i] <= 0 || std::max({g.stride[i], g.dilation[i], g.kernel[i]}) > 1 << 20)
       return c.e.fail("strides, dilations and kernel must be positive"), false;
@@ -64,11 +63,9 @@ Val patches(NodeContext &c, Val x, const Window &g) {
   x = c.e.reshape(c.e.pad(x, 0, Ints(n + 2, 0), high), cut);
   x = c.e.slice(x, Ints(2 * n + 2, 0), inner, Ints(2 * n + 2, 1));
   Ints perm{0};
-  for (int64_t i = 0; i < n; ++i)
-    perm.push_back(2 + 2 * i);
+  for (int64_t i = 0; i < n; ++i) perm.push_back(2 + 2 * i);
   perm.push_back(1);
-  for (int64_t i = 0; i < n; ++i)
-    perm.push_back(3 + 2 * i);
+  for (int64_t i = 0; i < n; ++i) perm.push_back(3 + 2 * i);
   return c.e.transpose(x, perm);
 }
 
@@ -79,8 +76,7 @@ Val columns(NodeContext &c, Val x, const Window &g) {
   low.append(g.before);
   high.append(g.after);
   x = c.e.pad(x, 0, low, high);
-  if (!x)
-    return {};
+  if (!x) return {};
   Vals taps;
   Ints at(n, 0);
   for (int64_t t = 0; t < g.taps; ++t) {
@@ -92,31 +88,26 @@ Val columns(NodeContext &c, Val x, const Window &g) {
     }
     shape.append(g.out);
     taps.push_back(c.e.reshape(c.e.slice(x, from, size, step), shape));
-    for (int64_t i = n - 1; i >= 0 && ++at[i] == g.kernel[i]; --i)
-      at[i] = 0;
+    for (int64_t i = n - 1; i >= 0 && ++at[i] == g.kernel[i]; --i) at[i] = 0;
   }
   Val all = c.e.concat(taps, 2); // [batch, channels, taps, out…]
   Ints perm{0};
-  for (int64_t i = 0; i < n; ++i)
-    perm.push_back(3 + i);
+  for (int64_t i = 0; i < n; ++i) perm.push_back(3 + i);
   perm.append({1, 2});
   return c.e.transpose(all, perm);
 }
 
 Vals conv(NodeContext &c) {
   Val x = c.in(0), w = c.in(1);
-  if (!x || !w)
-    return {};
+  if (!x || !w) return {};
   int64_t groups = c.integer("group", 1);
   if (x.rank() < 3 || w.rank() != x.rank() || groups <= 0 || groups > x.dim(1) || x.dim(1) % groups || w.dim(0) % groups ||
       w.dim(1) != x.dim(1) / groups)
     return c.fail("input, weight and group do not fit together");
   Window g;
-  if (!window(c, x, w, g))
-    return {};
+  if (!window(c, x, w, g)) return {};
   bool apart = true;
-  for (size_t i = 0; i < g.kernel.size(); ++i)
-    apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
+  for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
   if (!apart && g.taps > 1024)
     return c.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most 1024)");
   int64_t batch = x.dim(0), channels = x.dim(1) / groups, filters = w.dim(0) / groups, depth = channels * g.taps;
@@ -129,14 +120,12 @@ Vals conv(NodeContext &c) {
     y = c.e.matmul(rows, c.e.reshape(w, {groups, filters, depth}), false, true);
     y = c.e.reshape(c.e.transpose(y, {1, 0, 2}), {batch * g.places, groups * filters});
   }
-  if (c.has(2))
-    y = c.e.add(y, c.inputs[2]);
+  if (c.has(2)) y = c.e.add(y, c.inputs[2]);
   Ints shape{batch};
   shape.append(g.out);
   shape.push_back(groups * filters);
   Ints perm{0, int64_t(shape.size()) - 1};
-  for (size_t i = 1; i + 1 < shape.size(); ++i)
-    perm.push_back(int64_t(i));
+  for (size_t i = 1; i + 1 < shape.size(); ++i) perm.push_back(int64_t(i));
   return {c.e.transpose(c.e.reshape(y, shape), perm)};
 }
 

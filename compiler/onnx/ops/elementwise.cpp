@@ -15,8 +15,7 @@ template <typename Op> Vals unary(NodeContext &c) {
 /// Operations the dialect has for floats only; integers take the way through f32 where they are exact enough.
 template <typename Op> Vals floatUnary(NodeContext &c) {
   Val x = c.in(0);
-  if (x && !x.isFloat())
-    return c.fail("it is supported for floats only");
+  if (x && !x.isFloat()) return c.fail("it is supported for floats only");
   return {c.e.unary<Op>(x)};
 }
 
@@ -28,8 +27,7 @@ template <typename Op> Vals binary(NodeContext &c) {
 /// Max, Min, Sum: any number of operands.
 template <typename Op> Vals variadic(NodeContext &c) {
   Val r = c.in(0);
-  for (size_t i = 1; i < c.inputs.size(); ++i)
-    r = c.e.binary<Op>(r, c.in(i));
+  for (size_t i = 1; i < c.inputs.size(); ++i) r = c.e.binary<Op>(r, c.in(i));
   return {r};
 }
 
@@ -37,10 +35,8 @@ template <P predicate> Vals comparison(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
   if (x && y && x.isBool() && y.isBool()) {
     Val differ = c.e.binary<nn::XorOp>(x, y);
-    if (predicate == P::ne)
-      return {differ};
-    if (predicate == P::eq)
-      return {c.e.unary<nn::NotOp>(differ)};
+    if (predicate == P::ne) return {differ};
+    if (predicate == P::eq) return {c.e.unary<nn::NotOp>(differ)};
   }
   return {c.e.compare(predicate, x, y)};
 }
@@ -59,8 +55,7 @@ Vals mean(NodeContext &c) {
 
 Vals pow(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
-  if (!x || !y)
-    return {};
+  if (!x || !y) return {};
   mlir::Type element = x.element();
   Val r = c.e.binary<nn::PowOp>(c.e.convert(x, c.e.f32()), c.e.convert(y, c.e.f32()));
   return {c.e.convert(r, element)};
@@ -85,8 +80,7 @@ Vals round(NodeContext &c) {
 
 Vals sign(NodeContext &c) {
   Val x = c.in(0);
-  if (!x)
-    return {};
+  if (!x) return {};
   Val one = like(c, 1, x), zero = like(c, 0, x);
   return {choose(c, P::gt, x, one, choose(c, P::lt, x, like(c, -1, x), zero))};
 }
@@ -138,15 +132,13 @@ Vals hardSwish(NodeContext &c) { return {c.e.mul(c.in(0), hardSigmoid(c, c.in(0)
 Vals swish(NodeContext &c) {
   double alpha = c.real("alpha", 1);
   Val x = c.in(0);
-  if (alpha == 1)
-    return {c.e.unary<nn::SiluOp>(x)};
+  if (alpha == 1) return {c.e.unary<nn::SiluOp>(x)};
   return {c.e.mul(x, c.e.unary<nn::SigmoidOp>(c.e.mul(x, like(c, alpha, x))))};
 }
 
 Vals gelu(NodeContext &c) {
   std::string how = c.string("approximate", "none");
-  if (how != "none" && how != "tanh")
-    return c.fail("approximate='" + how + "' is not known");
+  if (how != "none" && how != "tanh") return c.fail("approximate='" + how + "' is not known");
   return {c.e.gelu(how == "tanh" ? nn::GeluKind::tanh : nn::GeluKind::erf, c.in(0))};
 }
 
@@ -160,16 +152,14 @@ Vals isNan(NodeContext &c) { return {c.e.isNan(c.in(0))}; }
 Vals isInf(NodeContext &c) {
   Val x = c.in(0);
   bool up = c.integer("detect_positive", 1), down = c.integer("detect_negative", 1);
-  if (!up && !down)
-    return c.fail("detect_positive and detect_negative are both 0");
+  if (!up && !down) return c.fail("detect_positive and detect_negative are both 0");
   Val probe = up && down ? c.e.unary<nn::AbsOp>(x) : x;
   return {c.e.compare(P::eq, probe, like(c, up ? HUGE_VAL : -HUGE_VAL, x))};
 }
 
 Vals cast(NodeContext &c) {
   mlir::Type to = elementType(Type(c.integer("to", 0)), c.e.context());
-  if (!to)
-    return c.fail("a cast to " + name(Type(c.integer("to", 0))) + " is not supported");
+  if (!to) return c.fail("a cast to " + name(Type(c.integer("to", 0))) + " is not supported");
   return {c.e.convert(c.in(0), to)};
 }
 
@@ -181,33 +171,25 @@ Vals castLike(NodeContext &c) {
 Vals clip(NodeContext &c) {
   Val x = c.in(0), low, high;
   if (c.opset < 11) {
-    if (c.attribute("min"))
-      low = like(c, c.real("min", 0), x);
-    if (c.attribute("max"))
-      high = like(c, c.real("max", 0), x);
+    if (c.attribute("min")) low = like(c, c.real("min", 0), x);
+    if (c.attribute("max")) high = like(c, c.real("max", 0), x);
   } else {
     low = c.optional(1);
     high = c.optional(2);
   }
-  if (low)
-    x = c.e.binary<nn::MaxOp>(x, low);
-  if (high)
-    x = c.e.binary<nn::MinOp>(x, high);
+  if (low) x = c.e.binary<nn::MaxOp>(x, low);
+  if (high) x = c.e.binary<nn::MinOp>(x, high);
   return {x};
 }
 
 Vals mod(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
-  if (!x || !y)
-    return {};
+  if (!x || !y) return {};
   bool truncate = c.integer("fmod", 0);
-  if (!truncate && x.isFloat())
-    return c.fail("fmod = 0 is defined for integers only");
-  if (!truncate)
-    return {c.e.binary<nn::ModOp>(x, y)};
+  if (!truncate && x.isFloat()) return c.fail("fmod = 0 is defined for integers only");
+  if (!truncate) return {c.e.binary<nn::ModOp>(x, y)};
   Val q = c.e.div(x, y); // integers: towards zero already
-  if (x.isFloat())
-    q = choose(c, P::lt, q, ceil(c, q), c.e.unary<nn::FloorOp>(q));
+  if (x.isFloat()) q = choose(c, P::lt, q, ceil(c, q), c.e.unary<nn::FloorOp>(q));
   return {c.e.sub(x, c.e.mul(q, y))};
 }
 

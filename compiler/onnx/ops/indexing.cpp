@@ -7,23 +7,19 @@ namespace {
 
 /// first and step of known indices that form an arithmetic progression.
 std::optional<std::pair<int64_t, int64_t>> progression(const Val &indices) {
-  if (!indices || !indices.isConstant() || indices.constant->size() == 0)
-    return std::nullopt;
+  if (!indices || !indices.isConstant() || indices.constant->size() == 0) return std::nullopt;
   const nn::Tensor &t = *indices.constant;
   auto at = [&](int64_t i) { return t.elementType().isInteger(64) ? t.data<int64_t>()[i] : int64_t(t.at(i)); };
   int64_t first = at(0), step = t.size() > 1 ? at(1) - first : 1;
   for (int64_t i = 1; i < t.size(); ++i)
-    if (at(i) != first + i * step)
-      return std::nullopt;
-  if (step == 0)
-    return std::nullopt;
+    if (at(i) != first + i * step) return std::nullopt;
+  if (step == 0) return std::nullopt;
   return std::pair{first, step};
 }
 
 /// Rows of `table` (dimension 0) at non-negative `indices`: a slice where the indices are known and evenly spaced.
 Val rowsAt(NodeContext &c, const Val &table, const Val &indices) {
-  if (!table || !indices)
-    return {};
+  if (!table || !indices) return {};
   if (auto p = progression(indices)) {
     Ints from(table.rank(), 0), size(table.shape().begin(), table.shape().end()), step(table.rank(), 1);
     from[0] = p->first;
@@ -38,14 +34,11 @@ Val rowsAt(NodeContext &c, const Val &table, const Val &indices) {
 
 Vals gather(NodeContext &c) {
   Val x = c.in(0), indices = c.in(1);
-  if (!x || !indices)
-    return {};
+  if (!x || !indices) return {};
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
-  if (axis < 0 || x.rank() == 0)
-    return {};
+  if (axis < 0 || x.rank() == 0) return {};
   indices = c.importer.checkedIndices(indices, x.dim(axis), c.e);
-  if (axis == 0 || !indices)
-    return {rowsAt(c, x, indices)};
+  if (axis == 0 || !indices) return {rowsAt(c, x, indices)};
   if (progression(indices)) { // a slice needs no transposition
     auto [first, by] = *progression(indices);
     Ints from(x.rank(), 0), size(x.shape().begin(), x.shape().end()), step(x.rank(), 1), shape(x.shape().begin(), x.shape().begin() + axis);
@@ -59,42 +52,33 @@ Vals gather(NodeContext &c) {
   // Bring the axis to the front, look up, and put the dimensions of the indices where the axis was.
   Ints front{axis};
   for (int64_t i = 0; i < x.rank(); ++i)
-    if (i != axis)
-      front.push_back(i);
+    if (i != axis) front.push_back(i);
   Val y = c.e.gather(c.e.transpose(x, front), indices);
   int64_t n = indices.rank();
   Ints back;
-  for (int64_t i = 0; i < axis; ++i)
-    back.push_back(n + i);
-  for (int64_t i = 0; i < n; ++i)
-    back.push_back(i);
-  for (int64_t i = n + axis; y && i < y.rank(); ++i)
-    back.push_back(i);
+  for (int64_t i = 0; i < axis; ++i) back.push_back(n + i);
+  for (int64_t i = 0; i < n; ++i) back.push_back(i);
+  for (int64_t i = n + axis; y && i < y.rank(); ++i) back.push_back(i);
   return {c.e.transpose(y, back)};
 }
 
 Vals gatherElements(NodeContext &c) {
   Val x = c.in(0), indices = c.in(1);
-  if (!x || !indices)
-    return {};
-  if (x.rank() != indices.rank() || x.rank() == 0)
-    return c.fail("data and indices differ in rank");
+  if (!x || !indices) return {};
+  if (x.rank() != indices.rank() || x.rank() == 0) return c.fail("data and indices differ in rank");
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
-  if (axis < 0)
-    return {};
+  if (axis < 0) return {};
   Ints from(x.rank(), 0), size(indices.shape().begin(), indices.shape().end());
   size[axis] = x.dim(axis);
   for (int64_t i = 0; i < x.rank(); ++i)
-    if (size[i] > x.dim(i))
-      return c.fail("indices are longer than data along dimension " + llvm::Twine(i));
+    if (size[i] > x.dim(i)) return c.fail("indices are longer than data along dimension " + llvm::Twine(i));
   x = c.e.slice(x, from, size, Ints(x.rank(), 1));
   indices = c.importer.checkedIndices(indices, size[axis], c.e);
   Ints perm = upTo(x ? x.rank() : 0);
   std::swap(perm[axis], perm.back());
   x = c.e.transpose(x, perm);
   indices = c.e.transpose(indices, perm);
-  if (!x || !indices)
-    return {};
+  if (!x || !indices) return {};
   Ints shape(indices.shape().begin(), indices.shape().end());
   if (shape.back() == 1) {
     Shape rows = Shape(shape).drop_back();
@@ -118,8 +102,7 @@ Val linear(NodeContext &c, Val indices, Shape dims) {
     Val part = c.e.reshape(c.e.sliceDim(indices, indices.rank() - 1, i, i + 1), shape);
     part = c.importer.checkedIndices(part, dims[i], c.e);
     int64_t stride = *elementsOf(dims.drop_front(i + 1));
-    if (part && stride != 1)
-      part = c.e.mul(part, c.e.scalar(double(stride), part.element()));
+    if (part && stride != 1) part = c.e.mul(part, c.e.scalar(double(stride), part.element()));
     sum = i ? c.e.add(sum, part) : part;
   }
   return sum;
@@ -127,10 +110,10 @@ Val linear(NodeContext &c, Val indices, Shape dims) {
 
 Vals gatherNd(NodeContext &c) {
   Val x = c.in(0), indices = c.in(1);
-  if (!x || !indices)
-    return {};
+  if (!x || !indices) return {};
   int64_t batch = c.integer("batch_dims", 0), k = indices.rank() ? indices.shape().back() : 0;
-  if (batch < 0 || k <= 0 || batch + k > x.rank() || indices.rank() <= batch || x.shape().take_front(batch) != indices.shape().take_front(batch))
+  if (batch < 0 || k <= 0 || batch + k > x.rank() || indices.rank() <= batch ||
+      x.shape().take_front(batch) != indices.shape().take_front(batch))
     return c.fail("data, indices and batch_dims do not fit together");
   Val at = linear(c, indices, x.shape().slice(batch, k));
   int64_t rows = *elementsOf(x.shape().slice(batch, k)), batches = *elementsOf(x.shape().take_front(batch));
@@ -149,18 +132,15 @@ Vals gatherNd(NodeContext &c) {
 
 /// Places `updates` over rows of `x` at known positions: a lookup in both joined, by an index computed here.
 Val overwrite(NodeContext &c, const Val &x, const Val &updates, const Val &at) {
-  if (!x || !updates || !at)
-    return {};
-  if (!at.isConstant())
-    return c.e.fail("its indices must be known at compile time");
+  if (!x || !updates || !at) return {};
+  if (!at.isConstant()) return c.e.fail("its indices must be known at compile time");
   int64_t rows = x.dim(0);
   nn::Tensor source(mlir::RankedTensorType::get({rows}, c.e.i64()));
   auto from = source.data<int64_t>();
   std::iota(from.begin(), from.end(), 0);
   for (int64_t i = 0; i < at.constant->size(); ++i) {
     int64_t row = int64_t(at.constant->at(i));
-    if (row < 0 || row >= rows)
-      return c.e.fail("index " + llvm::Twine(row) + " is out of range");
+    if (row < 0 || row >= rows) return c.e.fail("index " + llvm::Twine(row) + " is out of range");
     from[row] = rows + i;
   }
   return rowsAt(c, c.e.concat({x, updates}, 0), Val(std::move(source)));
@@ -168,12 +148,11 @@ Val overwrite(NodeContext &c, const Val &x, const Val &updates, const Val &at) {
 
 Vals scatterNd(NodeContext &c) {
   Val x = c.in(0), indices = c.in(1), updates = c.in(2);
-  if (!x || !indices || !updates)
-    return {};
-  if (c.string("reduction", "none") != "none")
-    return c.fail("reduction='" + c.string("reduction", "") + "' is not supported");
+  if (!x || !indices || !updates) return {};
+  if (c.string("reduction", "none") != "none") return c.fail("reduction='" + c.string("reduction", "") + "' is not supported");
   int64_t k = indices.rank() ? indices.shape().back() : 0;
-  if (k <= 0 || k > x.rank() || updates.type().getNumElements() != *elementsOf(indices.shape().drop_back()) * *elementsOf(x.shape().drop_front(k)))
+  if (k <= 0 || k > x.rank() ||
+      updates.type().getNumElements() != *elementsOf(indices.shape().drop_back()) * *elementsOf(x.shape().drop_front(k)))
     return c.fail("data, indices and updates do not fit together");
   Ints flat{*elementsOf(x.shape().take_front(k))}, rows{*elementsOf(indices.shape().drop_back())};
   flat.append(x.shape().begin() + k, x.shape().end());
@@ -184,10 +163,8 @@ Vals scatterNd(NodeContext &c) {
 
 Vals scatterElements(NodeContext &c) {
   Val x = c.in(0), indices = c.in(1), updates = c.in(2);
-  if (!x || !indices || !updates)
-    return {};
-  if (c.string("reduction", "none") != "none")
-    return c.fail("reduction='" + c.string("reduction", "") + "' is not supported");
+  if (!x || !indices || !updates) return {};
+  if (c.string("reduction", "none") != "none") return c.fail("reduction='" + c.string("reduction", "") + "' is not supported");
   if (x.rank() == 0 || x.rank() != indices.rank() || indices.shape() != updates.shape())
     return c.fail("data, indices and updates do not fit together");
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
@@ -195,8 +172,7 @@ Vals scatterElements(NodeContext &c) {
   Val at;
   for (int64_t d = 0; indices && d < x.rank(); ++d) {
     int64_t stride = *elementsOf(x.shape().drop_front(d + 1));
-    if (indices.dim(d) > x.dim(d) && d != axis)
-      return c.fail("indices are longer than data along dimension " + llvm::Twine(d));
+    if (indices.dim(d) > x.dim(d) && d != axis) return c.fail("indices are longer than data along dimension " + llvm::Twine(d));
     Val place = d == axis ? indices : c.e.iota(indices.shape(), d, c.e.i64());
     place = c.e.mul(place, c.e.scalar(double(stride), c.e.i64()));
     at = d ? c.e.add(at, place) : place;
@@ -208,11 +184,9 @@ Vals scatterElements(NodeContext &c) {
 Vals cumSum(NodeContext &c) {
   Val x = c.in(0);
   auto axes = c.known(1);
-  if (!x || !axes || axes->size() != 1)
-    return c.fail("its axis is no single number");
+  if (!x || !axes || axes->size() != 1) return c.fail("its axis is no single number");
   int64_t axis = c.dimension(int64_t(axes->at(0)), x.rank());
-  if (axis < 0)
-    return {};
+  if (axis < 0) return {};
   Ints perm = upTo(x.rank());
   std::swap(perm[axis], perm.back());
   Val y = c.e.cumsum(c.e.transpose(x, perm), c.integer("exclusive", 0), c.integer("reverse", 0));
@@ -223,8 +197,7 @@ Vals cumSum(NodeContext &c) {
 template <nn::ReductionKind kind> Vals argExtremum(NodeContext &c) {
   Val x = c.in(0);
   int64_t axis = x ? c.dimension(c.integer("axis", 0), x.rank()) : -1;
-  if (axis < 0)
-    return {};
+  if (axis < 0) return {};
   Ints kept(x.shape().begin(), x.shape().end()), along(x.rank(), 1);
   kept[axis] = 1;
   along[axis] = x.dim(axis);
@@ -239,16 +212,12 @@ template <nn::ReductionKind kind> Vals argExtremum(NodeContext &c) {
 /// Known tensors only: what remains in exports after folding are masks and schedules.
 Vals topK(NodeContext &c) {
   auto x = c.known(0), count = c.known(1);
-  if (!x || !count)
-    return {};
-  if (count->size() != 1)
-    return c.fail("its number of elements is no single number");
+  if (!x || !count) return {};
+  if (count->size() != 1) return c.fail("its number of elements is no single number");
   int64_t rank = x->type.getRank(), k = int64_t(count->at(0));
-  if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1)
-    return c.fail("it is supported along the last dimension only");
+  if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1) return c.fail("it is supported along the last dimension only");
   int64_t n = x->shape().back(), rows = n ? x->size() / n : 0;
-  if (k < 0 || k > n)
-    return c.fail("k is out of range");
+  if (k < 0 || k > n) return c.fail("k is out of range");
   Ints shape(x->shape().begin(), x->shape().end());
   shape.back() = k;
   nn::Tensor values(mlir::RankedTensorType::get(shape, x->elementType())), places(mlir::RankedTensorType::get(shape, c.e.i64()));
@@ -270,13 +239,11 @@ Vals topK(NodeContext &c) {
 
 Vals nonZero(NodeContext &c) {
   auto x = c.known(0);
-  if (!x)
-    return {};
+  if (!x) return {};
   int64_t rank = std::max<int64_t>(1, x->type.getRank());
   std::vector<int64_t> hits;
   for (int64_t i = 0; i < x->size(); ++i)
-    if (x->at(i) != 0)
-      hits.push_back(i);
+    if (x->at(i) != 0) hits.push_back(i);
   int64_t n = int64_t(hits.size());
   nn::Tensor t(mlir::RankedTensorType::get({rank, n}, c.e.i64()));
   for (int64_t i = 0; i < n; ++i) {

@@ -12,11 +12,9 @@ struct Rows {
 
 std::optional<Rows> rows(NodeContext &c) {
   Val x = c.in(0), scale = c.in(1);
-  if (!x || !scale)
-    return std::nullopt;
+  if (!x || !scale) return std::nullopt;
   int64_t axis = c.dimension(c.integer("axis", -1), x.rank());
-  if (axis < 0)
-    return std::nullopt;
+  if (axis < 0) return std::nullopt;
   Shape normalised = x.shape().drop_front(axis);
   Ints shape(x.shape().begin(), x.shape().begin() + axis), flat{*elementsOf(normalised)};
   Rows r;
@@ -25,41 +23,33 @@ std::optional<Rows> rows(NodeContext &c) {
   shape.push_back(flat[0]);
   r.x = c.e.reshape(x, shape);
   r.scale = c.e.reshape(c.e.broadcastTo(scale, normalised), flat);
-  if (c.has(2))
-    r.bias = c.e.reshape(c.e.broadcastTo(c.inputs[2], normalised), flat);
-  if (c.e.failed())
-    return std::nullopt;
+  if (c.has(2)) r.bias = c.e.reshape(c.e.broadcastTo(c.inputs[2], normalised), flat);
+  if (c.e.failed()) return std::nullopt;
   return r;
 }
 
 Vals layerNorm(NodeContext &c) {
   auto r = rows(c);
-  if (!r)
-    return {};
+  if (!r) return {};
   Val mean, rstd;
   Val y = c.e.layerNorm(r->x, r->scale, r->bias, c.real("epsilon", 1e-5), &mean, &rstd);
-  if (!y)
-    return {};
+  if (!y) return {};
   Vals results{c.e.reshape(y, c.inputs[0].shape())};
-  if (c.node.outputs.size() > 1)
-    results.append({c.e.reshape(mean, r->kept), c.e.reshape(rstd, r->kept)});
+  if (c.node.outputs.size() > 1) results.append({c.e.reshape(mean, r->kept), c.e.reshape(rstd, r->kept)});
   return results;
 }
 
 Vals rmsNorm(NodeContext &c) {
   auto r = rows(c);
-  if (!r)
-    return {};
+  if (!r) return {};
   return {c.e.reshape(c.e.rmsNorm(r->x, r->scale, c.real("epsilon", 1e-5)), c.inputs[0].shape())};
 }
 
 /// x [N, C, …] normalised within each of `groups` groups of channels, then scaled and shifted per channel.
 Vals grouped(NodeContext &c, int64_t groups) {
   Val x = c.in(0), scale = c.in(1), bias = c.in(2);
-  if (!x || !scale || !bias)
-    return {};
-  if (x.rank() < 2 || groups <= 0 || x.dim(1) % groups)
-    return c.fail("the channels cannot be cut into " + llvm::Twine(groups) + " groups");
+  if (!x || !scale || !bias) return {};
+  if (x.rank() < 2 || groups <= 0 || x.dim(1) % groups) return c.fail("the channels cannot be cut into " + llvm::Twine(groups) + " groups");
   int64_t channels = x.dim(1);
   auto size = elementsOf(x.shape());
   Ints flat{x.dim(0), groups, *size / std::max<int64_t>(1, x.dim(0) * groups)};
@@ -85,15 +75,12 @@ Vals instanceNorm(NodeContext &c) {
 Vals lpNorm(NodeContext &c) {
   Val x = c.in(0);
   int64_t axis = x ? c.dimension(c.integer("axis", -1), x.rank()) : -1, p = c.integer("p", 2);
-  if (axis < 0)
-    return {};
-  if (p != 1 && p != 2)
-    return c.fail("p = " + llvm::Twine(p) + " is not supported, only 1 and 2");
+  if (axis < 0) return {};
+  if (p != 1 && p != 2) return c.fail("p = " + llvm::Twine(p) + " is not supported, only 1 and 2");
   Ints kept(x.shape().begin(), x.shape().end());
   kept[axis] = 1;
   Val size = c.e.reduce(nn::ReductionKind::sum, p == 1 ? c.e.unary<nn::AbsOp>(x) : c.e.mul(x, x), {axis});
-  if (p == 2)
-    size = c.e.unary<nn::SqrtOp>(size);
+  if (p == 2) size = c.e.unary<nn::SqrtOp>(size);
   if (size) // what is all zero stays zero
     size = c.e.select(c.e.compare(nn::Predicate::eq, size, c.e.scalar(0, size.element())), c.e.scalar(1, size.element()), size);
   return {c.e.div(x, c.e.reshape(size, kept))};

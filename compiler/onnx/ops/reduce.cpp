@@ -9,18 +9,15 @@ using K = nn::ReductionKind;
 /// The reduced axes, sorted; nothing where the node means the identity or after a report.
 std::optional<Ints> axesOf(NodeContext &c, const Val &x, int64_t since) {
   auto given = c.axesSince(since, "axes", 1);
-  if (!x || c.e.failed())
-    return std::nullopt;
+  if (!x || c.e.failed()) return std::nullopt;
   if (!given || given->empty()) {
-    if (c.integer("noop_with_empty_axes", 0))
-      return std::nullopt;
+    if (c.integer("noop_with_empty_axes", 0)) return std::nullopt;
     return upTo(x.rank());
   }
   Ints axes;
   for (int64_t a : *given) {
     int64_t d = c.dimension(a, x.rank());
-    if (d < 0)
-      return std::nullopt;
+    if (d < 0) return std::nullopt;
     axes.push_back(d);
   }
   llvm::sort(axes);
@@ -29,18 +26,15 @@ std::optional<Ints> axesOf(NodeContext &c, const Val &x, int64_t since) {
 
 /// Puts reduced dimensions back as 1 where keepdims asks for it (the default).
 Val finish(NodeContext &c, const Val &reduced, const Val &x, const Ints &axes) {
-  if (!reduced || !c.integer("keepdims", 1))
-    return reduced;
+  if (!reduced || !c.integer("keepdims", 1)) return reduced;
   Ints shape(x.shape().begin(), x.shape().end());
-  for (int64_t a : axes)
-    shape[a] = 1;
+  for (int64_t a : axes) shape[a] = 1;
   return c.e.reshape(reduced, shape);
 }
 
 int64_t countOf(const Val &x, const Ints &axes) {
   int64_t n = 1;
-  for (int64_t a : axes)
-    n *= x.dim(a);
+  for (int64_t a : axes) n *= x.dim(a);
   return n;
 }
 
@@ -52,17 +46,13 @@ enum class Form { Plain, Mean, L1, L2, SumSquare, LogSum, LogSumExp };
 template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
   Val x = c.in(0);
   auto axes = axesOf(c, x, since);
-  if (!axes)
-    return {c.e.failed() ? Val() : x};
+  if (!axes) return {c.e.failed() ? Val() : x};
   Val r = x;
-  if (form == Form::L1)
-    r = c.e.unary<nn::AbsOp>(x);
-  if (form == Form::L2 || form == Form::SumSquare)
-    r = c.e.mul(x, x);
+  if (form == Form::L1) r = c.e.unary<nn::AbsOp>(x);
+  if (form == Form::L2 || form == Form::SumSquare) r = c.e.mul(x, x);
   if (form == Form::LogSumExp) {
     Ints shape(x.shape().begin(), x.shape().end());
-    for (int64_t a : *axes)
-      shape[a] = 1;
+    for (int64_t a : *axes) shape[a] = 1;
     Val top = c.e.reduce(K::max, x, *axes);
     Val sum = c.e.reduce(K::sum, c.e.unary<nn::ExpOp>(c.e.sub(x, c.e.reshape(top, shape))), *axes);
     return {finish(c, c.e.add(top, c.e.unary<nn::LogOp>(sum)), x, *axes)};
@@ -72,10 +62,8 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
     int64_t n = countOf(x, *axes);
     r = x.isFloat() ? c.e.mul(r, like(c, 1.0 / double(n), r)) : c.e.div(r, like(c, double(n), r));
   }
-  if (form == Form::L2)
-    r = c.e.unary<nn::SqrtOp>(r);
-  if (form == Form::LogSum)
-    r = c.e.unary<nn::LogOp>(r);
+  if (form == Form::L2) r = c.e.unary<nn::SqrtOp>(r);
+  if (form == Form::LogSum) r = c.e.unary<nn::LogOp>(r);
   return {finish(c, r, x, *axes)};
 }
 
@@ -84,26 +72,20 @@ Vals reduceProd(NodeContext &c) {
   Val x = c.in(0);
   auto t = c.known(0);
   auto axes = axesOf(c, x, 18);
-  if (!t || !axes)
-    return {c.e.failed() ? Val() : x};
-  if (int64_t(axes->size()) != x.rank())
-    return c.fail("it is supported over all dimensions only");
+  if (!t || !axes) return {c.e.failed() ? Val() : x};
+  if (int64_t(axes->size()) != x.rank()) return c.fail("it is supported over all dimensions only");
   double product = 1;
-  for (int64_t i = 0; i < t->size(); ++i)
-    product *= t->at(i);
+  for (int64_t i = 0; i < t->size(); ++i) product *= t->at(i);
   return {finish(c, c.e.scalar(product, x.element()), x, *axes)};
 }
 
 /// Runs `body` with the softmax dimension last; before opset 13 everything from `axis` on is that dimension.
 template <typename Body> Vals overAxis(NodeContext &c, Body body) {
   Val x = c.in(0);
-  if (!x)
-    return {};
+  if (!x) return {};
   int64_t axis = c.dimension(c.integer("axis", c.opset < 13 ? 1 : -1), x.rank());
-  if (axis < 0)
-    return {};
-  if (axis == x.rank() - 1)
-    return {body(x)};
+  if (axis < 0) return {};
+  if (axis == x.rank() - 1) return {body(x)};
   if (c.opset < 13) {
     Ints flat{*elementsOf(x.shape().take_front(axis)), *elementsOf(x.shape().drop_front(axis))};
     return {c.e.reshape(body(c.e.reshape(x, flat)), x.shape())};
@@ -119,8 +101,7 @@ Vals softmax(NodeContext &c) {
 
 Vals logSoftmax(NodeContext &c) {
   return overAxis(c, [&](const Val &x) -> Val {
-    if (!x)
-      return {};
+    if (!x) return {};
     Ints column(x.shape().begin(), x.shape().end()), last{x.rank() - 1};
     column.back() = 1;
     Val shifted = c.e.sub(x, c.e.reshape(c.e.reduce(K::max, x, last), column));

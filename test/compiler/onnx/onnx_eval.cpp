@@ -4,8 +4,8 @@
 // interpreter and writes DIR/out<i>.bin. For the tests of the reader.
 #include "compiler/nn/eval/eval.h"
 #include "compiler/onnx/import.h"
-#include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,8 +16,7 @@ namespace {
 
 template <typename List> llvm::json::Array array(const List &list) {
   llvm::json::Array a;
-  for (const auto &v : list)
-    a.push_back(v);
+  for (const auto &v : list) a.push_back(v);
   return a;
 }
 
@@ -25,12 +24,13 @@ void print(const zero::onnx::ImportReport &r) {
   llvm::json::Array parameters, constants, ties;
   for (auto &p : r.parameters)
     parameters.push_back(llvm::json::Object{{"name", p.name}, {"shape", array(p.shape)}, {"stored", p.stored}, {"role", p.role}});
-  for (auto &c : r.constants)
-    constants.push_back(llvm::json::Object{{"name", c.name}, {"shape", array(c.shape)}, {"why", c.why}});
-  for (auto &t : r.ties)
-    ties.push_back(llvm::json::Object{{"name", t.name}, {"alias", t.alias}, {"transposed", t.transposed}});
-  llvm::json::Object all{{"parameters", std::move(parameters)}, {"constants", std::move(constants)}, {"ties", std::move(ties)},
-                         {"warnings", array(r.warnings)}, {"opset", r.opset}};
+  for (auto &c : r.constants) constants.push_back(llvm::json::Object{{"name", c.name}, {"shape", array(c.shape)}, {"why", c.why}});
+  for (auto &t : r.ties) ties.push_back(llvm::json::Object{{"name", t.name}, {"alias", t.alias}, {"transposed", t.transposed}});
+  llvm::json::Object all{{"parameters", std::move(parameters)},
+                         {"constants", std::move(constants)},
+                         {"ties", std::move(ties)},
+                         {"warnings", array(r.warnings)},
+                         {"opset", r.opset}};
   llvm::outs() << llvm::json::Value(std::move(all)) << "\n";
 }
 
@@ -49,8 +49,7 @@ int run(ModuleOp module, const std::string &folder) {
     inputs.push_back(std::move(t));
   }
   auto results = zero::nn::evaluateFunction(forward, inputs, [](zero::nn::ParameterOp p) { return zero::nn::loadParameter(p, ""); });
-  if (failed(results))
-    return 1;
+  if (failed(results)) return 1;
   for (auto [i, t] : llvm::enumerate(*results)) {
     std::error_code error;
     llvm::raw_fd_ostream out(folder + "/out" + std::to_string(i) + ".bin", error);
@@ -93,16 +92,16 @@ int main(int argc, char **argv) {
   }
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.getDiagEngine().registerHandler([](Diagnostic &d) {
-    llvm::errs() << (d.getSeverity() == DiagnosticSeverity::Error ? "error: " : d.getSeverity() == DiagnosticSeverity::Warning ? "warning: " : "remark: ")
+    llvm::errs() << (d.getSeverity() == DiagnosticSeverity::Error     ? "error: "
+                     : d.getSeverity() == DiagnosticSeverity::Warning ? "warning: "
+                                                                      : "remark: ")
                  << d << "\n";
     return success();
   });
   zero::onnx::ImportReport report;
   auto module = zero::onnx::importModel(model, options, context, &report);
-  if (failed(module))
-    return 1;
-  for (const std::string &w : report.warnings)
-    llvm::errs() << "warning: " << w << "\n";
+  if (failed(module)) return 1;
+  for (const std::string &w : report.warnings) llvm::errs() << "warning: " << w << "\n";
   if (ir)
     (*module)->print(llvm::outs(), OpPrintingFlags().elideLargeElementsAttrs(16).elideLargeResourceString(16));
   else

@@ -73,6 +73,13 @@ def linear():
     return g.model(g.LayerNormalization(y, g.normal("scale", D), g.normal("shift", D), axis=-1, name="norm"))
 
 
+def zero_row():
+    """The buffer of zeros that BART adds to its logits, beside a fresh bias."""
+    g = Graph()
+    y = g.Add(g.linear(embedded(g), "w", D, D), g.weight("bias", np.zeros(D, np.float32)))
+    return g.model(g.Add(g.MatMul(y, g.normal("head", D, V)), g.weight("final_logits_bias", np.zeros((1, V), np.float32))))
+
+
 def masks():
     """A causal mask, a sinusoidal table and a folded class token beside what can be learnt."""
     g = Graph()

@@ -1,0 +1,71 @@
+//===- facts.h - what is known of each value while roles are told --------------------------------===//
+// Private to roles.cpp (how facts pass through operations) and meetings.cpp (what a known value is to the data).
+#pragma once
+#include "compiler/onnx/content.h"
+#include "compiler/onnx/roles.h"
+
+namespace zero::onnx {
+
+enum class Kind { Known, Plain, Feature, Hidden, Scores };
+
+struct Fact {
+  Kind kind = Kind::Known;
+  llvm::SmallVector<unsigned, 2> sources; // sites a known value is made of; of a lookup by data: the table's
+  llvm::SmallBitVector varying;           // known values: dimensions along which it varies
+  bool table = false;                     // rows looked up in a table
+  bool product = false;                   // result of a product with a parameter, moved at most
+  bool plusOne = false;
+};
+
+class Analysis {
+public:
+  Analysis(mlir::func::FuncOp f, llvm::MutableArrayRef<Site> sites, Weights &weights);
+  void run();
+
+private:
+  // Facts of results, by kind of operation.
+  void backward(mlir::Operation &op);
+  void forward(mlir::Operation &op);
+  Fact known(mlir::Operation &op);
+  Fact product(nn::MatMulOp op);
+  Fact lookup(nn::GatherOp op);
+  Fact norm(mlir::Operation &op);
+  Fact attention(mlir::Operation &op);
+  Fact move(mlir::Operation &op);
+  Kind most(mlir::Operation &op);
+
+  // Meetings of known values with the data.
+  Fact join(nn::ConcatOp op);
+  Fact meet(mlir::Operation &op);
+  void added(Fact &o, mlir::Operation &op, Kind data, bool choice);
+  void multiplied(Fact &o, mlir::Operation &op, Kind data);
+  /// Rows of a table end their way here: used as an embedding is.
+  void spend(const Fact &o);
+  void evidence(const Fact &o, StringRef role);
+  void refuse(const Fact &o, StringRef why);
+
+  // What the numbers of the initializers behind a value tell.
+  template <typename Test> bool content(const Fact &o, Test test) {
+    return llvm::any_of(o.sources, [&](unsigned s) { return test(Content(*sites[s].use.tensor, weights)); });
+  }
+  bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
+  bool bounded(const Fact &o);
+  bool single(const Fact &o);
+
+  struct Facts {
+    llvm::DenseMap<mlir::Value, std::unique_ptr<Fact>> map;
+    Fact &operator[](mlir::Value v) {
+      auto &f = map[v];
+      if (!f) f = std::make_unique<Fact>();
+      return *f;
+    }
+  } facts;
+  mlir::func::FuncOp function;
+  llvm::MutableArrayRef<Site> sites;
+  Weights &weights;
+  llvm::DenseMap<mlir::Operation *, unsigned> siteOf;
+  llvm::DenseSet<mlir::Value> toSoftmax, toTrig;
+  llvm::DenseSet<int64_t> lengths; // sizes of the integer inputs beyond the batch
+};
+
+} // namespace zero::onnx

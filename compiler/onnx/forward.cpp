@@ -1,0 +1,124 @@
+//===- forward.cpp - the function @forward: arguments, body, results -----------------------------===//
+#include "compiler/onnx/importer.h"
+
+using namespace mlir;
+
+namespace zero::onnx {
+
+bool Importer::arguments(func::FuncOp f) {
+  llvm::StringSet<> initializers, dimensions;
+  for (const TensorProto &t : model.graph.initializers) initializers.insert(t.name);
+  Builder b(module.getContext());
+  bool first = true;
+  for (const ValueInfo &v : model.graph.inputs) {
+    if (initializers.contains(v.name)) // before IR 4 initializers were inputs with a default
+      continue;
+    std::string what = "input '" + v.name.str() + "'";
+    Location loc = NameLoc::get(b.getStringAttr(v.name));
+    auto element = v.tensor ? elementType(v.type, module.getContext()) : mlir::Type();
+    if (!element) {
+      emitError(loc) << what << " is no tensor of a type that is read (" << name(v.type) << ")";
+      return false;
+    }
+    if (!v.ranked) {
+      emitError(loc) << what << " has no shape; export the model with shapes";
+      return false;
+    }
+    Ints shape;
+    for (auto [i, d] : llvm::enumerate(v.dims)) {
+      std::string symbol = d.parameter.empty() ? v.name.str() + "." + std::to_string(i) : d.parameter.str();
+      dimensions.insert(symbol);
+      int64_t size = d.size;
+      if (size < 0 || !d.parameter.empty()) {
+        auto bound = options.bind.find(symbol);
+        if (bound != options.bind.end()) {
+          size = bound->second;
+        } else if (size < 0) {
+          emitError(loc) << what << " has the dynamic dimension '" << symbol << "' (dimension " << i << "); give it a size with --bind "
+                         << symbol << "=N";
+          return false;
+        }
+      }
+      if (size <= 0) {
+        emitError(loc) << what << ": dimension " << i << " ('" << symbol << "') has size " << size << ", which is not positive";
+        return false;
+      }
+      shape.push_back(size);
+    }
+    if (!elementsOf(shape) || *elementsOf(shape) > int64_t(1) << 48) {
+      emitError(loc) << what << " is too large";
+      return false;
+    }
+    if (first && !shape.empty()) batch = shape[0];
+    first = false;
+    unsigned index = f.getNumArguments();
+    f.insertArgument(index, RankedTensorType::get(shape, element),
+                     b.getDictionaryAttr(b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr(v.name))), loc);
+  }
+  for (auto &[name, size] : options.bind)
+    if (!dimensions.contains(name)) {
+      std::string list;
+      for (const ValueInfo &v : model.graph.inputs)
+        for (const Dim &d : v.dims)
+          if (!d.parameter.empty() && !StringRef(list).contains("'" + d.parameter.str() + "'"))
+            list += (list.empty() ? "'" : ", '") + d.parameter.str() + "'";
+      emitError(f.getLoc()) << "--bind " << name << "=" << size << " names no dimension of the model's inputs"
+                            << (list.empty() ? ", which are all fixed" : "; there are " + list);
+      return false;
+    }
+  return true;
+}
+
+LogicalResult Importer::run() {
+  MLIRContext *context = module.getContext();
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module.getBody());
+  function = b.create<func::FuncOp>(module.getLoc(), "forward", b.getFunctionType({}, {}));
+  Block *entry = function.addEntryBlock();
+  if (!arguments(function)) return failure();
+  b.setInsertionPointToEnd(entry);
+  emitter = std::make_unique<Emitter>(b, options.maxConstantBytes);
+
+  Scope top;
+  top.opsets = &model.opsets;
+  for (const TensorProto &t : model.graph.initializers) top.names[t.name] = Entry{{}, &t, {}, {}};
+  for (BlockArgument a : function.getArguments())
+    top.names[function.getArgAttrOfType<StringAttr>(a.getArgNumber(), nn::NnDialect::kNameAttr).getValue()] =
+        Entry{Val(a), nullptr, {}, {}};
+  llvm::StringSet<> wanted;
+  for (const ValueInfo &o : model.graph.outputs) wanted.insert(o.name);
+  if (!nodes(model.graph.nodes, wanted, top)) return failure();
+
+  present = &top;
+  SmallVector<Value> results;
+  SmallVector<mlir::Attribute> names;
+  for (const ValueInfo &o : model.graph.outputs) {
+    emitter->at(NameLoc::get(b.getStringAttr(o.name)), "output '" + o.name.str() + "'");
+    Entry *e = top.find(o.name);
+    if (!e || !e->missing.empty()) {
+      emitter->fail(e ? e->missing + " does not compute it in the form that is supported" : "no node computes it");
+      return failure();
+    }
+    Val v = fetch(*e, nullptr);
+    if (!v || v.sequence) {
+      emitter->fail("it is no tensor");
+      return failure();
+    }
+    results.push_back(emitter->materialise(v));
+    names.push_back(b.getStringAttr(o.name));
+  }
+  if (results.empty()) {
+    emitError(module.getLoc()) << "the model has no outputs";
+    return failure();
+  }
+  b.setInsertionPointToEnd(entry);
+  b.create<func::ReturnOp>(module.getLoc(), results);
+  function.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));
+  for (auto [i, name] : llvm::enumerate(names)) function.setResultAttr(i, nn::NnDialect::kNameAttr, name);
+  // What only index arithmetic that folded away has read.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*entry)))
+    if (isOpTriviallyDead(&op)) op.erase();
+  return success();
+}
+
+} // namespace zero::onnx

@@ -1,0 +1,157 @@
+//===- meetings.cpp - known values where they meet the data --------------------------------------===//
+#include "compiler/onnx/facts.h"
+
+using namespace mlir;
+
+namespace zero::onnx {
+
+Fact Analysis::join(nn::ConcatOp op) {
+  if (most(*op) == Kind::Known) return known(*op);
+  Fact f;
+  f.kind = most(*op);
+  bool tables = llvm::all_of(op.getInputs(), [&](Value v) { return facts[v].table; });
+  for (Value v : op.getInputs()) {
+    Fact &o = facts[v];
+    if (tables) { // halves of a rotary table
+      f.sources.append(o.sources);
+      continue;
+    }
+    spend(o);
+    if (o.kind != Kind::Known || o.sources.empty() || f.kind < Kind::Feature) continue;
+    auto type = cast<RankedTensorType>(v.getType());
+    if (op.getDim() != 0 && type.getRank() > 1 && o.varying.test(0))
+      refuse(o, "one copy for each sample");
+    else
+      evidence(o, "token");
+  }
+  f.table = tables;
+  return f;
+}
+
+/// Elementwise operations of two or three operands: the meetings.
+Fact Analysis::meet(Operation &op) {
+  Kind k = most(op);
+  bool additive = isa<nn::AddOp, nn::SubOp>(op), multiplicative = isa<nn::MulOp, nn::DivOp>(op), choice = isa<nn::SelectOp>(op);
+  if (k == Kind::Known) {
+    Fact f = known(op);
+    f.varying = llvm::SmallBitVector(f.varying.size());
+    for (Value o : op.getOperands())
+      if (facts[o].varying.size() == f.varying.size()) f.varying |= facts[o].varying;
+    if (isa<nn::AddOp>(op))
+      for (Value o : op.getOperands())
+        if (auto c = o.getDefiningOp<nn::ConstantOp>())
+          if (auto splat = dyn_cast<SplatElementsAttr>(c.getValue()))
+            f.plusOne |= isa<FloatType>(splat.getElementType()) && splat.getSplatValue<APFloat>().convertToDouble() == 1;
+    return f;
+  }
+  Fact f;
+  f.kind = isa<nn::CompareOp>(op) ? Kind::Plain : k;
+  if (isa<nn::CrossEntropyOp>(op)) f.kind = Kind::Hidden;
+  if (f.kind == Kind::Scores && !toSoftmax.contains(op.getResult(0))) f.kind = Kind::Hidden;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    Fact &o = facts[op.getOperand(i)];
+    bool scaled = multiplicative && llvm::all_of(llvm::enumerate(op.getOperands()), [&](auto other) {
+                    return other.index() == i || (facts[other.value()].kind == Kind::Known && facts[other.value()].sources.empty());
+                  });
+    bool squared = multiplicative && op.getOperand(0) == op.getOperand(1);
+    if (o.table && o.kind != Kind::Known) { // rows of a table looked up by data
+      if (scaled) {
+        f.sources = o.sources;
+        f.table = true;
+      } else if (additive && k == Kind::Plain) { // bias table with a mask from the data; scores come later
+        f.sources = o.sources;
+        f.table = true;
+      } else if (!multiplicative || squared || !bounded(o)) {
+        evidence(o, "embedding");
+      } else {
+        refuse(o, "a rotary cache");
+      }
+      continue;
+    }
+    if (o.kind != Kind::Known || o.sources.empty()) continue;
+    if (additive && k == Kind::Plain && o.table) {
+      f.sources = o.sources;
+      f.table = true;
+      continue;
+    }
+    if (additive || (choice && i > 0))
+      added(o, op, k, choice);
+    else if (multiplicative && !(isa<nn::DivOp>(op) && i == 0))
+      multiplied(o, op, k);
+  }
+  return f;
+}
+
+void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
+  auto shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
+  int64_t last = int64_t(shape.size()) - 1;
+  if (o.table && data >= Kind::Feature) return evidence(o, "embedding");
+  if (data == Kind::Scores) return refuse(o, "added to attention scores");
+  if (data < Kind::Feature) return;
+  size_t n = o.varying.count();
+  bool along = last >= 0 && o.varying.test(last);
+  if (n == 0) { // one number, or a vector of a single column
+    bool column = llvm::any_of(op.getOperands(), [&](Value v) { return facts[v].product; });
+    if (column && last >= 0 && shape[last] == 1 && single(o) && !choice) evidence(o, "bias");
+    return;
+  }
+  if (content(o, [](const Content &c) { return c.isMask(); })) return refuse(o, "a mask");
+  if (n == 1) {
+    if ((choice || data == Kind::Feature) && !along) return;
+    // A layer's bias has one dimension; [1, n] of zeros is the buffer that some models add to their logits.
+    if (!choice && content(o, [](const Content &c) { return c.isZeroRow(); })) return refuse(o, "a row of zeros");
+    return evidence(o, choice ? "token" : "bias");
+  }
+  if (choice || !along) return;
+  if (content(o, [](const Content &c) { return c.isSinusoid(); })) return refuse(o, "a sinusoidal table");
+  if (shape.size() > 2 && o.varying.test(0) && content(o, [](const Content &c) { return c.isCopies(); }))
+    return refuse(o, "one copy for each sample");
+  evidence(o, "position");
+}
+
+void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
+  auto shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
+  int64_t last = int64_t(shape.size()) - 1;
+  size_t n = o.varying.count();
+  if (data < Kind::Feature || n == 0 || structural(o)) return;
+  bool along = o.varying.test(last);
+  if (n == 1) {
+    if (data == Kind::Feature ? !along : data == Kind::Scores ? along : false) return;
+    return evidence(o, "scale");
+  }
+  // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
+  bool sequence = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
+  for (int64_t d = 0; d < last; ++d) sequence |= o.varying.test(d) && lengths.contains(shape[d]);
+  if (sequence) return refuse(o, "a table that multiplies activations");
+  evidence(o, "scale");
+}
+
+bool Analysis::structural(const Fact &o) {
+  return content(o, [](const Content &c) { return c.isSigns(); });
+}
+
+bool Analysis::bounded(const Fact &o) {
+  return llvm::all_of(o.sources, [&](unsigned s) {
+    Content c(*sites[s].use.tensor, weights);
+    return !c.known() || c.isBounded();
+  });
+}
+
+bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.sources[0]].use.tensor->dims.size() == 1; }
+
+void Analysis::evidence(const Fact &o, StringRef role) {
+  for (unsigned s : o.sources) {
+    if (sites[s].role.empty()) sites[s].role = role.str();
+    sites[s].plusOne |= o.plusOne;
+  }
+}
+
+void Analysis::refuse(const Fact &o, StringRef why) {
+  for (unsigned s : o.sources) sites[s].why = why.str();
+}
+
+void Analysis::spend(const Fact &o) {
+  if (o.table && o.kind != Kind::Known) evidence(o, "embedding");
+}
+
+} // namespace zero::onnx
