@@ -36,7 +36,7 @@ std::string metricsLine(const StepRecord &record) {
       line += fmt::format(R"({}"{}": {})", first ? "" : ", ", kLaneNames[lane], record.laneBytes[lane]);
       first = false;
     }
-  line += "}";
+  line += fmt::format(R"(}}, "memory_bytes": {})", record.memoryBytes);
   if (record.evalLoss) line += fmt::format(R"(, "eval_loss": {})", number(*record.evalLoss));
   return line + "}";
 }

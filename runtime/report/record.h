@@ -19,6 +19,7 @@ struct StepRecord {
   double seconds = 0;
   double tokensPerSecond = 0;
   std::array<uint64_t, 8> laneBytes{}; // moved by this rank, by lane
+  uint64_t memoryBytes = 0;            // arenas of this rank: what the plan said before the run
   std::optional<double> evalLoss;      // after this step's update
 };
 

@@ -92,6 +92,8 @@ private:
 
   void announce() {
     if (setup.resumeFrom) say(fmt::format("resumed from {} at step {}", *setup.resumeFrom, at.step));
+    say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
+                    static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
     if (setup.feeder && leads)
       say(fmt::format("{} samples in '{}', {} per step", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch()));
     if (setup.evalFeeder)
@@ -129,6 +131,7 @@ private:
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     record.tokensPerSecond = static_cast<double>(plan.tokens() * plan.world() * setup.programs.micros.size()) / record.seconds;
     for (size_t lane = 0; lane < record.laneBytes.size(); ++lane) record.laneBytes[lane] = engine.stats()[lane].bytes;
+    record.memoryBytes = engine.allocatedBytes();
     if (gradients) {
       engine.onUpdate(nullptr);
       gradients->finish();
