@@ -84,7 +84,7 @@ Weights::Weights(std::string where) : path(std::move(where)) {
   if (!file) throw FormatError("cannot be read: " + file.getError().message());
   buffer = std::move(*file);
   folder = llvm::sys::path::parent_path(path).str();
-  if (folder.empty()) folder = ".";
+  if (folder.empty()) folder.push_back('.');
 }
 
 StringRef Weights::externalFile(const TensorProto &t) {
