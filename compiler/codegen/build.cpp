@@ -380,7 +380,9 @@ private:
   }
 
   /// `inside` under the additional guards, else `outside` under the present ones.
-  template <typename Inside, typename Outside> int choose(ArrayRef<Guard> all, Scalar type, Inside inside, Outside outside) {
+  /// `otherwise` is known where the guards do not hold.
+  template <typename Inside, typename Outside>
+  int choose(ArrayRef<Guard> all, Scalar type, Inside inside, Outside outside, std::optional<Guard> otherwise = {}) {
     SmallVector<Guard> needed;
     for (const Guard &g : all)
       if (auto simple = p.space.simplify(g))
@@ -400,6 +402,9 @@ private:
     n.type = type;
     n.operands = {a, b};
     n.guards.assign(needed.begin(), needed.end());
+    if (otherwise)
+      if (auto simple = p.space.simplify(*otherwise))
+        n.otherwise.push_back(*simple);
     return intern(n);
   }
 
@@ -554,8 +559,11 @@ private:
       return node;
     }
     Scalar type = computed(scalarOf(op.getResult()));
+    std::optional<Guard> last; // the only piece left is the last one's
+    if (piece + 2 == op.getInputs().size())
+      last = Guard{at[dim] - Index(start + size), 0, shapeOf(op.getInputs().back())[dim], 1};
     return choose({Guard{from[dim], 0, size, 1}}, type, [&] { return build(input, from); },
-                  [&] { return concat(op, at, piece + 1, start + size); });
+                  [&] { return concat(op, at, piece + 1, start + size); }, last);
   }
 
   int reduce(ReduceOp op, const Indices &at) {

@@ -4,6 +4,7 @@
 #include "compiler/codegen/program.h"
 #include "compiler/nn/Nn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,7 +65,7 @@ FailureOr<KernelInfo> describe(func::FuncOp kernel) {
 }
 
 void registerDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
 }
 
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(MLIRContext &context, ArrayRef<func::FuncOp> kernels, unsigned lanes) {

@@ -80,8 +80,8 @@ Emitter::Values Emitter::atLane(unsigned dim, Value first, Value laneMask, Value
 
 /// `from` is a multiple of the lane count; so is `to`, or it is the end of the dimension.
 Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values carried, unsigned copies, const Body &body) {
-  int64_t size = p.size(dim), tail = size % lanes;
-  size_t groups = carried.size() / copies;
+  int64_t size = p.size(dim), tail = size % lanes, wide = int64_t(copies) * lanes;
+  size_t groups = carried.size() / copies, depth = scopes.size() - 1;
   // Accumulators lie copy by copy: copy 0 of every entry, copy 1 of every entry, …
   auto step = [&](unsigned copy, Value first, Value laneMask, Values all) {
     Values mine(all.begin() + copy * groups, all.begin() + (copy + 1) * groups);
@@ -89,16 +89,33 @@ Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values ca
     std::copy(mine.begin(), mine.end(), all.begin() + copy * groups);
     return all;
   };
-  auto offset = [&](Value first, int64_t by) -> Value {
-    return by ? b.create<arith::AddIOp>(loc, first, number(by)).getResult() : first;
+  auto several = [&](Value first, Values all) {
+    Block *block = scopes.back().block;
+    Values firsts{first};
+    for (unsigned copy = 1; copy < copies; ++copy)
+      firsts.push_back(b.create<arith::AddIOp>(loc, first, number(int64_t(copy) * lanes)));
+    SmallVector<SmallVector<Operation *>> parts(copies);
+    for (unsigned copy = 0; copy < copies; ++copy) {
+      Operation *last = block->empty() ? nullptr : &block->back();
+      all = step(copy, firsts[copy], {}, std::move(all));
+      for (Operation &op : llvm::make_range(last ? std::next(last->getIterator()) : block->begin(), block->end()))
+        parts[copy].push_back(&op);
+    }
+    interleave(parts);
+    return all;
   };
-  size_t depth = scopes.size() - 1;
-  bool dynamic = p.chunked();
-  if (dynamic) {
+  auto one = [&](Value first, Values all) { return step(0, first, {}, std::move(all)); };
+  if (p.chunked()) {
     goTo(depth);
-    // Whole vectors: up to `to`, or what of it is a multiple of the lane count.
+    // Whole vectors: up to `to`, or what of it is a multiple of the lane count. Chunks are multiples of every step.
     Value whole = tail ? b.create<arith::MinUIOp>(loc, to, number(size - tail)).getResult() : to;
-    loop(depth, from, whole, lanes, std::nullopt, {}, [&](Value first, Values) { return step(0, first, {}, {}); });
+    if (copies > 1) {
+      Value fast = b.create<arith::SubIOp>(loc, whole, b.create<arith::RemUIOp>(loc, whole, number(wide)));
+      loop(depth, from, fast, wide, std::nullopt, {}, several);
+      goTo(depth);
+      from = b.create<arith::MaxUIOp>(loc, from, fast);
+    }
+    loop(depth, from, whole, lanes, std::nullopt, {}, one);
     if (tail) {
       goTo(depth);
       Value last = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, to, number(size));
@@ -106,23 +123,27 @@ Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values ca
     }
     return {};
   }
-  int64_t done = 0, wide = int64_t(copies) * lanes;
-  if (copies > 1 && size >= wide) {
-    done = size / wide * wide;
-    carried = loop(depth, number(0), number(done), wide, std::nullopt, std::move(carried), [&](Value first, Values all) {
-      for (unsigned copy = 0; copy < copies; ++copy)
-        all = step(copy, offset(first, int64_t(copy) * lanes), {}, std::move(all));
-      return all;
-    });
-  }
+  int64_t done = copies > 1 ? size / wide * wide : 0;
+  if (done)
+    carried = loop(depth, number(0), number(done), wide, std::nullopt, std::move(carried), several);
   if (size - tail > done)
-    carried = loop(depth, number(done), number(size - tail), lanes, std::nullopt, std::move(carried),
-                   [&](Value first, Values all) { return step(0, first, {}, std::move(all)); });
+    carried = loop(depth, number(done), number(size - tail), lanes, std::nullopt, std::move(carried), one);
   if (tail) {
     goTo(depth);
     carried = step(copies - 1, number(size - tail), maskOf(tail), std::move(carried));
   }
   return carried;
+}
+
+/// Copies of one body, operation by operation in turn: they do not depend on each other, and a processor that looks
+/// only so far ahead sees that.
+void Emitter::interleave(ArrayRef<SmallVector<Operation *>> parts) {
+  for (auto &part : parts)
+    if (part.size() != parts[0].size())
+      return;
+  for (size_t i = 0; i < parts[0].size(); ++i)
+    for (auto &part : parts)
+      part[i]->moveBefore(part[i]->getBlock(), part[i]->getBlock()->end());
 }
 
 Emitter::Values Emitter::sweep(ArrayRef<unsigned> dims, Values carried, unsigned copies, const Body &body) {
@@ -136,9 +157,17 @@ Emitter::Values Emitter::sweep(ArrayRef<unsigned> dims, Values carried, unsigned
 // Reductions
 //===----------------------------------------------------------------------===//
 
-unsigned Emitter::copiesFor(size_t reductions) const {
-  // Enough sums in flight to hide the latency of an addition, within the registers.
-  return reductions == 0 ? 1 : reductions == 1 ? 4 : reductions <= 4 ? 2 : 1;
+unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
+  // Enough sums in flight to hide the latency of an addition, within the registers. Long functions are chains that
+  // want company too.
+  bool longChain = llvm::any_of(p.below(roots), [&](int i) {
+    const Node &n = p.nodes[i];
+    bool varies = llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
+    return varies && n.kind == Node::Apply &&
+           (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos || n.fn == Fn::Pow ||
+            n.fn == Fn::Sigmoid || n.fn == Fn::Random);
+  });
+  return reductions == 0 ? (longChain ? 4 : 1) : reductions == 1 ? 4 : reductions <= 4 ? 2 : 1;
 }
 
 Emitter::Values Emitter::initial(ArrayRef<int> reductions, unsigned copies) {
@@ -217,7 +246,10 @@ void Emitter::emitRows(Value begin, Value end) {
     goTo(0);
     Value from = b.create<arith::MulIOp>(loc, begin, chunk);
     Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, chunk), number(size));
-    sweepLast(p.inner[0], from, to, {}, 1, [&](Values) -> Values {
+    std::vector<int> roots;
+    for (const Store &s : p.stores)
+      roots.push_back(s.node);
+    sweepLast(p.inner[0], from, to, {}, copiesFor(0, roots), [&](Values) -> Values {
       storeAll(p.stores);
       return {};
     });
@@ -253,7 +285,7 @@ void Emitter::emitRows(Value begin, Value end) {
   loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
     bindOuter(row, p.outer);
     for (auto &[level, reductions] : byLevel) {
-      unsigned copies = copiesFor(reductions.size());
+      unsigned copies = copiesFor(reductions.size(), {});
       Values sums = sweep(p.inner, initial(reductions, copies), copies, [&](Values carried) { return accumulate(reductions, std::move(carried)); });
       finish(reductions, copies, std::move(sums));
     }
@@ -270,7 +302,10 @@ void Emitter::emitRows(Value begin, Value end) {
     }
     storeAll(early);
     if (!full.empty()) {
-      unsigned copies = copiesFor(trailing.size());
+      std::vector<int> written;
+      for (const Store &s : full)
+        written.push_back(s.node);
+      unsigned copies = copiesFor(trailing.size(), written);
       Values sums = sweep(p.inner, initial(trailing, copies), copies, [&](Values carried) {
         carried = accumulate(trailing, std::move(carried));
         storeAll(full);

@@ -57,7 +57,7 @@ Value Emitter::number(int64_t value) {
 
 Value Emitter::value(int node) {
   const Node &n = p.nodes[node];
-  size_t depth = depthOf(n.depends);
+  size_t depth = std::max(depthOf(n.depends), n.guarded ? branch : 0);
   for (size_t i = scopes.size(); i-- > depth;)
     if (auto it = scopes[i].values.find(node); it != scopes[i].values.end())
       return it->second;
@@ -73,7 +73,7 @@ Value Emitter::vector(int node) {
   Value v = value(node);
   if (isa<VectorType>(v.getType()))
     return v;
-  size_t depth = depthOf(p.nodes[node].depends);
+  size_t depth = std::max(depthOf(p.nodes[node].depends), p.nodes[node].guarded ? branch : 0);
   for (size_t i = scopes.size(); i-- > depth;)
     if (scopes[i].values.contains(node))
       depth = i;
@@ -137,7 +137,7 @@ Value Emitter::atomValue(unsigned atom) {
 
 Value Emitter::scalarIndex(const Index &index) {
   OpBuilder::InsertionGuard guard(b);
-  goTo(depthOf(dependsOf(index)));
+  goTo(std::max(depthOf(dependsOf(index)), p.guarded(index) ? branch : 0));
   Value sum;
   for (const Term &t : index.terms) {
     Value v = atomValue(t.atom);
@@ -197,10 +197,13 @@ Value Emitter::maskOf(int64_t count) {
   return b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
 }
 
+/// Null when all of them are known to hold.
 Value Emitter::holds(ArrayRef<Guard> guards, bool asVector) {
   Value all;
   auto both = [&](Value x) { all = all ? b.create<arith::AndIOp>(loc, all, x).getResult() : x; };
   for (const Guard &g : guards) {
+    if (llvm::is_contained(holding, g))
+      continue;
     Value low, high, steps, zero, i;
     bool varies = asVector && variesByLane(g.index);
     if (varies) {
@@ -251,13 +254,12 @@ Value Emitter::loadNode(const Node &n) {
   Value memory = inputs[n.arg];
   if (!isVector(n)) {
     Value at = scalarIndex(n.index);
-    if (!n.guards.empty()) // an address that exists, where the element is not wanted
-      at = b.create<arith::SelectOp>(loc, holds(n.guards, false), at, number(0));
+    if (Value inside = holds(n.guards, false)) // an address that exists, where the element is not wanted
+      at = b.create<arith::SelectOp>(loc, inside, at, number(0));
     return fromMemory(b.create<memref::LoadOp>(loc, memory, at), type);
   }
   Value allowed = mask;
-  if (!n.guards.empty()) {
-    Value inside = holds(n.guards, true);
+  if (Value inside = holds(n.guards, true)) {
     allowed = allowed ? b.create<arith::AndIOp>(loc, allowed, inside).getResult() : inside;
   }
   auto vectorType = vectorOf(element);
@@ -272,7 +274,7 @@ Value Emitter::loadNode(const Node &n) {
                       : b.create<vector::LoadOp>(loc, vectorType, memory, ValueRange{at}).getResult();
     return fromMemory(v, type);
   }
-  if (!variesByLane(n.index)) { // the guards alone differ
+  if (!variesByLane(n.index) && allowed) { // the guards alone differ
     Value at = scalarIndex(n.index);
     Value some = b.create<vector::ReductionOp>(loc, vector::CombiningKind::OR, allowed);
     at = b.create<arith::SelectOp>(loc, some, at, number(0));
@@ -320,7 +322,11 @@ Value Emitter::compute(const Node &n) {
     return position(n);
   case Node::Choose: {
     bool wide = isVector(n);
+    if (wide && llvm::none_of(n.guards, [&](const Guard &g) { return variesByLane(g.index); }))
+      return chooseByBranch(n);
     Value condition = holds(n.guards, wide);
+    if (!condition)
+      return wide ? vector(n.operands[0]) : value(n.operands[0]);
     Value x = wide ? vector(n.operands[0]) : value(n.operands[0]), y = wide ? vector(n.operands[1]) : value(n.operands[1]);
     return b.create<arith::SelectOp>(loc, condition, x, y);
   }
@@ -330,6 +336,34 @@ Value Emitter::compute(const Node &n) {
     return apply(n);
   }
   llvm_unreachable("kind of node");
+}
+
+/// All lanes choose alike: a branch, on each side of which the guards need not be looked at again.
+Value Emitter::chooseByBranch(const Node &n) {
+  Value condition = holds(n.guards, false);
+  Type type = vectorOf(typeOf(n.type));
+  size_t depth = std::max(depthOf(n.depends), n.guarded ? branch : 0), outerBranch = branch;
+  goTo(depth);
+  auto op = b.create<scf::IfOp>(loc, TypeRange{type}, condition, true);
+  Operation *before = scopes[depth].before;
+  scopes[depth].before = op;
+  auto side = [&](Block *block, int node, ArrayRef<Guard> known) {
+    scopes.push_back({block});
+    branch = scopes.size() - 1;
+    size_t assumed = holding.size();
+    holding.append(known.begin(), known.end());
+    b.setInsertionPointToEnd(block);
+    Value v = vector(node);
+    b.setInsertionPointToEnd(block);
+    b.create<scf::YieldOp>(loc, v);
+    holding.truncate(assumed);
+    scopes.pop_back();
+    branch = outerBranch;
+  };
+  side(op.thenBlock(), n.operands[0], n.guards);
+  side(op.elseBlock(), n.operands[1], n.otherwise);
+  scopes[depth].before = before;
+  return op.getResult(0);
 }
 
 Value Emitter::position(const Node &n) {

@@ -20,7 +20,7 @@ struct Scope {
 class Emitter {
 public:
   Emitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, unsigned lanes)
-      : p(p), b(b), loc(loc), lanes(lanes), math{b, loc} {}
+      : p(p), b(b), loc(loc), lanes(lanes), math{b, loc, lanes == 16} {}
 
   const Program &p;
   mlir::OpBuilder &b;
@@ -33,6 +33,10 @@ public:
   // The vector dimension while vector code is emitted, and its mask where not all lanes count.
   std::optional<unsigned> lane;
   mlir::Value mask;
+
+  // Inside a branch that guards decided: the branch's scope, and what holds there. Guarded nodes stay inside.
+  size_t branch = 0;
+  llvm::SmallVector<Guard> holding;
 
   //--- expressions (emit_values.cpp) ---------------------------------------------------------------
   bool isVector(const Node &n) const { return lane && n.depends[*lane]; }
@@ -77,6 +81,7 @@ private:
   mlir::Value loadNode(const Node &n);
   mlir::Value reduceInline(const Node &n);
   mlir::Value position(const Node &n);
+  mlir::Value chooseByBranch(const Node &n);
   mlir::Value atomValue(unsigned atom);
   mlir::Value laneAtom(unsigned atom);
   mlir::Value laneIndex(const Index &index); // vector of i64
@@ -97,7 +102,8 @@ private:
   Values accumulate(llvm::ArrayRef<int> reductions, Values carried);
   void finish(llvm::ArrayRef<int> reductions, unsigned copies, Values carried);
   void storeAll(llvm::ArrayRef<Store> stores);
-  unsigned copiesFor(size_t reductions) const;
+  unsigned copiesFor(size_t reductions, llvm::ArrayRef<int> roots) const;
+  static void interleave(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> parts);
   /// Whether the rows alone decide the node's value (neither columns nor an inner loop of its own).
   bool oncePerRow(const Node &n) const;
   /// All reductions and stores of `width` columns from `first` on.

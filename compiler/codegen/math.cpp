@@ -1,6 +1,7 @@
 //===- math.cpp - elementary functions as straight-line vector code ------------------------------===//
 #include "compiler/codegen/math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -39,30 +40,39 @@ Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
   return sum;
 }
 
-/// e^x = 2^n e^r with |r| <= ln(2) / 2. The power of two goes in by halves, so that subnormal results and
-/// overflow come out right.
-Value Math::exp(Value x) {
-  auto clamp = [&](Value v, double low, double high) -> Value { // keeps NaN
-    Value h = constant(v, high), l = constant(v, low);
-    v = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, v, h), h, v);
-    return b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, v, l), l, v);
-  };
-  Value c = clamp(x, -104.5, 89.0);
-  Value n = b.create<math::RoundEvenOp>(loc, b.create<arith::MulFOp>(loc, c, constant(x, 1.44269504088896341)));
-  Value r = fma(n, constant(x, -0.693145751953125), c);
-  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
-  Value p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  p = fma(b.create<arith::MulFOp>(loc, r, r), p, r);
-  p = b.create<arith::AddFOp>(loc, p, constant(x, 1.0));
-  Type ints = shaped(x, b.getI32Type());
+/// p * 2^n, rounded once; n is a whole number in [-150, 128].
+Value Math::scale(Value p, Value n) {
+  if (auto v = dyn_cast<VectorType>(p.getType()); v && v.getNumElements() == 16 && avx512) {
+    Value all = b.create<arith::ConstantIntOp>(loc, -1, 16), asUsual = b.create<arith::ConstantIntOp>(loc, 4, 32);
+    return b
+        .create<LLVM::CallIntrinsicOp>(loc, TypeRange{v}, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+                                       ValueRange{p, n, p, all, asUsual}, LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
+        .getResult(0);
+  }
+  // By halves: the first product is exact, the second rounds, so that subnormal results and overflow come out right.
+  Type ints = shaped(p, b.getI32Type());
   Value ni = b.create<arith::FPToSIOp>(loc, ints, n);
   Value half = b.create<arith::ShRSIOp>(loc, ni, whole(ints, 1));
   auto power = [&](Value e) -> Value {
     Value biased = b.create<arith::ShLIOp>(loc, b.create<arith::AddIOp>(loc, e, whole(ints, 127)), whole(ints, 23));
-    return b.create<arith::BitcastOp>(loc, x.getType(), biased);
+    return b.create<arith::BitcastOp>(loc, p.getType(), biased);
   };
   p = b.create<arith::MulFOp>(loc, p, power(half));
   return b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
+}
+
+/// e^x = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded.
+Value Math::exp(Value x) {
+  Value h = constant(x, 89.0), l = constant(x, -104.5); // beyond: infinity and 0; NaN is kept
+  Value c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, x, h), h, x);
+  c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, c, l), l, c);
+  Value shift = constant(x, 12582912.0); // 1.5 * 2^23: adding it rounds to a whole number
+  Value n = b.create<arith::SubFOp>(loc, fma(c, constant(x, 1.44269504088896341), shift), shift);
+  Value r = fma(n, constant(x, -0.693145751953125), c);
+  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
+  Value p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  p = fma(b.create<arith::MulFOp>(loc, r, r), p, r);
+  return scale(b.create<arith::AddFOp>(loc, p, constant(x, 1.0)), n);
 }
 
 /// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).
@@ -91,16 +101,23 @@ Value Math::log(Value x) {
   return b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, x, infinity), infinity, r);
 }
 
-/// A rational function; beyond the bound the result is 1 in f32.
+/// tanh |x| = m / (m + 2) with m = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1): accurate near 0, and near 1 as good as f32 can
+/// say, which derivatives made of 1 - tanh^2 depend on.
 Value Math::tanh(Value x) {
-  Value bound = constant(x, 7.90531110763549805), low = constant(x, -7.90531110763549805);
-  Value c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, x, bound), bound, x);
-  c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, c, low), low, c);
-  Value s = b.create<arith::MulFOp>(loc, c, c);
-  Value p = polynomial(s, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
-                           6.37261928875436e-04, 4.89352455891786e-03});
-  Value q = polynomial(s, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
-  return b.create<arith::DivFOp>(loc, b.create<arith::MulFOp>(loc, p, c), q);
+  Value t = b.create<math::AbsFOp>(loc, x), bound = constant(x, 9.1), one = constant(x, 1.0), shift = constant(x, 12582912.0);
+  t = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, bound), bound, t);
+  Value c = b.create<arith::AddFOp>(loc, t, t);
+  Value shifted = fma(c, constant(x, 1.44269504088896341), shift); // n in the low bits
+  Value n = b.create<arith::SubFOp>(loc, shifted, shift);
+  Value r = fma(n, constant(x, -0.693145751953125), c);
+  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
+  Value q = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  q = fma(b.create<arith::MulFOp>(loc, r, r), q, r);
+  Type ints = shaped(x, b.getI32Type());
+  Value bits = b.create<arith::ShLIOp>(loc, b.create<arith::BitcastOp>(loc, ints, shifted), whole(ints, 23));
+  Value power = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::AddIOp>(loc, bits, whole(ints, 127 << 23)).getResult());
+  Value m = fma(power, q, b.create<arith::SubFOp>(loc, power, one));
+  return b.create<math::CopySignOp>(loc, b.create<arith::DivFOp>(loc, m, b.create<arith::AddFOp>(loc, m, constant(x, 2.0))), x);
 }
 
 /// An odd polynomial near 0, 1 - e^(polynomial) beyond.

@@ -11,6 +11,7 @@ namespace zero::codegen {
 struct Math {
   mlir::OpBuilder &b;
   mlir::Location loc;
+  bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
 
   mlir::Value constant(mlir::Value like, double number);
   mlir::Value whole(mlir::Type intType, int64_t number);
@@ -39,6 +40,7 @@ struct Math {
 private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
+  mlir::Value scale(mlir::Value p, mlir::Value n);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);
 };

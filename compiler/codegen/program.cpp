@@ -45,6 +45,13 @@ int64_t Program::extent() const {
   return 0;
 }
 
+bool Program::guarded(const Index &index) const {
+  return llvm::any_of(index.terms, [&](const Term &t) {
+    const Atom &a = space.atoms[t.atom];
+    return a.kind == Atom::Value ? nodes[a.node].guarded : a.kind != Atom::Dim && guarded(a.of);
+  });
+}
+
 std::vector<int> Program::below(llvm::ArrayRef<int> roots) const {
   std::vector<bool> wanted(nodes.size(), false);
   auto visitIndex = [&](auto &self, const Index &index) -> void {
@@ -84,6 +91,8 @@ template <typename Body> void forEachIndex(Program &p, Body body) {
   for (Node &n : p.nodes) {
     body(n.index);
     for (Guard &g : n.guards)
+      body(g.index);
+    for (Guard &g : n.otherwise)
       body(g.index);
   }
   for (Atom &a : p.space.atoms)
@@ -221,11 +230,13 @@ void derive(Program &p) {
   for (auto [i, n] : llvm::enumerate(p.nodes)) {
     n.depends.assign(p.space.atoms.size(), false);
     n.level = 0;
+    n.guarded = (n.kind == Node::Load && !n.guards.empty()) || p.guarded(n.index);
     mark(p, n.index, n.depends, n.level);
     for (const Guard &g : n.guards)
       mark(p, g.index, n.depends, n.level);
     for (int o : n.operands) {
       merge(n.depends, p.nodes[o].depends);
+      n.guarded |= p.nodes[o].guarded;
       n.level = std::max(n.level, p.nodes[o].level);
     }
     for (unsigned d : n.dims)

@@ -43,6 +43,7 @@ struct Node {
   llvm::SmallVector<int, 3> operands;
   Index index;
   llvm::SmallVector<Guard, 1> guards;
+  llvm::SmallVector<Guard, 1> otherwise; // Choose: what is known where the guards do not hold
   llvm::SmallVector<unsigned, 3> dims;
   unsigned arg = 0;
   double real = 0;
@@ -50,6 +51,7 @@ struct Node {
 
   // Derived when the graph is complete:
   std::vector<bool> depends; // on which atoms of kind Dim, through everything
+  bool guarded = false;      // a load below has guards
   int level = 0;             // number of kernel-wide reductions below, counted along the longest path
 };
 
@@ -84,6 +86,8 @@ struct Program {
   /// Whether the map runs over chunks of one long dimension.
   bool chunked() const { return kind == Rows && reductions.empty() && outer.empty(); }
   int64_t extent() const;
+  /// Whether a loaded index in it stands under guards.
+  bool guarded(const Index &index) const;
   /// Nodes reachable from `node`, each once, operands first; enters indices (loaded atoms) too.
   std::vector<int> below(llvm::ArrayRef<int> roots) const;
 };

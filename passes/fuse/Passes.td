@@ -36,7 +36,7 @@ def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {
     The code that `zeroc` hands to LLVM: loops over flat memrefs, `lanes` f32 per vector. Functions that are no kernels are dropped.
     With `describe` each function carries what the plan will say of it: extent, grain, flops, bytes, summary.
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
   let options = [Option<"lanes", "lanes", "unsigned", "16", "f32 per vector: 8 for AVX2, 16 for AVX-512">,
                  Option<"describe", "describe", "bool", "false", "Attach the description of each kernel">];

@@ -1,11 +1,12 @@
 // Bandwidth of generated kernels beside a plain copy of as many bytes, in one run:
 //   kernel_bench [--target native|x86-64-v3|x86-64-v4] [--check] [FILE.mlir]      default: test/bench/kernels.mlir
-// Results go in place where the kernel allows it. With --check the kernels are compared with the interpreter instead.
+// Results go in place where the kernel allows it. --save FILE.so keeps the code; with --check the kernels are compared with the interpreter instead.
 #include "../unit/kernel_check.h"
 #include "mlir/Parser/Parser.h"
 #include <barrier>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -67,11 +68,13 @@ double copyBandwidth(size_t bytes, int threads) {
 } // namespace
 
 int main(int argc, char **argv) {
-  std::string file = ZERO_BENCH_KERNELS, target = "native";
+  std::string file = ZERO_BENCH_KERNELS, target = "native", save;
   bool check = false;
   for (int i = 1; i < argc; ++i)
     if (std::string(argv[i]) == "--target" && i + 1 < argc)
       target = argv[++i];
+    else if (std::string(argv[i]) == "--save" && i + 1 < argc)
+      save = argv[++i];
     else if (std::string(argv[i]) == "--check")
       check = true;
     else
@@ -86,7 +89,9 @@ int main(int argc, char **argv) {
       kernels.push_back(f);
   auto from = Clock::now();
   test::Library library(kernels, target);
-  std::printf("%zu kernels compiled in %.0f ms, %zu bytes\n", kernels.size(), secondsSince(from) * 1e3, library.size);
+  std::printf("%zu kernels compiled in %.0f ms, %zu bytes\n", kernels.size(), secondsSince(from) * 1e3, library.bytes.size());
+  if (!save.empty())
+    std::ofstream(save, std::ios::binary).write(library.bytes.data(), library.bytes.size());
   if (check) {
     int wrong = 0;
     for (auto kernel : kernels)

@@ -21,12 +21,12 @@ public:
     auto cpu = codegen::CpuTarget::fromName(target, error);
     if (failed(cpu))
       return;
-    auto bytes = codegen::compileToSharedObject(kernels, *cpu);
-    if (failed(bytes))
+    auto object = codegen::compileToSharedObject(kernels, *cpu);
+    if (failed(object))
       return;
-    size = bytes->size();
+    bytes = std::move(*object);
     fd = memfd_create("kernels", 0); // kept open: dlopen tells libraries apart by path
-    if (write(fd, bytes->data(), bytes->size()) != ssize_t(bytes->size()))
+    if (write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
       return;
     handle = dlopen(("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
@@ -38,7 +38,7 @@ public:
   }
   Library(const Library &) = delete;
   KernelFunction operator[](llvm::StringRef name) const { return handle ? KernelFunction(dlsym(handle, name.str().c_str())) : nullptr; }
-  size_t size = 0;
+  llvm::SmallVector<char, 0> bytes;
 
 private:
   int fd = -1;
