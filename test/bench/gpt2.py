@@ -55,12 +55,13 @@ def measured(command, cwd):
     return time.perf_counter() - begin, usage.ru_maxrss * 1024
 
 
-def pressure():
-    """Share of the last ten seconds in which something waited for a CPU."""
-    try:
-        return float(pathlib.Path("/proc/pressure/cpu").read_text().split("avg10=")[1].split()[0])
-    except (OSError, IndexError):
-        return float("nan")
+def busy_elsewhere():
+    """Share of this machine's CPUs that others use: measured over a second in which no program of ours computes."""
+    def ticks():
+        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+    (all0, idle0), _, (all1, idle1) = ticks(), time.sleep(1), ticks()
+    return 1 - (idle1 - idle0) / max(all1 - all0, 1)
 
 
 def copy_bandwidth():
@@ -160,6 +161,7 @@ def kernels(zero, copy):
     The first run of each program is left out: it touches its memory for the first time.
     """
     zero.turn(trace=True)
+    copy = max(copy, copy_bandwidth())
     steps = launches(plan_file.read(zero.work / "plan.bin"))
     table = collections.defaultdict(lambda: [0, 0.0, 0])
     seen = collections.Counter()
@@ -193,11 +195,15 @@ def compare(batch, seq, with_torch):
     with tempfile.TemporaryDirectory(prefix="zero-bench-") as folder:
         zero = Zero(pathlib.Path(folder), batch, seq)
         programs = [zero] + ([Torch(mode, batch, seq) for mode in ("eager", "compile")] if with_torch else [])
+        others = []
         for _ in range(args.rounds):
             for program in programs:
+                others.append(busy_elsewhere())
                 program.turn()
-        print(f"GPT-2 {args.layers} x 768, {batch} x {seq} tokens, f32, {args.threads} threads, {args.rounds} x {args.steps} steps each, in turns "
-              f"(cpu pressure {pressure():.0f} %)")
+        print(f"GPT-2 {args.layers} x 768, {batch} x {seq} tokens, f32, {args.threads} threads, {args.rounds} x {args.steps} steps each, in turns; "
+              f"others used {statistics.mean(others):.0%} of the CPUs")
+        if statistics.mean(others) > 0.1:
+            print("  NOT A VALID MEASUREMENT: other programs were computing; run it again on a quiet machine")
         for program in programs:
             median = statistics.median(program.seconds)
             print(f"  {program.name:14} {median:7.3f} s/step (best {min(program.seconds):.3f}), {batch * seq / median:6.0f} tokens/s, "
