@@ -138,7 +138,7 @@ private:
   }
 
   bool lower(Phase phase) {
-    PassManager pm(&context);
+    PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
     addPhase(pm, phase, options);
     return succeeded(pm.run(*module));
@@ -243,7 +243,7 @@ std::string describePipeline(const CompileOptions &options) {
   std::string text;
   llvm::raw_string_ostream os(text);
   for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
-    PassManager pm(&context);
+    PassManager pm(&context, ModuleOp::getOperationName());
     addPhase(pm, phase, options);
     os << kPhases[int(phase)] << ": ";
     pm.printAsTextualPipeline(os);
