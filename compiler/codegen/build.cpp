@@ -42,6 +42,11 @@ std::optional<Fn> functionOf(Operation *op) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+/// Made of polynomials for f32 (see math.cpp).
+bool isElementary(Fn fn) {
+  return fn == Fn::Exp || fn == Fn::Log || fn == Fn::Tanh || fn == Fn::Erf || fn == Fn::Sin || fn == Fn::Cos || fn == Fn::Pow || fn == Fn::Sigmoid;
+}
+
 /// Whether a reduction takes away the last (or the first) dimensions, sizes of 1 aside.
 enum class Reach { Nothing, Trailing, Leading, Mixed };
 Reach reachOf(ReduceOp op) {
@@ -424,6 +429,10 @@ private:
     Operation *op = v.getDefiningOp();
     Scalar type = computed(scalarOf(v));
     if (auto fn = functionOf(op)) {
+      if (type == Scalar::F64 && isElementary(*fn)) {
+        op->emitOpError("has no generated form for f64; it is computed in f32, f16 or bf16");
+        return -1;
+      }
       SmallVector<int> operands;
       for (Value o : op->getOperands()) {
         operands.push_back(build(o, at));

@@ -17,6 +17,16 @@ struct Scope {
   llvm::DenseMap<int, mlir::Value> values, spread;              // by node: as computed; repeated for all lanes
 };
 
+/// While it lives, new code of the scopes whose block `op` closes goes before `op`: scopes can share a block.
+class CodeBefore {
+public:
+  CodeBefore(llvm::MutableArrayRef<Scope> scopes, mlir::Operation *op);
+  ~CodeBefore();
+
+private:
+  llvm::SmallVectorImpl<Scope> *unused = nullptr;
+};
+
 class Emitter {
 public:
   Emitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, unsigned lanes)

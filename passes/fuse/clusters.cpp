@@ -258,7 +258,10 @@ private:
       for (Value leaf : SmallVector<Value, 2>(leavesOf(operand)))
         if (!llvm::is_contained(from, leaf))
           from.push_back(leaf);
-    int64_t points = 0; // what counts is what the kernels touch anyway: values per row weigh nothing beside the rows
+    // Gathered rows that only this operation reads would have to be kept in its place.
+    if (llvm::any_of(op->getOperands(), [](Value v) { return isa_and_nonnull<GatherOp>(v.getDefiningOp()) && v.hasOneUse(); }))
+      return false;
+    int64_t points = elementsOf(op->getResult(0)); // what counts is what the kernels touch anyway: values per row weigh nothing beside the rows
     for (auto &[cluster, where] : consumers)
       points = std::max(points, clusters[cluster].points);
     int tensors = large(from, points);
@@ -293,16 +296,19 @@ private:
   }
 
   /// Operations outside that the cluster needs, seen through what it computes itself and what has no place of its own.
-  /// Those long before position `from` are left out.
-  SmallVector<Operation *> neededBy(unsigned cluster, int from) {
+  /// Those long before position `from` are left out. `tensors`: what it reads from memory, and what of its own it goes through.
+  SmallVector<Operation *> neededBy(unsigned cluster, int from, llvm::SetVector<Value> *tensors = nullptr) {
     SmallVector<Operation *> needed, work(clusters[cluster].members);
     DenseSet<Operation *> seen(work.begin(), work.end());
     while (!work.empty())
-      for (Value v : work.pop_back_val()->getOperands())
+      for (Value v : work.pop_back_val()->getOperands()) {
+        if (tensors && (isa<BlockArgument>(v) || isBarrier(v.getDefiningOp()) || home.contains(v)))
+          tensors->insert(v);
         if (Operation *d = v.getDefiningOp(); d && position.lookup(d) >= from - kSlack && seen.insert(d).second) {
           bool own = !isBarrier(d) && !home.contains(d->getResult(0)) && (!member.contains(d) || member[d] == cluster);
           (own ? work : needed).push_back(d);
         }
+      }
     return needed;
   }
 
@@ -363,16 +369,10 @@ private:
     llvm::MapVector<Value, SmallVector<unsigned>> touching;
     for (unsigned c = 0; c < clusters.size(); ++c) {
       llvm::SetVector<Value> tensors;
-      for (Operation *from : neededBy(c, 0))
-        for (Value v : from->getResults())
-          tensors.insert(v);
-      for (Operation *m : clusters[c].members) {
-        if (home.contains(m->getResult(0)) && home[m->getResult(0)] == c)
+      neededBy(c, 0, &tensors);
+      for (Operation *m : clusters[c].members)
+        if (auto it = home.find(m->getResult(0)); it != home.end() && it->second == c)
           tensors.insert(m->getResult(0));
-        for (Value v : m->getOperands())
-          if (isa<BlockArgument>(viewed(v)))
-            tensors.insert(viewed(v));
-      }
       for (Value v : tensors)
         if (elementsOf(v) * 4 > clusters[c].points)
           touching[v].push_back(c);

@@ -26,7 +26,9 @@ std::string nameFor(func::FuncOp kernel) {
     ++count[name];
   }
   auto has = [&](StringRef name) { return count.lookup(name) > 0; };
-  if (hasMax && has("exp") && has("iota"))
+  if (has("scatter_add"))
+    names = "scatter_add";
+  else if (hasMax && has("exp") && has("iota"))
     names = "cross_entropy";
   else if (hasMax && has("exp"))
     names = "softmax";
