@@ -374,8 +374,12 @@ private:
         if (auto it = home.find(m->getResult(0)); it != home.end() && it->second == c)
           tensors.insert(m->getResult(0));
       for (Value v : tensors)
-        if (elementsOf(v) * 4 > clusters[c].points)
-          touching[v].push_back(c);
+        if (elementsOf(v) * 4 > clusters[c].points) {
+          // Results of one library call count as one tensor: what is done with them alike is done at once.
+          Value key = isa<BlockArgument>(v) || !isBarrier(v.getDefiningOp()) ? v : v.getDefiningOp()->getResult(0);
+          if (touching[key].empty() || touching[key].back() != c)
+            touching[key].push_back(c);
+        }
     }
     std::vector<unsigned> now(clusters.size());
     for (unsigned c = 0; c < now.size(); ++c)
