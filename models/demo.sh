@@ -37,7 +37,7 @@ run "$bin/zeroc" -q gpt.onnx -o plan.bin
 run "$bin/zero-inspect" plan.bin
 
 step "Train"
-run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 300 --lr 1e-3 --schedule cosine --warmup 20 \
+run "$bin/zerorun" plan.bin --data train.txt --eval-data held-out.txt --eval-every 100 --steps 500 --lr 1e-3 --schedule cosine --warmup 20 \
   --metrics metrics.jsonl --export trained.onnx
 "$python" "$root/models/losses.py" metrics.jsonl
 
