@@ -17,6 +17,7 @@
 #include "runtime/plan/error.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
 #include <chrono>
 
 using namespace mlir;
@@ -100,6 +101,8 @@ public:
       os << inspect::headline(plan) << inspect::memoryTable(plan) << inspect::trafficTable(plan) << inspect::scheduleText(plan);
       return true;
     }
+    if (!sparesInputs(plan, output))
+      return false;
     return timed("kernels", [&] { return generate(plan, kernels); }) && timed("write", [&] {
              plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)));
              return true;
@@ -200,6 +203,17 @@ private:
                      inspect::grouped(memory.state) + " of model state, " + inspect::grouped(memory.work) +
                      " of work); a smaller batch, more ranks (--world) or a higher --stage would help");
     return false;
+  }
+
+  /// `zeroc model.onnx -o model.onnx` must not destroy the model or its data.
+  bool sparesInputs(const plan::Plan &plan, const std::string &output) {
+    auto clashes = [&](const std::string &input) {
+      if (input.empty() || !llvm::sys::fs::equivalent(input, output))
+        return false;
+      say("error", "the plan would overwrite '" + input + "', which it is compiled from; name another file with -o");
+      return true;
+    };
+    return !clashes(plan.model()) && llvm::none_of(plan.parameters(), [&](const plan::Parameter &p) { return clashes(p.source().file()); });
   }
 
   bool generate(const plan::Plan &plan, llvm::SmallVector<char, 0> &object) {

@@ -23,7 +23,12 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string &what) { throw Error("judge problem, line " + std::to_string(number) + ": " + what); }
+  [[noreturn]] void fail(std::string what) {
+    for (char &c : what) // the file may be anything
+      if (c < ' ' || c > '~')
+        c = '?';
+    throw Error("judge problem, line " + std::to_string(number) + ": " + what.substr(0, 200));
+  }
 
   std::string word(const char *what) {
     std::string w;

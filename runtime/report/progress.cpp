@@ -44,7 +44,7 @@ void ProgressLine::show(const StepRecord &record) {
     if (!open) std::fputc('\n', out);
   } else {
     // A log wants about twenty lines, or one every ten seconds of a slow run.
-    uint64_t stride = (record.steps - first + 20) / 20;
+    uint64_t stride = (record.steps - first) / 20 + 1;
     if (!finished && !record.evalLoss && (record.step - first) % stride != 0 && since(last) < 10) return;
     fmt::print(out, "{}\n", progressText(record, left));
   }

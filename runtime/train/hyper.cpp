@@ -17,6 +17,7 @@ Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
   bool sgd = plan.optimizer().kind() == plan::SGD;
   if (sgd && options.eps) throw Error("--eps belongs to AdamW, but the plan's optimizer is SGD");
   if (!sgd && options.betas.size() == 1) throw Error("--betas takes two numbers for AdamW, as in --betas 0.9,0.999");
+  if (sgd && options.betas.size() == 2) throw Error("--betas takes one number for SGD: its momentum");
   for (double beta : options.betas)
     if (!(beta >= 0 && beta < 1)) throw Error(fmt::format("--betas must lie in [0, 1), not {}", beta));
   auto notNegative = [](const char *flag, std::optional<double> value) {

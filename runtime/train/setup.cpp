@@ -2,8 +2,12 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/plan/error.h"
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
+#include <map>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -29,8 +33,41 @@ void checkFlags(const TrainOptions &options) {
 }
 
 void checkWritable(const char *flag, const std::optional<std::string> &path) {
-  if (path && !fs::is_directory(parentOf(*path)))
-    throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
+  if (!path) return;
+  if (!fs::is_directory(parentOf(*path))) throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
+  if (fs::is_directory(*path)) throw Error(fmt::format("{} '{}' is a folder, but a file is to be written", flag, *path));
+  if (::access(parentOf(*path).c_str(), W_OK) != 0)
+    throw Error(fmt::format("{} '{}': the folder '{}' cannot be written: {}", flag, *path, parentOf(*path), std::strerror(errno)));
+}
+
+// A result must not replace what the run reads, nor another result.
+void checkResults(const TrainOptions &options) {
+  std::map<fs::path, std::string> seen;
+  auto add = [&](const char *flag, const std::optional<std::string> &path, bool result) {
+    if (!path) return;
+    std::error_code failed;
+    fs::path place = fs::weakly_canonical(*path, failed);
+    auto [other, fresh] = seen.emplace(failed ? fs::path(*path) : place, flag);
+    if (!fresh && result && !fs::is_character_file(place, failed))
+      throw Error(fmt::format("{} and {} are the same file '{}'", other->second, flag, *path));
+  };
+  add("the plan", options.plan, false);
+  add("--data", options.data, false);
+  add("--eval-data", options.evalData, false);
+  add("--metrics", options.metrics, true);
+  add("--gradients", options.gradients, true);
+  add("--export", options.exportTo, true);
+  add("--trace", options.trace, true);
+}
+
+// Before the run rather than at its first checkpoint.
+void makeCheckpointFolder(const std::string &path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed || !fs::is_directory(path))
+    throw Error(
+        fmt::format("--checkpoint '{}' is no folder and cannot be made one{}{}", path, failed ? ": " : "", failed ? failed.message() : ""));
+  if (::access(path.c_str(), W_OK) != 0) throw Error(fmt::format("--checkpoint '{}' cannot be written: {}", path, std::strerror(errno)));
 }
 
 void chooseCheckpoints(const TrainOptions &options, Setup &setup) {
@@ -68,6 +105,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkWritable("--gradients", options.gradients);
   checkWritable("--metrics", options.metrics);
   checkWritable("--trace", options.trace);
+  checkResults(options);
   if (setup.steps > 0) {
     setup.data = openDataset(plan, *options.data);
     setup.feeder.emplace(plan, *setup.data, plan.accumulate(), "--data");
@@ -76,6 +114,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
     setup.evalData = openDataset(plan, *options.evalData);
     setup.evalFeeder.emplace(plan, *setup.evalData, 1, "--eval-data");
   }
+  if (options.checkpoint) makeCheckpointFolder(*options.checkpoint);
 }
 
 } // namespace zero::runtime

@@ -1,6 +1,7 @@
 //===- options.cpp - flags into options, and sentences for what is not built -----------------------===//
 #include "tools/zeroc/options.h"
 #include "runtime/plan/error.h"
+#include "tools/command_line.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -17,7 +18,8 @@ void readBinds(const std::vector<std::string> &binds, std::map<std::string, int6
       int64_t n = 0;
       if (name.empty() || value.getAsInteger(10, n) || n < 1)
         throw Error("--bind wants NAME=N with N at least 1, not '" + part.str() + "'");
-      sizes[name.str()] = n;
+      if (auto [it, fresh] = sizes.emplace(name.str(), n); !fresh && it->second != n)
+        throw Error("--bind gives " + name.str() + " two sizes, " + std::to_string(it->second) + " and " + std::to_string(n));
     }
   }
 }
@@ -36,8 +38,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
       throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
     factor = double(1ull << (10 * (found - prefixes + 1)));
   }
-  if (number.empty() || number.getAsDouble(value))
-    throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
+  if (number.empty() || number.getAsDouble(value)) throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
   return uint64_t(value * factor);
 }
 
@@ -69,56 +70,55 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   };
   app.add_option("model", o.model, "model.onnx, as exported from PyTorch");
   app.add_option("-o,--output", line.output, "Where the plan goes");
-  app.add_option("--bind", binds, "Sizes of symbolic dimensions: NAME=N[,NAME=N]");
+  app.add_option("--bind", binds, "Sizes of symbolic dimensions: NAME=N[,NAME=N]")->expected(1)->allow_extra_args(false)->take_all();
   app.add_option("--loss", o.loss, "cross_entropy | mse | output:NAME")->capture_default_str();
   app.add_option("--recompute", o.recompute, "auto | none: what backward computes again instead of keeping it")
       ->capture_default_str()
       ->check([](const std::string &how) -> std::string {
-        if (how == "full")
-          return "full is not built yet; auto and none are";
+        if (how == "full") return "full is not built yet; auto and none are";
         return how == "auto" || how == "none" ? "" : "it is auto or none, not " + how;
       });
   app.add_option("--optimizer", o.optimizer, "adamw | sgd")->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
-  app.add_option("--freeze", o.import.freeze, "Parameters not to train (regular expression, may be given again)")->expected(1)->take_all();
-  app.add_option("--train", o.import.train, "Initializers to train after all")->expected(1)->take_all();
-  app.add_option("--tie", tie, "Initializers equal up to transposition are one parameter")->check(CLI::IsMember({"auto", "off"}))->capture_default_str();
-  app.add_option("--world", o.world, "Ranks")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--stage", o.stage, "ZeRO stage: what is sharded")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_option("--accumulate", o.accumulate, "Micro-steps per optimizer step")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--freeze", o.import.freeze, "Parameters not to train (regular expression, may be given again)")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--train", o.import.train, "Initializers to train after all")->expected(1)->allow_extra_args(false)->take_all();
+  app.add_option("--tie", tie, "Initializers equal up to transposition are one parameter")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
+  app.add_option("--world", o.world, "Ranks")->check(wholeNumber(1, 1 << 20))->capture_default_str();
+  app.add_option("--stage", o.stage, "ZeRO stage: what is sharded")->check(wholeNumber(0, 3))->capture_default_str();
+  app.add_option("--accumulate", o.accumulate, "Micro-steps per optimizer step")->check(wholeNumber(1, 1 << 20))->capture_default_str();
   app.add_option("--init", init, "weights | random[:SEED]")->capture_default_str();
   app.add_option("--cpu", o.cpu, "native | x86-64-v3 | x86-64-v4")->capture_default_str();
-  app.add_option("--bucket-elements", o.bucketElements, "Largest bucket (0: by the model's size)")->check(CLI::NonNegativeNumber);
+  app.add_option("--bucket-elements", o.bucketElements, "Largest bucket (0: by the model's size)")->check(wholeNumber(0));
   app.add_option("--device-memory", memory, "Bytes one rank may use; no plan is written that needs more");
   app.add_option("--emit", emit, "Print this phase and stop: " + pipeline::phaseNames());
   app.add_flag("--timing", line.timing, "Print the seconds of each phase");
   app.add_flag("-q,--quiet", line.quiet, "Print errors and warnings only");
   app.add_flag("--print-pipeline", line.printPipeline, "Print the passes of each phase and stop");
-  for (Later &l : later)
-    app.add_option(l.flag, l.value, std::string(l.help) + " (not built yet)");
+  for (Later &l : later) app.add_option(l.flag, l.value, std::string(l.help) + " (not built yet)");
   app.parse(argc, argv);
 
   for (const Later &l : later)
     if (!l.value.empty() && std::find(l.harmless.begin(), l.harmless.end(), l.value) == l.harmless.end())
       throw Error(std::string(l.flag) + " " + l.value + " is not built yet" +
                   (l.harmless.empty() ? "" : "; what works is " + std::string(l.flag) + " " + l.harmless[0]));
-  if (line.printPipeline)
-    return line;
-  if (o.model.empty())
-    throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
+  if (line.printPipeline) return line;
+  if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
   readBinds(binds, o.import.bind);
   o.import.tie = tie == "auto";
-  if (!memory.empty())
-    o.memory = readBytes("--device-memory", memory);
+  if (!memory.empty()) o.memory = readBytes("--device-memory", memory);
   auto [rule, seed] = llvm::StringRef(init).split(':');
-  if (rule != "weights" && rule != "random")
-    throw Error("--init is weights or random[:SEED], not '" + init + "'");
-  if (!seed.empty() && (rule != "random" || seed.getAsInteger(10, o.initSeed)))
-    throw Error("--init random takes a number as its seed, not '" + seed.str() + "'");
+  if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + init + "'");
+  bool seeded = llvm::StringRef(init).contains(':');
+  if (seeded && rule == "weights") throw Error("--init weights reads the model's own values and takes no seed");
+  if (seeded && seed.getAsInteger(10, o.initSeed)) throw Error("--init random takes a number as its seed, not '" + seed.str() + "'");
   o.import.init = rule == "random" ? onnx::Init::Random : onnx::Init::Weights;
   if (!emit.empty()) {
     line.emit = pipeline::phaseFromName(emit);
-    if (!line.emit)
-      throw Error("there is no phase '" + emit + "'; --emit takes one of " + pipeline::phaseNames());
+    if (!line.emit) throw Error("there is no phase '" + emit + "'; --emit takes one of " + pipeline::phaseNames());
   } else if (line.output.empty()) {
     throw Error("where shall the plan go? Add -o plan.bin (or --emit PHASE to print a phase)");
   }

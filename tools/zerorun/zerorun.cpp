@@ -1,6 +1,6 @@
 // zerorun: reads the command line, and nothing else.
 #include "runtime/train/train.h"
-#include <CLI/CLI.hpp>
+#include "tools/command_line.h"
 #include <fmt/format.h>
 #include <map>
 
@@ -22,44 +22,46 @@ int main(int argc, char **argv) {
     app.add_option_function<std::string>(
         flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); }, "not built yet");
   };
-  app.add_option("plan", options.plan, "the plan, as zeroc wrote it")->required();
+  app.add_option("plan", options.plan, "the plan, as zeroc wrote it");
   app.add_option("--data", options.data,
                  ".safetensors or .npz (one tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
       ->type_name("FILE");
-  app.add_option("--steps", options.steps, "updates of the whole run")->check(CLI::NonNegativeNumber);
-  app.add_option("--lr", options.lr, "peak learning rate");
+  app.add_option("--steps", options.steps, "updates of the whole run")->check(zero::wholeNumber(0, 1000000000000000));
+  app.add_option("--lr", options.lr, "peak learning rate")->check(zero::realNumber);
   app.add_option_function<std::string>(
          "--schedule", [&](const std::string &name) { options.schedule = scheduleNamed(name); },
          "constant, cosine or linear: how the learning rate goes on after warm-up")
       ->default_str("constant");
-  app.add_option("--warmup", options.warmup, "updates over which the learning rate rises")->check(CLI::NonNegativeNumber);
-  app.add_option("--weight-decay", options.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]");
+  app.add_option("--warmup", options.warmup, "updates over which the learning rate rises")->check(zero::wholeNumber(0));
+  app.add_option("--weight-decay", options.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]")->check(zero::realNumber);
   app.add_option("--betas", options.betas, "A,B for AdamW [0.9,0.999]; A is the momentum of SGD [0]")
       ->delimiter(',')
+      ->check(zero::realNumber)
       ->expected(1, 2)
       ->allow_extra_args(false);
-  app.add_option("--eps", options.eps, "AdamW's epsilon [1e-8]");
-  app.add_option("--clip", options.clip, "largest global gradient norm [0: no clipping]");
-  app.add_option("--seed", options.seed, "of all random numbers of training [0]")->check(CLI::NonNegativeNumber);
+  app.add_option("--eps", options.eps, "AdamW's epsilon [1e-8]")->check(zero::realNumber);
+  app.add_option("--clip", options.clip, "largest global gradient norm [0: no clipping]")->check(zero::realNumber);
+  app.add_option("--seed", options.seed, "of all random numbers of training [0]")->check(zero::wholeNumber(0));
   app.add_option("--metrics", options.metrics, "one object a line for every step")->type_name("FILE");
   app.add_option("--gradients", options.gradients, ".safetensors: full gradients of the first step, by parameter name")->type_name("FILE");
   app.add_option("--checkpoint", options.checkpoint, "a checkpoint at the end of the run, and on Ctrl-C")->type_name("DIR");
-  app.add_option("--every", options.every, "steps between checkpoints")->check(CLI::NonNegativeNumber);
+  app.add_option("--every", options.every, "steps between checkpoints")->check(zero::wholeNumber(1));
   app.add_option("--resume", options.resume, "go on from its newest checkpoint")->type_name("DIR");
   app.add_option("--export", options.exportTo, ".safetensors or .onnx: trained weights, original names and layouts")->type_name("FILE");
   app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run");
-  app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")->check(CLI::PositiveNumber);
+  app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(zero::wholeNumber(1));
+  app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")->check(zero::wholeNumber(1, 4096));
   app.add_option("--trace", options.trace, ".json: what every lane did in the first steps, for Perfetto or chrome://tracing")
       ->type_name("FILE");
   notBuilt("--disk-path");
   notBuilt("--simulate");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp &help) {
-    return app.exit(help);
   } catch (const CLI::ParseError &error) {
-    fmt::print(stderr, "zerorun: {}\n", error.what());
+    return zero::usageError(app, error, "zerorun");
+  }
+  if (options.plan.empty()) {
+    fmt::print(stderr, "zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N\n");
     return 1;
   }
   return runProcess(options);
