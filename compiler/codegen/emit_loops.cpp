@@ -22,8 +22,7 @@ Emitter::Values Emitter::loop(size_t depth, Value from, Value to, int64_t step, 
   auto op = b.create<scf::ForOp>(loc, from, to, stride, carried);
   if (!op.getBody()->empty())
     op.getBody()->back().erase();
-  Operation *before = scopes[depth].before;
-  scopes[depth].before = op;
+  CodeBefore outside(scopes, op);
   scopes.push_back({op.getBody()});
   if (dim)
     scopes.back().bound.push_back({*dim, op.getInductionVar()});
@@ -32,7 +31,6 @@ Emitter::Values Emitter::loop(size_t depth, Value from, Value to, int64_t step, 
   b.setInsertionPointToEnd(op.getBody());
   b.create<scf::YieldOp>(loc, yielded);
   scopes.pop_back();
-  scopes[depth].before = before;
   return Values(op.getResults());
 }
 
@@ -49,8 +47,7 @@ void Emitter::when(Value condition, const std::function<void()> &then, const std
   size_t depth = scopes.size() - 1;
   goTo(depth);
   auto op = b.create<scf::IfOp>(loc, condition, bool(otherwise));
-  Operation *before = scopes[depth].before;
-  scopes[depth].before = op;
+  CodeBefore outside(scopes, op);
   auto branch = [&](Block *block, const std::function<void()> &body) {
     scopes.push_back({block, block->getTerminator()});
     b.setInsertionPoint(block->getTerminator());
@@ -60,7 +57,6 @@ void Emitter::when(Value condition, const std::function<void()> &then, const std
   branch(op.thenBlock(), then);
   if (otherwise)
     branch(op.elseBlock(), otherwise);
-  scopes[depth].before = before;
 }
 
 Emitter::Values Emitter::atLane(unsigned dim, Value first, Value laneMask, Values carried, const Body &body) {

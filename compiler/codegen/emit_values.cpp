@@ -55,9 +55,12 @@ Value Emitter::number(int64_t value) {
   return b.create<arith::ConstantIndexOp>(loc, value);
 }
 
+/// Where it is emitted: where everything it depends on is known, and not before what guards it.
+size_t Emitter::depthOf(const Node &n) const { return std::max(depthOf(n.depends), n.guarded ? branch : 0); }
+
 Value Emitter::value(int node) {
   const Node &n = p.nodes[node];
-  size_t depth = std::max(depthOf(n.depends), n.guarded ? branch : 0);
+  size_t depth = depthOf(n);
   for (size_t i = scopes.size(); i-- > depth;)
     if (auto it = scopes[i].values.find(node); it != scopes[i].values.end())
       return it->second;
@@ -73,7 +76,7 @@ Value Emitter::vector(int node) {
   Value v = value(node);
   if (isa<VectorType>(v.getType()))
     return v;
-  size_t depth = std::max(depthOf(p.nodes[node].depends), p.nodes[node].guarded ? branch : 0);
+  size_t depth = depthOf(p.nodes[node]);
   for (size_t i = scopes.size(); i-- > depth;)
     if (scopes[i].values.contains(node))
       depth = i;
@@ -342,11 +345,10 @@ Value Emitter::compute(const Node &n) {
 Value Emitter::chooseByBranch(const Node &n) {
   Value condition = holds(n.guards, false);
   Type type = vectorOf(typeOf(n.type));
-  size_t depth = std::max(depthOf(n.depends), n.guarded ? branch : 0), outerBranch = branch;
+  size_t depth = depthOf(n), outerBranch = branch;
   goTo(depth);
   auto op = b.create<scf::IfOp>(loc, TypeRange{type}, condition, true);
-  Operation *before = scopes[depth].before;
-  scopes[depth].before = op;
+  CodeBefore outside(scopes, op);
   auto side = [&](Block *block, int node, ArrayRef<Guard> known) {
     scopes.push_back({block});
     branch = scopes.size() - 1;
@@ -362,7 +364,6 @@ Value Emitter::chooseByBranch(const Node &n) {
   };
   side(op.thenBlock(), n.operands[0], n.guards);
   side(op.elseBlock(), n.operands[1], n.otherwise);
-  scopes[depth].before = before;
   return op.getResult(0);
 }
 
@@ -382,7 +383,7 @@ Value Emitter::position(const Node &n) {
 }
 
 Value Emitter::reduceInline(const Node &n) {
-  size_t depth = depthOf(n.depends);
+  size_t depth = depthOf(n);
   Value start = identity(n.fn, n.type, isVector(n));
   auto result = nest(depth, n.dims, {start}, [&](Values carried) -> Values {
     Value x = isa<VectorType>(carried[0].getType()) ? vector(n.operands[0]) : value(n.operands[0]);

@@ -6,6 +6,7 @@
 #include "compiler/codegen/program.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include <functional>
 
 namespace zero::codegen {
@@ -17,14 +18,25 @@ struct Scope {
   llvm::DenseMap<int, mlir::Value> values, spread;              // by node: as computed; repeated for all lanes
 };
 
-/// While it lives, new code of the scopes whose block `op` closes goes before `op`: scopes can share a block.
+/// While it lives, new code of `op`'s block goes before `op`, from whichever scope it comes: scopes can share a block.
 class CodeBefore {
 public:
-  CodeBefore(llvm::MutableArrayRef<Scope> scopes, mlir::Operation *op);
-  ~CodeBefore();
+  CodeBefore(llvm::SmallVectorImpl<Scope> &scopes, mlir::Operation *op) : scopes(scopes) {
+    for (Scope &s : scopes) {
+      saved.push_back(s.before);
+      if (s.block == op->getBlock())
+        s.before = op;
+    }
+  }
+  ~CodeBefore() {
+    for (auto [s, before] : llvm::zip_equal(scopes, saved))
+      s.before = before;
+  }
+  CodeBefore(const CodeBefore &) = delete;
 
 private:
-  llvm::SmallVectorImpl<Scope> *unused = nullptr;
+  llvm::SmallVectorImpl<Scope> &scopes;
+  llvm::SmallVector<mlir::Operation *> saved;
 };
 
 class Emitter {
@@ -69,6 +81,7 @@ public:
   mlir::Value maskOf(int64_t count); // the first `count` lanes
 
   size_t depthOf(const std::vector<bool> &depends) const;
+  size_t depthOf(const Node &n) const;
   void goTo(size_t depth);
 
   //--- loops (emit_loops.cpp) ----------------------------------------------------------------------

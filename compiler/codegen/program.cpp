@@ -230,7 +230,7 @@ void derive(Program &p) {
   for (auto [i, n] : llvm::enumerate(p.nodes)) {
     n.depends.assign(p.space.atoms.size(), false);
     n.level = 0;
-    n.guarded = (n.kind == Node::Load && !n.guards.empty()) || p.guarded(n.index);
+    n.guarded = !n.guards.empty() || p.guarded(n.index);
     mark(p, n.index, n.depends, n.level);
     for (const Guard &g : n.guards)
       mark(p, g.index, n.depends, n.level);
@@ -271,6 +271,7 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
       row = row.without(d);
       columns *= p.size(d);
     }
+    bool perRow = p.kind == Program::Rows && !p.chunked() && p.outputs[s.result].elements < p.points(p.outer) * p.points(p.inner);
     bool rowByRow = p.kind == Program::Rows && !p.chunked() && columns > 0;
     for (unsigned a = 0; a < p.inputs.size(); ++a) {
       if (p.inputs[a].type != p.outputs[s.result].type || p.inputs[a].elements != p.outputs[s.result].elements)
@@ -280,7 +281,7 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
         if (n.kind != Node::Load || n.arg != a)
           continue;
         auto [low, high] = p.space.range(n.index - row);
-        bool same = n.index == s.index;
+        bool same = n.index == s.index && (!perRow || !dependsOnInner(n)); // a row's own result is written ahead of its columns
         bool before = rowByRow && !dependsOnInner(n) && low >= 0 && high < columns; // read once, ahead of the row's stores
         allowed &= (same || before) && !updates[i];
       }

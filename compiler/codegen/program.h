@@ -51,7 +51,7 @@ struct Node {
 
   // Derived when the graph is complete:
   std::vector<bool> depends; // on which atoms of kind Dim, through everything
-  bool guarded = false;      // a load below has guards
+  bool guarded = false;      // it or a node below has guards
   int level = 0;             // number of kernel-wide reductions below, counted along the longest path
 };
 

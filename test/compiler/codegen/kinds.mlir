@@ -79,3 +79,35 @@ func.func private @scatter(%i: tensor<3xi64>, %u: tensor<3x40xf32>, %w: tensor<9
   %o = nn.add %w, %g : tensor<90x40xf32>
   return %o : tensor<90x40xf32>
 }
+
+// A padded tensor read window by window: branches and what they read are in order though lanes and loops share a block.
+// CHECK-LABEL: func.func @windows(
+// CHECK: scf.if
+// CHECK-NOT: memref.{{alloc|copy}}
+func.func private @windows(%x: tensor<3x16x40xf32>) -> tensor<3x40x16x3xf32> attributes {nn.kernel} {
+  %p = nn.pad %x with 0.000000e+00 : f32 low [0, 0, 1] high [0, 0, 1] interior [0, 0, 0] : tensor<3x16x40xf32> -> tensor<3x16x42xf32>
+  %0 = nn.slice %p starts [0, 0, 0] sizes [3, 16, 40] steps [1, 1, 1] : tensor<3x16x42xf32> -> tensor<3x16x40xf32>
+  %1 = nn.slice %p starts [0, 0, 1] sizes [3, 16, 40] steps [1, 1, 1] : tensor<3x16x42xf32> -> tensor<3x16x40xf32>
+  %2 = nn.slice %p starts [0, 0, 2] sizes [3, 16, 40] steps [1, 1, 1] : tensor<3x16x42xf32> -> tensor<3x16x40xf32>
+  %a = nn.reshape %0 : tensor<3x16x40xf32> -> tensor<3x16x1x40xf32>
+  %b = nn.reshape %1 : tensor<3x16x40xf32> -> tensor<3x16x1x40xf32>
+  %c = nn.reshape %2 : tensor<3x16x40xf32> -> tensor<3x16x1x40xf32>
+  %j = nn.concat %a, %b, %c dim 2 : (tensor<3x16x1x40xf32>, tensor<3x16x1x40xf32>, tensor<3x16x1x40xf32>) -> tensor<3x16x3x40xf32>
+  %t = nn.transpose %j perm [0, 3, 1, 2] : tensor<3x16x3x40xf32> -> tensor<3x40x16x3xf32>
+  return %t : tensor<3x40x16x3xf32>
+}
+
+// Rolled rows that are sums of other elements: on each side of the branch the sum is a loop of that side.
+// CHECK-LABEL: func.func @rolled(
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-NOT: memref.{{alloc|copy}}
+func.func private @rolled(%x: tensor<3x8x16xf32>) -> (tensor<3x8x16xf32>, tensor<3x8x16xf32>) attributes {nn.kernel} {
+  %s = nn.reduce sum %x dims [2] : tensor<3x8x16xf32> -> tensor<3x8xf32>
+  %r = nn.broadcast %s dims [0, 1] : tensor<3x8xf32> -> tensor<3x8x16xf32>
+  %d = nn.sub %x, %r : tensor<3x8x16xf32>
+  %a = nn.slice %d starts [0, 2, 0] sizes [3, 6, 16] steps [1, 1, 1] : tensor<3x8x16xf32> -> tensor<3x6x16xf32>
+  %b = nn.slice %d starts [0, 0, 0] sizes [3, 2, 16] steps [1, 1, 1] : tensor<3x8x16xf32> -> tensor<3x2x16xf32>
+  %c = nn.concat %a, %b dim 1 : (tensor<3x6x16xf32>, tensor<3x2x16xf32>) -> tensor<3x8x16xf32>
+  return %d, %c : tensor<3x8x16xf32>, tensor<3x8x16xf32>
+}
