@@ -380,7 +380,11 @@ private:
     n.type = computed(scalarOf(v));
     n.arg = v.getArgNumber();
     n.index = p.space.linearize(at, shapeOf(v));
-    n.guards.assign(guards.begin(), guards.end());
+    // An element that exists whatever the guards say is simply read.
+    auto [low, high] = p.space.range(n.index);
+    bool plain = llvm::all_of(n.index.terms, [&](const Term &t) { return p.space.atoms[t.atom].kind == Atom::Dim; });
+    if (!plain || low < 0 || high >= elementsOf(v))
+      n.guards.assign(guards.begin(), guards.end());
     return intern(n);
   }
 
