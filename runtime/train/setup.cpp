@@ -46,7 +46,7 @@ void checkResults(const TrainOptions &options) {
   auto add = [&](const char *flag, const std::optional<std::string> &path, bool result) {
     if (!path) return;
     std::error_code failed;
-    fs::path place = fs::weakly_canonical(*path, failed);
+    fs::path place = fs::weakly_canonical(fs::absolute(*path), failed);
     auto [other, fresh] = seen.emplace(failed ? fs::path(*path) : place, flag);
     if (!fresh && result && !fs::is_character_file(place, failed))
       throw Error(fmt::format("{} and {} are the same file '{}'", other->second, flag, *path));

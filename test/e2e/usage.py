@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Wrong uses of every flag: one sentence on stderr, exit status 1, nothing lost; and the rules of checkpoint folders."""
+import shutil
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from harness import Failure, Suite, expect
+
+SMALL = ["--layers", "1", "--hidden", "32", "--heads", "2", "--vocab", "50", "--seq", "8", "--dynamic"]
+suite = Suite(__doc__)
+
+
+def refused(command, *words):
+    result = suite.run(command, check=False, timeout=30)
+    shown = " ".join(map(str, command[1:]))
+    lines = result.stderr.splitlines()
+    expect(result.returncode == 1, f"exit {result.returncode} of {shown}: {result.stderr[-200:]}")
+    expect(len(lines) == 1 and len(lines[0]) < 400, f"not one sentence for {shown}: {result.stderr[:400]}")
+    expect(all(w in lines[0] for w in words), f"for {shown} the sentence speaks not of {words}: {lines[0]}")
+
+
+def all_refused(program, good, cases):
+    for line, *words in cases:
+        refused([suite.bin / program, *good, *line.split(" ")], *(words or [line.split(" ")[0]]))
+    return f"{len(cases)} uses"
+
+
+ZEROC = [
+    ("--bind batch",), ("--bind batch=0",), ("--bind batch=x",), ("--bind batch=2,batch=3", "batch", "2", "3"), ("--bind beam=2", "beam", "batch"),
+    ("--bind batch=3", "2", "3"), ("--loss hinge", "hinge"), ("--loss output:nothing", "nothing", "logits"),
+    ("--loss output:logits", "logits"), ("--optimizer adam",), ("--freeze (",), ("--freeze nowhere", "nowhere"), ("--train nowhere", "nowhere"),
+    ("--freeze .*", "nothing to train"), ("--tie maybe",), ("--world 0",), ("--world x",), ("--world 2.5",), ("--stage 4",), ("--stage -1",),
+    ("--accumulate 0",), ("--accumulate 99999999999999999999",), ("--init zeros",), ("--init random:x",), ("--init weights:3",), ("--cpu z80", "z80"),
+    ("--bucket-elements -3",), ("--device-memory much",), ("--device-memory 1K", "bytes"), ("--recompute full", "not built"), ("--recompute x",),
+    ("--precision bf16", "not built"), ("--target cuda", "not built"), ("--tile 4", "not built"), ("--report x.html", "not built"),
+    ("--offload-params disk", "not built"), ("--offload-optimizer host", "not built"), ("--offload-activations host", "not built"),
+    ("--host-memory 3G", "not built"), ("--disk-memory 3G", "not built"), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
+    ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),
+]
+ZERORUN = [
+    ("--lr x",), ("--lr -1",), ("--lr nan",), ("--lr inf",), ("--schedule step", "step"), ("--warmup -1",), ("--warmup 3", "3", "2"), ("--warmup 1.5",),
+    ("--weight-decay -1",), ("--weight-decay x",), ("--betas 0.9",), ("--betas 0.9,1",), ("--betas 0.9,0.99,0.999",), ("--betas x,y",), ("--eps -1",),
+    ("--eps x",), ("--clip -1",), ("--clip nan",), ("--seed -1",), ("--seed 18446744073709551616",), ("--metrics /no/such/file", "/no/such"),
+    ("--metrics .",), ("--gradients g.npz",), ("--gradients /no/such/g.safetensors", "/no/such"), ("--checkpoint /proc/none",), ("--checkpoint data.safetensors",),
+    ("--every 2", "--checkpoint"), ("--checkpoint c --every 0", "--every"), ("--resume nowhere", "nowhere"), ("--resume .", "."), ("--export weights.pt", ".onnx"),
+    ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics good.plan", "plan"),
+    ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
+    ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--trace /no/such/t.json", "/no/such"),
+    ("--disk-path x", "not built"), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
+]
+NO_STEPS = [
+    ("--data data.safetensors", "--steps"), ("--steps 2", "--data"), ("--data data.safetensors --steps x", "--steps"),
+    ("--data data.safetensors --steps -1", "--steps"), ("--data data.safetensors --steps 99999999999999999999", "--steps"),
+    ("--data good.plan --steps 1", "good.plan"), ("--data nowhere.npz --steps 1", "nowhere.npz"), ("--data . --steps 1", "."),
+    ("--steps 0 --gradients g.safetensors", "--gradients"),
+]
+SGD = [("--eps 1e-3",), ("--betas 0.9,0.99",)]
+INSPECT = [("nowhere", "nowhere"), (".", "."), ("data.safetensors", "no"), ("good.plan stray", "stray"), ("good.plan --no-such-flag", "--no-such-flag"),
+           ("--judge nowhere", "nowhere"), ("--judge data.safetensors", "line 1"), ("good.plan --judge data.safetensors", "both")]
+
+
+def nothing_lost():
+    """What was refused has changed nothing that was read."""
+    model, data = (suite.work / "model.onnx").read_bytes(), (suite.work / "data.safetensors").read_bytes()
+    refused([suite.bin / "zeroc", "model.onnx", "-o", "model.onnx", "--bind", "batch=2,seq=8"], "model.onnx", "overwrite")
+    refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "data.safetensors"], "data.safetensors")
+    refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "model.onnx"], "model.onnx")
+    expect((suite.work / "model.onnx").read_bytes() == model and (suite.work / "data.safetensors").read_bytes() == data, "an input was overwritten")
+
+
+def bare():
+    for program in ("zeroc", "zerorun", "zero-inspect"):
+        refused([suite.bin / program], f"{program} ")
+        help_ = suite.run([suite.bin / program, "--help"])
+        expect("Usage" in help_.stdout and not help_.stderr, f"{program} --help says {help_.stdout[:100]}")
+    refused([suite.bin / "zeroc", "model.onnx"], "-o")
+    refused([suite.bin / "zerorun", "model.onnx", "--data", "data.safetensors", "--steps", 1], "model.onnx", "zeroc")
+    # flags may come before the file
+    suite.run([suite.bin / "zeroc", "--bind", "batch=2,seq=8", "model.onnx", "--freeze", "wpe", "-o", "other.plan", "-q"])
+
+
+# ------------------------------------------------------------------------------------------------ checkpoints
+def run(*flags, plan="good.plan", world=1, check=True):
+    return suite.zerorun(plan, "--data", "data.safetensors", *flags, world=world, check=check)
+
+
+def steps_of(folder):
+    return sorted(p.name for p in (suite.work / folder).iterdir())
+
+
+def checkpoint_folders():
+    go = [suite.bin / "zerorun", "good.plan", "--data", "data.safetensors"]
+    run("--steps", 2, "--checkpoint", "c")
+    expect(steps_of("c") == ["step-2"], f"the folder holds {steps_of('c')}")
+    refused([*go, "--steps", 2, "--checkpoint", "c"], "'c'", "step-2")
+    refused([*go, "--steps", 1, "--resume", "c"], "2 steps", "--steps 1")
+    refused([*go, "--steps", 4, "--resume", "c", "--seed", 4], "--seed 4")
+    run("--steps", 5, "--resume", "c", "--checkpoint", "c", "--every", 2)
+    expect(steps_of("c") == ["step-5"], f"older checkpoints of the same run stay: {steps_of('c')}")
+    run("--steps", 6, "--resume", "c/step-5", "--checkpoint", "d")
+    expect(steps_of("c") == ["step-5"] and steps_of("d") == ["step-6"], "a checkpoint in another folder touched the one resumed from")
+    refused([*go, "--steps", 7, "--resume", "d", "--checkpoint", "c"], "'c'", "step-5")
+    (suite.work / "d" / "step-9.partial").mkdir()
+    run("--steps", 7, "--resume", "d")  # what is not whole is not looked at
+
+
+def damaged_checkpoint():
+    go = [suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 4, "--resume", "broken"]
+    run("--steps", 2, "--checkpoint", "whole")
+
+    def damage(name, change):
+        shutil.rmtree(suite.work / "broken", ignore_errors=True)
+        shutil.copytree(suite.work / "whole", suite.work / "broken")
+        file = suite.work / "broken" / "step-2" / name
+        file.write_bytes(change(file.read_bytes()))
+
+    damage("rank-0.safetensors", lambda b: b"")
+    refused(go, "rank-0.safetensors")
+    damage("rank-0.safetensors", lambda b: b[:-8])
+    refused(go, "rank-0.safetensors")
+    damage("index.json", lambda b: b"{")
+    refused(go, "index.json")
+    damage("index.json", lambda b: b.replace(b'"m"', b'"q"'))
+    refused(go, "broken/step-2")
+    (suite.work / "broken" / "step-2" / "rank-0.safetensors").unlink()
+    refused(go, "broken")
+
+
+def other_plan():
+    """State of another optimizer, model or set of trained parameters is refused by name; metrics go on where the run does."""
+    run("--steps", 2, "--checkpoint", "adam", "--metrics", "m.jsonl")
+    suite.zeroc("model.onnx", "sgd.plan", "--bind", "batch=2,seq=8", "--optimizer", "sgd", "-q")
+    resume = ["--data", "data.safetensors", "--steps", 4, "--resume", "adam"]
+    refused([suite.bin / "zerorun", "sgd.plan", *resume], "adamw", "sgd")
+    suite.gpt("deeper.onnx", "--layers", "2", *SMALL[2:])
+    suite.zeroc("deeper.onnx", "deeper.plan", "--bind", "batch=2,seq=8", "-q")
+    refused([suite.bin / "zerorun", "deeper.plan", *resume], "another model")
+    run("--steps", 4, "--resume", "adam", "--metrics", "m.jsonl")
+    expect(len(suite.losses("m.jsonl")) == 4, "the metrics of the first part are gone")
+
+
+suite.start()
+suite.gpt("model.onnx", *SMALL)
+tokens = np.arange(8 * 9) % 50
+save_file({"input_ids": tokens[:64].reshape(8, 8), "labels": tokens[1:65].reshape(8, 8)}, suite.work / "data.safetensors")
+try:
+    suite.zeroc("model.onnx", "good.plan", "--bind", "batch=2,seq=8", "-q")
+    suite.zeroc("model.onnx", "plain-sgd.plan", "--bind", "batch=2,seq=8", "--optimizer", "sgd", "-q")
+    run("--steps", 1)
+except Failure as why:
+    suite.check("usage: the good case itself", lambda: expect(False, str(why)))
+else:
+    suite.check("usage: zeroc", all_refused, "zeroc", ["model.onnx", "-o", "x.plan", "--bind", "batch=2,seq=8"], [c for c in ZEROC if c[0][:3] != "-o "])
+    suite.check("usage: zeroc -o", all_refused, "zeroc", ["model.onnx", "--bind", "batch=2,seq=8"], [c for c in ZEROC if c[0][:3] == "-o "])
+    suite.check("usage: zerorun", all_refused, "zerorun", ["good.plan", "--data", "data.safetensors", "--steps", 2], ZERORUN)
+    suite.check("usage: zerorun without what it needs", all_refused, "zerorun", ["good.plan"], NO_STEPS)
+    suite.check("usage: zerorun, SGD", all_refused, "zerorun", ["plain-sgd.plan", "--data", "data.safetensors", "--steps", 2], SGD)
+    suite.check("usage: zero-inspect", all_refused, "zero-inspect", [], INSPECT)
+    suite.check("usage: programs alone", bare)
+    suite.check("usage: inputs are spared", nothing_lost)
+    suite.check("usage: checkpoint folders", checkpoint_folders)
+    suite.check("usage: damaged checkpoints", damaged_checkpoint)
+    suite.check("usage: checkpoints of another plan", other_plan)
+suite.finish()
