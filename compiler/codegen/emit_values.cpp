@@ -370,7 +370,21 @@ Value Emitter::chooseByBranch(const Node &n) {
 Value Emitter::position(const Node &n) {
   Value i;
   Type element = typeOf(n.type);
-  if (isVector(n))
+  // As 32-bit numbers where they suffice: half the registers, and no narrowing.
+  auto [least, most] = p.space.range(n.index);
+  bool small = n.type != Scalar::I64 && n.type != Scalar::F64 && least >= INT32_MIN && most <= INT32_MAX;
+  Index first = n.index;
+  bool steps = isVector(n) && small && !variesByLane(first.without(*lane));
+  if (steps) {
+    SmallVector<int32_t> offsets;
+    for (unsigned l = 0; l < lanes; ++l)
+      offsets.push_back(int32_t(l * n.index.scaleOf(*lane)));
+    Value base = b.create<arith::IndexCastOp>(loc, b.getI32Type(), scalarIndex(first));
+    i = b.create<arith::AddIOp>(loc, b.create<vector::BroadcastOp>(loc, vectorOf(b.getI32Type()), base),
+                                b.create<arith::ConstantOp>(loc, b.getI32VectorAttr(offsets)));
+    if (n.type == Scalar::I32)
+      return i;
+  } else if (isVector(n))
     i = laneIndex(n.index);
   else
     i = b.create<arith::IndexCastOp>(loc, b.getI64Type(), scalarIndex(n.index));
