@@ -1,78 +1,15 @@
 #!/usr/bin/env python3
-"""Every feature of training, held against what PyTorch computed in f64 (test/e2e/data, written by make_references.py).
-
-The global batch is always the same 12 samples, cut into ranks, micro-steps and samples in different ways; labels are ignored very
-unevenly, so a mean of means would not do.
-"""
-import json
+"""Optimizers, schedules, accumulation, losses, frozen parameters, dropout and held-out loss, held against what PyTorch computed in f64."""
 import math
-import os
-import pathlib
-import shutil
-import sys
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from harness import Failure, Suite, expect, relative
+from harness import expect, relative
+from trained import DATA, GLOBAL, STEPS, Training, as_torch, curve_holds, final, off, parameters_hold, reference, same
 
-DATA = pathlib.Path(__file__).resolve().parent / "data"
-STEPS, GLOBAL = 5, 12
-suite = Suite(__doc__)
-reference = json.loads((DATA / "references.json").read_text())
-final = load_file(DATA / "references.safetensors")
-straight = {}  # (case, layout) -> exported bytes, to compare stages
-
-
-# ------------------------------------------------------------------------------------------------ helpers
-def plan(model="gpt", world=1, stage=0, accumulate=1, *flags):
-    """Compiled once per set of flags."""
-    name = "-".join(map(str, (model, world, stage, accumulate, *flags))).replace("/", "_").replace(" ", "") + ".plan"
-    if not (suite.work / name).exists():
-        suite.zeroc(DATA / f"{model}.onnx", name, "--quiet", "--bind", f"batch={GLOBAL // world // accumulate}", "--world", world, "--stage", stage,
-                    "--accumulate", accumulate, "--bucket-elements", 4000, *flags)
-    return name
-
-
-def train(compiled, *flags, world=1, data="samples.safetensors", steps=STEPS, threads=1, **kw):
-    """Metrics of a run, and the weights it exported."""
-    metrics, weights = suite.work / "metrics.jsonl", suite.work / "final.safetensors"
-    metrics.unlink(missing_ok=True)
-    weights.unlink(missing_ok=True)
-    suite.zerorun(compiled, "--data", DATA / data, "--steps", steps, "--metrics", metrics, "--export", weights, "--threads", threads, *flags,
-                  world=world, **kw)
-    return [json.loads(line) for line in metrics.read_text().splitlines()], load_file(weights)
-
-
-def off(have, want):
-    """Distance relative to the norm of what is wanted."""
-    return float(np.linalg.norm(have.astype(np.float64) - want) / max(np.linalg.norm(want.astype(np.float64)), 1e-12))
-
-
-def as_torch(weights, model="gpt"):
-    """What zerorun exported, under PyTorch's names and in its layouts."""
-    names = reference["initializers"][model]
-    return {names[name][0]: value.T if names[name][1] else value for name, value in weights.items()}
-
-
-def parameters_hold(weights, case, limit, model="gpt", prefix=None):
-    have, worst = as_torch(weights, model), 0
-    wanted = {n.split("/", 1)[1]: v for n, v in final.items() if n.startswith((prefix or case) + "/")}
-    expect(set(have) == set(wanted), f"other parameters than PyTorch's: {set(have) ^ set(wanted)}")
-    for name, want in wanted.items():
-        expect(have[name].shape == want.shape, f"{name} has the shape {have[name].shape}, not {want.shape}")
-        error = off(have[name], want)
-        expect(error <= limit, f"{name} is off by {error:.1e} of its norm")
-        worst = max(worst, error)
-    return worst
-
-
-def curve_holds(rows, case, field, limit):
-    want, have = reference["references"][case][field], [row[field] for row in rows]
-    expect(len(have) == len(want), f"{len(have)} values of {field}, not {len(want)}")
-    worst = max(relative(x, y) for x, y in zip(have, want))
-    expect(worst <= limit, f"{field} is {have}, PyTorch's is {want}")
-    return worst
+suite = Training(__doc__)
+straight = {}  # (case, ranks, micro-steps) -> exported bits, which every stage must give
 
 
 # ------------------------------------------------------------------------------------------------ optimizers
@@ -92,8 +29,8 @@ def optimizer_flags(case):
 
 
 def optimizes(case, world, stage, accumulate):
-    rows, weights = train(plan("gpt", world, stage, accumulate, *optimizer_flags(case)), *CASES[case], world=world)
-    worst = parameters_hold(weights, case, 2e-4)
+    rows, weights = suite.train(suite.plan("gpt", world, stage, accumulate, *optimizer_flags(case)), *CASES[case], world=world)
+    worst = parameters_hold(weights, case, 5e-5)
     notes = [curve_holds(rows, case, field, limit) for field, limit in (("loss", 1e-5), ("grad_norm", 1e-4), ("lr", 1e-12))]
     bits = {name: value.tobytes() for name, value in weights.items()}
     first = straight.setdefault((case, world, accumulate), bits)
@@ -105,19 +42,19 @@ def optimizes(case, world, stage, accumulate):
 # ------------------------------------------------------------------------------------------------ losses
 def own_loss(world, stage, accumulate):
     """A model that computes its own mean: the mean of the means of micro-batches of three samples, as PyTorch would over ranks."""
-    rows, weights = train(plan("gpt_loss", world, stage, accumulate, "--loss", "output:loss"), "--lr", 1e-2, world=world, data="whole-labels.safetensors")
+    rows, weights = suite.train(suite.plan("gpt_loss", world, stage, accumulate, "--loss", "output:loss"), "--lr", 1e-2, world=world, data="whole-labels.safetensors")
     worst = parameters_hold(weights, "own-loss", 2e-5, "gpt_loss")
     return f"parameters within {worst:.0e}, losses {curve_holds(rows, 'own-loss', 'loss', 1e-5):.0e}"
 
 
 def squares(world, stage, accumulate):
-    rows, weights = train(plan("regression", world, stage, accumulate, "--loss", "mse"), "--lr", 1e-2, world=world, data="regression.safetensors")
+    rows, weights = suite.train(suite.plan("regression", world, stage, accumulate, "--loss", "mse"), "--lr", 1e-2, world=world, data="regression.safetensors")
     worst = parameters_hold(weights, "mse", 2e-5, "regression")
     return f"parameters within {worst:.0e}, losses {curve_holds(rows, 'mse', 'loss', 1e-5):.0e}"
 
 
 def gradients(world, stage, accumulate):
-    train(plan("gpt", world, stage, accumulate), "--gradients", "gradients.safetensors", "--clip", 0.01, world=world, steps=1)
+    suite.train(suite.plan("gpt", world, stage, accumulate), "--gradients", "gradients.safetensors", "--clip", 0.01, world=world, steps=1)
     have, worst = as_torch(load_file(suite.work / "gradients.safetensors")), 0
     wanted = {n.split("/", 1)[1]: v for n, v in final.items() if n.startswith("gradients/")}
     expect(set(have) == set(wanted), f"gradients of other parameters: {set(have) ^ set(wanted)}")
@@ -132,31 +69,158 @@ def nothing_counts():
     data = load_file(DATA / "samples.safetensors")
     data["labels"][:GLOBAL] = -100
     save_file(data, suite.work / "none.safetensors")
-    before = train(plan(), steps=0)[1]
-    rows, weights = train(plan(), "--weight-decay", 0, data=suite.work / "none.safetensors", steps=1)
+    before = suite.train(suite.plan(), steps=0)[1]
+    rows, weights = suite.train(suite.plan(), "--weight-decay", 0, data=suite.work / "none.safetensors", steps=1)
     expect(rows[0]["loss"] == 0 and rows[0]["grad_norm"] == 0, f"loss {rows[0]['loss']}, gradient norm {rows[0]['grad_norm']}")
     expect(same(before, weights), "parameters changed")
 
 
 # ------------------------------------------------------------------------------------------------ which parameters
-FROZEN = ["--freeze", "head|embed.*|tokens", "--freeze", r"blocks\.0\.(up|down).*|val_44|val_46"]
+FROZEN = {"tokens.weight", "blocks.0.up.weight", "blocks.0.up.bias", "blocks.0.down.weight", "blocks.0.down.bias"}
 
 
-def same(one, two):
-    return set(one) == set(two) and all(one[n].tobytes() == two[n].tobytes() for n in one)
+def initializers_of(parameters):
+    return [name for name, (torch, _) in reference["initializers"]["gpt"].items() if torch in parameters]
 
 
-def inspect(compiled):
-    return json.loads(suite.run([suite.bin / "zero-inspect", compiled, "--json"]).stdout)
+def frozen(how, world, stage):
+    pattern = lambda names: "^(" + "|".join(n.replace(".", r"\.") for n in names) + ")$"
+    everything = {torch for torch, _ in reference["initializers"]["gpt"].values()}
+    flags = {"freeze": ["--freeze", pattern(initializers_of(FROZEN))],
+             "train": ["--freeze", ".*", "--train", pattern(initializers_of(everything - FROZEN))]}[how]
+    compiled = suite.plan("gpt", world, stage, 12 // world // 3, *flags)
+    rows, weights = suite.train(compiled, "--lr", 1e-2, world=world)
+    before = as_torch(suite.train(suite.plan(), steps=0)[1])
+    after = as_torch(weights)
+    changed = {name for name in after if after[name].tobytes() != before[name].tobytes()}
+    expect(changed == set(after) - FROZEN, f"{sorted(changed & FROZEN)} changed though frozen, {sorted(set(after) - FROZEN - changed)} did not change")
+    worst = parameters_hold(weights, "frozen", 2e-5)
+    curve_holds(rows, "frozen", "grad_norm", 1e-5)
+    less, all_ = suite.inspect(compiled)["memory"]["persistent"]["optimizer"], suite.inspect(suite.plan("gpt", world, stage, 12 // world // 3))["memory"]["persistent"]["optimizer"]
+    elements = sum(before[n].size for n in FROZEN)
+    share = world if stage >= 1 else 1
+    expect(abs((all_ - less) - 8 * elements / share) <= 8 * 64 * 12, f"the optimizer has {all_ - less} bytes less, not the {8 * elements / share:.0f} of the frozen")
+    return f"parameters within {worst:.0e}, optimizer {less:,} of {all_:,} bytes"
+
+
+def frozen_tie():
+    """Freezing the output projection freezes the embedding it is, under whichever name it is asked for."""
+    names = initializers_of({"tokens.weight"})
+    expect(len(names) == 2, f"the export holds the tied matrix as {names}")
+    for name in names:
+        _, weights = suite.train(suite.plan("gpt", 1, 0, 1, "--freeze", f"^{name}$".replace(".", r"\.")), steps=1)
+        before = suite.train(suite.plan(), steps=0)[1]
+        expect(all(weights[n].tobytes() == before[n].tobytes() for n in names), f"--freeze {name} let a copy train")
+
+
+def untied():
+    """--tie off trains the two copies apart: together their gradients are that of the tied one."""
+    suite.train(suite.plan("gpt_ts", 1, 0, 1, "--tie", "off"), "--gradients", "gradients.safetensors", steps=1)
+    found = load_file(suite.work / "gradients.safetensors")
+    names = {n: turned for n, (torch, turned) in reference["initializers"]["gpt_ts"].items() if torch == "tokens.weight"}
+    expect(len(names) == 2 and set(names) <= set(found), f"gradients of {sorted(names)} were expected")
+    total = sum(found[n].T if turned else found[n] for n, turned in names.items())
+    error = off(total, final["gradients/tokens.weight"])
+    expect(error < 1e-5, f"the sum of both gradients is off by {error:.1e}")
+    _, weights = suite.train(suite.plan("gpt_ts", 1, 0, 1, "--tie", "off"))
+    one, two = (weights[n].T if turned else weights[n] for n, turned in names.items())
+    expect(not np.array_equal(one, two), "the copies did not part")
+
+
+# ------------------------------------------------------------------------------------------------ dropout
+def dropout_repeats():
+    compiled = suite.plan("gpt_dropout", 1, 0, 4)
+    runs = [suite.train(compiled, "--seed", seed) for seed in (1, 1, 2)]
+    loss = [[r["loss"] for r in rows] for rows, _ in runs]
+    expect(loss[0] == loss[1] and same(runs[0][1], runs[1][1]), "the same run twice gives other bits")
+    expect(all(a != b for a, b in zip(loss[0], loss[2])), f"another seed gives the same losses: {loss[0]}, {loss[2]}")
+
+
+def dropout_layouts():
+    """What is dropped depends on the place of the sample in the global batch, not on who computes it."""
+    runs = {(w, s, a): suite.train(suite.plan("gpt_dropout", w, s, a), "--seed", 5, world=w) for w, s, a in ((1, 0, 1), (1, 0, 4), (2, 3, 2), (4, 1, 1))}
+    first, worst = runs[1, 0, 1], 0
+    for layout, (rows, weights) in runs.items():
+        far = max(relative(x["loss"], y["loss"]) for x, y in zip(rows, first[0]))
+        expect(far < 2e-6, f"ranks, stage, micro-steps {layout}: a loss is off by {far:.1e}")
+        worst = max(worst, far, max(off(weights[n], first[1][n]) for n in weights))
+    expect(worst < 1e-4, f"parameters are off by {worst:.1e}")
+    return f"within {worst:.0e}"
+
+
+def dropout_expectation():
+    """mean(dropout(x * w)) with x = w = 1: one in the mean, other masks in every step, no dropout in evaluation."""
+    save_file({"x": np.ones((96, 1000), np.float32)}, suite.work / "ones.safetensors")
+    compiled = suite.plan("dropped", 1, 0, 1, "--loss", "output:loss", "--optimizer", "sgd")
+    rows, _ = suite.train(compiled, "--lr", 0, "--eval-data", "ones.safetensors", "--eval-every", 1, "--gradients", "gradients.safetensors",
+                    data=suite.work / "ones.safetensors", steps=40)
+    losses = np.array([r["loss"] for r in rows])
+    sigma = math.sqrt(0.1 / 0.9 / (12 * 1000))
+    expect(abs(losses.mean() - 1) < 4 * sigma / math.sqrt(len(losses)), f"the mean loss is {losses.mean()}")
+    expect(0.6 * sigma < losses.std() < 1.5 * sigma, f"losses scatter by {losses.std():.1e}, not {sigma:.1e}")
+    expect(all(abs(r["eval_loss"] - 1) < 1e-6 for r in rows), f"evaluation drops: {rows[0]['eval_loss']}")
+    gradient = load_file(suite.work / "gradients.safetensors")["weight"] * 12000 * 0.9  # elements kept in each of the 1000 columns of 12
+    expect(np.abs(gradient - np.round(gradient)).max() < 1e-3 and 0 <= gradient.min() and gradient.max() < 12.5, "gradients are not of the same mask")
+    expect(abs(gradient.mean() / 12 / 0.9 - losses[0]) < 1e-5, "the gradient has another mask than the loss")
+    kept = np.bincount(np.round(gradient).astype(int), minlength=13)
+    expect(kept[12] > 200 and kept[:8].sum() < 20, f"columns by elements kept: {kept}")
+
+
+def dropout_rests():
+    """Evaluation drops nothing: the held-out loss is that of the same weights without dropout."""
+    flags = ["--lr", 0, "--eval-data", DATA / "held-out.safetensors"]
+    one, two = (suite.train(suite.plan(model), *flags, steps=1)[0][0] for model in ("gpt", "gpt_dropout"))
+    expect(one["loss"] != two["loss"], "training drops nothing")
+    expect(relative(two["eval_loss"], one["eval_loss"]) < 1e-6, f"the held-out loss is {two['eval_loss']}, without dropout {one['eval_loss']}")
+    said = suite.zerorun(suite.plan("gpt_dropout"), "--steps", 0, "--eval-data", DATA / "held-out.safetensors").stdout
+    expect(f"held-out loss {two['eval_loss']:.4f}" in said, f"without a step zerorun says {said}")
+
+
+# ------------------------------------------------------------------------------------------------ held-out loss
+def held_out(world, stage, accumulate):
+    compiled = suite.plan("gpt", world, stage, accumulate)
+    batch = GLOBAL // accumulate  # of one evaluation; 12 of the 14 samples are reached by 1, 2, 3, 4, 6 and 12
+    quiet = suite.train(compiled, "--lr", 1e-2, world=world)
+    rows, weights = suite.train(compiled, "--lr", 1e-2, "--eval-data", DATA / "held-out.safetensors", "--eval-every", 1, world=world)
+    expect(14 // batch * batch == 12, "the batch does not fit the reference")
+    worst = curve_holds(rows, "adamw", "eval_loss", 1e-5)
+    expect([r["loss"] for r in rows] == [r["loss"] for r in quiet[0]] and same(weights, quiet[1]), "evaluation disturbs training")
+    every, _ = suite.train(compiled, "--lr", 1e-2, "--eval-data", DATA / "held-out.safetensors", "--eval-every", 2, world=world)
+    expect([r["step"] for r in every if "eval_loss" in r] == [2, 4, 5], "--eval-every 2 evaluates at other steps")
+    return f"within {worst:.0e}"
 
 
 suite.start()
-for case in CASES:
-    pass
-for w, st, a in [(1, 0, 1), (1, 0, 4), (2, 3, 2), (4, 1, 1)]:
-    suite.check(f"features: gradients, {w} ranks, stage {st}, {a} micro-steps", gradients, w, st, a)
-    suite.check(f"features: mse, {w} ranks, stage {st}, {a} micro-steps", squares, w, st, a)
-for w, st, a in [(1, 0, 4), (2, 3, 2), (4, 1, 1), (4, 3, 1)]:
-    suite.check(f"features: the model's own loss, {w} ranks, stage {st}, {a} micro-steps", own_loss, w, st, a)
-suite.check(f"features: no label counts", nothing_counts)
+check = suite.check
+# case -> layouts as (ranks, micro-steps, stages)
+MATRIX = {
+    "adamw": [(1, 1, (0, 3)), (1, 3, (2,)), (1, 4, (0, 1)), (2, 1, (0, 1, 2, 3)), (2, 3, (0, 1, 2, 3)), (4, 1, (1, 3)), (4, 3, (2,))],
+    "adamw-hyper": [(1, 4, (0,)), (2, 1, (2,)), (2, 3, (3,))],
+    "adamw-clip": [(1, 1, (0,)), (1, 3, (1,)), (2, 1, (0, 1, 2, 3)), (2, 3, (0, 1, 2, 3)), (4, 1, (3,))],
+    "sgd": [(1, 1, (0,)), (2, 3, (2,))],
+    "sgd-momentum": [(1, 4, (0,)), (2, 1, (1, 3))],
+    "sgd-clip": [(1, 3, (0,)), (2, 1, (3,)), (2, 3, (2,))],
+}
+for case, layouts in MATRIX.items():
+    for world, accumulate, stages in layouts:
+        for stage in stages:
+            check(f"features: {case}, {world} ranks, stage {stage}, {accumulate} micro-steps", optimizes, case, world, stage, accumulate)
+for w, s, a in [(1, 0, 4), (1, 3, 1), (2, 0, 3), (2, 1, 1), (2, 2, 3), (2, 3, 1)]:
+    check(f"features: gradients, {w} ranks, stage {s}, {a} micro-steps", gradients, w, s, a)
+for w, s, a in [(1, 0, 1), (2, 3, 2), (4, 1, 1)]:
+    check(f"features: mse, {w} ranks, stage {s}, {a} micro-steps", squares, w, s, a)
+for w, s, a in [(1, 0, 4), (2, 3, 2), (4, 1, 1)]:
+    check(f"features: the model's own loss, {w} ranks, stage {s}, {a} micro-steps", own_loss, w, s, a)
+check("features: no label counts", nothing_counts)
+for w, s in [(1, 0), (2, 3)]:
+    for how in ("freeze", "train"):
+        check(f"features: --{how}, {w} ranks, stage {s}", frozen, how, w, s)
+check("features: --freeze of one name of a tied parameter", frozen_tie)
+check("features: --tie off", untied)
+check("features: dropout repeats", dropout_repeats)
+check("features: dropout at any layout", dropout_layouts)
+check("features: dropout expectation", dropout_expectation)
+check("features: dropout in evaluation", dropout_rests)
+for w, s, a in [(1, 0, 1), (1, 0, 4), (2, 3, 1), (4, 1, 1)]:
+    check(f"features: held-out loss, {w} ranks, stage {s}, {a} micro-steps", held_out, w, s, a)
 suite.finish()
