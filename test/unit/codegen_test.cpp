@@ -277,3 +277,61 @@ TEST(Kernels, Random) {
     return %y : tensor<4x6x50xf32>
   })", {.limit = int64_t(1) << 40});
 }
+
+// Elementary functions against the C library in double precision, in units in the last place, and at the ends.
+TEST(Kernels, Elementary) {
+  struct Case {
+    const char *name;
+    double (*exact)(double);
+    double low, high, ulps;
+  };
+  const Case cases[] = {{"exp", std::exp, -104, 89, 1.5},   {"log", std::log, 1e-30, 1e30, 1.5}, {"tanh", std::tanh, -10, 10, 3},
+                        {"erf", std::erf, -5, 5, 2},        {"sqrt", std::sqrt, 0, 1e30, 0.5},   {"sin", std::sin, -3.1, 3.1, 3},
+                        {"cos", std::cos, -1.5, 1.5, 3},    {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 3},
+                        {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1e-30, 1e30, 1.5}};
+  constexpr int64_t n = 100003;
+  std::string text;
+  for (const Case &c : cases)
+    text += replaced("func.func private @F_(%x: tensor<Nxf32>) -> tensor<Nxf32> attributes {nn.kernel} {\n %y = nn.F %x : tensor<Nxf32>\n return %y : tensor<Nxf32>\n}\n",
+                     {{"@F_", std::string("@") + c.name + "_"}, {"nn.F ", std::string("nn.") + c.name + " "}, {"Nx", std::to_string(n) + "x"}});
+  test::Context context;
+  auto module = context.parse(text);
+  ASSERT_TRUE(module);
+  SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
+  for (const char *target : {"native", "x86-64-v3"}) {
+    test::Library library(kernels, target);
+    for (const Case &c : cases) {
+      SCOPED_TRACE(std::string(c.name) + " " + target);
+      std::vector<float> x(n), y(n);
+      bool logarithmic = c.low > 0;
+      for (int64_t i = 0; i < n; ++i) {
+        double t = double(i) / n;
+        x[i] = float(logarithmic ? c.low * std::pow(c.high / c.low, t) : c.low + (c.high - c.low) * t);
+      }
+      const float infinity = INFINITY;
+      std::vector<float> ends{infinity, -infinity, NAN, 0.0f, -0.0f, 1e-40f, 1.0f};
+      std::copy(ends.begin(), ends.end(), x.begin());
+      void *args[] = {x.data(), y.data()};
+      auto function = library[std::string(c.name) + "_"];
+      ASSERT_TRUE(function);
+      function(args, 0, (n + 2047) / 2048);
+      bool periodic = std::string(c.name) == "sin" || std::string(c.name) == "cos";
+      for (int64_t i = 0; i < n; ++i) {
+        double exact = c.exact(x[i]);
+        if (periodic && !std::isfinite(x[i]))
+          continue; // no number comes of it, whichever
+        if (std::isnan(exact)) {
+          EXPECT_TRUE(std::isnan(y[i])) << "at " << x[i];
+          continue;
+        }
+        float rounded = float(exact);
+        if (std::isinf(rounded) || rounded == 0) {
+          EXPECT_EQ(y[i], rounded) << "at " << x[i];
+          continue;
+        }
+        double unit = std::abs(double(std::nextafter(rounded, infinity)) - rounded);
+        ASSERT_LE(std::abs(y[i] - exact), c.ulps * unit + (periodic ? 1e-8 : 0)) << "at " << x[i] << ": " << y[i] << ", expected " << exact;
+      }
+    }
+  }
+}
