@@ -33,10 +33,13 @@ def agrees(world, stage, accumulate):
     rest = kinds.get("gradient", 0)
     within("gradients at rest", rest, gradients, below=True)
     within("all three", kinds["parameter"] + kinds["optimizer"] + rest, parameters + gradients + states, below=True)
-    moving = max(p["largest"].get("gradient", 0) for p in memory["programs"].values())
+    moving = max(p["largest"].get("gradient", 0) for name, p in memory["programs"].items() if not name.endswith("_clip"))
     sizes = sorted((4 * b["elements"] for b in facts["buckets"]), reverse=True)
     # the embedding is also the head: its gradient is open from the first to the last step of backward, beside the buckets under way
     expect(moving <= sizes[0] + 4 * sizes[1], f"gradients on their way: {moving:,} bytes, more than the largest bucket and four others")
+    # the variant that waits for the global norm keeps every reduced shard until the norm is known
+    waiting = max(p["largest"].get("gradient", 0) for name, p in memory["programs"].items() if name.endswith("_clip"))
+    expect(waiting <= sum(sizes) / world + sizes[0] + 4 * sizes[1], f"gradients that wait for the norm: {waiting:,} bytes, more than all shards and the buckets under way")
     sent = 4 * P * (3 if stage == 3 else 2) * (world - 1) / world
     # with accumulation a step gathers (stage 3) and reduces once per micro-step
     if accumulate == 1:
