@@ -127,7 +127,7 @@ private:
     record.step = ++at.step;
     record.loss = static_cast<float>(loss);
     if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
-      record.gradientNorm = std::sqrt(scalar(norm));
+      record.gradientNorm = std::abs(std::sqrt(scalar(norm))); // no "-nan"
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     record.tokensPerSecond = static_cast<double>(plan.tokens() * plan.world() * setup.programs.micros.size()) / record.seconds;
     for (size_t lane = 0; lane < record.laneBytes.size(); ++lane) record.laneBytes[lane] = engine.stats()[lane].bytes;
@@ -154,6 +154,10 @@ private:
   void report(const StepRecord &record) {
     if (metrics) metrics->write(record);
     if (line) line->show(record);
+    if (!std::isfinite(record.loss) && !diverged) {
+      say(fmt::format("the loss of step {} is not finite; a smaller --lr, more --warmup or --clip may help", record.step));
+      diverged = true;
+    }
   }
 
   void save() { setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces); }
@@ -175,6 +179,7 @@ private:
   std::unique_ptr<ProgressLine> line;
   std::unique_ptr<GradientFile> gradients;
   TraceFile trace;
+  bool diverged = false; // said once
 };
 
 void complain(const std::string &sentence, const CommunicatorFactory &factory) {
