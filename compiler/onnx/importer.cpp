@@ -24,6 +24,8 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerNorms(registry);
   registerMatmul(registry);
   registerConvolution(registry);
+  registerPooling(registry);
+  registerResize(registry);
   registerAttention(registry);
   registerShape(registry);
   registerIndexing(registry);

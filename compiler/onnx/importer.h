@@ -142,6 +142,8 @@ void registerReductions(Registry &);
 void registerNorms(Registry &);
 void registerMatmul(Registry &);
 void registerConvolution(Registry &);
+void registerPooling(Registry &);
+void registerResize(Registry &);
 void registerAttention(Registry &);
 void registerShape(Registry &);
 void registerIndexing(Registry &);

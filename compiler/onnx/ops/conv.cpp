@@ -1,49 +1,10 @@
 //===- conv.cpp - convolutions as matrix products ------------------------------------------------===//
 // Transformers convolve to cut patches out of images or frames out of sound. Windows that do not overlap are
 // a reshape; others are gathered offset by offset. Either way one product with the weight follows.
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/ops/window.h"
 
 namespace zero::onnx {
 namespace {
-
-struct Window {
-  Ints kernel, stride, dilation, before, after, out;
-  int64_t taps = 1, places = 1; // products of kernel and out
-};
-
-bool window(NodeContext &c, const Val &x, const Val &w, Window &g) {
-  int64_t n = x.rank() - 2;
-  g.kernel.assign(w.shape().begin() + 2, w.shape().end());
-  g.stride = c.ints("strides").value_or(Ints(n, 1));
-  g.dilation = c.ints("dilations").value_or(Ints(n, 1));
-  Ints pads = c.ints("pads").value_or(Ints(2 * n, 0));
-  std::string padding = c.string("auto_pad", "NOTSET");
-  if (int64_t(g.stride.size()) != n || int64_t(g.dilation.size()) != n || int64_t(pads.size()) != 2 * n)
-    return c.e.fail("strides, dilations or pads do not fit the input's rank"), false;
-  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.e.fail("kernel_shape is not the weight's"), false;
-  for (int64_t i = 0; i < n; ++i) {
-    if (g.stride[i] <= 0 || g.dilation[i] <= 0 || g.kernel[i] <= 0 || std::max({g.stride[i], g.dilation[i], g.kernel[i]}) > 1 << 20)
-      return c.e.fail("strides, dilations and kernel must be positive"), false;
-    int64_t reach = (g.kernel[i] - 1) * g.dilation[i] + 1, size = x.dim(i + 2), before = pads[i], after = pads[i + n];
-    if (padding == "SAME_UPPER" || padding == "SAME_LOWER") {
-      int64_t total = std::max<int64_t>(0, ((size + g.stride[i] - 1) / g.stride[i] - 1) * g.stride[i] + reach - size);
-      before = padding == "SAME_UPPER" ? total / 2 : total - total / 2;
-      after = total - before;
-    } else if (padding == "VALID") {
-      before = after = 0;
-    } else if (padding != "NOTSET") {
-      return c.e.fail("auto_pad='" + padding + "' is not known"), false;
-    }
-    if (before < 0 || after < 0 || std::max(before, after) > 1 << 20 || size + before + after < reach)
-      return c.e.fail("the window of " + llvm::Twine(reach) + " does not fit a dimension of size " + llvm::Twine(size)), false;
-    g.before.push_back(before);
-    g.after.push_back(after);
-    g.out.push_back((size + before + after - reach) / g.stride[i] + 1);
-    g.taps *= g.kernel[i];
-    g.places *= g.out.back();
-  }
-  return true;
-}
 
 /// The columns [batch, out…, channels, kernel…] of windows that do not overlap.
 Val patches(NodeContext &c, Val x, const Window &g) {
@@ -78,18 +39,9 @@ Val columns(NodeContext &c, Val x, const Window &g) {
   x = c.e.pad(x, 0, low, high);
   if (!x) return {};
   Vals taps;
-  Ints at(n, 0);
-  for (int64_t t = 0; t < g.taps; ++t) {
-    Ints from{0, 0}, size{x.dim(0), x.dim(1)}, step{1, 1}, shape{x.dim(0), x.dim(1), 1};
-    for (int64_t i = 0; i < n; ++i) {
-      from.push_back(at[i] * g.dilation[i]);
-      size.push_back(g.out[i]);
-      step.push_back(g.out[i] == 1 ? 1 : g.stride[i]);
-    }
-    shape.append(g.out);
-    taps.push_back(c.e.reshape(c.e.slice(x, from, size, step), shape));
-    for (int64_t i = n - 1; i >= 0 && ++at[i] == g.kernel[i]; --i) at[i] = 0;
-  }
+  Ints at(n, 0), shape{x.dim(0), x.dim(1), 1};
+  shape.append(g.out);
+  for (int64_t t = 0; t < g.taps; ++t, advance(at, g)) taps.push_back(c.e.reshape(tapOf(c, x, g, at), shape));
   Val all = c.e.concat(taps, 2); // [batch, channels, taps, out…]
   Ints perm{0};
   for (int64_t i = 0; i < n; ++i) perm.push_back(3 + i);
@@ -105,7 +57,9 @@ Vals conv(NodeContext &c) {
       w.dim(1) != x.dim(1) / groups)
     return c.fail("input, weight and group do not fit together");
   Window g;
-  if (!window(c, x, w, g)) return {};
+  g.kernel.assign(w.shape().begin() + 2, w.shape().end());
+  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.fail("kernel_shape is not the weight's");
+  if (!window(c, x, g)) return {};
   bool apart = true;
   for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
   if (!apart && g.taps > 1024)

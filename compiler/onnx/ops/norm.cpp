@@ -8,7 +8,14 @@ namespace {
 struct Rows {
   Val x, scale, bias;
   Ints kept; // shape of mean and rstd: normalised dimensions are 1
+  /// What reaches beyond the normalised dimensions (a weight per head) and follows the operation; `scale` is 1 then.
+  Val factor, term;
 };
+
+bool reaches(const Val &v, Shape normalised) {
+  auto common = broadcastShapes(v.shape(), normalised);
+  return !common || Shape(*common) != normalised;
+}
 
 std::optional<Rows> rows(NodeContext &c) {
   Val x = c.in(0), scale = c.in(1);
@@ -22,10 +29,25 @@ std::optional<Rows> rows(NodeContext &c) {
   r.kept.append(normalised.size(), 1);
   shape.push_back(flat[0]);
   r.x = c.e.reshape(x, shape);
+  Val bias = c.has(2) ? c.inputs[2] : Val();
+  if (reaches(scale, normalised) || (bias && reaches(bias, normalised))) {
+    r.factor = scale, r.term = bias;
+    scale = c.e.scalar(1, x.element()), bias = {};
+  }
   r.scale = c.e.reshape(c.e.broadcastTo(scale, normalised), flat);
-  if (c.has(2)) r.bias = c.e.reshape(c.e.broadcastTo(c.inputs[2], normalised), flat);
+  if (bias) r.bias = c.e.reshape(c.e.broadcastTo(bias, normalised), flat);
   if (c.e.failed()) return std::nullopt;
   return r;
+}
+
+/// The rows in the shape of the input, with what follows.
+Val finish(NodeContext &c, const Rows &r, const Val &y) {
+  Val result = c.e.reshape(y, c.inputs[0].shape());
+  if (r.factor) result = c.e.mul(result, r.factor);
+  if (r.term) result = c.e.add(result, r.term);
+  if (result && result.shape() != c.inputs[0].shape())
+    return c.e.fail("scale and bias do not fit an input of shape " + text(c.inputs[0].shape()));
+  return result;
 }
 
 Vals layerNorm(NodeContext &c) {
@@ -34,7 +56,7 @@ Vals layerNorm(NodeContext &c) {
   Val mean, rstd;
   Val y = c.e.layerNorm(r->x, r->scale, r->bias, c.real("epsilon", 1e-5), &mean, &rstd);
   if (!y) return {};
-  Vals results{c.e.reshape(y, c.inputs[0].shape())};
+  Vals results{finish(c, *r, y)};
   if (c.node.outputs.size() > 1) results.append({c.e.reshape(mean, r->kept), c.e.reshape(rstd, r->kept)});
   return results;
 }
@@ -42,7 +64,7 @@ Vals layerNorm(NodeContext &c) {
 Vals rmsNorm(NodeContext &c) {
   auto r = rows(c);
   if (!r) return {};
-  return {c.e.reshape(c.e.rmsNorm(r->x, r->scale, c.real("epsilon", 1e-5)), c.inputs[0].shape())};
+  return {finish(c, *r, c.e.rmsNorm(r->x, r->scale, c.real("epsilon", 1e-5)))};
 }
 
 /// x [N, C, …] normalised within each of `groups` groups of channels, then scaled and shifted per channel.

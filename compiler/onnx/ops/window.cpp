@@ -1,0 +1,52 @@
+//===- window.cpp - where the windows of convolutions and poolings lie ----------------------------===//
+#include "compiler/onnx/ops/window.h"
+
+namespace zero::onnx {
+
+bool window(NodeContext &c, const Val &x, Window &g) {
+  int64_t n = x.rank() - 2;
+  g.stride = c.ints("strides").value_or(Ints(n, 1));
+  g.dilation = c.ints("dilations").value_or(Ints(n, 1));
+  Ints pads = c.ints("pads").value_or(Ints(2 * n, 0));
+  std::string padding = c.string("auto_pad", "NOTSET");
+  if (int64_t(g.kernel.size()) != n || int64_t(g.stride.size()) != n || int64_t(g.dilation.size()) != n || int64_t(pads.size()) != 2 * n)
+    return c.e.fail("kernel, strides, dilations or pads do not fit the input's rank"), false;
+  for (int64_t i = 0; i < n; ++i) {
+    if (g.stride[i] <= 0 || g.dilation[i] <= 0 || g.kernel[i] <= 0 || std::max({g.stride[i], g.dilation[i], g.kernel[i]}) > 1 << 20)
+      return c.e.fail("strides, dilations and kernel must be positive"), false;
+    int64_t reach = (g.kernel[i] - 1) * g.dilation[i] + 1, size = x.dim(i + 2), before = pads[i], after = pads[i + n];
+    if (padding == "SAME_UPPER" || padding == "SAME_LOWER") {
+      int64_t total = std::max<int64_t>(0, ((size + g.stride[i] - 1) / g.stride[i] - 1) * g.stride[i] + reach - size);
+      before = padding == "SAME_UPPER" ? total / 2 : total - total / 2;
+      after = total - before;
+    } else if (padding == "VALID") {
+      before = after = 0;
+    } else if (padding != "NOTSET") {
+      return c.e.fail("auto_pad='" + padding + "' is not known"), false;
+    }
+    if (before < 0 || after < 0 || std::max(before, after) > 1 << 20 || size + before + after < reach)
+      return c.e.fail("the window of " + llvm::Twine(reach) + " does not fit a dimension of size " + llvm::Twine(size)), false;
+    g.before.push_back(before);
+    g.after.push_back(after);
+    g.out.push_back((size + before + after - reach) / g.stride[i] + 1);
+    g.taps *= g.kernel[i];
+    g.places *= g.out.back();
+  }
+  return true;
+}
+
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at) {
+  Ints from{0, 0}, size{padded.dim(0), padded.dim(1)}, step{1, 1};
+  for (size_t i = 0; i < g.kernel.size(); ++i) {
+    from.push_back(at[i] * g.dilation[i]);
+    size.push_back(g.out[i]);
+    step.push_back(g.out[i] == 1 ? 1 : g.stride[i]);
+  }
+  return c.e.slice(padded, from, size, step);
+}
+
+void advance(Ints &at, const Window &g) {
+  for (int64_t i = int64_t(at.size()) - 1; i >= 0 && ++at[i] == g.kernel[i]; --i) at[i] = 0;
+}
+
+} // namespace zero::onnx

@@ -1,0 +1,19 @@
+//===- window.h - where the windows of convolutions and poolings lie ------------------------------===//
+#pragma once
+#include "compiler/onnx/importer.h"
+
+namespace zero::onnx {
+
+struct Window {
+  Ints kernel, stride, dilation, before, after, out;
+  int64_t taps = 1, places = 1; // products of kernel and out
+};
+
+/// Fills in everything but the kernel from the node's attributes, for an input [batch, channels, …]; false after a report.
+bool window(NodeContext &c, const Val &x, Window &g);
+/// The elements tap `at` of the kernel sees in a padded input, [batch, channels, out…].
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at);
+/// The next tap in row-major order.
+void advance(Ints &at, const Window &g);
+
+} // namespace zero::onnx
