@@ -1,8 +1,10 @@
 // zerorun: reads the command line, and nothing else.
 #include "runtime/train/train.h"
 #include "tools/command_line.h"
+#include <cstdlib>
 #include <fmt/format.h>
 #include <map>
+#include <string>
 
 using namespace zero::runtime;
 
@@ -12,6 +14,13 @@ static Schedule scheduleNamed(const std::string &name) {
   auto found = schedules.find(name);
   if (found == schedules.end()) throw CLI::ValidationError(fmt::format("--schedule must be constant, cosine or linear, not '{}'", name));
   return found->second;
+}
+
+// Every rank of an mpirun reads the same wrong command line; one complains.
+static bool complains() {
+  for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char *rank = std::getenv(name)) return std::string(rank) == "0";
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -37,6 +46,7 @@ int main(int argc, char **argv) {
   app.add_option("--betas", options.betas, "A,B for AdamW [0.9,0.999]; A is the momentum of SGD [0]")
       ->delimiter(',')
       ->check(zero::realNumber)
+      ->default_str("")
       ->expected(1, 2)
       ->allow_extra_args(false);
   app.add_option("--eps", options.eps, "AdamW's epsilon [1e-8]")->check(zero::realNumber);
@@ -48,9 +58,11 @@ int main(int argc, char **argv) {
   app.add_option("--every", options.every, "steps between checkpoints")->check(zero::wholeNumber(1));
   app.add_option("--resume", options.resume, "go on from its newest checkpoint")->type_name("DIR");
   app.add_option("--export", options.exportTo, ".safetensors or .onnx: trained weights, original names and layouts")->type_name("FILE");
-  app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run");
+  app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run")->type_name("FILE");
   app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(zero::wholeNumber(1));
-  app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")->check(zero::wholeNumber(1, 4096));
+  app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")
+      ->check(zero::wholeNumber(1, 4096))
+      ->default_str("");
   app.add_option("--trace", options.trace, ".json: what every lane did in the first steps, for Perfetto or chrome://tracing")
       ->type_name("FILE");
   notBuilt("--disk-path");
@@ -58,10 +70,10 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return zero::usageError(app, error, "zerorun");
+    return error.get_exit_code() != 0 && !complains() ? 1 : zero::usageError(app, error, "zerorun");
   }
   if (options.plan.empty()) {
-    fmt::print(stderr, "zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N\n");
+    if (complains()) fmt::print(stderr, "zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N\n");
     return 1;
   }
   return runProcess(options);
