@@ -49,6 +49,11 @@ bool Content::isZeroRow() const {
   return t.dims.size() > 1 && t.dims.back() == int64_t(t.elements) && isConstant() && at(0) == 0;
 }
 
+bool Content::isMadeUp() const {
+  StringRef base = t.name.rtrim("0123456789");
+  return t.name.starts_with("onnx::") || (base.consume_back("_") && (base == "val" || base == "ones" || base == "zeros" || base == "full"));
+}
+
 bool Content::isMask() const {
   if (!known()) return false;
   for (uint64_t i = 0; i < size(); ++i)
@@ -63,16 +68,26 @@ bool Content::isCopies() const {
 }
 
 bool Content::isSinusoid() const {
-  if (!known() || t.dims.size() < 2 || !t.dims.back()) return false;
-  uint64_t zeros = 0, ones = 0, row = uint64_t(t.dims.back());
-  for (uint64_t i = 0; i < row; ++i) {
-    zeros += at(i) == 0;
-    ones += at(i) == 1;
+  if (!known() || t.dims.size() < 2 || t.dims.back() < 2) return false;
+  uint64_t row = uint64_t(t.dims.back()), half = row / 2;
+  bool halves = row % 2 == 0, pairs = halves, start = true, zero = false, first = false, changes = false;
+  auto one = [&](float s, float c) { return std::fabs(s * s + c * c - 1) < 1e-3f; };
+  for (uint64_t i = 0; i < size() && (halves || pairs || start); i += row) {
+    bool empty = true; // the row of a padding token
+    for (uint64_t k = 0; k < row; ++k) {
+      float v = at(i + k);
+      empty &= v == 0;
+      start &= std::fabs(v) <= 1.0001f && (i > 0 || v == 0 || v == 1);
+      zero |= i == 0 && v == 0;
+      first |= i == 0 && v == 1;
+      changes |= v != at(k);
+    }
+    for (uint64_t k = 0; k < half && !empty; ++k) {
+      halves &= one(at(i + k), at(i + half + k));
+      pairs &= one(at(i + 2 * k), at(i + 2 * k + 1));
+    }
   }
-  if (zeros + ones != row || !zeros || !ones) return false;
-  for (uint64_t i = 0; i < size(); ++i)
-    if (!(std::fabs(at(i)) <= 1.0001f)) return false;
-  return true;
+  return changes && (halves || pairs || (start && zero && first));
 }
 
 bool Content::isBounded() const {

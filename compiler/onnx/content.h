@@ -17,7 +17,8 @@ public:
   bool isZeroRow() const;  // zeros under more than one dimension, all but the last of size 1
   bool isMask() const;     // holds -inf or values beyond ±1e4
   bool isCopies() const;   // equal slices along dimension 0, more than one: a folded repetition
-  bool isSinusoid() const; // |x| <= 1 and the first row is the 0s and 1s of sin 0 and cos 0
+  bool isSinusoid() const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1
+  bool isMadeUp() const;   // its name is none of a module's but one an exporter counts up
   bool isBounded() const;  // |x| <= 1.5: could be a table of cosines
   /// Bitwise equal to `other`, or to its transpose.
   bool equals(const Content &other, bool transposed) const;

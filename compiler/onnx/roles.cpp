@@ -114,6 +114,8 @@ Fact Analysis::known(Operation &op) {
   for (Value o : op.getOperands()) {
     // A mask folded into a looked-up bias stays a mask.
     if (f.table && !facts[o].table && content(facts[o], [](const Content &c) { return c.isMask(); })) continue;
+    // Sines projected by a weight (relative positions) are no parameter beside it.
+    if (isa<nn::MatMulOp>(op) && content(facts[o], [](const Content &c) { return c.isSinusoid(); })) continue;
     f.sources.append(facts[o].sources);
     f.plusOne |= facts[o].plusOne;
   }
@@ -174,8 +176,16 @@ Fact Analysis::norm(Operation &op) {
   Fact &x = facts[op.getOperand(0)];
   spend(x);
   if (most(op) == Kind::Known) return known(op);
-  for (unsigned i = 1; i < op.getNumOperands(); ++i)
-    if (facts[op.getOperand(i)].kind == Kind::Known) evidence(facts[op.getOperand(i)], i == 1 ? "scale" : "bias");
+  for (unsigned i = 1; i < op.getNumOperands(); ++i) {
+    Fact &o = facts[op.getOperand(i)];
+    if (o.kind != Kind::Known) continue;
+    // LayerNormalization must have a scale, so an exporter gives one to a norm that has none.
+    bool filler = isa<nn::LayerNormOp>(op) && content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == (i == 1); });
+    if (filler)
+      refuse(o, "what a norm without weights gets from the exporter");
+    else
+      evidence(o, i == 1 ? "scale" : "bias");
+  }
   Fact f;
   f.kind = std::max(x.kind, Kind::Hidden);
   return f;

@@ -80,6 +80,17 @@ def zero_row():
     return g.model(g.Add(g.MatMul(y, g.normal("head", D, V)), g.weight("final_logits_bias", np.zeros((1, V), np.float32))))
 
 
+def fillers():
+    """A norm without weights, and sines projected by a weight, as exporters fold them."""
+    g = Graph()
+    x = g.LayerNormalization(embedded(g), g.weight("val_7", np.ones(D, np.float32)), axis=-1)
+    x = g.LayerNormalization(x, g.weight("norm.weight", np.ones(D, np.float32)), axis=-1)
+    angle = np.arange(T, 0, -1)[:, None] / 100.0 ** (np.arange(D // 2) * 2 / D)
+    sines = g.weight("expand", np.concatenate([np.sin(angle), np.cos(angle)], 1))
+    positions = g.Transpose(g.MatMul(sines, g.normal("r", D, D)), perm=[1, 0])
+    return g.model(g.MatMul(x, positions))
+
+
 def masks():
     """A causal mask, a sinusoidal table and a folded class token beside what can be learnt."""
     g = Graph()
