@@ -21,7 +21,8 @@ std::string operationNames(func::FuncOp kernel) {
   llvm::StringMap<bool> seen;
   for (Operation &op : kernel.getBody().front()) {
     StringRef name = op.getName().stripDialect();
-    if (op.hasTrait<OpTrait::IsTerminator>() || isa<nn::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp>(op) || !seen.try_emplace(name, true).second)
+    if (op.hasTrait<OpTrait::IsTerminator>() || isa<nn::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp>(op) ||
+        !seen.try_emplace(name, true).second)
       continue;
     names += (names.empty() ? "" : ",") + name.str();
   }
@@ -34,8 +35,7 @@ std::string summaryOf(const Program &p, func::FuncOp kernel) {
   text += operationNames(kernel) + " [";
   std::vector<unsigned> dims(p.kind == Program::Columns ? p.reduced : p.outer);
   dims.insert(dims.end(), p.inner.begin(), p.inner.end());
-  for (auto [i, d] : llvm::enumerate(dims))
-    text += (i ? " x " : "") + std::to_string(p.size(d));
+  for (auto [i, d] : llvm::enumerate(dims)) text += (i ? " x " : "") + std::to_string(p.size(d));
   return text + "]";
 }
 
@@ -43,8 +43,7 @@ std::string summaryOf(const Program &p, func::FuncOp kernel) {
 
 FailureOr<KernelInfo> describe(func::FuncOp kernel) {
   auto p = buildProgram(kernel);
-  if (failed(p))
-    return failure();
+  if (failed(p)) return failure();
   KernelInfo info;
   info.symbol = p->name;
   info.extent = p->extent();
@@ -65,17 +64,17 @@ FailureOr<KernelInfo> describe(func::FuncOp kernel) {
 }
 
 void registerDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  vector::VectorDialect>();
 }
 
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(MLIRContext &context, ArrayRef<func::FuncOp> kernels, unsigned lanes) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (func::FuncOp kernel : kernels) {
     auto p = buildProgram(kernel);
-    if (failed(p) || failed(emitProgram(*p, *module, lanes, UnknownLoc::get(&context))))
-      return failure();
+    if (failed(p) || failed(emitProgram(*p, *module, lanes, UnknownLoc::get(&context)))) return failure();
   }
-  return std::move(module);
+  return module;
 }
 
 } // namespace zero::codegen

@@ -25,16 +25,16 @@ struct CpuTarget {
 
 /// How a kernel is launched (plan.proto: Kernel, Launch).
 struct KernelInfo {
-  std::string symbol;       // name of the exported function: the func.func's own name
-  uint64_t extent = 0;      // iterations of a launch
-  uint64_t grain = 1;       // iterations below which a piece is not worth a thread
-  uint64_t flops = 0;       // of a whole launch
-  uint64_t bytes = 0;       // read + written by a whole launch
-  unsigned args = 0;        // inputs, then outputs
-  unsigned outputsFrom = 0; // index of the first output
+  std::string symbol;                                 // name of the exported function: the func.func's own name
+  uint64_t extent = 0;                                // iterations of a launch
+  uint64_t grain = 1;                                 // iterations below which a piece is not worth a thread
+  uint64_t flops = 0;                                 // of a whole launch
+  uint64_t bytes = 0;                                 // read + written by a whole launch
+  unsigned args = 0;                                  // inputs, then outputs
+  unsigned outputsFrom = 0;                           // index of the first output
   std::vector<std::pair<unsigned, unsigned>> inplace; // (result, operand) that may be the same bytes; at most one operand per result
                                                       // and one result per operand may be used at once
-  std::string summary;      // "rows add,layer_norm [256 x 768]", for people
+  std::string summary;                                // "rows add,layer_norm [256 x 768]", for people
 };
 
 /// Cheap: analyses the body, generates nothing. Errors are reported on the function.

@@ -20,12 +20,10 @@ Emitter::Values Emitter::loop(size_t depth, Value from, Value to, int64_t step, 
   Value stride = number(step);
   goTo(depth);
   auto op = b.create<scf::ForOp>(loc, from, to, stride, carried);
-  if (!op.getBody()->empty())
-    op.getBody()->back().erase();
+  if (!op.getBody()->empty()) op.getBody()->back().erase();
   CodeBefore outside(scopes, op);
-  scopes.push_back({op.getBody()});
-  if (dim)
-    scopes.back().bound.push_back({*dim, op.getInductionVar()});
+  scopes.push_back(Scope(op.getBody()));
+  if (dim) scopes.back().bound.push_back({*dim, op.getInductionVar()});
   b.setInsertionPointToEnd(op.getBody());
   Values yielded = body(op.getInductionVar(), Values(op.getRegionIterArgs()));
   b.setInsertionPointToEnd(op.getBody());
@@ -35,11 +33,9 @@ Emitter::Values Emitter::loop(size_t depth, Value from, Value to, int64_t step, 
 }
 
 Emitter::Values Emitter::nest(size_t depth, ArrayRef<unsigned> dims, Values carried, const Body &body) {
-  if (dims.empty())
-    return body(std::move(carried));
-  return loop(depth, number(0), number(p.size(dims[0])), 1, dims[0], std::move(carried), [&](Value, Values inside) {
-    return nest(scopes.size() - 1, dims.drop_front(), std::move(inside), body);
-  });
+  if (dims.empty()) return body(std::move(carried));
+  return loop(depth, number(0), number(p.size(dims[0])), 1, dims[0], std::move(carried),
+              [&](Value, Values inside) { return nest(scopes.size() - 1, dims.drop_front(), std::move(inside), body); });
 }
 
 void Emitter::when(Value condition, const std::function<void()> &then, const std::function<void()> &otherwise) {
@@ -49,19 +45,18 @@ void Emitter::when(Value condition, const std::function<void()> &then, const std
   auto op = b.create<scf::IfOp>(loc, condition, bool(otherwise));
   CodeBefore outside(scopes, op);
   auto branch = [&](Block *block, const std::function<void()> &body) {
-    scopes.push_back({block, block->getTerminator()});
+    scopes.push_back(Scope(block, block->getTerminator()));
     b.setInsertionPoint(block->getTerminator());
     body();
     scopes.pop_back();
   };
   branch(op.thenBlock(), then);
-  if (otherwise)
-    branch(op.elseBlock(), otherwise);
+  if (otherwise) branch(op.elseBlock(), otherwise);
 }
 
 Emitter::Values Emitter::atLane(unsigned dim, Value first, Value laneMask, Values carried, const Body &body) {
   OpBuilder::InsertionGuard guard(b);
-  Scope scope{scopes.back().block, scopes.back().before};
+  Scope scope(scopes.back().block, scopes.back().before);
   scope.bound.push_back({dim, first});
   scopes.push_back(std::move(scope));
   auto outerLane = lane;
@@ -88,8 +83,7 @@ Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values ca
   auto several = [&](Value first, Values all) {
     Block *block = scopes.back().block;
     Values firsts{first};
-    for (unsigned copy = 1; copy < copies; ++copy)
-      firsts.push_back(b.create<arith::AddIOp>(loc, first, number(int64_t(copy) * lanes)));
+    for (unsigned copy = 1; copy < copies; ++copy) firsts.push_back(b.create<arith::AddIOp>(loc, first, number(int64_t(copy) * lanes)));
     SmallVector<SmallVector<Operation *>> parts(copies);
     for (unsigned copy = 0; copy < copies; ++copy) {
       Operation *last = block->empty() ? nullptr : &block->back();
@@ -120,10 +114,8 @@ Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values ca
     return {};
   }
   int64_t done = copies > 1 ? size / wide * wide : 0;
-  if (done)
-    carried = loop(depth, number(0), number(done), wide, std::nullopt, std::move(carried), several);
-  if (size - tail > done)
-    carried = loop(depth, number(done), number(size - tail), lanes, std::nullopt, std::move(carried), one);
+  if (done) carried = loop(depth, number(0), number(done), wide, std::nullopt, std::move(carried), several);
+  if (size - tail > done) carried = loop(depth, number(done), number(size - tail), lanes, std::nullopt, std::move(carried), one);
   if (tail) {
     goTo(depth);
     carried = step(copies - 1, number(size - tail), maskOf(tail), std::move(carried));
@@ -135,16 +127,13 @@ Emitter::Values Emitter::sweepLast(unsigned dim, Value from, Value to, Values ca
 /// only so far ahead sees that.
 void Emitter::interleave(ArrayRef<SmallVector<Operation *>> parts) {
   for (auto &part : parts)
-    if (part.size() != parts[0].size())
-      return;
+    if (part.size() != parts[0].size()) return;
   for (size_t i = 0; i < parts[0].size(); ++i)
-    for (auto &part : parts)
-      part[i]->moveBefore(part[i]->getBlock(), part[i]->getBlock()->end());
+    for (auto &part : parts) part[i]->moveBefore(part[i]->getBlock(), part[i]->getBlock()->end());
 }
 
 Emitter::Values Emitter::sweep(ArrayRef<unsigned> dims, Values carried, unsigned copies, const Body &body) {
-  if (dims.size() == 1)
-    return sweepLast(dims[0], number(0), number(p.size(dims[0])), std::move(carried), copies, body);
+  if (dims.size() == 1) return sweepLast(dims[0], number(0), number(p.size(dims[0])), std::move(carried), copies, body);
   return loop(scopes.size() - 1, number(0), number(p.size(dims[0])), 1, dims[0], std::move(carried),
               [&](Value, Values inside) { return sweep(dims.drop_front(), std::move(inside), copies, body); });
 }
@@ -160,8 +149,8 @@ unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
     const Node &n = p.nodes[i];
     bool varies = llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
     return varies && n.kind == Node::Apply &&
-           (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos || n.fn == Fn::Pow ||
-            n.fn == Fn::Sigmoid || n.fn == Fn::Random);
+           (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos ||
+            n.fn == Fn::Pow || n.fn == Fn::Sigmoid || n.fn == Fn::Random);
   });
   return reductions == 0 ? (longChain ? 4 : 1) : reductions == 1 ? 4 : reductions <= 4 ? 2 : 1;
 }
@@ -169,20 +158,17 @@ unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
 Emitter::Values Emitter::initial(ArrayRef<int> reductions, unsigned copies) {
   Values start;
   for (unsigned copy = 0; copy < copies; ++copy)
-    for (int r : reductions)
-      start.push_back(identity(p.nodes[r].fn, p.nodes[r].type, true));
+    for (int r : reductions) start.push_back(identity(p.nodes[r].fn, p.nodes[r].type, true));
   return start;
 }
 
 Emitter::Values Emitter::accumulate(ArrayRef<int> reductions, Values carried) {
   Values terms;
-  for (int r : reductions)
-    terms.push_back(vector(p.nodes[r].operands[0]));
+  for (int r : reductions) terms.push_back(vector(p.nodes[r].operands[0]));
   for (auto [i, r] : llvm::enumerate(reductions)) {
     const Node &n = p.nodes[r];
     Value x = terms[i];
-    if (mask)
-      x = b.create<arith::SelectOp>(loc, mask, x, identity(n.fn, n.type, true));
+    if (mask) x = b.create<arith::SelectOp>(loc, mask, x, identity(n.fn, n.type, true));
     carried[i] = combine(n.fn, n.type, carried[i], x);
   }
   return carried;
@@ -193,310 +179,11 @@ void Emitter::finish(ArrayRef<int> reductions, unsigned copies, Values carried) 
   for (auto [i, r] : llvm::enumerate(reductions)) {
     const Node &n = p.nodes[r];
     Values parts;
-    for (unsigned copy = 0; copy < copies; ++copy)
-      parts.push_back(carried[copy * reductions.size() + i]);
+    for (unsigned copy = 0; copy < copies; ++copy) parts.push_back(carried[copy * reductions.size() + i]);
     for (; parts.size() > 1; parts.resize(parts.size() / 2))
-      for (size_t k = 0; k < parts.size() / 2; ++k)
-        parts[k] = combine(n.fn, n.type, parts[k], parts[k + parts.size() / 2]);
+      for (size_t k = 0; k < parts.size() / 2; ++k) parts[k] = combine(n.fn, n.type, parts[k], parts[k + parts.size() / 2]);
     scopes.back().values[r] = horizontal(n.fn, n.type, parts[0]);
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Kinds of kernels
-//===----------------------------------------------------------------------===//
-
-void Emitter::bindOuter(Value iteration, ArrayRef<unsigned> dims) {
-  Value rest = iteration;
-  SmallVector<std::pair<unsigned, Value>> bound;
-  for (size_t i = dims.size(); i-- > 0;) {
-    Value v = rest;
-    if (i > 0) {
-      Value size = number(p.size(dims[i]));
-      v = b.create<arith::RemUIOp>(loc, rest, size);
-      rest = b.create<arith::DivUIOp>(loc, rest, size);
-    }
-    scopes.back().bound.push_back({dims[i], v});
-  }
-}
-
-/// Everything is computed before anything is written, so that operands may be overwritten in place.
-void Emitter::storeAll(ArrayRef<Store> stores) {
-  for (const Store &s : stores)
-    lane ? vector(s.node) : value(s.node);
-  for (const Store &s : stores)
-    store(s.result, s.index, s.node);
-}
-
-bool Emitter::oncePerRow(const Node &n) const {
-  for (size_t a = 0; a < n.depends.size(); ++a)
-    if (n.depends[a] && !llvm::is_contained(p.outer, a))
-      return false;
-  return true;
-}
-
-void Emitter::emitRows(Value begin, Value end) {
-  if (p.chunked()) {
-    int64_t size = p.points(p.inner);
-    Value chunk = number(kChunk);
-    goTo(0);
-    Value from = b.create<arith::MulIOp>(loc, begin, chunk);
-    Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, chunk), number(size));
-    std::vector<int> roots;
-    for (const Store &s : p.stores)
-      roots.push_back(s.node);
-    sweepLast(p.inner[0], from, to, {}, copiesFor(0, roots), [&](Values) -> Values {
-      storeAll(p.stores);
-      return {};
-    });
-    return;
-  }
-  std::vector<Store> full, perRow, late;
-  int64_t points = p.points(p.outer) * p.points(p.inner);
-  for (const Store &s : p.stores)
-    (p.outputs[s.result].elements == points && points != p.points(p.outer) ? full : perRow).push_back(s);
-
-  // Reductions that nothing but results per row asks for are made beside the last stores.
-  std::vector<int> roots, trailing;
-  for (const Store &s : full)
-    roots.push_back(s.node);
-  for (int r : p.reductions)
-    roots.push_back(p.nodes[r].operands[0]);
-  std::vector<int> needed = p.below(roots);
-  int deepest = 0;
-  std::map<int, std::vector<int>> byLevel;
-  for (int r : p.reductions) {
-    deepest = std::max(deepest, p.nodes[r].level);
-    if (!full.empty() && !llvm::is_contained(needed, r))
-      trailing.push_back(r);
-    else
-      byLevel[p.nodes[r].level].push_back(r);
-  }
-  std::vector<Store> early;
-  for (const Store &s : perRow) {
-    bool waits = llvm::any_of(p.below({s.node}), [&](int n) { return llvm::is_contained(trailing, n); });
-    (waits ? late : early).push_back(s);
-  }
-
-  loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
-    bindOuter(row, p.outer);
-    for (auto &[level, reductions] : byLevel) {
-      unsigned copies = copiesFor(reductions.size(), {});
-      Values sums = sweep(p.inner, initial(reductions, copies), copies, [&](Values carried) { return accumulate(reductions, std::move(carried)); });
-      finish(reductions, copies, std::move(sums));
-    }
-    goTo(scopes.size() - 1);
-    // What the row reads once is read before the row writes.
-    std::vector<int> allRoots(roots);
-    for (const Store &s : perRow)
-      allRoots.push_back(s.node);
-    for (int n : p.below(allRoots)) {
-      const Node &node = p.nodes[n];
-      bool reads = node.kind == Node::Load || (node.kind == Node::Reduce && !llvm::is_contained(p.reductions, n));
-      if (reads && oncePerRow(node) && llvm::none_of(p.below({n}), [&](int m) { return llvm::is_contained(trailing, m); }))
-        value(n);
-    }
-    storeAll(early);
-    if (!full.empty()) {
-      std::vector<int> written;
-      for (const Store &s : full)
-        written.push_back(s.node);
-      unsigned copies = copiesFor(trailing.size(), written);
-      Values sums = sweep(p.inner, initial(trailing, copies), copies, [&](Values carried) {
-        carried = accumulate(trailing, std::move(carried));
-        storeAll(full);
-        return carried;
-      });
-      finish(trailing, copies, std::move(sums));
-      storeAll(late);
-    }
-    return {};
-  });
-}
-
-void Emitter::columnsOf(unsigned dim, Value first, int64_t width) {
-  unsigned count = llvm::divideCeil(width, lanes);
-  size_t at = scopes.size(); // where the scope of the vector in work stands
-  // One scope per vector of columns, kept while the rows pass by.
-  SmallVector<Scope> columns;
-  for (unsigned u = 0; u < count; ++u) {
-    goTo(at - 1);
-    Scope s{scopes.back().block, scopes.back().before};
-    s.bound.push_back({dim, b.create<arith::AddIOp>(loc, first, number(u * lanes))});
-    columns.push_back(std::move(s));
-  }
-  goTo(at - 1);
-  Value last = width % lanes ? maskOf(width % lanes) : Value();
-  auto inColumns = [&](unsigned u, const std::function<void()> &body) {
-    OpBuilder::InsertionGuard guard(b);
-    columns[u].before = scopes[at].before;
-    std::swap(scopes[at], columns[u]);
-    lane = dim, mask = u + 1 == count ? last : Value();
-    goTo(scopes.size() - 1);
-    body();
-    lane.reset(), mask = {};
-    std::swap(scopes[at], columns[u]);
-    for (size_t i = at + 1; i < scopes.size(); ++i) { // what the loops know of these columns
-      scopes[i].values.clear();
-      scopes[i].spread.clear();
-    }
-  };
-  std::map<int, std::vector<int>> byLevel;
-  for (int r : p.reductions)
-    byLevel[p.nodes[r].level].push_back(r);
-  scopes.push_back({scopes.back().block, scopes.back().before});
-  for (auto &[level, reductions] : byLevel) {
-    Values sums = initial(reductions, count);
-    sums = nest(at, p.reduced, std::move(sums), [&](Values carried) {
-      for (unsigned u = 0; u < count; ++u)
-        inColumns(u, [&] {
-          for (auto [i, r] : llvm::enumerate(reductions)) {
-            Value &sum = carried[u * reductions.size() + i];
-            sum = combine(p.nodes[r].fn, p.nodes[r].type, sum, vector(p.nodes[r].operands[0]));
-          }
-        });
-      return carried;
-    });
-    for (unsigned u = 0; u < count; ++u)
-      for (auto [i, r] : llvm::enumerate(reductions))
-        columns[u].values[r] = sums[u * reductions.size() + i];
-  }
-  for (unsigned u = 0; u < count; ++u)
-    inColumns(u, [&] { storeAll(p.stores); });
-  scopes.pop_back();
-}
-
-void Emitter::emitColumns(Value begin, Value end) {
-  unsigned last = p.inner.back();
-  int64_t size = p.size(last), chunks = llvm::divideCeil(size, kColumns), part = size % kColumns;
-  ArrayRef<unsigned> others = ArrayRef<unsigned>(p.inner).drop_back();
-  loop(0, begin, end, 1, std::nullopt, {}, [&](Value iteration, Values) -> Values {
-    Value chunk = iteration;
-    if (!others.empty()) {
-      chunk = b.create<arith::RemUIOp>(loc, iteration, number(chunks));
-      bindOuter(b.create<arith::DivUIOp>(loc, iteration, number(chunks)), others);
-    }
-    Value first = b.create<arith::MulIOp>(loc, chunk, number(kColumns));
-    if (part == 0) {
-      columnsOf(last, first, kColumns);
-    } else if (chunks == 1) {
-      columnsOf(last, number(0), part);
-    } else {
-      Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, chunk, number(chunks - 1));
-      when(isLast, [&] { columnsOf(last, number((chunks - 1) * kColumns), part); }, [&] { columnsOf(last, first, kColumns); });
-    }
-    return {};
-  });
-}
-
-void Emitter::emitScatter(Value begin, Value end) {
-  goTo(0);
-  int64_t rows = p.points(p.reduced);
-  Value block = number(kBlock);
-  Value from = b.create<arith::MulIOp>(loc, begin, block);
-  Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, block), number(rows));
-  const Store &out = p.stores[0];
-  auto initialise = [&] {
-    loop(scopes.size() - 1, from, to, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
-      bindOuter(row, p.reduced);
-      return sweep(p.inner, {}, 1, [&](Values) -> Values {
-        storeAll(p.stores);
-        return {};
-      });
-    });
-  };
-  const Node &start = p.nodes[out.node];
-  if (start.kind == Node::Load && start.index == out.index && start.guards.empty() && p.inputs[start.arg].type == p.outputs[0].type) {
-    // Added to an operand in place: it is there already.
-    Value there = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, inputs[start.arg]);
-    Value here = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, outputs[0]);
-    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, there, here), initialise);
-  } else {
-    initialise();
-  }
-  Index column = out.index;
-  for (unsigned d : p.reduced)
-    column = column.without(d);
-  column.constant = 0;
-  int64_t width = p.outputs[0].elements / rows;
-  nest(0, p.outer, {}, [&](Values) -> Values {
-    Value row = b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(p.scatterRow));
-    Value mine = b.create<arith::AndIOp>(loc, b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge, row, from),
-                                         b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, row, to));
-    when(mine, [&] {
-      Value start = b.create<arith::MulIOp>(loc, row, number(width));
-      sweep(p.inner, {}, 1, [&](Values) -> Values {
-        Scalar type = p.nodes[p.scatterValue].type, stored = p.outputs[0].type;
-        Value update = vector(p.scatterValue);
-        Value at = b.create<arith::AddIOp>(loc, start, scalarIndex(column));
-        VectorType wide = vectorOf(storedAs(stored));
-        Value zeros = b.create<arith::ConstantOp>(loc, b.getZeroAttr(wide));
-        Value old = mask ? b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, zeros).getResult()
-                         : b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at}).getResult();
-        Value sum = toMemory(combine(Fn::Add, type, fromMemory(old, stored), update), stored);
-        if (mask)
-          b.create<vector::MaskedStoreOp>(loc, outputs[0], ValueRange{at}, mask, sum);
-        else
-          b.create<vector::StoreOp>(loc, sum, outputs[0], ValueRange{at});
-        return {};
-      });
-    });
-    return {};
-  });
-}
-
-void Emitter::emitScan(Value begin, Value end) {
-  const Store &out = p.stores[0];
-  Scalar type = p.nodes[out.node].type;
-  std::function<Values(ArrayRef<unsigned>, Values)> along = [&](ArrayRef<unsigned> dims, Values carried) -> Values {
-    if (dims.empty()) {
-      Value x = value(out.node), sum = combine(Fn::Add, type, carried[0], x);
-      storeScalar(0, scalarIndex(out.index), p.exclusive ? carried[0] : sum);
-      return {sum};
-    }
-    return loop(scopes.size() - 1, number(0), number(p.size(dims[0])), 1, std::nullopt, std::move(carried), [&](Value step, Values inside) {
-      Value at = p.reverse ? b.create<arith::SubIOp>(loc, number(p.size(dims[0]) - 1), step).getResult() : step;
-      scopes.back().bound.push_back({dims[0], at});
-      return along(dims.drop_front(), std::move(inside));
-    });
-  };
-  loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
-    bindOuter(row, p.outer);
-    along(p.inner, {identity(Fn::Add, type, false)});
-    return {};
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// The function
-//===----------------------------------------------------------------------===//
-
-LogicalResult emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc) {
-  OpBuilder b(module.getContext());
-  b.setInsertionPointToEnd(module.getBody());
-  Emitter e(p, b, loc, lanes);
-  SmallVector<Type> types;
-  for (const Argument &a : p.inputs)
-    types.push_back(MemRefType::get({a.elements}, e.storedAs(a.type)));
-  for (const Argument &a : p.outputs)
-    types.push_back(MemRefType::get({a.elements}, e.storedAs(a.type)));
-  types.append({b.getIndexType(), b.getIndexType()});
-  auto function = b.create<func::FuncOp>(loc, p.name, b.getFunctionType(types, {}));
-  Block *block = function.addEntryBlock();
-  b.setInsertionPointToEnd(block);
-  auto ret = b.create<func::ReturnOp>(loc);
-  e.scopes.push_back({block, ret});
-  b.setInsertionPoint(ret);
-  for (auto [i, a] : llvm::enumerate(block->getArguments().drop_back(2)))
-    (i < p.inputs.size() ? e.inputs : e.outputs).push_back(a);
-  Value begin = block->getArgument(types.size() - 2), end = block->getArgument(types.size() - 1);
-  switch (p.kind) {
-  case Program::Rows: e.emitRows(begin, end); break;
-  case Program::Columns: e.emitColumns(begin, end); break;
-  case Program::Scatter: e.emitScatter(begin, end); break;
-  case Program::Scan: e.emitScan(begin, end); break;
-  }
-  return success();
 }
 
 } // namespace zero::codegen

@@ -11,20 +11,29 @@ namespace zero::codegen {
 
 Type Emitter::typeOf(Scalar type) const {
   switch (type) {
-  case Scalar::F64: return b.getF64Type();
-  case Scalar::I64: return b.getI64Type();
-  case Scalar::I32: return b.getI32Type();
-  case Scalar::Bool: return b.getI1Type();
-  default: return b.getF32Type();
+  case Scalar::F64:
+    return b.getF64Type();
+  case Scalar::I64:
+    return b.getI64Type();
+  case Scalar::I32:
+    return b.getI32Type();
+  case Scalar::Bool:
+    return b.getI1Type();
+  default:
+    return b.getF32Type();
   }
 }
 
 Type Emitter::storedAs(Scalar type) const {
   switch (type) {
-  case Scalar::F16: return b.getF16Type();
-  case Scalar::BF16: return b.getBF16Type();
-  case Scalar::Bool: return b.getI8Type();
-  default: return typeOf(type);
+  case Scalar::F16:
+    return b.getF16Type();
+  case Scalar::BF16:
+    return b.getBF16Type();
+  case Scalar::Bool:
+    return b.getI8Type();
+  default:
+    return typeOf(type);
   }
 }
 
@@ -36,8 +45,7 @@ size_t Emitter::depthOf(const std::vector<bool> &depends) const {
   size_t depth = 0;
   for (size_t i = 0; i < scopes.size(); ++i)
     for (auto &[atom, value] : scopes[i].bound)
-      if (atom < depends.size() && depends[atom])
-        depth = i;
+      if (atom < depends.size() && depends[atom]) depth = i;
   return depth;
 }
 
@@ -62,8 +70,7 @@ Value Emitter::value(int node) {
   const Node &n = p.nodes[node];
   size_t depth = depthOf(n);
   for (size_t i = scopes.size(); i-- > depth;)
-    if (auto it = scopes[i].values.find(node); it != scopes[i].values.end())
-      return it->second;
+    if (auto it = scopes[i].values.find(node); it != scopes[i].values.end()) return it->second;
   assert(!llvm::is_contained(p.reductions, node) && "a reduction is asked for before it is computed");
   OpBuilder::InsertionGuard guard(b);
   goTo(depth);
@@ -74,237 +81,15 @@ Value Emitter::value(int node) {
 
 Value Emitter::vector(int node) {
   Value v = value(node);
-  if (isa<VectorType>(v.getType()))
-    return v;
+  if (isa<VectorType>(v.getType())) return v;
   size_t depth = depthOf(p.nodes[node]);
   for (size_t i = scopes.size(); i-- > depth;)
-    if (scopes[i].values.contains(node))
-      depth = i;
+    if (scopes[i].values.contains(node)) depth = i;
   auto &cache = scopes[depth].spread;
-  if (auto it = cache.find(node); it != cache.end())
-    return it->second;
+  if (auto it = cache.find(node); it != cache.end()) return it->second;
   OpBuilder::InsertionGuard guard(b);
   goTo(depth);
   return cache[node] = b.create<vector::BroadcastOp>(loc, vectorOf(v.getType()), v);
-}
-
-//===----------------------------------------------------------------------===//
-// Indices
-//===----------------------------------------------------------------------===//
-
-std::vector<bool> Emitter::dependsOf(const Index &index) const {
-  std::vector<bool> depends(p.space.atoms.size(), false);
-  for (const Term &t : index.terms) {
-    const Atom &a = p.space.atoms[t.atom];
-    std::vector<bool> more;
-    if (a.kind == Atom::Dim)
-      depends[t.atom] = true;
-    else
-      more = a.kind == Atom::Value ? p.nodes[a.node].depends : dependsOf(a.of);
-    for (size_t i = 0; i < more.size(); ++i)
-      if (more[i])
-        depends[i] = true;
-  }
-  return depends;
-}
-
-bool Emitter::variesByLane(const Index &index) const { return lane && dependsOf(index)[*lane]; }
-
-Value Emitter::divided(Value v, int64_t divisor, bool remainder, bool maybeNegative) {
-  Value d = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, divisor).getResult() : math.whole(v.getType(), divisor);
-  if (!maybeNegative)
-    return remainder ? b.create<arith::RemUIOp>(loc, v, d).getResult() : b.create<arith::DivUIOp>(loc, v, d).getResult();
-  Value zero = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 0).getResult() : math.whole(v.getType(), 0);
-  Value one = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 1).getResult() : math.whole(v.getType(), 1);
-  Value rest = b.create<arith::RemSIOp>(loc, v, d);
-  Value below = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, rest, zero);
-  if (remainder)
-    return b.create<arith::SelectOp>(loc, below, b.create<arith::AddIOp>(loc, rest, d), rest);
-  Value q = b.create<arith::DivSIOp>(loc, v, d);
-  return b.create<arith::SelectOp>(loc, below, b.create<arith::SubIOp>(loc, q, one), q);
-}
-
-Value Emitter::atomValue(unsigned atom) {
-  const Atom &a = p.space.atoms[atom];
-  if (a.kind == Atom::Dim) {
-    for (size_t i = scopes.size(); i-- > 0;)
-      for (auto &[bound, v] : scopes[i].bound)
-        if (bound == atom)
-          return v;
-    llvm_unreachable("a dimension outside its loop");
-  }
-  if (a.kind == Atom::Value)
-    return b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(a.node));
-  return divided(scalarIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
-}
-
-Value Emitter::scalarIndex(const Index &index) {
-  OpBuilder::InsertionGuard guard(b);
-  goTo(std::max(depthOf(dependsOf(index)), p.guarded(index) ? branch : 0));
-  Value sum;
-  for (const Term &t : index.terms) {
-    Value v = atomValue(t.atom);
-    if (t.scale != 1)
-      v = b.create<arith::MulIOp>(loc, v, number(t.scale));
-    sum = sum ? b.create<arith::AddIOp>(loc, sum, v).getResult() : v;
-  }
-  if (!sum)
-    return number(index.constant);
-  return index.constant ? b.create<arith::AddIOp>(loc, sum, number(index.constant)).getResult() : sum;
-}
-
-Value Emitter::laneAtom(unsigned atom) {
-  const Atom &a = p.space.atoms[atom];
-  auto i64s = vectorOf(b.getI64Type());
-  if (a.kind == Atom::Value) {
-    Value v = value(a.node);
-    return v.getType() == i64s ? v : b.create<arith::ExtSIOp>(loc, i64s, v).getResult();
-  }
-  return divided(laneIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
-}
-
-Value Emitter::laneIndex(const Index &index) {
-  auto i64s = vectorOf(b.getI64Type());
-  Index uniform(index.constant);
-  SmallVector<Value> varying;
-  for (const Term &t : index.terms) {
-    Index one = Index::atom(t.atom, t.scale);
-    if (!variesByLane(one)) {
-      uniform = uniform + one;
-      continue;
-    }
-    if (t.atom == *lane) {
-      uniform = uniform + one; // the first lane's, plus the steps between lanes
-      SmallVector<int64_t> steps;
-      for (unsigned l = 0; l < lanes; ++l)
-        steps.push_back(l * t.scale);
-      varying.push_back(b.create<arith::ConstantOp>(loc, b.getI64VectorAttr(steps)));
-      continue;
-    }
-    Value v = laneAtom(t.atom);
-    if (t.scale != 1)
-      v = b.create<arith::MulIOp>(loc, v, math.whole(i64s, t.scale));
-    varying.push_back(v);
-  }
-  Value start = b.create<arith::IndexCastOp>(loc, b.getI64Type(), scalarIndex(uniform));
-  Value sum = b.create<vector::BroadcastOp>(loc, i64s, start);
-  for (Value v : varying)
-    sum = b.create<arith::AddIOp>(loc, sum, v);
-  return sum;
-}
-
-Value Emitter::maskOf(int64_t count) {
-  SmallVector<bool> bits;
-  for (unsigned l = 0; l < lanes; ++l)
-    bits.push_back(l < count);
-  return b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
-}
-
-/// Null when all of them are known to hold.
-Value Emitter::holds(ArrayRef<Guard> guards, bool asVector) {
-  Value all;
-  auto both = [&](Value x) { all = all ? b.create<arith::AndIOp>(loc, all, x).getResult() : x; };
-  for (const Guard &g : guards) {
-    if (llvm::is_contained(holding, g))
-      continue;
-    Value low, high, steps, zero, i;
-    bool varies = asVector && variesByLane(g.index);
-    if (varies) {
-      auto i64s = vectorOf(b.getI64Type());
-      i = laneIndex(g.index);
-      low = math.whole(i64s, g.low), high = math.whole(i64s, g.high), steps = math.whole(i64s, g.step), zero = math.whole(i64s, 0);
-    } else {
-      i = scalarIndex(g.index);
-      low = number(g.low), high = number(g.high), steps = number(g.step), zero = number(0);
-    }
-    Value inside;
-    auto narrow = [&](Value x) { inside = inside ? b.create<arith::AndIOp>(loc, inside, x).getResult() : x; };
-    auto [least, most] = p.space.range(g.index);
-    if (least < g.low)
-      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::sge, i, low));
-    if (most >= g.high)
-      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, i, high));
-    if (g.step > 1)
-      narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, b.create<arith::RemSIOp>(loc, i, steps), zero));
-    if (!inside)
-      inside = b.create<arith::ConstantIntOp>(loc, 1, 1);
-    if (asVector && !isa<VectorType>(inside.getType()))
-      inside = b.create<vector::BroadcastOp>(loc, vectorOf(b.getI1Type()), inside);
-    both(inside);
-  }
-  return all;
-}
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-Value Emitter::fromMemory(Value v, Scalar type) {
-  if (type == Scalar::Bool)
-    return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, math.whole(v.getType(), 0));
-  return type == Scalar::F16 || type == Scalar::BF16 ? math.widen(v) : v;
-}
-
-Value Emitter::toMemory(Value v, Scalar type) {
-  if (type == Scalar::Bool)
-    return b.create<arith::ExtUIOp>(loc, math.shaped(v, b.getI8Type()), v);
-  return type == Scalar::F16 || type == Scalar::BF16 ? math.narrow(v, storedAs(type)) : v;
-}
-
-Value Emitter::loadNode(const Node &n) {
-  Scalar type = p.inputs[n.arg].type;
-  Type element = storedAs(type);
-  Value memory = inputs[n.arg];
-  if (!isVector(n)) {
-    Value at = scalarIndex(n.index);
-    if (Value inside = holds(n.guards, false)) // an address that exists, where the element is not wanted
-      at = b.create<arith::SelectOp>(loc, inside, at, number(0));
-    return fromMemory(b.create<memref::LoadOp>(loc, memory, at), type);
-  }
-  Value allowed = mask;
-  if (Value inside = holds(n.guards, true)) {
-    allowed = allowed ? b.create<arith::AndIOp>(loc, allowed, inside).getResult() : inside;
-  }
-  auto vectorType = vectorOf(element);
-  auto nothing = [&]() -> Value {
-    return isa<FloatType>(element) ? b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType)).getResult() : math.whole(vectorType, 0);
-  };
-  // Neighbouring lanes read neighbouring elements?
-  Index rest = n.index.without(*lane);
-  if (n.index.scaleOf(*lane) == 1 && !variesByLane(rest)) {
-    Value at = scalarIndex(n.index);
-    Value v = allowed ? b.create<vector::MaskedLoadOp>(loc, vectorType, memory, ValueRange{at}, allowed, nothing()).getResult()
-                      : b.create<vector::LoadOp>(loc, vectorType, memory, ValueRange{at}).getResult();
-    return fromMemory(v, type);
-  }
-  if (!variesByLane(n.index) && allowed) { // the guards alone differ
-    Value at = scalarIndex(n.index);
-    Value some = b.create<vector::ReductionOp>(loc, vector::CombiningKind::OR, allowed);
-    at = b.create<arith::SelectOp>(loc, some, at, number(0));
-    return b.create<vector::BroadcastOp>(loc, vectorOf(typeOf(n.type)), fromMemory(b.create<memref::LoadOp>(loc, memory, at), type));
-  }
-  if (!allowed)
-    allowed = maskOf(lanes);
-  Value v = b.create<vector::GatherOp>(loc, vectorType, memory, ValueRange{number(0)}, laneIndex(n.index), allowed, nothing());
-  return fromMemory(v, type);
-}
-
-void Emitter::store(unsigned output, const Index &index, int node) {
-  Value v = toMemory(lane ? vector(node) : value(node), p.outputs[output].type);
-  if (!lane) {
-    b.create<memref::StoreOp>(loc, v, outputs[output], ValueRange{scalarIndex(index)});
-    return;
-  }
-  assert((index.scaleOf(*lane) == 1 || p.size(*lane) == 1) && "stores follow the innermost dimension");
-  Value at = scalarIndex(index);
-  if (mask)
-    b.create<vector::MaskedStoreOp>(loc, outputs[output], ValueRange{at}, mask, v);
-  else
-    b.create<vector::StoreOp>(loc, v, outputs[output], ValueRange{at});
-}
-
-void Emitter::storeScalar(unsigned output, Value at, Value v) {
-  b.create<memref::StoreOp>(loc, toMemory(v, p.outputs[output].type), outputs[output], ValueRange{at});
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,8 +100,7 @@ Value Emitter::compute(const Node &n) {
   switch (n.kind) {
   case Node::Constant: {
     Type t = typeOf(n.type);
-    if (isFloat(n.type))
-      return b.create<arith::ConstantOp>(loc, b.getFloatAttr(t, n.real));
+    if (isFloat(n.type)) return b.create<arith::ConstantOp>(loc, b.getFloatAttr(t, n.real));
     return math.whole(t, n.type == Scalar::Bool ? n.whole != 0 : n.whole);
   }
   case Node::Load:
@@ -325,11 +109,9 @@ Value Emitter::compute(const Node &n) {
     return position(n);
   case Node::Choose: {
     bool wide = isVector(n);
-    if (wide && llvm::none_of(n.guards, [&](const Guard &g) { return variesByLane(g.index); }))
-      return chooseByBranch(n);
+    if (wide && llvm::none_of(n.guards, [&](const Guard &g) { return variesByLane(g.index); })) return chooseByBranch(n);
     Value condition = holds(n.guards, wide);
-    if (!condition)
-      return wide ? vector(n.operands[0]) : value(n.operands[0]);
+    if (!condition) return wide ? vector(n.operands[0]) : value(n.operands[0]);
     Value x = wide ? vector(n.operands[0]) : value(n.operands[0]), y = wide ? vector(n.operands[1]) : value(n.operands[1]);
     return b.create<arith::SelectOp>(loc, condition, x, y);
   }
@@ -350,7 +132,7 @@ Value Emitter::chooseByBranch(const Node &n) {
   auto op = b.create<scf::IfOp>(loc, TypeRange{type}, condition, true);
   CodeBefore outside(scopes, op);
   auto side = [&](Block *block, int node, ArrayRef<Guard> known) {
-    scopes.push_back({block});
+    scopes.push_back(Scope(block));
     branch = scopes.size() - 1;
     size_t assumed = holding.size();
     holding.append(known.begin(), known.end());
@@ -377,22 +159,18 @@ Value Emitter::position(const Node &n) {
   bool steps = isVector(n) && small && !variesByLane(first.without(*lane));
   if (steps) {
     SmallVector<int32_t> offsets;
-    for (unsigned l = 0; l < lanes; ++l)
-      offsets.push_back(int32_t(l * n.index.scaleOf(*lane)));
+    for (unsigned l = 0; l < lanes; ++l) offsets.push_back(int32_t(l * n.index.scaleOf(*lane)));
     Value base = b.create<arith::IndexCastOp>(loc, b.getI32Type(), scalarIndex(first));
     i = b.create<arith::AddIOp>(loc, b.create<vector::BroadcastOp>(loc, vectorOf(b.getI32Type()), base),
                                 b.create<arith::ConstantOp>(loc, b.getI32VectorAttr(offsets)));
-    if (n.type == Scalar::I32)
-      return i;
+    if (n.type == Scalar::I32) return i;
   } else if (isVector(n))
     i = laneIndex(n.index);
   else
     i = b.create<arith::IndexCastOp>(loc, b.getI64Type(), scalarIndex(n.index));
   Type to = math.shaped(i, element);
-  if (isFloat(n.type))
-    return b.create<arith::SIToFPOp>(loc, to, i);
-  if (n.type == Scalar::Bool)
-    return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, i, math.whole(i.getType(), 0));
+  if (isFloat(n.type)) return b.create<arith::SIToFPOp>(loc, to, i);
+  if (n.type == Scalar::Bool) return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, i, math.whole(i.getType(), 0));
   return n.type == Scalar::I64 ? i : b.create<arith::TruncIOp>(loc, to, i).getResult();
 }
 
@@ -411,14 +189,12 @@ Value Emitter::identity(Fn fn, Scalar type, bool asVector) {
   if (!isFloat(type)) {
     unsigned bits = typeOf(type).getIntOrFloatBitWidth();
     APInt value = fn == Fn::Max ? APInt::getSignedMinValue(bits) : fn == Fn::Min ? APInt::getSignedMaxValue(bits) : APInt::getZero(bits);
-    if (type == Scalar::Bool)
-      return math.whole(t, fn == Fn::Min);
+    if (type == Scalar::Bool) return math.whole(t, fn == Fn::Min);
     return math.whole(t, value.getSExtValue());
   }
   double value = fn == Fn::Max ? -INFINITY : fn == Fn::Min ? INFINITY : 0.0;
   TypedAttr one = b.getFloatAttr(typeOf(type), value);
-  if (asVector)
-    one = DenseElementsAttr::get(cast<VectorType>(t), Attribute(one));
+  if (asVector) one = DenseElementsAttr::get(cast<VectorType>(t), Attribute(one));
   return b.create<arith::ConstantOp>(loc, one);
 }
 
@@ -450,74 +226,94 @@ Value Emitter::apply(const Node &n) {
   auto operand = [&](unsigned i) { return wide && isVector(n) ? vector(n.operands[i]) : value(n.operands[i]); };
   Scalar from = n.operands.empty() ? n.type : p.nodes[n.operands[0]].type;
   bool real = isFloat(from);
-  if (n.fn == Fn::Random)
-    return math.random(value(n.operands[0]), n.whole, operand(1));
+  if (n.fn == Fn::Random) return math.random(value(n.operands[0]), n.whole, operand(1));
   if (n.fn == Fn::Pow) {
     const Node &exponent = p.nodes[n.operands[1]];
-    if (exponent.kind == Node::Constant && Math::simplePower(exponent.real))
-      return math.pow(operand(0), exponent.real);
+    if (exponent.kind == Node::Constant && Math::simplePower(exponent.real)) return math.pow(operand(0), exponent.real);
     return math.pow(operand(0), operand(1));
   }
   SmallVector<Value> in;
-  for (unsigned i = 0; i < n.operands.size(); ++i)
-    in.push_back(operand(i));
+  for (unsigned i = 0; i < n.operands.size(); ++i) in.push_back(operand(i));
   Value x = in[0], y = in.size() > 1 ? in[1] : Value();
   auto select = [&](Value c, Value u, Value v) -> Value { return b.create<arith::SelectOp>(loc, c, u, v); };
-  auto compareInts = [&](arith::CmpIPredicate predicate, Value u, Value v) -> Value { return b.create<arith::CmpIOp>(loc, predicate, u, v); };
+  auto compareInts = [&](arith::CmpIPredicate predicate, Value u, Value v) -> Value {
+    return b.create<arith::CmpIOp>(loc, predicate, u, v);
+  };
   switch (n.fn) {
   case Fn::Add:
     return combine(Fn::Add, n.type, x, y);
-  case Fn::Max: case Fn::Min:
+  case Fn::Max:
+  case Fn::Min:
     return combine(n.fn, n.type, x, y);
   case Fn::Sub:
     return real ? b.create<arith::SubFOp>(loc, x, y).getResult() : b.create<arith::SubIOp>(loc, x, y).getResult();
   case Fn::Mul:
     return real ? b.create<arith::MulFOp>(loc, x, y).getResult() : b.create<arith::MulIOp>(loc, x, y).getResult();
-  case Fn::Div: case Fn::Mod: {
-    if (real)
-      return b.create<arith::DivFOp>(loc, x, y);
+  case Fn::Div:
+  case Fn::Mod: {
+    if (real) return b.create<arith::DivFOp>(loc, x, y);
     // Lanes that do not count may hold a zero divisor; it must not trap.
     Value zero = math.whole(x.getType(), 0);
     y = select(compareInts(arith::CmpIPredicate::eq, y, zero), math.whole(x.getType(), 1), y);
-    if (n.fn == Fn::Div)
-      return b.create<arith::DivSIOp>(loc, x, y);
+    if (n.fn == Fn::Div) return b.create<arith::DivSIOp>(loc, x, y);
     Value rest = b.create<arith::RemSIOp>(loc, x, y);
-    Value differs = b.create<arith::XOrIOp>(loc, compareInts(arith::CmpIPredicate::slt, rest, zero), compareInts(arith::CmpIPredicate::slt, y, zero));
+    Value differs =
+        b.create<arith::XOrIOp>(loc, compareInts(arith::CmpIPredicate::slt, rest, zero), compareInts(arith::CmpIPredicate::slt, y, zero));
     Value correct = b.create<arith::AndIOp>(loc, differs, compareInts(arith::CmpIPredicate::ne, rest, zero));
     return select(correct, b.create<arith::AddIOp>(loc, rest, y), rest);
   }
-  case Fn::And: return b.create<arith::AndIOp>(loc, x, y);
-  case Fn::Or: return b.create<arith::OrIOp>(loc, x, y);
-  case Fn::Xor: return b.create<arith::XOrIOp>(loc, x, y);
-  case Fn::Not: return b.create<arith::XOrIOp>(loc, x, math.whole(x.getType(), 1));
+  case Fn::And:
+    return b.create<arith::AndIOp>(loc, x, y);
+  case Fn::Or:
+    return b.create<arith::OrIOp>(loc, x, y);
+  case Fn::Xor:
+    return b.create<arith::XOrIOp>(loc, x, y);
+  case Fn::Not:
+    return b.create<arith::XOrIOp>(loc, x, math.whole(x.getType(), 1));
   case Fn::Neg:
     return real ? b.create<arith::NegFOp>(loc, x).getResult() : b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x).getResult();
   case Fn::Abs:
     return real ? b.create<math::AbsFOp>(loc, x).getResult()
                 : b.create<arith::MaxSIOp>(loc, x, b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x)).getResult();
-  case Fn::Exp: return math.exp(x);
-  case Fn::Log: return math.log(x);
-  case Fn::Sqrt: return b.create<math::SqrtOp>(loc, x);
-  case Fn::Rsqrt: return math.rsqrt(x);
-  case Fn::Tanh: return math.tanh(x);
-  case Fn::Erf: return math.erf(x);
-  case Fn::Sin: return math.sin(x);
-  case Fn::Cos: return math.cos(x);
-  case Fn::Floor: return b.create<math::FloorOp>(loc, x);
-  case Fn::Sigmoid: return math.sigmoid(x);
-  case Fn::IsNan: return b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, x);
-  case Fn::Eq: case Fn::Ne: case Fn::Lt: case Fn::Le: case Fn::Gt: case Fn::Ge: {
+  case Fn::Exp:
+    return math.exp(x);
+  case Fn::Log:
+    return math.log(x);
+  case Fn::Sqrt:
+    return b.create<math::SqrtOp>(loc, x);
+  case Fn::Rsqrt:
+    return math.rsqrt(x);
+  case Fn::Tanh:
+    return math.tanh(x);
+  case Fn::Erf:
+    return math.erf(x);
+  case Fn::Sin:
+    return math.sin(x);
+  case Fn::Cos:
+    return math.cos(x);
+  case Fn::Floor:
+    return b.create<math::FloorOp>(loc, x);
+  case Fn::Sigmoid:
+    return math.sigmoid(x);
+  case Fn::IsNan:
+    return b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, x);
+  case Fn::Eq:
+  case Fn::Ne:
+  case Fn::Lt:
+  case Fn::Le:
+  case Fn::Gt:
+  case Fn::Ge: {
     using F = arith::CmpFPredicate;
     using I = arith::CmpIPredicate;
     static const F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
     static const I signedInts[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
     static const I booleans[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
     int which = int(n.fn) - int(Fn::Eq);
-    if (real)
-      return b.create<arith::CmpFOp>(loc, floats[which], x, y);
+    if (real) return b.create<arith::CmpFOp>(loc, floats[which], x, y);
     return compareInts(from == Scalar::Bool ? booleans[which] : signedInts[which], x, y);
   }
-  case Fn::Select: return select(x, y, in[2]);
+  case Fn::Select:
+    return select(x, y, in[2]);
   case Fn::Cast: {
     Scalar to = Scalar(n.whole);
     Type type = math.shaped(x, typeOf(n.type));
@@ -535,15 +331,15 @@ Value Emitter::apply(const Node &n) {
     if (isFloat(to)) {
       if (real)
         return to == Scalar::F64 ? b.create<arith::ExtFOp>(loc, type, x).getResult() : b.create<arith::TruncFOp>(loc, type, x).getResult();
-      return from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, type, x).getResult() : b.create<arith::SIToFPOp>(loc, type, x).getResult();
+      return from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, type, x).getResult()
+                                  : b.create<arith::SIToFPOp>(loc, type, x).getResult();
     }
-    if (real)
-      return b.create<arith::FPToSIOp>(loc, type, x);
-    if (from == Scalar::Bool)
-      return b.create<arith::ExtUIOp>(loc, type, x);
+    if (real) return b.create<arith::FPToSIOp>(loc, type, x);
+    if (from == Scalar::Bool) return b.create<arith::ExtUIOp>(loc, type, x);
     return to == Scalar::I64 ? b.create<arith::ExtSIOp>(loc, type, x).getResult() : b.create<arith::TruncIOp>(loc, type, x).getResult();
   }
-  case Fn::Pow: case Fn::Random:
+  case Fn::Pow:
+  case Fn::Random:
     break; // above
   }
   llvm_unreachable("function of a node");

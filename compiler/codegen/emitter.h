@@ -12,8 +12,9 @@
 namespace zero::codegen {
 
 struct Scope {
+  explicit Scope(mlir::Block *block, mlir::Operation *before = nullptr) : block(block), before(before) {}
   mlir::Block *block;
-  mlir::Operation *before = nullptr;           // where new code of this scope goes; null: at the end of the block
+  mlir::Operation *before;                                      // where new code of this scope goes; null: at the end of the block
   llvm::SmallVector<std::pair<unsigned, mlir::Value>, 4> bound; // dimension -> its value (index); of the lane dimension the first lane's
   llvm::DenseMap<int, mlir::Value> values, spread;              // by node: as computed; repeated for all lanes
 };
@@ -24,13 +25,11 @@ public:
   CodeBefore(llvm::SmallVectorImpl<Scope> &scopes, mlir::Operation *op) : scopes(scopes) {
     for (Scope &s : scopes) {
       saved.push_back(s.before);
-      if (s.block == op->getBlock())
-        s.before = op;
+      if (s.block == op->getBlock()) s.before = op;
     }
   }
   ~CodeBefore() {
-    for (auto [s, before] : llvm::zip_equal(scopes, saved))
-      s.before = before;
+    for (auto [s, before] : llvm::zip_equal(scopes, saved)) s.before = before;
   }
   CodeBefore(const CodeBefore &) = delete;
 
@@ -60,7 +59,7 @@ public:
   size_t branch = 0;
   llvm::SmallVector<Guard> holding;
 
-  //--- expressions (emit_values.cpp) ---------------------------------------------------------------
+  //--- expressions (emit_values.cpp, emit_index.cpp, emit_memory.cpp) ---------------------------------------------------------------
   bool isVector(const Node &n) const { return lane && n.depends[*lane]; }
   mlir::Type typeOf(Scalar type) const;   // in registers
   mlir::Type storedAs(Scalar type) const; // in memory
@@ -84,7 +83,7 @@ public:
   size_t depthOf(const Node &n) const;
   void goTo(size_t depth);
 
-  //--- loops (emit_loops.cpp) ----------------------------------------------------------------------
+  //--- loops (emit_loops.cpp, emit_kinds.cpp) ----------------------------------------------------------------------
   using Values = llvm::SmallVector<mlir::Value>;
   using Body = std::function<Values(Values carried)>;
   /// A loop in the scope at `depth`; `dim` (if any) is bound to the induction variable.

@@ -8,8 +8,7 @@ namespace zero::codegen {
 
 int64_t Index::scaleOf(unsigned atom) const {
   for (const Term &t : terms)
-    if (t.atom == atom)
-      return t.scale;
+    if (t.atom == atom) return t.scale;
   return 0;
 }
 
@@ -22,8 +21,7 @@ Index Index::operator+(const Index &other) const {
     } else if (a == terms.end() || b->atom < a->atom) {
       sum.terms.push_back(*b++);
     } else {
-      if (int64_t s = a->scale + b->scale)
-        sum.terms.push_back({a->atom, s});
+      if (int64_t s = a->scale + b->scale) sum.terms.push_back({a->atom, s});
       ++a, ++b;
     }
   }
@@ -33,8 +31,7 @@ Index Index::operator+(const Index &other) const {
 Index Index::operator*(int64_t factor) const {
   Index product(constant * factor);
   if (factor)
-    for (const Term &t : terms)
-      product.terms.push_back({t.atom, t.scale * factor});
+    for (const Term &t : terms) product.terms.push_back({t.atom, t.scale * factor});
   return product;
 }
 
@@ -45,7 +42,7 @@ Index Index::without(unsigned atom) const {
 }
 
 unsigned Space::dim(int64_t size, int splitKey, int splitAt) {
-  Atom a{Atom::Dim, size};
+  Atom a(Atom::Dim, size);
   a.splitKey = splitKey, a.splitAt = splitAt;
   atoms.push_back(std::move(a));
   return atoms.size() - 1;
@@ -53,9 +50,8 @@ unsigned Space::dim(int64_t size, int splitKey, int splitAt) {
 
 unsigned Space::value(int node, int64_t size) {
   for (auto [i, a] : llvm::enumerate(atoms))
-    if (a.kind == Atom::Value && a.node == node && a.size == size)
-      return i;
-  Atom a{Atom::Value, size};
+    if (a.kind == Atom::Value && a.node == node && a.size == size) return i;
+  Atom a(Atom::Value, size);
   a.node = node;
   atoms.push_back(std::move(a));
   return atoms.size() - 1;
@@ -63,9 +59,8 @@ unsigned Space::value(int node, int64_t size) {
 
 unsigned Space::opaque(Atom::Kind kind, const Index &of, int64_t divisor, int64_t size) {
   for (auto [i, a] : llvm::enumerate(atoms))
-    if (a.kind == kind && a.of == of && a.divisor == divisor)
-      return i;
-  Atom a{kind, size};
+    if (a.kind == kind && a.of == of && a.divisor == divisor) return i;
+  Atom a(kind, size);
   a.of = of, a.divisor = divisor;
   atoms.push_back(std::move(a));
   return atoms.size() - 1;
@@ -91,12 +86,10 @@ void Space::divide(const Index &index, int64_t divisor, Index &whole, Index &res
 }
 
 void Space::wish(const Index &rest, int64_t divisor) {
-  if (wanted)
-    return;
+  if (wanted) return;
   for (const Term &t : rest.terms) {
     const Atom &a = atoms[t.atom];
-    if (a.kind != Atom::Dim || t.scale <= 0 || divisor % t.scale)
-      continue;
+    if (a.kind != Atom::Dim || t.scale <= 0 || divisor % t.scale) continue;
     int64_t inner = divisor / t.scale;
     if (inner > 1 && inner < a.size && a.size % inner == 0) {
       wanted = Split{a.splitKey, a.splitAt, inner};
@@ -106,26 +99,22 @@ void Space::wish(const Index &rest, int64_t divisor) {
 }
 
 Index Space::quotient(const Index &index, int64_t divisor) {
-  if (divisor == 1)
-    return index;
+  if (divisor == 1) return index;
   Index whole, rest;
   divide(index, divisor, whole, rest);
   auto [low, high] = range(rest);
-  if (low >= 0 && high < divisor)
-    return whole;
+  if (low >= 0 && high < divisor) return whole;
   wish(rest, divisor);
   // Guarded indices may be negative; floor division keeps the identity, and the size is only a bound where the guard holds.
   return whole + Index::atom(opaque(Atom::Quotient, rest, divisor, std::max<int64_t>(1, high / divisor + 1)));
 }
 
 Index Space::remainder(const Index &index, int64_t divisor) {
-  if (divisor == 1)
-    return Index(0);
+  if (divisor == 1) return Index(0);
   Index whole, rest;
   divide(index, divisor, whole, rest);
   auto [low, high] = range(rest);
-  if (low >= 0 && high < divisor)
-    return rest;
+  if (low >= 0 && high < divisor) return rest;
   wish(rest, divisor);
   return Index::atom(opaque(Atom::Remainder, rest, divisor, divisor));
 }
@@ -134,8 +123,7 @@ Index Space::linearize(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> shape) 
   Index linear;
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1)
-      linear = linear + at[i] * stride;
+    if (shape[i] != 1) linear = linear + at[i] * stride;
     stride *= shape[i];
   }
   return linear;
@@ -144,8 +132,7 @@ Index Space::linearize(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> shape) 
 Indices Space::delinearize(Index linear, llvm::ArrayRef<int64_t> shape) {
   Indices at(shape.size());
   size_t first = 0;
-  while (first < shape.size() && shape[first] == 1)
-    ++first;
+  while (first < shape.size() && shape[first] == 1) ++first;
   for (size_t i = shape.size(); i-- > first;) {
     at[i] = i == first ? linear : remainder(linear, shape[i]);
     linear = quotient(linear, shape[i]);
@@ -154,16 +141,13 @@ Indices Space::delinearize(Index linear, llvm::ArrayRef<int64_t> shape) {
 }
 
 Indices Space::reshape(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
-  if (from == to)
-    return Indices(at.begin(), at.end());
+  if (from == to) return Indices(at.begin(), at.end());
   Indices result(to.size());
   for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
     size_t i0 = i, j0 = j;
     int64_t a = 1, b = 1;
-    if (i < from.size())
-      a = from[i++];
-    if (j < to.size())
-      b = to[j++];
+    if (i < from.size()) a = from[i++];
+    if (j < to.size()) b = to[j++];
     while (a != b) {
       if ((a < b && i < from.size()) || j == to.size())
         a *= from[i++];
@@ -180,8 +164,7 @@ Indices Space::reshape(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> from, l
 std::optional<Guard> Space::simplify(Guard guard) const {
   if (guard.step == 1) {
     auto [low, high] = range(guard.index);
-    if (low >= guard.low && high < guard.high)
-      return std::nullopt;
+    if (low >= guard.low && high < guard.high) return std::nullopt;
     // Take the constant out, then try to drop terms below a common divisor of the others and of both bounds.
     int64_t low0 = guard.low - guard.index.constant, high0 = guard.high - guard.index.constant;
     llvm::SmallVector<Term> terms(guard.index.terms.begin(), guard.index.terms.end());
@@ -198,12 +181,10 @@ std::optional<Guard> Space::simplify(Guard guard) const {
       }
       auto [l, h] = range(lower);
       if (common > 1 && l >= 0 && h < common) {
-        for (Term &t : upper.terms)
-          t.scale /= common;
+        for (Term &t : upper.terms) t.scale /= common;
         Guard simpler{upper, low0 / common, high0 / common, 1};
         auto [ul, uh] = range(upper);
-        if (ul >= simpler.low && uh < simpler.high)
-          return std::nullopt;
+        if (ul >= simpler.low && uh < simpler.high) return std::nullopt;
         return simpler;
       }
     }

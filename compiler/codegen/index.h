@@ -26,8 +26,7 @@ struct Index {
   Index(int64_t constant = 0) : constant(constant) {}
   static Index atom(unsigned a, int64_t scale = 1) {
     Index i;
-    if (scale)
-      i.terms.push_back({a, scale});
+    if (scale) i.terms.push_back({a, scale});
     return i;
   }
   bool operator==(const Index &other) const { return constant == other.constant && terms == other.terms; }
@@ -44,22 +43,23 @@ using Indices = llvm::SmallVector<Index, 4>;
 
 /// What an atom stands for; its values lie in [0, size).
 struct Atom {
-  enum Kind { Dim, Value, Quotient, Remainder } kind;
+  enum Kind { Dim, Value, Quotient, Remainder };
+  Atom(Kind kind, int64_t size) : kind(kind), size(size) {}
+
+  Kind kind;
   int64_t size;
-  int node = -1;       // Value: the integer node whose value it is
-  Index of;            // Quotient, Remainder: of this by `divisor`
+  int node = -1; // Value: the integer node whose value it is
+  Index of;      // Quotient, Remainder: of this by `divisor`
   int64_t divisor = 0;
-  int splitKey = -1;   // Dim: which original dimension it is a factor of, and
-  int splitAt = 0;     //      which factor of it
+  int splitKey = -1; // Dim: which original dimension it is a factor of, and
+  int splitAt = 0;   //      which factor of it
 };
 
 /// "low <= index < high and index is a multiple of step"
 struct Guard {
   Index index;
   int64_t low, high, step;
-  bool operator==(const Guard &other) const {
-    return index == other.index && low == other.low && high == other.high && step == other.step;
-  }
+  bool operator==(const Guard &other) const { return index == other.index && low == other.low && high == other.high && step == other.step; }
 };
 
 /// A request to write factor `factor` of dimension `key` as (outer, inner) with this inner size.

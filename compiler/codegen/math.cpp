@@ -10,24 +10,21 @@ using namespace mlir;
 namespace zero::codegen {
 
 Type Math::shaped(Value like, Type element) {
-  if (auto v = dyn_cast<VectorType>(like.getType()))
-    return VectorType::get(v.getShape(), element);
+  if (auto v = dyn_cast<VectorType>(like.getType())) return VectorType::get(v.getShape(), element);
   return element;
 }
 
 Value Math::constant(Value like, double number) {
   Type element = getElementTypeOrSelf(like.getType());
   TypedAttr one = b.getFloatAttr(element, number);
-  if (auto v = dyn_cast<VectorType>(like.getType()))
-    one = DenseElementsAttr::get(v, Attribute(one));
+  if (auto v = dyn_cast<VectorType>(like.getType())) one = DenseElementsAttr::get(v, Attribute(one));
   return b.create<arith::ConstantOp>(loc, one);
 }
 
 Value Math::whole(Type type, int64_t number) {
   Type element = getElementTypeOrSelf(type);
   TypedAttr one = b.getIntegerAttr(element, APInt(element.getIntOrFloatBitWidth(), uint64_t(number), true).getSExtValue());
-  if (auto v = dyn_cast<VectorType>(type))
-    one = DenseElementsAttr::get(v, Attribute(one));
+  if (auto v = dyn_cast<VectorType>(type)) one = DenseElementsAttr::get(v, Attribute(one));
   return b.create<arith::ConstantOp>(loc, one);
 }
 
@@ -35,8 +32,7 @@ Value Math::fma(Value x, Value y, Value z) { return b.create<math::FmaOp>(loc, x
 
 Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
   Value sum = constant(x, highestFirst.front());
-  for (double c : highestFirst.drop_front())
-    sum = fma(sum, x, constant(x, c));
+  for (double c : highestFirst.drop_front()) sum = fma(sum, x, constant(x, c));
   return sum;
 }
 
@@ -46,7 +42,8 @@ Value Math::scale(Value p, Value n) {
     Value all = b.create<arith::ConstantIntOp>(loc, -1, 16), asUsual = b.create<arith::ConstantIntOp>(loc, 4, 32);
     return b
         .create<LLVM::CallIntrinsicOp>(loc, TypeRange{v}, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-                                       ValueRange{p, n, p, all, asUsual}, LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
+                                       ValueRange{p, n, p, all, asUsual},
+                                       LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
         .getResult(0);
   }
   // By halves: the first product is exact, the second rounds, so that subnormal results and overflow come out right.
@@ -82,7 +79,8 @@ Value Math::log(Value x) {
   Value a = b.create<arith::SelectOp>(loc, tiny, b.create<arith::MulFOp>(loc, x, constant(x, 8388608.0)), x);
   Value extra = b.create<arith::SelectOp>(loc, tiny, constant(x, -23.0), constant(x, 0.0));
   Value bits = b.create<arith::BitcastOp>(loc, ints, a);
-  Value e = b.create<arith::AndIOp>(loc, b.create<arith::SubIOp>(loc, bits, whole(ints, 0x3f2aaaab)), whole(ints, int64_t(int32_t(0xff800000))));
+  Value e =
+      b.create<arith::AndIOp>(loc, b.create<arith::SubIOp>(loc, bits, whole(ints, 0x3f2aaaab)), whole(ints, int64_t(int32_t(0xff800000))));
   Value m = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::SubIOp>(loc, bits, e).getResult());
   Value exponent = fma(b.create<arith::SIToFPOp>(loc, x.getType(), e), constant(x, 1.1920928955078125e-7), extra);
   Value f = b.create<arith::SubFOp>(loc, m, constant(x, 1.0));
@@ -126,11 +124,11 @@ Value Math::erf(Value x) {
   Value far = fma(constant(x, -1.72853470e-5), t, constant(x, 3.83197126e-4));
   Value u = fma(constant(x, -3.88396438e-3), t, constant(x, 2.42546219e-2));
   far = fma(far, s, u);
-  for (double c : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1})
-    far = fma(far, t, constant(x, c));
+  for (double c : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1}) far = fma(far, t, constant(x, c));
   far = fma(far, t, b.create<arith::NegFOp>(loc, t));
   // Beyond 4 the polynomial has no meaning and the result is 1.
-  far = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, constant(x, 4.0)), constant(x, -100.0), far);
+  far = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, constant(x, 4.0)), constant(x, -100.0),
+                                  far);
   far = b.create<math::CopySignOp>(loc, b.create<arith::SubFOp>(loc, constant(x, 1.0), exp(far)), x);
   Value near = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   near = fma(near, x, x);
@@ -147,8 +145,7 @@ Value Math::sine(Value x, int quarter) {
   Type ints = shaped(x, b.getI32Type());
   Value q = b.create<math::RoundEvenOp>(loc, b.create<arith::MulFOp>(loc, x, constant(x, 0.636619772367581343)));
   Value r = x;
-  for (double part : {-1.57079625129699707, -7.54978941586159635e-08, -5.39030285815811905e-15})
-    r = fma(q, constant(x, part), r);
+  for (double part : {-1.57079625129699707, -7.54978941586159635e-08, -5.39030285815811905e-15}) r = fma(q, constant(x, part), r);
   Value s = b.create<arith::MulFOp>(loc, r, r);
   Value sinus = fma(b.create<arith::MulFOp>(loc, polynomial(s, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}), s), r, r);
   Value cosinus = polynomial(s, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0});
@@ -224,8 +221,7 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
 
 Value Math::widen(Value half) {
   Type single = shaped(half, b.getF32Type());
-  if (!getElementTypeOrSelf(half.getType()).isBF16())
-    return b.create<arith::ExtFOp>(loc, single, half);
+  if (!getElementTypeOrSelf(half.getType()).isBF16()) return b.create<arith::ExtFOp>(loc, single, half);
   Type ints = shaped(half, b.getI32Type());
   Value bits = b.create<arith::ExtUIOp>(loc, ints, b.create<arith::BitcastOp>(loc, shaped(half, b.getI16Type()), half));
   return b.create<arith::BitcastOp>(loc, single, b.create<arith::ShLIOp>(loc, bits, whole(ints, 16)));
@@ -234,8 +230,7 @@ Value Math::widen(Value half) {
 /// To nearest, ties to even; a NaN stays one.
 Value Math::narrow(Value single, Type half) {
   Type to = shaped(single, half);
-  if (!half.isBF16())
-    return b.create<arith::TruncFOp>(loc, to, single);
+  if (!half.isBF16()) return b.create<arith::TruncFOp>(loc, to, single);
   Type ints = shaped(single, b.getI32Type()), shorts = shaped(single, b.getI16Type());
   Value bits = b.create<arith::BitcastOp>(loc, ints, single), sixteen = whole(ints, 16);
   Value odd = b.create<arith::AndIOp>(loc, b.create<arith::ShRUIOp>(loc, bits, sixteen), whole(ints, 1));

@@ -100,22 +100,19 @@ FailureOr<SmallVector<char, 0>> link(ArrayRef<char> object, Location loc) {
   char path[] = "/dev/shm/zero-kernels-XXXXXX";
   const char *directory = mkdtemp(path);
   std::string folder = directory ? directory : "", target = folder + "/kernels.so";
-  if (!directory)
-    return emitError(loc) << "cannot make a folder in /dev/shm: " << strerror(errno);
+  if (!directory) return emitError(loc) << "cannot make a folder in /dev/shm: " << strerror(errno);
   auto cleanUp = llvm::make_scope_exit([&] {
     unlink(target.c_str());
     rmdir(folder.c_str());
   });
   std::string complaints;
   llvm::raw_string_ostream complain(complaints);
-  std::vector<const char *> arguments{"ld.lld", "-shared", "--threads=1", "-Bsymbolic", "--no-undefined", "--build-id=none", "-z", "noexecstack",
-                                      source.c_str(), "-o", target.c_str()};
+  std::vector<const char *> arguments{"ld.lld", "-shared",     "--threads=1",  "-Bsymbolic", "--no-undefined", "--build-id=none",
+                                      "-z",     "noexecstack", source.c_str(), "-o",         target.c_str()};
   auto result = lld::lldMain(arguments, complain, complain, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode)
-    return emitError(loc) << "kernels do not link: " << complaints;
+  if (result.retCode) return emitError(loc) << "kernels do not link: " << complaints;
   auto buffer = llvm::MemoryBuffer::getFile(target, false, false);
-  if (!buffer)
-    return emitError(loc) << "cannot read the linked kernels back: " << buffer.getError().message();
+  if (!buffer) return emitError(loc) << "cannot read the linked kernels back: " << buffer.getError().message();
   StringRef bytes = (*buffer)->getBuffer();
   return SmallVector<char, 0>(bytes.begin(), bytes.end());
 }
@@ -123,8 +120,7 @@ FailureOr<SmallVector<char, 0>> link(ArrayRef<char> object, Location loc) {
 /// A kernel that calls anything (a function of the C library, say) would not load everywhere.
 LogicalResult refersToNothing(ArrayRef<char> object, Location loc) {
   auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(StringRef(object.data(), object.size()), "kernels.o"));
-  if (!file)
-    return emitError(loc) << "the kernels' object is malformed: " << llvm::toString(file.takeError());
+  if (!file) return emitError(loc) << "the kernels' object is malformed: " << llvm::toString(file.takeError());
   for (const auto &symbol : (*file)->symbols()) {
     auto flags = symbol.getFlags();
     auto name = symbol.getName();
@@ -137,8 +133,7 @@ LogicalResult refersToNothing(ArrayRef<char> object, Location loc) {
 } // namespace
 
 FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
-  if (kernels.empty())
-    return SmallVector<char, 0>();
+  if (kernels.empty()) return SmallVector<char, 0>();
   Location loc = func::FuncOp(kernels.front()).getLoc();
   DialectRegistry registry;
   registerDialects(registry);
@@ -147,13 +142,11 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   auto module = emitKernels(context, kernels, target.lanes);
-  if (failed(module) || failed(verify(**module)) || failed(lower(**module)))
-    return emitError(loc) << "kernels could not be lowered";
+  if (failed(module) || failed(verify(**module)) || failed(lower(**module))) return emitError(loc) << "kernels could not be lowered";
 
   llvm::LLVMContext llvmContext;
   auto code = translateModuleToLLVMIR(**module, llvmContext, "kernels");
-  if (!code)
-    return emitError(loc) << "kernels could not be translated";
+  if (!code) return emitError(loc) << "kernels could not be translated";
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     LLVMInitializeX86TargetInfo();
@@ -163,19 +156,16 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   });
   std::string triple = "x86_64-unknown-linux-gnu", error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend)
-    return emitError(loc) << error;
+  if (!backend) return emitError(loc) << error;
   std::string width = std::to_string(target.lanes * 32);
-  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(triple, target.name, "", llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                                                            std::nullopt, llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+      triple, target.name, "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
   code->setTargetTriple(triple);
   code->setDataLayout(machine->createDataLayout());
   std::vector<llvm::Function *> bodies;
   for (llvm::Function &f : *code)
-    if (!f.isDeclaration())
-      bodies.push_back(&f);
-  for (llvm::Function *f : bodies)
-    exportThroughArray(*code, f, f->getName().str());
+    if (!f.isDeclaration()) bodies.push_back(&f);
+  for (llvm::Function *f : bodies) exportThroughArray(*code, f, f->getName().str());
   for (llvm::Function &f : *code)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.name);
@@ -191,8 +181,7 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   if (machine->addPassesToEmitFile(assemble, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
     return emitError(loc) << "LLVM cannot write objects for " << triple;
   assemble.run(*code);
-  if (failed(refersToNothing(object, loc)))
-    return failure();
+  if (failed(refersToNothing(object, loc))) return failure();
   return link(object, loc);
 }
 

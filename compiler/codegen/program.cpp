@@ -24,8 +24,7 @@ unsigned bytesOf(Scalar type) {
 
 int64_t Program::points(const std::vector<unsigned> &dims) const {
   int64_t n = 1;
-  for (unsigned d : dims)
-    n *= size(d);
+  for (unsigned d : dims) n *= size(d);
   return n;
 }
 
@@ -64,18 +63,14 @@ std::vector<int> Program::below(llvm::ArrayRef<int> roots) const {
     }
   };
   for (int r : roots)
-    if (r >= 0)
-      wanted[r] = true;
+    if (r >= 0) wanted[r] = true;
   std::vector<int> found;
   for (int i = int(nodes.size()); i-- > 0;) { // operands have smaller numbers
-    if (!wanted[i])
-      continue;
+    if (!wanted[i]) continue;
     found.push_back(i);
-    for (int o : nodes[i].operands)
-      wanted[o] = true;
+    for (int o : nodes[i].operands) wanted[o] = true;
     visitIndex(visitIndex, nodes[i].index);
-    for (const Guard &g : nodes[i].guards)
-      visitIndex(visitIndex, g.index);
+    for (const Guard &g : nodes[i].guards) visitIndex(visitIndex, g.index);
   }
   std::reverse(found.begin(), found.end());
   return found;
@@ -90,16 +85,12 @@ namespace {
 template <typename Body> void forEachIndex(Program &p, Body body) {
   for (Node &n : p.nodes) {
     body(n.index);
-    for (Guard &g : n.guards)
-      body(g.index);
-    for (Guard &g : n.otherwise)
-      body(g.index);
+    for (Guard &g : n.guards) body(g.index);
+    for (Guard &g : n.otherwise) body(g.index);
   }
   for (Atom &a : p.space.atoms)
-    if (a.kind == Atom::Quotient || a.kind == Atom::Remainder)
-      body(a.of);
-  for (Store &s : p.stores)
-    body(s.index);
+    if (a.kind == Atom::Quotient || a.kind == Atom::Remainder) body(a.of);
+  for (Store &s : p.stores) body(s.index);
 }
 
 bool walksAsOne(Program &p, unsigned outer, unsigned inner) {
@@ -111,10 +102,8 @@ bool walksAsOne(Program &p, unsigned outer, unsigned inner) {
 void fuse(Program &p, unsigned outer, unsigned inner) {
   forEachIndex(p, [&](Index &i) { i = i.without(outer); });
   p.space.atoms[inner].size *= p.space.atoms[outer].size;
-  for (auto *dims : {&p.outer, &p.inner, &p.reduced})
-    llvm::erase(*dims, outer);
-  for (Node &n : p.nodes)
-    llvm::erase(n.dims, outer);
+  for (auto *dims : {&p.outer, &p.inner, &p.reduced}) llvm::erase(*dims, outer);
+  for (Node &n : p.nodes) llvm::erase(n.dims, outer);
 }
 
 void fuseNeighbours(Program &p, std::vector<unsigned> dims) {
@@ -131,16 +120,14 @@ unsigned splitOff(Program &p, unsigned dim, int64_t inner) {
   unsigned fresh = p.space.dim(outer, -1, 0);
   p.space.atoms[dim].size = inner;
   forEachIndex(p, [&](Index &i) {
-    if (int64_t scale = i.scaleOf(dim))
-      i = i + Index::atom(fresh, scale * inner);
+    if (int64_t scale = i.scaleOf(dim)) i = i + Index::atom(fresh, scale * inner);
   });
   return fresh;
 }
 
 int64_t divisorNear(int64_t n, int64_t low) {
   for (int64_t d = low; d <= n / 2 && d < low * 8; ++d)
-    if (n % d == 0)
-      return d;
+    if (n % d == 0) return d;
   return 0;
 }
 
@@ -150,15 +137,13 @@ void chooseOuter(Program &p) {
   constexpr int64_t kEnoughWork = 1024, kEnoughPieces = 32;
   std::vector<unsigned> dims = std::move(p.inner);
   p.inner.clear();
-  if (dims.empty())
-    dims.push_back(p.space.dim(1, -1, 0)); // a single element
+  if (dims.empty()) dims.push_back(p.space.dim(1, -1, 0)); // a single element
   if (dims.size() == 1) {
     p.inner = dims;
     return;
   }
   int64_t work = 1, pieces = 1;
-  for (unsigned d : dims)
-    pieces *= p.size(d);
+  for (unsigned d : dims) pieces *= p.size(d);
   do {
     work *= p.size(dims.back());
     pieces /= p.size(dims.back());
@@ -176,13 +161,13 @@ void chooseOuter(Program &p) {
 void collapse(Program &p) {
   // Dimensions nothing depends on but the loop structure (sizes of 1) never became atoms.
   bool map = p.kind == Program::Rows && p.reductions.empty();
-  bool perRow = map && !llvm::all_of(p.stores, [&](const Store &s) { return p.outputs[s.result].elements == p.points(p.outer) * p.points(p.inner); });
+  bool perRow =
+      map && !llvm::all_of(p.stores, [&](const Store &s) { return p.outputs[s.result].elements == p.points(p.outer) * p.points(p.inner); });
   if (map && !perRow) {
     p.inner.insert(p.inner.begin(), p.outer.begin(), p.outer.end());
     p.outer.clear();
   }
-  if (p.inner.empty() && !(map && !perRow))
-    p.inner.push_back(p.space.dim(1, -1, 0));
+  if (p.inner.empty() && !(map && !perRow)) p.inner.push_back(p.space.dim(1, -1, 0));
   if (p.outer.empty() && !p.reductions.empty() && p.kind == Program::Rows)
     p.outer.push_back(p.space.dim(1, -1, 0)); // one row: what depends on its reductions belongs inside the loop
   fuseNeighbours(p, p.outer);
@@ -192,10 +177,8 @@ void collapse(Program &p) {
   for (size_t n = 0; n < p.nodes.size(); ++n)
     if (p.nodes[n].kind == Node::Reduce && !llvm::is_contained(p.reductions, int(n)))
       inlined.emplace_back(p.nodes[n].dims.begin(), p.nodes[n].dims.end());
-  for (auto &dims : inlined)
-    fuseNeighbours(p, dims);
-  if (map && !perRow)
-    chooseOuter(p);
+  for (auto &dims : inlined) fuseNeighbours(p, dims);
+  if (map && !perRow) chooseOuter(p);
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,8 +189,7 @@ namespace {
 
 void merge(std::vector<bool> &into, const std::vector<bool> &from) {
   for (size_t i = 0; i < from.size(); ++i)
-    if (from[i])
-      into[i] = true;
+    if (from[i]) into[i] = true;
 }
 
 void mark(const Program &p, const Index &index, std::vector<bool> &depends, int &level) {
@@ -232,15 +214,13 @@ void derive(Program &p) {
     n.level = 0;
     n.guarded = !n.guards.empty() || p.guarded(n.index);
     mark(p, n.index, n.depends, n.level);
-    for (const Guard &g : n.guards)
-      mark(p, g.index, n.depends, n.level);
+    for (const Guard &g : n.guards) mark(p, g.index, n.depends, n.level);
     for (int o : n.operands) {
       merge(n.depends, p.nodes[o].depends);
       n.guarded |= p.nodes[o].guarded;
       n.level = std::max(n.level, p.nodes[o].level);
     }
-    for (unsigned d : n.dims)
-      n.depends[d] = false;
+    for (unsigned d : n.dims) n.depends[d] = false;
     if (llvm::is_contained(p.reductions, int(i))) {
       ++n.level;
       for (unsigned d : p.kind == Program::Columns ? p.inner : p.outer) // known once the row (the chunk) is being worked on
@@ -255,38 +235,32 @@ void derive(Program &p) {
 
 std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
   std::vector<std::pair<unsigned, unsigned>> pairs;
-  if (p.kind == Program::Columns)
-    return pairs; // results are small, and a chunk of columns may be read while another is written
+  if (p.kind == Program::Columns) return pairs; // results are small, and a chunk of columns may be read while another is written
   auto dependsOnInner = [&](const Node &n) { return llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; }); };
   std::vector<bool> updates(p.nodes.size(), false);
-  for (int n : p.below({p.scatterRow, p.scatterValue}))
-    updates[n] = true;
+  for (int n : p.below({p.scatterRow, p.scatterValue})) updates[n] = true;
   for (const Store &s : p.stores) {
     // Where the row of the store begins, if its columns lie side by side.
     Index row = s.index;
     int64_t columns = 1;
     for (unsigned d : llvm::reverse(p.inner)) {
-      if (s.index.scaleOf(d) != columns)
-        columns = 0;
+      if (s.index.scaleOf(d) != columns) columns = 0;
       row = row.without(d);
       columns *= p.size(d);
     }
     bool perRow = p.kind == Program::Rows && !p.chunked() && p.outputs[s.result].elements < p.points(p.outer) * p.points(p.inner);
     bool rowByRow = p.kind == Program::Rows && !p.chunked() && columns > 0;
     for (unsigned a = 0; a < p.inputs.size(); ++a) {
-      if (p.inputs[a].type != p.outputs[s.result].type || p.inputs[a].elements != p.outputs[s.result].elements)
-        continue;
+      if (p.inputs[a].type != p.outputs[s.result].type || p.inputs[a].elements != p.outputs[s.result].elements) continue;
       bool allowed = true;
       for (auto [i, n] : llvm::enumerate(p.nodes)) {
-        if (n.kind != Node::Load || n.arg != a)
-          continue;
+        if (n.kind != Node::Load || n.arg != a) continue;
         auto [low, high] = p.space.range(n.index - row);
-        bool same = n.index == s.index && (!perRow || !dependsOnInner(n)); // a row's own result is written ahead of its columns
+        bool same = n.index == s.index && (!perRow || !dependsOnInner(n));          // a row's own result is written ahead of its columns
         bool before = rowByRow && !dependsOnInner(n) && low >= 0 && high < columns; // read once, ahead of the row's stores
         allowed &= (same || before) && !updates[i];
       }
-      if (allowed)
-        pairs.push_back({s.result, a});
+      if (allowed) pairs.push_back({s.result, a});
     }
   }
   return pairs;
@@ -296,27 +270,22 @@ Work workOf(const Program &p) {
   auto evaluations = [&](const Node &n) {
     uint64_t count = 1;
     for (size_t a = 0; a < n.depends.size(); ++a)
-      if (n.depends[a] || llvm::is_contained(n.dims, a))
-        count *= p.size(a);
+      if (n.depends[a] || llvm::is_contained(n.dims, a)) count *= p.size(a);
     return count;
   };
   Work work{0, 0};
   std::vector<uint64_t> reads(p.inputs.size(), 0);
   for (const Node &n : p.nodes) {
     uint64_t count = evaluations(n), weight = 1;
-    if (n.kind == Node::Load)
-      reads[n.arg] += count;
-    if (n.kind != Node::Apply && n.kind != Node::Reduce)
-      continue;
-    if (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos || n.fn == Fn::Pow ||
-        n.fn == Fn::Sigmoid || n.fn == Fn::Random)
+    if (n.kind == Node::Load) reads[n.arg] += count;
+    if (n.kind != Node::Apply && n.kind != Node::Reduce) continue;
+    if (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos ||
+        n.fn == Fn::Pow || n.fn == Fn::Sigmoid || n.fn == Fn::Random)
       weight = 16;
     work.flops += count * weight;
   }
-  for (auto [input, count] : llvm::zip(p.inputs, reads))
-    work.bytes += std::min<uint64_t>(input.elements, count) * bytesOf(input.type);
-  for (const Argument &output : p.outputs)
-    work.bytes += output.elements * bytesOf(output.type);
+  for (auto [input, count] : llvm::zip(p.inputs, reads)) work.bytes += std::min<uint64_t>(input.elements, count) * bytesOf(input.type);
+  for (const Argument &output : p.outputs) work.bytes += output.elements * bytesOf(output.type);
   return work;
 }
 

@@ -25,8 +25,40 @@ unsigned bytesOf(Scalar type);
 inline bool isFloat(Scalar t) { return t <= Scalar::BF16; }
 
 enum class Fn : uint8_t {
-  Add, Sub, Mul, Div, Mod, Pow, Max, Min, And, Or, Xor, Not, Neg, Abs, Exp, Log, Sqrt, Rsqrt, Tanh, Erf, Sin, Cos, Floor, Sigmoid,
-  IsNan, Eq, Ne, Lt, Le, Gt, Ge, Select, Cast, Random
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Mod,
+  Pow,
+  Max,
+  Min,
+  And,
+  Or,
+  Xor,
+  Not,
+  Neg,
+  Abs,
+  Exp,
+  Log,
+  Sqrt,
+  Rsqrt,
+  Tanh,
+  Erf,
+  Sin,
+  Cos,
+  Floor,
+  Sigmoid,
+  IsNan,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Select,
+  Cast,
+  Random
 };
 
 struct Node {
@@ -37,7 +69,10 @@ struct Node {
     Apply,    // fn of operands; Random: of (seed, counter), `whole` is the id
     Choose,   // operands[0] where all guards hold, else operands[1]
     Reduce,   // fn (Add, Max, Min) of operands[0] over the dimensions `dims`
-  } kind;
+  };
+  explicit Node(Kind kind) : kind(kind) {}
+
+  Kind kind;
   Fn fn = Fn::Add;
   Scalar type = Scalar::F32;
   llvm::SmallVector<int, 3> operands;

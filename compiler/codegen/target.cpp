@@ -14,11 +14,31 @@ struct Level {
 
 // What the levels of the x86-64 psABI add that generated code may contain.
 const Level kLevels[] = {
-    {"x86-64-v4", 16,
-     {{"avx512f", "avx512f"}, {"avx512bw", "avx512bw"}, {"avx512cd", "avx512cd"}, {"avx512dq", "avx512dq"}, {"avx512vl", "avx512vl"},
-      {"avx", "avx"}, {"avx2", "avx2"}, {"bmi", "bmi1"}, {"bmi2", "bmi2"}, {"f16c", "f16c"}, {"fma", "fma"}, {"lzcnt", "abm"}, {"movbe", "movbe"}}},
-    {"x86-64-v3", 8,
-     {{"avx", "avx"}, {"avx2", "avx2"}, {"bmi", "bmi1"}, {"bmi2", "bmi2"}, {"f16c", "f16c"}, {"fma", "fma"}, {"lzcnt", "abm"}, {"movbe", "movbe"}}},
+    {"x86-64-v4",
+     16,
+     {{"avx512f", "avx512f"},
+      {"avx512bw", "avx512bw"},
+      {"avx512cd", "avx512cd"},
+      {"avx512dq", "avx512dq"},
+      {"avx512vl", "avx512vl"},
+      {"avx", "avx"},
+      {"avx2", "avx2"},
+      {"bmi", "bmi1"},
+      {"bmi2", "bmi2"},
+      {"f16c", "f16c"},
+      {"fma", "fma"},
+      {"lzcnt", "abm"},
+      {"movbe", "movbe"}}},
+    {"x86-64-v3",
+     8,
+     {{"avx", "avx"},
+      {"avx2", "avx2"},
+      {"bmi", "bmi1"},
+      {"bmi2", "bmi2"},
+      {"f16c", "f16c"},
+      {"fma", "fma"},
+      {"lzcnt", "abm"},
+      {"movbe", "movbe"}}},
 };
 
 } // namespace
@@ -27,17 +47,16 @@ llvm::FailureOr<CpuTarget> CpuTarget::fromName(llvm::StringRef name, std::string
   auto host = name == "native" ? llvm::sys::getHostCPUFeatures() : llvm::StringMap<bool>();
   for (const Level &level : kLevels) {
     bool fits = name == "native" ? llvm::all_of(level.features, [&](auto &f) { return host.lookup(f.first); }) : name == level.name;
-    if (!fits)
-      continue;
+    if (!fits) continue;
     CpuTarget target;
     target.name = level.name;
     target.lanes = level.lanes;
-    for (auto &[llvmName, procName] : level.features)
-      target.features.push_back(procName);
+    for (auto &[llvmName, procName] : level.features) target.features.push_back(procName);
     return target;
   }
   if (name == "native")
-    error = "this machine's processor has no AVX2, which generated kernels need at least; name another machine's level with --cpu x86-64-v3";
+    error =
+        "this machine's processor has no AVX2, which generated kernels need at least; name another machine's level with --cpu x86-64-v3";
   else
     error = "unknown processor '" + name.str() + "': expected native, x86-64-v3 or x86-64-v4";
   return llvm::failure();

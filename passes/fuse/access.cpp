@@ -24,10 +24,8 @@ bool repeatsRows(BroadcastOp op) {
   auto from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
   int64_t fromStride = 1, toStride = 1;
   for (int64_t i = int64_t(from.size()) - 1, d = int64_t(to.size()) - 1; i >= 0; --i) {
-    for (; d > op.getDims()[i]; --d)
-      toStride *= to[d];
-    if (from[i] > 1 && toStride != fromStride * columns)
-      return false;
+    for (; d > op.getDims()[i]; --d) toStride *= to[d];
+    if (from[i] > 1 && toStride != fromStride * columns) return false;
     fromStride *= from[i];
   }
   return true;
@@ -38,16 +36,13 @@ bool repeatsRows(BroadcastOp op) {
 int64_t elementsOf(Value v) { return cast<RankedTensorType>(v.getType()).getNumElements(); }
 
 bool isBarrier(Operation *op) {
-  if (!isa_and_nonnull<NnDialect>(op->getDialect()))
-    return true;
-  if (isa<ConstantOp>(op))
-    return !isSplat(op);
+  if (!isa_and_nonnull<NnDialect>(op->getDialect())) return true;
+  if (isa<ConstantOp>(op)) return !isSplat(op);
   return isa<ParameterOp, GetOp, GradientOp, MatMulOp, AttentionOp, AttentionGradOp, LaunchOp>(op);
 }
 
 bool isFree(Operation *op) {
-  if (isa<ReshapeOp>(op))
-    return true;
+  if (isa<ReshapeOp>(op)) return true;
   return (isSplat(op) || isa<IotaOp, BroadcastOp, RandomOp>(op)) && !isKept(op);
 }
 
@@ -58,13 +53,13 @@ bool isMovement(Operation *op) {
 bool isExpensive(Operation *op) { return isa<ExpOp, LogOp, TanhOp, ErfOp, SinOp, CosOp, PowOp, SigmoidOp, RandomOp>(op); }
 
 Value viewed(Value v) {
-  while (auto view = v.getDefiningOp<ReshapeOp>())
-    v = view.getInput();
+  while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getInput();
   return v;
 }
 
 bool leavesKernels(Value v) {
-  return llvm::any_of(v.getUsers(), [](Operation *user) { return isa<ReshapeOp>(user) ? leavesKernels(user->getResult(0)) : isBarrier(user); });
+  return llvm::any_of(v.getUsers(),
+                      [](Operation *user) { return isa<ReshapeOp>(user) ? leavesKernels(user->getResult(0)) : isBarrier(user); });
 }
 
 SmallVector<Use> usesOf(Value v) {
@@ -93,8 +88,7 @@ SmallVector<Use> usesOf(Value v) {
 Reduction reductionOf(ReduceOp op) {
   bool reducedBeforeKept = false, keptBeforeReduced = false, sawReduced = false, sawKept = false;
   for (auto [i, n] : llvm::enumerate(shapeOf(op.getInput()))) {
-    if (n == 1)
-      continue;
+    if (n == 1) continue;
     if (llvm::is_contained(op.getDims(), int64_t(i))) {
       sawReduced = true;
       keptBeforeReduced |= sawKept;
@@ -103,7 +97,10 @@ Reduction reductionOf(ReduceOp op) {
       reducedBeforeKept |= sawReduced;
     }
   }
-  auto kind = !sawReduced ? Reduction::Trivial : !reducedBeforeKept ? Reduction::Rows : keptBeforeReduced ? Reduction::Mixed : Reduction::Columns;
+  auto kind = !sawReduced          ? Reduction::Trivial
+              : !reducedBeforeKept ? Reduction::Rows
+              : keptBeforeReduced  ? Reduction::Mixed
+                                   : Reduction::Columns;
   return {kind, elementsOf(op.getInput()), elementsOf(op.getResult())};
 }
 

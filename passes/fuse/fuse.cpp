@@ -1,8 +1,8 @@
 //===- fuse.cpp - nn-fuse and the pipeline -----------------------------------------------------------------===//
+#include "mlir/Pass/PassRegistry.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/clusters.h"
 #include "passes/fuse/outline.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
@@ -17,12 +17,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
     KernelTable table(getOperation());
     SmallVector<func::FuncOp> functions;
     for (auto f : getOperation().getOps<func::FuncOp>())
-      if (!f.isExternal() && !f->hasAttr(nn::NnDialect::kKernelAttr))
-        functions.push_back(f);
+      if (!f.isExternal() && !f->hasAttr(nn::NnDialect::kKernelAttr)) functions.push_back(f);
     for (func::FuncOp f : functions) {
       auto count = outline(f, formClusters(f), table);
-      if (failed(count))
-        return signalPassFailure();
+      if (failed(count)) return signalPassFailure();
       launches += *count;
     }
     kernels += table.size();

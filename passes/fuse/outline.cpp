@@ -38,15 +38,12 @@ std::string nameFor(func::FuncOp kernel) {
     names = "gelu";
   else if (has("sigmoid"))
     names = "silu";
-  if (sumsColumns)
-    names = names.empty() ? "columns" : "columns_" + names;
-  if (!names.empty())
-    return names;
+  if (sumsColumns) names = names.empty() ? "columns" : "columns_" + names;
+  if (!names.empty()) return names;
   llvm::StringMap<bool> seen;
   for (Operation &op : kernel.getBody().front()) {
     StringRef name = op.getName().stripDialect();
-    if (shown == 3 || isa<ReshapeOp, ConstantOp, IotaOp, func::ReturnOp>(op) || !seen.try_emplace(name, true).second)
-      continue;
+    if (shown == 3 || isa<ReshapeOp, ConstantOp, IotaOp, func::ReturnOp>(op) || !seen.try_emplace(name, true).second) continue;
     names += (names.empty() ? "" : "_") + name.str();
     ++shown;
   }
@@ -61,8 +58,8 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   MLIRContext *context = place->getContext();
   Location nowhere = UnknownLoc::get(context);
   OpBuilder b(context);
-  OwningOpRef<func::FuncOp> kernel = func::FuncOp::create(
-      nowhere, "kernel", b.getFunctionType(TypeRange(ValueRange(operands)), TypeRange(ValueRange(results))));
+  OwningOpRef<func::FuncOp> kernel =
+      func::FuncOp::create(nowhere, "kernel", b.getFunctionType(TypeRange(ValueRange(operands)), TypeRange(ValueRange(results))));
   kernel->setPrivate();
   (*kernel)->setAttr(NnDialect::kKernelAttr, b.getUnitAttr());
   Block *body = kernel->addEntryBlock();
@@ -73,8 +70,7 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   SmallVector<Operation *> stack, wanted;
   llvm::SetVector<Operation *> cloned;
   for (Value v : results)
-    if (!map.contains(v))
-      stack.push_back(v.getDefiningOp());
+    if (!map.contains(v)) stack.push_back(v.getDefiningOp());
   std::reverse(stack.begin(), stack.end());
   b.setInsertionPointToStart(body);
   std::map<std::string, Operation *> equal;
@@ -90,8 +86,7 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
         stack.push_back(v.getDefiningOp());
         ready = false;
       }
-    if (!ready)
-      continue;
+    if (!ready) continue;
     stack.pop_back();
     cloned.insert(op);
     Operation *copy = b.clone(*op, map);
@@ -99,8 +94,7 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
     std::string key;
     llvm::raw_string_ostream text(key);
     text << copy->getName() << copy->getAttrDictionary() << copy->getResultTypes();
-    for (Value v : copy->getOperands())
-      text << ' ' << v.getAsOpaquePointer();
+    for (Value v : copy->getOperands()) text << ' ' << v.getAsOpaquePointer();
     auto [it, fresh] = equal.try_emplace(key, copy);
     if (!fresh) {
       copy->erase();
@@ -108,16 +102,14 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
     }
   }
   SmallVector<Value> returned;
-  for (Value v : results)
-    returned.push_back(map.lookup(v));
+  for (Value v : results) returned.push_back(map.lookup(v));
   b.create<func::ReturnOp>(nowhere, returned);
 
   std::string text;
   llvm::raw_string_ostream stream(text);
   kernel->print(stream, OpPrintingFlags().useLocalScope());
   auto [it, fresh] = known.try_emplace(text);
-  if (!fresh)
-    return it->second;
+  if (!fresh) return it->second;
 
   FailureOr<codegen::KernelInfo> info = failure();
   if (mayFail) {
@@ -126,15 +118,12 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   } else {
     info = codegen::describe(*kernel);
   }
-  if (failed(info))
-    return it->second = {func::FuncOp(), false};
+  if (failed(info)) return it->second = {func::FuncOp(), false};
   SmallVector<Attribute> pairs;
-  for (auto [result, operand] : info->inplace)
-    pairs.push_back(b.getI64ArrayAttr({int64_t(result), int64_t(operand)}));
+  for (auto [result, operand] : info->inplace) pairs.push_back(b.getI64ArrayAttr({int64_t(result), int64_t(operand)}));
   (*kernel)->setAttr(kInplaceAttr, b.getArrayAttr(pairs));
   std::string base = nameFor(*kernel), name;
-  do
-    name = base + "_" + std::to_string(numbers[base]++);
+  do name = base + "_" + std::to_string(numbers[base]++);
   while (symbols.lookup(name));
   kernel->setSymName(name);
   it->second = {*kernel, true};
@@ -155,19 +144,17 @@ public:
   FailureOr<int64_t> run() {
     Block &block = function.getBody().front();
     std::vector<Operation *> order;
-    for (Operation &op : block)
-      order.push_back(&op);
+    for (Operation &op : block) order.push_back(&op);
     DenseMap<Value, Operation *> lastResult;
     for (Operation *op : order)
       if (isBarrier(op)) {
         if (!isa<ConstantOp>(op)) // where they are needed
           write(op);
-      } else if (auto it = clusters.home.find(op->getResult(0)); it != clusters.home.end() &&
-                 clusters.clusters[it->second].results.back() == op->getResult(0)) {
+      } else if (auto it = clusters.home.find(op->getResult(0));
+                 it != clusters.home.end() && clusters.clusters[it->second].results.back() == op->getResult(0)) {
         launch(it->second);
       }
-    if (bad)
-      return failure();
+    if (bad) return failure();
     // Everything written stands at the end of the block, in order; the rest is computed by kernels now.
     for (Operation *op : llvm::reverse(order))
       if (!written.contains(op)) {
@@ -192,10 +179,8 @@ private:
   /// The value as it exists in the new order: a launch's result, a view of one, or a library call's.
   Value available(Value v) {
     Operation *op = v.getDefiningOp();
-    if (!op)
-      return v;
-    if (auto it = now.find(v); it != now.end())
-      return it->second;
+    if (!op) return v;
+    if (auto it = now.find(v); it != now.end()) return it->second;
     if (auto home = clusters.home.find(v); home != clusters.home.end()) {
       launch(home->second);
       if (!bad && !now.contains(v)) // its kernel is waiting for this very value: compute it apart
@@ -212,12 +197,10 @@ private:
   }
 
   void write(Operation *op) {
-    if (bad || !written.insert(op).second)
-      return;
+    if (bad || !written.insert(op).second) return;
     for (OpOperand &operand : op->getOpOperands()) {
       Value v = available(operand.get());
-      if (bad)
-        return;
+      if (bad) return;
       operand.set(v);
     }
     op->moveBefore(&block(), block().end());
@@ -230,8 +213,7 @@ private:
     SmallVector<Value> order;
     std::function<void(Operation *)> visit = [&](Operation *op) {
       for (Value v : op->getOperands()) {
-        if (!seen.insert(v).second)
-          continue;
+        if (!seen.insert(v).second) continue;
         Operation *from = v.getDefiningOp();
         if (!from || isBarrier(from) || clusters.home.contains(v))
           operands.insert(v);
@@ -239,18 +221,15 @@ private:
           visit(from);
       }
     };
-    for (Value v : results)
-      visit(v.getDefiningOp());
+    for (Value v : results) visit(v.getDefiningOp());
     return operands;
   }
 
   void launch(unsigned number) {
-    if (bad || launched[number])
-      return;
+    if (bad || launched[number]) return;
     launched[number] = true;
     const Cluster &cluster = clusters.clusters[number];
-    if (call(cluster.results, cluster.results.size() > 1))
-      return;
+    if (call(cluster.results, cluster.results.size() > 1)) return;
     for (Value v : cluster.results) // results that do not go together: a kernel each
       if (!bad && !now.contains(v) && !call({v}, false)) {
         v.getDefiningOp()->emitOpError("cannot be made into a kernel");
@@ -262,25 +241,21 @@ private:
     auto wanted = operandsOf(results);
     SmallVector<Value> operands(wanted.begin(), wanted.end());
     auto kernel = kernels.kernelFor(results, operands, function, mayFail);
-    if (!kernel.usable)
-      return false;
+    if (!kernel.usable) return false;
     SmallVector<Value> inputs;
     for (Value v : operands) {
       inputs.push_back(available(v));
-      if (bad)
-        return true;
+      if (bad) return true;
     }
     OpBuilder b(function.getContext());
     b.setInsertionPointToEnd(&block());
     SmallVector<Location> places;
-    for (Value v : results)
-      places.push_back(v.getLoc());
+    for (Value v : results) places.push_back(v.getLoc());
     Location loc = FusedLoc::get(function.getContext(), places);
     auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(results)), kernel.function.getSymName(), inputs);
     written.insert(op);
     ++count;
-    for (auto [v, result] : llvm::zip(results, op.getOutputs()))
-      now.try_emplace(v, result);
+    for (auto [v, result] : llvm::zip(results, op.getOutputs())) now.try_emplace(v, result);
     return true;
   }
 };

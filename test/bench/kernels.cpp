@@ -1,6 +1,7 @@
 // Bandwidth of generated kernels beside a plain copy of as many bytes, in one run:
 //   kernel_bench [--target native|x86-64-v3|x86-64-v4] [--check] [FILE.mlir]      default: test/bench/kernels.mlir
-// Results go in place where the kernel allows it. --save FILE.so keeps the code; with --check the kernels are compared with the interpreter instead.
+// Results go in place where the kernel allows it. --save FILE.so keeps the code; with --check the kernels are compared with the interpreter
+// instead.
 #include "../unit/kernel_check.h"
 #include "mlir/Parser/Parser.h"
 #include <barrier>
@@ -27,8 +28,7 @@ double best(int threads, const std::function<void(int)> &work) {
     others.emplace_back([&, t] {
       for (;;) {
         start.arrive_and_wait();
-        if (done)
-          return;
+        if (done) return;
         work(t);
         stop.arrive_and_wait();
       }
@@ -81,17 +81,14 @@ int main(int argc, char **argv) {
       file = argv[i];
   test::Context context;
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, &context.context);
-  if (!module)
-    return 1;
+  if (!module) return 1;
   llvm::SmallVector<mlir::func::FuncOp> kernels;
   for (auto f : module->getOps<mlir::func::FuncOp>())
-    if (f->hasAttr(nn::NnDialect::kKernelAttr))
-      kernels.push_back(f);
+    if (f->hasAttr(nn::NnDialect::kKernelAttr)) kernels.push_back(f);
   auto from = Clock::now();
   test::Library library(kernels, target);
   std::printf("%zu kernels compiled in %.0f ms, %zu bytes\n", kernels.size(), secondsSince(from) * 1e3, library.bytes.size());
-  if (!save.empty())
-    std::ofstream(save, std::ios::binary).write(library.bytes.data(), library.bytes.size());
+  if (!save.empty()) std::ofstream(save, std::ios::binary).write(library.bytes.data(), library.bytes.size());
   if (check) {
     int wrong = 0;
     for (auto kernel : kernels)
@@ -99,11 +96,11 @@ int main(int argc, char **argv) {
         std::printf("%s: %s\n", kernel.getSymName().str().c_str(), what.c_str()), ++wrong;
     return wrong != 0;
   }
-  std::printf("%-24s %9s %7s | %9s %8s %8s %5s | %9s %8s %8s %5s\n", "kernel", "MB", "extent", "1t us", "GB/s", "copy", "%", "2t us", "GB/s", "copy", "%");
+  std::printf("%-24s %9s %7s | %9s %8s %8s %5s | %9s %8s %8s %5s\n", "kernel", "MB", "extent", "1t us", "GB/s", "copy", "%", "2t us",
+              "GB/s", "copy", "%");
   for (auto kernel : kernels) {
     auto info = codegen::describe(kernel);
-    if (failed(info) || !library[info->symbol])
-      return 1;
+    if (failed(info) || !library[info->symbol]) return 1;
     std::vector<std::unique_ptr<Memory>> memory;
     std::vector<void *> args;
     auto types = llvm::to_vector(llvm::concat<const mlir::Type>(kernel.getArgumentTypes(), kernel.getResultTypes()));

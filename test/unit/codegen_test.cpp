@@ -20,8 +20,7 @@ void check(const std::string &text, test::CheckOptions options = {}) {
 
 std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
   for (auto &[from, to] : names)
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-      text.replace(at, from.size(), to);
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
   return text;
 }
 
@@ -88,19 +87,21 @@ func.func private @cross_entropy(%x: tensor<RxCxf32>, %labels: tensor<Rxi64>, %s
 
 TEST(Kernels, LayerNorm) {
   for (int64_t columns : {1, 3, 17, 64, 768, 1000})
-    check(replaced(kLayerNorm, {{"RxC", "5x" + std::to_string(columns)}, {"tensor<C", "tensor<" + std::to_string(columns)}, {"xRx", "x5x"},
+    check(replaced(kLayerNorm, {{"RxC", "5x" + std::to_string(columns)},
+                                {"tensor<C", "tensor<" + std::to_string(columns)},
+                                {"xRx", "x5x"},
                                 {"INV", std::to_string(1.0 / columns)}}));
 }
 
 TEST(Kernels, CrossEntropy) {
-  for (int64_t columns : {5, 17, 50257})
-    check(replaced(kCrossEntropy, {{"RxC", "7x" + std::to_string(columns)}, {"<Rx", "<7x"}}));
+  for (int64_t columns : {5, 17, 50257}) check(replaced(kCrossEntropy, {{"RxC", "7x" + std::to_string(columns)}, {"<Rx", "<7x"}}));
 }
 
 TEST(Kernels, Chunks) {
   for (int64_t n : {1, 3, 2047, 2048, 2049, 10000})
     for (const char *target : {"native", "x86-64-v3"})
-      check(replaced(R"(func.func private @gelu(%x: tensor<Nxf32>, %y: tensor<Nxf32>) -> (tensor<Nxf32>, tensor<Nxf32>) attributes {nn.kernel} {
+      check(replaced(
+                R"(func.func private @gelu(%x: tensor<Nxf32>, %y: tensor<Nxf32>) -> (tensor<Nxf32>, tensor<Nxf32>) attributes {nn.kernel} {
     %h = nn.constant dense<0.5> : tensor<Nxf32>
     %c = nn.constant dense<0.70710678> : tensor<Nxf32>
     %one = nn.constant dense<1.0> : tensor<Nxf32>
@@ -111,12 +112,15 @@ TEST(Kernels, Chunks) {
     %g = nn.mul %hx, %p : tensor<Nxf32>
     %gy = nn.mul %g, %y : tensor<Nxf32>
     return %g, %gy : tensor<Nxf32>, tensor<Nxf32>
-  })", {{"Nx", std::to_string(n) + "x"}}), {.target = target});
+  })",
+                {{"Nx", std::to_string(n) + "x"}}),
+            {.target = target});
 }
 
 TEST(Kernels, Columns) {
   for (int64_t columns : {1, 3, 64, 100, 768})
-    check(replaced(R"(func.func private @columns(%x: tensor<4x9xCxf32>, %dy: tensor<36xCxf32>, %mean: tensor<36xf32>) -> (tensor<Cxf32>, tensor<Cxf32>)
+    check(replaced(
+        R"(func.func private @columns(%x: tensor<4x9xCxf32>, %dy: tensor<36xCxf32>, %mean: tensor<36xf32>) -> (tensor<Cxf32>, tensor<Cxf32>)
       attributes {nn.kernel} {
     %v = nn.reshape %x : tensor<4x9xCxf32> -> tensor<36xCxf32>
     %mb = nn.broadcast %mean dims [0] : tensor<36xf32> -> tensor<36xCxf32>
@@ -128,7 +132,8 @@ TEST(Kernels, Columns) {
     %two = nn.constant dense<2.0> : tensor<Cxf32>
     %b2 = nn.mul %b, %two : tensor<Cxf32>
     return %a, %b2 : tensor<Cxf32>, tensor<Cxf32>
-  })", {{"xCx", "x" + std::to_string(columns) + "x"}, {"<Cx", "<" + std::to_string(columns) + "x"}}));
+  })",
+        {{"xCx", "x" + std::to_string(columns) + "x"}, {"<Cx", "<" + std::to_string(columns) + "x"}}));
 }
 
 TEST(Kernels, Movement) {
@@ -231,7 +236,8 @@ TEST(Kernels, ScatterAndScan) {
   func.func private @scan_back(%x: tensor<4x13xf32>) -> (tensor<4x13xf32>) attributes {nn.kernel} {
     %s = nn.cumsum %x {exclusive = true, reverse = true} : tensor<4x13xf32> -> tensor<4x13xf32>
     return %s : tensor<4x13xf32>
-  })", {.limit = 150});
+  })",
+        {.limit = 150});
 }
 
 TEST(Kernels, Reductions) {
@@ -275,7 +281,8 @@ TEST(Kernels, Random) {
     %zero = nn.constant dense<0.0> : tensor<4x6x50xf32>
     %y = nn.select %keep, %x, %zero : tensor<4x6x50xi1>, tensor<4x6x50xf32>
     return %y : tensor<4x6x50xf32>
-  })", {.limit = int64_t(1) << 40});
+  })",
+        {.limit = int64_t(1) << 40});
 }
 
 // Elementary functions against the C library in double precision, in units in the last place, and at the ends.
@@ -285,15 +292,22 @@ TEST(Kernels, Elementary) {
     double (*exact)(double);
     double low, high, ulps;
   };
-  const Case cases[] = {{"exp", std::exp, -104, 89, 1.5},   {"log", std::log, 1e-30, 1e30, 1.5}, {"tanh", std::tanh, -10, 10, 3},
-                        {"erf", std::erf, -5, 5, 2},        {"sqrt", std::sqrt, 0, 1e30, 0.5},   {"sin", std::sin, -3.1, 3.1, 3},
-                        {"cos", std::cos, -1.5, 1.5, 3},    {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 3},
+  const Case cases[] = {{"exp", std::exp, -104, 89, 1.5},
+                        {"log", std::log, 1e-30, 1e30, 1.5},
+                        {"tanh", std::tanh, -10, 10, 3},
+                        {"erf", std::erf, -5, 5, 2},
+                        {"sqrt", std::sqrt, 0, 1e30, 0.5},
+                        {"sin", std::sin, -3.1, 3.1, 3},
+                        {"cos", std::cos, -1.5, 1.5, 3},
+                        {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 3},
                         {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1e-30, 1e30, 1.5}};
   constexpr int64_t n = 100003;
   std::string text;
   for (const Case &c : cases)
-    text += replaced("func.func private @F_(%x: tensor<Nxf32>) -> tensor<Nxf32> attributes {nn.kernel} {\n %y = nn.F %x : tensor<Nxf32>\n return %y : tensor<Nxf32>\n}\n",
-                     {{"@F_", std::string("@") + c.name + "_"}, {"nn.F ", std::string("nn.") + c.name + " "}, {"Nx", std::to_string(n) + "x"}});
+    text +=
+        replaced("func.func private @F_(%x: tensor<Nxf32>) -> tensor<Nxf32> attributes {nn.kernel} {\n %y = nn.F %x : tensor<Nxf32>\n "
+                 "return %y : tensor<Nxf32>\n}\n",
+                 {{"@F_", std::string("@") + c.name + "_"}, {"nn.F ", std::string("nn.") + c.name + " "}, {"Nx", std::to_string(n) + "x"}});
   test::Context context;
   auto module = context.parse(text);
   ASSERT_TRUE(module);
@@ -318,8 +332,7 @@ TEST(Kernels, Elementary) {
       bool periodic = std::string(c.name) == "sin" || std::string(c.name) == "cos";
       for (int64_t i = 0; i < n; ++i) {
         double exact = c.exact(x[i]);
-        if (periodic && !std::isfinite(x[i]))
-          continue; // no number comes of it, whichever
+        if (periodic && !std::isfinite(x[i])) continue; // no number comes of it, whichever
         if (std::isnan(exact)) {
           EXPECT_TRUE(std::isnan(y[i])) << "at " << x[i];
           continue;

@@ -15,16 +15,16 @@ public:
   Graph(MLIRContext &context, unsigned seed) : random(seed), b(&context), build{b, UnknownLoc::get(&context)} {
     batch = 1 + random() % 3, rows = 1 + random() % 5, columns = 2 * (1 + random() % 20);
     module = ModuleOp::create(build.loc);
-    SmallVector<Type> types{tensor({batch, rows, columns}), tensor({batch, rows, columns}), tensor({columns, columns}), tensor({columns}),
-                            tensor({batch, rows}), RankedTensorType::get({batch, rows}, b.getI64Type())};
+    SmallVector<Type> types{tensor({batch, rows, columns}), tensor({batch, rows, columns}),
+                            tensor({columns, columns}),     tensor({columns}),
+                            tensor({batch, rows}),          RankedTensorType::get({batch, rows}, b.getI64Type())};
     b.setInsertionPointToEnd(module->getBody());
     function = b.create<func::FuncOp>(build.loc, "train", b.getFunctionType(types, {}));
     b.setInsertionPointToStart(function.addEntryBlock());
     full = {function.getArgument(0), function.getArgument(1)};
     column = {function.getArgument(3)};
     row = {function.getArgument(4)};
-    for (int i = 0; i < 30; ++i)
-      step();
+    for (int i = 0; i < 30; ++i) step();
     // The last values of each kind, and a few others, are results.
     SmallVector<Value> results{full.back(), row.back(), column.back(), pick(full), pick(row)};
     b.create<func::ReturnOp>(build.loc, results);
@@ -48,18 +48,39 @@ private:
   void step() {
     SmallVector<int64_t> shape{batch, rows, columns};
     switch (random() % 17) {
-    case 0: full.push_back(build.add(pick(full), pick(full))); break;
-    case 1: full.push_back(build.mul(bounded(pick(full)), pick(full))); break;
-    case 2: full.push_back(build.sigmoid(pick(full))); break;
-    case 3: full.push_back(build.sub(pick(full), build.rows(pick(row), columns))); break;
-    case 4: full.push_back(build.mul(bounded(pick(full)), build.columns(pick(column), shape))); break;
-    case 5: row.push_back(build.meanLast(pick(full))); break;
-    case 6: row.push_back(build.maxLast(pick(full))); break;
-    case 7: column.push_back(bounded(build.sumRows(pick(full)))); break;
-    case 8: column.push_back(bounded(build.sumRows(build.mul(pick(full), bounded(pick(full)))))); break;
-    case 9: row.push_back(build.add(pick(row), bounded(pick(row)))); break;
+    case 0:
+      full.push_back(build.add(pick(full), pick(full)));
+      break;
+    case 1:
+      full.push_back(build.mul(bounded(pick(full)), pick(full)));
+      break;
+    case 2:
+      full.push_back(build.sigmoid(pick(full)));
+      break;
+    case 3:
+      full.push_back(build.sub(pick(full), build.rows(pick(row), columns)));
+      break;
+    case 4:
+      full.push_back(build.mul(bounded(pick(full)), build.columns(pick(column), shape)));
+      break;
+    case 5:
+      row.push_back(build.meanLast(pick(full)));
+      break;
+    case 6:
+      row.push_back(build.maxLast(pick(full)));
+      break;
+    case 7:
+      column.push_back(bounded(build.sumRows(pick(full))));
+      break;
+    case 8:
+      column.push_back(bounded(build.sumRows(build.mul(pick(full), bounded(pick(full))))));
+      break;
+    case 9:
+      row.push_back(build.add(pick(row), bounded(pick(row))));
+      break;
     case 10: { // of rows with rows: a sum over them that only the library makes
-      Value flat = build.reshape(bounded(pick(full)), {batch * rows, columns}), other = build.reshape(bounded(pick(full)), {batch * rows, columns});
+      Value flat = build.reshape(bounded(pick(full)), {batch * rows, columns}),
+            other = build.reshape(bounded(pick(full)), {batch * rows, columns});
       Value product = b.create<nn::MatMulOp>(build.loc, flat, other, true, false);
       column.push_back(bounded(build.reduce(nn::ReductionKind::sum, product, {0})));
       break;
@@ -72,7 +93,8 @@ private:
     }
     case 12: { // halves change places
       Value v = pick(full);
-      Value low = build.slice(v, {0, 0, 0}, {batch, rows, columns / 2}, {1, 1, 1}), high = build.slice(v, {0, 0, columns / 2}, {batch, rows, columns / 2}, {1, 1, 1});
+      Value low = build.slice(v, {0, 0, 0}, {batch, rows, columns / 2}, {1, 1, 1}),
+            high = build.slice(v, {0, 0, columns / 2}, {batch, rows, columns / 2}, {1, 1, 1});
       full.push_back(b.create<nn::ConcatOp>(build.loc, ValueRange{build.neg(high), low}, 2));
       break;
     }
@@ -117,8 +139,7 @@ TEST(Fusion, RandomGraphs) {
     llvm::raw_string_ostream(before) << *graph.module;
     std::mt19937 random(seed);
     SmallVector<nn::Tensor> inputs;
-    for (Type t : graph.function.getArgumentTypes())
-      inputs.push_back(test::randomTensor(cast<RankedTensorType>(t), random, 2));
+    for (Type t : graph.function.getArgumentTypes()) inputs.push_back(test::randomTensor(cast<RankedTensorType>(t), random, 2));
     auto expected = nn::evaluateFunction(graph.function, inputs);
     ASSERT_TRUE(succeeded(expected));
 
@@ -129,13 +150,11 @@ TEST(Fusion, RandomGraphs) {
       EXPECT_TRUE((isa<nn::MatMulOp, nn::ReshapeOp, nn::LaunchOp, func::ReturnOp>(op))) << op.getName().getStringRef().str() << " is left";
     auto actual = nn::evaluateFunction(graph.function, inputs);
     ASSERT_TRUE(succeeded(actual));
-    for (size_t i = 0; i < expected->size(); ++i)
-      EXPECT_EQ((*expected)[i].bytes, (*actual)[i].bytes) << "result " << i << "\n" << before;
+    for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ((*expected)[i].bytes, (*actual)[i].bytes) << "result " << i << "\n" << before;
 
     SmallVector<func::FuncOp> kernels;
     for (auto f : graph.module->getOps<func::FuncOp>())
-      if (f->hasAttr("nn.kernel"))
-        kernels.push_back(f);
+      if (f->hasAttr("nn.kernel")) kernels.push_back(f);
     test::Library library(kernels, seed % 2 ? "native" : "x86-64-v3");
     for (func::FuncOp kernel : kernels) {
       std::string text;

@@ -20,8 +20,7 @@ struct Guarded {
   char *data() { return bytes.data() + kMargin; }
   bool intact() const {
     for (size_t i = 0; i < kMargin; ++i)
-      if (bytes[i] != 0x5a || bytes[kMargin + size + i] != 0x5a)
-        return false;
+      if (bytes[i] != 0x5a || bytes[kMargin + size + i] != 0x5a) return false;
     return true;
   }
 };
@@ -45,12 +44,10 @@ inline std::string difference(const nn::Tensor &expected, const char *bytes, dou
   std::memcpy(actual.bytes.data(), bytes, actual.bytes.size());
   double norm = 0;
   for (int64_t i = 0; i < expected.size(); ++i)
-    if (std::isfinite(expected.at(i)))
-      norm = std::max(norm, std::abs(expected.at(i)));
+    if (std::isfinite(expected.at(i))) norm = std::max(norm, std::abs(expected.at(i)));
   for (int64_t i = 0; i < expected.size(); ++i) {
     double e = expected.at(i), a = actual.at(i);
-    if (std::isnan(e) ? std::isnan(a) : e == a)
-      continue;
+    if (std::isnan(e) ? std::isnan(a) : e == a) continue;
     if (!(std::abs(e - a) <= tolerance * (0.05 * norm + std::abs(e)) + 1e-30))
       return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(e);
   }
@@ -58,7 +55,7 @@ inline std::string difference(const nn::Tensor &expected, const char *bytes, dou
 }
 
 struct CheckOptions {
-  int64_t limit = 4;        // integers lie below
+  int64_t limit = 4; // integers lie below
   double tolerance = 2e-5;
   std::string target = "native";
 };
@@ -66,34 +63,27 @@ struct CheckOptions {
 /// Empty, or what is wrong with the kernel's code in `library`.
 inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library, const CheckOptions &options) {
   auto info = codegen::describe(kernel);
-  if (failed(info))
-    return "it has no description";
+  if (failed(info)) return "it has no description";
   auto function = library[info->symbol];
-  if (!function)
-    return "it is not in the library";
+  if (!function) return "it is not in the library";
   std::mt19937 random(7);
   llvm::SmallVector<nn::Tensor> inputs;
   for (mlir::Type t : kernel.getArgumentTypes())
     inputs.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(t), random, options.limit));
   auto expected = nn::evaluateFunction(kernel, inputs);
-  if (failed(expected))
-    return "the interpreter does not take it";
-  if (info->args != inputs.size() + expected->size())
-    return "wrong number of arguments";
+  if (failed(expected)) return "the interpreter does not take it";
+  if (info->args != inputs.size() + expected->size()) return "wrong number of arguments";
   int64_t extent = info->extent;
   auto run = [&](std::vector<Guarded> &memory, llvm::ArrayRef<std::pair<unsigned, unsigned>> shared, int cut) {
-    for (const nn::Tensor &t : inputs)
-      memory.emplace_back(t);
+    for (const nn::Tensor &t : inputs) memory.emplace_back(t);
     for (const nn::Tensor &t : *expected) {
       nn::Tensor garbage(t.type);
       std::fill(garbage.bytes.begin(), garbage.bytes.end(), char(0x77));
       memory.emplace_back(garbage);
     }
     std::vector<void *> args;
-    for (Guarded &g : memory)
-      args.push_back(g.data());
-    for (auto [result, operand] : shared)
-      args[inputs.size() + result] = args[operand];
+    for (Guarded &g : memory) args.push_back(g.data());
+    for (auto [result, operand] : shared) args[inputs.size() + result] = args[operand];
     // One piece; pieces of a few iterations; large pieces; in any order.
     std::vector<std::pair<int64_t, int64_t>> pieces;
     for (int64_t at = 0; at < extent;) {
@@ -102,8 +92,7 @@ inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library
       at = next;
     }
     std::shuffle(pieces.begin(), pieces.end(), random);
-    for (auto [from, to] : pieces)
-      function(args.data(), from, to);
+    for (auto [from, to] : pieces) function(args.data(), from, to);
     return args;
   };
   std::vector<std::vector<char>> whole;
@@ -111,15 +100,13 @@ inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library
     std::vector<Guarded> memory;
     run(memory, {}, cut);
     for (Guarded &g : memory)
-      if (!g.intact())
-        return "it writes beside argument " + std::to_string(&g - memory.data());
+      if (!g.intact()) return "it writes beside argument " + std::to_string(&g - memory.data());
     for (size_t i = 0; i < expected->size(); ++i) {
       char *bytes = memory[inputs.size() + i].data();
       size_t size = (*expected)[i].bytes.size();
       if (cut == 0) {
         std::string wrong = difference((*expected)[i], bytes, options.tolerance);
-        if (!wrong.empty())
-          return "result " + std::to_string(i) + ": " + wrong;
+        if (!wrong.empty()) return "result " + std::to_string(i) + ": " + wrong;
         whole.emplace_back(bytes, bytes + size);
       } else if (std::memcmp(bytes, whole[i].data(), size)) {
         return "result " + std::to_string(i) + " depends on the cut";

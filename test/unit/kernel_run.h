@@ -19,22 +19,17 @@ public:
   Library(llvm::ArrayRef<mlir::func::FuncOp> kernels, llvm::StringRef target = "native") {
     std::string error;
     auto cpu = codegen::CpuTarget::fromName(target, error);
-    if (failed(cpu))
-      return;
+    if (failed(cpu)) return;
     auto object = codegen::compileToSharedObject(kernels, *cpu);
-    if (failed(object))
-      return;
+    if (failed(object)) return;
     bytes = std::move(*object);
     fd = memfd_create("kernels", 0); // kept open: dlopen tells libraries apart by path
-    if (write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
-      return;
+    if (write(fd, bytes.data(), bytes.size()) != ssize_t(bytes.size())) return;
     handle = dlopen(("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   ~Library() {
-    if (handle)
-      dlclose(handle);
-    if (fd >= 0)
-      close(fd);
+    if (handle) dlclose(handle);
+    if (fd >= 0) close(fd);
   }
   Library(const Library &) = delete;
   KernelFunction operator[](llvm::StringRef name) const { return handle ? KernelFunction(dlsym(handle, name.str().c_str())) : nullptr; }

@@ -1,0 +1,24 @@
+//===- classify.h - which kind of kernel a body is -------------------------------------------------===//
+#pragma once
+#include "compiler/codegen/program.h"
+#include "compiler/nn/Nn.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace zero::codegen {
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getShape(); }
+inline int64_t elementsOf(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getNumElements(); }
+
+/// Whether a reduction takes away the last (or the first) dimensions, sizes of 1 aside.
+enum class Reach { Nothing, Trailing, Leading, Mixed };
+Reach reachOf(nn::ReduceOp op);
+
+struct KernelForm {
+  Program::Kind kind = Program::Rows;
+  llvm::SmallPtrSet<mlir::Operation *, 8> wide; // reductions that order the whole kernel
+  llvm::SmallVector<int64_t> outerShape, innerShape;
+};
+/// Fails with an error where the results do not fit one kernel.
+mlir::FailureOr<KernelForm> classify(mlir::func::FuncOp kernel);
+
+} // namespace zero::codegen

@@ -1,0 +1,77 @@
+//===- emit_memory.cpp - loads and stores of a kernel ---------------------------------------------===//
+#include "compiler/codegen/emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+Value Emitter::fromMemory(Value v, Scalar type) {
+  if (type == Scalar::Bool) return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, math.whole(v.getType(), 0));
+  return type == Scalar::F16 || type == Scalar::BF16 ? math.widen(v) : v;
+}
+
+Value Emitter::toMemory(Value v, Scalar type) {
+  if (type == Scalar::Bool) return b.create<arith::ExtUIOp>(loc, math.shaped(v, b.getI8Type()), v);
+  return type == Scalar::F16 || type == Scalar::BF16 ? math.narrow(v, storedAs(type)) : v;
+}
+
+Value Emitter::loadNode(const Node &n) {
+  Scalar type = p.inputs[n.arg].type;
+  Type element = storedAs(type);
+  Value memory = inputs[n.arg];
+  if (!isVector(n)) {
+    Value at = scalarIndex(n.index);
+    if (Value inside = holds(n.guards, false)) // an address that exists, where the element is not wanted
+      at = b.create<arith::SelectOp>(loc, inside, at, number(0));
+    return fromMemory(b.create<memref::LoadOp>(loc, memory, at), type);
+  }
+  Value allowed = mask;
+  if (Value inside = holds(n.guards, true)) {
+    allowed = allowed ? b.create<arith::AndIOp>(loc, allowed, inside).getResult() : inside;
+  }
+  auto vectorType = vectorOf(element);
+  auto nothing = [&]() -> Value {
+    return isa<FloatType>(element) ? b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType)).getResult() : math.whole(vectorType, 0);
+  };
+  // Neighbouring lanes read neighbouring elements?
+  Index rest = n.index.without(*lane);
+  if (n.index.scaleOf(*lane) == 1 && !variesByLane(rest)) {
+    Value at = scalarIndex(n.index);
+    Value v = allowed ? b.create<vector::MaskedLoadOp>(loc, vectorType, memory, ValueRange{at}, allowed, nothing()).getResult()
+                      : b.create<vector::LoadOp>(loc, vectorType, memory, ValueRange{at}).getResult();
+    return fromMemory(v, type);
+  }
+  if (!variesByLane(n.index) && allowed) { // the guards alone differ
+    Value at = scalarIndex(n.index);
+    Value some = b.create<vector::ReductionOp>(loc, vector::CombiningKind::OR, allowed);
+    at = b.create<arith::SelectOp>(loc, some, at, number(0));
+    return b.create<vector::BroadcastOp>(loc, vectorOf(typeOf(n.type)), fromMemory(b.create<memref::LoadOp>(loc, memory, at), type));
+  }
+  if (!allowed) allowed = maskOf(lanes);
+  Value v = b.create<vector::GatherOp>(loc, vectorType, memory, ValueRange{number(0)}, laneIndex(n.index), allowed, nothing());
+  return fromMemory(v, type);
+}
+
+void Emitter::store(unsigned output, const Index &index, int node) {
+  Value v = toMemory(lane ? vector(node) : value(node), p.outputs[output].type);
+  if (!lane) {
+    b.create<memref::StoreOp>(loc, v, outputs[output], ValueRange{scalarIndex(index)});
+    return;
+  }
+  assert((index.scaleOf(*lane) == 1 || p.size(*lane) == 1) && "stores follow the innermost dimension");
+  Value at = scalarIndex(index);
+  if (mask)
+    b.create<vector::MaskedStoreOp>(loc, outputs[output], ValueRange{at}, mask, v);
+  else
+    b.create<vector::StoreOp>(loc, v, outputs[output], ValueRange{at});
+}
+
+void Emitter::storeScalar(unsigned output, Value at, Value v) {
+  b.create<memref::StoreOp>(loc, toMemory(v, p.outputs[output].type), outputs[output], ValueRange{at});
+}
+
+} // namespace zero::codegen
