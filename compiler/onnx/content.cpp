@@ -100,7 +100,7 @@ bool Content::isBounded() const {
 bool Content::equals(const Content &other, bool transposed) const {
   if (!known() || !other.known() || t.type != other.t.type || raw.size() != other.raw.size()) return false;
   if (!transposed) return t.dims == other.t.dims && std::memcmp(raw.data(), other.raw.data(), raw.size()) == 0;
-  if (t.dims.size() != 2 || t.dims[0] != other.t.dims[1] || t.dims[1] != other.t.dims[0]) return false;
+  if (t.dims.size() != 2 || other.t.dims.size() != 2 || t.dims[0] != other.t.dims[1] || t.dims[1] != other.t.dims[0]) return false;
   uint64_t rows = uint64_t(t.dims[0]), columns = uint64_t(t.dims[1]);
   auto same = [&](uint64_t r, uint64_t c) {
     return std::memcmp(raw.data() + (r * columns + c) * width, other.raw.data() + (c * rows + r) * width, width) == 0;
