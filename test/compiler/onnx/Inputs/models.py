@@ -179,6 +179,14 @@ def tied(value="embedding"):
     return g.model(g.MatMul(x, g.weight("head", e.T)))
 
 
+def thin():
+    """A matrix of one column has the bytes of a vector, and is not its transpose."""
+    g = Graph()
+    column = random.normal(size=(D, 1))
+    x = g.Add(g.linear(embedded(g), "w", D, D), g.weight("b", column[:, 0]))
+    return g.model(g.MatMul(x, g.weight("column", column)))
+
+
 def merged():
     """One zero vector serves as every bias; an Identity node keeps a lost name."""
     g = Graph()
