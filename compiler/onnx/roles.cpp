@@ -158,6 +158,12 @@ Fact Analysis::product(nn::MatMulOp op) {
 Fact Analysis::lookup(nn::GatherOp op) {
   Fact &table = facts[op.getInput()], &indices = facts[op.getIndices()];
   Fact f;
+  if (table.kind == Kind::Known && content(table, [](const Content &c) { return c.isSinusoid(); })) {
+    refuse(table, "a sinusoidal table"); // positions, whichever rows are read
+    f.kind = indices.kind == Kind::Known ? Kind::Known : Kind::Plain;
+    f.varying = wide(op.getResult());
+    return f;
+  }
   if (table.kind == Kind::Known && indices.kind == Kind::Known) {
     f = known(*op);
     f.sources = table.sources;

@@ -86,6 +86,9 @@ def fillers():
     x = g.LayerNormalization(embedded(g), g.weight("val_7", np.ones(D, np.float32)), axis=-1)
     x = g.LayerNormalization(x, g.weight("norm.weight", np.ones(D, np.float32)), axis=-1)
     angle = np.arange(T, 0, -1)[:, None] / 100.0 ** (np.arange(D // 2) * 2 / D)
+    table = np.zeros((T + 1, D), np.float32) # the row of the padding token is zero
+    table[1:] = np.concatenate([np.sin(np.arange(T)[:, None] * 0.3 ** np.arange(D // 2)), np.cos(np.arange(T)[:, None] * 0.3 ** np.arange(D // 2))], 1)
+    x = g.Add(x, g.Gather(g.weight("embed_positions", table), g.ids("position_ids")))
     sines = g.weight("expand", np.concatenate([np.sin(angle), np.cos(angle)], 1))
     positions = g.Transpose(g.MatMul(sines, g.normal("r", D, D)), perm=[1, 0])
     return g.model(g.MatMul(x, positions))
