@@ -83,7 +83,8 @@ if [ $quick = no ]; then
     cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
   fi
 
-  # Real files as seeds, then 20000 damaged ones for each reader, the same at every run; longer hunts are by hand. A crash leaves its
+  # Real files as seeds, then 20000 damaged ones for each reader, the same at every run;
+  # longer hunts are by hand. A crash leaves its input in build/fuzz/found.
   title "fuzzing the readers of plans, models and data"
   if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
     seeds=build/fuzz/seeds found=build/fuzz/found/
