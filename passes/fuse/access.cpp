@@ -1,5 +1,6 @@
 //===- access.cpp - what operations are to fusion, and how values reach their users --------------------===//
 #include "passes/fuse/access.h"
+#include "compiler/codegen/classify.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -86,21 +87,13 @@ SmallVector<Use> usesOf(Value v) {
 }
 
 Reduction reductionOf(ReduceOp op) {
-  bool reducedBeforeKept = false, keptBeforeReduced = false, sawReduced = false, sawKept = false;
-  for (auto [i, n] : llvm::enumerate(shapeOf(op.getInput()))) {
-    if (n == 1) continue;
-    if (llvm::is_contained(op.getDims(), int64_t(i))) {
-      sawReduced = true;
-      keptBeforeReduced |= sawKept;
-    } else {
-      sawKept = true;
-      reducedBeforeKept |= sawReduced;
-    }
+  Reduction::Kind kind = Reduction::Trivial;
+  switch (codegen::reachOf(op)) {
+  case codegen::Reach::Nothing: break;
+  case codegen::Reach::Trailing: kind = Reduction::Rows; break;
+  case codegen::Reach::Leading: kind = Reduction::Columns; break;
+  case codegen::Reach::Mixed: kind = Reduction::Mixed; break;
   }
-  auto kind = !sawReduced          ? Reduction::Trivial
-              : !reducedBeforeKept ? Reduction::Rows
-              : keptBeforeReduced  ? Reduction::Mixed
-                                   : Reduction::Columns;
   return {kind, elementsOf(op.getInput()), elementsOf(op.getResult())};
 }
 
