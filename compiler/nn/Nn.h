@@ -13,13 +13,10 @@
 
 namespace zero::nn {
 /// Bytes of a tensor in memory; an i1 takes one byte.
-inline uint64_t bytesOf(mlir::ShapedType type) {
-  return uint64_t(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8);
-}
+inline uint64_t bytesOf(mlir::ShapedType type) { return uint64_t(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8); }
 
 /// Operations that compute each result element from the operand elements at the same index.
-template <typename ConcreteType>
-struct Elementwise : mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+template <typename ConcreteType> struct Elementwise : mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
 } // namespace zero::nn
 
 #include "compiler/nn/NnDialect.h.inc"

@@ -9,7 +9,9 @@ namespace zero::nn {
 namespace {
 uint64_t elements(Value v) { return cast<ShapedType>(v.getType()).getNumElements(); }
 /// Scores of one attention: batch * heads * q_len * kv_len.
-uint64_t scores(Value q, Value k) { return elements(q) / cast<ShapedType>(q.getType()).getDimSize(3) * cast<ShapedType>(k.getType()).getDimSize(2); }
+uint64_t scores(Value q, Value k) {
+  return elements(q) / cast<ShapedType>(q.getType()).getDimSize(3) * cast<ShapedType>(k.getType()).getDimSize(2);
+}
 } // namespace
 
 uint64_t ReduceOp::getFlops() { return elements(getInput()); }

@@ -22,23 +22,20 @@ void NnDialect::initialize() {
 
 Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
-  if (!elements || elements.getShapedType() != type)
-    return nullptr;
+  if (!elements || elements.getShapedType() != type) return nullptr;
   return builder.create<ConstantOp>(loc, elements);
 }
 
 /// The parameter named by `symbol`, or an error on `user`.
 static ParameterOp lookUp(Operation *user, FlatSymbolRefAttr symbol, SymbolTableCollection &tables) {
   auto parameter = tables.lookupNearestSymbolFrom<ParameterOp>(user, symbol);
-  if (!parameter)
-    user->emitOpError() << "no nn.parameter is called " << symbol;
+  if (!parameter) user->emitOpError() << "no nn.parameter is called " << symbol;
   return parameter;
 }
 
 LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto parameter = lookUp(*this, getParameterAttr(), tables);
-  if (!parameter)
-    return failure();
+  if (!parameter) return failure();
   if (parameter.getType() != getType())
     return emitOpError() << "reads " << getType() << " but " << getParameterAttr() << " is " << parameter.getType();
   return success();
@@ -46,10 +43,8 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto parameter = lookUp(*this, getParameterAttr(), tables);
-  if (!parameter)
-    return failure();
-  if (!parameter.getTrainable())
-    return emitOpError() << getParameterAttr() << " is not trainable";
+  if (!parameter) return failure();
+  if (!parameter.getTrainable()) return emitOpError() << getParameterAttr() << " is not trainable";
   if (cast<ShapedType>(parameter.getType()).getShape() != getValue().getType().getShape())
     return emitOpError() << "gradient of shape " << getValue().getType() << " for " << parameter.getType();
   return success();
@@ -57,8 +52,7 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
-  if (!kernel || !kernel->hasAttr(NnDialect::kKernelAttr))
-    return emitOpError() << "no kernel is called " << getKernelAttr();
+  if (!kernel || !kernel->hasAttr(NnDialect::kKernelAttr)) return emitOpError() << "no kernel is called " << getKernelAttr();
   if (kernel.getArgumentTypes() != getOperandTypes() || kernel.getResultTypes() != getResultTypes())
     return emitOpError() << "types differ from those of " << getKernelAttr() << ": " << kernel.getFunctionType();
   return success();

@@ -14,21 +14,18 @@ OpFoldResult CastOp::fold(FoldAdaptor) { return getInput().getType() == getType(
 OpFoldResult BroadcastOp::fold(FoldAdaptor) { return getInput().getType() == getType() ? getInput() : Value(); }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  if (getInput().getType() == getType())
-    return getInput();
+  if (getInput().getType() == getType()) return getInput();
   if (auto inner = getInput().getDefiningOp<ReshapeOp>()) { // reshape(reshape(x)) = reshape(x)
     getInputMutable().assign(inner.getInput());
     return getInput().getType() == getType() ? getInput() : getResult();
   }
-  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput()))
-    return dense.reshape(cast<ShapedType>(getType()));
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput())) return dense.reshape(cast<ShapedType>(getType()));
   return {};
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   for (auto [i, p] : llvm::enumerate(getPerm()))
-    if (int64_t(i) != p)
-      return {};
+    if (int64_t(i) != p) return {};
   return getInput();
 }
 

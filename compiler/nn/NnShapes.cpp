@@ -9,10 +9,8 @@ namespace {
 using Types = SmallVectorImpl<Type>;
 
 /// Report on the location where one is known (types are also inferred while building, without an op).
-template <typename... Parts>
-LogicalResult reject(std::optional<Location> loc, Parts &&...parts) {
-  if (!loc)
-    return failure();
+template <typename... Parts> LogicalResult reject(std::optional<Location> loc, Parts &&...parts) {
+  if (!loc) return failure();
   auto diagnostic = emitError(*loc);
   (diagnostic << ... << parts);
   return diagnostic;
@@ -32,8 +30,7 @@ std::string text(ArrayRef<int64_t> shape) {
 
 LogicalResult IotaOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (getDim() >= uint64_t(type.getRank()))
-    return emitOpError() << "dimension " << getDim() << " of a tensor of rank " << type.getRank();
+  if (getDim() >= uint64_t(type.getRank())) return emitOpError() << "dimension " << getDim() << " of a tensor of rank " << type.getRank();
   return success();
 }
 
@@ -43,14 +40,12 @@ LogicalResult BroadcastOp::verify() {
     return emitOpError() << "names " << getDims().size() << " dimensions for an operand of rank " << from.getRank();
   int64_t before = -1;
   for (auto [i, d] : llvm::enumerate(getDims())) {
-    if (d <= before || d >= to.getRank())
-      return emitOpError() << "dims must rise and lie below the result's rank " << to.getRank();
+    if (d <= before || d >= to.getRank()) return emitOpError() << "dims must rise and lie below the result's rank " << to.getRank();
     if (from.getDimSize(i) != 1 && from.getDimSize(i) != to.getDimSize(d))
       return emitOpError() << "dimension " << i << " of size " << from.getDimSize(i) << " cannot become " << to.getDimSize(d);
     before = d;
   }
-  if (from.getElementType() != to.getElementType())
-    return emitOpError() << "changes the element type";
+  if (from.getElementType() != to.getElementType()) return emitOpError() << "changes the element type";
   return success();
 }
 
@@ -107,21 +102,17 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
 }
 
 LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
-  if (a.getInputs().empty())
-    return reject(loc, "nn.concat: nothing to join");
+  if (a.getInputs().empty()) return reject(loc, "nn.concat: nothing to join");
   auto first = ranked(a.getInputs()[0]);
   int64_t dim = a.getDim();
-  if (dim < 0 || dim >= first.getRank())
-    return reject(loc, "nn.concat: dimension ", dim, " of ", first);
+  if (dim < 0 || dim >= first.getRank()) return reject(loc, "nn.concat: dimension ", dim, " of ", first);
   SmallVector<int64_t> shape(first.getShape());
   shape[dim] = 0;
   for (Value v : a.getInputs()) {
     auto t = ranked(v);
     bool fits = t.getRank() == first.getRank() && t.getElementType() == first.getElementType();
-    for (int64_t i = 0; fits && i < t.getRank(); ++i)
-      fits = i == dim || t.getDimSize(i) == first.getDimSize(i);
-    if (!fits)
-      return reject(loc, "nn.concat: ", t, " does not fit beside ", first, " along dimension ", dim);
+    for (int64_t i = 0; fits && i < t.getRank(); ++i) fits = i == dim || t.getDimSize(i) == first.getDimSize(i);
+    if (!fits) return reject(loc, "nn.concat: ", t, " does not fit beside ", first, " along dimension ", dim);
     shape[dim] += t.getDimSize(dim);
   }
   out.push_back(with(first, shape));
@@ -130,8 +121,7 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto in = ranked(a.getInput()), indices = ranked(a.getIndices());
-  if (in.getRank() == 0)
-    return reject(loc, "nn.gather: a scalar has no rows");
+  if (in.getRank() == 0) return reject(loc, "nn.gather: a scalar has no rows");
   SmallVector<int64_t> shape(indices.getShape());
   llvm::append_range(shape, in.getShape().drop_front());
   out.push_back(with(in, shape));
@@ -148,8 +138,8 @@ LogicalResult TakeAlongOp::verify() {
 LogicalResult ScatterAddOp::verify() {
   auto indices = ranked(getIndices()), updates = ranked(getUpdates()), to = cast<RankedTensorType>(getType());
   int64_t lead = indices.getRank();
-  if (updates.getRank() < lead || updates.getShape().take_front(lead) != indices.getShape() || to.getRank() != updates.getRank() - lead + 1 ||
-      to.getShape().drop_front() != updates.getShape().drop_front(lead))
+  if (updates.getRank() < lead || updates.getShape().take_front(lead) != indices.getShape() ||
+      to.getRank() != updates.getRank() - lead + 1 || to.getShape().drop_front() != updates.getShape().drop_front(lead))
     return emitOpError() << updates << " by " << indices << " cannot be summed into " << to;
   return success();
 }
@@ -164,8 +154,7 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     before = d;
   }
   for (int64_t i = 0; i < in.getRank(); ++i)
-    if (!llvm::is_contained(a.getDims(), i))
-      shape.push_back(in.getDimSize(i));
+    if (!llvm::is_contained(a.getDims(), i)) shape.push_back(in.getDimSize(i));
   out.push_back(with(in, shape));
   return success();
 }
@@ -197,8 +186,7 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Loca
   auto logits = ranked(a.getLogits()), labels = ranked(a.getLabels());
   if (logits.getRank() != 2 || labels.getShape() != logits.getShape().drop_back())
     return reject(loc, "nn.cross_entropy: logits are [rows, classes] and labels [rows], not ", logits, " and ", labels);
-  if (ranked(a.getScale()).getNumElements() != 1)
-    return reject(loc, "nn.cross_entropy: scale is one number, not ", a.getScale().getType());
+  if (ranked(a.getScale()).getNumElements() != 1) return reject(loc, "nn.cross_entropy: scale is one number, not ", a.getScale().getType());
   out.append({with(logits, {}), with(logits, logits.getShape().take_front())});
   return success();
 }
@@ -209,12 +197,9 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   if (rank != r.getRank() || (rank != 2 && rank != 3) || (rank == 3 && l.getDimSize(0) != r.getDimSize(0)))
     return reject(loc, "nn.matmul: operands are both of rank 2, or of rank 3 with equal first dimension, not ", l, " and ", r);
   int64_t m = l.getDimSize(rank - 2), k = l.getDimSize(rank - 1), k2 = r.getDimSize(rank - 2), n = r.getDimSize(rank - 1);
-  if (a.getTransposeLhs())
-    std::swap(m, k);
-  if (a.getTransposeRhs())
-    std::swap(k2, n);
-  if (k != k2)
-    return reject(loc, "nn.matmul: inner dimensions ", k, " and ", k2, " differ (", l, " and ", r, ")");
+  if (a.getTransposeLhs()) std::swap(m, k);
+  if (a.getTransposeRhs()) std::swap(k2, n);
+  if (k != k2) return reject(loc, "nn.matmul: inner dimensions ", k, " and ", k2, " differ (", l, " and ", r, ")");
   SmallVector<int64_t> shape(l.getShape().drop_back(2));
   shape.append({m, n});
   out.push_back(with(l, shape));
@@ -229,8 +214,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (a.getMask()) {
     auto mask = ranked(a.getMask());
     int64_t scores[4] = {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), k.getDimSize(2)};
-    if (mask.getRank() != 4)
-      return reject(loc, "nn.attention: mask ", mask, " is not of rank 4");
+    if (mask.getRank() != 4) return reject(loc, "nn.attention: mask ", mask, " is not of rank 4");
     for (int i = 0; i < 4; ++i)
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));

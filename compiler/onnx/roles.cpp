@@ -186,7 +186,8 @@ Fact Analysis::norm(Operation &op) {
     Fact &o = facts[op.getOperand(i)];
     if (o.kind != Kind::Known) continue;
     // LayerNormalization must have a scale, so an exporter gives one to a norm that has none.
-    bool filler = isa<nn::LayerNormOp>(op) && content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == (i == 1); });
+    bool filler =
+        isa<nn::LayerNormOp>(op) && content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == (i == 1); });
     if (filler)
       refuse(o, "what a norm without weights gets from the exporter");
     else

@@ -58,8 +58,7 @@ Refs::Refs(ArrayRef<Ref> read, ArrayRef<Ref> written) : inputs(read.size()) {
 SmallVector<StepOp> stepsOf(ProgramOp program) {
   SmallVector<StepOp> steps;
   for (Operation &op : program.getBody().front())
-    if (auto step = dyn_cast<StepOp>(op))
-      steps.push_back(step);
+    if (auto step = dyn_cast<StepOp>(op)) steps.push_back(step);
   return steps;
 }
 
@@ -69,8 +68,7 @@ StateOp stateOf(Value buffer) {
 }
 
 int64_t bytesOf(Value buffer) {
-  if (auto transient = buffer.getDefiningOp<BufferOp>())
-    return transient.getBytes();
+  if (auto transient = buffer.getDefiningOp<BufferOp>()) return transient.getBytes();
   return stateOf(buffer).getBytes();
 }
 
@@ -100,16 +98,14 @@ std::string nameOf(Location location) {
 static std::string valueName(StringRef name) {
   std::string result = name.ltrim('/').str();
   for (char &c : result)
-    if (!llvm::isAlnum(c) && c != '_' && c != '$')
-      c = '.';
+    if (!llvm::isAlnum(c) && c != '_' && c != '$') c = '.';
   return result;
 }
 void BufferOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), valueName(getName())); }
 void UseOp::getAsmResultNames(function_ref<void(Value, StringRef)> name) { name(getResult(), valueName(getState())); }
 
 LogicalResult UseOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))
-    return success();
+  if (tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr())) return success();
   return emitOpError() << "no plan.state is called " << getStateAttr();
 }
 
@@ -138,18 +134,15 @@ static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<
 
 LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }
 LogicalResult MatMulStep::verify() {
-  if (getLd().size() != 3 || getStep().size() != 3)
-    return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
+  if (getLd().size() != 3 || getStep().size() != 3) return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
   return verifyStep(*this, {2}, {1});
 }
 LogicalResult AttentionStep::verify() {
-  if (getSizes().size() != 6)
-    return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
+  if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
   return verifyStep(*this, {getMaskShape() ? 4u : 3u}, {2});
 }
 LogicalResult AttentionGradStep::verify() {
-  if (getSizes().size() != 6)
-    return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
+  if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
   return verifyStep(*this, {getMaskShape() ? 7u : 6u}, {3});
 }
 LogicalResult CollectiveStep::verify() { return verifyStep(*this, {1}, {1, 2}); }

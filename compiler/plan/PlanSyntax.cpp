@@ -15,8 +15,7 @@ struct RefParser {
   /// [64, 128] or [0 + rank * 256, 128], behind the operand.
   ParseResult bounds() {
     int64_t stride = 0;
-    if (parser.parseLSquare() || parser.parseInteger(offsets.emplace_back()))
-      return failure();
+    if (parser.parseLSquare() || parser.parseInteger(offsets.emplace_back())) return failure();
     if (succeeded(parser.parseOptionalPlus()) && (parser.parseKeyword("rank") || parser.parseStar() || parser.parseInteger(stride)))
       return failure();
     strides.push_back(stride);
@@ -25,11 +24,9 @@ struct RefParser {
   /// The rest of a list whose first operand has been parsed, or the whole list.
   ParseResult list(bool hasFirst) {
     while (true) {
-      if ((!hasFirst && parser.parseOperand(buffers.emplace_back())) || bounds())
-        return failure();
+      if ((!hasFirst && parser.parseOperand(buffers.emplace_back())) || bounds()) return failure();
       hasFirst = false;
-      if (failed(parser.parseOptionalComma()))
-        return success();
+      if (failed(parser.parseOptionalComma())) return success();
     }
   }
 };
@@ -41,13 +38,11 @@ ParseResult parseRefs(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::Unresolv
   OpAsmParser::UnresolvedOperand first;
   if (OptionalParseResult any = parser.parseOptionalOperand(first); any.has_value()) {
     buffers.push_back(first);
-    if (failed(*any) || refs.list(true))
-      return failure();
+    if (failed(*any) || refs.list(true)) return failure();
   }
   Builder &builder = parser.getBuilder();
   inputs = builder.getI64IntegerAttr(buffers.size());
-  if (succeeded(parser.parseOptionalArrow()) && refs.list(false))
-    return failure();
+  if (succeeded(parser.parseOptionalArrow()) && refs.list(false)) return failure();
   offsets = builder.getDenseI64ArrayAttr(refs.offsets);
   strides = builder.getDenseI64ArrayAttr(refs.strides);
   bytes = builder.getDenseI64ArrayAttr(refs.bytes);
@@ -63,8 +58,7 @@ void printRefs(OpAsmPrinter &printer, Operation *, OperandRange buffers, DenseI6
     else if (i)
       printer << ", ";
     printer << buffer << "[" << offsets[i];
-    if (strides[i])
-      printer << " + rank * " << strides[i];
+    if (strides[i]) printer << " + rank * " << strides[i];
     printer << ", " << bytes[i] << "]";
   }
 }
@@ -72,43 +66,35 @@ void printRefs(OpAsmPrinter &printer, Operation *, OperandRange buffers, DenseI6
 static ParseResult parseLaneName(OpAsmParser &parser, Lane &lane) {
   StringRef name;
   SMLoc where = parser.getCurrentLocation();
-  if (parser.parseKeyword(&name))
-    return failure();
+  if (parser.parseKeyword(&name)) return failure();
   auto known = symbolizeLane(name);
-  if (!known)
-    return parser.emitError(where, "no lane is called '") << name << "'";
+  if (!known) return parser.emitError(where, "no lane is called '") << name << "'";
   lane = *known;
   return success();
 }
 
 ParseResult parseLane(OpAsmParser &parser, LaneAttr &lane, DenseI64ArrayAttr &waits) {
   Lane own;
-  if (parseLaneName(parser, own))
-    return failure();
+  if (parseLaneName(parser, own)) return failure();
   lane = LaneAttr::get(parser.getContext(), own);
-  if (failed(parser.parseOptionalKeyword("waits")))
-    return success();
+  if (failed(parser.parseOptionalKeyword("waits"))) return success();
   SmallVector<int64_t> pairs;
   auto one = [&]() -> ParseResult {
     Lane other;
-    if (parseLaneName(parser, other))
-      return failure();
+    if (parseLaneName(parser, other)) return failure();
     pairs.push_back(int64_t(other));
     return parser.parseInteger(pairs.emplace_back());
   };
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, one))
-    return failure();
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, one)) return failure();
   waits = parser.getBuilder().getDenseI64ArrayAttr(pairs);
   return success();
 }
 
 void printLane(OpAsmPrinter &printer, Operation *, LaneAttr lane, DenseI64ArrayAttr waits) {
   printer << stringifyLane(lane.getValue());
-  if (!waits || waits.empty())
-    return;
+  if (!waits || waits.empty()) return;
   printer << " waits(";
-  for (int64_t i = 0; i + 1 < waits.size(); i += 2)
-    printer << (i ? ", " : "") << stringifyLane(Lane(waits[i])) << " " << waits[i + 1];
+  for (int64_t i = 0; i + 1 < waits.size(); i += 2) printer << (i ? ", " : "") << stringifyLane(Lane(waits[i])) << " " << waits[i + 1];
   printer << ")";
 }
 

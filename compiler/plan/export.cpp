@@ -9,10 +9,8 @@ using namespace mlir;
 namespace zero::planir {
 
 static FlatSymbolRefAttr kernelOf(Operation &op) {
-  if (auto launch = dyn_cast<LaunchStep>(op))
-    return launch.getKernelAttr();
-  if (auto update = dyn_cast<UpdateStep>(op))
-    return update.getKernelAttr();
+  if (auto launch = dyn_cast<LaunchStep>(op)) return launch.getKernelAttr();
+  if (auto update = dyn_cast<UpdateStep>(op)) return update.getKernelAttr();
   return nullptr;
 }
 
@@ -23,8 +21,7 @@ SmallVector<func::FuncOp> launchedKernels(ModuleOp module) {
   for (auto program : module.getOps<ProgramOp>())
     for (Operation &op : program.getBody().front())
       if (auto kernel = kernelOf(op); kernel && seen.insert(kernel).second)
-        if (auto function = symbols.lookup<func::FuncOp>(kernel.getAttr()))
-          kernels.push_back(function);
+        if (auto function = symbols.lookup<func::FuncOp>(kernel.getAttr())) kernels.push_back(function);
   return kernels;
 }
 
@@ -37,8 +34,7 @@ public:
 
   LogicalResult run() {
     StateExport state(module, options.initSeed, plan, constants);
-    if (failed(state.run()))
-      return failure();
+    if (failed(state.run())) return failure();
     states = state.indices();
     buckets = state.bucketIndices();
     plan.set_producer(options.producer);
@@ -49,11 +45,9 @@ public:
     auto *work = plan.add_arenas(); // index 1, behind the persistent one
     work->set_name("work");
     work->set_tier(plan::DEVICE);
-    if (failed(addKernels()))
-      return failure();
+    if (failed(addKernels())) return failure();
     for (auto program : module.getOps<ProgramOp>())
-      if (failed(addProgram(program)))
-        return failure();
+      if (failed(addProgram(program))) return failure();
     return success();
   }
 
@@ -79,8 +73,7 @@ private:
 LogicalResult Exporter::addKernels() {
   for (func::FuncOp function : launchedKernels(module)) {
     auto info = options.describe(function);
-    if (failed(info))
-      return failure();
+    if (failed(info)) return failure();
     kernels[function.getSymNameAttr()] = plan.kernels_size();
     auto *kernel = plan.add_kernels();
     kernel->set_symbol(info->symbol);
@@ -104,8 +97,7 @@ void Exporter::fill(plan::Ref *to, const Ref &ref) const {
 void Exporter::fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel) {
   int index = kernels.lookup(kernel.getAttr());
   to->set_kernel(index);
-  for (const Access &access : accessesOf(op))
-    fill(to->add_args(), access.ref);
+  for (const Access &access : accessesOf(op)) fill(to->add_args(), access.ref);
   to->set_extent(infos[index].extent);
   to->set_outputs_from(op.getInputs());
 }
@@ -113,8 +105,7 @@ void Exporter::fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel)
 plan::DType Exporter::dtype(Type type) const { return type.isBF16() ? plan::BF16 : type.isF16() ? plan::F16 : plan::F32; }
 
 /// Fills what forward and gradient share; `refs` are q, k, v [, mask].
-template <typename Op>
-static void fillSizes(plan::Attention *to, Op op) {
+template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   ArrayRef<int64_t> sizes = op.getSizes();
   to->set_batch(sizes[0]);
   to->set_heads(sizes[1]);
@@ -125,8 +116,7 @@ static void fillSizes(plan::Attention *to, Op op) {
   to->set_scale(op.getScale().convertToFloat());
   to->set_causal(op.getCausal());
   if (auto shape = op.getMaskShape())
-    for (int64_t size : *shape)
-      to->add_mask_shape(size);
+    for (int64_t size : *shape) to->add_mask_shape(size);
 }
 
 LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
@@ -144,8 +134,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   auto ref = [&](size_t i, plan::Ref *to) { fill(to, accesses[i].ref); };
 
   if (auto launch = dyn_cast<LaunchStep>(*op)) {
-    if (!kernels.count(launch.getKernelAttr().getAttr()))
-      return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
+    if (!kernels.count(launch.getKernelAttr().getAttr())) return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
     fillLaunch(step->mutable_launch(), op, launch.getKernelAttr());
   } else if (auto update = dyn_cast<UpdateStep>(*op)) {
     if (!kernels.count(update.getKernelAttr().getAttr()) || !buckets.count(update.getBucketAttr().getAttr()))
@@ -180,8 +169,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     ref(0, to->mutable_q());
     ref(1, to->mutable_k());
     ref(2, to->mutable_v());
-    if (attention.getMaskShape())
-      ref(3, to->mutable_mask());
+    if (attention.getMaskShape()) ref(3, to->mutable_mask());
     ref(op.getInputs(), to->mutable_out());
     ref(op.getInputs() + 1, to->mutable_lse());
   } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {
@@ -192,8 +180,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     ref(0, forward->mutable_q());
     ref(1, forward->mutable_k());
     ref(2, forward->mutable_v());
-    if (gradient.getMaskShape())
-      ref(3, forward->mutable_mask());
+    if (gradient.getMaskShape()) ref(3, forward->mutable_mask());
     ref(inputs - 3, forward->mutable_out());
     ref(inputs - 2, forward->mutable_lse());
     ref(inputs - 1, to->mutable_dout());
@@ -205,8 +192,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_kind(plan::Collective::Kind(collective.getKind()));
     ref(0, to->mutable_src());
     ref(1, to->mutable_dst());
-    if (accesses.size() > 2)
-      ref(2, to->mutable_staging());
+    if (accesses.size() > 2) ref(2, to->mutable_staging());
     to->set_count(collective.getCount());
     to->set_dtype(dtype(collective.getType()));
   } else if (isa<CopyStep>(*op)) {
@@ -222,8 +208,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
 }
 
 LogicalResult Exporter::addBuffer(BufferOp op, int program) {
-  if (!op.getOffset() || !op.getFirst())
-    return op.emitOpError() << "has no offset or life; run the place phase first";
+  if (!op.getOffset() || !op.getFirst()) return op.emitOpError() << "has no offset or life; run the place phase first";
   buffers[op.getResult()] = plan.buffers_size();
   auto *buffer = plan.add_buffers();
   buffer->set_name(op.getName().str());
@@ -243,22 +228,18 @@ LogicalResult Exporter::addProgram(ProgramOp op) {
   program->set_name(op.getSymName().str());
   program->set_role(plan::Program::Role(op.getRole()));
   program->set_clips(op.getClips());
-  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getHeight().value_or(0))})
-    program->add_arena_bytes(bytes);
-  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getLive().value_or(0))})
-    program->add_live_bytes(bytes);
+  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getHeight().value_or(0))}) program->add_arena_bytes(bytes);
+  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getLive().value_or(0))}) program->add_live_bytes(bytes);
   auto *work = plan.mutable_arenas(1);
   work->set_bytes(std::max<uint64_t>(work->bytes(), op.getHeight().value_or(0)));
 
   for (Operation &inner : op.getBody().front()) {
     if (auto buffer = dyn_cast<BufferOp>(inner)) {
-      if (failed(addBuffer(buffer, index)))
-        return failure();
+      if (failed(addBuffer(buffer, index))) return failure();
     } else if (auto use = dyn_cast<UseOp>(inner)) {
       buffers[use.getResult()] = states.lookup(use.getStateAttr().getAttr());
     } else if (auto step = dyn_cast<StepOp>(inner)) {
-      if (failed(addStep(step, *program)))
-        return failure();
+      if (failed(addStep(step, *program))) return failure();
     } else if (auto decision = dyn_cast<DecisionOp>(inner)) {
       auto *to = plan.add_decisions();
       to->set_subject((op.getSymName() + ": " + decision.getSubject()).str());

@@ -9,24 +9,18 @@ using namespace mlir;
 namespace zero::planir {
 
 static plan::DType dtypeOf(Type type) {
-  if (type.isF32())
-    return plan::F32;
-  if (type.isBF16())
-    return plan::BF16;
-  if (type.isF16())
-    return plan::F16;
-  if (type.isInteger(64))
-    return plan::I64;
-  if (type.isInteger(32))
-    return plan::I32;
+  if (type.isF32()) return plan::F32;
+  if (type.isBF16()) return plan::BF16;
+  if (type.isF16()) return plan::F16;
+  if (type.isInteger(64)) return plan::I64;
+  if (type.isInteger(32)) return plan::I32;
   return type.isInteger(1) ? plan::BOOL : plan::DTYPE_UNSPECIFIED; // the loader refuses what it does not know
 }
 
 /// Appends the elements as they lie in memory, an i1 as a byte.
 static LogicalResult appendBytes(StateOp op, std::vector<char> &out) {
   auto value = nn::Tensor::fromAttribute(cast<ElementsAttr>(*op.getValue()));
-  if (failed(value))
-    return op.emitOpError() << "has a constant whose bytes are not at hand";
+  if (failed(value)) return op.emitOpError() << "has a constant whose bytes are not at hand";
   out.insert(out.end(), value->bytes.begin(), value->bytes.end());
   return success();
 }
@@ -34,8 +28,7 @@ static LogicalResult appendBytes(StateOp op, std::vector<char> &out) {
 /// A parameter's random numbers depend on the run's seed and its name, not on its place: the same for every world and stage.
 static uint64_t seedOf(uint64_t seed, StringRef name) {
   uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-  for (unsigned char c : name)
-    hash = (hash ^ c) * 0x100000001b3u;
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
   hash ^= seed + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u; // splitmix64
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
@@ -61,8 +54,7 @@ void StateExport::addHeader() {
 }
 
 LogicalResult StateExport::addState(StateOp op) {
-  if (!op.getOffset())
-    return op.emitOpError() << "has no offset; run the place phase first";
+  if (!op.getOffset()) return op.emitOpError() << "has no offset; run the place phase first";
   states[op.getSymNameAttr()] = plan.buffers_size();
   auto *buffer = plan.add_buffers();
   buffer->set_name(op.getSymName().str());
@@ -73,12 +65,9 @@ LogicalResult StateExport::addState(StateOp op) {
   buffer->set_program(-1);
   auto *arena = plan.mutable_arenas(0);
   arena->set_bytes(std::max<uint64_t>(arena->bytes(), (*op.getOffset() + op.getBytes() + 63) / 64 * 64));
-  if (op.getInput())
-    addInput(op);
-  if (op.getValue() && failed(addConstant(op)))
-    return failure();
-  if (auto bucket = op.getBucketAttr())
-    statesOfBucket[bucket.getAttr()].push_back(op);
+  if (op.getInput()) addInput(op);
+  if (op.getValue() && failed(addConstant(op))) return failure();
+  if (auto bucket = op.getBucketAttr()) statesOfBucket[bucket.getAttr()].push_back(op);
   return success();
 }
 
@@ -101,15 +90,13 @@ void StateExport::addInput(StateOp op) {
   input->set_name(op.getInput()->str());
   input->set_role(role);
   input->set_dtype(dtypeOf(type.getElementType()));
-  for (int64_t size : type.getShape())
-    input->add_shape(size);
+  for (int64_t size : type.getShape()) input->add_shape(size);
   *input->mutable_ref() = wholeOf(op);
   input->set_limit(op.getLimit().value_or(0));
 }
 
 LogicalResult StateExport::addConstant(StateOp op) {
-  while (constants.size() % 64)
-    constants.push_back(0);
+  while (constants.size() % 64) constants.push_back(0);
   auto *constant = plan.add_constants();
   *constant->mutable_ref() = wholeOf(op);
   constant->set_segment_offset(constants.size());
@@ -134,13 +121,11 @@ LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {
     else if (state.getKind() == BufferKind::gradient)
       *bucket->mutable_gradient() = wholeOf(state);
   }
-  if (!bucket->has_parameter())
-    return op.emitOpError() << "is not used by any program";
+  if (!bucket->has_parameter()) return op.emitOpError() << "is not used by any program";
   int64_t owned = 0;
   for (auto [name, offset] : llvm::zip(op.getParameters(), op.getOffsets())) {
     auto parameter = symbols.lookup<nn::ParameterOp>(cast<FlatSymbolRefAttr>(name).getAttr());
-    if (!parameter)
-      return op.emitOpError() << "no nn.parameter is called " << name;
+    if (!parameter) return op.emitOpError() << "no nn.parameter is called " << name;
     owned += cast<ShapedType>(parameter.getType()).getNumElements();
     addParameter(parameter, index, offset);
   }
@@ -159,8 +144,7 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   auto *parameter = plan.add_parameters();
   auto type = cast<ShapedType>(op.getType());
   parameter->set_name(op.getSymName().str());
-  for (int64_t size : type.getShape())
-    parameter->add_shape(size);
+  for (int64_t size : type.getShape()) parameter->add_shape(size);
   parameter->set_bucket(bucket);
   parameter->set_offset_elements(offset);
   parameter->set_decay(true);
@@ -171,19 +155,18 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   init->set_rule(rule == "ones" ? plan::Init::ONES : rule == "normal" ? plan::Init::NORMAL : plan::Init::ZEROS);
   init->set_std(op.getInitStd().convertToFloat());
   init->set_seed(seedOf(initSeed, op.getSymName()));
-  if (!op.getAliases())
-    return;
+  if (!op.getAliases()) return;
   ArrayAttr aliases = *op.getAliases(); // by value: a range over the optional's content would outlive it
   for (Attribute entry : aliases) {
     auto fields = cast<DictionaryAttr>(entry);
     auto *alias = parameter->add_aliases();
     alias->set_name(fields.getAs<StringAttr>("name").str());
-    if (auto transposed = fields.getAs<BoolAttr>("transposed"))
-      alias->set_transposed(transposed.getValue());
+    if (auto transposed = fields.getAs<BoolAttr>("transposed")) alias->set_transposed(transposed.getValue());
     auto number = [&](StringRef name) { return fields.getAs<IntegerAttr>(name) ? fields.getAs<IntegerAttr>(name).getInt() : 0; };
     auto stored = fields.getAs<TypeAttr>("stored");
     if (auto file = fields.getAs<StringAttr>("file"))
-      fillSource(alias->mutable_source(), file.getValue(), number("offset"), number("bytes"), stored ? stored.getValue() : type.getElementType());
+      fillSource(alias->mutable_source(), file.getValue(), number("offset"), number("bytes"),
+                 stored ? stored.getValue() : type.getElementType());
   }
 }
 
@@ -191,26 +174,20 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
 void StateExport::countSamples() {
   for (const plan::Input &input : plan.inputs()) {
     uint64_t elements = 1;
-    for (int64_t size : input.shape())
-      elements *= size;
-    if (input.role() == plan::Input::DATA && !plan.samples() && input.shape_size())
-      plan.set_samples(input.shape(0));
-    if (input.role() == plan::Input::LABELS)
-      plan.set_tokens(elements);
+    for (int64_t size : input.shape()) elements *= size;
+    if (input.role() == plan::Input::DATA && !plan.samples() && input.shape_size()) plan.set_samples(input.shape(0));
+    if (input.role() == plan::Input::LABELS) plan.set_tokens(elements);
   }
-  if (!plan.tokens())
-    plan.set_tokens(plan.samples());
+  if (!plan.tokens()) plan.set_tokens(plan.samples());
 }
 
 LogicalResult StateExport::run() {
   addHeader();
   for (auto state : module.getOps<StateOp>())
-    if (failed(addState(state)))
-      return failure();
+    if (failed(addState(state))) return failure();
   SymbolTable symbols(module);
   for (auto bucket : module.getOps<state::BucketOp>())
-    if (failed(addBucket(bucket, symbols)))
-      return failure();
+    if (failed(addBucket(bucket, symbols))) return failure();
   countSamples();
   return success();
 }

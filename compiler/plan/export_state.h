@@ -1,7 +1,7 @@
 //===- export_state.h - model state, inputs and constants into plan.proto ----------------------------===//
 #pragma once
-#include "compiler/plan/Plan.h"
 #include "compiler/nn/Nn.h"
+#include "compiler/plan/Plan.h"
 #include "compiler/zero/Zero.h"
 #include "runtime/plan/plan.pb.h"
 #include <vector>

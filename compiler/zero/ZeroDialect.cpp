@@ -38,8 +38,7 @@ LogicalResult PackOp::verify() {
     return emitOpError() << getInputs().size() << " inputs but " << getOffsets().size() << " offsets";
   int64_t end = 0;
   for (auto [input, offset] : llvm::zip(getInputs(), getOffsets())) {
-    if (offset < end)
-      return emitOpError() << "the input at " << offset << " lies inside the one before, which ends at " << end;
+    if (offset < end) return emitOpError() << "the input at " << offset << " lies inside the one before, which ends at " << end;
     end = offset + cast<ShapedType>(input.getType()).getNumElements();
   }
   if (end > getResult().getType().getNumElements())

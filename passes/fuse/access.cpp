@@ -89,10 +89,17 @@ SmallVector<Use> usesOf(Value v) {
 Reduction reductionOf(ReduceOp op) {
   Reduction::Kind kind = Reduction::Trivial;
   switch (codegen::reachOf(op)) {
-  case codegen::Reach::Nothing: break;
-  case codegen::Reach::Trailing: kind = Reduction::Rows; break;
-  case codegen::Reach::Leading: kind = Reduction::Columns; break;
-  case codegen::Reach::Mixed: kind = Reduction::Mixed; break;
+  case codegen::Reach::Nothing:
+    break;
+  case codegen::Reach::Trailing:
+    kind = Reduction::Rows;
+    break;
+  case codegen::Reach::Leading:
+    kind = Reduction::Columns;
+    break;
+  case codegen::Reach::Mixed:
+    kind = Reduction::Mixed;
+    break;
   }
   return {kind, elementsOf(op.getInput()), elementsOf(op.getResult())};
 }

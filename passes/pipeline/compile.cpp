@@ -5,6 +5,8 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/export.h"
 #include "compiler/zero/Zero.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
 #include "passes/place/Passes.h"
 #include "passes/raise/Passes.h"
@@ -15,8 +17,6 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 
@@ -81,28 +81,23 @@ public:
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.printOpOnDiagnostic(false); // a location names the node; the operation itself can be as long as the model
-    context.disableMultithreading(); // module passes gain nothing from threads, and one order of work gives one plan
+    context.disableMultithreading();    // module passes gain nothing from threads, and one order of work gives one plan
   }
 
   bool run(std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, plan::Plan &plan) {
-    if (!timed("read", [&] { return read(); }))
-      return false;
+    if (!timed("read", [&] { return read(); })) return false;
     for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
-      if (!timed(kPhases[int(phase)], [&] { return lower(phase); }))
-        return false;
-      if (emit == phase)
-        return print(os);
+      if (!timed(kPhases[int(phase)], [&] { return lower(phase); })) return false;
+      if (emit == phase) return print(os);
     }
     std::vector<char> constants;
     llvm::SmallVector<char, 0> kernels;
-    if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan); }))
-      return false;
+    if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan); })) return false;
     if (emit == Phase::Plan) {
       os << inspect::headline(plan) << inspect::memoryTable(plan) << inspect::trafficTable(plan) << inspect::scheduleText(plan);
       return true;
     }
-    if (!sparesInputs(plan, output))
-      return false;
+    if (!sparesInputs(plan, output)) return false;
     return timed("kernels", [&] { return generate(plan, kernels); }) && timed("write", [&] {
              plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)));
              return true;
@@ -110,8 +105,7 @@ public:
   }
 
 private:
-  template <typename Work>
-  bool timed(const char *what, Work work) {
+  template <typename Work> bool timed(const char *what, Work work) {
     auto start = std::chrono::steady_clock::now();
     bool good = work();
     report.seconds.push_back({what, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
@@ -121,10 +115,8 @@ private:
   LogicalResult forward(Diagnostic &d) {
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
     std::string node = nodeOf(d.getLocation()), text = d.str();
-    if (!node.empty() && node != options.model && text.find(node) == std::string::npos)
-      text = "node '" + node + "': " + text;
-    for (Diagnostic &note : d.getNotes())
-      text += "; " + note.str();
+    if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;
+    for (Diagnostic &note : d.getNotes()) text += "; " + note.str();
     std::replace(text.begin(), text.end(), '\n', ' ');
     say(severities[int(d.getSeverity())], text);
     return success();
@@ -132,11 +124,9 @@ private:
 
   bool read() {
     auto imported = onnx::importModel(options.model, options.import, context, &report.import);
-    if (failed(imported))
-      return false;
+    if (failed(imported)) return false;
     module = std::move(*imported);
-    for (const std::string &warning : report.import.warnings)
-      say("warning", warning);
+    for (const std::string &warning : report.import.warnings) say("warning", warning);
     return true;
   }
 
@@ -170,8 +160,7 @@ private:
     exported.describe = codegen::describe;
     exported.target.set_kind(plan::Target::CPU);
     exported.target.set_cpu(cpu.name);
-    for (const std::string &feature : cpu.features)
-      exported.target.add_features(feature);
+    for (const std::string &feature : cpu.features) exported.target.add_features(feature);
     describeLoss(exported.loss);
     return succeeded(planir::exportPlan(*module, exported, plan, constants));
   }
@@ -193,23 +182,20 @@ private:
     auto found = judge::checkPlan(plan);
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
-    if (!found.empty())
-      return false;
+    if (!found.empty()) return false;
     uint64_t needed = inspect::memoryOf(plan).total();
-    if (!options.memory || needed <= *options.memory)
-      return true;
+    if (!options.memory || needed <= *options.memory) return true;
     inspect::Memory memory = inspect::memoryOf(plan);
-    say("error", "one rank needs " + inspect::grouped(needed) + " bytes, " + inspect::grouped(needed - *options.memory) + " more than --device-memory allows (" +
-                     inspect::grouped(memory.state) + " of model state, " + inspect::grouped(memory.work) +
-                     " of work); a smaller batch, more ranks (--world) or a higher --stage would help");
+    say("error", "one rank needs " + inspect::grouped(needed) + " bytes, " + inspect::grouped(needed - *options.memory) +
+                     " more than --device-memory allows (" + inspect::grouped(memory.state) + " of model state, " +
+                     inspect::grouped(memory.work) + " of work); a smaller batch, more ranks (--world) or a higher --stage would help");
     return false;
   }
 
   /// `zeroc model.onnx -o model.onnx` must not destroy the model or its data.
   bool sparesInputs(const plan::Plan &plan, const std::string &output) {
     auto clashes = [&](const std::string &input) {
-      if (input.empty() || !llvm::sys::fs::equivalent(input, output))
-        return false;
+      if (input.empty() || !llvm::sys::fs::equivalent(input, output)) return false;
       say("error", "the plan would overwrite '" + input + "', which it is compiled from; name another file with -o");
       return true;
     };
@@ -218,11 +204,9 @@ private:
 
   bool generate(const plan::Plan &plan, llvm::SmallVector<char, 0> &object) {
     llvm::SmallVector<func::FuncOp> kernels;
-    for (const plan::Kernel &kernel : plan.kernels())
-      kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
+    for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
     auto compiled = codegen::compileToSharedObject(kernels, cpu);
-    if (failed(compiled))
-      return false;
+    if (failed(compiled)) return false;
     object = std::move(*compiled);
     return true;
   }
@@ -240,15 +224,13 @@ private:
 
 std::optional<Phase> phaseFromName(StringRef name) {
   for (size_t i = 0; i < std::size(kPhases); ++i)
-    if (name == kPhases[i])
-      return Phase(i);
+    if (name == kPhases[i]) return Phase(i);
   return std::nullopt;
 }
 
 std::string phaseNames() {
   std::string names;
-  for (const char *name : kPhases)
-    names += (names.empty() ? "" : ", ") + std::string(name);
+  for (const char *name : kPhases) names += (names.empty() ? "" : ", ") + std::string(name);
   return names;
 }
 
@@ -266,8 +248,8 @@ std::string describePipeline(const CompileOptions &options) {
   return text;
 }
 
-bool compile(const CompileOptions &options, std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, const Say &say, CompileReport &report,
-             plan::Plan &result) {
+bool compile(const CompileOptions &options, std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, const Say &say,
+             CompileReport &report, plan::Plan &result) {
   try {
     return Compilation(options, say, report).run(emit, os, output, result);
   } catch (const Error &error) {

@@ -17,12 +17,12 @@ struct CompileOptions {
   onnx::ImportOptions import;
   uint64_t initSeed = 0;
   std::string loss = "cross_entropy"; // "mse", "output:NAME"
-  std::string recompute = "auto";      // what backward computes again instead of keeping: auto | none
+  std::string recompute = "auto";     // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
-  int64_t bucketElements = 0;         // 0: chosen by the model's size
+  int64_t bucketElements = 0; // 0: chosen by the model's size
   std::string cpu = "native";
-  std::optional<uint64_t> memory;     // bytes one rank may use
+  std::optional<uint64_t> memory; // bytes one rank may use
 };
 
 /// A phase by the name `--emit` gives it; none if unknown.

@@ -7,8 +7,7 @@ using namespace zero::planir;
 namespace zero::place {
 
 Arenas::Arenas(ModuleOp module) : world(worldOf(module)) {
-  for (auto state : module.getOps<StateOp>())
-    states[state.getSymNameAttr()] = state;
+  for (auto state : module.getOps<StateOp>()) states[state.getSymNameAttr()] = state;
 }
 
 std::optional<Arenas::Home> Arenas::homeOf(Value value) {
@@ -19,8 +18,7 @@ std::optional<Arenas::Home> Arenas::homeOf(Value value) {
     }
     return Home{arena, int64_t(*op.getOffset()), int64_t(op.getBytes())};
   };
-  if (auto buffer = value.getDefiningOp<BufferOp>())
-    return placed(buffer, Work);
+  if (auto buffer = value.getDefiningOp<BufferOp>()) return placed(buffer, Work);
   return placed(states.lookup(value.getDefiningOp<UseOp>().getStateAttr().getAttr()), State);
 }
 
@@ -30,8 +28,7 @@ FailureOr<std::vector<LaneStep>> Arenas::stepsOf(ProgramOp program) {
   for (Operation &op : program.getBody().front()) {
     if (isa<BufferOp, UseOp>(op)) {
       auto home = homeOf(op.getResult(0));
-      if (!home)
-        return failure();
+      if (!home) return failure();
       homes[op.getResult(0)] = *home;
     } else if (auto step = dyn_cast<StepOp>(op)) {
       LaneStep &plain = steps.emplace_back();

@@ -21,26 +21,23 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
       end += Bytes(state.getBytes()).alignedTo(kAlignment);
     }
     for (auto program : getOperation().getOps<ProgramOp>())
-      if (failed(place(program)))
-        return signalPassFailure();
+      if (failed(place(program))) return signalPassFailure();
   }
 
   LogicalResult place(ProgramOp program) {
     OffsetProblem problem;
     SmallVector<BufferOp> buffers(program.getBody().front().getOps<BufferOp>());
     for (BufferOp buffer : buffers) {
-      if (!buffer.getFirst())
-        return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
-      problem.buffers.push_back({buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
+      if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
+      problem.buffers.push_back(
+          {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
     }
     OffsetSolution solution = solveOffsets(problem);
-    for (auto [buffer, offset] : llvm::zip(buffers, solution.offsets))
-      buffer.setOffset(offset.count);
+    for (auto [buffer, offset] : llvm::zip(buffers, solution.offsets)) buffer.setOffset(offset.count);
     Bytes live = largestLive(problem, Bytes(1));
     program.setHeight(solution.height.count);
     program.setLive(live.count);
-    if (live.count)
-      perMille.updateMax((solution.height.count - live.count) * 1000 / live.count);
+    if (live.count) perMille.updateMax((solution.height.count - live.count) * 1000 / live.count);
     return success();
   }
 };

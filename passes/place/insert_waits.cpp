@@ -19,12 +19,10 @@ struct InsertWaits : impl::InsertWaitsPassBase<InsertWaits> {
     OpBuilder b(&getContext());
     for (auto program : getOperation().getOps<ProgramOp>()) {
       auto steps = arenas.stepsOf(program);
-      if (failed(steps))
-        return signalPassFailure();
+      if (failed(steps)) return signalPassFailure();
       for (auto [step, needed] : llvm::zip(stepsOf(program), findWaits(*steps))) {
         SmallVector<int64_t> pairs;
-        for (const LaneWait &wait : needed)
-          pairs.append({wait.lane, wait.tick});
+        for (const LaneWait &wait : needed) pairs.append({wait.lane, wait.tick});
         step.setWaitsAttr(b.getDenseI64ArrayAttr(pairs));
         waits += needed.size();
       }

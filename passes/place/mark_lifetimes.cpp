@@ -23,8 +23,7 @@ struct MarkLifetimes : impl::MarkLifetimesPassBase<MarkLifetimes> {
     for (auto [position, step] : llvm::enumerate(steps))
       for (Value buffer : step.getBuffers()) {
         Life &life = lives[buffer];
-        if (life.first < 0)
-          life.first = position;
+        if (life.first < 0) life.first = position;
         life.last = position;
       }
     extend(steps, lives);
@@ -54,14 +53,11 @@ struct MarkLifetimes : impl::MarkLifetimesPassBase<MarkLifetimes> {
         for (const Access &access : accessesOf(step))
           if (access.writes)
             for (auto [other, where] : touch[access.ref.buffer])
-              if (other != lane)
-                until = std::min(until, where);
-        for (Value buffer : step.getBuffers())
-          lives[buffer].last = std::max(lives[buffer].last, until);
+              if (other != lane) until = std::min(until, where);
+        for (Value buffer : step.getBuffers()) lives[buffer].last = std::max(lives[buffer].last, until);
       }
       nextOfLane[lane] = position;
-      for (Value buffer : step.getBuffers())
-        touch[buffer][lane] = position;
+      for (Value buffer : step.getBuffers()) touch[buffer][lane] = position;
     }
   }
 };

@@ -30,19 +30,16 @@ OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size
     bool found = false;
     Bytes tightest;
     for (const Placed &other : placed) {
-      if (other.last < buffer.first || buffer.last < other.first)
-        continue;
+      if (other.last < buffer.first || buffer.last < other.first) continue;
       if (other.begin >= end + size && (!found || other.begin - end < tightest)) {
         found = true;
         best = end;
         tightest = other.begin - end;
-        if (fit == Fit::First)
-          break;
+        if (fit == Fit::First) break;
       }
       end = std::max(end, other.end);
     }
-    if (!found)
-      best = end;
+    if (!found) best = end;
     solution.offsets[index] = best;
     solution.height = std::max(solution.height, best + size);
     Placed mine{best, best + size, buffer.first, buffer.last};
@@ -116,29 +113,25 @@ public:
       else
         std::swap(changed[next(n)], changed[next(n)]);
       OffsetSolution candidate = placeInOrder(problem, changed, fit);
-      if (candidate.height > current.height)
-        continue;
+      if (candidate.height > current.height) continue;
       order = std::move(changed);
       current = std::move(candidate);
-      if (current.height < best.height)
-        best = current;
+      if (current.height < best.height) best = current;
     }
     return best;
   }
 
 private:
-  static constexpr int64_t kWork = 50'000'000;  // steps of the inner loop: a fraction of a second
+  static constexpr int64_t kWork = 50'000'000; // steps of the inner loop: a fraction of a second
 
   /// One of the buffers at the top moves somewhere in front of its place.
   void raise(std::vector<size_t> &changed) {
     std::vector<size_t> top; // places in the order
     for (size_t place = 1; place < changed.size(); ++place) {
       size_t index = changed[place];
-      if (current.offsets[index] + problem.buffers[index].size.alignedTo(problem.alignment) == current.height)
-        top.push_back(place);
+      if (current.offsets[index] + problem.buffers[index].size.alignedTo(problem.alignment) == current.height) top.push_back(place);
     }
-    if (top.empty())
-      return;
+    if (top.empty()) return;
     size_t from = top[next(top.size())], to = next(from);
     std::rotate(changed.begin() + to, changed.begin() + from, changed.begin() + from + 1);
   }
@@ -166,8 +159,7 @@ Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
     change[buffer.last + 1] -= buffer.size.alignedTo(unit);
   }
   Bytes live, most;
-  for (auto [step, bytes] : change)
-    most = std::max(most, live += bytes);
+  for (auto [step, bytes] : change) most = std::max(most, live += bytes);
   return most;
 }
 
@@ -183,8 +175,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     for (Fit fit : {Fit::Best, Fit::First}) {
       OffsetSolution found = placeInOrder(problem, order.indices, fit);
       found.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      if (found.height <= bound)
-        return found;
+      if (found.height <= bound) return found;
       attempts.push_back({order.indices, fit, std::move(found)});
     }
   }
@@ -212,22 +203,21 @@ std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &sol
     const OffsetBuffer &buffer = problem.buffers[index];
     int64_t begin = solution.offsets[index].count, end = begin + buffer.size.count;
     if (begin < 0 || begin % problem.alignment.count || end > solution.height.count)
-      return "buffer " + buffer.name + " lies at bytes " + std::to_string(begin) + " to " + std::to_string(end) + ", which is not aligned to " +
-             std::to_string(problem.alignment.count) + " or leaves the arena of " + std::to_string(solution.height.count);
+      return "buffer " + buffer.name + " lies at bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+             ", which is not aligned to " + std::to_string(problem.alignment.count) + " or leaves the arena of " +
+             std::to_string(solution.height.count);
     while (!ends.empty() && ends.begin()->first < buffer.first) {
       live.erase(solution.offsets[ends.begin()->second].count);
       ends.erase(ends.begin());
     }
-    if (!buffer.size.count)
-      continue;
+    if (!buffer.size.count) continue;
     auto above = live.upper_bound(begin);
     for (auto other : {above, above == live.begin() ? live.end() : std::prev(above)}) {
-      if (other == live.end())
-        continue;
+      if (other == live.end()) continue;
       const OffsetBuffer &neighbour = problem.buffers[other->second];
       if (other->first < end && begin < other->first + neighbour.size.count)
-        return "buffers " + neighbour.name + " and " + buffer.name + " are both live in step " + std::to_string(buffer.first) + " and share byte " +
-               std::to_string(std::max(begin, other->first));
+        return "buffers " + neighbour.name + " and " + buffer.name + " are both live in step " + std::to_string(buffer.first) +
+               " and share byte " + std::to_string(std::max(begin, other->first));
     }
     live[begin] = index;
     ends.emplace(buffer.last, index);
@@ -250,8 +240,7 @@ OffsetProblem parseOffsetProblem(const std::string &text) {
   for (int number = 1; std::getline(lines, line); ++number) {
     std::istringstream words(line.substr(0, line.find('#')));
     OffsetBuffer buffer;
-    if (!(words >> buffer.name))
-      continue;
+    if (!(words >> buffer.name)) continue;
     if (!(words >> buffer.size.count >> buffer.first >> buffer.last) || buffer.size.count < 0 || buffer.last < buffer.first)
       throw std::runtime_error("line " + std::to_string(number) + " is not \"name size first last\": " + line);
     problem.buffers.push_back(std::move(buffer));

@@ -20,15 +20,13 @@ struct Verify : impl::VerifyPassBase<Verify> {
     bool right = succeeded(checkStates());
     for (auto program : getOperation().getOps<ProgramOp>())
       right &= succeeded(checkRefs(program, arenas)) && succeeded(checkBuffers(program)) && succeeded(checkOrder(program, arenas));
-    if (!right)
-      signalPassFailure();
+    if (!right) signalPassFailure();
   }
 
   LogicalResult checkStates() {
     SmallVector<StateOp> states(getOperation().getOps<StateOp>());
     for (StateOp state : states)
-      if (!state.getOffset())
-        return state.emitError() << "has no offset; run plan-assign-offsets first";
+      if (!state.getOffset()) return state.emitError() << "has no offset; run plan-assign-offsets first";
     llvm::stable_sort(states, [](StateOp a, StateOp b) { return *a.getOffset() < *b.getOffset(); });
     for (size_t i = 1; i < states.size(); ++i)
       if (*states[i - 1].getOffset() + states[i - 1].getBytes() > *states[i].getOffset())
@@ -44,8 +42,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
         int64_t &size = sizes.try_emplace(access.ref.buffer, -1).first->second;
         if (size < 0) {
           auto home = arenas.homeOf(access.ref.buffer);
-          if (!home)
-            return failure();
+          if (!home) return failure();
           size = home->bytes;
         }
         if (access.ref.end(world) > size)
@@ -59,33 +56,30 @@ struct Verify : impl::VerifyPassBase<Verify> {
     OffsetSolution solution;
     solution.height = Bytes(program.getHeight().value_or(0));
     for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-      if (!buffer.getFirst())
-        return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
-      problem.buffers.push_back({buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
+      if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
+      problem.buffers.push_back(
+          {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
       solution.offsets.push_back(Bytes(*buffer.getOffset()));
     }
     std::string error = checkOffsets(problem, solution);
-    if (!error.empty())
-      return program.emitError() << "@" << program.getSymName() << ": " << error;
+    if (!error.empty()) return program.emitError() << "@" << program.getSymName() << ": " << error;
     for (auto [position, step] : llvm::enumerate(stepsOf(program)))
       for (Value value : step.getBuffers())
         if (auto buffer = value.getDefiningOp<BufferOp>(); buffer && (position < *buffer.getFirst() || position > *buffer.getLast()))
-          return step->emitOpError() << "is step " << position << " and touches buffer '" << buffer.getName() << "', which is live in steps "
-                                     << *buffer.getFirst() << " to " << *buffer.getLast();
+          return step->emitOpError() << "is step " << position << " and touches buffer '" << buffer.getName()
+                                     << "', which is live in steps " << *buffer.getFirst() << " to " << *buffer.getLast();
     return success();
   }
 
   /// Sorts all accesses by their first byte and compares each with those that reach into it, if their lanes differ.
   LogicalResult checkOrder(ProgramOp program, Arenas &arenas) {
     auto steps = arenas.stepsOf(program);
-    if (failed(steps))
-      return failure();
+    if (failed(steps)) return failure();
     SmallVector<StepOp> ops = stepsOf(program);
     std::vector<std::vector<LaneWait>> waits(steps->size());
     for (auto [i, op] : llvm::enumerate(ops))
       if (DenseI64ArrayAttr pairs = op.getWaitsAttr())
-        for (int64_t p = 0; p + 1 < pairs.size(); p += 2)
-          waits[i].push_back({int(pairs[p]), pairs[p + 1]});
+        for (int64_t p = 0; p + 1 < pairs.size(); p += 2) waits[i].push_back({int(pairs[p]), pairs[p + 1]});
     std::vector<Clock> clocks = clocksOf(*steps, waits);
     if (clocks.size() != steps->size())
       return program.emitError() << "@" << program.getSymName() << ": a step waits for a step that comes after it, or that does not exist";
@@ -101,8 +95,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
     std::array<int64_t, kLanes> count{};
     for (auto [i, step] : llvm::enumerate(*steps)) {
       ticks.push_back(++count[step.lane]);
-      for (const MemoryAccess &access : step.accesses)
-        touches.push_back({access.begin, access.end, i, access.arena, access.writes});
+      for (const MemoryAccess &access : step.accesses) touches.push_back({access.begin, access.end, i, access.arena, access.writes});
     }
     llvm::stable_sort(touches, [](const Touch &a, const Touch &b) { return std::tie(a.arena, a.begin) < std::tie(b.arena, b.begin); });
     std::array<std::vector<Touch>, kLanes> open; // by lane, those that may reach further
@@ -110,11 +103,9 @@ struct Verify : impl::VerifyPassBase<Verify> {
       int lane = (*steps)[touch.step].lane;
       for (int other = 0; other < kLanes; ++other) {
         llvm::erase_if(open[other], [&](const Touch &o) { return o.arena != touch.arena || o.end <= touch.begin; });
-        if (other == lane)
-          continue;
+        if (other == lane) continue;
         for (const Touch &o : open[other]) {
-          if (!touch.writes && !o.writes)
-            continue;
+          if (!touch.writes && !o.writes) continue;
           size_t early = std::min(o.step, touch.step), late = std::max(o.step, touch.step);
           if (clocks[late][(*steps)[early].lane] < ticks[early])
             return ops[late]->emitOpError() << "is step " << late << " and may start before step " << early << " ('"

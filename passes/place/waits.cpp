@@ -28,8 +28,7 @@ public:
       Touched &range = it->second;
       for (int other = 0; other < kLanes; ++other) {
         needed[other] = std::max(needed[other], range.writes[other]);
-        if (access.writes)
-          needed[other] = std::max(needed[other], range.reads[other]);
+        if (access.writes) needed[other] = std::max(needed[other], range.reads[other]);
       }
       if (access.writes) { // all before it is ordered before it, so it alone stands for them
         range.writes = {};
@@ -41,18 +40,15 @@ public:
       at = range.end;
       ++it;
     }
-    if (access.writes)
-      join(access);
+    if (access.writes) join(access);
   }
 
 private:
   void split(int64_t at) {
     auto next = ranges.upper_bound(at);
-    if (next == ranges.begin())
-      return;
+    if (next == ranges.begin()) return;
     auto range = std::prev(next);
-    if (range->first == at || range->second.end <= at)
-      return;
+    if (range->first == at || range->second.end <= at) return;
     Touched right = range->second;
     range->second.end = at;
     ranges.emplace_hint(next, at, right);
@@ -69,8 +65,7 @@ private:
 };
 
 void raise(Clock &clock, const Clock &other) {
-  for (int lane = 0; lane < kLanes; ++lane)
-    clock[lane] = std::max(clock[lane], other[lane]);
+  for (int lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
 }
 
 /// Steps of each lane so far, and what is known when each is complete.
@@ -80,8 +75,7 @@ struct Lanes {
   int64_t ticks(int lane) const { return complete[lane].size(); }
   Clock start(int lane) const { return complete[lane].empty() ? Clock{} : complete[lane].back(); }
   void wait(Clock &clock, LaneWait wait) const {
-    if (wait.tick > 0)
-      raise(clock, complete[wait.lane][wait.tick - 1]);
+    if (wait.tick > 0) raise(clock, complete[wait.lane][wait.tick - 1]);
   }
   void finish(int lane, Clock clock) {
     clock[lane] = ticks(lane) + 1;
@@ -100,22 +94,18 @@ std::vector<std::vector<LaneWait>> findWaits(const std::vector<LaneStep> &steps)
     int64_t tick = lanes.ticks(step.lane) + 1;
     Clock needed{}, known = lanes.start(step.lane);
     for (const MemoryAccess &access : step.accesses)
-      if (access.begin < access.end)
-        arenas[access.arena].touch(access, step.lane, tick, needed);
+      if (access.begin < access.end) arenas[access.arena].touch(access, step.lane, tick, needed);
     needed[step.lane] = 0; // lane order, or another access of the same step
     std::vector<LaneWait> candidates;
     for (int lane = 0; lane < kLanes; ++lane)
-      if (needed[lane] > known[lane])
-        candidates.push_back({lane, needed[lane]});
+      if (needed[lane] > known[lane]) candidates.push_back({lane, needed[lane]});
     for (const LaneWait &candidate : candidates) {
       bool implied = std::any_of(candidates.begin(), candidates.end(), [&](const LaneWait &other) {
         return other.lane != candidate.lane && lanes.complete[other.lane][other.tick - 1][candidate.lane] >= candidate.tick;
       });
-      if (!implied)
-        waits[i].push_back(candidate);
+      if (!implied) waits[i].push_back(candidate);
     }
-    for (const LaneWait &wait : waits[i])
-      lanes.wait(known, wait);
+    for (const LaneWait &wait : waits[i]) lanes.wait(known, wait);
     lanes.finish(step.lane, known);
   }
   return waits;
@@ -127,8 +117,7 @@ std::vector<Clock> clocksOf(const std::vector<LaneStep> &steps, const std::vecto
   for (size_t i = 0; i < steps.size(); ++i) {
     Clock clock = lanes.start(steps[i].lane);
     for (const LaneWait &wait : waits[i]) {
-      if (wait.tick < 0 || wait.tick > lanes.ticks(wait.lane))
-        return {};
+      if (wait.tick < 0 || wait.tick > lanes.ticks(wait.lane)) return {};
       lanes.wait(clock, wait);
     }
     clocks.push_back(clock);

@@ -16,8 +16,7 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
   void runOnOperation() override {
     llvm::DenseSet<Attribute> parameters; // names of the states that hold parameters
     for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>())
-      if (state.getKind() == BufferKind::parameter)
-        parameters.insert(state.getSymNameAttr());
+      if (state.getKind() == BufferKind::parameter) parameters.insert(state.getSymNameAttr());
     auto isParameters = [&](Value buffer) {
       auto use = buffer.getDefiningOp<UseOp>();
       return use && parameters.contains(use.getStateAttr().getAttr());

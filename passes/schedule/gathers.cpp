@@ -22,8 +22,7 @@ std::vector<Gather> gathersOf(ProgramOp program, const Order &order) {
   std::vector<Gather> gathers;
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
     auto step = dyn_cast<CollectiveStep>(*order[position]);
-    if (!step || step.getKind() != CollectiveKind::all_gather)
-      continue;
+    if (!step || step.getKind() != CollectiveKind::all_gather) continue;
     Value shard = step.getBuffers()[0], whole = step.getBuffers()[1];
     auto buffer = whole.getDefiningOp<BufferOp>();
     if (buffer && buffer.getKind() == BufferKind::gathered && shard.getDefiningOp<UseOp>())
@@ -56,12 +55,10 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
       return std::tuple(!a.free, a.to - a.from, a.gather) < std::tuple(!b.free, b.to - b.from, b.gather);
     });
     std::vector<Chance> kept; // those that cost memory
-    for (size_t i = 0; i < gathers.size(); ++i)
-      stays.push_back(i);
+    for (size_t i = 0; i < gathers.size(); ++i) stays.push_back(i);
     for (const Chance &chance : chances) {
       if (!chance.free) {
-        if (mostKept(kept, chance) + chance.bytes > residentBytes)
-          continue;
+        if (mostKept(kept, chance) + chance.bytes > residentBytes) continue;
         kept.push_back(chance);
       }
       merge(gathers, chance);
@@ -76,8 +73,7 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
       if (found != last.end()) {
         const Gather &before = gathers[found->second];
         bool unchanged = order.lastConflictBefore(gather.issued, accessesOf(gather.step)) < before.issued;
-        if (unchanged)
-          chances.push_back({i, found->second, before.lastUse, gather.issued, gather.bytes, found->second + 1 == i});
+        if (unchanged) chances.push_back({i, found->second, before.lastUse, gather.issued, gather.bytes, found->second + 1 == i});
       }
       last[gather.shard] = i;
     }
@@ -90,21 +86,18 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     auto at = [&](int64_t position) {
       int64_t sum = 0;
       for (const Chance &other : kept)
-        if (other.from <= position && position < other.to)
-          sum += other.bytes;
+        if (other.from <= position && position < other.to) sum += other.bytes;
       most = std::max(most, sum);
     };
     at(chance.from);
     for (const Chance &other : kept)
-      if (chance.from < other.from && other.from < chance.to)
-        at(other.from);
+      if (chance.from < other.from && other.from < chance.to) at(other.from);
     return most;
   }
 
   void merge(MutableArrayRef<Gather> gathers, const Chance &chance) {
     size_t into = chance.before;
-    while (stays[into] != into)
-      into = stays[into]; // that one was spared too
+    while (stays[into] != into) into = stays[into]; // that one was spared too
     stays[chance.gather] = into;
     Gather &spared = gathers[chance.gather];
     decide(getOperation(), spared.bucket(), "kept until it is needed again",
@@ -168,11 +161,12 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
       gather.step->moveBefore(order[0]);
     last = gather.step;
     ++hoisted;
-    std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind), node = behind < 0 ? "" : nameOf(order[behind]->getLoc());
-    if (!node.empty())
-      from += " (" + node + ")";
+    std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind),
+                node = behind < 0 ? "" : nameOf(order[behind]->getLoc());
+    if (!node.empty()) from += " (" + node + ")";
     std::string limit = gatherBytes ? "there is room in --gather-bytes" : "at most " + std::to_string(ahead) + " other buckets are whole";
-    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early", limit + " from " + from + " on");
+    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early",
+           limit + " from " + from + " on");
   }
 };
 

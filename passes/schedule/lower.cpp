@@ -37,7 +37,9 @@ private:
   void lowerReturn(func::ReturnOp op);
 
   Ref at(Value value) { return storage.refOf(value); }
-  SmallVector<Ref> at(ValueRange values) { return llvm::map_to_vector(values, [&](Value v) { return at(v); }); }
+  SmallVector<Ref> at(ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value v) { return at(v); });
+  }
   Value use(Slot *slot);
   Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
   /// What this rank updates of a state: its shard, unless `all` or unless it stores nothing else.
@@ -46,8 +48,7 @@ private:
     return use(storage.scratch(name.empty() ? "staging" : (name + ".staging").str(), BufferKind::staging, bytes));
   }
   void copy(Location loc, Ref from, Ref to) {
-    if (from == to)
-      return;
+    if (from == to) return;
     ++copies;
     make<CopyStep>(loc, {from}, {to});
   }
@@ -55,13 +56,14 @@ private:
     make<CollectiveStep>(loc, from, to, kind, count, type);
   }
   /// A step on lane compute; `rest` are the operands of its own.
-  template <typename Step, typename... Rest>
-  Step make(Location loc, ArrayRef<Ref> read, ArrayRef<Ref> written, Rest &&...rest) {
+  template <typename Step, typename... Rest> Step make(Location loc, ArrayRef<Ref> read, ArrayRef<Ref> written, Rest &&...rest) {
     Refs refs(read, written);
     return b.create<Step>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, Lane::compute, DenseI64ArrayAttr(),
                           std::forward<Rest>(rest)...);
   }
-  Location named(Operation *op, StringRef bucket, StringRef what) { return NameLoc::get(b.getStringAttr(bucket + "." + what), op->getLoc()); }
+  Location named(Operation *op, StringRef bucket, StringRef what) {
+    return NameLoc::get(b.getStringAttr(bucket + "." + what), op->getLoc());
+  }
   /// The operation's location; with a name that people can make something of.
   Location named(Operation *op, StringRef otherwise) {
     return nameOf(op->getLoc()).empty() ? NameLoc::get(b.getStringAttr(otherwise), op->getLoc()) : op->getLoc();
@@ -70,7 +72,7 @@ private:
   func::FuncOp function;
   States &states;
   Storage storage;
-  OpBuilder b;       // at the end of the program's steps
+  OpBuilder b; // at the end of the program's steps
   ProgramOp program;
   OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
 };
@@ -81,15 +83,15 @@ Value Lowering::use(Slot *slot) {
     if (slot->state)
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
-      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr);
+      slot->value =
+          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr);
   }
   return slot->value;
 }
 
 /// In the order of their places; what single steps need besides (staging, optimizer state) joins them later.
 void Lowering::makeBuffers() {
-  for (Slot &slot : storage.allSlots())
-    use(&slot);
+  for (Slot &slot : storage.allSlots()) use(&slot);
 }
 
 Ref Lowering::own(StateOp state, state::BucketOp bucket, bool all) {
@@ -104,8 +106,7 @@ Ref Lowering::own(StateOp state, state::BucketOp bucket, bool all) {
 
 void Lowering::lowerLaunch(nn::LaunchOp op) {
   SmallVector<Ref> in = at(op.getInputs()), out = at(op.getOutputs());
-  for (const Ref &ref : out)
-    inplace += llvm::is_contained(in, ref);
+  for (const Ref &ref : out) inplace += llvm::is_contained(in, ref);
   make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
 }
 
@@ -120,13 +121,11 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), false);
 }
 
-template <typename Op>
-SmallVector<int64_t> attentionSizes(Op op) {
+template <typename Op> SmallVector<int64_t> attentionSizes(Op op) {
   auto q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
   return {q[0], q[1], k[1], q[2], k[2], q[3]};
 }
-template <typename Op>
-DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
+template <typename Op> DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
   return op.getMask() ? b.getDenseI64ArrayAttr(op.getMask().getType().getShape()) : DenseI64ArrayAttr();
 }
 
@@ -144,14 +143,14 @@ void Lowering::lowerPack(state::PackOp op) {
   int64_t element = nn::bytesOf(op.getResult().getType()) / elementsOf(op.getResult()), end = 0;
   auto fill = [&](int64_t from, int64_t to) {
     if (from < to)
-      make<FillStep>(named(op, bucketOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}}, 0);
+      make<FillStep>(named(op, bucketOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}},
+                     0);
   };
   for (auto [i, input, offset] : llvm::enumerate(op.getInputs(), op.getOffsets())) {
     Ref from = at(input), to{packed.buffer, packed.offset + offset * element, packed.stride, from.bytes};
     fill(end, offset * element);
     end = offset * element + from.bytes;
-    if (storage.isCopied(op, i))
-      copy(named(op, "pack"), from, to);
+    if (storage.isCopied(op, i)) copy(named(op, "pack"), from, to);
   }
   fill(end, packed.bytes);
 }
@@ -173,10 +172,8 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     out.push_back(in.back());
   }
   in.push_back(at(op.getHyper()));
-  if (op.getNorm2())
-    in.push_back(at(op.getNorm2()));
-  if (op.getSums())
-    out.push_back(at(op.getSums()));
+  if (op.getNorm2()) in.push_back(at(op.getNorm2()));
+  if (op.getSums()) out.push_back(at(op.getSums()));
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), op.getWhole());
 }
 
@@ -210,13 +207,13 @@ LogicalResult Lowering::lower(Operation &op) {
     lowerPack(pack);
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     auto bucket = states.bucket(gather.getBucketAttr());
-    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.parameter(bucket))}, {at(gather.getWhole())},
-               bucket.getShard(), f32);
+    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.parameter(bucket))},
+               {at(gather.getWhole())}, bucket.getShard(), f32);
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
     auto bucket = states.bucket(publish.getBucketAttr());
     StateOp parameter = states.parameter(bucket);
-    collective(named(publish, publish.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter, bucket, false)}, {whole(parameter)},
-               bucket.getShard(), f32);
+    collective(named(publish, publish.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter, bucket, false)},
+               {whole(parameter)}, bucket.getShard(), f32);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
     collective(named(gather, bucketOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
                {at(gather.getWhole())}, elementsOf(gather.getShard()), elementOf(gather.getShard()));
@@ -233,8 +230,7 @@ LogicalResult Lowering::lower(Operation &op) {
     collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging("", room), 0, 0, room}},
                elementsOf(reduce.getInput()), elementOf(reduce.getInput()));
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    if (!accumulate.getFirst() && !accumulate.getKernelAttr())
-      return op.emitError() << "adds to the accumulator but names no kernel";
+    if (!accumulate.getFirst() && !accumulate.getKernelAttr()) return op.emitError() << "adds to the accumulator but names no kernel";
     lowerAccumulate(accumulate);
   } else if (auto update = dyn_cast<state::UpdateOp>(op)) {
     lowerUpdate(update);
@@ -249,13 +245,11 @@ LogicalResult Lowering::lower(Operation &op) {
 LogicalResult Lowering::run() {
   auto roleName = function->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
   auto role = symbolizeProgramRole(roleName);
-  if (!role)
-    return function.emitError() << "program @" << function.getName() << " has the unknown role '" << roleName << "'";
-  if (!function.getBody().hasOneBlock())
-    return function.emitError() << "program @" << function.getName() << " is not one block";
-  if (failed(storage.run()))
-    return failure();
-  program = b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr, nullptr);
+  if (!role) return function.emitError() << "program @" << function.getName() << " has the unknown role '" << roleName << "'";
+  if (!function.getBody().hasOneBlock()) return function.emitError() << "program @" << function.getName() << " is not one block";
+  if (failed(storage.run())) return failure();
+  program =
+      b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr, nullptr);
   Block *body = b.createBlock(&program.getBody());
   // Markers behind the persistent and the transient buffers; erased in the end.
   auto lastUse = b.create<DecisionOp>(function.getLoc(), "", "", ""), lastBuffer = b.create<DecisionOp>(function.getLoc(), "", "", "");
@@ -264,8 +258,7 @@ LogicalResult Lowering::run() {
   makeBuffers();
   b.setInsertionPointToEnd(body);
   for (Operation &op : function.getBody().front())
-    if (failed(lower(op)))
-      return failure();
+    if (failed(lower(op))) return failure();
   lastUse.erase();
   lastBuffer.erase();
   function.erase();
@@ -277,12 +270,10 @@ struct Lower : impl::LowerPassBase<Lower> {
     States states(getOperation());
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(state::ZeroDialect::kRole))
-        programs.push_back(function);
+      if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     for (func::FuncOp function : programs) {
       Lowering lowering(function, states);
-      if (failed(lowering.run()))
-        return signalPassFailure();
+      if (failed(lowering.run())) return signalPassFailure();
       copies += lowering.copies;
       inplace += lowering.inplace;
     }

@@ -31,8 +31,7 @@ int64_t Order::firstConflictAfter(int64_t position, ArrayRef<Access> accesses) c
     auto all = touches(access.ref.buffer);
     auto it = llvm::partition_point(all, [&](const Touch &touch) { return touch.position <= position; });
     for (; it != all.end() && it->position < first; ++it)
-      if (conflicts(*it, access, world))
-        first = it->position;
+      if (conflicts(*it, access, world)) first = it->position;
   }
   return first;
 }
@@ -43,8 +42,7 @@ int64_t Order::lastConflictBefore(int64_t position, ArrayRef<Access> accesses) c
     auto all = touches(access.ref.buffer);
     auto it = llvm::partition_point(all, [&](const Touch &touch) { return touch.position < position; });
     while (it != all.begin() && (--it)->position > last)
-      if (conflicts(*it, access, world))
-        last = it->position;
+      if (conflicts(*it, access, world)) last = it->position;
   }
   return last;
 }

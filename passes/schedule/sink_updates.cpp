@@ -20,11 +20,9 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
     Order order(getOperation());
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
-      if (isReduction(order[i]))
-        reductions.push_back(i);
+      if (isReduction(order[i])) reductions.push_back(i);
     for (auto [i, position] : llvm::enumerate(reductions))
-      if (i + delay < reductions.size())
-        sink(order, position, reductions[i + delay]);
+      if (i + delay < reductions.size()) sink(order, position, reductions[i + delay]);
   }
 
   static bool isReduction(StepOp step) {
@@ -41,19 +39,15 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
       auto [at, needsMoving] = *pending.begin(); // what it needs stands before it and has been dealt with
       pending.erase(pending.begin());
       bool moves = needsMoving || (at != reduction && order[at].getLane() != Lane::reduce);
-      if (moves)
-        moving.push_back(at);
-      if (at != reduction && isReduction(order[at]))
-        return; // another bucket's gradient depends on this one: leave all as it is
+      if (moves) moving.push_back(at);
+      if (at != reduction && isReduction(order[at])) return; // another bucket's gradient depends on this one: leave all as it is
       auto accesses = accessesOf(order[at]);
       for (int64_t next = order.firstConflictAfter(at, accesses); next < target; next = order.firstConflictAfter(next, accesses))
         pending[next] |= moves;
     }
-    if (moving.empty())
-      return;
+    if (moving.empty()) return;
     Operation *behind = order[target];
-    if (Operation *last = tails.lookup(behind))
-      behind = last;
+    if (Operation *last = tails.lookup(behind)) behind = last;
     for (int64_t position : moving) {
       order[position]->moveAfter(behind);
       behind = order[position];

@@ -17,8 +17,7 @@ States::States(ModuleOp module) : module(module), symbols(module), builder(modul
   world = number(state::ZeroDialect::kWorld, 1);
   stage = number(state::ZeroDialect::kStage, 0);
   accumulate = number(state::ZeroDialect::kAccumulate, 1);
-  if (auto kind = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer))
-    optimizerKind = kind.str();
+  if (auto kind = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer)) optimizerKind = kind.str();
   // States stand in front of the programs, behind buckets and parameters.
   for (auto function : module.getOps<func::FuncOp>()) {
     builder.setInsertionPoint(function);
@@ -37,16 +36,13 @@ StateOp States::get(const std::string &name, BufferKind kind, int64_t bytes, Loc
 
 FailureOr<const States::Pairs *> States::inplace(FlatSymbolRefAttr kernel) {
   auto [entry, isNew] = pairs.try_emplace(kernel);
-  if (!isNew)
-    return &entry->second;
+  if (!isNew) return &entry->second;
   auto function = symbols.lookup<func::FuncOp>(kernel.getAttr());
   if (auto given = function->getAttrOfType<DenseI64ArrayAttr>(kInplaceAttr)) {
-    for (int64_t i = 0; i + 1 < given.size(); i += 2)
-      entry->second.push_back({unsigned(given[i]), unsigned(given[i + 1])});
+    for (int64_t i = 0; i + 1 < given.size(); i += 2) entry->second.push_back({unsigned(given[i]), unsigned(given[i + 1])});
   } else if (!function.isExternal()) {
     auto info = codegen::describe(function);
-    if (failed(info))
-      return failure();
+    if (failed(info)) return failure();
     entry->second = std::move(info->inplace);
   }
   return &entry->second;
@@ -94,15 +90,15 @@ StateOp States::input(func::FuncOp program, unsigned index) {
   state.setInputAttr(name);
   state.setRoleAttr(role);
   state.setTypeAttr(TypeAttr::get(type));
-  if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, "nn.limit"))
-    state.setLimit(limit.getInt());
+  if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, "nn.limit")) state.setLimit(limit.getInt());
   return state;
 }
 
 StateOp States::constant(ElementsAttr value) {
   StateOp &state = constants[value]; // attributes are unique, so equal constants are one buffer
   if (!state) {
-    state = get("constant." + std::to_string(constants.size() - 1), BufferKind::constant, nn::bytesOf(value.getShapedType()), module.getLoc());
+    state =
+        get("constant." + std::to_string(constants.size() - 1), BufferKind::constant, nn::bytesOf(value.getShapedType()), module.getLoc());
     state.setValueAttr(value);
   }
   return state;
@@ -110,8 +106,7 @@ StateOp States::constant(ElementsAttr value) {
 
 StateOp States::result(StringRef name, int64_t bytes) {
   auto state = get(("result." + name).str(), BufferKind::scalar, bytes, module.getLoc());
-  if (int64_t(state.getBytes()) < bytes)
-    state.setBytes(bytes);
+  if (int64_t(state.getBytes()) < bytes) state.setBytes(bytes);
   return state;
 }
 

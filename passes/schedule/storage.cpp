@@ -12,13 +12,10 @@ static bool isView(Operation *op) { return isa<nn::ReshapeOp, state::ViewOp, sta
 
 std::string bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
-    if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient)
-      return update.getBucket().str();
-    if (auto accumulate = dyn_cast<state::AccumulateOp>(user))
-      return accumulate.getBucket().str();
+    if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucket().str();
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucket().str();
     if (isa<state::ReduceScatterOp, state::AllGatherOp>(user))
-      if (std::string name = bucketOf(user->getResult(0)); !name.empty())
-        return name;
+      if (std::string name = bucketOf(user->getResult(0)); !name.empty()) return name;
   }
   return "";
 }
@@ -27,15 +24,11 @@ std::string bucketOf(Value gradient) {
 static std::string describe(Value value) {
   Operation *op = value.getDefiningOp();
   std::string bucket = bucketOf(value);
-  if (!bucket.empty())
-    return bucket + ".gradient";
-  if (auto gather = dyn_cast<state::GatherOp>(op))
-    return gather.getBucket().str() + ".gathered";
-  if (auto update = dyn_cast<state::UpdateOp>(op))
-    return update.getBucket().str() + ".squares";
+  if (!bucket.empty()) return bucket + ".gradient";
+  if (auto gather = dyn_cast<state::GatherOp>(op)) return gather.getBucket().str() + ".gathered";
+  if (auto update = dyn_cast<state::UpdateOp>(op)) return update.getBucket().str() + ".squares";
   std::string name = planir::nameOf(op->getLoc());
-  if (name.empty())
-    name = isa<nn::LaunchOp>(op) ? cast<nn::LaunchOp>(op).getKernel().str() : op->getName().stripDialect().str();
+  if (name.empty()) name = isa<nn::LaunchOp>(op) ? cast<nn::LaunchOp>(op).getKernel().str() : op->getName().stripDialect().str();
   unsigned index = cast<OpResult>(value).getResultNumber();
   return index ? name + "#" + std::to_string(index) : name;
 }
@@ -89,17 +82,13 @@ void Storage::findUses() {
     position[&op] = index;
     if (isView(&op)) {
       View view = viewOf(op.getOperand(0));
-      if (auto part = dyn_cast<state::ViewOp>(op))
-        view.offset += part.getOffset() * elementBytes(part.getWhole());
-      if (auto shard = dyn_cast<state::OwnShardOp>(op))
-        view.stride += bytesOf(shard.getShard());
+      if (auto part = dyn_cast<state::ViewOp>(op)) view.offset += part.getOffset() * elementBytes(part.getWhole());
+      if (auto shard = dyn_cast<state::OwnShardOp>(op)) view.stride += bytesOf(shard.getShard());
       views[op.getResult(0)] = view;
     } else if (!isa<state::ReleaseOp>(op)) {
-      for (Value operand : op.getOperands())
-        lastUse[viewOf(operand).root] = index;
+      for (Value operand : op.getOperands()) lastUse[viewOf(operand).root] = index;
     }
-    if (isa<state::ReduceScatterOp>(op))
-      scatters.push_back(index);
+    if (isa<state::ReduceScatterOp>(op)) scatters.push_back(index);
     ++index;
   }
 }
@@ -113,15 +102,12 @@ static bool takesDestination(Operation *op) {
 /// Only where it is most of the slot, which lives on from the operand's producer.
 LogicalResult Storage::placeOverwritten(Value value) {
   auto launch = value.getDefiningOp<nn::LaunchOp>();
-  if (!launch)
-    return success();
+  if (!launch) return success();
   auto pairs = states.inplace(launch.getKernelAttr());
-  if (failed(pairs))
-    return failure();
+  if (failed(pairs)) return failure();
   Place place = places.lookup(value);
   for (auto [result, index] : **pairs) {
-    if (result != cast<OpResult>(value).getResultNumber() || index >= launch.getNumOperands())
-      continue;
+    if (result != cast<OpResult>(value).getResultNumber() || index >= launch.getNumOperands()) continue;
     Value root = viewOf(launch.getInputs()[index]).root;
     bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
     if (!alone || isPlaced(root) || !takesDestination(root.getDefiningOp()) || bytesOf(root) != bytesOf(value) ||
@@ -140,16 +126,14 @@ LogicalResult Storage::placePack(state::PackOp pack) {
   if (pack->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst())
       slot = persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())));
-  if (!slot)
-    slot = makeFor(pack.getResult(), kind);
+  if (!slot) slot = makeFor(pack.getResult(), kind);
   put(pack.getResult(), {slot});
   for (auto [i, input, offset] : llvm::enumerate(pack.getInputs(), pack.getOffsets())) {
     View view = viewOf(input);
     bool whole = !view.offset && !view.stride && bytesOf(view.root) == bytesOf(input);
     if (whole && takesDestination(view.root.getDefiningOp()) && !isPlaced(view.root)) {
       put(view.root, {slot, offset * elementBytes(pack.getResult())});
-      if (failed(placeOverwritten(view.root)))
-        return failure();
+      if (failed(placeOverwritten(view.root))) return failure();
     } else {
       copied.insert({pack, i});
     }
@@ -161,24 +145,20 @@ LogicalResult Storage::placePack(state::PackOp pack) {
 LogicalResult Storage::placeLaunch(nn::LaunchOp launch) {
   int64_t here = position[launch];
   auto pairs = states.inplace(launch.getKernelAttr());
-  if (failed(pairs))
-    return failure();
+  if (failed(pairs)) return failure();
   llvm::DenseSet<Slot *> taken;
   for (auto [resultIndex, operandIndex] : **pairs) {
     if (resultIndex >= launch.getNumResults() || operandIndex >= launch.getNumOperands())
       return launch.emitError() << launch.getKernelAttr() << " names a pair in " << kInplaceAttr << " that it does not have";
     Value result = launch.getOutputs()[resultIndex], operand = launch.getInputs()[operandIndex];
-    if (isPlaced(result) || bytesOf(result) != bytesOf(operand))
-      continue;
+    if (isPlaced(result) || bytesOf(result) != bytesOf(operand)) continue;
     Place place = placeOf(operand);
     bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return placeOf(other).slot == place.slot; }) == 1;
     bool exact = !place.offset && !place.stride && place.slot->bytes == bytesOf(result); // a larger slot would live on for its sake
-    if (exact && alone && diesAt(*place.slot, here) && taken.insert(place.slot).second)
-      put(result, place);
+    if (exact && alone && diesAt(*place.slot, here) && taken.insert(place.slot).second) put(result, place);
   }
   for (Value result : launch.getOutputs())
-    if (!isPlaced(result))
-      put(result, {makeFor(result, BufferKind::activation)});
+    if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});
   return success();
 }
 
@@ -197,13 +177,13 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
 
 LogicalResult Storage::placeResults(Operation &op) {
   int64_t here = position[&op];
-  if (isView(&op) || isa<state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op))
-    return success();
+  if (isView(&op) || isa<state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op)) return success();
   if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
     if (states.shardsParameters())
-      return resident.emitError() << "bucket " << resident.getBucketAttr() << " is sharded at stage 3, so no rank has it whole; zero.gather it";
+      return resident.emitError() << "bucket " << resident.getBucketAttr()
+                                  << " is sharded at stage 3, so no rank has it whole; zero.gather it";
     put(resident.getWhole(), {persistent(states.parameter(states.bucket(resident.getBucketAttr())))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     if (!states.shardsParameters())
@@ -216,7 +196,8 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
     Place shard = placeOf(gather.getShard());
     bool inside = !shard.offset && shard.stride == bytesOf(gather.getShard()) && shard.slot->bytes == bytesOf(gather.getWhole());
-    put(gather.getWhole(), inside && diesAt(*shard.slot, here) ? Place{shard.slot} : Place{makeFor(gather.getWhole(), BufferKind::gradient)});
+    put(gather.getWhole(),
+        inside && diesAt(*shard.slot, here) ? Place{shard.slot} : Place{makeFor(gather.getWhole(), BufferKind::gradient)});
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
@@ -224,8 +205,7 @@ LogicalResult Storage::placeResults(Operation &op) {
     put(accumulate.getSum(), {persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())))});
   } else if (takesDestination(&op)) {
     for (Value result : op.getResults())
-      if (!isPlaced(result))
-        put(result, {makeFor(result, BufferKind::activation)});
+      if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});
   } else {
     return op.emitError() << "the schedule phase does not know " << op.getName() << "; it should be part of a kernel by now";
   }
@@ -240,8 +220,7 @@ void Storage::placeReturned() {
   for (auto [i, value] : llvm::enumerate(terminator.getOperands())) {
     resultCopies.push_back(nullptr);
     Slot *slot = placeOf(value).slot;
-    if (slot->state && slot->kind == BufferKind::scalar)
-      continue; // both results in one slot
+    if (slot->state && slot->kind == BufferKind::scalar) continue; // both results in one slot
     if (!slot->state && slot->bytes <= largest) {
       slot->state = states.result(names[i], slot->bytes);
       slot->kind = BufferKind::scalar;
@@ -255,16 +234,13 @@ LogicalResult Storage::run() {
   findUses();
   for (auto [i, argument] : llvm::enumerate(program.getArguments())) {
     planir::StateOp state = states.input(program, i);
-    if (!state)
-      return failure();
+    if (!state) return failure();
     put(argument, {persistent(state)});
   }
   for (auto pack : program.getOps<state::PackOp>())
-    if (failed(placePack(pack)))
-      return failure();
+    if (failed(placePack(pack))) return failure();
   for (Operation &op : program.getBody().front())
-    if (failed(placeResults(op)))
-      return failure();
+    if (failed(placeResults(op))) return failure();
   placeReturned();
   return success();
 }

@@ -33,9 +33,10 @@ struct Sharding {
     world = number(state::ZeroDialect::kWorld);
     stage = number(state::ZeroDialect::kStage);
     accumulate = number(state::ZeroDialect::kAccumulate);
-    optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD : train::OptimizerKind::AdamW;
+    optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD
+                                                                                           : train::OptimizerKind::AdamW;
   }
-  bool gathers() const { return world > 1 && stage == 3; }   // parameters are whole only around their use
+  bool gathers() const { return world > 1 && stage == 3; } // parameters are whole only around their use
   bool publishes() const { return world > 1 && (stage == 1 || stage == 2); }
   bool updatesWhole() const { return world > 1 && stage == 0; }
 };
@@ -76,8 +77,7 @@ public:
     clips = program->hasAttr(state::ZeroDialect::kClips);
     updates = role == "step" || role == "last";
     findReads();
-    if (failed(findGradients()))
-      return failure();
+    if (failed(findGradients())) return failure();
     placeParameters();
     finish();
     return success();
@@ -92,10 +92,8 @@ private:
   }
 
   LogicalResult findGradients() {
-    for (auto gradient : program.getOps<nn::GradientOp>())
-      gradients[homeOf(gradient.getParameterAttr()).bucket].push_back(gradient);
-    if (role == "eval")
-      return success();
+    for (auto gradient : program.getOps<nn::GradientOp>()) gradients[homeOf(gradient.getParameterAttr()).bucket].push_back(gradient);
+    if (role == "eval") return success();
     for (state::BucketOp bucket : buckets)
       if (bucket.getTrainable() && gradients[bucket].size() != bucket.getParameters().size())
         return bucket.emitError() << "has " << bucket.getParameters().size() << " parameters but @" << program.getName() << " yields "
@@ -130,22 +128,19 @@ private:
         whole = once;
       }
       Value value = b.create<state::ViewOp>(read.get.getLoc(), read.get.getType(), whole, home.offset);
-      for (nn::ReshapeOp view : read.views)
-        value = b.create<nn::ReshapeOp>(view.getLoc(), view.getType(), value);
+      for (nn::ReshapeOp view : read.views) value = b.create<nn::ReshapeOp>(view.getLoc(), view.getType(), value);
       read.operand->set(value);
     }
     SmallVector<Operation *> dead;
     for (Read &read : reads)
-      for (nn::ReshapeOp view : llvm::reverse(read.views))
-        dead.push_back(view);
+      for (nn::ReshapeOp view : llvm::reverse(read.views)) dead.push_back(view);
     llvm::SmallPtrSet<Operation *, 16> erased;
     for (Operation *op : dead)
       if (!erased.contains(op) && op->use_empty()) {
         erased.insert(op);
         op->erase();
       }
-    for (auto get : llvm::make_early_inc_range(program.getOps<nn::GetOp>()))
-      get.erase();
+    for (auto get : llvm::make_early_inc_range(program.getOps<nn::GetOp>())) get.erase();
   }
 
   /// Gradients into the optimizer, loss and norm to the caller.
@@ -153,37 +148,32 @@ private:
     auto terminator = cast<func::ReturnOp>(program.getBody().front().getTerminator());
     OpBuilder end(terminator);
     Location loc = NameLoc::get(end.getStringAttr("results")); // no node of the model: what the step reports
-    SmallVector<std::pair<state::BucketOp, Value>> pending; // final gradient shards that wait for the norm
+    SmallVector<std::pair<state::BucketOp, Value>> pending;    // final gradient shards that wait for the norm
     SmallVector<Value> sums;
     if (role != "eval")
       for (state::BucketOp bucket : buckets)
-        if (bucket.getTrainable())
-          consumeGradients(bucket, pending, sums);
+        if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
     if (clips)
-      for (auto [bucket, shard] : pending)
-        sums.push_back(sumSquares(end, bucket, shard));
+      for (auto [bucket, shard] : pending) sums.push_back(sumSquares(end, bucket, shard));
 
     SmallVector<Value> scalars{terminator.getOperand(0)};
-    if (updates)
-      scalars.push_back(sum(end, loc, sums));
+    if (updates) scalars.push_back(sum(end, loc, sums));
     Value packed = pack(end, loc, scalars);
-    if (sharding.world > 1)
-      packed = end.create<state::AllReduceOp>(loc, packed.getType(), packed);
+    if (sharding.world > 1) packed = end.create<state::AllReduceOp>(loc, packed.getType(), packed);
     SmallVector<Value> results;
-    for (size_t i = 0; i < scalars.size(); ++i)
-      results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, i));
-    for (auto [bucket, shard] : pending)
-      update(end, bucket, shard, results[1]);
+    for (size_t i = 0; i < scalars.size(); ++i) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, i));
+    for (auto [bucket, shard] : pending) update(end, bucket, shard, results[1]);
 
     terminator->setOperands(results);
     program.setType(end.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
-    for (auto gradient : llvm::make_early_inc_range(program.getOps<nn::GradientOp>()))
-      gradient.erase();
+    for (auto gradient : llvm::make_early_inc_range(program.getOps<nn::GradientOp>())) gradient.erase();
   }
 
   void consumeGradients(state::BucketOp bucket, SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending, SmallVectorImpl<Value> &sums) {
     auto &found = gradients[bucket];
-    llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) { return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset; });
+    llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) {
+      return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset;
+    });
     Operation *anchor = nullptr;
     SmallVector<Value> values;
     SmallVector<int64_t> offsets;
@@ -196,24 +186,20 @@ private:
     b.setInsertionPointAfter(anchor);
     Location loc = bucket.getLoc();
     Value shard = b.create<state::PackOp>(loc, flat(b, bucket.getElements()), values, offsets);
-    if (sharding.world > 1)
-      shard = b.create<state::ReduceScatterOp>(loc, flat(b, bucket.getShard()), shard);
+    if (sharding.world > 1) shard = b.create<state::ReduceScatterOp>(loc, flat(b, bucket.getShard()), shard);
     if (sharding.accumulate > 1) {
       bool first = role == "first";
       FlatSymbolRefAttr add;
-      if (!first)
-        add = accumulateKernel(module, rows(bucket), row(bucket));
+      if (!first) add = accumulateKernel(module, rows(bucket), row(bucket));
       shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
     }
-    if (!updates)
-      return;
+    if (!updates) return;
     if (clips) {
       pending.push_back({bucket, shard});
       return;
     }
     // The parameters must have been read for the last time before they change.
-    if (Operation *read = lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read))
-      b.setInsertionPointAfter(read);
+    if (Operation *read = lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read)) b.setInsertionPointAfter(read);
     sums.push_back(update(b, bucket, shard, {}));
   }
 
@@ -221,16 +207,13 @@ private:
   Value update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2) {
     Location loc = bucket.getLoc();
     bool whole = sharding.updatesWhole(), clip = bool(norm2);
-    if (whole)
-      shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
+    if (whole) shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
     int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
     auto symbol = updateKernel(module, sharding.optimizer, count, columns, clip);
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
                                         program.getArguments().back(), norm2, symbol.getValue(), whole);
-    if (sharding.publishes())
-      b.create<state::PublishOp>(loc, bucket.getSymName());
-    if (clip || !whole)
-      return op.getSums();
+    if (sharding.publishes()) b.create<state::PublishOp>(loc, bucket.getSymName());
+    if (clip || !whole) return op.getSums();
     return b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), op.getSums());
   }
 
@@ -292,11 +275,9 @@ struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
         homes[cast<FlatSymbolRefAttr>(name).getAttr()] = {bucket, offset};
     SmallVector<func::FuncOp> programs;
     for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(state::ZeroDialect::kRole))
-        programs.push_back(function);
+      if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     for (func::FuncOp program : programs)
-      if (failed(ProgramBuilder(program, homes, buckets, Sharding(module)).run()))
-        return signalPassFailure();
+      if (failed(ProgramBuilder(program, homes, buckets, Sharding(module)).run())) return signalPassFailure();
   }
 };
 

@@ -8,11 +8,9 @@ namespace zero::shard {
 namespace {
 
 /// The kernel called `name`, made by `build` the first time.
-template <typename Build>
-FlatSymbolRefAttr once(ModuleOp module, const std::string &name, Build build) {
+template <typename Build> FlatSymbolRefAttr once(ModuleOp module, const std::string &name, Build build) {
   auto found = module.lookupSymbol<func::FuncOp>(name);
-  if (!found)
-    found = build();
+  if (!found) found = build();
   return FlatSymbolRefAttr::get(found.getSymNameAttr());
 }
 

@@ -11,8 +11,7 @@ int64_t defaultBucketElements(int64_t total) { return std::clamp<int64_t>(total 
 
 int64_t rowElements(int64_t shard) {
   int64_t row = kAlignElements;
-  while (row < 1024 && row * 2 * 1000 <= shard)
-    row *= 2;
+  while (row < 1024 && row * 2 * 1000 <= shard) row *= 2;
   return row;
 }
 
@@ -20,8 +19,7 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
   std::vector<BucketLayout> buckets;
   int64_t end = 0;
   auto close = [&] {
-    if (buckets.empty())
-      return;
+    if (buckets.empty()) return;
     BucketLayout &b = buckets.back();
     int64_t shard = (end + world - 1) / world;
     b.row = rowElements(shard);

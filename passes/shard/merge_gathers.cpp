@@ -1,6 +1,6 @@
 //===- merge_gathers.cpp - zero-merge-gathers ------------------------------------------------------===//
-#include "passes/shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/shard/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-merge-gathers"
@@ -25,8 +25,7 @@ struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(state::ZeroDialect::kRole))
-        mergeIn(function);
+      if (function->hasAttr(state::ZeroDialect::kRole)) mergeIn(function);
   }
 
   void mergeIn(func::FuncOp program) {
@@ -35,8 +34,7 @@ struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
     for (state::GatherOp gather : gathers) {
       StringAttr bucket = gather.getBucketAttr().getAttr();
       for (auto &[other, window] : open)
-        if (other != bucket)
-          window.others.insert(bucket);
+        if (other != bucket) window.others.insert(bucket);
       auto found = open.find(bucket);
       if (found != open.end() && int64_t(found->second.others.size()) <= distance) {
         found->second.release.erase();
@@ -53,8 +51,7 @@ struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
 
   static state::ReleaseOp releaseOf(state::GatherOp gather) {
     for (Operation *user : gather.getWhole().getUsers())
-      if (auto release = dyn_cast<state::ReleaseOp>(user))
-        return release;
+      if (auto release = dyn_cast<state::ReleaseOp>(user)) return release;
     llvm_unreachable("zero-insert-movement releases what it gathers");
   }
 };

@@ -59,7 +59,8 @@ struct Partition : impl::PartitionPassBase<Partition> {
     }
   }
 
-  void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout, bool trainable) {
+  void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout,
+                  bool trainable) {
     SmallVector<Attribute> names;
     int64_t owned = 0;
     for (size_t i : layout.members) {

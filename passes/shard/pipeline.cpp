@@ -1,7 +1,7 @@
 //===- pipeline.cpp - the shard phase as a story ---------------------------------------------------===//
-#include "passes/shard/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "passes/shard/Passes.h"
 
 using namespace mlir;
 
@@ -28,15 +28,16 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 
 void registerPasses() {
   registerZeroShardPasses();
-  PassPipelineRegistration<PipelineOptions>("zero-shard-pipeline", "The whole shard phase", [](OpPassManager &pm, const PipelineOptions &o) {
-    PartitionPassOptions options;
-    options.world = o.world;
-    options.stage = o.stage;
-    options.accumulate = o.accumulate;
-    options.optimizer = o.optimizer;
-    options.bucketElements = o.bucketElements;
-    buildPipeline(pm, options);
-  });
+  PassPipelineRegistration<PipelineOptions>("zero-shard-pipeline", "The whole shard phase",
+                                            [](OpPassManager &pm, const PipelineOptions &o) {
+                                              PartitionPassOptions options;
+                                              options.world = o.world;
+                                              options.stage = o.stage;
+                                              options.accumulate = o.accumulate;
+                                              options.optimizer = o.optimizer;
+                                              options.bucketElements = o.bucketElements;
+                                              buildPipeline(pm, options);
+                                            });
 }
 
 } // namespace zero::shard

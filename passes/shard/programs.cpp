@@ -26,8 +26,7 @@ struct Programs : impl::ProgramsPassBase<Programs> {
       make(train, "step_clip", "step", true, true);
     } else {
       make(train, "first", "first", false, false);
-      if (accumulate.getInt() > 2)
-        make(train, "middle", "middle", false, false);
+      if (accumulate.getInt() > 2) make(train, "middle", "middle", false, false);
       make(train, "last", "last", true, false);
       make(train, "last_clip", "last", true, true);
     }
@@ -41,8 +40,7 @@ struct Programs : impl::ProgramsPassBase<Programs> {
     auto program = cast<func::FuncOp>(b.clone(*train));
     program.setName(name);
     program->setAttr(state::ZeroDialect::kRole, b.getStringAttr(role));
-    if (clips)
-      program->setAttr(state::ZeroDialect::kClips, b.getUnitAttr());
+    if (clips) program->setAttr(state::ZeroDialect::kClips, b.getUnitAttr());
     if (updates) {
       auto attributes = b.getDictionaryAttr({b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr("hyper")),
                                              b.getNamedAttr(nn::NnDialect::kRoleAttr, b.getStringAttr("hyper"))});

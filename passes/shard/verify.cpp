@@ -20,20 +20,16 @@ LogicalResult checkGather(state::GatherOp gather) {
   while (!values.empty())
     for (Operation *user : values.pop_back_val().getUsers()) {
       if (auto r = dyn_cast<state::ReleaseOp>(user)) {
-        if (release)
-          return r.emitOpError() << "releases " << gather.getBucketAttr() << " a second time";
+        if (release) return r.emitOpError() << "releases " << gather.getBucketAttr() << " a second time";
         release = r;
       } else {
         users.push_back(user);
-        if (isa<state::ViewOp, nn::ReshapeOp>(user))
-          values.push_back(user->getResult(0));
+        if (isa<state::ViewOp, nn::ReshapeOp>(user)) values.push_back(user->getResult(0));
       }
     }
-  if (!release)
-    return gather.emitOpError() << "is never released";
+  if (!release) return gather.emitOpError() << "is never released";
   for (Operation *user : users)
-    if (release->isBeforeInBlock(user))
-      return user->emitOpError() << "uses " << gather.getBucketAttr() << " after its release";
+    if (release->isBeforeInBlock(user)) return user->emitOpError() << "uses " << gather.getBucketAttr() << " after its release";
   return success();
 }
 
@@ -49,8 +45,7 @@ LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> bucke
         if (resident.getBucket() == update.getBucket())
           for (Operation *view : resident.getWhole().getUsers())
             for (Operation *user : view->getUsers())
-              if (op.isBeforeInBlock(user))
-                return user->emitOpError() << "reads " << update.getBucketAttr() << " after its update";
+              if (op.isBeforeInBlock(user)) return user->emitOpError() << "reads " << update.getBucketAttr() << " after its update";
     }
     if (auto gather = dyn_cast<state::GatherOp>(op))
       if (auto update = seen.lookup(gather.getBucketAttr().getAttr()))
@@ -58,7 +53,8 @@ LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> bucke
   }
   for (state::BucketOp bucket : buckets)
     if (bucket.getTrainable() && updates != seen.contains(bucket.getSymNameAttr()))
-      return program.emitError() << "@" << program.getName() << (updates ? " never updates @" : " must not update @") << bucket.getSymName();
+      return program.emitError() << "@" << program.getName() << (updates ? " never updates @" : " must not update @")
+                                 << bucket.getSymName();
   return success();
 }
 
@@ -67,17 +63,13 @@ struct VerifyShard : impl::VerifyShardPassBase<VerifyShard> {
     ModuleOp module = getOperation();
     SmallVector<state::BucketOp> buckets(module.getOps<state::BucketOp>());
     for (auto program : module.getOps<func::FuncOp>()) {
-      if (!program->hasAttr(state::ZeroDialect::kRole))
-        continue;
+      if (!program->hasAttr(state::ZeroDialect::kRole)) continue;
       auto stale = program.walk([](Operation *op) -> WalkResult {
-        if (isa<nn::GetOp, nn::GradientOp>(op))
-          return op->emitOpError() << "must not survive zero-insert-movement";
-        if (auto gather = dyn_cast<state::GatherOp>(op))
-          return checkGather(gather);
+        if (isa<nn::GetOp, nn::GradientOp>(op)) return op->emitOpError() << "must not survive zero-insert-movement";
+        if (auto gather = dyn_cast<state::GatherOp>(op)) return checkGather(gather);
         return WalkResult::advance();
       });
-      if (stale.wasInterrupted() || failed(checkUpdates(program, buckets)))
-        return signalPassFailure();
+      if (stale.wasInterrupted() || failed(checkUpdates(program, buckets))) return signalPassFailure();
     }
   }
 };

@@ -24,7 +24,7 @@ File::File(const std::string &path, Mode mode) : path_(path) {
 File::~File() { ::close(fd); }
 
 uint64_t File::size() const {
-  struct stat info {};
+  struct stat info = {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) throw Error(fmt::format("'{}' is not a regular file", path_));
   return static_cast<uint64_t>(info.st_size);
 }

@@ -13,7 +13,7 @@ namespace zero::runtime {
 MappedFile::MappedFile(const std::string &path) : path_(path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
-  struct stat info {};
+  struct stat info = {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
     throw Error(fmt::format("'{}' is not a regular file", path));

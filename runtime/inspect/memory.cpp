@@ -9,8 +9,7 @@ ProgramMemory measure(const plan::Plan &plan, int index) {
   const plan::Program &program = plan.programs(index);
   ProgramMemory memory;
   memory.program = program.name();
-  for (uint64_t bytes : program.arena_bytes())
-    memory.height += bytes;
+  for (uint64_t bytes : program.arena_bytes()) memory.height += bytes;
   // Difference arrays over the steps: a buffer adds its bytes at `first` and takes them away behind `last`.
   size_t steps = program.steps_size();
   std::vector<std::array<int64_t, kKinds>> change(steps + 1);
@@ -40,15 +39,11 @@ ProgramMemory measure(const plan::Plan &plan, int index) {
 
 Memory memoryOf(const plan::Plan &plan) {
   Memory memory;
-  for (const plan::Arena &arena : plan.arenas())
-    (arena.persistent() ? memory.state : memory.work) += arena.bytes();
+  for (const plan::Arena &arena : plan.arenas()) (arena.persistent() ? memory.state : memory.work) += arena.bytes();
   for (const plan::Buffer &b : plan.buffers())
-    if (b.program() < 0)
-      memory.persistent[b.kind()] += b.bytes();
-  for (int i = 0; i < plan.programs_size(); ++i)
-    memory.programs.push_back(measure(plan, i));
-  for (const plan::Bucket &bucket : plan.buckets())
-    memory.padding += 4 * bucket.padding_elements();
+    if (b.program() < 0) memory.persistent[b.kind()] += b.bytes();
+  for (int i = 0; i < plan.programs_size(); ++i) memory.programs.push_back(measure(plan, i));
+  for (const plan::Bucket &bucket : plan.buckets()) memory.padding += 4 * bucket.padding_elements();
   return memory;
 }
 

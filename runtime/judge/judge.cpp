@@ -19,9 +19,9 @@ std::string range(uint64_t begin, uint64_t end) { return "bytes " + std::to_stri
 /// Who touched a stretch of an arena last.
 struct Stretch {
   uint64_t end = 0;
-  uint32_t writer = kNobody;                     // step
-  uint32_t buffer = kNobody;                     // it wrote through this buffer
-  std::array<uint32_t, kLaneCount> readers;      // since then, the latest of each lane
+  uint32_t writer = kNobody;                // step
+  uint32_t buffer = kNobody;                // it wrote through this buffer
+  std::array<uint32_t, kLaneCount> readers; // since then, the latest of each lane
   Stretch() { readers.fill(kNobody); }
 };
 
@@ -31,15 +31,13 @@ public:
 
   std::vector<std::string> run() {
     if (checkPlaces() && checkLives() && orderSteps())
-      for (uint32_t step : order)
-        replay(step);
+      for (uint32_t step : order) replay(step);
     return std::move(found);
   }
 
 private:
   void report(const std::string &sentence) {
-    if (found.size() < most)
-      found.push_back("@" + problem.name + ": " + sentence);
+    if (found.size() < most) found.push_back("@" + problem.name + ": " + sentence);
   }
   std::string name(uint32_t step) const {
     return "step " + std::to_string(step) + " '" + problem.steps[step].name + "' (" + laneName(problem.steps[step].lane) + ")";
@@ -56,9 +54,9 @@ private:
     std::vector<Event> events;
     for (uint32_t i = 0; i < problem.buffers.size(); ++i) {
       const Buffer &b = problem.buffers[i];
-      if (b.bytes == 0)
-        continue;
-      if (b.arena >= problem.arenas.size() || b.offset > problem.arenas[b.arena].bytes || b.bytes > problem.arenas[b.arena].bytes - b.offset) {
+      if (b.bytes == 0) continue;
+      if (b.arena >= problem.arenas.size() || b.offset > problem.arenas[b.arena].bytes ||
+          b.bytes > problem.arenas[b.arena].bytes - b.offset) {
         report("buffer " + quoted(i) + " ends behind its arena");
         continue;
       }
@@ -74,8 +72,7 @@ private:
       const Buffer &b = problem.buffers[e.buffer];
       auto &here = live[b.arena];
       if (!e.opens) {
-        if (auto it = here.find(b.offset); it != here.end() && it->second == e.buffer)
-          here.erase(it);
+        if (auto it = here.find(b.offset); it != here.end() && it->second == e.buffer) here.erase(it);
         continue;
       }
       auto next = here.lower_bound(b.offset);
@@ -99,7 +96,8 @@ private:
       for (const Access &a : problem.steps[s].accesses) {
         const Buffer &b = problem.buffers[a.buffer];
         if (a.begin > a.end || a.end > b.bytes)
-          report(name(s) + " touches " + range(a.begin, a.end) + " of buffer " + quoted(a.buffer) + ", which has " + std::to_string(b.bytes));
+          report(name(s) + " touches " + range(a.begin, a.end) + " of buffer " + quoted(a.buffer) + ", which has " +
+                 std::to_string(b.bytes));
         else if (!b.persistent && (s < b.first || s > b.last))
           report(name(s) + " touches buffer " + quoted(a.buffer) + " outside its life, steps " + std::to_string(b.first) + " to " +
                  std::to_string(b.last));
@@ -110,40 +108,34 @@ private:
   /// Run the lanes against each other until all steps are done or none can move; give each step its clock.
   bool orderSteps() {
     std::array<std::vector<uint32_t>, kLaneCount> lanes;
-    for (uint32_t s = 0; s < problem.steps.size(); ++s)
-      lanes[problem.steps[s].lane].push_back(s);
+    for (uint32_t s = 0; s < problem.steps.size(); ++s) lanes[problem.steps[s].lane].push_back(s);
     std::array<Clock, kLaneCount> now{}; // clock of the latest step of each lane
     std::array<size_t, kLaneCount> done{};
     std::array<std::vector<Clock>, kLaneCount> past;
     clocks.resize(problem.steps.size());
     ticks.resize(problem.steps.size());
     auto ready = [&](uint32_t lane) {
-      if (done[lane] == lanes[lane].size())
-        return false;
+      if (done[lane] == lanes[lane].size()) return false;
       const auto &waits = problem.steps[lanes[lane][done[lane]]].waits;
       return std::all_of(waits.begin(), waits.end(), [&](const Wait &w) { return done[w.lane] >= w.tick; });
     };
     while (true) {
       uint32_t s = kNobody; // of the steps that may run, the first in program order
       for (uint32_t lane = 0; lane < kLaneCount; ++lane)
-        if (ready(lane))
-          s = std::min(s, lanes[lane][done[lane]]);
-      if (s == kNobody)
-        break;
+        if (ready(lane)) s = std::min(s, lanes[lane][done[lane]]);
+      if (s == kNobody) break;
       uint32_t lane = problem.steps[s].lane;
       Clock clock = now[lane];
       for (const Wait &w : problem.steps[s].waits)
         if (w.tick > 0)
-          for (uint32_t l = 0; l < kLaneCount; ++l)
-            clock[l] = std::max(clock[l], past[w.lane][w.tick - 1][l]);
+          for (uint32_t l = 0; l < kLaneCount; ++l) clock[l] = std::max(clock[l], past[w.lane][w.tick - 1][l]);
       clocks[s] = clock; // what happened before s
       ticks[s] = clock[lane] = ++done[lane];
       now[lane] = clock;
       past[lane].push_back(clock);
       order.push_back(s);
     }
-    if (order.size() == problem.steps.size())
-      return true;
+    if (order.size() == problem.steps.size()) return true;
     std::string stuck;
     for (uint32_t lane = 0; lane < kLaneCount; ++lane)
       if (done[lane] < lanes[lane].size()) {
@@ -165,8 +157,7 @@ private:
       visit(a, [&](uint64_t, uint64_t, const Stretch &past) {
         conflict(past.writer, s, a, "write");
         if (a.writes)
-          for (uint32_t reader : past.readers)
-            conflict(reader, s, a, "read");
+          for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
         const Buffer &b = problem.buffers[a.buffer];
         if (!a.writes && past.buffer != a.buffer && !(b.persistent && past.buffer == kNobody))
           report(name(s) + " reads buffer " + quoted(a.buffer) +
@@ -175,20 +166,17 @@ private:
       });
     for (bool writes : {false, true}) // a step reads before it writes
       for (const Access &a : problem.steps[s].accesses)
-        if (a.writes == writes)
-          record(a, s);
+        if (a.writes == writes) record(a, s);
   }
 
   void conflict(uint32_t earlier, uint32_t s, const Access &a, const char *what) {
-    if (earlier == kNobody || earlier == s || before(earlier, s))
-      return;
+    if (earlier == kNobody || earlier == s || before(earlier, s)) return;
     if (reported.insert({earlier, s}).second)
-      report(name(s) + (a.writes ? " writes" : " reads") + " buffer " + quoted(a.buffer) + " without waiting for the " + what + " of the same bytes by " +
-             name(earlier));
+      report(name(s) + (a.writes ? " writes" : " reads") + " buffer " + quoted(a.buffer) + " without waiting for the " + what +
+             " of the same bytes by " + name(earlier));
   }
 
-  template <typename Visit>
-  void visit(const Access &a, Visit &&each) {
+  template <typename Visit> void visit(const Access &a, Visit &&each) {
     const Buffer &b = problem.buffers[a.buffer];
     uint64_t begin = b.offset + a.begin, end = b.offset + a.end;
     auto &map = history[b.arena];
@@ -213,8 +201,7 @@ private:
     const Buffer &b = problem.buffers[a.buffer];
     uint64_t begin = b.offset + a.begin, end = b.offset + a.end;
     auto &map = history[b.arena];
-    if (begin == end)
-      return;
+    if (begin == end) return;
     if (a.writes) {
       split(map, begin);
       split(map, end);
@@ -227,22 +214,17 @@ private:
     }
     std::vector<std::pair<uint64_t, uint64_t>> gaps;
     visit(a, [&](uint64_t from, uint64_t to, const Stretch &past) {
-      if (past.end == 0)
-        gaps.push_back({from, to});
+      if (past.end == 0) gaps.push_back({from, to});
     });
-    for (auto [from, to] : gaps)
-      map[from].end = to;
-    for (auto it = map.lower_bound(begin); it != map.end() && it->first < end; ++it)
-      it->second.readers[problem.steps[s].lane] = s;
+    for (auto [from, to] : gaps) map[from].end = to;
+    for (auto it = map.lower_bound(begin); it != map.end() && it->first < end; ++it) it->second.readers[problem.steps[s].lane] = s;
   }
 
   static void split(std::map<uint64_t, Stretch> &map, uint64_t at) {
     auto it = map.upper_bound(at);
-    if (it == map.begin())
-      return;
+    if (it == map.begin()) return;
     --it;
-    if (it->first >= at || it->second.end <= at)
-      return;
+    if (it->first >= at || it->second.end <= at) return;
     Stretch tail = it->second;
     it->second.end = at;
     map.emplace(at, tail);
@@ -269,16 +251,14 @@ std::vector<std::string> checkRanks(const std::vector<Problem> &ranks) {
     for (const Problem &p : ranks) {
       called.emplace_back();
       for (const Step &s : p.steps)
-        if (s.lane == lane && !s.collective.empty())
-          called.back().push_back(s.collective);
+        if (s.lane == lane && !s.collective.empty()) called.back().push_back(s.collective);
     }
     for (size_t r = 1; r < called.size(); ++r)
       for (size_t i = 0; i < std::max(called[0].size(), called[r].size()); ++i) {
         auto at = [&](size_t rank) { return i < called[rank].size() ? called[rank][i] : std::string("nothing"); };
-        if (at(0) == at(r))
-          continue;
-        found.push_back("ranks disagree on collective " + std::to_string(i) + " of lane " + laneName(lane) + ": '" + ranks[0].name + "' calls " + at(0) +
-                        ", '" + ranks[r].name + "' calls " + at(r));
+        if (at(0) == at(r)) continue;
+        found.push_back("ranks disagree on collective " + std::to_string(i) + " of lane " + laneName(lane) + ": '" + ranks[0].name +
+                        "' calls " + at(0) + ", '" + ranks[r].name + "' calls " + at(r));
         break;
       }
   }
@@ -292,11 +272,9 @@ std::vector<std::string> checkPlan(const plan::Plan &plan) {
     std::vector<Problem> each;
     for (uint64_t rank : ranks) {
       each.push_back(fromPlan(plan, program, rank));
-      for (std::string &sentence : check(each.back()))
-        found.push_back("rank " + std::to_string(rank) + ": " + sentence);
+      for (std::string &sentence : check(each.back())) found.push_back("rank " + std::to_string(rank) + ": " + sentence);
     }
-    for (std::string &sentence : checkRanks(each))
-      found.push_back("@" + plan.programs(program).name() + ": " + sentence);
+    for (std::string &sentence : checkRanks(each)) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
   }
   return found;
 }

@@ -14,8 +14,7 @@ public:
   void writes(const plan::Ref &ref) { add(ref, true); }
 
   void launch(const plan::Launch &launch) {
-    for (int i = 0; i < launch.args_size(); ++i)
-      add(launch.args(i), uint32_t(i) >= launch.outputs_from());
+    for (int i = 0; i < launch.args_size(); ++i) add(launch.args(i), uint32_t(i) >= launch.outputs_from());
   }
 
   void collective(const plan::Collective &c) {
@@ -23,14 +22,12 @@ public:
     step.collective = std::string(names[c.kind()]) + " of " + std::to_string(c.count());
     reads(c.src());
     writes(c.dst());
-    if (c.staging().bytes())
-      writes(c.staging());
+    if (c.staging().bytes()) writes(c.staging());
   }
 
 private:
   void add(const plan::Ref &ref, bool write) {
-    if (ref.bytes() == 0)
-      return;
+    if (ref.bytes() == 0) return;
     uint64_t begin = ref.offset() + rank * ref.rank_stride();
     step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), write});
   }
@@ -39,16 +36,13 @@ private:
 };
 
 void readAttention(Reader &r, const plan::Attention &a) {
-  for (const plan::Ref *ref : {&a.q(), &a.k(), &a.v()})
-    r.reads(*ref);
-  if (a.mask_shape_size())
-    r.reads(a.mask());
+  for (const plan::Ref *ref : {&a.q(), &a.k(), &a.v()}) r.reads(*ref);
+  if (a.mask_shape_size()) r.reads(a.mask());
 }
 
 Step convert(const plan::Step &from, uint64_t rank) {
   Step step{from.name(), uint32_t(from.lane()), {}, {}, {}};
-  for (const plan::Wait &w : from.waits())
-    step.waits.push_back({uint32_t(w.lane()), w.tick()});
+  for (const plan::Wait &w : from.waits()) step.waits.push_back({uint32_t(w.lane()), w.tick()});
   Reader r(step, rank);
   switch (from.what_case()) {
   case plan::Step::kLaunch:
@@ -57,8 +51,7 @@ Step convert(const plan::Step &from, uint64_t rank) {
   case plan::Step::kMatmul:
     r.reads(from.matmul().a());
     r.reads(from.matmul().b());
-    if (from.matmul().accumulate())
-      r.reads(from.matmul().c());
+    if (from.matmul().accumulate()) r.reads(from.matmul().c());
     r.writes(from.matmul().c());
     break;
   case plan::Step::kAttention:
@@ -72,8 +65,7 @@ Step convert(const plan::Step &from, uint64_t rank) {
     r.reads(g.forward().out());
     r.reads(g.forward().lse());
     r.reads(g.dout());
-    for (const plan::Ref *ref : {&g.dq(), &g.dk(), &g.dv()})
-      r.writes(*ref);
+    for (const plan::Ref *ref : {&g.dq(), &g.dk(), &g.dv()}) r.writes(*ref);
     break;
   }
   case plan::Step::kCollective:
@@ -111,8 +103,7 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
     bool ours = b.program() == program || b.program() < 0;
     problem.buffers.push_back({b.name(), b.arena(), ours ? b.offset() : 0, ours ? b.bytes() : 0, b.program() < 0, b.first(), b.last()});
   }
-  for (const plan::Step &step : p.steps())
-    problem.steps.push_back(convert(step, rank));
+  for (const plan::Step &step : p.steps()) problem.steps.push_back(convert(step, rank));
   return problem;
 }
 

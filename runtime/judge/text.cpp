@@ -16,8 +16,7 @@ public:
     while (std::getline(in, line)) {
       ++number;
       words = std::istringstream(line.substr(0, line.find('#')));
-      if (std::string verb; words >> verb)
-        statement(verb);
+      if (std::string verb; words >> verb) statement(verb);
     }
     return std::move(ranks);
   }
@@ -25,43 +24,36 @@ public:
 private:
   [[noreturn]] void fail(std::string what) {
     for (char &c : what) // the file may be anything
-      if (c < ' ' || c > '~')
-        c = '?';
+      if (c < ' ' || c > '~') c = '?';
     throw Error("judge problem, line " + std::to_string(number) + ": " + what.substr(0, 200));
   }
 
   std::string word(const char *what) {
     std::string w;
-    if (!(words >> w))
-      fail(std::string("expected ") + what);
+    if (!(words >> w)) fail(std::string("expected ") + what);
     return w;
   }
   uint64_t toNumber(const std::string &w) {
     uint64_t n = 0;
     auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), n);
-    if (error != std::errc() || end != w.data() + w.size())
-      fail("'" + w + "' is no number");
+    if (error != std::errc() || end != w.data() + w.size()) fail("'" + w + "' is no number");
     return n;
   }
   uint64_t readNumber(const char *what) { return toNumber(word(what)); }
 
-  template <typename T>
-  uint32_t find(const std::vector<T> &list, const std::string &name) {
+  template <typename T> uint32_t find(const std::vector<T> &list, const std::string &name) {
     for (size_t i = 0; i < list.size(); ++i)
-      if (list[i].name == name)
-        return uint32_t(i);
+      if (list[i].name == name) return uint32_t(i);
     fail("nothing is called '" + name + "'");
   }
   uint32_t lane(const std::string &name) {
     for (uint32_t i = 0; i < 8; ++i)
-      if (name == laneName(i))
-        return i;
+      if (name == laneName(i)) return i;
     fail("'" + name + "' is no lane");
   }
 
   Problem &problem() {
-    if (ranks.empty())
-      ranks.emplace_back();
+    if (ranks.empty()) ranks.emplace_back();
     return ranks.back();
   }
 
@@ -103,8 +95,7 @@ private:
         std::getline(words >> std::ws, s.collective);
       } else if (mode == "waits") {
         size_t colon = w.find(':');
-        if (colon == std::string::npos)
-          fail("a wait is LANE:TICK, not '" + w + "'");
+        if (colon == std::string::npos) fail("a wait is LANE:TICK, not '" + w + "'");
         s.waits.push_back({lane(w.substr(0, colon)), toNumber(w.substr(colon + 1))});
       } else if (!mode.empty()) {
         s.accesses.push_back(access(w, mode == "writes"));
@@ -118,10 +109,8 @@ private:
   Access access(const std::string &w, bool writes) {
     size_t open = w.find('['), colon = w.find(':');
     uint32_t buffer = find(problem().buffers, w.substr(0, open));
-    if (open == std::string::npos)
-      return {buffer, 0, problem().buffers[buffer].bytes, writes};
-    if (colon == std::string::npos || w.back() != ']')
-      fail("an access is BUFFER[BEGIN:END], not '" + w + "'");
+    if (open == std::string::npos) return {buffer, 0, problem().buffers[buffer].bytes, writes};
+    if (colon == std::string::npos || w.back() != ']') fail("an access is BUFFER[BEGIN:END], not '" + w + "'");
     return {buffer, toNumber(w.substr(open + 1, colon - open - 1)), toNumber(w.substr(colon + 1, w.size() - colon - 2)), writes};
   }
 

@@ -8,7 +8,7 @@ void note(int signal) { arrived = signal; }
 } // namespace
 
 void catchInterrupts() {
-  struct sigaction action {};
+  struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);

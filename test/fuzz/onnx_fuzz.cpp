@@ -34,9 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.maxConstantBytes = 1 << 20;
   auto module = zero::onnx::importModel(path, options, *context);
   unlink(path.c_str());
-  if (mlir::failed(module) && errors == 0)
-    abort(); // refused without a word
-  if (mlir::succeeded(module) && mlir::failed(mlir::verify(**module)))
-    abort(); // accepted, and made something that is not valid
+  if (mlir::failed(module) && errors == 0) abort();                             // refused without a word
+  if (mlir::succeeded(module) && mlir::failed(mlir::verify(**module))) abort(); // accepted, and made something that is not valid
   return 0;
 }

@@ -25,8 +25,7 @@ void use(const zero::plan::Plan &plan) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   (void)silenced;
-  if (size == 0)
-    return 0;
+  if (size == 0) return 0;
   bool message = data[0] & 1;
   std::span<const std::byte> bytes{reinterpret_cast<const std::byte *>(data + 1), size - 1};
   try {
@@ -35,8 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       return 0;
     }
     zero::plan::Plan plan;
-    if (!plan.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return 0;
+    if (!plan.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return 0;
     constexpr uint64_t kSegment = 1 << 20; // of kernels and constants, had there been a file
     zero::plan::validate(plan, kSegment, kSegment);
     use(plan);

@@ -129,8 +129,7 @@ TEST_F(Export, InputsAndConstants) {
   EXPECT_EQ(p.inputs(1).dtype(), plan::I64);
   ASSERT_EQ(p.constants_size(), 2);
   EXPECT_EQ(p.constants(0).ref().bytes(), 24u); // a bool is a byte
-  for (int i = 0; i < 24; ++i)
-    EXPECT_EQ(constants[p.constants(0).segment_offset() + i], 1);
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(constants[p.constants(0).segment_offset() + i], 1);
   float pair[2];
   std::memcpy(pair, constants.data() + p.constants(1).segment_offset(), sizeof pair);
   EXPECT_EQ(pair[1], 2.0f);
@@ -145,10 +144,8 @@ TEST_F(Export, Steps) {
   EXPECT_EQ(program.gradient_norm().offset(), 4u);
   const plan::Step *product = nullptr, *update = nullptr;
   for (const plan::Step &step : program.steps()) {
-    if (step.has_matmul() && !product)
-      product = &step;
-    if (step.has_update())
-      update = &step;
+    if (step.has_matmul() && !product) product = &step;
+    if (step.has_update()) update = &step;
   }
   ASSERT_TRUE(product && update);
   EXPECT_EQ(product->name(), "/head/MatMul");

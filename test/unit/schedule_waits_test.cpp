@@ -13,12 +13,10 @@ MemoryAccess writes(int64_t begin, int64_t end) { return {0, begin, end, true}; 
 /// The first pair of steps (early, late) that conflict and are not ordered; {-1, -1} if there is none.
 std::pair<int, int> firstRace(const std::vector<LaneStep> &steps, const std::vector<std::vector<LaneWait>> &waits) {
   auto clocks = clocksOf(steps, waits);
-  if (clocks.size() != steps.size())
-    return {-2, -2};
+  if (clocks.size() != steps.size()) return {-2, -2};
   std::vector<int64_t> ticks;
   std::array<int64_t, kLanes> count{};
-  for (const LaneStep &step : steps)
-    ticks.push_back(++count[step.lane]);
+  for (const LaneStep &step : steps) ticks.push_back(++count[step.lane]);
   for (size_t late = 0; late < steps.size(); ++late)
     for (size_t early = 0; early < late; ++early)
       for (const MemoryAccess &a : steps[early].accesses)

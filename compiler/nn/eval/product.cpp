@@ -136,8 +136,7 @@ LogicalResult attentionGrad(AttentionGradOp op, Operands in, Results out) {
           }
         }
     const std::vector<double> *sums[] = {&dq, &dk, &dv};
-    for (int i = 0; i < 3; ++i)
-      std::transform(sums[i]->begin(), sums[i]->end(), out[i].data<T>().begin(), [](double s) { return T(s); });
+    for (int i = 0; i < 3; ++i) std::transform(sums[i]->begin(), sums[i]->end(), out[i].data<T>().begin(), [](double s) { return T(s); });
     return success();
   });
 }

@@ -245,7 +245,8 @@ Vals topK(NodeContext &c) {
   if (k < 0 || k > n) return c.fail("k is out of range");
   auto x = c.importer.known(data, c.e);
   if (!x && k >= 1 && k <= 32 && data.isFloat()) return selectTop(c, data, k, c.integer("largest", 1));
-  if (!x) return c.fail("of data that depends on the model's inputs 1 to 32 floating-point elements can be selected, not " + llvm::Twine(k));
+  if (!x)
+    return c.fail("of data that depends on the model's inputs 1 to 32 floating-point elements can be selected, not " + llvm::Twine(k));
   int64_t rows = n ? x->size() / n : 0;
   Ints shape(x->shape().begin(), x->shape().end());
   shape.back() = k;

@@ -40,7 +40,8 @@ template <bool average> Vals pool(NodeContext &c) {
   Window g;
   auto kernel = c.ints("kernel_shape");
   if (!x || !kernel) return c.fail("it has no kernel_shape");
-  if (x.rank() < 3 || !x.isFloat()) return c.fail("an input of shape " + text(x.shape()) + " is not supported, only images of floating-point numbers");
+  if (x.rank() < 3 || !x.isFloat())
+    return c.fail("an input of shape " + text(x.shape()) + " is not supported, only images of floating-point numbers");
   g.kernel = *kernel;
   if (!window(c, x, g)) return {};
   if (g.taps > 1024) return c.fail("windows of " + llvm::Twine(g.taps) + " elements are not supported (at most 1024)");

@@ -79,7 +79,8 @@ bool factors(NodeContext &c, const Val &x, Ints &to, llvm::SmallVectorImpl<doubl
   bool bySize = c.has(3) && c.inputs[3].type().getNumElements() > 0;
   auto given = c.known(bySize ? 3 : 2);
   if (!given) return false;
-  if (given->size() != int64_t(axes.size())) return c.e.fail("it has " + llvm::Twine(given->size()) + " sizes or scales for " + llvm::Twine(axes.size()) + " dimensions"), false;
+  if (given->size() != int64_t(axes.size()))
+    return c.e.fail("it has " + llvm::Twine(given->size()) + " sizes or scales for " + llvm::Twine(axes.size()) + " dimensions"), false;
   if (bySize && c.string("keep_aspect_ratio_policy", "stretch") != "stretch")
     return c.e.fail("keep_aspect_ratio_policy='" + c.string("keep_aspect_ratio_policy", "") + "' is not supported"), false;
   for (auto [i, axis] : llvm::enumerate(axes)) {
@@ -88,7 +89,8 @@ bool factors(NodeContext &c, const Val &x, Ints &to, llvm::SmallVectorImpl<doubl
     double v = given->at(int64_t(i));
     scale[d] = bySize ? v / double(x.dim(d)) : v;
     to[d] = bySize ? int64_t(v) : int64_t(std::floor(v * double(x.dim(d))));
-    if (!(v > 0) || to[d] <= 0 || to[d] > 1 << 20) return c.e.fail("dimension " + llvm::Twine(d) + " cannot become " + llvm::Twine(to[d]) + " elements"), false;
+    if (!(v > 0) || to[d] <= 0 || to[d] > 1 << 20)
+      return c.e.fail("dimension " + llvm::Twine(d) + " cannot become " + llvm::Twine(to[d]) + " elements"), false;
   }
   return true;
 }
@@ -97,8 +99,12 @@ Vals resize(NodeContext &c) {
   Val x = c.in(0);
   if (!x) return {};
   if (!x.isFloat()) return c.fail("only floating-point tensors can be resized");
-  Sampling s{c.string("mode", "nearest"), c.string("coordinate_transformation_mode", "half_pixel"), c.string("nearest_mode", "round_prefer_floor"),
-             c.integer("antialias", 0) != 0, c.integer("exclude_outside", 0) != 0, c.real("cubic_coeff_a", -0.75)};
+  Sampling s{c.string("mode", "nearest"),
+             c.string("coordinate_transformation_mode", "half_pixel"),
+             c.string("nearest_mode", "round_prefer_floor"),
+             c.integer("antialias", 0) != 0,
+             c.integer("exclude_outside", 0) != 0,
+             c.real("cubic_coeff_a", -0.75)};
   if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic") return c.fail("mode='" + s.mode + "' is not known");
   Ints to;
   llvm::SmallVector<double> scale;
