@@ -2,14 +2,11 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/plan/error.h"
+#include "test/unit/run_fixtures.h"
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <iterator>
 #include <limits>
 #include <random>
 
@@ -287,33 +284,25 @@ TEST(Attention, RefusesWhatWasNotAnnounced) {
 // --------------------------------------------------------------------------------------------------- kernels, memory
 
 TEST(Kernels, LoadedFromMemoryAndCut) {
-  auto folder = std::filesystem::temp_directory_path() / ("zero-device-test-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::vector<std::vector<std::byte>> objects;
-  for (int which : {1, 2}) {
-    std::ofstream(folder / "k.c") << "void add(void *const *args, long begin, long end) { float *x = args[0];"
-                                  << "for (long i = begin; i < end; ++i) x[i] += " << which << "; }\n";
-    std::string command = "cc -O2 -shared -fPIC -o " + (folder / "k.so").string() + " " + (folder / "k.c").string();
-    ASSERT_EQ(0, std::system(command.c_str()));
-    std::ifstream file(folder / "k.so", std::ios::binary);
-    std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
-    auto bytes = std::as_bytes(std::span(text));
-    objects.emplace_back(bytes.begin(), bytes.end());
-  }
-  std::filesystem::remove_all(folder);
+  std::vector<std::string> objects;
+  for (int which : {1, 2})
+    objects.push_back(test::compileKernels("void add(void *const *args, long begin, long end) { float *x = args[0];"
+                                           "for (long i = begin; i < end; ++i) x[i] += " +
+                                           std::to_string(which) + "; }\n"));
   // Two libraries at once: the second must not be taken for the first.
   auto device = makeCpuDevice({.threads = 2});
   std::vector<float> x(1001, 0.0f);
   void *args[] = {x.data()};
   for (const auto &object : objects) {
     KernelSymbol symbol{"add", nullptr};
-    device->loadKernels(object, {&symbol, 1});
+    device->loadKernels(std::as_bytes(std::span(object)), {&symbol, 1});
     device->launch({symbol.function, args, 1001, 10});
   }
   for (float value : x) ASSERT_EQ(value, 3.0f);
   KernelSymbol missing{"subtract", nullptr};
-  EXPECT_THROW(device->loadKernels(objects[0], {&missing, 1}), Error);
-  EXPECT_THROW(device->loadKernels(std::span(objects[0]).first(100), {&missing, 1}), Error);
+  std::span<const std::byte> whole = std::as_bytes(std::span(objects[0]));
+  EXPECT_THROW(device->loadKernels(whole, {&missing, 1}), Error);
+  EXPECT_THROW(device->loadKernels(whole.first(100), {&missing, 1}), Error);
 }
 
 TEST(Memory, CopyFillAndArenas) {

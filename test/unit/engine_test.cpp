@@ -5,18 +5,18 @@
 #include "runtime/plan/validate.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"
+#include "test/unit/run_fixtures.h"
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <unistd.h>
 #include <vector>
 
 using namespace zero;
 using namespace zero::plan;
 using namespace zero::runtime;
+using zero::test::compileKernels;
 using zero::test::part;
 using zero::test::PlanBuilder;
+using zero::test::refusalOf;
 using zero::test::waitFor;
 using zero::test::world;
 
@@ -36,15 +36,6 @@ struct Session {
   std::unique_ptr<Device> device;
   std::unique_ptr<Engine> engine;
 };
-
-std::string errorOf(const std::function<void()> &action) {
-  try {
-    action();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
-}
 
 uint32_t ranks() { return static_cast<uint32_t>(world->world()); }
 
@@ -184,19 +175,9 @@ TEST(Engine, AllReduceOfAScalar) {
 // One kernel compiled at test time: x += rate * (−gradient).
 class UpdateTest : public testing::Test {
 protected:
-  void SetUp() override {
-    auto folder = std::filesystem::temp_directory_path() / ("zero-engine-test-" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "k.c")
-        << "void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
-        << "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n";
-    std::string command = "cc -O2 -shared -fPIC -o " + (folder / "k.so").string() + " " + (folder / "k.c").string();
-    ASSERT_EQ(0, std::system(command.c_str()));
-    std::ifstream file(folder / "k.so", std::ios::binary);
-    object.assign(std::istreambuf_iterator<char>(file), {});
-    std::filesystem::remove_all(folder);
-  }
-  std::vector<char> object;
+  std::string object =
+      compileKernels("void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
+                     "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n");
 };
 
 TEST_F(UpdateTest, HookSeesTheGradientFirst) {
@@ -258,10 +239,10 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   file.kernels = std::as_bytes(std::span(object));
   Session run(file);
   run.engine->onUpdate([](const Update &, const float *) { throw Error("the hook refuses"); });
-  std::string text = errorOf([&] { run.engine->run(0); });
+  std::string text = refusalOf([&] { run.engine->run(0); });
   EXPECT_NE(text.find("'layer update'"), std::string::npos) << text;
   EXPECT_NE(text.find("the hook refuses"), std::string::npos) << text;
-  EXPECT_NE(errorOf([&] { run.engine->run(0); }), "");
+  EXPECT_NE(refusalOf([&] { run.engine->run(0); }), "");
 }
 
 TEST(Engine, RefusesWhatDoesNotFitTheRun) {
@@ -271,7 +252,7 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
     PlanFile file = builder.file();
     file.path = "p.bin";
     auto device = makeCpuDevice({.threads = 1});
-    return errorOf([&] { Engine engine(file, *device, *world, {}); });
+    return refusalOf([&] { Engine engine(file, *device, *world, {}); });
   };
   EXPECT_EQ(refusal([](Plan &) {}), "");
   std::string text = refusal([](Plan &plan) { plan.set_world(7); });
@@ -295,7 +276,7 @@ TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
   Session small(builder.file(), {.programs = {0}, .trace = false}), both(builder.file());
   EXPECT_EQ(small.engine->allocatedBytes(), builder.plan.arenas(0).bytes() + builder.program().arena_bytes(1));
   EXPECT_EQ(both.engine->allocatedBytes(), builder.plan.arenas(0).bytes() + (1 << 20));
-  EXPECT_NE(errorOf([&] { small.engine->run(1); }), "");
+  EXPECT_NE(refusalOf([&] { small.engine->run(1); }), "");
   both.engine->run(1);
 }
 

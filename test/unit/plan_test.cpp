@@ -2,35 +2,22 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/plan_builder.h"
-#include <cstdio>
+#include "test/unit/run_fixtures.h"
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <google/protobuf/stubs/logging.h>
-#include <gtest/gtest.h>
-#include <iterator>
-#include <unistd.h>
 #include <vector>
 
 using namespace zero;
 using namespace zero::plan;
+using zero::test::Folder;
 using zero::test::part;
 using zero::test::PlanBuilder;
+using zero::test::refusalOf;
 
 namespace {
 
-std::string errorOf(const std::function<void()> &action) {
-  try {
-    action();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
-}
-
 void expectError(const std::function<void()> &action, const std::string &part) {
-  std::string text = errorOf(action);
+  std::string text = refusalOf(action);
   EXPECT_NE(text.find(part), std::string::npos) << "expected: " << part << "\nfound: " << text;
 }
 
@@ -103,7 +90,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
 constexpr uint64_t kKernelBytes = 100, kConstantBytes = 256;
 
 TEST(Validate, AcceptsAGoodPlan) {
-  for (uint32_t world : {1, 4}) EXPECT_EQ("", errorOf([&] { validate(goodPlan(world).plan, kKernelBytes, kConstantBytes); }));
+  for (uint32_t world : {1, 4}) EXPECT_EQ("", refusalOf([&] { validate(goodPlan(world).plan, kKernelBytes, kConstantBytes); }));
 }
 
 // Each case breaks one thing and names a part of the sentence it must cause.
@@ -213,22 +200,9 @@ TEST(Validate, RefusesEveryKindOfDamage) {
 
 class PlanFileTest : public testing::Test {
 protected:
-  void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / ("zero-plan-test-" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder);
-    path = (folder / "plan.bin").string();
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   std::vector<std::byte> kernels{kKernelBytes, std::byte{7}}, constants{kConstantBytes, std::byte{9}};
-  std::filesystem::path folder;
-  std::string path;
-
-  std::string read() {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void write(const std::string &bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  Folder folder;
+  std::string path = folder / "plan.bin";
 };
 
 TEST_F(PlanFileTest, ComesBackAsWritten) {
@@ -240,10 +214,10 @@ TEST_F(PlanFileTest, ComesBackAsWritten) {
   EXPECT_TRUE(std::equal(loaded.kernels.begin(), loaded.kernels.end(), kernels.begin(), kernels.end()));
   EXPECT_TRUE(std::equal(loaded.constants.begin(), loaded.constants.end(), constants.begin(), constants.end()));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded.kernels.data()) % 4096, 0u);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "a temporary file was left";
-  std::string once = read();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 1) << "a temporary file was left";
+  std::string once = folder.read("plan.bin");
   save(path, goodPlan().plan, kernels, constants);
-  EXPECT_EQ(once, read()) << "the same plan must give the same bytes";
+  EXPECT_EQ(once, folder.read("plan.bin")) << "the same plan must give the same bytes";
 }
 
 TEST_F(PlanFileTest, SegmentsMayBeEmpty) {
@@ -258,10 +232,10 @@ TEST_F(PlanFileTest, SegmentsMayBeEmpty) {
 
 TEST_F(PlanFileTest, DamageIsNamed) {
   save(path, goodPlan().plan, kernels, constants);
-  const std::string good = read();
+  const std::string good = folder.read("plan.bin");
   auto changed = [&](size_t offset, const std::string &bytes) { return std::string(good).replace(offset, bytes.size(), bytes); };
   auto tryBytes = [&](const std::string &bytes, const char *sentence) {
-    write(bytes);
+    folder.write("plan.bin", bytes);
     expectError([&] { load(path); }, sentence);
     expectError([&] { load(path); }, path);
   };
@@ -279,8 +253,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes(changed(16, std::string("\x09\0\0\0", 4)), "no plan segment");
   for (size_t offset : {4096ul + 50, 8192ul + 3, 12288ul})
     if (offset < good.size()) tryBytes(changed(offset, std::string(1, static_cast<char>(good[offset] ^ 1))), "checksum");
-  expectError([&] { load((folder / "absent.bin").string()); }, "No such file");
-  expectError([&] { load(folder.string()); }, "not a file");
+  expectError([&] { load(folder / "absent.bin"); }, "No such file");
+  expectError([&] { load(folder / ""); }, "not a file");
   expectError([&] { save("/nonexistent/plan.bin", goodPlan().plan, {}, {}); }, "cannot write /nonexistent/plan.bin");
   Plan bad = goodPlan().plan;
   bad.set_world(0);
@@ -298,7 +272,7 @@ TEST(Validate, SurvivesEveryBitFlip) {
     std::string message = good;
     message[bit / 8] = static_cast<char>(message[bit / 8] ^ (1 << (bit % 8)));
     Plan plan;
-    if (!plan.ParseFromString(message) || !errorOf([&] { validate(plan, kKernelBytes, kConstantBytes); }).empty()) ++refused;
+    if (!plan.ParseFromString(message) || !refusalOf([&] { validate(plan, kKernelBytes, kConstantBytes); }).empty()) ++refused;
   }
   EXPECT_GT(refused, good.size() * 8 / 2);
 }

@@ -1,8 +1,9 @@
-// What tests of the runtime's file rooms share: a folder that goes away, and ranks as threads.
+// What tests of the runtime share: a folder that goes away, kernels written in C, refusals, and ranks as threads.
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/plan/error.h"
 #include <barrier>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +40,14 @@ public:
 private:
   std::string path_;
 };
+
+// A shared object of kernels written in C, as a plan holds it.
+inline std::string compileKernels(const std::string &source) {
+  Folder folder;
+  folder.write("kernels.c", source);
+  EXPECT_EQ(std::system(("cc -O2 -shared -fPIC -o " + (folder / "kernels.so") + " " + (folder / "kernels.c")).c_str()), 0);
+  return folder.read("kernels.so");
+}
 
 // The sentence with which `work` is refused, or nothing if it is not.
 inline std::string refusalOf(const std::function<void()> &work) {

@@ -123,7 +123,7 @@ void writePlan(const Folder &folder, const std::string &name, uint32_t world, ui
   eval.set_name("eval"), eval.set_role(Program::EVAL), *eval.mutable_loss() = loss;
   *b.plan.add_programs() = eval;
 
-  std::string object = folder.read("kernels.so");
+  static const std::string object = test::compileKernels(kKernels);
   auto countBytes = static_cast<float>(batch);
   save(folder / name, b.plan, std::as_bytes(std::span(object)), std::as_bytes(std::span(&countBytes, 1)));
 }
@@ -131,8 +131,6 @@ void writePlan(const Folder &folder, const std::string &name, uint32_t world, ui
 class Zerorun : public testing::Test {
 protected:
   void SetUp() override {
-    folder.write("kernels.c", kKernels);
-    ASSERT_EQ(std::system(("cc -O2 -shared -fPIC -o " + (folder / "kernels.so") + " " + (folder / "kernels.c")).c_str()), 0);
     folder.write("w.raw", {reinterpret_cast<const char *>(kWeights.data()), 16});
     for (int i = 0; i < 10 * 4; ++i) x.push_back(std::sin(static_cast<float>(i)));
     for (int i = 0; i < 10; ++i) y.push_back(std::cos(static_cast<float>(3 * i)));
