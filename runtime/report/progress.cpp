@@ -1,4 +1,5 @@
 #include "runtime/report/progress.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace zero::runtime {
@@ -24,6 +25,15 @@ std::string progressText(const StepRecord &record, double secondsLeft) {
   return text;
 }
 
+uint64_t logStride(uint64_t steps, double secondsPerStep) {
+  double most = std::min(static_cast<double>(steps) / 20, 10 / std::max(secondsPerStep, 1e-9));
+  uint64_t stride = 1;
+  for (uint64_t unit = 1; static_cast<double>(unit) <= most; unit *= 10)
+    for (uint64_t n : {1, 2, 5})
+      if (static_cast<double>(n * unit) <= most) stride = n * unit;
+  return stride;
+}
+
 ProgressLine::ProgressLine(std::FILE *out, bool rewrite)
     : out(out), rewrite(rewrite), start(std::chrono::steady_clock::now()), last(start) {}
 
@@ -43,9 +53,9 @@ void ProgressLine::show(const StepRecord &record) {
     open = !finished && !record.evalLoss;
     if (!open) std::fputc('\n', out);
   } else {
-    // A log wants about twenty lines, or one every ten seconds of a slow run.
-    uint64_t stride = (record.steps - first) / 20 + 1;
-    if (!finished && !record.evalLoss && (record.step - first) % stride != 0 && since(last) < 10) return;
+    // The first step, the last and each multiple of a round number, so that the lines fall where evaluations do.
+    double mean = since(start) / static_cast<double>(record.step - first + 1);
+    if (!finished && !record.evalLoss && record.step != first && record.step % logStride(record.steps, mean) != 0) return;
     fmt::print(out, "{}\n", progressText(record, left));
   }
   last = std::chrono::steady_clock::now();

@@ -11,6 +11,10 @@ namespace zero::runtime {
 std::string progressText(const StepRecord &record, double secondsLeft);
 std::string durationText(double seconds); // "0:48", "1:02:03"
 
+// How many steps apart the lines of a log stand: 1, 2, 5, 10, 20, …, for twenty lines or a little more, closer where steps are so slow
+// that ten seconds would pass between two lines.
+uint64_t logStride(uint64_t steps, double secondsPerStep);
+
 class ProgressLine {
 public:
   // `rewrite`: one line, rewritten in place.

@@ -56,6 +56,31 @@ TEST(Progress, TextNamesStepLossAndRest) {
   EXPECT_EQ(progressText(record(3), 65), "step  3/40  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
 }
 
+TEST(Progress, LinesStandARoundNumberOfStepsApart) {
+  EXPECT_EQ(logStride(500, 0.1), 20u);
+  EXPECT_EQ(logStride(1000, 0.1), 50u);
+  EXPECT_EQ(logStride(1000, 0.9), 10u); // ten seconds are eleven steps
+  EXPECT_EQ(logStride(1000, 30), 1u);
+  EXPECT_EQ(logStride(7, 0.1), 1u);
+  Folder folder;
+  std::FILE *out = std::fopen((folder / "log").c_str(), "w");
+  {
+    ProgressLine line(out, false);
+    for (uint64_t step = 1; step <= 100; ++step) {
+      StepRecord r = record(step);
+      r.steps = 100;
+      if (step % 50 == 0) r.evalLoss = 2;
+      line.show(r);
+    }
+  }
+  std::fclose(out);
+  std::stringstream log(folder.read("log"));
+  std::vector<uint64_t> shown, expected{1};
+  for (uint64_t step = 5; step <= 100; step += 5) expected.push_back(step);
+  for (std::string line; std::getline(log, line);) shown.push_back(std::stoull(line.substr(5)));
+  EXPECT_EQ(shown, expected);
+}
+
 TEST(Progress, ALogGetsAboutTwentyLines) {
   Folder folder;
   std::FILE *out = std::fopen((folder / "log").c_str(), "w");
@@ -65,7 +90,7 @@ TEST(Progress, ALogGetsAboutTwentyLines) {
   }
   std::fclose(out);
   std::string log = folder.read("log");
-  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 21); // every second one, and the last
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 21); // the first, and every second one
   EXPECT_EQ(log.find('\r'), std::string::npos);
   EXPECT_NE(log.find("step 40/40"), std::string::npos);
 }
