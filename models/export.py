@@ -4,7 +4,8 @@
 usage: models/export.py HF_MODEL_OR_CONFIG -o model.onnx
 
 HF_MODEL_OR_CONFIG is the name of a model on the Hub, a folder saved by `save_pretrained`, or a config.json (then the weights are random).
-The task follows the model's architecture (causal or masked language model, sequence or image classification); --task overrides it.
+The task follows the model's architecture (causal, masked or sequence-to-sequence language model, sequence or image classification); --task
+overrides it.
 
 PyTorch's exporters optimise for inference by default: they merge parameters that happen to be equal, fold parameters into constants and
 split tied ones, and such a file can no longer be trained as the model it was. Here these optimisations are off. Where the first exporter
@@ -24,7 +25,9 @@ TASKS = {
     "masked": ("ForMaskedLM",),
     "classification": ("ForSequenceClassification",),
     "image": ("ForImageClassification",),
+    "seq2seq": ("ForConditionalGeneration",),
 }
+SYMBOLS = {"decoder_input_ids": ("batch", "target")}  # of an input's dimensions; all others are batch and seq
 
 
 def arguments():
@@ -47,15 +50,15 @@ def arguments():
 def load(a):
     """The model with its task's head, and the name of the task."""
     import torch
-    from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM,
+    from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSeq2SeqLM,
                               AutoModelForSequenceClassification)
     classes = {"causal": AutoModelForCausalLM, "masked": AutoModelForMaskedLM, "classification": AutoModelForSequenceClassification,
-               "image": AutoModelForImageClassification}
+               "image": AutoModelForImageClassification, "seq2seq": AutoModelForSeq2SeqLM}
     config = AutoConfig.from_pretrained(a.model)
     architecture = (config.architectures or [""])[0]
     task = a.task or next((t for t, ends in TASKS.items() if architecture.endswith(ends)), None)
     if task is None:
-        raise SystemExit(f"export: cannot tell the task from the architecture '{architecture}' of {a.model}; give one with --task")
+        raise SystemExit(f"export: cannot tell the task from the architecture '{architecture}' of {a.model}; give one with --task ({', '.join(TASKS)})")
     config.use_cache = False
     if not a.train_mode:  # no dropout, whichever mode an exporter puts the model into
         for name, value in vars(config).items():
@@ -85,12 +88,14 @@ def example(a, model, task):
     accepted = inspect.signature(model.forward).parameters
     if a.mask or task == "classification":
         names.append("attention_mask")
+    if task == "seq2seq":
+        names.append("decoder_input_ids")
     if "token_type_ids" in accepted and task != "causal" and getattr(config, "type_vocab_size", 0) > 1:
         names.append("token_type_ids")
     shape = (a.batch, a.seq)
-    make = {"input_ids": lambda: torch.randint(1, config.vocab_size, shape), "attention_mask": lambda: torch.ones(shape, dtype=torch.int64),
+    make = {"input_ids": lambda: torch.randint(1, config.vocab_size, shape), "decoder_input_ids": lambda: torch.randint(1, config.vocab_size, shape), "attention_mask": lambda: torch.ones(shape, dtype=torch.int64),
             "token_type_ids": lambda: torch.zeros(shape, dtype=torch.int64)}
-    return {n: make[n]() for n in names}, {n: {0: "batch", 1: "seq"} for n in names}
+    return {n: make[n]() for n in names}, {n: dict(enumerate(SYMBOLS.get(n, ("batch", "seq")))) for n in names}
 
 
 def wrap(model, names, task, exporter):
@@ -128,7 +133,7 @@ def export(a, model, task, exporter):
     wrapped.train(a.train_mode)
     common = dict(input_names=names, output_names=["logits"], opset_version=a.opset or (20 if exporter == "dynamo" else 17))
     if exporter == "dynamo":
-        dims = {"batch": torch.export.Dim.DYNAMIC, "seq": torch.export.Dim.DYNAMIC}
+        dims = dict.fromkeys(("batch", "seq", "target"), torch.export.Dim.DYNAMIC)
         shapes = None if a.static else ({n: None for n in names}, [{k: dims[v] for k, v in axes[n].items()} for n in names])[1]
         torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=True, optimize=False, external_data=model.num_parameters() > 400_000_000, verbose=False,
                           dynamic_shapes=None if shapes is None else (tuple(shapes),), **common)
@@ -148,11 +153,16 @@ def tidy(a, model, names):
     for node in graph.graph.node:
         for k, name in enumerate(node.input):
             node.input[k] = rename.get(name, name)
+        # so that zeroc's messages and tables speak of the model's own modules
+        node.name = node.name.replace("/inner/", "/", 1)
+        for entry in node.metadata_props:
+            if entry.key == "pkg.torch.onnx.name_scopes":
+                entry.value = entry.value.replace("'inner.", "'").replace("'inner', ", "")
     if not a.static:
         for value in graph.graph.input:
             for axis, dim in enumerate(value.type.tensor_type.shape.dim):
                 if dim.HasField("dim_param"):
-                    dim.dim_param = ("batch", "seq")[axis]
+                    dim.dim_param = SYMBOLS.get(value.name, ("batch", "seq"))[axis]
     onnx.save(graph, a.output)
     used = {name for node in graph.graph.node for name in node.input}
     kept = {i.name for i in graph.graph.initializer} & used
