@@ -90,6 +90,8 @@ Step convert(const plan::Step &from, uint64_t rank) {
 
 } // namespace
 
+std::vector<Access> accessesOf(const plan::Step &step, uint64_t rank) { return convert(step, rank).accesses; }
+
 const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
@@ -104,6 +106,11 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
     problem.buffers.push_back({b.name(), b.arena(), ours ? b.offset() : 0, ours ? b.bytes() : 0, b.program() < 0, b.first(), b.last()});
   }
   for (const plan::Step &step : p.steps()) problem.steps.push_back(convert(step, rank));
+  auto result = [&](const char *name, const plan::Ref &ref) {
+    problem.results.push_back({name, ref.buffer(), ref.offset(), ref.offset() + ref.bytes()});
+  };
+  if (p.has_loss()) result("loss", p.loss());
+  if (p.has_gradient_norm()) result("gradient norm", p.gradient_norm());
   return problem;
 }
 

@@ -42,13 +42,24 @@ struct Arena {
   uint64_t bytes = 0;
 };
 
+/// Bytes the host reads behind the program.
+struct Result {
+  std::string name;
+  uint32_t buffer = 0;
+  uint64_t begin = 0, end = 0; // relative to the buffer
+};
+
 /// One program on one rank.
 struct Problem {
   std::string name;
   std::vector<Arena> arenas;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
+  std::vector<Result> results;
 };
+
+/// What a step touches on rank `rank`.
+std::vector<Access> accessesOf(const plan::Step &step, uint64_t rank);
 
 /// A program of a validated plan as rank `rank` runs it.
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
@@ -57,6 +68,7 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 ///   arena NAME BYTES
 ///   buffer NAME ARENA OFFSET BYTES life FIRST LAST        (or: persistent)
 ///   step NAME LANE [waits LANE:TICK …] [reads BUFFER[BEGIN:END] …] [writes BUFFER[BEGIN:END] …] [collective TEXT]
+///   result NAME BUFFER[BEGIN:END]
 std::vector<Problem> parse(const std::string &text); // several programs (ranks) are separated by "rank NAME" lines
 
 const char *laneName(uint32_t lane);

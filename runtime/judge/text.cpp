@@ -78,8 +78,12 @@ private:
       problem().buffers.push_back(b);
     } else if (verb == "step") {
       problem().steps.push_back(step());
+    } else if (verb == "result") {
+      std::string name = word("a name");
+      Access a = access(word("bytes of a buffer"), false);
+      problem().results.push_back({name, a.buffer, a.begin, a.end});
     } else {
-      fail("'" + verb + "' is no statement (rank, arena, buffer, step)");
+      fail("'" + verb + "' is no statement (rank, arena, buffer, step, result)");
     }
   }
 

@@ -1,0 +1,26 @@
+//===- order.h - which steps happen before which ------------------------------------------------------===//
+#pragma once
+#include "runtime/judge/history.h"
+#include "runtime/judge/problem.h"
+
+namespace zero::judge {
+
+/// Per lane, how many of its steps happened before.
+using Clock = std::array<uint64_t, kLaneCount>;
+
+struct Order {
+  std::vector<uint32_t> sequence; // one in which the steps can run
+  std::vector<Clock> clocks;      // by step: what happened before it
+  std::vector<uint64_t> ticks;    // by step: the tick of its lane when it is complete
+  std::string stuck;              // which steps wait for each other; empty: all of them run
+
+  bool before(uint32_t a, uint32_t b, const Problem &problem) const { return clocks[b][problem.steps[a].lane] >= ticks[a]; }
+};
+
+/// Runs the lanes against each other until all steps are done or none can move.
+Order orderOf(const Problem &problem);
+
+/// "step 3 'matmul' (compute)"
+std::string nameOf(const Problem &problem, uint32_t step);
+
+} // namespace zero::judge

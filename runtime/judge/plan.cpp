@@ -1,0 +1,107 @@
+//===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
+#include "runtime/judge/history.h"
+#include "runtime/judge/judge.h"
+#include <set>
+
+namespace zero::judge {
+
+std::vector<std::string> checkRanks(const std::vector<Problem> &ranks) {
+  std::vector<std::string> found;
+  for (uint32_t lane = 0; lane < kLaneCount; ++lane) {
+    std::vector<std::vector<std::string>> called;
+    for (const Problem &p : ranks) {
+      called.emplace_back();
+      for (const Step &s : p.steps)
+        if (s.lane == lane && !s.collective.empty()) called.back().push_back(s.collective);
+    }
+    for (size_t r = 1; r < called.size(); ++r)
+      for (size_t i = 0; i < std::max(called[0].size(), called[r].size()); ++i) {
+        auto at = [&](size_t rank) { return i < called[rank].size() ? called[rank][i] : std::string("nothing"); };
+        if (at(0) == at(r)) continue;
+        found.push_back("ranks disagree on collective " + std::to_string(i) + " of lane " + laneName(lane) + ": '" + ranks[0].name +
+                        "' calls " + at(0) + ", '" + ranks[r].name + "' calls " + at(r));
+        break;
+      }
+  }
+  return found;
+}
+
+namespace {
+
+/// The buckets of one program: each is updated once where the role says so, behind all that reads the old parameters, and what one rank
+/// updated reaches the others.
+class Updates {
+public:
+  Updates(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program) {}
+
+  std::vector<std::string> run() {
+    bool updates = program.role() == plan::Program::STEP || program.role() == plan::Program::LAST;
+    std::vector<int> at(plan.buckets_size(), -1); // its update
+    for (int s = 0; s < program.steps_size(); ++s) {
+      if (!program.steps(s).has_update()) continue;
+      const plan::Bucket &bucket = plan.buckets(int(program.steps(s).update().bucket()));
+      int &place = at[program.steps(s).update().bucket()];
+      if (!updates || !bucket.trainable())
+        report(name(s) + " updates bucket '" + bucket.name() + "', which " + (updates ? "is frozen" : "this program must not change"));
+      if (place >= 0) report(name(s) + " updates bucket '" + bucket.name() + "' a second time");
+      place = s;
+    }
+    for (int b = 0; b < plan.buckets_size(); ++b)
+      if (at[b] >= 0)
+        checkBucket(plan.buckets(b), at[b]);
+      else if (updates && plan.buckets(b).trainable())
+        report("bucket '" + plan.buckets(b).name() + "' is never updated");
+    return std::move(found);
+  }
+
+private:
+  void checkBucket(const plan::Bucket &bucket, int update) {
+    bool published =
+        plan.world() == 1 || program.steps(update).update().whole() || bucket.parameter().bytes() == bucket.shard_elements() * 4;
+    for (int s = 0; s < program.steps_size(); ++s) {
+      const plan::Step &step = program.steps(s);
+      bool reads = false, writes = false;
+      for (const Access &a : accessesOf(step, 0))
+        if (a.buffer == bucket.parameter().buffer()) (a.writes ? writes : reads) = true;
+      if (s == update) {
+        if (!writes) report(name(s) + " does not write the parameters of bucket '" + bucket.name() + "'");
+      } else if (writes && !step.has_collective()) {
+        report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but is not its update");
+      } else if (writes && s > update) {
+        published = true;
+      } else if (writes || (reads && s > update)) {
+        report(name(s) + (writes ? " publishes" : " reads") + " the parameters of bucket '" + bucket.name() + "' " +
+               (writes ? "before" : "behind") + " their update, " + name(update));
+      }
+    }
+    if (!published) report("what " + name(update) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
+  }
+
+  std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
+  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
+
+  const plan::Plan &plan;
+  const plan::Program &program;
+  std::vector<std::string> found;
+};
+
+} // namespace
+
+std::vector<std::string> checkUpdates(const plan::Plan &plan, int program) { return Updates(plan, plan.programs(program)).run(); }
+
+std::vector<std::string> checkPlan(const plan::Plan &plan) {
+  std::vector<std::string> found;
+  std::set<uint64_t> ranks{0, std::min<uint64_t>(1, plan.world() - 1), plan.world() - 1};
+  for (int program = 0; program < plan.programs_size(); ++program) {
+    std::vector<Problem> each;
+    for (uint64_t rank : ranks) {
+      each.push_back(fromPlan(plan, program, rank));
+      for (std::string &sentence : check(each.back())) found.push_back("rank " + std::to_string(rank) + ": " + sentence);
+    }
+    for (std::string &sentence : checkRanks(each)) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
+    for (std::string &sentence : checkUpdates(plan, program)) found.push_back(sentence);
+  }
+  return found;
+}
+
+} // namespace zero::judge
