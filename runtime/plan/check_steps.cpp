@@ -11,9 +11,10 @@ struct StepChecker {
   int program;
   std::string what;
 
-  void operand(const Ref &ref, const std::string &name, uint64_t needed) const {
-    checkRef(plan, ref, name + " of " + what, program);
-    requireAtLeast(ref.bytes(), needed, name + " of " + what);
+  void operand(const Ref &ref, const std::string &name) const { checkRef(plan, ref, name + " of " + what, program); }
+  void operand(const Ref &ref, const std::string &name, uint64_t bytes) const {
+    operand(ref, name);
+    requireReach(ref.bytes(), bytes, name + " of " + what);
   }
   uint64_t product(std::initializer_list<uint64_t> factors) const {
     uint64_t result = 1;
@@ -32,7 +33,7 @@ struct StepChecker {
     if (launch.outputs_from() > kernel.args())
       throw Error(what + " marks outputs from argument " + std::to_string(launch.outputs_from()) + " of " + std::to_string(kernel.args()));
     if (launch.extent() > kMaxBytes) throw Error(what + " launches an impossible extent of " + std::to_string(launch.extent()));
-    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i), 0);
+    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i));
   }
 
   // Bytes of `batch` matrices of rows x columns, stored with the given strides.
@@ -111,10 +112,9 @@ struct StepChecker {
       operand(call.dst(), "the destination", part);
       break;
     case Collective::ALL_REDUCE:
-      operand(call.src(), "the source", part);
-      operand(call.dst(), "the destination", part);
       if (call.src().SerializeAsString() != call.dst().SerializeAsString())
         throw Error(what + " is an all-reduce with a source that is not its destination");
+      operand(call.dst(), "the destination", part);
       break;
     default:
       throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
@@ -129,7 +129,7 @@ struct StepChecker {
   }
 
   void fill(const Fill &call) const {
-    operand(call.dst(), "the destination", 0);
+    operand(call.dst(), "the destination");
     if (call.dst().bytes() % 4 != 0) throw Error(what + " fills " + std::to_string(call.dst().bytes()) + " bytes, not a multiple of 4");
   }
 

@@ -52,8 +52,8 @@ void requireBytes(uint64_t found, uint64_t expected, const std::string &what) {
     throw Error(what + " has " + std::to_string(found) + " bytes where its shape asks for " + std::to_string(expected));
 }
 
-void requireAtLeast(uint64_t found, uint64_t needed, const std::string &what) {
-  if (found < needed) throw Error(what + " has " + std::to_string(found) + " bytes where the step reaches " + std::to_string(needed));
+void requireReach(uint64_t found, uint64_t needed, const std::string &what) {
+  if (found != needed) throw Error(what + " has " + std::to_string(found) + " bytes where the step reaches " + std::to_string(needed));
 }
 
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program) {

@@ -18,7 +18,8 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what);
 uint64_t bytesOfShape(const google::protobuf::RepeatedField<int64_t> &shape, uint64_t elementBytes, const std::string &what);
 
 void requireBytes(uint64_t found, uint64_t expected, const std::string &what);
-void requireAtLeast(uint64_t found, uint64_t needed, const std::string &what);
+// The step touches all of what it is given: what it said of its bytes is what the judge believes.
+void requireReach(uint64_t found, uint64_t needed, const std::string &what);
 
 // The Ref lies inside its buffer on every rank, is 4-byte aligned, and the buffer is persistent or belongs to `program`
 // (kPersistent: must be persistent).
