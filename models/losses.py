@@ -5,6 +5,8 @@ import sys
 
 
 def main():
+    if len(sys.argv) != 2:
+        raise SystemExit("losses: which file? Usage: losses.py METRICS.jsonl")
     with open(sys.argv[1]) as f:
         rows = [json.loads(line) for line in f]
     shown = sorted({round(k * (len(rows) - 1) / 9) for k in range(10)}) if rows else []
