@@ -33,17 +33,18 @@ SYMBOLS = {"decoder_input_ids": ("batch", "target")}  # of an input's dimensions
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("model", help="name on the Hub, folder, or config.json")
-    p.add_argument("-o", "--output", required=True)
+    p.add_argument("-o", "--output", required=True, metavar="FILE.onnx")
     p.add_argument("--task", choices=sorted(TASKS), help="default: what the model's architecture says")
-    p.add_argument("--batch", type=int, default=2, help="batch of the example input (the batch itself, with --static)")
-    p.add_argument("--seq", type=int, default=64, help="sequence of the example input (the sequence itself, with --static)")
+    p.add_argument("--batch", type=int, default=2, metavar="N", help="batch of the example input, or with --static the batch itself (default: 2)")
+    p.add_argument("--seq", type=int, default=64, metavar="N", help="sequence of the example input, or with --static the sequence itself (default: 64)")
     p.add_argument("--static", action="store_true", help="fixed dimensions instead of symbolic `batch` and `seq`")
-    p.add_argument("--attention", choices=("eager", "sdpa"), default="sdpa", help="attention implementation to export")
-    p.add_argument("--exporter", choices=("auto", "dynamo", "torchscript"), default="auto")
-    p.add_argument("--opset", type=int, help="default: 20 (dynamo), 17 (torchscript)")
+    p.add_argument("--attention", choices=("eager", "sdpa"), default="sdpa", help="attention implementation to export (default: sdpa)")
+    p.add_argument("--exporter", choices=("auto", "dynamo", "torchscript"), default="auto",
+                   help="PyTorch's newer or older exporter (default: the newer, and the older where that fails)")
+    p.add_argument("--opset", type=int, metavar="N", help="default: 20 (dynamo), 17 (torchscript)")
     p.add_argument("--mask", action="store_true", help="give language models an attention_mask input (classifiers always have one)")
     p.add_argument("--train-mode", action="store_true", help="keep dropout in the graph")
-    p.add_argument("--seed", type=int, default=0, help="of random weights")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="of random weights (default: 0)")
     return p.parse_args()
 
 

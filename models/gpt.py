@@ -269,16 +269,16 @@ def arguments(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--arch", choices=("gpt", "llama"), default="gpt")
     for name, default in (("layers", 12), ("hidden", 768), ("heads", 12), ("vocab", 50257), ("seq", 1024), ("batch", 1), ("seed", 0)):
-        p.add_argument(f"--{name}", type=int, default=default)
-    p.add_argument("--kv-heads", type=int, help="key/value heads (llama; default: as many as heads)")
-    p.add_argument("--ffn", type=int, help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
-    p.add_argument("--positions", type=int, help="rows of GPT's position table (default: seq)")
-    p.add_argument("--rope-theta", type=float, default=10000.0)
+        p.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}")
+    p.add_argument("--kv-heads", type=int, metavar="N", help="key/value heads (llama; default: as many as heads)")
+    p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
+    p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
+    p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")
     p.add_argument("--tied", dest="tied", action="store_true", default=None, help="the head is the embedding (default for gpt)")
     p.add_argument("--untied", dest="tied", action="store_false", help="the head has its own matrix (default for llama)")
     p.add_argument("--dynamic", action="store_true", help="symbolic dimensions `batch` and `seq`")
     p.add_argument("--no-weights", action="store_true", help="dimensions without data, for zeroc --init random")
-    p.add_argument("-o", "--output", required=True)
+    p.add_argument("-o", "--output", required=True, metavar="FILE.onnx")
     a = p.parse_args(argv)
     for name in ("layers", "hidden", "heads", "vocab", "seq", "batch"):
         if getattr(a, name) < 1:
