@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Turn plan.proto and the container's header comment into one page: comments become prose, declarations stay code.
-usage: proto_page.py plan.proto container.h OUT.md"""
+usage: proto_page.py plan.proto container.h example.textproto OUT.md"""
 import re, sys
 
-proto, container, out = sys.argv[1:]
+proto, container, example, out = sys.argv[1:]
 
 
 def prose(lines):
@@ -41,4 +41,6 @@ for line in open(proto).read().splitlines():
     code.append(line)
     depth += line.split("//")[0].count("{") - line.split("//")[0].count("}")
 flush()
+page.extend(["## An example", "", "A plan in protobuf's text form; `test/plan_file.py` makes a file of it that zero-inspect reads.", "",
+             "```proto", open(example).read().rstrip(), "```", ""])
 open(out, "w").write("\n".join(page) + "\n")

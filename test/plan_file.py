@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Reads plan.bin in Python: message classes made from plan.proto by protoc, the container as runtime/plan/container.h describes it.
+"""Reads and writes plan.bin in Python: message classes made from plan.proto by protoc, the container as runtime/plan/container.h describes it.
 
-usage: plan_file.py PLAN      writes the bytes of the plan message to stdout
+usage: plan_file.py PLAN                writes the bytes of the plan message to stdout
+       plan_file.py TEXT.textproto OUT  makes a plan without kernels and constants of a message in protobuf's text form
 """
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -39,5 +41,19 @@ def read(path):
     return plan_class().FromString(message(path))
 
 
+def write(plan, path):
+    """The container with the message alone; the segments of kernels and constants are empty."""
+    page, body = 4096, plan.SerializeToString()
+    end = (page + len(body) + page - 1) // page * page
+    segments = [(1, body, page), (2, b"", end), (3, b"", end)]
+    data = b"ZEROPLAN" + struct.pack("<II", plan.format, len(segments))
+    for kind, content, offset in segments:
+        data += struct.pack("<IIQQQ", kind, zlib.crc32(content), offset, len(content), 0)
+    pathlib.Path(path).write_bytes(data.ljust(page, b"\0") + body.ljust(end - page, b"\0"))
+
+
 if __name__ == "__main__":
-    sys.stdout.buffer.write(message(sys.argv[1]))
+    if len(sys.argv) == 3:
+        write(text_format.Parse(pathlib.Path(sys.argv[1]).read_text(), plan_class()()), sys.argv[2])
+    else:
+        sys.stdout.buffer.write(message(sys.argv[1]))

@@ -1,9 +1,12 @@
 // What the command lines share: numbers that are checked to their last character, and usage errors in one sentence.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace zero {
 
@@ -18,19 +21,67 @@ inline auto wholeNumber(uint64_t low, uint64_t high = UINT64_MAX) {
   };
 }
 
+// One of these words: oneOf({"adamw", "sgd"}).
+inline auto oneOf(std::vector<std::string> words) {
+  return [words](const std::string &text) -> std::string {
+    std::string list;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == text) return "";
+      list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+    }
+    return "wants " + list + ", not '" + text + "'";
+  };
+}
+
 inline std::string realNumber(const std::string &text) {
   double value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? "" : "wants a number, not '" + text + "'";
 }
 
-// 0 after --help; otherwise prints `program: sentence` and returns 1.
-inline int usageError(const CLI::App &app, const CLI::ParseError &error, const std::string &program) {
-  if (error.get_exit_code() == 0) return app.exit(error);
+// Letters to add, drop or change to make one word of the other.
+inline size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
+    }
+  }
+  return row[b.size()];
+}
+
+// Parses; an argument that means nothing is refused with the flag that was probably meant.
+inline void parse(CLI::App &app, int argc, char **argv) {
+  app.allow_extras();
+  app.parse(argc, argv);
+  std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return;
+  auto flag = std::find_if(extras.begin(), extras.end(), [](const std::string &e) { return e.size() > 1 && e[0] == '-'; });
+  if (flag == extras.end()) throw CLI::ParseError("'" + extras[0] + "' is one argument too many", CLI::ExitCodes::ExtrasError);
+  std::string name = flag->substr(0, flag->find('=')), nearest;
+  size_t distance = name.size() / 3 + 1;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &known : option->get_lnames())
+      if (size_t d = editDistance(name, "--" + known); d < distance) distance = d, nearest = "--" + known;
+  throw CLI::ParseError("there is no flag '" + name + "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
+                        CLI::ExitCodes::ExtrasError);
+}
+
+// `program: sentence`, on one line.
+inline std::string usageSentence(const CLI::ParseError &error, const std::string &program) {
   std::string sentence = error.what();
   for (char &c : sentence)
     if (c == '\n') c = ' ';
-  std::cerr << program << ": " << sentence << " (--help lists the flags)\n";
+  return program + ": " + sentence + " (--help lists the flags)";
+}
+
+// 0 after --help; otherwise prints the sentence and returns 1.
+inline int usageError(const CLI::App &app, const CLI::ParseError &error, const std::string &program) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::cerr << usageSentence(error, program) + "\n"; // in one piece: several processes may write here
   return 1;
 }
 

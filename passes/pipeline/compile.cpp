@@ -14,6 +14,7 @@
 #include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/inspect/names.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
@@ -94,7 +95,7 @@ public:
     llvm::SmallVector<char, 0> kernels;
     if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan); })) return false;
     if (emit == Phase::Plan) {
-      os << inspect::headline(plan) << inspect::memoryTable(plan) << inspect::trafficTable(plan) << inspect::scheduleText(plan);
+      os << inspect::firstPage(plan) << "\n" << inspect::scheduleText(plan, true);
       return true;
     }
     if (!sparesInputs(plan, output)) return false;

@@ -12,6 +12,7 @@
 namespace zero::inspect {
 
 inline constexpr int kKinds = 10; // plan.BufferKind
+inline constexpr int kLanes = 8;  // plan.Lane
 
 /// Bytes by kind of buffer.
 using ByKind = std::array<uint64_t, kKinds>;
@@ -19,14 +20,15 @@ using ByKind = std::array<uint64_t, kKinds>;
 /// One program's use of the transient arenas.
 struct ProgramMemory {
   std::string program;
-  uint64_t height = 0;   // bytes of the transient arenas it needs
-  uint64_t live = 0;     // largest sum of live bytes: no placement can be lower
-  uint32_t peakStep = 0; // where that is reached
-  ByKind atPeak{};       // what is live there
-  ByKind largest{};      // the largest sum of live bytes of each kind alone
+  uint64_t height = 0;          // bytes of the transient arenas it needs
+  uint64_t live = 0;            // largest sum of live bytes: no placement can be lower
+  uint32_t peakStep = 0;        // where that is reached
+  ByKind atPeak{};              // what is live there
+  ByKind largest{};             // the largest sum of live bytes of each kind alone
+  std::vector<uint64_t> inStep; // the sum of live bytes in each step
 };
 
-/// Memory of one rank.
+/// Memory of one rank in one tier.
 struct Memory {
   ByKind persistent{};
   uint64_t state = 0; // bytes of the persistent arenas
@@ -35,7 +37,20 @@ struct Memory {
   uint64_t padding = 0; // bytes of parameters' padding in all buckets, one copy
   uint64_t total() const { return state + work; }
 };
-Memory memoryOf(const plan::Plan &plan);
+Memory memoryOf(const plan::Plan &plan, plan::Tier tier = plan::DEVICE);
+
+/// Transient buffers of a program that are live in one of its steps, the largest first.
+std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step);
+
+/// What one step does: of kernels and products bytes read and written and operations, of collectives bytes one rank sends.
+struct Work {
+  uint64_t steps = 0, flops = 0, touched = 0, sent = 0;
+  Work &operator+=(const Work &other);
+};
+Work workOf(const plan::Plan &plan, const plan::Step &step);
+
+/// One optimizer step (all its micro-steps) by lane, without clipping unless `clips`.
+std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips = false);
 
 /// What one rank sends in one optimizer step (all its micro-steps), without clipping unless `clips`.
 struct Traffic {
@@ -50,17 +65,17 @@ Traffic trafficOf(const plan::Plan &plan, bool clips = false);
 /// Programs an optimizer step runs, in order.
 std::vector<int> programsOfStep(const plan::Plan &plan, bool clips);
 
+std::string headline(const plan::Plan &plan);
 std::string memoryTable(const plan::Plan &plan);
 std::string trafficTable(const plan::Plan &plan);
+std::string laneTable(const plan::Plan &plan);
+std::string firstPage(const plan::Plan &plan); // all of the above
 std::string kernelTable(const plan::Plan &plan);
-/// The schedule of each program, one line a step; every byte range and wait is shown.
-std::string scheduleText(const plan::Plan &plan);
+/// The fullest moment of each program: bytes by layer and kind, and the largest buffers.
+std::string peakText(const plan::Plan &plan);
+/// The schedule of each program, one line a step; with `operands` one more for each byte range it reads or writes.
+std::string scheduleText(const plan::Plan &plan, bool operands = false);
 std::string decisionText(const plan::Plan &plan);
-std::string headline(const plan::Plan &plan);
-nlohmann::json toJson(const plan::Plan &plan);
-
-const char *kindName(int kind);
-/// 1234567 -> "1 234 567".
-std::string grouped(uint64_t n);
+nlohmann::json toJson(const plan::Plan &plan, bool schedule = false);
 
 } // namespace zero::inspect

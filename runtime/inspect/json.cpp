@@ -1,62 +1,141 @@
 //===- json.cpp - the same numbers for programs -------------------------------------------------------===//
-#include "runtime/inspect/inspect.h"
+// docs/inspect.md lists the keys.
+#include "runtime/inspect/names.h"
+#include "runtime/inspect/peak.h"
+#include "runtime/judge/problem.h"
 
 namespace zero::inspect {
 namespace {
-nlohmann::json byKind(const ByKind &bytes) {
-  nlohmann::json json = nlohmann::json::object();
-  for (int k = 0; k < kKinds; ++k)
-    if (bytes[k]) json[kindName(k)] = bytes[k];
-  return json;
-}
-} // namespace
+using nlohmann::json;
 
-nlohmann::json toJson(const plan::Plan &plan) {
-  nlohmann::json json;
-  Memory memory = memoryOf(plan);
-  json["model"] = plan.model();
-  json["world"] = plan.world();
-  json["stage"] = plan.stage();
-  json["accumulate"] = plan.accumulate();
-  json["memory"] = {{"persistent", byKind(memory.persistent)},
-                    {"state_bytes", memory.state},
-                    {"work_bytes", memory.work},
-                    {"total_bytes", memory.total()},
-                    {"padding_bytes", memory.padding}};
+json byKind(const ByKind &bytes) {
+  json kinds = json::object();
+  for (int k = 0; k < kKinds; ++k)
+    if (bytes[size_t(k)]) kinds[kindName(k)] = bytes[size_t(k)];
+  return kinds;
+}
+
+json memoryJson(const plan::Plan &plan, plan::Tier tier) {
+  Memory memory = memoryOf(plan, tier);
+  json out = {{"persistent", byKind(memory.persistent)},
+              {"state_bytes", memory.state},
+              {"work_bytes", memory.work},
+              {"total_bytes", memory.total()}};
   for (const ProgramMemory &p : memory.programs)
-    json["memory"]["programs"][p.program] = {{"arena_bytes", p.height},
-                                             {"live_bytes", p.live},
-                                             {"peak_step", p.peakStep},
-                                             {"at_peak", byKind(p.atPeak)},
-                                             {"largest", byKind(p.largest)}};
+    out["programs"][p.program] = {{"arena_bytes", p.height},
+                                  {"live_bytes", p.live},
+                                  {"peak_step", p.peakStep},
+                                  {"at_peak", byKind(p.atPeak)},
+                                  {"largest", byKind(p.largest)}};
+  return out;
+}
+
+json peakJson(const plan::Plan &plan, int program) {
+  Peak peak = peakOf(plan, program);
+  json layers = json::object(), buffers = json::array();
+  for (const Peak::Layer &layer : peak.layers) layers[layer.name] = byKind(layer.kinds);
+  for (uint32_t i : peak.largest) {
+    const plan::Buffer &b = plan.buffers(int(i));
+    buffers.push_back({{"name", b.name()}, {"kind", kindName(b.kind())}, {"bytes", b.bytes()}, {"first", b.first()}, {"last", b.last()}});
+  }
+  return {{"layers", layers}, {"largest", buffers}};
+}
+
+json communicationJson(const plan::Plan &plan) {
   Traffic traffic = trafficOf(plan);
-  json["communication"]["bytes_sent"] = traffic.bytes;
-  json["communication"]["collectives"] = nlohmann::json::object();
-  for (const auto &[name, kind] : traffic.collectives)
-    json["communication"]["collectives"][name] = {{"calls", kind.calls}, {"bytes_sent", kind.bytes}};
-  uint64_t elements = 0;
-  json["parameters"] = nlohmann::json::array();
+  json out = {{"bytes_sent", traffic.bytes}, {"collectives", json::object()}};
+  for (const auto &[name, kind] : traffic.collectives) out["collectives"][name] = {{"calls", kind.calls}, {"bytes_sent", kind.bytes}};
+  return out;
+}
+
+json workJson(const Work &w) { return {{"bytes_touched", w.touched}, {"bytes_sent", w.sent}, {"flops", w.flops}}; }
+
+json lanesJson(const plan::Plan &plan) {
+  json lanes = json::object();
+  std::array<Work, kLanes> work = workByLane(plan);
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (const Work &w = work[size_t(lane)]; w.steps) {
+      json &entry = lanes[judge::laneName(uint32_t(lane))] = workJson(w);
+      entry["steps"] = w.steps;
+    }
+  return lanes;
+}
+
+json programJson(const plan::Plan &plan, int index, bool schedule) {
+  const plan::Program &program = plan.programs(index);
+  json out = {{"name", program.name()},
+              {"role", roleName(program.role())},
+              {"clips", program.clips()},
+              {"steps", program.steps_size()},
+              {"peak", peakJson(plan, index)}};
+  if (!schedule) return out;
+  out["schedule"] = json::array();
+  for (const plan::Step &step : program.steps()) {
+    json entry = workJson(workOf(plan, step));
+    entry["name"] = step.name();
+    entry["lane"] = judge::laneName(step.lane());
+    entry["waits"] = json::array();
+    for (const plan::Wait &w : step.waits()) entry["waits"].push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    out["schedule"].push_back(std::move(entry));
+  }
+  return out;
+}
+
+json parametersJson(const plan::Plan &plan, uint64_t &elements) {
+  json out = json::array();
   for (const plan::Parameter &p : plan.parameters()) {
     uint64_t n = 1;
     for (int64_t d : p.shape()) n *= uint64_t(d);
     elements += n;
-    json["parameters"].push_back({{"name", p.name()},
-                                  {"shape", std::vector<int64_t>(p.shape().begin(), p.shape().end())},
-                                  {"bucket", plan.buckets(int(p.bucket())).name()},
-                                  {"offset", p.offset_elements()}});
+    json aliases = json::array();
+    for (const plan::Alias &alias : p.aliases()) aliases.push_back({{"name", alias.name()}, {"transposed", alias.transposed()}});
+    out.push_back({{"name", p.name()},
+                   {"shape", std::vector<int64_t>(p.shape().begin(), p.shape().end())},
+                   {"trainable", plan.buckets(int(p.bucket())).trainable()},
+                   {"bucket", plan.buckets(int(p.bucket())).name()},
+                   {"offset", p.offset_elements()},
+                   {"aliases", aliases}});
   }
-  json["parameter_elements"] = elements;
-  json["buckets"] = nlohmann::json::array();
+  return out;
+}
+
+} // namespace
+
+json toJson(const plan::Plan &plan, bool schedule) {
+  json out;
+  out["model"] = plan.model();
+  out["producer"] = plan.producer();
+  out["cpu"] = plan.target().cpu();
+  out["world"] = plan.world();
+  out["stage"] = plan.stage();
+  out["accumulate"] = plan.accumulate();
+  out["samples"] = plan.samples();
+  out["memory"] = memoryJson(plan, plan::DEVICE);
+  out["memory"]["padding_bytes"] = memoryOf(plan).padding;
+  for (plan::Tier tier : {plan::HOST, plan::DISK})
+    for (const plan::Arena &arena : plan.arenas())
+      if (arena.tier() == tier) out["memory"][tierName(tier)] = memoryJson(plan, tier);
+  out["communication"] = communicationJson(plan);
+  out["lanes"] = lanesJson(plan);
+  out["programs"] = json::array();
+  for (int i = 0; i < plan.programs_size(); ++i) out["programs"].push_back(programJson(plan, i, schedule));
+  uint64_t elements = 0;
+  out["parameters"] = parametersJson(plan, elements);
+  out["parameter_elements"] = elements;
+  out["buckets"] = json::array();
   for (const plan::Bucket &b : plan.buckets())
-    json["buckets"].push_back({{"name", b.name()},
-                               {"elements", b.elements()},
-                               {"shard_elements", b.shard_elements()},
-                               {"padding_elements", b.padding_elements()},
-                               {"trainable", b.trainable()}});
-  json["kernels"] = nlohmann::json::array();
+    out["buckets"].push_back({{"name", b.name()},
+                              {"elements", b.elements()},
+                              {"shard_elements", b.shard_elements()},
+                              {"padding_elements", b.padding_elements()},
+                              {"trainable", b.trainable()}});
+  out["kernels"] = json::array();
   for (const plan::Kernel &k : plan.kernels())
-    json["kernels"].push_back({{"symbol", k.symbol()}, {"flops", k.flops()}, {"bytes", k.bytes()}, {"summary", k.summary()}});
-  return json;
+    out["kernels"].push_back({{"symbol", k.symbol()}, {"flops", k.flops()}, {"bytes", k.bytes()}, {"summary", k.summary()}});
+  out["decisions"] = json::array();
+  for (const plan::Decision &d : plan.decisions())
+    out["decisions"].push_back({{"subject", d.subject()}, {"choice", d.choice()}, {"reason", d.reason()}});
+  return out;
 }
 
 } // namespace zero::inspect

@@ -5,16 +5,19 @@
 namespace zero::inspect {
 namespace {
 
-ProgramMemory measure(const plan::Plan &plan, int index) {
+bool liesIn(const plan::Plan &plan, const plan::Buffer &buffer, plan::Tier tier) { return plan.arenas(int(buffer.arena())).tier() == tier; }
+
+ProgramMemory measure(const plan::Plan &plan, int index, plan::Tier tier) {
   const plan::Program &program = plan.programs(index);
   ProgramMemory memory;
   memory.program = program.name();
-  for (uint64_t bytes : program.arena_bytes()) memory.height += bytes;
+  for (int a = 0; a < program.arena_bytes_size() && a < plan.arenas_size(); ++a)
+    if (plan.arenas(a).tier() == tier) memory.height += program.arena_bytes(a);
   // Difference arrays over the steps: a buffer adds its bytes at `first` and takes them away behind `last`.
   size_t steps = program.steps_size();
   std::vector<std::array<int64_t, kKinds>> change(steps + 1);
   for (const plan::Buffer &b : plan.buffers())
-    if (b.program() == index) {
+    if (b.program() == index && liesIn(plan, b, tier)) {
       change[b.first()][b.kind()] += int64_t(b.bytes());
       change[std::min<size_t>(b.last(), steps - 1) + 1][b.kind()] -= int64_t(b.bytes());
     }
@@ -26,6 +29,7 @@ ProgramMemory measure(const plan::Plan &plan, int index) {
       sum += uint64_t(now[k]);
       memory.largest[k] = std::max(memory.largest[k], uint64_t(now[k]));
     }
+    memory.inStep.push_back(sum);
     if (sum > memory.live) {
       memory.live = sum;
       memory.peakStep = uint32_t(s);
@@ -37,14 +41,26 @@ ProgramMemory measure(const plan::Plan &plan, int index) {
 
 } // namespace
 
-Memory memoryOf(const plan::Plan &plan) {
+Memory memoryOf(const plan::Plan &plan, plan::Tier tier) {
   Memory memory;
-  for (const plan::Arena &arena : plan.arenas()) (arena.persistent() ? memory.state : memory.work) += arena.bytes();
+  for (const plan::Arena &arena : plan.arenas())
+    if (arena.tier() == tier) (arena.persistent() ? memory.state : memory.work) += arena.bytes();
   for (const plan::Buffer &b : plan.buffers())
-    if (b.program() < 0) memory.persistent[b.kind()] += b.bytes();
-  for (int i = 0; i < plan.programs_size(); ++i) memory.programs.push_back(measure(plan, i));
+    if (b.program() < 0 && liesIn(plan, b, tier)) memory.persistent[b.kind()] += b.bytes();
+  for (int i = 0; i < plan.programs_size(); ++i) memory.programs.push_back(measure(plan, i, tier));
   for (const plan::Bucket &bucket : plan.buckets()) memory.padding += 4 * bucket.padding_elements();
   return memory;
+}
+
+std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step) {
+  std::vector<uint32_t> live;
+  for (int i = 0; i < plan.buffers_size(); ++i) {
+    const plan::Buffer &b = plan.buffers(i);
+    if (b.program() == program && b.first() <= step && step <= b.last()) live.push_back(uint32_t(i));
+  }
+  std::stable_sort(live.begin(), live.end(),
+                   [&](uint32_t a, uint32_t b) { return plan.buffers(int(a)).bytes() > plan.buffers(int(b)).bytes(); });
+  return live;
 }
 
 } // namespace zero::inspect

@@ -30,38 +30,56 @@ int judgeText(const std::string &path) {
   return verdict(found, path);
 }
 
+struct Pages {
+  bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, check = false;
+  bool none() const { return !json && !peak && !schedule && !kernels && !why; }
+};
+
+void print(const zero::plan::Plan &plan, const Pages &pages) {
+  using namespace zero::inspect;
+  if (pages.json) {
+    std::cout << toJson(plan, pages.schedule).dump(1) << "\n";
+    return; // all of the other pages is in it
+  }
+  if (pages.peak) std::cout << peakText(plan);
+  if (pages.schedule) std::cout << scheduleText(plan, pages.operands);
+  if (pages.kernels) std::cout << kernelTable(plan);
+  if (pages.why) std::cout << decisionText(plan);
+  if (pages.none() && !pages.check) std::cout << firstPage(plan);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app{"Read what a plan will do: memory by tier and kind, communication, kernels, the schedule"};
+  CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
   std::string path, problem;
-  bool json = false, check = false, why = false, schedule = false, kernels = false;
-  app.add_option("plan", path, "plan.bin, as zeroc wrote it");
-  app.add_flag("--json", json, "The numbers for programs");
-  app.add_flag("--schedule", schedule, "Every step with its lane, tick, byte ranges and waits");
-  app.add_flag("--kernels", kernels, "The generated kernels");
-  app.add_flag("--check", check, "Run the judge: places, order, values and ranks are checked again");
-  app.add_flag("--why", why, "The reason of each scheduling decision");
-  app.add_option("--judge", problem, "Judge a problem in its text form instead of a plan (see runtime/judge/problem.h)");
+  Pages pages;
+  app.add_option("plan", path, "the plan, as zeroc wrote it")->type_name("FILE");
+  app.add_flag("--peak", pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
+  app.add_flag("--schedule", pages.schedule, "every step: lane, tick, live bytes, what it does and what it waits for")->group("More pages");
+  CLI::Option *operands =
+      app.add_flag("--operands", pages.operands, "with --schedule: the bytes each step reads and writes")->group("More pages");
+  app.add_flag("--kernels", pages.kernels, "the generated kernels: launches in a step, bytes and operations of one launch")
+      ->group("More pages");
+  app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
+  app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
+      ->group("More pages");
+  app.add_flag("--check", pages.check, "check places, order, values and ranks again with the judge, which trusts no solver")
+      ->group("Judge");
+  app.add_option("--judge", problem, "judge a schedule written as text instead of a plan (docs/inspect.md has the form)")
+      ->type_name("FILE")
+      ->group("Judge");
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return zero::usageError(app, error, "zero-inspect");
-  }
-  try {
+    zero::parse(app, argc, argv);
+    if (*operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
     if (!problem.empty() && !path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
-    const zero::plan::Plan &plan = file.plan;
-    if (json) std::cout << zero::inspect::toJson(plan).dump(1) << "\n";
-    if (schedule) std::cout << zero::inspect::scheduleText(plan);
-    if (kernels) std::cout << zero::inspect::kernelTable(plan);
-    if (why) std::cout << zero::inspect::decisionText(plan);
-    if (check) return verdict(zero::judge::checkPlan(plan), path, json ? std::cerr : std::cout);
-    if (!json && !schedule && !kernels && !why)
-      std::cout << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << zero::inspect::trafficTable(plan);
-    return 0;
+    print(file.plan, pages);
+    return pages.check ? verdict(zero::judge::checkPlan(file.plan), path, pages.json ? std::cerr : std::cout) : 0;
+  } catch (const CLI::ParseError &error) {
+    return zero::usageError(app, error, "zero-inspect");
   } catch (const std::exception &error) {
     std::cerr << "zero-inspect: " << error.what() << "\n";
     return 1;

@@ -14,6 +14,7 @@
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
+#include "llvm/Support/CommandLine.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -31,5 +32,8 @@ int main(int argc, char **argv) {
   zero::shard::registerPasses();
   zero::schedule::registerPasses();
   zero::place::registerPasses();
+  // What LLVM's code generators register for themselves drowns this tool's passes; --help-hidden still lists it.
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    if (llvm::is_contained(entry.second->Categories, &llvm::cl::getGeneralCategory())) entry.second->setHiddenFlag(llvm::cl::Hidden);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "ZeRO compiler: passes over nn, zero and plan\n", registry));
 }

@@ -45,80 +45,130 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 /// A flag of the command line whose part is not built: any value but `harmless` is refused by name.
 struct Later {
   const char *flag;
+  const char *values;
   const char *help;
-  std::vector<std::string> harmless; // values that ask for nothing
+  std::string harmless; // the value that asks for nothing; none if empty
   std::string value = {};
 };
+
+/// What the flags say in text, before it is understood.
+struct Texts {
+  std::vector<std::string> binds;
+  std::string tie = "auto", init = "weights", emit, memory;
+  std::vector<Later> later{
+      {"--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32"},
+      {"--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu"},
+      {"--host-memory", "SIZE", "bytes one rank may use of the host tier", ""},
+      {"--disk-memory", "SIZE", "bytes one rank may use of the disk tier", ""},
+      {"--offload-params", "none|host|disk|auto", "where parameters rest [none]", "none"},
+      {"--offload-optimizer", "none|host|disk|auto", "where optimizer state rests [none]", "none"},
+      {"--offload-activations", "none|host|disk|auto", "where activations wait for backward [none]", "none"},
+      {"--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off"},
+      {"--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today", ""},
+  };
+};
+
+/// A flag that may be given several times, with one value each time.
+CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::string> &values, const char *help) {
+  return app.add_option(flag, values, help)->expected(1)->allow_extra_args(false)->take_all();
+}
+
+void declare(CLI::App &app, CommandLine &line, Texts &texts) {
+  pipeline::CompileOptions &o = line.compile;
+  app.get_formatter()->column_width(38);
+  app.add_option("model", o.model, "an ONNX file, as exported from PyTorch")->type_name("FILE");
+
+  const char *group = "Model";
+  addList(app, "--bind", texts.binds, "sizes of symbolic dimensions; the batch is that of one rank and one micro-step")
+      ->type_name("NAME=N[,NAME=N]")
+      ->group(group);
+  addList(app, "--freeze", o.import.freeze, "do not train parameters whose name matches (may be given again)")
+      ->type_name("REGEX")
+      ->group(group);
+  addList(app, "--train", o.import.train, "train initializers whose name matches after all (may be given again)")
+      ->type_name("REGEX")
+      ->group(group);
+  app.add_option("--tie", texts.tie, "make initializers that are equal up to transposition one parameter [auto]")
+      ->type_name("auto|off")
+      ->check(oneOf({"auto", "off"}))
+      ->group(group);
+  app.add_option("--init", texts.init, "where first values come from: the file, or a rule [weights]")
+      ->type_name("weights|random[:SEED]")
+      ->group(group);
+
+  group = "Training step";
+  app.add_option("--loss", o.loss, "over an input 'labels', or an output the model computes itself [cross_entropy]")
+      ->type_name("cross_entropy|mse|output:NAME")
+      ->group(group);
+  app.add_option("--optimizer", o.optimizer, "its numbers are zerorun's flags [adamw]")
+      ->type_name("adamw|sgd")
+      ->check(oneOf({"adamw", "sgd"}))
+      ->group(group);
+  app.add_option("--accumulate", o.accumulate, "micro-steps in one optimizer step [1]")
+      ->type_name("N")
+      ->check(wholeNumber(1, 1 << 20))
+      ->group(group);
+
+  group = "ZeRO";
+  app.add_option("--world", o.world, "ranks the plan is for [1]")->type_name("N")->check(wholeNumber(1, 1 << 20))->group(group);
+  app.add_option("--stage", o.stage, "shard nothing (0), optimizer state (1), gradients too (2), parameters too (3) [0]")
+      ->type_name("0..3")
+      ->check(wholeNumber(0, 3))
+      ->group(group);
+  app.add_option("--bucket-elements", o.bucketElements, "largest group of parameters that moves together [by the model's size]")
+      ->type_name("N")
+      ->check(wholeNumber(0))
+      ->group(group);
+
+  group = "Memory";
+  app.add_option("--device-memory", texts.memory, "bytes one rank may use, such as 24GiB; a plan that needs more is refused [any]")
+      ->type_name("SIZE")
+      ->group(group);
+  app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
+      ->type_name("auto|none")
+      ->check([](const std::string &how) {
+        return how == "full" ? "full is not built yet; auto and none are" : oneOf({"auto", "none"})(how);
+      })
+      ->group(group);
+
+  group = "Output";
+  app.add_option("-o,--output", line.output, "where the plan goes")->type_name("FILE")->group(group);
+  app.add_option("--cpu", o.cpu, "the CPU kernels are made for [native]")->type_name("native|x86-64-v3|x86-64-v4")->group(group);
+  app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
+  app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
+  app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
+  app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
+
+  for (Later &l : texts.later) app.add_option(l.flag, l.value, l.help)->type_name(l.values)->group("Not built yet");
+}
 
 } // namespace
 
 CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   CommandLine line;
+  Texts texts;
+  declare(app, line, texts);
+  parse(app, argc, argv);
   pipeline::CompileOptions &o = line.compile;
-  std::vector<std::string> binds;
-  std::string tie = "auto", init = "weights", emit, memory;
-  std::vector<Later> later{
-      {"--precision", "f32 | bf16 | f16", {"f32"}},
-      {"--target", "cpu | cuda | sim", {"cpu"}},
-      {"--host-memory", "Budget of the host tier", {}},
-      {"--disk-memory", "Budget of the disk tier", {}},
-      {"--offload-params", "none | host | disk | auto", {"none"}},
-      {"--offload-optimizer", "none | host | disk | auto", {"none"}},
-      {"--offload-activations", "none | host | disk | auto", {"none"}},
-      {"--tile", "auto | off | N", {"off"}},
-      {"--report", "FILE.html | FILE.json", {}},
-  };
-  app.add_option("model", o.model, "model.onnx, as exported from PyTorch");
-  app.add_option("-o,--output", line.output, "Where the plan goes");
-  app.add_option("--bind", binds, "Sizes of symbolic dimensions: NAME=N[,NAME=N]")->expected(1)->allow_extra_args(false)->take_all();
-  app.add_option("--loss", o.loss, "cross_entropy | mse | output:NAME")->capture_default_str();
-  app.add_option("--recompute", o.recompute, "auto | none: what backward computes again instead of keeping it")
-      ->capture_default_str()
-      ->check([](const std::string &how) -> std::string {
-        if (how == "full") return "full is not built yet; auto and none are";
-        return how == "auto" || how == "none" ? "" : "it is auto or none, not " + how;
-      });
-  app.add_option("--optimizer", o.optimizer, "adamw | sgd")->capture_default_str()->check(CLI::IsMember({"adamw", "sgd"}));
-  app.add_option("--freeze", o.import.freeze, "Parameters not to train (regular expression, may be given again)")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_option("--train", o.import.train, "Initializers to train after all")->expected(1)->allow_extra_args(false)->take_all();
-  app.add_option("--tie", tie, "Initializers equal up to transposition are one parameter")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->capture_default_str();
-  app.add_option("--world", o.world, "Ranks")->check(wholeNumber(1, 1 << 20))->capture_default_str();
-  app.add_option("--stage", o.stage, "ZeRO stage: what is sharded")->check(wholeNumber(0, 3))->capture_default_str();
-  app.add_option("--accumulate", o.accumulate, "Micro-steps per optimizer step")->check(wholeNumber(1, 1 << 20))->capture_default_str();
-  app.add_option("--init", init, "weights | random[:SEED]")->capture_default_str();
-  app.add_option("--cpu", o.cpu, "native | x86-64-v3 | x86-64-v4")->capture_default_str();
-  app.add_option("--bucket-elements", o.bucketElements, "Largest bucket (0: by the model's size)")->check(wholeNumber(0));
-  app.add_option("--device-memory", memory, "Bytes one rank may use; no plan is written that needs more");
-  app.add_option("--emit", emit, "Print this phase and stop: " + pipeline::phaseNames());
-  app.add_flag("--timing", line.timing, "Print the seconds of each phase");
-  app.add_flag("-q,--quiet", line.quiet, "Print errors and warnings only");
-  app.add_flag("--print-pipeline", line.printPipeline, "Print the passes of each phase and stop");
-  for (Later &l : later) app.add_option(l.flag, l.value, std::string(l.help) + " (not built yet)");
-  app.parse(argc, argv);
 
-  for (const Later &l : later)
-    if (!l.value.empty() && std::find(l.harmless.begin(), l.harmless.end(), l.value) == l.harmless.end())
+  for (const Later &l : texts.later)
+    if (!l.value.empty() && l.value != l.harmless)
       throw Error(std::string(l.flag) + " " + l.value + " is not built yet" +
-                  (l.harmless.empty() ? "" : "; what works is " + std::string(l.flag) + " " + l.harmless[0]));
+                  (l.harmless.empty() ? "" : "; what works is " + std::string(l.flag) + " " + l.harmless));
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
-  readBinds(binds, o.import.bind);
-  o.import.tie = tie == "auto";
-  if (!memory.empty()) o.memory = readBytes("--device-memory", memory);
-  auto [rule, seed] = llvm::StringRef(init).split(':');
-  if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + init + "'");
-  bool seeded = llvm::StringRef(init).contains(':');
+  readBinds(texts.binds, o.import.bind);
+  o.import.tie = texts.tie == "auto";
+  if (!texts.memory.empty()) o.memory = readBytes("--device-memory", texts.memory);
+  auto [rule, seed] = llvm::StringRef(texts.init).split(':');
+  if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + texts.init + "'");
+  bool seeded = llvm::StringRef(texts.init).contains(':');
   if (seeded && rule == "weights") throw Error("--init weights reads the model's own values and takes no seed");
   if (seeded && seed.getAsInteger(10, o.initSeed)) throw Error("--init random takes a number as its seed, not '" + seed.str() + "'");
   o.import.init = rule == "random" ? onnx::Init::Random : onnx::Init::Weights;
-  if (!emit.empty()) {
-    line.emit = pipeline::phaseFromName(emit);
-    if (!line.emit) throw Error("there is no phase '" + emit + "'; --emit takes one of " + pipeline::phaseNames());
+  if (!texts.emit.empty()) {
+    line.emit = pipeline::phaseFromName(texts.emit);
+    if (!line.emit) throw Error("there is no phase '" + texts.emit + "'; --emit takes one of " + pipeline::phaseNames());
   } else if (line.output.empty()) {
     throw Error("where shall the plan go? Add -o plan.bin (or --emit PHASE to print a phase)");
   }

@@ -1,0 +1,127 @@
+//===- names.cpp - how numbers, kinds and places are written ------------------------------------------===//
+#include "runtime/inspect/names.h"
+#include "runtime/inspect/inspect.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace zero::inspect {
+namespace {
+
+uint64_t elementsOf(const plan::Parameter &parameter) {
+  uint64_t n = 1;
+  for (int64_t d : parameter.shape()) n *= uint64_t(d);
+  return n;
+}
+
+bool isNumber(std::string_view part) {
+  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+} // namespace
+
+const char *kindName(int kind) {
+  static constexpr const char *names[kKinds] = {"?",     "parameter",  "gradient", "optimizer", "constant",
+                                                "input", "activation", "gathered", "staging",   "scalar"};
+  return kind >= 0 && kind < kKinds ? names[kind] : "?";
+}
+
+const char *tierName(int tier) {
+  static constexpr const char *names[] = {"device", "host", "disk"};
+  return tier >= 0 && tier < 3 ? names[tier] : "?";
+}
+
+const char *roleName(int role) {
+  static constexpr const char *names[] = {"step", "first", "middle", "last", "eval"};
+  return role >= 0 && role < 5 ? names[role] : "?";
+}
+
+std::string grouped(uint64_t n) {
+  std::string digits = std::to_string(n), text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i && (digits.size() - i) % 3 == 0) text += ' ';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string human(uint64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = double(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 6) value /= 1024, ++unit;
+  return unit ? fmt::format("{:.1f} {}", value, units[unit]) : fmt::format("{} B", bytes);
+}
+
+std::string counted(uint64_t n, const std::string &noun) { return grouped(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+std::string layerOf(std::string_view name) {
+  name = name.substr(0, name.rfind('#')); // "value#1" is a second result
+  if (name.starts_with("/")) name.remove_prefix(1);
+  if (name.starts_with("node_")) name.remove_prefix(5);
+  size_t module = name.rfind('/');
+  std::string path(name);
+  std::replace(path.begin(), path.end(), '/', '.');
+  for (size_t begin = 0; begin < path.size();) {
+    size_t end = std::min(path.find('.', begin), path.size());
+    if (begin && isNumber(std::string_view(path).substr(begin, end - begin))) return path.substr(0, end);
+    begin = end + 1;
+  }
+  return module == std::string_view::npos ? path : path.substr(0, module);
+}
+
+BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), parameters(size_t(plan.buckets_size())) {
+  for (int p = 0; p < plan.parameters_size(); ++p) parameters[plan.parameters(p).bucket()].push_back(p);
+  for (auto &list : parameters)
+    std::sort(list.begin(), list.end(),
+              [&](int a, int b) { return plan.parameters(a).offset_elements() < plan.parameters(b).offset_elements(); });
+}
+
+int BucketNames::bucketOf(const plan::Buffer &buffer) const {
+  std::string_view name = buffer.name();
+  name = name.substr(0, name.rfind('.'));
+  for (int b = 0; b < plan.buckets_size(); ++b)
+    if (plan.buckets(b).name() == name) return b;
+  return -1;
+}
+
+std::string BucketNames::parametersIn(const plan::Ref &ref) const {
+  const plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
+  bool holdsParameters = buffer.kind() == plan::PARAMETER || buffer.kind() == plan::GATHERED || buffer.kind() == plan::GRADIENT;
+  int bucket = holdsParameters ? bucketOf(buffer) : -1;
+  if (bucket < 0 || ref.rank_stride() || buffer.bytes() != 4 * plan.buckets(bucket).elements()) return "";
+  uint64_t begin = ref.offset() / 4, end = (ref.offset() + ref.bytes()) / 4;
+  std::string first;
+  size_t others = 0;
+  for (int p : parameters[size_t(bucket)]) {
+    const plan::Parameter &parameter = plan.parameters(p);
+    if (parameter.offset_elements() >= end || parameter.offset_elements() + elementsOf(parameter) <= begin) continue;
+    if (first.empty())
+      first = parameter.name();
+    else
+      ++others;
+  }
+  return others ? fmt::format("{} and {} more", first, others) : first;
+}
+
+std::vector<std::pair<std::string, uint64_t>> BucketNames::layersOf(const plan::Buffer &buffer) const {
+  int bucket = bucketOf(buffer);
+  if (bucket < 0) return {{layerOf(buffer.name()), buffer.bytes()}};
+  // A shard holds every layer of its bucket in the same proportion as far as the plan can tell: the ranks differ.
+  std::vector<std::pair<std::string, uint64_t>> layers;
+  uint64_t whole = std::max<uint64_t>(1, 4 * plan.buckets(bucket).elements()), given = 0;
+  for (int p : parameters[size_t(bucket)]) {
+    // Its own name ends in ".weight" or ".bias": where it stands in no numbered layer, its module is the rest.
+    const plan::Parameter &parameter = plan.parameters(p);
+    std::string layer = layerOf(parameter.name());
+    if (layer == parameter.name()) layer = layer.substr(0, layer.rfind('.'));
+    uint64_t bytes = uint64_t(double(buffer.bytes()) * (4.0 * double(elementsOf(parameter)) / double(whole)));
+    if (layers.empty() || layers.back().first != layer) layers.push_back({layer, 0});
+    layers.back().second += bytes;
+    given += bytes;
+  }
+  if (layers.empty()) layers.push_back({plan.buckets(bucket).name(), 0});
+  layers.back().second += buffer.bytes() - std::min(given, buffer.bytes()); // padding, and what rounding left
+  return layers;
+}
+
+} // namespace zero::inspect

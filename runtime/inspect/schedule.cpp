@@ -1,0 +1,149 @@
+//===- schedule.cpp - the steps of each program, for people and for tests -------------------------------===//
+#include "runtime/inspect/inspect.h"
+#include "runtime/inspect/names.h"
+#include "runtime/judge/problem.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace zero::inspect {
+namespace {
+
+struct Operand {
+  const plan::Ref *ref;
+  bool writes;
+};
+
+std::vector<Operand> operandsOf(const plan::Step &step) {
+  std::vector<Operand> operands;
+  auto reads = [&](const plan::Ref &ref) {
+    if (ref.bytes()) operands.push_back({&ref, false});
+  };
+  auto writes = [&](const plan::Ref &ref) {
+    if (ref.bytes()) operands.push_back({&ref, true});
+  };
+  auto launch = [&](const plan::Launch &l) {
+    for (int i = 0; i < l.args_size(); ++i) uint32_t(i) < l.outputs_from() ? reads(l.args(i)) : writes(l.args(i));
+  };
+  switch (step.what_case()) {
+  case plan::Step::kLaunch:
+    launch(step.launch());
+    break;
+  case plan::Step::kUpdate:
+    launch(step.update().launch());
+    break;
+  case plan::Step::kMatmul:
+    reads(step.matmul().a()), reads(step.matmul().b()), writes(step.matmul().c());
+    break;
+  case plan::Step::kAttention: {
+    const plan::Attention &a = step.attention();
+    reads(a.q()), reads(a.k()), reads(a.v()), reads(a.mask()), writes(a.out()), writes(a.lse());
+    break;
+  }
+  case plan::Step::kAttentionGrad: {
+    const plan::AttentionGrad &g = step.attention_grad();
+    const plan::Attention &a = g.forward();
+    reads(a.q()), reads(a.k()), reads(a.v()), reads(a.mask()), reads(a.out()), reads(a.lse()), reads(g.dout());
+    writes(g.dq()), writes(g.dk()), writes(g.dv());
+    break;
+  }
+  case plan::Step::kCollective: {
+    const plan::Collective &c = step.collective();
+    reads(c.src()), writes(c.dst()), writes(c.staging());
+    break;
+  }
+  case plan::Step::kCopy:
+    reads(step.copy().src()), writes(step.copy().dst());
+    break;
+  case plan::Step::kFill:
+    writes(step.fill().dst());
+    break;
+  case plan::Step::WHAT_NOT_SET:
+    break;
+  }
+  return operands;
+}
+
+/// "norm_0 [4 x 32 x 64]": a kernel and what its summary says it covers.
+std::string kernelText(const plan::Kernel &kernel) {
+  size_t shape = kernel.summary().rfind('[');
+  return kernel.symbol() + (shape == std::string::npos ? "" : " " + kernel.summary().substr(shape));
+}
+
+std::string attentionText(const plan::Attention &a) {
+  return fmt::format("{}x{}x{}x{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "",
+                     a.mask_shape_size() ? " masked" : "");
+}
+
+std::string whatText(const plan::Plan &plan, const plan::Step &step) {
+  static constexpr const char *collectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
+  switch (step.what_case()) {
+  case plan::Step::kLaunch:
+    return kernelText(plan.kernels(int(step.launch().kernel())));
+  case plan::Step::kUpdate:
+    return fmt::format("update {} by {}", plan.buckets(int(step.update().bucket())).name(),
+                       plan.kernels(int(step.update().launch().kernel())).symbol());
+  case plan::Step::kMatmul: {
+    const plan::MatMul &m = step.matmul();
+    return fmt::format("matmul {}{}x{}x{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
+                       m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "");
+  }
+  case plan::Step::kAttention:
+    return "attention " + attentionText(step.attention());
+  case plan::Step::kAttentionGrad:
+    return "attention_grad " + attentionText(step.attention_grad().forward());
+  case plan::Step::kCollective:
+    return fmt::format("{} {} each", collectives[step.collective().kind()], step.collective().count());
+  case plan::Step::kCopy:
+    return "copy";
+  case plan::Step::kFill:
+    return fmt::format("fill {:#x}", step.fill().pattern());
+  case plan::Step::WHAT_NOT_SET:
+    break;
+  }
+  return "nothing";
+}
+
+std::string operandText(const plan::Plan &plan, const BucketNames &names, const Operand &operand) {
+  const plan::Ref &r = *operand.ref;
+  const plan::Buffer &b = plan.buffers(int(r.buffer()));
+  std::string range, owner = names.parametersIn(r);
+  if (r.bytes() != b.bytes() || r.offset() || r.rank_stride())
+    range = fmt::format("[{}{}:+{}]", r.offset(), r.rank_stride() ? fmt::format("+rank*{}", r.rank_stride()) : "", r.bytes());
+  return fmt::format("{:>10}{:<8}{:>14}  {}{}{}\n", "", operand.writes ? "writes" : "reads", grouped(r.bytes()), b.name(), range,
+                     owner.empty() ? "" : "  " + owner);
+}
+
+} // namespace
+
+std::string scheduleText(const plan::Plan &plan, bool operands) {
+  constexpr size_t kWidest = 44; // of `what`; longer ones push what follows to the right
+  BucketNames names(plan);
+  Memory memory = memoryOf(plan);
+  std::string text;
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    const plan::Program &program = plan.programs(p);
+    const ProgramMemory &live = memory.programs[size_t(p)];
+    std::vector<std::string> what;
+    size_t width = 4;
+    for (const plan::Step &step : program.steps()) {
+      what.push_back(whatText(plan, step));
+      if (what.back().size() <= kWidest) width = std::max(width, what.back().size());
+    }
+    text += fmt::format("@{}: {}\n  step       lane:tick     live bytes  {:<{}}  where\n", program.name(),
+                        counted(uint64_t(program.steps_size()), "step"), "what", width);
+    std::array<uint64_t, kLanes> ticks{};
+    for (int i = 0; i < program.steps_size(); ++i) {
+      const plan::Step &step = program.steps(i);
+      std::string waits;
+      for (const plan::Wait &w : step.waits()) waits += fmt::format(" after {}:{}", judge::laneName(w.lane()), w.tick());
+      text += fmt::format("  {:>4} {:>10}:{:<4} {:>14}  {:<{}}  '{}'{}{}\n", i, judge::laneName(step.lane()), ++ticks[step.lane()],
+                          grouped(live.inStep[size_t(i)]), what[size_t(i)], width, step.name(), waits,
+                          live.live && uint32_t(i) == live.peakStep ? "  (fullest)" : "");
+      if (operands)
+        for (const Operand &operand : operandsOf(step)) text += operandText(plan, names, operand);
+    }
+  }
+  return text;
+}
+
+} // namespace zero::inspect

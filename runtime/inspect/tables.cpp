@@ -1,0 +1,118 @@
+//===- tables.cpp - the first page: memory, communication, lanes, kernels ------------------------------===//
+#include "runtime/inspect/inspect.h"
+#include "runtime/inspect/names.h"
+#include "runtime/inspect/table.h"
+#include "runtime/judge/problem.h"
+#include <algorithm>
+
+namespace zero::inspect {
+namespace {
+
+std::string tierTable(const plan::Plan &plan, plan::Tier tier) {
+  Memory memory = memoryOf(plan, tier);
+  Table table;
+  std::vector<std::string> cells{"kept"};
+  for (const ProgramMemory &p : memory.programs) cells.push_back("@" + p.program);
+  table.row(fmt::format("{} memory of one rank, in bytes", tierName(tier)), cells);
+  auto row = [&](const std::string &name, uint64_t kept, auto ofProgram) {
+    cells = {orDash(kept)};
+    for (const ProgramMemory &p : memory.programs) cells.push_back(orDash(ofProgram(p)));
+    table.row(name, cells);
+  };
+  uint64_t kept = 0;
+  for (int k = 0; k < kKinds; ++k) {
+    kept += memory.persistent[k];
+    if (memory.persistent[k] || std::any_of(memory.programs.begin(), memory.programs.end(), [&](auto &p) { return p.atPeak[k]; }))
+      row(std::string("  ") + kindName(k), memory.persistent[k], [&](auto &p) { return p.atPeak[k]; });
+  }
+  row("  all at the fullest step", kept, [](auto &p) { return p.live; });
+  row("  arena", memory.state, [](auto &p) { return p.height; });
+  cells = {human(memory.state)};
+  for (const ProgramMemory &p : memory.programs) cells.push_back(human(p.height));
+  table.row("", cells);
+  std::string text = table.text();
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    const ProgramMemory &p = memory.programs[size_t(i)];
+    if (p.live)
+      text += fmt::format("  @{} is fullest at step {} of {}, '{}'\n", p.program, p.peakStep, plan.programs(i).steps_size(),
+                          plan.programs(i).steps(int(p.peakStep)).name());
+  }
+  return text + fmt::format("  one rank takes {} bytes ({}): what is kept and the largest program, since one runs at a time\n",
+                            grouped(memory.total()), human(memory.total()));
+}
+
+} // namespace
+
+std::string headline(const plan::Plan &plan) {
+  uint64_t parameters = 0;
+  for (const plan::Parameter &p : plan.parameters()) {
+    uint64_t n = 1;
+    for (int64_t d : p.shape()) n *= uint64_t(d);
+    parameters += n;
+  }
+  return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}, {}\n", plan.model(), counted(parameters, "parameter"),
+                     counted(uint64_t(plan.buckets_size()), "bucket"), counted(plan.world(), "rank"), plan.stage(),
+                     counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"), plan.target().cpu());
+}
+
+std::string memoryTable(const plan::Plan &plan) {
+  std::string text;
+  for (plan::Tier tier : {plan::DEVICE, plan::HOST, plan::DISK})
+    if (std::any_of(plan.arenas().begin(), plan.arenas().end(), [&](const plan::Arena &a) { return a.tier() == tier; }))
+      text += tierTable(plan, tier);
+  Memory memory = memoryOf(plan);
+  uint64_t parameters = memory.persistent[plan::PARAMETER];
+  return text + fmt::format("  padding of buckets: {} bytes of {} ({:.4f} %)\n", grouped(memory.padding), grouped(parameters),
+                            parameters ? 100.0 * double(memory.padding) / double(parameters) : 0.0);
+}
+
+std::string trafficTable(const plan::Plan &plan) {
+  Traffic traffic = trafficOf(plan);
+  if (traffic.collectives.empty()) return "sent by one rank in one step: nothing\n";
+  Table table;
+  table.row("sent by one rank in one step", {"calls", "bytes"});
+  uint64_t calls = 0;
+  for (const auto &[name, kind] : traffic.collectives) {
+    table.row("  " + name, {grouped(kind.calls), grouped(kind.bytes)}, human(kind.bytes));
+    calls += kind.calls;
+  }
+  table.row("  all", {grouped(calls), grouped(traffic.bytes)}, human(traffic.bytes));
+  return table.text();
+}
+
+std::string laneTable(const plan::Plan &plan) {
+  Table table;
+  table.row("one step by lane", {"steps", "bytes read and written", "bytes sent", "operations"});
+  std::array<Work, kLanes> lanes = workByLane(plan);
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (const Work &w = lanes[size_t(lane)]; w.steps)
+      table.row(std::string("  ") + judge::laneName(uint32_t(lane)),
+                {grouped(w.steps), orDash(w.touched), orDash(w.sent), orDash(w.flops)});
+  return table.text();
+}
+
+std::string firstPage(const plan::Plan &plan) {
+  return headline(plan) + "\n" + memoryTable(plan) + "\n" + trafficTable(plan) + "\n" + laneTable(plan);
+}
+
+std::string kernelTable(const plan::Plan &plan) {
+  std::vector<uint64_t> launches(size_t(plan.kernels_size()));
+  for (int program : programsOfStep(plan, false))
+    for (const plan::Step &step : plan.programs(program).steps())
+      if (step.has_launch() || step.has_update()) ++launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()];
+  Table table;
+  table.row("kernels", {"launches", "bytes", "operations"});
+  for (int i = 0; i < plan.kernels_size(); ++i) {
+    const plan::Kernel &k = plan.kernels(i);
+    table.row("  " + k.symbol(), {orDash(launches[size_t(i)]), grouped(k.bytes()), grouped(k.flops())}, k.summary());
+  }
+  return table.text();
+}
+
+std::string decisionText(const plan::Plan &plan) {
+  std::string text;
+  for (const plan::Decision &d : plan.decisions()) text += fmt::format("{}: {} ({})\n", d.subject(), d.choice(), d.reason());
+  return text.empty() ? "no decision was recorded\n" : text;
+}
+
+} // namespace zero::inspect

@@ -1,0 +1,119 @@
+//===- work.cpp - what a step computes, touches and sends ----------------------------------------------===//
+#include "runtime/inspect/inspect.h"
+#include "runtime/plan/validate.h"
+#include <algorithm>
+
+namespace zero::inspect {
+namespace {
+
+constexpr const char *kCollectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
+
+/// Pairs of a query and a key it sees, of one head.
+uint64_t pairsOf(const plan::Attention &a) {
+  uint64_t q = a.q_len(), k = a.kv_len();
+  if (!a.causal() || q > k) return q * k;
+  return q * (k - q) + q * (q + 1) / 2; // position i sees k - q + i + 1 keys
+}
+
+/// Bytes a rank sends: each rank's shard travels to the N - 1 others, or one shard for each of the others leaves. An all_reduce
+/// of scalars sends everything to everybody.
+uint64_t sentBy(const plan::Plan &plan, const plan::Collective &c) { return c.count() * plan::bytesOf(c.dtype()) * (plan.world() - 1); }
+
+} // namespace
+
+Work &Work::operator+=(const Work &other) {
+  steps += other.steps, flops += other.flops, touched += other.touched, sent += other.sent;
+  return *this;
+}
+
+Work workOf(const plan::Plan &plan, const plan::Step &step) {
+  Work work;
+  work.steps = 1;
+  auto kernel = [&](const plan::Launch &launch) {
+    work.flops = plan.kernels(int(launch.kernel())).flops();
+    work.touched = plan.kernels(int(launch.kernel())).bytes();
+  };
+  switch (step.what_case()) {
+  case plan::Step::kLaunch:
+    kernel(step.launch());
+    break;
+  case plan::Step::kUpdate:
+    kernel(step.update().launch());
+    break;
+  case plan::Step::kMatmul: {
+    const plan::MatMul &m = step.matmul();
+    work.flops = 2 * m.batch() * m.m() * m.n() * m.k();
+    work.touched = m.a().bytes() + m.b().bytes() + m.c().bytes() * (m.accumulate() ? 2 : 1);
+    break;
+  }
+  case plan::Step::kAttention: { // two products over the pairs
+    const plan::Attention &a = step.attention();
+    work.flops = 4 * a.batch() * a.heads() * pairsOf(a) * a.dim();
+    work.touched = a.q().bytes() + a.k().bytes() + a.v().bytes() + a.mask().bytes() + a.out().bytes() + a.lse().bytes();
+    break;
+  }
+  case plan::Step::kAttentionGrad: { // the scores again, then four products
+    const plan::AttentionGrad &g = step.attention_grad();
+    const plan::Attention &a = g.forward();
+    work.flops = 10 * a.batch() * a.heads() * pairsOf(a) * a.dim();
+    work.touched = a.q().bytes() + a.k().bytes() + a.v().bytes() + a.mask().bytes() + a.out().bytes() + a.lse().bytes() + g.dout().bytes() +
+                   g.dq().bytes() + g.dk().bytes() + g.dv().bytes();
+    break;
+  }
+  case plan::Step::kCollective:
+    work.sent = sentBy(plan, step.collective());
+    break;
+  case plan::Step::kCopy:
+    work.touched = 2 * step.copy().src().bytes();
+    break;
+  case plan::Step::kFill:
+    work.touched = step.fill().dst().bytes();
+    break;
+  case plan::Step::WHAT_NOT_SET:
+    break;
+  }
+  return work;
+}
+
+std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips) {
+  std::array<Work, kLanes> lanes{};
+  for (int program : programsOfStep(plan, clips))
+    for (const plan::Step &step : plan.programs(program).steps()) lanes[step.lane()] += workOf(plan, step);
+  return lanes;
+}
+
+std::vector<int> programsOfStep(const plan::Plan &plan, bool clips) {
+  auto find = [&](plan::Program::Role role, bool clip) {
+    for (int i = 0; i < plan.programs_size(); ++i)
+      if (plan.programs(i).role() == role && plan.programs(i).clips() == clip) return i;
+    return -1;
+  };
+  std::vector<int> programs;
+  auto add = [&](int program) {
+    if (program >= 0) programs.push_back(program);
+  };
+  if (plan.accumulate() <= 1) {
+    add(find(plan::Program::STEP, clips));
+    return programs;
+  }
+  add(find(plan::Program::FIRST, false));
+  for (uint32_t a = 2; a < plan.accumulate(); ++a) add(find(plan::Program::MIDDLE, false));
+  add(find(plan::Program::LAST, clips));
+  return programs;
+}
+
+Traffic trafficOf(const plan::Plan &plan, bool clips) {
+  Traffic traffic;
+  for (int program : programsOfStep(plan, clips))
+    for (const plan::Step &step : plan.programs(program).steps()) {
+      if (!step.has_collective()) continue;
+      Traffic::Kind &kind = traffic.collectives[kCollectives[step.collective().kind()]];
+      uint64_t bytes = sentBy(plan, step.collective());
+      kind.calls += 1;
+      kind.bytes += bytes;
+      traffic.bytes += bytes;
+    }
+  return traffic;
+}
+
+} // namespace zero::inspect
