@@ -17,7 +17,7 @@ int64_t rowElements(int64_t shard) {
 
 std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit) {
   std::vector<BucketLayout> buckets;
-  int64_t end = 0;
+  int64_t end = 0, beyond = 0; // elements of the open bucket, and those of them that joined it over the limit
   auto close = [&] {
     if (buckets.empty()) return;
     BucketLayout &b = buckets.back();
@@ -25,14 +25,17 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
     b.row = rowElements(shard);
     b.shard = roundUp(std::max<int64_t>(shard, 1), b.row);
   };
+  int64_t little = limit / kLittle;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (buckets.empty() || end + sizes[i] > limit) {
+    bool fits = end + sizes[i] <= limit, joins = beyond + sizes[i] <= little || end <= little;
+    if (buckets.empty() || (!fits && !joins)) {
       close();
       buckets.emplace_back();
-      end = 0;
+      end = beyond = 0;
     }
     buckets.back().members.push_back(i);
     buckets.back().offsets.push_back(end);
+    if (!fits && end > little) beyond += sizes[i];
     end = roundUp(end + sizes[i], kAlignElements);
   }
   close();

@@ -8,6 +8,9 @@ namespace zero::shard {
 /// Elements every parameter's start is a multiple of: 64 bytes of f32.
 inline constexpr int64_t kAlignElements = 16;
 
+/// A bucket of fewer than 1 / kLittle of the limit costs a collective its latency and little else; it joins a neighbour instead.
+inline constexpr int64_t kLittle = 64;
+
 struct BucketLayout {
   std::vector<size_t> members;  // indices into the parameters given
   std::vector<int64_t> offsets; // first element of each member
@@ -22,7 +25,8 @@ int64_t defaultBucketElements(int64_t total);
 /// rounding up to it below 0.1 % of the shard where the shard is large enough to allow it.
 int64_t rowElements(int64_t shard);
 
-/// Cut parameters of the given sizes, in this order, into buckets of at most `limit` elements.
+/// Cut parameters of the given sizes, in this order, into buckets of at most `limit` elements. A larger parameter is a bucket of its own,
+/// and little ones (together at most limit / kLittle) before or behind a bucket that is full join it.
 std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit);
 
 } // namespace zero::shard
