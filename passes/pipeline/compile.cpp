@@ -8,6 +8,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
+#include "passes/pipeline/budget.h"
 #include "passes/place/Passes.h"
 #include "passes/raise/Passes.h"
 #include "passes/schedule/Passes.h"
@@ -29,7 +30,7 @@ namespace {
 constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
 
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
-void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options) {
+void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const schedule::Options &schedule = {}) {
   switch (phase) {
   case Phase::Import: // bring decomposed exports back to what they mean
     raise::buildPipeline(pm);
@@ -49,7 +50,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options) {
     return;
   }
   case Phase::Schedule:
-    schedule::buildPipeline(pm, {});
+    schedule::buildPipeline(pm, schedule);
     return;
   case Phase::Place:
     place::buildPipeline(pm, {});
@@ -132,9 +133,14 @@ private:
   }
 
   bool lower(Phase phase) {
+    if (phase == Phase::Schedule && options.memory) {
+      auto fitting = scheduleFor(*module, *options.memory);
+      if (failed(fitting)) return false;
+      schedule = *fitting;
+    }
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
-    addPhase(pm, phase, options);
+    addPhase(pm, phase, options, schedule);
     return succeeded(pm.run(*module));
   }
 
@@ -163,7 +169,14 @@ private:
     exported.target.set_cpu(cpu.name);
     for (const std::string &feature : cpu.features) exported.target.add_features(feature);
     describeLoss(exported.loss);
-    return succeeded(planir::exportPlan(*module, exported, plan, constants));
+    if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
+    if (options.memory && options.world > 1) {
+      plan::Decision *decision = plan.add_decisions();
+      decision->set_subject("schedule");
+      decision->set_choice(describe(schedule));
+      decision->set_reason("--device-memory allows " + inspect::grouped(*options.memory) + " bytes");
+    }
+    return true;
   }
 
   void describeLoss(plan::Loss &loss) {
@@ -184,12 +197,8 @@ private:
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
     if (!found.empty()) return false;
-    uint64_t needed = inspect::memoryOf(plan).total();
-    if (!options.memory || needed <= *options.memory) return true;
-    inspect::Memory memory = inspect::memoryOf(plan);
-    say("error", "one rank needs " + inspect::grouped(needed) + " bytes, " + inspect::grouped(needed - *options.memory) +
-                     " more than --device-memory allows (" + inspect::grouped(memory.state) + " of model state, " +
-                     inspect::grouped(memory.work) + " of work); a smaller batch, more ranks (--world) or a higher --stage would help");
+    if (!options.memory || inspect::memoryOf(plan).total() <= *options.memory) return true;
+    say("error", tooLarge(plan, *options.memory));
     return false;
   }
 
@@ -219,6 +228,7 @@ private:
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module;
   codegen::CpuTarget cpu;
+  schedule::Options schedule; // the usual one, or what --device-memory allows
 };
 
 } // namespace
