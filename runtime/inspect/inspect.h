@@ -62,8 +62,12 @@ struct Traffic {
 };
 Traffic trafficOf(const plan::Plan &plan, bool clips = false);
 
-/// Programs an optimizer step runs, in order.
-std::vector<int> programsOfStep(const plan::Plan &plan, bool clips);
+/// Programs an optimizer step runs, in order, and how often.
+struct Runs {
+  int program = 0;
+  uint64_t times = 1;
+};
+std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips);
 
 std::string headline(const plan::Plan &plan);
 std::string memoryTable(const plan::Plan &plan);

@@ -50,9 +50,10 @@ std::string headline(const plan::Plan &plan) {
     for (int64_t d : p.shape()) n *= uint64_t(d);
     parameters += n;
   }
-  return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}, {}\n", plan.model(), counted(parameters, "parameter"),
+  return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"), counted(plan.world(), "rank"), plan.stage(),
-                     counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"), plan.target().cpu());
+                     counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"),
+                     plan.target().cpu().empty() ? "" : ", " + plan.target().cpu());
 }
 
 std::string memoryTable(const plan::Plan &plan) {
@@ -97,9 +98,9 @@ std::string firstPage(const plan::Plan &plan) {
 
 std::string kernelTable(const plan::Plan &plan) {
   std::vector<uint64_t> launches(size_t(plan.kernels_size()));
-  for (int program : programsOfStep(plan, false))
+  for (auto [program, times] : programsOfStep(plan, false))
     for (const plan::Step &step : plan.programs(program).steps())
-      if (step.has_launch() || step.has_update()) ++launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()];
+      if (step.has_launch() || step.has_update()) launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()] += times;
   Table table;
   table.row("kernels", {"launches", "bytes", "operations"});
   for (int i = 0; i < plan.kernels_size(); ++i) {

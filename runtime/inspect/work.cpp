@@ -77,39 +77,41 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
 
 std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips) {
   std::array<Work, kLanes> lanes{};
-  for (int program : programsOfStep(plan, clips))
-    for (const plan::Step &step : plan.programs(program).steps()) lanes[step.lane()] += workOf(plan, step);
+  for (auto [program, times] : programsOfStep(plan, clips))
+    for (const plan::Step &step : plan.programs(program).steps()) {
+      Work work = workOf(plan, step);
+      lanes[step.lane()] += {work.steps * times, work.flops * times, work.touched * times, work.sent * times};
+    }
   return lanes;
 }
 
-std::vector<int> programsOfStep(const plan::Plan &plan, bool clips) {
-  auto find = [&](plan::Program::Role role, bool clip) {
+std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips) {
+  std::vector<Runs> runs;
+  auto add = [&](plan::Program::Role role, bool clip, uint64_t times) {
     for (int i = 0; i < plan.programs_size(); ++i)
-      if (plan.programs(i).role() == role && plan.programs(i).clips() == clip) return i;
-    return -1;
-  };
-  std::vector<int> programs;
-  auto add = [&](int program) {
-    if (program >= 0) programs.push_back(program);
+      if (times && plan.programs(i).role() == role && plan.programs(i).clips() == clip) {
+        runs.push_back({i, times});
+        return;
+      }
   };
   if (plan.accumulate() <= 1) {
-    add(find(plan::Program::STEP, clips));
-    return programs;
+    add(plan::Program::STEP, clips, 1);
+    return runs;
   }
-  add(find(plan::Program::FIRST, false));
-  for (uint32_t a = 2; a < plan.accumulate(); ++a) add(find(plan::Program::MIDDLE, false));
-  add(find(plan::Program::LAST, clips));
-  return programs;
+  add(plan::Program::FIRST, false, 1);
+  add(plan::Program::MIDDLE, false, plan.accumulate() - 2);
+  add(plan::Program::LAST, clips, 1);
+  return runs;
 }
 
 Traffic trafficOf(const plan::Plan &plan, bool clips) {
   Traffic traffic;
-  for (int program : programsOfStep(plan, clips))
+  for (auto [program, times] : programsOfStep(plan, clips))
     for (const plan::Step &step : plan.programs(program).steps()) {
       if (!step.has_collective()) continue;
       Traffic::Kind &kind = traffic.collectives[kCollectives[step.collective().kind()]];
-      uint64_t bytes = sentBy(plan, step.collective());
-      kind.calls += 1;
+      uint64_t bytes = sentBy(plan, step.collective()) * times;
+      kind.calls += times;
       kind.bytes += bytes;
       traffic.bytes += bytes;
     }

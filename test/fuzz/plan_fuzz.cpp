@@ -15,8 +15,11 @@
 namespace {
 
 void use(const zero::plan::Plan &plan) {
-  zero::inspect::toJson(plan);
-  zero::inspect::scheduleText(plan);
+  zero::inspect::toJson(plan, true);
+  zero::inspect::firstPage(plan);
+  zero::inspect::peakText(plan);
+  zero::inspect::kernelTable(plan);
+  zero::inspect::scheduleText(plan, true);
   zero::judge::checkPlan(plan);
 }
 
