@@ -2,7 +2,7 @@
 # Brings a fresh Debian 12 machine to a built tree: packages, a Python environment for the test tools, CMake + Ninja
 # into build/, programs in build/bin/. Doing it twice does only what is missing.
 #
-# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|runtime-only|fuzz]
+# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|tsan|runtime-only|fuzz]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
