@@ -84,9 +84,7 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
 json parametersJson(const plan::Plan &plan, uint64_t &elements) {
   json out = json::array();
   for (const plan::Parameter &p : plan.parameters()) {
-    uint64_t n = 1;
-    for (int64_t d : p.shape()) n *= uint64_t(d);
-    elements += n;
+    elements += elementsOf(p);
     json aliases = json::array();
     for (const plan::Alias &alias : p.aliases()) aliases.push_back({{"name", alias.name()}, {"transposed", alias.transposed()}});
     out.push_back({{"name", p.name()},

@@ -7,12 +7,6 @@
 namespace zero::inspect {
 namespace {
 
-uint64_t elementsOf(const plan::Parameter &parameter) {
-  uint64_t n = 1;
-  for (int64_t d : parameter.shape()) n *= uint64_t(d);
-  return n;
-}
-
 bool isNumber(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -33,6 +27,17 @@ const char *tierName(int tier) {
 const char *roleName(int role) {
   static constexpr const char *names[] = {"step", "first", "middle", "last", "eval"};
   return role >= 0 && role < 5 ? names[role] : "?";
+}
+
+const char *collectiveName(int kind) {
+  static constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce"};
+  return kind >= 0 && kind < 3 ? names[kind] : "?";
+}
+
+uint64_t elementsOf(const plan::Parameter &parameter) {
+  uint64_t n = 1;
+  for (int64_t d : parameter.shape()) n *= uint64_t(d);
+  return n;
 }
 
 std::string grouped(uint64_t n) {

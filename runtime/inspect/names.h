@@ -11,6 +11,9 @@ namespace zero::inspect {
 const char *kindName(int kind);
 const char *tierName(int tier);
 const char *roleName(int role);
+const char *collectiveName(int kind);
+
+uint64_t elementsOf(const plan::Parameter &parameter);
 
 /// 1234567 -> "1 234 567".
 std::string grouped(uint64_t n);

@@ -75,7 +75,6 @@ std::string attentionText(const plan::Attention &a) {
 }
 
 std::string whatText(const plan::Plan &plan, const plan::Step &step) {
-  static constexpr const char *collectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
   switch (step.what_case()) {
   case plan::Step::kLaunch:
     return kernelText(plan.kernels(int(step.launch().kernel())));
@@ -92,7 +91,7 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
   case plan::Step::kAttentionGrad:
     return "attention_grad " + attentionText(step.attention_grad().forward());
   case plan::Step::kCollective:
-    return fmt::format("{} {} each", collectives[step.collective().kind()], step.collective().count());
+    return fmt::format("{} {} each", collectiveName(step.collective().kind()), step.collective().count());
   case plan::Step::kCopy:
     return "copy";
   case plan::Step::kFill:

@@ -45,11 +45,7 @@ std::string tierTable(const plan::Plan &plan, plan::Tier tier) {
 
 std::string headline(const plan::Plan &plan) {
   uint64_t parameters = 0;
-  for (const plan::Parameter &p : plan.parameters()) {
-    uint64_t n = 1;
-    for (int64_t d : p.shape()) n *= uint64_t(d);
-    parameters += n;
-  }
+  for (const plan::Parameter &p : plan.parameters()) parameters += elementsOf(p);
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"), counted(plan.world(), "rank"), plan.stage(),
                      counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"),
@@ -100,7 +96,8 @@ std::string kernelTable(const plan::Plan &plan) {
   std::vector<uint64_t> launches(size_t(plan.kernels_size()));
   for (auto [program, times] : programsOfStep(plan, false))
     for (const plan::Step &step : plan.programs(program).steps())
-      if (step.has_launch() || step.has_update()) launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()] += times;
+      if (step.has_launch() || step.has_update())
+        launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()] += times;
   Table table;
   table.row("kernels", {"launches", "bytes", "operations"});
   for (int i = 0; i < plan.kernels_size(); ++i) {

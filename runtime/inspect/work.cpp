@@ -1,12 +1,11 @@
 //===- work.cpp - what a step computes, touches and sends ----------------------------------------------===//
 #include "runtime/inspect/inspect.h"
+#include "runtime/inspect/names.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 
 namespace zero::inspect {
 namespace {
-
-constexpr const char *kCollectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
 
 /// Pairs of a query and a key it sees, of one head.
 uint64_t pairsOf(const plan::Attention &a) {
@@ -109,7 +108,7 @@ Traffic trafficOf(const plan::Plan &plan, bool clips) {
   for (auto [program, times] : programsOfStep(plan, clips))
     for (const plan::Step &step : plan.programs(program).steps()) {
       if (!step.has_collective()) continue;
-      Traffic::Kind &kind = traffic.collectives[kCollectives[step.collective().kind()]];
+      Traffic::Kind &kind = traffic.collectives[collectiveName(step.collective().kind())];
       uint64_t bytes = sentBy(plan, step.collective()) * times;
       kind.calls += times;
       kind.bytes += bytes;
