@@ -52,6 +52,20 @@ def write(plan, path):
     pathlib.Path(path).write_bytes(data.ljust(page, b"\0") + body.ljust(end - page, b"\0"))
 
 
+def write(path, original, plan):
+    """The file `original` with another plan message: its segment is appended and the table points there."""
+    data, body = bytearray(pathlib.Path(original).read_bytes()), plan.SerializeToString()
+    for i in range(struct.unpack_from("<I", data, 12)[0]):
+        at = 16 + 32 * i
+        if struct.unpack_from("<I", data, at)[0] == 1:
+            data.extend(b"\0" * (-len(data) % 4096))
+            struct.pack_into("<IIQQ", data, at, 1, zlib.crc32(body), len(data), len(body))
+            data.extend(body)
+            pathlib.Path(path).write_bytes(data)
+            return
+    raise ValueError(f"{original} has no plan segment")
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         write(text_format.Parse(pathlib.Path(sys.argv[1]).read_text(), plan_class()()), sys.argv[2])

@@ -109,8 +109,7 @@ private:
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
         else if (past.writer != kNobody && past.writer != s)
           useful[past.writer] = true;
-        const Buffer &b = problem.buffers[a.buffer];
-        if (!a.writes && past.buffer != a.buffer && !(b.persistent && past.buffer == kNobody))
+        if (!a.writes && past.buffer != a.buffer && !(lasts(a.buffer) && past.buffer == kNobody))
           report(name(s) + " reads buffer " + quoted(a.buffer) +
                  (past.buffer == kNobody ? std::string(" before anything is written to it")
                                          : ", but its bytes were last written through buffer " + quoted(past.buffer)));
@@ -139,6 +138,12 @@ private:
       visit(r.buffer, r.begin, r.end, [&](const Stretch &past) {
         if (past.buffer != r.buffer) report("no step writes the " + r.name + ", buffer " + quoted(r.buffer));
       });
+  }
+
+  /// Holds a value from before the program; a result does not.
+  bool lasts(uint32_t buffer) const {
+    return problem.buffers[buffer].persistent &&
+           std::none_of(problem.results.begin(), problem.results.end(), [&](const Result &r) { return r.buffer == buffer; });
   }
 
   /// Something besides state that outlives the program, and besides nothing at all.

@@ -1,6 +1,8 @@
 //===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
+#include <cstdlib>
+#include <map>
 #include <set>
 
 namespace zero::judge {
@@ -51,10 +53,44 @@ public:
         checkBucket(plan.buckets(b), at[b]);
       else if (updates && plan.buckets(b).trainable())
         report("bucket '" + plan.buckets(b).name() + "' is never updated");
+    if (plan.world() > 1) {
+      checkSums();
+      if (program.has_loss()) checkResult(program.loss(), "loss");
+      if (program.has_gradient_norm()) checkResult(program.gradient_norm(), "gradient norm");
+    }
     return std::move(found);
   }
 
 private:
+  /// Gradients are reduced once in every program of training, and whole again where all of a bucket is updated.
+  void checkSums() {
+    std::map<uint64_t, int64_t> reduced, gathered; // by elements of a shard: collectives, less those that are needed
+    for (const plan::Step &step : program.steps()) {
+      const plan::Collective &c = step.collective();
+      if (step.has_collective() && c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[c.count()];
+      if (step.has_collective() && c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(c.dst().buffer())).kind() == plan::GRADIENT)
+        ++gathered[c.count()];
+      if (step.has_update() && step.update().whole()) --gathered[plan.buckets(int(step.update().bucket())).shard_elements()];
+    }
+    for (const plan::Bucket &bucket : plan.buckets())
+      if (bucket.trainable() && program.role() != plan::Program::EVAL) --reduced[bucket.shard_elements()];
+    for (auto &[sums, what] : {std::pair(&reduced, "reduced"), std::pair(&gathered, "gathered for an update")})
+      for (auto [elements, more] : *sums)
+        if (more)
+          report(std::to_string(std::abs(more)) + (more > 0 ? " more" : " fewer") + " gradients of " + std::to_string(elements) +
+                 " elements a rank are " + what + " than there are buckets of that size");
+  }
+
+  /// The last step that writes a result sums it over the ranks, or moves what was.
+  void checkResult(const plan::Ref &result, const char *what) {
+    const plan::Step *last = nullptr;
+    for (const plan::Step &step : program.steps())
+      for (const Access &a : accessesOf(step, 0))
+        if (a.writes && a.buffer == result.buffer() && a.begin < result.offset() + result.bytes() && result.offset() < a.end) last = &step;
+    if (last && !last->has_copy() && !(last->has_collective() && last->collective().kind() == plan::Collective::ALL_REDUCE))
+      report(std::string("the ") + what + " is not summed over the ranks");
+  }
+
   void checkBucket(const plan::Bucket &bucket, int update) {
     bool published =
         plan.world() == 1 || program.steps(update).update().whole() || bucket.parameter().bytes() == bucket.shard_elements() * 4;

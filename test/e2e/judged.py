@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The judge rejects what is wrong with a real plan, and says what.
+
+Plans of a small GPT are changed in one place each: every wait dropped, lowered and raised, every step taken out, every buffer laid over a
+living one or taken its first or last step, every update moved or made twice, collectives resized. The compiler makes no wait and no step
+that is not needed, so each change must be refused, with the sentence of the promise it breaks (but for steps that only change what they
+read in place).
+"""
+import itertools
+import re
+import sys
+
+from harness import ROOT, Suite, expect
+
+sys.path.insert(0, str(ROOT / "test"))
+import plan_file  # noqa: E402
+
+suite = Suite(__doc__)
+
+
+def refused(original, plan, pattern, what):
+    plan_file.write(suite.work / "changed.plan", original, plan)
+    result = suite.run([suite.bin / "zero-inspect", "changed.plan", "--check"], check=False)
+    expect(result.returncode == 1, f"{what}: exit {result.returncode} {result.stderr[-200:]}")
+    said = result.stdout + result.stderr
+    expect(re.search(pattern, said), f"{what}: the judge says {said.strip()[:300]}")
+
+
+def changes(name, every, pattern):
+    """Applies each change that `every` yields as (plan, text) for the plan of that name."""
+    original = suite.work / name
+    count = 0
+    for plan, what in every(plan_file.read(original)):
+        refused(original, plan, pattern, what)
+        count += 1
+    expect(count, "nothing was changed")
+    return f"{count} changes"
+
+
+def copy(plan):
+    other = type(plan)()
+    other.CopyFrom(plan)
+    return other
+
+
+def places(plan, wanted=lambda step: True):
+    """(program, step) of the programs that train and of evaluation."""
+    return [(p, s) for p, program in enumerate(plan.programs) for s, step in enumerate(program.steps) if wanted(step)]
+
+
+def waits(change):
+    def every(plan):
+        for p, s in places(plan, lambda step: step.waits):
+            for w in range(len(plan.programs[p].steps[s].waits)):
+                other = copy(plan)
+                change(other.programs[p].steps[s].waits, w)
+                yield other, f"wait {w} of step {s} of {plan.programs[p].name}"
+    return every
+
+
+def drop(waits, w):
+    del waits[w]
+
+
+def lower(waits, w):
+    waits[w].tick -= 1
+
+
+def raised(waits, w):
+    waits[w].tick += 1000
+
+
+def in_place(step):
+    """It only changes what it reads: without it the old value would stand there, and nobody could tell."""
+    launch = step.launch
+    key = lambda ref: ref.SerializeToString()
+    return step.HasField("launch") and {key(x) for x in launch.args[launch.outputs_from:]} <= {key(x) for x in launch.args[:launch.outputs_from]}
+
+
+def without_step(plan):
+    for p, s in places(plan, lambda step: not in_place(step)):
+        other = copy(plan)
+        steps = other.programs[p].steps
+        del steps[s]
+        step = plan.programs[p].steps[s]
+        for later in steps[s:]:  # the ticks behind it are one lower: what is wrong shall be the missing step alone
+            for wait in later.waits:
+                wait.tick -= wait.lane == step.lane and wait.tick > sum(x.lane == step.lane for x in plan.programs[p].steps[:s])
+        for buffer in other.buffers:
+            if buffer.program == p:
+                if buffer.first == buffer.last == s:
+                    buffer.bytes = 0  # nobody else knew it
+                buffer.last -= buffer.last >= s and buffer.last > 0
+                buffer.first = min(buffer.first - (buffer.first > s), buffer.last)
+        yield other, f"without step {s} '{step.name}' of {plan.programs[p].name}"
+
+
+def over_another(plan):
+    """Each buffer at the place of the next one that lives at the same time."""
+    for p in range(len(plan.programs)):
+        own = [b for b, buffer in enumerate(plan.buffers) if buffer.program == p and buffer.bytes]
+        for a, b in itertools.pairwise(own):
+            x, y = plan.buffers[a], plan.buffers[b]
+            if x.first <= y.last and y.first <= x.last and y.offset + x.bytes <= plan.programs[p].arena_bytes[x.arena]:
+                other = copy(plan)
+                other.buffers[a].offset = y.offset
+                yield other, f"'{x.name}' over '{y.name}'"
+
+
+def shorter_life(plan):
+    for b, buffer in enumerate(plan.buffers):
+        if buffer.program < 0 or buffer.first == buffer.last:
+            continue
+        other = copy(plan)
+        other.buffers[b].first += 1
+        yield other, f"'{buffer.name}' without its first step"
+
+
+def collective(change):
+    def every(plan):
+        for p, s in places(plan, lambda step: step.HasField("collective")):
+            other = copy(plan)
+            change(other.programs[p].steps[s].collective)
+            yield other, f"step {s} '{plan.programs[p].steps[s].name}' of {plan.programs[p].name}"
+    return every
+
+
+def resized(collective):
+    collective.count -= 1
+
+
+def moved(target):
+    """Each update at another place; lives and waits stay as they are."""
+    def every(plan):
+        for p, s in places(plan, lambda step: step.HasField("update")):
+            other = copy(plan)
+            steps = [type(x).FromString(x.SerializeToString()) for x in other.programs[p].steps]
+            target(steps, s)
+            del other.programs[p].steps[:]
+            other.programs[p].steps.extend(steps)
+            yield other, f"the update at step {s} of {plan.programs[p].name}"
+    return every
+
+
+def to_front(steps, s):
+    steps.insert(0, steps.pop(s))
+
+
+def twice(steps, s):
+    steps.insert(s + 1, steps[s])
+
+
+def elsewhere(plan):
+    """Updates of another bucket's state, and results that no step computes."""
+    for p, program in enumerate(plan.programs):
+        other = copy(plan)
+        other.programs[p].loss.buffer = plan.inputs[0].ref.buffer
+        other.programs[p].loss.offset = 0
+        yield other, f"the loss of {program.name}"
+
+
+suite.start()
+suite.gpt("gpt.onnx", "--layers", "2", "--hidden", "16", "--heads", "2", "--vocab", "13", "--seq", "4", "--batch", "1")
+plans = {}
+for stage, accumulate in ((0, 1), (1, 1), (2, 2), (3, 3)):
+    plans[stage] = f"{stage}.plan"
+    suite.zeroc("gpt.onnx", plans[stage], "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 1500)
+for stage in (1, 3):
+    suite.check(f"judged: stage {stage}, without a wait", changes, plans[stage], waits(drop), "without waiting for")
+    suite.check(f"judged: stage {stage}, an earlier wait", changes, plans[stage], waits(lower), "without waiting for")
+suite.check("judged: stage 2, a wait that is never met", changes, plans[2], waits(raised), "which has|cycle")
+for stage in (0, 3):
+    suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
+                "in vain|before anything is written|last written through|never updated|never reaches|no step writes|fewer gradients|not summed|without waiting")
+suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
+suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")
+suite.check("judged: a smaller collective", changes, plans[3], collective(resized), "where the step reaches")
+suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
+suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")
+suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")
+suite.finish()
