@@ -208,7 +208,7 @@ def Nn_TakeAlongOp : Nn_Op<"take_along", [Pure, Nn_Diff]> {
   let hasVerifier = 1;
 }
 
-def Nn_ScatterAddOp : Nn_Op<"scatter_add", [Pure]> {
+def Nn_ScatterAddOp : Nn_Op<"scatter_add", [Pure, Nn_Diff]> {
   let summary = "Sum of rows by index: result[r, j…] = sum of updates[i…, j…] where indices[i…] = r, in order of i";
   let arguments = (ins Nn_Integer:$indices, Nn_Float:$updates);
   let results = (outs Nn_Float:$result);
@@ -229,7 +229,7 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]
   let assemblyFormat = "$kind $input `dims` $dims attr-dict `:` type($input) `->` type($result)";
 }
 
-def Nn_CumSumOp : Nn_Op<"cumsum", [Pure, InferTypeOpAdaptor]> {
+def Nn_CumSumOp : Nn_Op<"cumsum", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
   let summary = "Running sum along the last dimension";
   let arguments = (ins Nn_Tensor:$input, DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Nn_Tensor:$result);

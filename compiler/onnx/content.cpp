@@ -49,8 +49,18 @@ bool Content::isZeroRow() const { return t.dims.size() > 1 && t.dims.back() == i
 
 bool Content::isMadeUp() const {
   StringRef base = t.name.rtrim("0123456789");
-  return t.name.starts_with("onnx::") || (base.consume_back("_") && (base == "val" || base == "ones" || base == "zeros" || base == "full"));
+  return t.name.starts_with("onnx::") || (base.consume_back("_") && base == "val") || isFilled();
 }
+
+bool Content::isFilled() const {
+  StringRef base = t.name.rtrim("0123456789");
+  if (base.size() < t.name.size() && !base.consume_back("_")) return false;
+  base.consume_front("new_");
+  base.consume_back("_like");
+  return (base == "zeros" || base == "ones" || base == "full") && isConstant();
+}
+
+bool Content::isOfModule() const { return t.name.contains('.') && !t.name.contains('/') && !t.name.contains("::"); }
 
 bool Content::isMask() const {
   if (!known()) return false;
@@ -58,6 +68,17 @@ bool Content::isMask() const {
     if (std::fabs(at(i)) >= 1e4f) return true;
   return false;
 }
+
+bool Content::isTriangle() const {
+  size_t rank = t.dims.size();
+  if (!known() || rank < 2 || t.dims[rank - 1] != t.dims[rank - 2] || t.dims.back() < 3 || isConstant()) return false;
+  uint64_t n = uint64_t(t.dims.back());
+  for (uint64_t i = 0; i < size(); ++i)
+    if (i % n > i / n % n && at(i) != 0) return false;
+  return true;
+}
+
+bool Content::isPlaces() const { return t.dims.size() > 2 && t.dims.back() <= 3; }
 
 bool Content::isCopies() const {
   if (!known() || t.dims.empty() || t.dims[0] < 2) return false;

@@ -98,6 +98,8 @@ public:
   Val concat(llvm::ArrayRef<Val> parts, int64_t dim);
   Val gather(const Val &table, const Val &indices);
   Val takeAlong(const Val &x, const Val &indices);
+  /// Sum of the rows of `updates` [n, …] by index [n]: a tensor of `rows` rows.
+  Val scatterAdd(const Val &indices, const Val &updates, int64_t rows);
   Val iota(Shape shape, int64_t dim, mlir::Type element);
 
   // Reductions; reduced dimensions vanish.
@@ -106,6 +108,7 @@ public:
 
   // Composites and products.
   Val softmax(const Val &x);
+  Val logSoftmax(const Val &x);
   Val gelu(nn::GeluKind kind, const Val &x);
   Val layerNorm(const Val &x, const Val &scale, const Val &bias, double eps, Val *mean = nullptr, Val *rstd = nullptr);
   Val rmsNorm(const Val &x, const Val &scale, double eps);

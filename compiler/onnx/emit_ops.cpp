@@ -125,6 +125,16 @@ Val Emitter::takeAlong(const Val &x, const Val &indices) {
   });
 }
 
+Val Emitter::scatterAdd(const Val &indices, const Val &updates, int64_t rows) {
+  if (!indices || !updates || broken) return {};
+  Ints shape(updates.shape().begin(), updates.shape().end());
+  if (indices.rank() != 1 || shape.empty() || shape[0] != indices.dim(0)) return fail("one index per row is needed");
+  shape[0] = rows;
+  return one({indices, updates}, [&](OpBuilder &b, ValueRange v) {
+    return b.create<nn::ScatterAddOp>(location, RankedTensorType::get(shape, updates.element()), v[0], v[1]);
+  });
+}
+
 Val Emitter::iota(Shape shape, int64_t dim, Type element) {
   if (broken || !fits(shape)) return {};
   return one({}, [&](OpBuilder &b, ValueRange) {
@@ -156,6 +166,16 @@ Val Emitter::cumsum(const Val &x, bool exclusive, bool reverse) {
 Val Emitter::softmax(const Val &x) {
   if (x && (x.rank() == 0 || !x.isFloat())) return fail("softmax needs floats with at least one dimension");
   return unary<nn::SoftmaxOp>(x);
+}
+
+Val Emitter::logSoftmax(const Val &x) {
+  if (!x || broken) return {};
+  if (x.rank() == 0 || !x.isFloat()) return fail("log-softmax needs floats with at least one dimension");
+  Ints column(x.shape().begin(), x.shape().end()), last{x.rank() - 1};
+  column.back() = 1;
+  Val shifted = sub(x, reshape(reduce(nn::ReductionKind::max, x, last), column));
+  Val sum = reduce(nn::ReductionKind::sum, unary<nn::ExpOp>(shifted), last);
+  return sub(shifted, reshape(unary<nn::LogOp>(sum), column));
 }
 
 Val Emitter::gelu(nn::GeluKind kind, const Val &x) {

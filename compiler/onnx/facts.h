@@ -15,6 +15,8 @@ struct Fact {
   bool table = false;                     // rows looked up in a table
   bool product = false;                   // result of a product with a parameter, moved at most
   bool plusOne = false;
+  bool picked = false;                    // one number taken out of several
+  bool curved = false;                    // behind a function that an exporter would have folded into a constant
 };
 
 class Analysis {
@@ -48,9 +50,13 @@ private:
   template <typename Test> bool content(const Fact &o, Test test) {
     return llvm::any_of(o.sources, [&](unsigned s) { return test(Content(*sites[s].use.tensor, weights)); });
   }
+  /// Ones or zeros under a name an exporter made up, at an operator that must have a scale and a bias though the model's norm has
+  /// none. Refuses them.
+  bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
   bool bounded(const Fact &o);
   bool single(const Fact &o);
+  bool learntNumber(const Fact &o);
 
   struct Facts {
     llvm::DenseMap<mlir::Value, std::unique_ptr<Fact>> map;

@@ -1,9 +1,26 @@
 //===- forward.cpp - the function @forward: arguments, body, results -----------------------------===//
 #include "compiler/onnx/importer.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace zero::onnx {
+
+/// The name --bind knows a symbolic dimension by.
+static std::string symbolOf(const ValueInfo &v, size_t i) {
+  return v.dims[i].parameter.empty() ? v.name.str() + "." + std::to_string(i) : v.dims[i].parameter.str();
+}
+
+/// "batch=N,seq=N": all that --bind must still say, so that nobody has to find out one by one.
+std::string Importer::unbound(const llvm::StringSet<> &initializers) const {
+  std::vector<std::string> missing;
+  for (const ValueInfo &v : model.graph.inputs)
+    for (size_t i = 0; i < v.dims.size() && !initializers.contains(v.name); ++i)
+      if (std::string size = symbolOf(v, i) + "=N";
+          v.dims[i].size < 0 && !options.bind.count(symbolOf(v, i)) && !llvm::is_contained(missing, size))
+        missing.push_back(size);
+  return llvm::join(missing, ",");
+}
 
 bool Importer::arguments(func::FuncOp f) {
   llvm::StringSet<> initializers, dimensions;
@@ -26,7 +43,7 @@ bool Importer::arguments(func::FuncOp f) {
     }
     Ints shape;
     for (auto [i, d] : llvm::enumerate(v.dims)) {
-      std::string symbol = d.parameter.empty() ? v.name.str() + "." + std::to_string(i) : d.parameter.str();
+      std::string symbol = symbolOf(v, i);
       dimensions.insert(symbol);
       int64_t size = d.size;
       if (size < 0 || !d.parameter.empty()) {
@@ -35,7 +52,7 @@ bool Importer::arguments(func::FuncOp f) {
           size = bound->second;
         } else if (size < 0) {
           emitError(loc) << what << " has the dynamic dimension '" << symbol << "' (dimension " << i << "); give it a size with --bind "
-                         << symbol << "=N";
+                         << unbound(initializers);
           return false;
         }
       }

@@ -21,11 +21,12 @@ LogicalResult checkOpset(const Model &model, Location loc, ImportReport &report)
   return success();
 }
 
-/// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a
-/// layer of one column has its bias.
+/// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
+/// has its bias, is a vector that scales, or goes through a function that would have been folded.
 bool isCandidate(const Use &use) {
-  if (use.tensor->elements > 1) return true;
-  return use.tensor->elements == 1 && use.tensor->dims.size() == 1 && (use.op == "Add" || use.op == "Gemm" || use.op == "Conv");
+  if (use.tensor->elements != 1) return use.tensor->elements > 1;
+  if (use.tensor->dims.size() == 1 && llvm::is_contained({"Add", "Gemm", "Conv", "Mul", "Div"}, use.op)) return true;
+  return use.tensor->dims.size() <= 1 && llvm::is_contained({"Exp", "Softplus", "Sigmoid", "Tanh"}, use.op);
 }
 
 FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context,

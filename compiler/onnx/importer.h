@@ -112,6 +112,7 @@ private:
   friend struct NodeContext;
 
   bool arguments(mlir::func::FuncOp function);
+  std::string unbound(const llvm::StringSet<> &initializers) const;
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
   bool node(const Node &node, Scope &scope);
   Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);
@@ -146,7 +147,9 @@ void registerPooling(Registry &);
 void registerResize(Registry &);
 void registerAttention(Registry &);
 void registerShape(Registry &);
-void registerIndexing(Registry &);
+void registerGathers(Registry &);
+void registerScatters(Registry &);
+void registerSelections(Registry &);
 void registerLosses(Registry &);
 void registerControl(Registry &);
 

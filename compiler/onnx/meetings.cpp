@@ -87,7 +87,8 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   int64_t last = int64_t(shape.size()) - 1;
   if (o.table && data >= Kind::Feature) return evidence(o, "embedding");
   if (data == Kind::Scores) return refuse(o, "added to attention scores");
-  if (data < Kind::Feature) return;
+  if (data < Kind::Feature || filler(o, 0)) return;
+  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
   size_t n = o.varying.count();
   bool along = last >= 0 && o.varying.test(last);
   if (n == 0) { // one number, or a vector of a single column
@@ -113,17 +114,30 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   auto shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
   int64_t last = int64_t(shape.size()) - 1;
   size_t n = o.varying.count();
-  if (data < Kind::Feature || n == 0 || structural(o)) return;
+  if (data >= Kind::Hidden && n == 0 && learntNumber(o)) return evidence(o, "scale");
+  if (data < Kind::Feature || n == 0 || filler(o, 1) || structural(o)) return;
+  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
   bool along = o.varying.test(last);
   if (n == 1) {
     if (data == Kind::Feature ? !along : data == Kind::Scores ? along : false) return;
     return evidence(o, "scale");
   }
+  if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   bool sequence = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
   for (int64_t d = 0; d < last; ++d) sequence |= o.varying.test(d) && lengths.contains(shape[d]);
   if (sequence) return refuse(o, "a table that multiplies activations");
   evidence(o, "scale");
+}
+
+bool Analysis::filler(const Fact &o, float neutral) {
+  bool needed = llvm::any_of(o.sources, [&](unsigned s) {
+    StringRef op = sites[s].use.op;
+    return op == "LayerNormalization" || op == "InstanceNormalization" || op == "GroupNormalization";
+  });
+  if (!needed || !content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == neutral; })) return false;
+  refuse(o, "what a norm without weights gets from the exporter");
+  return true;
 }
 
 bool Analysis::structural(const Fact &o) {
@@ -138,6 +152,12 @@ bool Analysis::bounded(const Fact &o) {
 }
 
 bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.sources[0]].use.tensor->dims.size() == 1; }
+
+/// Numbers that scale activations are mostly constants, but not one that is picked out of a vector, one behind a function that would
+/// have been folded, or a vector of one under a module's name.
+bool Analysis::learntNumber(const Fact &o) {
+  return o.picked || o.curved || (single(o) && sites[o.sources[0]].use.tensor->elements == 1 && content(o, [](const Content &c) { return c.isOfModule(); }));
+}
 
 void Analysis::evidence(const Fact &o, StringRef role) {
   for (unsigned s : o.sources) {

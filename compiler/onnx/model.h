@@ -69,6 +69,7 @@ struct Attribute {
 
 struct Node {
   StringRef name, op, domain;
+  StringRef module; // "transformer.h.3.mlp": what PyTorch's exporter says it stands in; empty elsewhere
   std::vector<StringRef> inputs, outputs;
   std::vector<Attribute> attributes;
 };

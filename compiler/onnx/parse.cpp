@@ -1,7 +1,6 @@
 //===- parse.cpp - onnx.proto messages from the wire ---------------------------------------------===//
 #include "compiler/onnx/model.h"
 #include "compiler/onnx/wire.h"
-#include <limits>
 
 namespace zero::onnx {
 namespace {
@@ -15,109 +14,6 @@ void floats(const Field &f, std::vector<float> &out) {
   size_t old = out.size();
   out.resize(old + f.bytes.size() / 4);
   std::memcpy(out.data() + old, f.bytes.data(), f.bytes.size());
-}
-
-/// Calls `take` with each varint of a packed or unpacked field.
-template <typename Take> void integers(const Field &f, Take take) {
-  if (f.wire == 0) return take(f.value);
-  if (f.wire != 2) throw FormatError("is no ONNX file: a list of integers has another wire type");
-  for (Wire w(f.bytes, "list of integers"); !w.done();) take(w.varint());
-}
-
-/// Little-endian elements of `width` bytes from a list of numbers: fixed-width ones as they are, varints cut.
-void append(const Field &f, unsigned width, std::vector<char> &out) {
-  auto one = [&](uint64_t v) {
-    const char *bytes = reinterpret_cast<const char *>(&v);
-    out.insert(out.end(), bytes, bytes + width);
-  };
-  bool fixed = f.number == 4 || f.number == 10;
-  if (fixed && f.wire == 2)
-    out.insert(out.end(), f.bytes.begin(), f.bytes.end());
-  else if (fixed)
-    one(f.value);
-  else
-    integers(f, one);
-}
-
-void checkSize(TensorProto &t) {
-  uint64_t n = 1;
-  for (int64_t d : t.dims) {
-    if (d < 0) throw FormatError("is no valid ONNX file: tensor '" + t.name.str() + "' has a negative dimension");
-    if (d && n > uint64_t(std::numeric_limits<int64_t>::max()) / 16 / uint64_t(d))
-      throw FormatError("is no valid ONNX file: tensor '" + t.name.str() + "' has more elements than 64 bits count");
-    n *= uint64_t(d);
-  }
-  t.elements = n;
-}
-
-TensorProto tensor(StringRef bytes) {
-  TensorProto t;
-  StringRef raw;
-  std::vector<Field> numbers; // float_data, double_data and the varint lists: understood once the type is known
-  bool hasRaw = false;
-  Field f;
-  for (Wire w(bytes, "tensor"); w.next(f);) {
-    switch (f.number) {
-    case 1:
-      integers(f, [&](uint64_t v) { t.dims.push_back(int64_t(v)); });
-      break;
-    case 2:
-      t.type = Type(int32_t(f.value));
-      break;
-    case 4:
-    case 5:
-    case 7:
-    case 10:
-    case 11:
-      numbers.push_back(f);
-      break;
-    case 8:
-      t.name = f.bytes;
-      break;
-    case 9:
-      raw = f.bytes;
-      hasRaw = true;
-      break;
-    case 13: { // StringStringEntryProto
-      StringRef key, value;
-      Field e;
-      for (Wire entry(f.bytes, "external_data"); entry.next(e);) {
-        if (e.number == 1) key = e.bytes;
-        if (e.number == 2) value = e.bytes;
-      }
-      if (key == "location") t.location = value;
-      if (key == "offset") t.offset = value;
-      if (key == "length") t.length = value;
-      break;
-    }
-    case 14:
-      t.external = f.value == 1;
-      break;
-    default:
-      break;
-    }
-  }
-  if (t.dims.size() > 64) throw FormatError("is no valid ONNX file: tensor '" + t.name.str() + "' has more than 64 dimensions");
-  checkSize(t);
-  unsigned width = sizeOf(t.type);
-  if (t.external) {
-    t.hasData = true;
-    return t;
-  }
-  t.hasData = true;
-  if (hasRaw && (!raw.empty() || t.elements == 0))
-    t.inPlace = raw;
-  else if (numbers.size() == 1 && numbers[0].wire == 2 && (numbers[0].number == 4 || numbers[0].number == 10))
-    t.inPlace = numbers[0].bytes; // packed floats and doubles have the layout of raw_data
-  else if (!numbers.empty())
-    for (const Field &run : numbers) append(run, width, t.decoded);
-  else
-    t.hasData = t.elements == 0;
-  uint64_t have = t.decoded.empty() ? t.inPlace.size() : t.decoded.size();
-  if (t.hasData && width && have != t.bytes())
-    throw FormatError("is damaged: tensor '" + t.name.str() + "' has " + std::to_string(have) +
-                      " bytes of data where its shape and type need " + std::to_string(t.bytes()));
-  return t;
 }
 
 Graph graph(StringRef bytes, int depth);
@@ -140,7 +36,7 @@ Attribute attribute(StringRef bytes, int depth) {
       a.s = f.bytes;
       break;
     case 5:
-      a.tensor = std::make_shared<TensorProto>(tensor(f.bytes));
+      a.tensor = std::make_shared<TensorProto>(parseTensor(f.bytes));
       break;
     case 6:
       a.graph = std::make_shared<Graph>(graph(f.bytes, depth + 1));
@@ -175,6 +71,16 @@ Attribute attribute(StringRef bytes, int depth) {
   return a;
 }
 
+/// PyTorch writes "['', 'transformer', 'transformer.h.3.mlp', 'addmm_14']", the modules from the outermost inwards and what the
+/// node came from: the last but one.
+StringRef innermostModule(StringRef scopes) {
+  if (!scopes.consume_front("['") || !scopes.consume_back("']")) return {};
+  auto [modules, from] = scopes.rsplit("', '");
+  if (from.empty()) return {};
+  size_t inner = modules.rfind("', '");
+  return inner == StringRef::npos ? modules : modules.substr(inner + 4);
+}
+
 Node node(StringRef bytes, int depth) {
   Node n;
   Field f;
@@ -198,6 +104,11 @@ Node node(StringRef bytes, int depth) {
     case 7:
       n.domain = f.bytes;
       break;
+    case 9: { // metadata_props
+      auto [key, value] = entry(f.bytes, "node");
+      if (key == "pkg.torch.onnx.name_scopes") n.module = innermostModule(value);
+      break;
+    }
     default:
       break;
     }
@@ -251,7 +162,7 @@ Graph graph(StringRef bytes, int depth) {
       g.name = f.bytes;
       break;
     case 5:
-      g.initializers.push_back(tensor(f.bytes));
+      g.initializers.push_back(parseTensor(f.bytes));
       break;
     case 11:
       g.inputs.push_back(valueInfo(f.bytes));
@@ -315,69 +226,6 @@ Function function(StringRef bytes) {
 }
 
 } // namespace
-
-StringRef name(Type type) {
-  switch (type) {
-  case Type::Float:
-    return "f32";
-  case Type::UInt8:
-    return "u8";
-  case Type::Int8:
-    return "i8";
-  case Type::UInt16:
-    return "u16";
-  case Type::Int16:
-    return "i16";
-  case Type::Int32:
-    return "i32";
-  case Type::Int64:
-    return "i64";
-  case Type::String:
-    return "string";
-  case Type::Bool:
-    return "bool";
-  case Type::Float16:
-    return "f16";
-  case Type::Double:
-    return "f64";
-  case Type::UInt32:
-    return "u32";
-  case Type::UInt64:
-    return "u64";
-  case Type::BFloat16:
-    return "bf16";
-  default:
-    return "a type the reader does not know";
-  }
-}
-
-bool isFloat(Type type) { return type == Type::Float || type == Type::Float16 || type == Type::Double || type == Type::BFloat16; }
-
-unsigned sizeOf(Type type) {
-  switch (type) {
-  case Type::UInt8:
-  case Type::Int8:
-  case Type::Bool:
-    return 1;
-  case Type::UInt16:
-  case Type::Int16:
-  case Type::Float16:
-  case Type::BFloat16:
-    return 2;
-  case Type::Float:
-  case Type::Int32:
-  case Type::UInt32:
-    return 4;
-  case Type::Int64:
-  case Type::Double:
-  case Type::UInt64:
-    return 8;
-  default:
-    return 0;
-  }
-}
-
-TensorProto parseTensor(StringRef bytes) { return tensor(bytes); }
 
 Model parseModel(StringRef bytes) {
   if (bytes.empty()) throw FormatError("is empty");

@@ -114,10 +114,12 @@ Fact Analysis::known(Operation &op) {
   for (Value o : op.getOperands()) {
     // A mask folded into a looked-up bias stays a mask.
     if (f.table && !facts[o].table && content(facts[o], [](const Content &c) { return c.isMask(); })) continue;
-    // Sines projected by a weight (relative positions) are no parameter beside it.
-    if (isa<nn::MatMulOp>(op) && content(facts[o], [](const Content &c) { return c.isSinusoid(); })) continue;
+    // Sines or coordinates projected by a weight (relative positions) are no parameter beside it.
+    if (isa<nn::MatMulOp>(op) && content(facts[o], [](const Content &c) { return c.isSinusoid() || c.isPlaces(); })) continue;
     f.sources.append(facts[o].sources);
     f.plusOne |= facts[o].plusOne;
+    f.picked |= facts[o].picked;
+    f.curved |= facts[o].curved;
   }
   if (f.sources.size() > 64) { // many constants folded into one are no parameter's doing
     f.sources.clear();
@@ -168,6 +170,7 @@ Fact Analysis::lookup(nn::GatherOp op) {
     f = known(*op);
     f.sources = table.sources;
     f.table = !table.sources.empty();
+    f.picked = cast<RankedTensorType>(op.getType()).getNumElements() == 1;
     return f;
   }
   f.kind = table.kind == Kind::Known ? (table.sources.empty() ? Kind::Plain : Kind::Hidden) : table.kind;
@@ -185,13 +188,7 @@ Fact Analysis::norm(Operation &op) {
   for (unsigned i = 1; i < op.getNumOperands(); ++i) {
     Fact &o = facts[op.getOperand(i)];
     if (o.kind != Kind::Known) continue;
-    // LayerNormalization must have a scale, so an exporter gives one to a norm that has none.
-    bool filler =
-        isa<nn::LayerNormOp>(op) && content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == (i == 1); });
-    if (filler)
-      refuse(o, "what a norm without weights gets from the exporter");
-    else
-      evidence(o, i == 1 ? "scale" : "bias");
+    if (!filler(o, i == 1)) evidence(o, i == 1 ? "scale" : "bias");
   }
   Fact f;
   f.kind = std::max(x.kind, Kind::Hidden);
@@ -220,6 +217,8 @@ Fact Analysis::move(Operation &op) {
   if (op.hasTrait<nn::Elementwise>() && !isa<nn::CastOp>(op)) f.product = false;
   if (f.kind != Kind::Known) return f;
   Value result = op.getResult(0);
+  f.picked |= isa<nn::SliceOp>(op) && cast<RankedTensorType>(result.getType()).getNumElements() == 1;
+  f.curved |= isa<nn::ExpOp, nn::TanhOp, nn::SigmoidOp>(op);
   if (auto b = dyn_cast<nn::BroadcastOp>(op)) {
     llvm::SmallBitVector v(cast<RankedTensorType>(b.getType()).getRank());
     for (auto [i, d] : llvm::enumerate(b.getDims())) v[d] = f.varying.test(i);

@@ -19,6 +19,7 @@
 //   added, varies along more      position table: parameter, unless added to scores (mask), repeated for each
 //                                 sample (folded) or sinusoidal
 //   multiplied, one dimension     scale: parameter
+//   multiplied, one number        constant, unless picked out of several, behind a function, or a vector of one of a module
 //   multiplied, more              rotary table: constant, unless it does not vary along the sequence
 //   joined to data                class token: parameter, unless repeated for each sample
 //   anything else                 constant

@@ -132,4 +132,22 @@ private:
   const char *what;
 };
 
+/// Calls `take` with each varint of a packed or unpacked field.
+template <typename Take> void integers(const Field &f, Take take) {
+  if (f.wire == 0) return take(f.value);
+  if (f.wire != 2) throw FormatError("is no ONNX file: a list of integers has another wire type");
+  for (Wire w(f.bytes, "list of integers"); !w.done();) take(w.varint());
+}
+
+/// StringStringEntryProto.
+inline std::pair<StringRef, StringRef> entry(StringRef bytes, const char *what) {
+  std::pair<StringRef, StringRef> keyAndValue;
+  Field f;
+  for (Wire w(bytes, what); w.next(f);) {
+    if (f.number == 1) keyAndValue.first = f.bytes;
+    if (f.number == 2) keyAndValue.second = f.bytes;
+  }
+  return keyAndValue;
+}
+
 } // namespace zero::onnx

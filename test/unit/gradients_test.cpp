@@ -234,6 +234,15 @@ TEST_F(Gradients, Indexing) {
   check(parse({{"x", "tensor<3x5xf64>"}}, "%i: tensor<3xi64>",
               "    %y = nn.take_along %x, %i : tensor<3x5xf64>, tensor<3xi64> -> tensor<3xf64>", "tensor<3xf64>"),
         {}, {integers({3}, {4, 0, 2})});
+  check(parse({{"x", "tensor<4x3xf64>"}}, "%i: tensor<4xi64>",
+              "    %y = nn.scatter_add %i, %x : tensor<4xi64>, tensor<4x3xf64> -> tensor<5x3xf64>", "tensor<5x3xf64>"),
+        {}, {integers({4}, {4, 1, 1, 0})});
+}
+
+TEST_F(Gradients, RunningSum) {
+  for (const char *form : {"", " {exclusive = true}", " {reverse = true}", " {exclusive = true, reverse = true}"})
+    check(parse({{"x", "tensor<2x5xf64>"}}, "", "    %y = nn.cumsum %x" + std::string(form) + " : tensor<2x5xf64> -> tensor<2x5xf64>", "tensor<2x5xf64>"), {},
+          {});
 }
 
 TEST_F(Gradients, Reduce) {

@@ -85,6 +85,11 @@ LogicalResult GatherOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out
   return success();
 }
 
+LogicalResult ScatterAddOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
+  out[1] = b.create<GatherOp>(getLoc(), d[0], getIndices());
+  return success();
+}
+
 /// One element per row receives the gradient: written as a comparison with the index, which fuses with its neighbours.
 LogicalResult TakeAlongOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};

@@ -24,4 +24,10 @@ LogicalResult ReduceOp::differentiate(OpBuilder &builder, ValueRange d, SmallVec
   return success();
 }
 
+/// What came before an element is what comes behind it on the way back.
+LogicalResult CumSumOp::differentiate(OpBuilder &b, ValueRange d, SmallVectorImpl<Value> &out) {
+  out[0] = b.create<CumSumOp>(getLoc(), d[0], getExclusive(), !getReverse());
+  return success();
+}
+
 } // namespace zero::nn

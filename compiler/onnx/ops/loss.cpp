@@ -23,10 +23,6 @@ std::optional<Rows> rows(NodeContext &c) {
     c.e.fail("scores and labels do not fit together");
     return std::nullopt;
   }
-  if (c.has(2)) {
-    c.e.fail("class weights are not supported");
-    return std::nullopt;
-  }
   Ints perm{0};
   for (int64_t i = 2; i < x.rank(); ++i) perm.push_back(i);
   perm.push_back(1);
@@ -38,40 +34,67 @@ std::optional<Rows> rows(NodeContext &c) {
   return r;
 }
 
-/// 1 / (labels that count) for the mean, 1 for the sum.
-Val scale(NodeContext &c, const Rows &r, std::string reduction, bool ignores, int64_t ignore) {
-  mlir::Type f32 = c.e.f32();
-  if (reduction == "sum") return c.e.reshape(c.e.scalar(1, f32), {1});
-  if (reduction != "mean") return c.e.fail("reduction='" + reduction + "' is not supported, only 'mean' and 'sum'");
-  if (!ignores) return c.e.reshape(c.e.scalar(1.0 / double(r.count), f32), {1});
-  Val counts = c.e.compare(nn::Predicate::ne, r.labels, c.e.scalar(double(ignore), r.labels.element()));
-  Val n = c.e.reduce(nn::ReductionKind::sum, c.e.convert(counts, f32), {0});
-  return c.e.reshape(c.e.div(c.e.scalar(1, f32), n), {1});
+/// Labels that count; null where all do.
+Val counting(NodeContext &c, const Rows &r) {
+  if (!c.attribute("ignore_index")) return {};
+  return c.e.compare(nn::Predicate::ne, r.labels, c.e.scalar(double(c.integer("ignore_index", 0)), r.labels.element()));
 }
 
-int64_t ignored(NodeContext &c) { return c.attribute("ignore_index") ? c.integer("ignore_index", 0) : std::numeric_limits<int64_t>::min(); }
-
-Vals softmaxCrossEntropy(NodeContext &c) {
-  auto r = rows(c);
-  if (!r) return {};
-  Val s = scale(c, *r, c.string("reduction", "mean"), c.attribute("ignore_index"), ignored(c));
-  return {c.e.crossEntropy(r->scores, r->labels, s, ignored(c))};
+/// The sum, or the mean over the labels that count, of the cross entropy of `logits`.
+Val crossEntropy(NodeContext &c, const Rows &r, const std::string &reduction) {
+  Val scale = c.e.scalar(1, c.e.f32()), counts = counting(c, r);
+  if (reduction == "mean") {
+    Val n = counts ? c.e.reduce(nn::ReductionKind::sum, c.e.convert(counts, c.e.f32()), {0}) : c.e.scalar(double(r.count), c.e.f32());
+    scale = c.e.div(scale, n);
+  }
+  int64_t ignore = counts ? c.integer("ignore_index", 0) : std::numeric_limits<int64_t>::min();
+  return c.e.crossEntropy(r.scores, r.labels, c.e.reshape(scale, {1}), ignore);
 }
 
-Vals negativeLogLikelihood(NodeContext &c) {
+/// Losses row by row: with a weight for each class, or not reduced.
+Val rowByRow(NodeContext &c, const Rows &r, const Val &logarithms, const std::string &reduction) {
+  Val counts = counting(c, r), zero = c.e.scalar(0, c.e.f32());
+  Val safe = counts ? c.e.select(counts, r.labels, c.e.scalar(0, r.labels.element())) : r.labels;
+  safe = c.importer.checkedIndices(safe, r.classes, c.e);
+  Val weight = c.e.full({r.count}, 1, c.e.f32());
+  if (c.has(2)) {
+    auto classes = c.importer.known(c.inputs[2], c.e);
+    Val table = classes ? Val(*classes) : c.inputs[2];
+    if (table.shape() != Shape{r.classes}) return c.e.fail("it needs one weight for each class, not " + text(table.shape()));
+    weight = c.e.gather(table, safe);
+  }
+  if (counts) weight = c.e.select(counts, weight, zero);
+  Val loss = c.e.takeAlong(logarithms, safe);
+  if (counts) loss = c.e.select(counts, loss, zero); // a label that does not count may stand at -inf
+  loss = c.e.unary<nn::NegOp>(c.e.mul(loss, weight));
+  if (reduction == "none") return c.e.reshape(loss, c.inputs[1].shape());
+  loss = c.e.reduce(nn::ReductionKind::sum, loss, {0});
+  return reduction == "sum" ? loss : c.e.div(loss, c.e.reduce(nn::ReductionKind::sum, weight, {0}));
+}
+
+Vals loss(NodeContext &c, bool ofLogarithms) {
   auto r = rows(c);
   if (!r) return {};
-  Val s = scale(c, *r, c.string("reduction", "mean"), c.attribute("ignore_index"), ignored(c));
+  std::string reduction = c.string("reduction", "mean");
+  if (reduction != "mean" && reduction != "sum" && reduction != "none") return c.fail("reduction='" + reduction + "' is not supported");
   // Over a log-softmax it is the cross entropy of what the log-softmax was taken of (whose own log-softmax it is).
-  if (c.importer.logitsBehind(c.inputs[0])) return {c.e.crossEntropy(r->scores, r->labels, s, ignored(c))};
-  Val none = c.e.scalar(double(c.integer("ignore_index", 0)), r->labels.element()), zero = c.e.scalar(0, r->labels.element());
-  Val skip = c.attribute("ignore_index") ? c.e.compare(nn::Predicate::eq, r->labels, none) : Val();
-  Val safe = skip ? c.e.select(skip, zero, r->labels) : r->labels;
-  Val taken = c.e.takeAlong(r->scores, c.importer.checkedIndices(safe, r->classes, c.e));
-  if (skip) taken = c.e.select(skip, c.e.scalar(0, c.e.f32()), taken);
-  Val sum = c.e.unary<nn::NegOp>(c.e.reduce(nn::ReductionKind::sum, taken, {0}));
-  return {c.e.mul(sum, c.e.reshape(s, {}))};
+  bool ofLogits = !ofLogarithms || c.importer.logitsBehind(c.inputs[0]);
+  Val logarithms = ofLogarithms ? Val() : c.e.logSoftmax(r->scores);
+  Vals results{ofLogits && !c.has(2) && reduction != "none" ? crossEntropy(c, *r, reduction)
+                                                            : rowByRow(c, *r, ofLogarithms ? r->scores : logarithms, reduction)};
+  if (c.node.outputs.size() > 1 && !ofLogarithms && logarithms) { // log_prob, in the layout of the scores
+    Val x = c.inputs[0];
+    Ints last{x.dim(0)}, back{0, x.rank() - 1};
+    last.append(x.shape().begin() + 2, x.shape().end());
+    last.push_back(r->classes);
+    for (int64_t i = 1; i + 1 < x.rank(); ++i) back.push_back(i);
+    results.push_back(c.e.transpose(c.e.reshape(logarithms, last), back));
+  }
+  return results;
 }
+
+Vals softmaxCrossEntropy(NodeContext &c) { return loss(c, false); }
+Vals negativeLogLikelihood(NodeContext &c) { return loss(c, true); }
 
 /// Training mode with a rate draws random numbers; everything else is the identity.
 Vals dropout(NodeContext &c) {

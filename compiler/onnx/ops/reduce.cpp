@@ -79,6 +79,18 @@ Vals reduceProd(NodeContext &c) {
   return {finish(c, c.e.scalar(product, x.element()), x, *axes)};
 }
 
+Vals cumSum(NodeContext &c) {
+  Val x = c.in(0);
+  auto axes = c.known(1);
+  if (!x || !axes || axes->size() != 1) return c.fail("its axis is no single number");
+  int64_t axis = c.dimension(int64_t(axes->at(0)), x.rank());
+  if (axis < 0) return {};
+  Ints perm = upTo(x.rank());
+  std::swap(perm[axis], perm.back());
+  Val y = c.e.cumsum(c.e.transpose(x, perm), c.integer("exclusive", 0), c.integer("reverse", 0));
+  return {c.e.transpose(y, perm)};
+}
+
 /// Runs `body` with the softmax dimension last; before opset 13 everything from `axis` on is that dimension.
 template <typename Body> Vals overAxis(NodeContext &c, Body body) {
   Val x = c.in(0);
@@ -101,12 +113,7 @@ Vals softmax(NodeContext &c) {
 
 Vals logSoftmax(NodeContext &c) {
   return overAxis(c, [&](const Val &x) -> Val {
-    if (!x) return {};
-    Ints column(x.shape().begin(), x.shape().end()), last{x.rank() - 1};
-    column.back() = 1;
-    Val shifted = c.e.sub(x, c.e.reshape(c.e.reduce(K::max, x, last), column));
-    Val sum = c.e.reduce(K::sum, c.e.unary<nn::ExpOp>(shifted), last);
-    Val r = c.e.sub(shifted, c.e.reshape(c.e.unary<nn::LogOp>(sum), column));
+    Val r = c.e.logSoftmax(x);
     c.importer.noteLogSoftmax(r, x);
     return r;
   });
@@ -125,6 +132,7 @@ void registerReductions(Registry &r) {
   r["ReduceLogSum"] = {reduce<K::sum, Form::LogSum, 18>};
   r["ReduceLogSumExp"] = {reduce<K::sum, Form::LogSumExp, 18>};
   r["ReduceProd"] = {reduceProd};
+  r["CumSum"] = {cumSum, 11};
   r["Softmax"] = {softmax};
   r["LogSoftmax"] = {logSoftmax};
 }

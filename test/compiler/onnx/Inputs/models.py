@@ -85,6 +85,7 @@ def fillers():
     g = Graph()
     x = g.LayerNormalization(embedded(g), g.weight("val_7", np.ones(D, np.float32)), axis=-1)
     x = g.LayerNormalization(x, g.weight("norm.weight", np.ones(D, np.float32)), axis=-1)
+    x = g.InstanceNormalization(x, g.weight("val_8", np.ones(T, np.float32)), g.weight("val_9", np.zeros(T, np.float32)))
     angle = np.arange(T, 0, -1)[:, None] / 100.0 ** (np.arange(D // 2) * 2 / D)
     table = np.zeros((T + 1, D), np.float32) # the row of the padding token is zero
     table[1:] = np.concatenate([np.sin(np.arange(T)[:, None] * 0.3 ** np.arange(D // 2)), np.cos(np.arange(T)[:, None] * 0.3 ** np.arange(D // 2))], 1)
@@ -162,6 +163,37 @@ def gemma():
     return g.model(g.Mul(g.attend(q, k, v), g.normal("layer_scale", D)))
 
 
+def numbers():
+    """Numbers that scale activations: two picked out of vectors, one behind an exponential, one of a module, two constants."""
+    g = Graph()
+    x, one = g.linear(embedded(g), "w", D, D), g.const(np.array(1))
+    x = g.Mul(x, g.Gather(g.weight("lambdas", [0.7, 0.2]), one, axis=0))
+    x = g.Mul(x, g.Slice(g.weight("skips", [0.5, 0.1, 0.3]), *(g.const(np.array([i])) for i in (1, 2, 0))))
+    x = g.Mul(x, g.Exp(g.weight("logit_scale", 0.5)))
+    x = g.Div(x, g.weight("attention.temperature", [1.5]))
+    x = g.Add(g.weight("zeros", np.zeros(D)), x)
+    return g.model(g.Mul(g.Mul(x, g.weight("val_3", [2.0])), g.weight("embed_scale", 8.0)))
+
+
+def tables():
+    """Coordinates behind a little network make a position table; a decay is a lower triangle."""
+    g = Graph()
+    grid = np.stack(np.meshgrid(np.arange(T), np.arange(D), indexing="ij"), -1)[None] / 8.0
+    bias = g.MatMul(g.Relu(g.MatMul(g.weight("layers.coords", grid), g.normal("mlp1", 2, 5))), g.normal("mlp2", 5, 1))
+    x = g.Add(embedded(g), g.Reshape(bias, g.const(np.array([1, T, D]))))
+    q, k = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk"))
+    s = g.Mul(g.MatMul(q, g.Transpose(k, perm=[0, 1, 3, 2])), g.weight("layers.decay", np.tril(0.5 + random.random(size=(1, H, T, T)))))
+    return g.model(g.MatMul(s, q))
+
+
+def router():
+    """Weights of the two best experts of each token, put in their places among four."""
+    g = Graph()
+    x = embedded(g)
+    scores, experts = g.TopK(g.Softmax(g.linear(x, "gate", D, 4), axis=-1), g.const(np.array([2])), outputs=2, axis=-1)
+    return g.model(g.ScatterElements(g.weight("zeros_7", np.zeros((B, T, 4))), experts, scores, axis=-1, name="routing"))
+
+
 def image():
     """Patches cut by a convolution, images normalised by constants."""
     g = Graph()
@@ -236,6 +268,15 @@ def dynamic():
     return g.model(g.linear(g.Reshape(x, shape), "w", HD, HD))
 
 
+def weighted_loss():
+    """A weight for each class, no reduction, then the mean."""
+    g = Graph()
+    logits = g.Reshape(g.linear(embedded(g), "head", D, V), g.const(np.array([-1, V])))
+    labels = g.Reshape(g.ids("labels"), g.const(np.array([-1])))
+    loss = g.SoftmaxCrossEntropyLoss(logits, labels, g.weight("class_weights", np.linspace(0.5, 1.5, V)), ignore_index=-100, reduction="none")
+    return g.model(g.ReduceMean(loss, keepdims=0, name="loss"))
+
+
 def cross_entropy():
     g = Graph(17)
     logits = g.Transpose(g.linear(embedded(g), "head", D, V), perm=[0, 2, 1])
@@ -283,6 +324,12 @@ def newer():
 def wrong_shapes():
     g = Graph()
     return g.model(g.MatMul(g.input("x", TensorProto.FLOAT, 4, 3), g.normal("w", 5, 2), name="product"))
+
+
+def in_module():
+    m = wrong_shapes()
+    m.graph.node[0].metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'transformer', 'transformer.h.3', 'product']")
+    return m
 
 
 def external(location="weights.bin", offset=64, length=V * D * 4, write=True):

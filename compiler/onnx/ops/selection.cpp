@@ -1,0 +1,111 @@
+//===- selection.cpp - extrema, sorting, elements that are not zero --------------------------------===//
+#include "compiler/onnx/importer.h"
+#include <cmath>
+#include <numeric>
+
+namespace zero::onnx {
+namespace {
+
+/// The position of the extremum: the first (or last) place that equals it.
+template <nn::ReductionKind kind> Vals argExtremum(NodeContext &c) {
+  Val x = c.in(0);
+  int64_t axis = x ? c.dimension(c.integer("axis", 0), x.rank()) : -1;
+  if (axis < 0) return {};
+  Ints kept(x.shape().begin(), x.shape().end()), along(x.rank(), 1);
+  kept[axis] = 1;
+  along[axis] = x.dim(axis);
+  bool last = c.integer("select_last_index", 0);
+  Val hit = c.e.compare(nn::Predicate::eq, x, c.e.reshape(c.e.reduce(kind, x, {axis}), kept));
+  Val miss = c.e.scalar(last ? -1 : double(x.dim(axis)), c.e.i64());
+  Val place = c.e.select(hit, c.e.iota(along, axis, c.e.i64()), miss);
+  Val r = c.e.reduce(last ? nn::ReductionKind::max : nn::ReductionKind::min, place, {axis});
+  return {c.integer("keepdims", 1) ? c.e.reshape(r, kept) : r};
+}
+
+/// Of data (the router of a mixture of experts): one extremum after another, each taken out before the next is looked for.
+/// The values are read by place, so that each gradient goes to one element.
+Vals selectTop(NodeContext &c, const Val &x, int64_t k, bool largest) {
+  int64_t last = x.rank() - 1, n = x.dim(last);
+  auto kind = largest ? nn::ReductionKind::max : nn::ReductionKind::min;
+  Ints kept(x.shape().begin(), x.shape().end()), along(x.rank(), 1);
+  kept[last] = 1, along[last] = n;
+  Val index = c.e.iota(along, last, c.e.i64()), rest = x, free = c.e.full(x.shape(), 1, c.e.i1());
+  Val none = c.e.scalar(largest ? -HUGE_VAL : HUGE_VAL, x.element());
+  Vals values, places;
+  for (int64_t i = 0; i < k && !c.e.failed(); ++i) {
+    Val hit = c.e.compare(nn::Predicate::eq, rest, c.e.reshape(c.e.reduce(kind, rest, {last}), kept));
+    Val place = c.e.select(c.e.binary<nn::AndOp>(hit, free), index, c.e.scalar(double(n - 1), c.e.i64())); // n - 1: where all are NaN
+    place = c.e.reduce(nn::ReductionKind::min, place, {last});
+    values.push_back(c.e.reshape(c.e.takeAlong(x, place), kept));
+    places.push_back(c.e.reshape(place, kept));
+    Val others = c.e.compare(nn::Predicate::ne, index, places.back());
+    free = c.e.binary<nn::AndOp>(free, others);
+    rest = c.e.select(others, rest, none);
+  }
+  return {c.e.concat(values, last), c.e.concat(places, last)};
+}
+
+/// Known tensors, masks and schedules, are sorted here; few elements of data can be selected.
+Vals topK(NodeContext &c) {
+  Val data = c.in(0);
+  auto count = c.known(1);
+  if (!data || !count) return {};
+  if (count->size() != 1) return c.fail("its number of elements is no single number");
+  int64_t rank = data.rank(), k = int64_t(count->at(0));
+  if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1) return c.fail("it is supported along the last dimension only");
+  int64_t n = data.shape().back();
+  if (k < 0 || k > n) return c.fail("k is out of range");
+  auto x = c.importer.known(data, c.e);
+  if (!x && k >= 1 && k <= 32 && data.isFloat()) return selectTop(c, data, k, c.integer("largest", 1));
+  if (!x)
+    return c.fail("of data that depends on the model's inputs 1 to 32 floating-point elements can be selected, not " + llvm::Twine(k));
+  int64_t rows = n ? x->size() / n : 0;
+  Ints shape(x->shape().begin(), x->shape().end());
+  shape.back() = k;
+  nn::Tensor values(mlir::RankedTensorType::get(shape, x->elementType())), places(mlir::RankedTensorType::get(shape, c.e.i64()));
+  bool largest = c.integer("largest", 1);
+  std::vector<int64_t> order(n);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      double u = x->at(r * n + a), v = x->at(r * n + b);
+      return largest ? u > v : u < v;
+    });
+    for (int64_t i = 0; i < k; ++i) {
+      values.set(r * k + i, x->at(r * n + order[i]));
+      places.set(r * k + i, double(order[i]));
+    }
+  }
+  return {Val(std::move(values)), Val(std::move(places))};
+}
+
+Vals nonZero(NodeContext &c) {
+  auto x = c.known(0);
+  if (!x) return {};
+  int64_t rank = std::max<int64_t>(1, x->type.getRank());
+  std::vector<int64_t> hits;
+  for (int64_t i = 0; i < x->size(); ++i)
+    if (x->at(i) != 0) hits.push_back(i);
+  int64_t n = int64_t(hits.size());
+  nn::Tensor t(mlir::RankedTensorType::get({rank, n}, c.e.i64()));
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = hits[i];
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      int64_t size = x->type.getRank() ? x->shape()[d] : 1;
+      t.data<int64_t>()[d * n + i] = rest % size;
+      rest /= size;
+    }
+  }
+  return {Val(std::move(t))};
+}
+
+} // namespace
+
+void registerSelections(Registry &r) {
+  r["ArgMax"] = {argExtremum<nn::ReductionKind::max>};
+  r["ArgMin"] = {argExtremum<nn::ReductionKind::min>};
+  r["TopK"] = {topK};
+  r["NonZero"] = {nonZero};
+}
+
+} // namespace zero::onnx
