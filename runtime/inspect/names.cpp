@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, uint64_t>> BucketNames::layersOf(const plan::
     const plan::Parameter &parameter = plan.parameters(p);
     std::string layer = layerOf(parameter.name());
     if (layer == parameter.name()) layer = layer.substr(0, layer.rfind('.'));
-    uint64_t bytes = uint64_t(double(buffer.bytes()) * (4.0 * double(elementsOf(parameter)) / double(whole)));
+    auto bytes = uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * 4 * elementsOf(parameter) / whole);
     if (layers.empty() || layers.back().first != layer) layers.push_back({layer, 0});
     layers.back().second += bytes;
     given += bytes;

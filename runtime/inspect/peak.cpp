@@ -6,6 +6,18 @@
 #include <fmt/format.h>
 
 namespace zero::inspect {
+namespace {
+
+constexpr size_t kLayers = 20; // rows of the table
+
+void addRow(Table &table, const std::string &name, const Peak::Layer &layer, const std::vector<int> &kinds) {
+  std::vector<std::string> cells;
+  for (int k : kinds) cells.push_back(orDash(layer.kinds[size_t(k)]));
+  cells.push_back(grouped(layer.bytes));
+  table.row("  " + name, cells);
+}
+
+} // namespace
 
 Peak peakOf(const plan::Plan &plan, int program) {
   constexpr size_t kLargest = 10;
@@ -46,12 +58,15 @@ std::string peakText(const plan::Plan &plan) {
       }
     cells.push_back("all");
     table.row("  by layer", cells);
-    for (const Peak::Layer &layer : peak.layers) {
-      cells.clear();
-      for (int k : kinds) cells.push_back(orDash(layer.kinds[size_t(k)]));
-      cells.push_back(grouped(layer.bytes));
-      table.row("  " + layer.name, cells);
-    }
+    Peak::Layer rest;
+    for (size_t i = 0; i < peak.layers.size(); ++i)
+      if (i < kLayers)
+        addRow(table, peak.layers[i].name, peak.layers[i], kinds);
+      else {
+        for (int k : kinds) rest.kinds[size_t(k)] += peak.layers[i].kinds[size_t(k)];
+        rest.bytes += peak.layers[i].bytes;
+      }
+    if (rest.bytes) addRow(table, counted(peak.layers.size() - kLayers, "other"), rest, kinds);
     text += table.text();
     text += "  the largest buffers\n";
     for (uint32_t i : peak.largest) {

@@ -57,10 +57,10 @@ std::string memoryTable(const plan::Plan &plan) {
   for (plan::Tier tier : {plan::DEVICE, plan::HOST, plan::DISK})
     if (std::any_of(plan.arenas().begin(), plan.arenas().end(), [&](const plan::Arena &a) { return a.tier() == tier; }))
       text += tierTable(plan, tier);
-  Memory memory = memoryOf(plan);
-  uint64_t parameters = memory.persistent[plan::PARAMETER];
-  return text + fmt::format("  padding of buckets: {} bytes of {} ({:.4f} %)\n", grouped(memory.padding), grouped(parameters),
-                            parameters ? 100.0 * double(memory.padding) / double(parameters) : 0.0);
+  uint64_t elements = 0, padding = 0;
+  for (const plan::Bucket &bucket : plan.buckets()) elements += bucket.elements(), padding += bucket.padding_elements();
+  return text + fmt::format("  padding of buckets, over all ranks: {} bytes of {} ({:.4f} %)\n", grouped(4 * padding),
+                            grouped(4 * elements), elements ? 100.0 * double(padding) / double(elements) : 0.0);
 }
 
 std::string trafficTable(const plan::Plan &plan) {
