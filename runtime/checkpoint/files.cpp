@@ -85,14 +85,19 @@ SharedFile::SharedFile(const std::string &path, Communicator &communicator, cons
     : path(path), partial(path + ".partial"), communicator(communicator) {
   if (communicator.rank() == 0) {
     file_ = std::make_unique<File>(partial, File::Mode::Create);
-    prepare(*file_);
+    try {
+      prepare(*file_);
+    } catch (...) {
+      std::remove(partial.c_str());
+      throw;
+    }
   }
   communicator.barrier();
   if (!file_) file_ = std::make_unique<File>(partial, File::Mode::Update);
 }
 
 SharedFile::~SharedFile() {
-  if (!published && communicator.rank() == 0) std::remove(partial.c_str());
+  if (!published) std::remove(partial.c_str()); // whichever rank failed: the others may not come to it
 }
 
 void SharedFile::barrier() {

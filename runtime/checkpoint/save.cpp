@@ -87,6 +87,30 @@ void removePartial(const std::string &directory) {
   }
 }
 
+// Collective. The new checkpoint is under its name on disk when it returns on rank 0.
+void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::string &partial,
+                const std::string &final) {
+  SliceMap map(rank.plan);
+  if (rank.rank == 0) {
+    std::error_code failed;
+    removePartial(directory);
+    fs::create_directories(partial, failed);
+    if (failed) throw Error(fmt::format("cannot create '{}': {}", partial, failed.message()));
+  }
+  rank.communicator.barrier();
+  writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
+  rank.communicator.barrier();
+  if (rank.rank != 0) return;
+  writeIndex(rank.plan, map, progress, (fs::path(partial) / "index.json").string());
+  syncDirectory(partial);
+  if (fs::exists(final)) { // not whole, or it would be the one this run goes on from
+    std::error_code ignored;
+    fs::remove_all(final, ignored);
+  }
+  renameOver(partial, final);
+  syncDirectory(directory);
+}
+
 } // namespace
 
 std::vector<std::string> wholeCheckpoints(const std::string &directory) {
@@ -111,28 +135,14 @@ std::string findCheckpoint(const std::string &directory) {
 std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous) {
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";
-  SliceMap map(rank.plan);
-  if (rank.rank == 0) {
-    std::error_code failed;
-    removePartial(directory);
-    fs::create_directories(partial, failed);
-    if (failed) throw Error(fmt::format("cannot create '{}': {}", partial, failed.message()));
+  std::error_code ignored;
+  try {
+    writeWhole(rank, directory, progress, partial, final);
+  } catch (const Error &error) {
+    fs::remove_all(partial, ignored); // on a full disk it would be in the way of everything else
+    throw Error(fmt::format("{}; {}", error.what(), previous ? fmt::format("'{}' is still whole", *previous) : "there is no checkpoint"));
   }
-  rank.communicator.barrier();
-  writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
-  rank.communicator.barrier();
-  if (rank.rank == 0) {
-    writeIndex(rank.plan, map, progress, (fs::path(partial) / "index.json").string());
-    syncDirectory(partial);
-    if (fs::exists(final)) { // the same step again, for example resumed and saved at once
-      std::error_code ignored;
-      fs::remove_all(final, ignored);
-    }
-    renameOver(partial, final);
-    syncDirectory(directory);
-    std::error_code ignored;
-    if (previous && *previous != final) fs::remove_all(*previous, ignored);
-  }
+  if (rank.rank == 0 && previous && *previous != final) fs::remove_all(*previous, ignored);
   rank.communicator.barrier();
   return final;
 }

@@ -47,11 +47,18 @@ public:
   // Ends the whole run at once with exit status 1; call after having printed the sentence. In a world of one it
   // simply exits.
   [[noreturn]] virtual void abort() = 0;
+  // For ranks that leave the sentence to another one, which is about to call abort(): waits to be ended with it, so
+  // that no launcher takes this rank's end for the reason and cuts the sentence off.
+  [[noreturn]] virtual void awaitAbort() = 0;
   // After an orderly end: waits for the others and leaves.
   virtual void finalize() = 0;
 };
 
 // Reads how the program was started: by mpirun or srun, or alone. Throws a sentence for what it cannot serve.
 std::unique_ptr<CommunicatorFactory> connect();
+
+// For what goes wrong before or in connect(), on all ranks alike: prints `program: sentence` on the launcher's first rank
+// and returns; the other ranks say nothing and return a little later.
+void complainOnce(const std::string &line);
 
 } // namespace zero::runtime

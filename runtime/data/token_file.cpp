@@ -32,6 +32,9 @@ public:
                               sizeOf(type), nameOf(type)));
     uint64_t ahead = labels >= 0 ? 1 : 0; // the last sample's last label is one token further
     samples_ = count > ahead ? (count - ahead) / sequence : 0;
+    if (samples_ == 0)
+      throw Error(fmt::format("'{}' holds {} tokens, but one sample takes {}{}", path, count, sequence + ahead,
+                              ahead ? fmt::format(": {} and the label of the last", sequence) : ""));
   }
 
   void read(int index, uint64_t sample, std::span<std::byte> dst) const override {

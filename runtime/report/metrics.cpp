@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
@@ -22,6 +24,21 @@ std::string linesUpTo(const std::string &path, uint64_t step) {
       kept += line + "\n";
   }
   return kept;
+}
+
+Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
+
+// Drops the later lines. The file is replaced as a whole: a run killed meanwhile keeps its past.
+void keepLines(const std::string &path, uint64_t step) {
+  std::string kept = linesUpTo(path, step), partial = path + ".partial";
+  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
+  out << kept;
+  out.close();
+  if (!out || std::rename(partial.c_str(), path.c_str()) != 0) {
+    Error error = cannotWrite(path);
+    std::remove(partial.c_str());
+    throw error;
+  }
 }
 
 } // namespace
@@ -42,16 +59,24 @@ std::string metricsLine(const StepRecord &record) {
 }
 
 Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed) : path(path), file(nullptr, std::fclose) {
-  std::string kept = resumed ? linesUpTo(path, *resumed) : "";
-  file.reset(std::fopen(path.c_str(), "w"));
-  if (!file || std::fwrite(kept.data(), 1, kept.size(), file.get()) != kept.size())
-    throw Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno)));
+  std::error_code missing;
+  bool goesOn = resumed && std::filesystem::is_regular_file(path, missing);
+  if (goesOn) keepLines(path, *resumed);
+  file.reset(std::fopen(path.c_str(), goesOn ? "a" : "w"));
+  if (!file) throw cannotWrite(path);
+  std::setvbuf(file.get(), nullptr, _IONBF, 0); // a line is one write, and nothing is left over when it fails
+  std::fseek(file.get(), 0, SEEK_END);
+  whole = std::ftell(file.get());
 }
 
 void Metrics::write(const StepRecord &record) {
   std::string line = metricsLine(record) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size() || std::fflush(file.get()) != 0)
-    throw Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno)));
+  if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size()) {
+    Error error = cannotWrite(path);
+    if (whole >= 0 && ::ftruncate(::fileno(file.get()), whole) != 0) throw error; // no half line stays
+    throw error;
+  }
+  if (whole >= 0) whole += static_cast<long>(line.size());
 }
 
 } // namespace zero::runtime

@@ -20,6 +20,7 @@ public:
 private:
   std::string path;
   std::unique_ptr<std::FILE, int (*)(std::FILE *)> file;
+  long whole = -1; // bytes of whole lines; -1 for what has no position, such as a pipe
 };
 
 } // namespace zero::runtime

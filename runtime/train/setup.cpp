@@ -90,9 +90,9 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.file = plan::load(options.plan);
   const plan::Plan &plan = setup.file.plan;
   if (plan.world() != static_cast<uint32_t>(world))
-    throw Error(fmt::format("'{}' was compiled for {} rank{}, but {} {} running; start it with mpirun -np {}, or compile with --world {}",
-                            options.plan, plan.world(), plan.world() == 1 ? "" : "s", world, world == 1 ? "is" : "are", plan.world(),
-                            world));
+    throw Error(fmt::format("'{}' was compiled for {} rank{}, but {} {} running; start it {}, or compile with --world {}", options.plan,
+                            plan.world(), plan.world() == 1 ? "" : "s", world, world == 1 ? "is" : "are",
+                            plan.world() == 1 ? "alone" : fmt::format("with mpirun -np {}", plan.world()), world));
   if (plan.target().kind() != plan::Target::CPU)
     throw Error(fmt::format("'{}' was compiled for {}, and this zerorun runs plans for the cpu only; compile with --target cpu",
                             options.plan, plan.target().kind() == plan::Target::SIM ? "simulation" : "cuda"));

@@ -1,6 +1,7 @@
 #include "runtime/train/train.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/initial.h"
+#include "runtime/checkpoint/lock.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
@@ -42,7 +43,12 @@ public:
     uint64_t saved = UINT64_MAX;
     while (at.step < setup.steps && !stop) {
       StepRecord record = step();
-      stop = largest(rank.communicator, static_cast<uint8_t>(interruption()));
+      std::string diverged = divergence(record);
+      stop = largest(rank.communicator, diverged.empty() ? static_cast<uint8_t>(interruption()) : kDiverged);
+      if (stop == kDiverged) {
+        report(record);
+        endDiverged(diverged, saved);
+      }
       if (setup.programs.eval >= 0 && options.evalEvery && at.step % *options.evalEvery == 0)
         record.evalLoss = evaluateNow();
       else if (setup.programs.eval >= 0 && at.step == setup.steps)
@@ -57,7 +63,8 @@ public:
     if (options.trace) trace.write(rank, *options.trace);
     if (stop && at.step < setup.steps) {
       say(fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
-                      saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint) : "",
+                      saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
+                                       : "; nothing was saved, because --checkpoint was not given",
                       options.exportTo ? "; --export was not written" : ""));
       return 128 + stop;
     }
@@ -69,7 +76,10 @@ public:
   }
 
 private:
+  static constexpr uint8_t kDiverged = 255; // above every signal
+
   void start(int threads) {
+    if (options.checkpoint && leads) lock = std::make_unique<DirectoryLock>(*options.checkpoint);
     initialiseOrLoad(threads);
     if (options.metrics && leads)
       metrics = std::make_unique<Metrics>(*options.metrics, setup.resumeFrom ? std::optional(at.step) : std::nullopt);
@@ -154,10 +164,22 @@ private:
   void report(const StepRecord &record) {
     if (metrics) metrics->write(record);
     if (line) line->show(record);
-    if (!std::isfinite(record.loss) && !diverged) {
-      say(fmt::format("the loss of step {} is not finite; a smaller --lr, more --warmup or --clip may help", record.step));
-      diverged = true;
-    }
+  }
+
+  // What of a step is no finite number, or nothing.
+  static std::string divergence(const StepRecord &record) {
+    if (!std::isfinite(record.loss)) return fmt::format("the loss of step {} is {}", record.step, record.loss);
+    if (record.gradientNorm && !std::isfinite(*record.gradientNorm))
+      return fmt::format("the gradient's norm in step {} is {}", record.step, *record.gradientNorm);
+    return "";
+  }
+
+  // The parameters are lost: every further step would be a waste, and a checkpoint would replace a good one.
+  [[noreturn]] void endDiverged(const std::string &why, uint64_t saved) {
+    line.reset(); // ends the line on the terminal
+    if (!leads) throw Stopped();
+    throw StoppedWith(fmt::format("{}, so the run ends; {}a smaller --lr, more --warmup or --clip may help", why,
+                                  saved != UINT64_MAX ? fmt::format("step {} is saved in {}; ", saved, *options.checkpoint) : ""));
   }
 
   void save() { setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces); }
@@ -178,8 +200,8 @@ private:
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<ProgressLine> line;
   std::unique_ptr<GradientFile> gradients;
+  std::unique_ptr<DirectoryLock> lock; // of --checkpoint
   TraceFile trace;
-  bool diverged = false; // said once
 };
 
 void complain(const std::string &sentence, const CommunicatorFactory &factory) {
@@ -199,7 +221,7 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     const plan::Target &target = setup.file.plan.target();
     device->requireFeatures(target.cpu(), std::vector<std::string>(target.features().begin(), target.features().end()));
   });
-  catchInterrupts();
+  catchInterrupts(factory.world() == 1);
   std::optional<Run> run; // outlives a failure: the others may be waiting inside the engine's communicators
   try {
     run.emplace(options, setup, *device, factory, *communicator);
@@ -218,21 +240,26 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
 }
 
 int runProcess(const TrainOptions &options) {
+  std::unique_ptr<CommunicatorFactory> factory;
   try {
-    std::unique_ptr<CommunicatorFactory> factory = connect();
-    int status = 1;
-    try {
-      status = train(options, *factory);
-    } catch (const Stopped &) {
-    } catch (const StoppedWith &error) {
-      fmt::print(stderr, "zerorun: {}\n", error.what());
-    }
-    factory->finalize();
-    return status;
+    factory = connect();
   } catch (const std::exception &error) {
-    fmt::print(stderr, "zerorun: {}\n", error.what());
+    complainOnce(fmt::format("zerorun: {}", error.what()));
     return 1;
   }
+  // A launcher must learn of a refusal from abort(), not from exit statuses: those it may confuse when all ranks end at once.
+  try {
+    int status = train(options, *factory);
+    factory->finalize();
+    return status;
+  } catch (const Stopped &) {
+    factory->awaitAbort();
+  } catch (const std::exception &error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "zerorun: {}\n", error.what());
+    factory->abort();
+  }
+  return 1; // not reached
 }
 
 } // namespace zero::runtime

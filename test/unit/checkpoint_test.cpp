@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/data/tensor_file.h"
+#include "test/unit/full_disk.h"
 #include "test/unit/run_fixtures.h"
 #include <cmath>
 #include <map>
@@ -199,6 +200,23 @@ TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   EXPECT_EQ(wholeCheckpoints(folder / "c"), (std::vector<std::string>{folder / "c/step-9", folder / "c/step-11"}));
   EXPECT_FALSE(std::filesystem::exists(folder / "c/step-30.partial"));
   EXPECT_TRUE(std::filesystem::exists(folder / "c/step-notes"));
+}
+
+TEST(Checkpoint, AFullDiskSparesTheOneBefore) {
+  Folder folder;
+  plan::Plan plan = makePlan(1, 0);
+  onRanks(plan, [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    auto first = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+    auto bytes = std::filesystem::file_size(first + "/rank-0.safetensors");
+    for (auto limit : {bytes / 2, bytes}) { // the pieces, then the index
+      zero::test::FullDisk full(limit);
+      std::string sentence = refusalOf([&] { saveCheckpoint(rank, folder / "c", {10, 0, 0}, first); });
+      EXPECT_NE(sentence.find("step-9' is still whole"), std::string::npos) << sentence;
+      EXPECT_FALSE(std::filesystem::exists(folder / "c/step-10.partial"));
+    }
+    EXPECT_EQ(loadCheckpoint(rank, findCheckpoint(folder / "c")).step, 9u);
+  });
 }
 
 TEST(Checkpoint, WhatDoesNotFitIsRefused) {

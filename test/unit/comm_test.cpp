@@ -131,7 +131,32 @@ TEST(Connect, WorldSizeWithoutMpiIsRefused) {
   unsetenv("WORLD_SIZE");
 }
 
+TEST(Connect, TasksOfSrunThatCannotMeetAreRefused) {
+  if (world->world() > 1) GTEST_SKIP();
+  setenv("SLURM_STEP_ID", "0", 1), setenv("SLURM_PROCID", "0", 1), setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  try {
+    connect();
+    ADD_FAILURE() << "four tasks would each train alone";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("srun --mpi=pmix -n 4"), std::string::npos) << error.what();
+  }
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_EQ(connect()->world(), 1);
+  unsetenv("SLURM_STEP_ID"), unsetenv("SLURM_PROCID"), unsetenv("SLURM_STEP_NUM_TASKS");
+}
+
 // Run by the tests below, in processes of their own.
+TEST(Doomed, DISABLED_LatePeer) {
+  setMpiPatience(0.05, 0.2);
+  auto comm = world->create();
+  std::vector<char> data(static_cast<size_t>(world->world()));
+  if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+  testing::internal::CaptureStderr();
+  comm->allGather(data.data(), data.data(), 1);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(world->rank() == 0, said.find("rank 0 has waited 0 s in an all-gather for rank 1 (process ") != std::string::npos) << said;
+  EXPECT_EQ(world->rank() == 0, said.find("an all-gather has gone on after 1 s") != std::string::npos) << said;
+}
 TEST(Doomed, DISABLED_KilledPeer) {
   auto comm = world->create();
   std::vector<char> data(static_cast<size_t>(world->world()) << 20);
@@ -147,6 +172,12 @@ TEST(Doomed, DISABLED_AbortingPeer) {
   std::vector<char> data(static_cast<size_t>(world->world()));
   if (world->rank() == 1) world->abort();
   comm->allGather(data.data(), data.data(), 1);
+}
+
+TEST(Failures, ARankSaysForWhomItWaits) {
+  if (world->world() > 1) GTEST_SKIP();
+  double seconds = 0;
+  EXPECT_EQ(zero::test::runUnderMpi(2, "Doomed.DISABLED_LatePeer", seconds), 0);
 }
 
 TEST(Failures, DeadOrAbortingPeersEndTheRun) {

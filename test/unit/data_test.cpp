@@ -310,6 +310,8 @@ TEST(TokenFile, WidthFollowsTheName) {
   data->read(1, 0, {reinterpret_cast<std::byte *>(labels.data()), 32});
   EXPECT_EQ(labels, (std::vector<int64_t>{2, 3, 4, 70000}));
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("odd.bin", "abc")); }), "");
+  EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("empty.bin", "")); }).find("holds 0 tokens, but one sample takes 5"),
+            std::string::npos);
   plan.mutable_inputs(0)->set_dtype(plan::F32);
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("x.txt", "abcdefghij")); }).find("takes F32"), std::string::npos);
 }

@@ -94,12 +94,12 @@ void writePlan(const Folder &folder, const std::string &name, uint32_t world, ui
     all->set_kind(Collective::ALL_REDUCE), all->set_count(1), all->set_dtype(F32);
     *all->mutable_src() = ref, *all->mutable_dst() = ref, *all->mutable_staging() = few;
   };
-  product("forward", x, pred, w, false, batch, 4);
+  product("forward", x, pred, part(w, 0, 16), false, batch, 4);
   launch(b.step("loss").mutable_launch(), 0, {pred, y, scale, count, diff, loss}, 4, 1);
   sumOver("loss of all", loss, 2);
   Program eval = b.program();
   b.fill("clear", gradient, 0);
-  product("backward", x, gradient, diff, true, 4, batch);
+  product("backward", x, part(gradient, 0, 16), diff, true, 4, batch);
   Step &reduce = b.step("reduce", REDUCE);
   waitFor(reduce, COMPUTE, 4);
   Collective *scatter = reduce.mutable_collective();
@@ -154,7 +154,7 @@ protected:
     std::string start = world == 1 ? "" : "mpirun -np " + std::to_string(world) + " --oversubscribe --allow-run-as-root ";
     int status = std::system(
         ("cd " + (folder / "") + " && " + start + ZERORUN + " " + plan + " --threads 1 " + flags + " >out.txt 2>err.txt").c_str());
-    return {WEXITSTATUS(status), folder.read("err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("err.txt")}; // a killed shell has no status: 0 would look fine
   }
   void succeed(const std::string &plan, const std::string &flags, int world = 1) {
     Outcome outcome = run(plan, flags, world);
@@ -288,9 +288,11 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   refused("gone.plan", good, "gone.plan");
   refused("two.plan", good, "mpirun -np 2");
   refused("one.plan", good, "compiled for 1 rank", 2);
+  refused("two.plan", "--data data.safetensors --steps -2", "--steps", 2);
   refused("two.plan", "--data gone.npz --steps 2", "gone.npz", 2);
   refused("one.plan", "--data data.safetensors", "--steps");
   refused("one.plan", "--steps 2", "--data");
+  refused("one.plan", good + "--metrics /dev/full", "No space left");
   refused("one.plan", good + "--clip 1", "--clip");
   refused("one.plan", good + "--every 2", "--checkpoint");
   refused("one.plan", good + "--eval-every 2", "--eval-data");
@@ -321,7 +323,7 @@ TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
 TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
   std::string command = "cd " + (folder / "") + " && exec " + ZERORUN +
                         " one.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c "
-                        "--metrics m.jsonl >out.txt 2>err.txt";
+                        "--metrics m.jsonl >long.txt 2>err.txt";
   pid_t child = fork();
   if (child == 0) {
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -329,11 +331,48 @@ TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
   }
   for (int i = 0; i < 500 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
     usleep(10000);
+  // A second run would remove this one's checkpoints.
+  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 2 --checkpoint c").error.find("written by another run"), std::string::npos);
   kill(child, SIGINT);
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 130) << folder.read("err.txt");
   auto rows = metrics("m.jsonl");
   EXPECT_TRUE(std::filesystem::exists(folder / ("c/step-" + std::to_string(rows.size()) + "/index.json")));
-  EXPECT_NE(folder.read("out.txt").find("stopped after step"), std::string::npos);
+  EXPECT_NE(folder.read("long.txt").find("stopped after step"), std::string::npos);
+}
+
+TEST_F(Zerorun, EndsAtTheStepThatDiverges) {
+  for (int world : {1, 2}) {
+    std::filesystem::remove_all(folder / "c");
+    Outcome outcome =
+        run(world == 1 ? "one.plan" : "two.plan",
+            "--data data.safetensors --steps 20 --lr 1e30 --checkpoint c --every 1 --metrics m.jsonl --export w.safetensors", world);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("zerorun: the loss of step 2 is inf, so the run ends; step 1 is saved in c"), std::string::npos)
+        << outcome.error;
+    EXPECT_TRUE(std::filesystem::exists(folder / "c/step-1/index.json"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "c/step-2"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "w.safetensors"));
+    ASSERT_EQ(metrics("m.jsonl").size(), 2u);
+    EXPECT_TRUE(metrics("m.jsonl")[1]["loss"].is_null());
+  }
+}
+
+TEST_F(Zerorun, TheSignalOfBatchSystemsReachesAllRanks) {
+  std::string command =
+      "cd " + (folder / "") + " && exec mpirun -np 2 --oversubscribe --allow-run-as-root " + ZERORUN +
+      " two.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c --metrics m.jsonl >out.txt 2>err.txt";
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 1000 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
+    usleep(10000);
+  kill(child, SIGUSR1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGUSR1) << folder.read("err.txt");
+  EXPECT_NE(folder.read("out.txt").find("go on with --resume c"), std::string::npos) << folder.read("out.txt");
 }

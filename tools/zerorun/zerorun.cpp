@@ -1,7 +1,7 @@
 // zerorun: reads the command line, and nothing else.
+#include "runtime/comm/communicator.h"
 #include "runtime/train/train.h"
 #include "tools/command_line.h"
-#include <cstdlib>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -14,13 +14,6 @@ static Schedule scheduleNamed(const std::string &name) {
   auto found = schedules.find(name);
   if (found == schedules.end()) throw CLI::ValidationError(fmt::format("--schedule must be constant, cosine or linear, not '{}'", name));
   return found->second;
-}
-
-// Every rank of an mpirun reads the same wrong command line; one complains.
-static bool complains() {
-  for (const char *name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (const char *rank = std::getenv(name)) return std::string(rank) == "0";
-  return true;
 }
 
 int main(int argc, char **argv) {
@@ -68,12 +61,14 @@ int main(int argc, char **argv) {
   notBuilt("--disk-path");
   notBuilt("--simulate");
   try {
-    app.parse(argc, argv);
+    zero::parse(app, argc, argv);
   } catch (const CLI::ParseError &error) {
-    return error.get_exit_code() != 0 && !complains() ? 1 : zero::usageError(app, error, "zerorun");
+    if (error.get_exit_code() == 0) return app.exit(error);
+    complainOnce(zero::usageSentence(error, "zerorun")); // every rank reads the same wrong command line
+    return 1;
   }
   if (options.plan.empty()) {
-    if (complains()) fmt::print(stderr, "zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N\n");
+    complainOnce("zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N");
     return 1;
   }
   return runProcess(options);

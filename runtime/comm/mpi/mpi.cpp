@@ -1,4 +1,5 @@
 #include "runtime/comm/mpi/mpi.h"
+#include "runtime/comm/mpi/patience.h"
 #include "runtime/comm/ordered_sum.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace zero::runtime {
 namespace {
 
 std::atomic<uint64_t> messageLimit{uint64_t(1) << 30};
+PatienceLimits patienceLimits;
 
 void check(int status, const char *what, int rank) {
   if (status == MPI_SUCCESS) return;
@@ -26,13 +28,13 @@ void check(int status, const char *what, int rank) {
 
 class MpiCommunicator final : public Communicator {
 public:
-  MpiCommunicator() {
+  MpiCommunicator(const Peers &peers, int rank) : self(rank), patience(peers, rank, patienceLimits) {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "making a communicator", 0);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(comm, &self);
     MPI_Comm_size(comm, &size);
     tokens.resize(static_cast<size_t>(size));
     requests.reserve(static_cast<size_t>(size) * 4);
+    senders.reserve(static_cast<size_t>(size) * 4);
   }
   ~MpiCommunicator() override {
     // After a failure messages may still be under way; the process is about to be aborted.
@@ -44,13 +46,15 @@ public:
   int rank() const override { return self; }
   int world() const override { return size; }
 
-  void allGather(const void *src, void *dst, uint64_t bytes) override {
+  void allGather(const void *src, void *dst, uint64_t bytes) override { allGather(src, dst, bytes, "an all-gather"); }
+
+  void allGather(const void *src, void *dst, uint64_t bytes, const char *what) {
     auto *whole = static_cast<char *>(dst);
     forOthers([&](int peer) { receive(whole + static_cast<uint64_t>(peer) * bytes, bytes, peer); });
     forOthers([&](int peer) { send(src, bytes, peer); });
     char *own = whole + static_cast<uint64_t>(self) * bytes;
     if (own != src) std::memcpy(own, src, bytes);
-    complete("an all-gather");
+    complete(what);
   }
 
   void reduceScatter(const float *src, float *dst, uint64_t count, float *staging) override {
@@ -71,7 +75,7 @@ public:
 
   void barrier() override {
     char token = 0;
-    allGather(&token, tokens.data(), 1);
+    allGather(&token, tokens.data(), 1, "a barrier");
   }
 
   void broadcast(void *data, uint64_t bytes, int root) override {
@@ -92,22 +96,24 @@ private:
     for (int step = 1; step < size; ++step) body((self + step) % size);
   }
 
-  template <typename Pointer, typename Call> void inPieces(Pointer *data, uint64_t bytes, Call &&call) {
+  // `sender`: the rank a message comes from, -1 - receiver for one that goes out.
+  template <typename Pointer, typename Call> void inPieces(Pointer *data, uint64_t bytes, int sender, Call &&call) {
     uint64_t limit = messageLimit.load(std::memory_order_relaxed);
     for (uint64_t offset = 0; offset < bytes; offset += limit) {
       requests.push_back(MPI_REQUEST_NULL);
+      senders.push_back(sender);
       call(data + offset, static_cast<int>(std::min(limit, bytes - offset)), &requests.back());
     }
   }
 
   void receive(void *data, uint64_t bytes, int peer) {
-    inPieces(static_cast<char *>(data), bytes, [&](char *piece, int count, MPI_Request *request) {
+    inPieces(static_cast<char *>(data), bytes, peer, [&](char *piece, int count, MPI_Request *request) {
       check(MPI_Irecv(piece, count, MPI_BYTE, peer, 0, comm, request), "receiving", self);
     });
   }
 
   void send(const void *data, uint64_t bytes, int peer) {
-    inPieces(static_cast<const char *>(data), bytes, [&](const char *piece, int count, MPI_Request *request) {
+    inPieces(static_cast<const char *>(data), bytes, -1 - peer, [&](const char *piece, int count, MPI_Request *request) {
       check(MPI_Isend(piece, count, MPI_BYTE, peer, 0, comm, request), "sending", self);
     });
     sent.fetch_add(bytes, std::memory_order_relaxed);
@@ -115,25 +121,43 @@ private:
 
   // MPI's own wait would hold a processor that the compute threads need, and could not be interrupted.
   void complete(const char *what) {
-    using Clock = std::chrono::steady_clock;
-    auto begin = Clock::now();
+    auto begin = Patience::Clock::now();
     for (;;) {
       int done = 0;
       check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what, self);
       if (done) break;
       if (interrupted.load(std::memory_order_relaxed))
         throw Error(std::string(what) + " on rank " + std::to_string(self) + " was given up because another lane failed");
-      if (Clock::now() - begin < std::chrono::microseconds(50))
+      auto now = Patience::Clock::now();
+      if (now - begin < std::chrono::microseconds(50)) {
         std::this_thread::yield();
-      else
+      } else {
+        patience.wait(begin, now, what, [this] { return missing(); });
         std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
     }
+    patience.done(begin, what);
     requests.clear();
+    senders.clear();
+  }
+
+  // The ranks whose messages have not come; if all have, those that have not taken ours.
+  std::set<int> missing() {
+    std::set<int> late, deaf;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      int done = 0;
+      check(MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE), "waiting", self); // a request that is done stays so
+      if (!done && senders[i] >= 0) late.insert(senders[i]);
+      if (!done && senders[i] < 0) deaf.insert(-1 - senders[i]);
+    }
+    return late.empty() ? deaf : late;
   }
 
   MPI_Comm comm = MPI_COMM_NULL;
   int self = 0, size = 1;
   std::vector<MPI_Request> requests;
+  std::vector<int> senders; // of each request; -1 - receiver for what this rank sends
+  Patience patience;
   std::vector<char> tokens; // one byte of every rank, for barrier
   std::atomic<uint64_t> sent{0};
   std::atomic<bool> interrupted{false};
@@ -150,19 +174,34 @@ public:
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error(
           "this MPI does not allow several threads to communicate (MPI_THREAD_MULTIPLE); use one that does, for example Open MPI 4");
+    std::vector<Peer> all(static_cast<size_t>(size));
+    Peer mine = Peers::self();
+    check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD), "meeting the other ranks", self);
+    peers = std::make_unique<Peers>(std::move(all), self);
+    base = std::make_unique<MpiCommunicator>(*peers, self);
   }
   int rank() const override { return self; }
   int world() const override { return size; }
-  std::unique_ptr<Communicator> create() override { return std::make_unique<MpiCommunicator>(); }
+  std::unique_ptr<Communicator> create() override {
+    base->barrier(); // making a communicator waits for all ranks inside MPI, where nobody could say for whom
+    return std::make_unique<MpiCommunicator>(*peers, self);
+  }
   void abort() override {
     std::fflush(nullptr);
     MPI_Abort(MPI_COMM_WORLD, 1);
+    std::_Exit(1);
+  }
+  void awaitAbort() override {
+    std::fflush(nullptr);
+    std::this_thread::sleep_for(std::chrono::seconds(10));
     std::_Exit(1);
   }
   void finalize() override { MPI_Finalize(); }
 
 private:
   int self = 0, size = 1;
+  std::unique_ptr<Peers> peers;
+  std::unique_ptr<MpiCommunicator> base;
 };
 
 } // namespace
@@ -170,5 +209,9 @@ private:
 std::unique_ptr<CommunicatorFactory> connectMpi() { return std::make_unique<MpiFactory>(); }
 
 void setMpiMessageLimit(uint64_t bytes) { messageLimit.store(bytes); }
+void setMpiPatience(double look, double speak) {
+  auto milliseconds = [](double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); };
+  patienceLimits = {milliseconds(look), milliseconds(speak)};
+}
 
 } // namespace zero::runtime

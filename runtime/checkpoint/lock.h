@@ -1,0 +1,20 @@
+// One run at a time writes to a folder of checkpoints: two would remove each other's. The lock is the system's and ends
+// with the process, however that ends; nothing is left in the folder.
+#pragma once
+#include <string>
+
+namespace zero::runtime {
+
+class DirectoryLock {
+public:
+  // Throws a sentence if another process holds it. File systems that know no locks are trusted.
+  explicit DirectoryLock(const std::string &directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock &) = delete;
+  DirectoryLock &operator=(const DirectoryLock &) = delete;
+
+private:
+  int fd;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,49 @@
+#include "runtime/comm/mpi/patience.h"
+#include "runtime/plan/error.h"
+#include <cstdio>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+namespace {
+
+std::string seconds(Patience::Clock::duration duration) { return fmt::format("{:.0f} s", std::chrono::duration<double>(duration).count()); }
+
+// All ranks but those that are missing wait for the same ones; the first of them speaks for all.
+bool speaks(int self, const std::set<int> &missing) {
+  for (int rank = 0; rank < self; ++rank)
+    if (!missing.contains(rank)) return false;
+  return true;
+}
+
+} // namespace
+
+void Patience::look(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
+  if (begin + limits.look > nextLook) spoken = endedLooks = 0; // the first look of this wait
+  if (!spoken) nextSentence = begin + limits.speak;
+  nextLook = now + limits.look;
+  std::set<int> ranks = missing();
+  if (ranks.empty()) return;
+  bool first = speaks(self, ranks), ended = false;
+  std::string names;
+  for (int rank : ranks) {
+    PeerState state = peers.state(rank);
+    names += (names.empty() ? "" : ", ") + peers.name(rank);
+    if (state == PeerState::Stopped) names += ", which is stopped";
+    if (state != PeerState::Ended) continue;
+    // Usually the launcher is about to end this rank too; ranks that do not speak leave it the time.
+    if (++endedLooks > (first ? 2 : 6))
+      throw Error(fmt::format("{} has ended while rank {} waited for it in {}", peers.name(rank), self, what));
+    ended = true;
+  }
+  if (!ended) endedLooks = 0;
+  if (!first || now < nextSentence) return;
+  fmt::print(stderr, "zerorun: rank {} has waited {} in {} for {}\n", self, seconds(now - begin), what, names);
+  nextSentence = begin + limits.speak * (int64_t(2) << std::min(spoken++, 20));
+}
+
+void Patience::sayDone(Clock::time_point begin, const char *what) {
+  fmt::print(stderr, "zerorun: {} has gone on after {}\n", what, seconds(Clock::now() - begin));
+  spoken = 0;
+}
+
+} // namespace zero::runtime

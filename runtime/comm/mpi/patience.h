@@ -1,0 +1,45 @@
+// What a rank does while a message does not come: it says for whom it waits, and gives up if that process has ended. MPI
+// itself does neither: a rank whose peer was stopped or killed behind the launcher's back would wait in silence.
+#pragma once
+#include "runtime/comm/mpi/peers.h"
+#include <chrono>
+#include <functional>
+#include <set>
+
+namespace zero::runtime {
+
+struct PatienceLimits {
+  std::chrono::milliseconds look{1000};   // between two looks at the ranks waited for
+  std::chrono::milliseconds speak{30000}; // until the first sentence; the next ones after 2, 4, 8, … times as long
+};
+
+class Patience {
+public:
+  using Clock = std::chrono::steady_clock;
+  // Finds the ranks whose messages are still missing; called only when the wait has become long.
+  using Missing = std::function<std::set<int>()>;
+
+  Patience(const Peers &peers, int self, const PatienceLimits &limits) : peers(peers), self(self), limits(limits) {}
+
+  // From the waiting loop of one collective that began at `begin`. Throws if a rank waited for has ended.
+  void wait(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
+    if (now - begin >= limits.look && now >= nextLook) look(begin, now, what, missing);
+  }
+  // The collective is complete.
+  void done(Clock::time_point begin, const char *what) {
+    if (spoken) sayDone(begin, what);
+  }
+
+private:
+  void look(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing);
+  void sayDone(Clock::time_point begin, const char *what);
+
+  const Peers &peers;
+  int self;
+  PatienceLimits limits;
+  Clock::time_point nextLook{}, nextSentence{};
+  int endedLooks = 0; // looks in a row that found a rank ended
+  int spoken = 0;     // sentences about the wait under way
+};
+
+} // namespace zero::runtime

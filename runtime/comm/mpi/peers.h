@@ -1,0 +1,30 @@
+// Who the other ranks are, so that a rank that waits can say for whom, and whether that process still lives.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+struct Peer {
+  char host[64] = {};
+  int64_t process = 0;
+  uint64_t processSpace = 0; // process numbers of two ranks can be compared if host and space are equal
+};
+
+enum class PeerState { Unknown, Runs, Stopped, Ended };
+
+class Peers {
+public:
+  static Peer self();
+  Peers(std::vector<Peer> all, int self) : all(std::move(all)), own(self) {}
+
+  std::string name(int rank) const; // "rank 3 (process 4711 on node7)"
+  PeerState state(int rank) const;  // Unknown for one on another machine
+
+private:
+  std::vector<Peer> all;
+  int own;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,100 @@
+// What a rank says and does while another one does not answer; the other one is a child process, and time is given.
+#include "runtime/comm/mpi/patience.h"
+#include "runtime/plan/error.h"
+#include <cstring>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace zero;
+using namespace zero::runtime;
+using std::chrono::seconds;
+
+namespace {
+
+class PatienceTest : public testing::Test {
+protected:
+  void SetUp() override {
+    child = fork();
+    if (child == 0)
+      for (;;) pause();
+    Peer other = Peers::self();
+    other.process = child;
+    peers = std::make_unique<Peers>(std::vector<Peer>{Peers::self(), other, other, far()}, 0);
+  }
+  void TearDown() override {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+
+  static Peer far() {
+    Peer peer = Peers::self();
+    std::strcpy(peer.host, "another-machine");
+    return peer;
+  }
+  // Signals reach the child a little later.
+  void expectState(PeerState state) {
+    for (int i = 0; i < 200 && peers->state(1) != state; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(peers->state(1), state);
+  }
+  // What is said in `count` looks of a wait, one per second.
+  std::string saidBy(Patience &patience, int count, std::set<int> missing) {
+    testing::internal::CaptureStderr();
+    for (int i = 1; i <= count; ++i) patience.wait(begin, begin + seconds(i), "a test", [&] { return missing; });
+    return testing::internal::GetCapturedStderr();
+  }
+  static int linesOf(const std::string &text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+  pid_t child = 0;
+  std::unique_ptr<Peers> peers;
+  Patience::Clock::time_point begin = Patience::Clock::now();
+  PatienceLimits limits{seconds(1), seconds(30)};
+};
+
+TEST_F(PatienceTest, SaysForWhomItWaits) {
+  Patience patience(*peers, 0, limits);
+  EXPECT_EQ(saidBy(patience, 29, {1}), "");
+  std::string said = saidBy(patience, 130, {1});
+  EXPECT_EQ(linesOf(said), 3) << said; // after 30, 60 and 120 s
+  EXPECT_NE(said.find("rank 0 has waited 30 s in a test for rank 1 (process " + std::to_string(child) + " on "), std::string::npos) << said;
+}
+
+TEST_F(PatienceTest, OneRankSpeaksForAll) {
+  Patience silent(*peers, 2, limits), speaking(*peers, 2, limits);
+  EXPECT_EQ(saidBy(silent, 40, {1}), ""); // rank 0 waits for it too
+  EXPECT_NE(saidBy(speaking, 40, {0, 1}), "");
+}
+
+TEST_F(PatienceTest, KnowsAStoppedProcess) {
+  Patience patience(*peers, 0, limits);
+  expectState(PeerState::Runs);
+  kill(child, SIGSTOP);
+  expectState(PeerState::Stopped);
+  EXPECT_NE(saidBy(patience, 30, {1}).find("which is stopped"), std::string::npos);
+}
+
+TEST_F(PatienceTest, GivesUpOnAnEndedProcess) {
+  Patience patience(*peers, 0, limits);
+  EXPECT_EQ(saidBy(patience, 20, {1}), "");
+  kill(child, SIGKILL);
+  expectState(PeerState::Ended);
+  try {
+    for (int i = 21; i < 25; ++i) patience.wait(begin, begin + seconds(i), "a test", [] { return std::set<int>{1}; });
+    ADD_FAILURE() << "it still waits";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("has ended while rank 0 waited for it in a test"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(PatienceTest, JudgesNoProcessOfAnotherMachine) { EXPECT_EQ(peers->state(3), PeerState::Unknown); }
+
+TEST_F(PatienceTest, AskedRarely) {
+  Patience patience(*peers, 0, limits);
+  int asked = 0;
+  for (int i = 0; i < 5000; ++i) // five seconds
+    patience.wait(begin, begin + std::chrono::milliseconds(i), "a test", [&] { return ++asked, std::set<int>{1}; });
+  EXPECT_EQ(asked, 4);
+}
+
+} // namespace
