@@ -54,7 +54,8 @@ struct Engine::Impl {
     host = factory.create();
     host->barrier();
     for (const plan::Constant &constant : plan.constants())
-      std::memcpy(address(constant.ref()), file.constants.data() + constant.segment_offset(), constant.ref().bytes());
+      std::copy_n(file.constants.data() + constant.segment_offset(), constant.ref().bytes(),
+                  static_cast<std::byte *>(address(constant.ref())));
     for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back({kernel.symbol(), nullptr});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     device.prepare(attentionLimits(plan, selected));

@@ -103,7 +103,7 @@ LogicalResult gather(GatherOp op, Operands in, Tensor &out) {
   auto rows = indicesWithin(op, *in[1], in[0]->shape()[0]);
   if (failed(rows)) return failure();
   size_t row = rows->empty() ? 0 : out.bytes.size() / rows->size();
-  for (size_t i = 0; i < rows->size(); ++i) std::memcpy(out.bytes.data() + i * row, in[0]->bytes.data() + (*rows)[i] * row, row);
+  for (size_t i = 0; i < rows->size(); ++i) std::copy_n(in[0]->bytes.begin() + (*rows)[i] * row, row, out.bytes.begin() + i * row);
   return success();
 }
 

@@ -133,7 +133,7 @@ FailureOr<Tensor> Tensor::fromAttribute(ElementsAttr attribute) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attribute)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
     if (!blob || blob->getData().size() != result.bytes.size()) return failure();
-    std::memcpy(result.bytes.data(), blob->getData().data(), result.bytes.size());
+    llvm::copy(blob->getData(), result.bytes.begin());
     return result;
   }
   auto dense = dyn_cast<DenseElementsAttr>(attribute);
@@ -147,7 +147,7 @@ FailureOr<Tensor> Tensor::fromAttribute(ElementsAttr attribute) {
   }
   ArrayRef<char> raw = dense.getRawData();
   if (!dense.isSplat())
-    std::memcpy(result.bytes.data(), raw.data(), result.bytes.size());
+    llvm::copy(raw, result.bytes.begin());
   else
     for (size_t i = 0; i < result.bytes.size(); i += raw.size()) std::memcpy(result.bytes.data() + i, raw.data(), raw.size());
   return result;
@@ -183,7 +183,7 @@ FailureOr<Tensor> loadParameter(ParameterOp parameter, StringRef folder, uint64_
     if (!inside || !buffer)
       return parameter.emitError() << "parameter " << parameter.getSymName() << ": cannot read " << stored.bytes.size() << " bytes at "
                                    << offset << " of " << path;
-    std::memcpy(stored.bytes.data(), (*buffer)->getBufferStart(), stored.bytes.size());
+    llvm::copy((*buffer)->getBuffer(), stored.bytes.begin());
     return stored.cast(type.getElementType());
   }
   StringRef init = parameter.getInit().value_or("zeros");
