@@ -64,15 +64,30 @@ def gradients(world, stage, accumulate):
     return f"within {worst:.0e}"
 
 
-def nothing_counts():
-    """A batch without labels has the loss 0 and no gradient; what does not count cannot make anything infinite."""
+def nothing_counts(world, stage, accumulate, *flags):
+    """A batch without labels has the loss 0 and no gradient, clipped or not; what does not count cannot make anything infinite."""
     data = load_file(DATA / "samples.safetensors")
     data["labels"][:GLOBAL] = -100
     save_file(data, suite.work / "none.safetensors")
-    before = suite.train(suite.plan(), steps=0)[1]
-    rows, weights = suite.train(suite.plan(), "--weight-decay", 0, data=suite.work / "none.safetensors", steps=1)
+    compiled = suite.plan("gpt", world, stage, accumulate)
+    before = suite.train(compiled, world=world, steps=0)[1]
+    rows, weights = suite.train(compiled, "--weight-decay", 0, *flags, world=world, data=suite.work / "none.safetensors", steps=1)
     expect(rows[0]["loss"] == 0 and rows[0]["grad_norm"] == 0, f"loss {rows[0]['loss']}, gradient norm {rows[0]['grad_norm']}")
     expect(same(before, weights), "parameters changed")
+
+
+def few_count(world, stage, accumulate):
+    """All labels that count on the last rank, in its last micro-step: the same step as on one rank."""
+    data = load_file(DATA / "samples.safetensors")
+    data["labels"][: GLOBAL - 1] = -100
+    save_file(data, suite.work / "few.safetensors")
+    flags = {"data": suite.work / "few.safetensors", "steps": 1}
+    runs = [suite.train(suite.plan("gpt", w, s, a), "--gradients", "gradients.safetensors", world=w, **flags)[0] + [load_file(suite.work / "gradients.safetensors")]
+            for w, s, a in ((1, 0, 1), (world, stage, accumulate))]
+    expect(relative(runs[1][0]["loss"], runs[0][0]["loss"]) < 1e-6, f"loss {runs[1][0]['loss']}, on one rank {runs[0][0]['loss']}")
+    worst = max(off(runs[1][1][name], value) for name, value in runs[0][1].items() if np.any(value))
+    expect(worst < 1e-5, f"a gradient is off by {worst:.1e} of its norm")
+    return f"gradients within {worst:.0e}"
 
 
 # ------------------------------------------------------------------------------------------------ which parameters
@@ -220,7 +235,9 @@ for w, s, a in [(1, 0, 1), (2, 3, 2), (6, 1, 2)]:
     check(f"features: mse, {w} ranks, stage {s}, {a} micro-steps", squares, w, s, a)
 for w, s, a in [(1, 0, 4), (2, 3, 2), (4, 1, 1)]:
     check(f"features: the model's own loss, {w} ranks, stage {s}, {a} micro-steps", own_loss, w, s, a)
-check("features: no label counts", nothing_counts)
+check("features: no label counts", nothing_counts, 1, 0, 1)
+check("features: no label counts, 2 ranks, stage 3, 3 micro-steps, clipped", nothing_counts, 2, 3, 3, "--clip", 0.1)
+check("features: one label in twelve samples counts, 2 ranks, stage 2, 3 micro-steps", few_count, 2, 2, 3)
 for w, s in [(1, 0), (2, 3)]:
     for how in ("freeze", "train"):
         check(f"features: --{how}, {w} ranks, stage {s}", frozen, how, w, s)
