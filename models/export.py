@@ -45,7 +45,10 @@ def arguments():
     p.add_argument("--mask", action="store_true", help="give language models an attention_mask input (classifiers always have one)")
     p.add_argument("--train-mode", action="store_true", help="keep dropout in the graph")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of random weights (default: 0)")
-    return p.parse_args()
+    a = p.parse_args()
+    if not os.path.isdir(os.path.dirname(a.output) or "."):
+        p.error(f"there is no folder {os.path.dirname(a.output)} for -o {a.output}")
+    return a
 
 
 def load(a):

@@ -285,6 +285,8 @@ def arguments(argv=None):
             p.error(f"--{name} must be at least 1")
     if a.hidden % a.heads:
         p.error(f"--hidden {a.hidden} is not a multiple of --heads {a.heads}")
+    if not os.path.isdir(os.path.dirname(a.output) or "."):
+        p.error(f"there is no folder {os.path.dirname(a.output)} for -o {a.output}")
     a.kv_heads = a.kv_heads or a.heads
     if a.arch == "gpt" and a.kv_heads != a.heads:
         p.error("--kv-heads is for --arch llama")
