@@ -9,6 +9,12 @@ namespace zero::codegen {
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getShape(); }
 inline int64_t elementsOf(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getNumElements(); }
 
+inline int64_t elementsIn(llvm::ArrayRef<int64_t> shape) {
+  int64_t n = 1;
+  for (int64_t s : shape) n *= s;
+  return n;
+}
+
 /// Whether a reduction takes away the last (or the first) dimensions, sizes of 1 aside.
 enum class Reach { Nothing, Trailing, Leading, Mixed };
 Reach reachOf(nn::ReduceOp op);

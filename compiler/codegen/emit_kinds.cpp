@@ -1,6 +1,7 @@
 //===- emit_kinds.cpp - each kind of kernel as loops ----------------------------------------------===//
 #include "compiler/codegen/emit.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -30,12 +31,6 @@ void Emitter::storeAll(ArrayRef<Store> stores) {
   for (const Store &s : stores) store(s.result, s.index, s.node);
 }
 
-bool Emitter::oncePerRow(const Node &n) const {
-  for (size_t a = 0; a < n.depends.size(); ++a)
-    if (n.depends[a] && !llvm::is_contained(p.outer, a)) return false;
-  return true;
-}
-
 void Emitter::emitRows(Value begin, Value end) {
   if (p.chunked()) {
     int64_t size = p.points(p.inner);
@@ -51,60 +46,42 @@ void Emitter::emitRows(Value begin, Value end) {
     });
     return;
   }
-  std::vector<Store> full, perRow, late;
-  int64_t points = p.points(p.outer) * p.points(p.inner);
-  for (const Store &s : p.stores) (p.outputs[s.result].elements == points && points != p.points(p.outer) ? full : perRow).push_back(s);
-
-  // Reductions that nothing but results per row asks for are made beside the last stores.
-  std::vector<int> roots, trailing;
-  for (const Store &s : full) roots.push_back(s.node);
-  for (int r : p.reductions) roots.push_back(p.nodes[r].operands[0]);
-  std::vector<int> needed = p.below(roots);
-  int deepest = 0;
-  std::map<int, std::vector<int>> byLevel;
-  for (int r : p.reductions) {
-    deepest = std::max(deepest, p.nodes[r].level);
-    if (!full.empty() && !llvm::is_contained(needed, r))
-      trailing.push_back(r);
-    else
-      byLevel[p.nodes[r].level].push_back(r);
-  }
-  std::vector<Store> early;
-  for (const Store &s : perRow) {
-    bool waits = llvm::any_of(p.below({s.node}), [&](int n) { return llvm::is_contained(trailing, n); });
-    (waits ? late : early).push_back(s);
-  }
-
+  RowPasses rows = passesOf(p);
   loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
     bindOuter(row, p.outer);
-    for (auto &[level, reductions] : byLevel) {
-      unsigned copies = copiesFor(reductions.size(), {});
-      Values sums =
-          sweep(p.inner, initial(reductions, copies), copies, [&](Values carried) { return accumulate(reductions, std::move(carried)); });
-      finish(reductions, copies, std::move(sums));
-    }
-    goTo(scopes.size() - 1);
-    // What the row reads once is read before the row writes.
-    std::vector<int> allRoots(roots);
-    for (const Store &s : perRow) allRoots.push_back(s.node);
-    for (int n : p.below(allRoots)) {
-      const Node &node = p.nodes[n];
-      bool reads = node.kind == Node::Load || (node.kind == Node::Reduce && !llvm::is_contained(p.reductions, n));
-      if (reads && oncePerRow(node) && llvm::none_of(p.below({n}), [&](int m) { return llvm::is_contained(trailing, m); })) value(n);
-    }
-    storeAll(early);
-    if (!full.empty()) {
-      std::vector<int> written;
-      for (const Store &s : full) written.push_back(s.node);
-      unsigned copies = copiesFor(trailing.size(), written);
-      Values sums = sweep(p.inner, initial(trailing, copies), copies, [&](Values carried) {
-        carried = accumulate(trailing, std::move(carried));
-        storeAll(full);
+    auto readBelow = [&](int level) { // what the row reads once is read before the row writes
+      goTo(scopes.size() - 1);
+      for (int n : rows.readOncePerRow)
+        if (p.nodes[n].level < level) value(n);
+    };
+    for (auto &[level, pass] : rows.byLevel) {
+      if (!pass.kept.empty()) readBelow(level);
+      std::vector<int> terms;
+      for (int r : pass.reductions) terms.push_back(p.nodes[r].operands[0]);
+      unsigned copies = copiesFor(pass.reductions.size(), terms);
+      Values sums = sweep(p.inner, initial(pass.reductions, copies), copies, [&](Values carried) {
+        carried = accumulate(pass.reductions, std::move(carried));
+        for (const Kept &k : pass.kept) store(k.place.result, k.place.index, k.node);
         return carried;
       });
-      finish(trailing, copies, std::move(sums));
-      storeAll(late);
+      finish(pass.reductions, copies, std::move(sums));
+      for (const Kept &k : pass.kept) inRow.try_emplace(k.node, k.place);
     }
+    readBelow(INT_MAX);
+    storeAll(rows.early);
+    if (!rows.full.empty()) {
+      std::vector<int> written;
+      for (const Store &s : rows.full) written.push_back(s.node);
+      unsigned copies = copiesFor(rows.trailing.size(), written);
+      Values sums = sweep(p.inner, initial(rows.trailing, copies), copies, [&](Values carried) {
+        carried = accumulate(rows.trailing, std::move(carried));
+        storeAll(rows.full);
+        return carried;
+      });
+      finish(rows.trailing, copies, std::move(sums));
+      storeAll(rows.late);
+    }
+    inRow.clear();
     return {};
   });
 }
@@ -175,8 +152,7 @@ void Emitter::emitColumns(Value begin, Value end) {
       columnsOf(last, number(0), part);
     } else {
       Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, chunk, number(chunks - 1));
-      when(
-          isLast, [&] { columnsOf(last, number((chunks - 1) * kColumns), part); }, [&] { columnsOf(last, first, kColumns); });
+      when(isLast, [&] { columnsOf(last, number((chunks - 1) * kColumns), part); }, [&] { columnsOf(last, first, kColumns); });
     }
     return {};
   });

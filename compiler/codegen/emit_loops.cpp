@@ -144,15 +144,14 @@ Emitter::Values Emitter::sweep(ArrayRef<unsigned> dims, Values carried, unsigned
 
 unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
   // Enough sums in flight to hide the latency of an addition, within the registers. Long functions are chains that
-  // want company too.
-  bool longChain = llvm::any_of(p.below(roots), [&](int i) {
+  // want company too, and registers.
+  bool longChain = llvm::any_of(p.below(roots, p.reductions), [&](int i) {
     const Node &n = p.nodes[i];
-    bool varies = llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
-    return varies && n.kind == Node::Apply &&
-           (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos ||
-            n.fn == Fn::Pow || n.fn == Fn::Sigmoid || n.fn == Fn::Random);
+    return n.kind == Node::Apply && isLong(n.fn) && llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
   });
-  return reductions == 0 ? (longChain ? 4 : 1) : reductions == 1 ? 4 : reductions <= 4 ? 2 : 1;
+  if (reductions == 0) return longChain ? 4 : 1;
+  if (reductions == 1 || (reductions == 2 && !longChain)) return 4;
+  return reductions <= 4 ? 2 : 1;
 }
 
 Emitter::Values Emitter::initial(ArrayRef<int> reductions, unsigned copies) {

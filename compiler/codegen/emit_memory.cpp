@@ -56,6 +56,14 @@ Value Emitter::loadNode(const Node &n) {
   return fromMemory(v, type);
 }
 
+Value Emitter::reload(const Store &place) {
+  assert(lane && p.outputs[place.result].type == Scalar::F32 && "kept rows are read in vectors");
+  auto type = vectorOf(b.getF32Type());
+  Value memory = outputs[place.result], at = scalarIndex(place.index);
+  if (!mask) return b.create<vector::LoadOp>(loc, type, memory, ValueRange{at});
+  return b.create<vector::MaskedLoadOp>(loc, type, memory, ValueRange{at}, mask, b.create<arith::ConstantOp>(loc, b.getZeroAttr(type)));
+}
+
 void Emitter::store(unsigned output, const Index &index, int node) {
   Value v = toMemory(lane ? vector(node) : value(node), p.outputs[output].type);
   if (!lane) {

@@ -74,7 +74,8 @@ Value Emitter::value(int node) {
   assert(!llvm::is_contained(p.reductions, node) && "a reduction is asked for before it is computed");
   OpBuilder::InsertionGuard guard(b);
   goTo(depth);
-  Value v = compute(n);
+  auto kept = inRow.find(node);
+  Value v = kept == inRow.end() ? compute(n) : reload(kept->second);
   scopes[depth].values[node] = v;
   return v;
 }
@@ -219,130 +220,6 @@ Value Emitter::horizontal(Fn fn, Scalar type, Value v) {
     v = combine(fn, type, low, high);
   }
   return b.create<vector::ExtractOp>(loc, v, 0);
-}
-
-Value Emitter::apply(const Node &n) {
-  bool wide = isVector(n);
-  auto operand = [&](unsigned i) { return wide && isVector(n) ? vector(n.operands[i]) : value(n.operands[i]); };
-  Scalar from = n.operands.empty() ? n.type : p.nodes[n.operands[0]].type;
-  bool real = isFloat(from);
-  if (n.fn == Fn::Random) return math.random(value(n.operands[0]), n.whole, operand(1));
-  if (n.fn == Fn::Pow) {
-    const Node &exponent = p.nodes[n.operands[1]];
-    if (exponent.kind == Node::Constant && Math::simplePower(exponent.real)) return math.pow(operand(0), exponent.real);
-    return math.pow(operand(0), operand(1));
-  }
-  SmallVector<Value> in;
-  for (unsigned i = 0; i < n.operands.size(); ++i) in.push_back(operand(i));
-  Value x = in[0], y = in.size() > 1 ? in[1] : Value();
-  auto select = [&](Value c, Value u, Value v) -> Value { return b.create<arith::SelectOp>(loc, c, u, v); };
-  auto compareInts = [&](arith::CmpIPredicate predicate, Value u, Value v) -> Value {
-    return b.create<arith::CmpIOp>(loc, predicate, u, v);
-  };
-  switch (n.fn) {
-  case Fn::Add:
-    return combine(Fn::Add, n.type, x, y);
-  case Fn::Max:
-  case Fn::Min:
-    return combine(n.fn, n.type, x, y);
-  case Fn::Sub:
-    return real ? b.create<arith::SubFOp>(loc, x, y).getResult() : b.create<arith::SubIOp>(loc, x, y).getResult();
-  case Fn::Mul:
-    return real ? b.create<arith::MulFOp>(loc, x, y).getResult() : b.create<arith::MulIOp>(loc, x, y).getResult();
-  case Fn::Div:
-  case Fn::Mod: {
-    if (real) return b.create<arith::DivFOp>(loc, x, y);
-    // Lanes that do not count may hold a zero divisor; it must not trap.
-    Value zero = math.whole(x.getType(), 0);
-    y = select(compareInts(arith::CmpIPredicate::eq, y, zero), math.whole(x.getType(), 1), y);
-    if (n.fn == Fn::Div) return b.create<arith::DivSIOp>(loc, x, y);
-    Value rest = b.create<arith::RemSIOp>(loc, x, y);
-    Value differs =
-        b.create<arith::XOrIOp>(loc, compareInts(arith::CmpIPredicate::slt, rest, zero), compareInts(arith::CmpIPredicate::slt, y, zero));
-    Value correct = b.create<arith::AndIOp>(loc, differs, compareInts(arith::CmpIPredicate::ne, rest, zero));
-    return select(correct, b.create<arith::AddIOp>(loc, rest, y), rest);
-  }
-  case Fn::And:
-    return b.create<arith::AndIOp>(loc, x, y);
-  case Fn::Or:
-    return b.create<arith::OrIOp>(loc, x, y);
-  case Fn::Xor:
-    return b.create<arith::XOrIOp>(loc, x, y);
-  case Fn::Not:
-    return b.create<arith::XOrIOp>(loc, x, math.whole(x.getType(), 1));
-  case Fn::Neg:
-    return real ? b.create<arith::NegFOp>(loc, x).getResult() : b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x).getResult();
-  case Fn::Abs:
-    return real ? b.create<math::AbsFOp>(loc, x).getResult()
-                : b.create<arith::MaxSIOp>(loc, x, b.create<arith::SubIOp>(loc, math.whole(x.getType(), 0), x)).getResult();
-  case Fn::Exp:
-    return math.exp(x);
-  case Fn::Log:
-    return math.log(x);
-  case Fn::Sqrt:
-    return b.create<math::SqrtOp>(loc, x);
-  case Fn::Rsqrt:
-    return math.rsqrt(x);
-  case Fn::Tanh:
-    return math.tanh(x);
-  case Fn::Erf:
-    return math.erf(x);
-  case Fn::Sin:
-    return math.sin(x);
-  case Fn::Cos:
-    return math.cos(x);
-  case Fn::Floor:
-    return b.create<math::FloorOp>(loc, x);
-  case Fn::Sigmoid:
-    return math.sigmoid(x);
-  case Fn::IsNan:
-    return b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, x, x);
-  case Fn::Eq:
-  case Fn::Ne:
-  case Fn::Lt:
-  case Fn::Le:
-  case Fn::Gt:
-  case Fn::Ge: {
-    using F = arith::CmpFPredicate;
-    using I = arith::CmpIPredicate;
-    static const F floats[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
-    static const I signedInts[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
-    static const I booleans[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
-    int which = int(n.fn) - int(Fn::Eq);
-    if (real) return b.create<arith::CmpFOp>(loc, floats[which], x, y);
-    return compareInts(from == Scalar::Bool ? booleans[which] : signedInts[which], x, y);
-  }
-  case Fn::Select:
-    return select(x, y, in[2]);
-  case Fn::Cast: {
-    Scalar to = Scalar(n.whole);
-    Type type = math.shaped(x, typeOf(n.type));
-    if (to == Scalar::F16 || to == Scalar::BF16) {
-      if (!real)
-        x = from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, math.shaped(x, b.getF32Type()), x).getResult()
-                                 : b.create<arith::SIToFPOp>(loc, math.shaped(x, b.getF32Type()), x).getResult();
-      else if (from == Scalar::F64)
-        x = b.create<arith::TruncFOp>(loc, type, x);
-      return math.widen(math.narrow(x, storedAs(to)));
-    }
-    if (to == Scalar::Bool)
-      return real ? b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, x, math.constant(x, 0)).getResult()
-                  : compareInts(arith::CmpIPredicate::ne, x, math.whole(x.getType(), 0));
-    if (isFloat(to)) {
-      if (real)
-        return to == Scalar::F64 ? b.create<arith::ExtFOp>(loc, type, x).getResult() : b.create<arith::TruncFOp>(loc, type, x).getResult();
-      return from == Scalar::Bool ? b.create<arith::UIToFPOp>(loc, type, x).getResult()
-                                  : b.create<arith::SIToFPOp>(loc, type, x).getResult();
-    }
-    if (real) return b.create<arith::FPToSIOp>(loc, type, x);
-    if (from == Scalar::Bool) return b.create<arith::ExtUIOp>(loc, type, x);
-    return to == Scalar::I64 ? b.create<arith::ExtSIOp>(loc, type, x).getResult() : b.create<arith::TruncIOp>(loc, type, x).getResult();
-  }
-  case Fn::Pow:
-  case Fn::Random:
-    break; // above
-  }
-  llvm_unreachable("function of a node");
 }
 
 } // namespace zero::codegen

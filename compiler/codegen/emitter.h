@@ -55,11 +55,14 @@ public:
   std::optional<unsigned> lane;
   mlir::Value mask;
 
+  // Nodes whose values stand in a result's row for now (see rows.h).
+  llvm::DenseMap<int, Store> inRow;
+
   // Inside a branch that guards decided: the branch's scope, and what holds there. Guarded nodes stay inside.
   size_t branch = 0;
   llvm::SmallVector<Guard> holding;
 
-  //--- expressions (emit_values.cpp, emit_index.cpp, emit_memory.cpp) ---------------------------------------------------------------
+  //--- expressions (emit_values.cpp, emit_apply.cpp, emit_index.cpp, emit_memory.cpp) ------------------------------------------------
   bool isVector(const Node &n) const { return lane && n.depends[*lane]; }
   mlir::Type typeOf(Scalar type) const;   // in registers
   mlir::Type storedAs(Scalar type) const; // in memory
@@ -100,7 +103,11 @@ public:
 private:
   mlir::Value compute(const Node &n);
   mlir::Value apply(const Node &n);
+  mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);
+  mlir::Value compare(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
+  mlir::Value quotient(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value loadNode(const Node &n);
+  mlir::Value reload(const Store &place);
   mlir::Value reduceInline(const Node &n);
   mlir::Value position(const Node &n);
   mlir::Value chooseByBranch(const Node &n);
@@ -126,8 +133,6 @@ private:
   void storeAll(llvm::ArrayRef<Store> stores);
   unsigned copiesFor(size_t reductions, llvm::ArrayRef<int> roots) const;
   static void interleave(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> parts);
-  /// Whether the rows alone decide the node's value (neither columns nor an inner loop of its own).
-  bool oncePerRow(const Node &n) const;
   /// All reductions and stores of `width` columns from `first` on.
   void columnsOf(unsigned dim, mlir::Value first, int64_t width);
 };

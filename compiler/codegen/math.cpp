@@ -4,6 +4,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -58,18 +59,32 @@ Value Math::scale(Value p, Value n) {
   return b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
 }
 
-/// e^x = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded.
-Value Math::exp(Value x) {
-  Value h = constant(x, 89.0), l = constant(x, -104.5); // beyond: infinity and 0; NaN is kept
+namespace {
+// The product of a number with log2(e), rounded to a whole one by adding a number this large: 1.5 * 2^23. The result's low bits are the
+// whole number, on top of what is added to it here.
+constexpr double kLog2e = 1.44269504088896341, kRound = 12582912.0;
+// ln 2 in two parts; multiples of the first by whole numbers below 2^9 are exact.
+constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2, minimax in the relative error of e^r (3e-9), highest power first.
+constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 0.49999994};
+} // namespace
+
+/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded.
+Value Math::exponential(Value x, bool negated) {
+  double sign = negated ? -1 : 1, most = 89.0, least = -104.5; // beyond: infinity and 0; NaN is kept
+  Value h = constant(x, negated ? -least : most), l = constant(x, negated ? -most : least);
   Value c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, x, h), h, x);
   c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, c, l), l, c);
-  Value shift = constant(x, 12582912.0); // 1.5 * 2^23: adding it rounds to a whole number
-  Value n = b.create<arith::SubFOp>(loc, fma(c, constant(x, 1.44269504088896341), shift), shift);
-  Value r = fma(n, constant(x, -0.693145751953125), c);
-  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
-  Value p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  p = fma(b.create<arith::MulFOp>(loc, r, r), p, r);
-  return scale(b.create<arith::AddFOp>(loc, p, constant(x, 1.0)), n);
+  Value round = constant(x, kRound);
+  Value n = b.create<arith::SubFOp>(loc, fma(c, constant(x, sign * kLog2e), round), round);
+  // r, or -r: of a negated argument the remainder too has the other sign.
+  Value r = fma(n, constant(x, -sign * kLn2High), c);
+  r = fma(n, constant(x, -sign * kLn2Low), r);
+  SmallVector<double> p;
+  double factor = std::size(kExp) % 2 ? 1 : sign;
+  for (double k : kExp) p.push_back(k * factor), factor *= sign;
+  p.append({sign, 1});
+  return scale(polynomial(r, p), n);
 }
 
 /// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).
@@ -102,19 +117,20 @@ Value Math::log(Value x) {
 /// tanh |x| = m / (m + 2) with m = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1): accurate near 0, and near 1 as good as f32 can
 /// say, which derivatives made of 1 - tanh^2 depend on.
 Value Math::tanh(Value x) {
-  Value t = b.create<math::AbsFOp>(loc, x), bound = constant(x, 9.1), one = constant(x, 1.0), shift = constant(x, 12582912.0);
+  Value t = b.create<math::AbsFOp>(loc, x), bound = constant(x, 9.1); // beyond: 1
   t = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, bound), bound, t);
-  Value c = b.create<arith::AddFOp>(loc, t, t);
-  Value shifted = fma(c, constant(x, 1.44269504088896341), shift); // n in the low bits
-  Value n = b.create<arith::SubFOp>(loc, shifted, shift);
-  Value r = fma(n, constant(x, -0.693145751953125), c);
-  r = fma(n, constant(x, -1.42860682030941723212e-6), r);
-  Value q = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  q = fma(b.create<arith::MulFOp>(loc, r, r), q, r);
+  // n is rounded on top of 128, so that its bits are those of the exponent of 2^(n + 1).
+  Value round = constant(x, kRound + 128);
+  Value shifted = fma(t, constant(x, 2 * kLog2e), round), n = b.create<arith::SubFOp>(loc, shifted, round);
+  Value half = fma(n, constant(x, -kLn2High / 2), t); // r / 2
+  half = fma(n, constant(x, -kLn2Low / 2), half);
+  SmallVector<double> p; // of r / 2, for (e^r - 1) / 2
+  for (auto [i, k] : llvm::enumerate(llvm::reverse(kExp))) p.insert(p.begin(), std::ldexp(k, int(i) + 1));
+  Value grown = fma(b.create<arith::MulFOp>(loc, half, half), polynomial(half, p), half);
   Type ints = shaped(x, b.getI32Type());
   Value bits = b.create<arith::ShLIOp>(loc, b.create<arith::BitcastOp>(loc, ints, shifted), whole(ints, 23));
-  Value power = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::AddIOp>(loc, bits, whole(ints, 127 << 23)).getResult());
-  Value m = fma(power, q, b.create<arith::SubFOp>(loc, power, one));
+  Value power = b.create<arith::BitcastOp>(loc, x.getType(), bits);
+  Value m = fma(power, grown, fma(power, constant(x, 0.5), constant(x, -1.0)));
   return b.create<math::CopySignOp>(loc, b.create<arith::DivFOp>(loc, m, b.create<arith::AddFOp>(loc, m, constant(x, 2.0))), x);
 }
 
@@ -137,7 +153,7 @@ Value Math::erf(Value x) {
 
 Value Math::sigmoid(Value x) {
   Value one = constant(x, 1.0);
-  return b.create<arith::DivFOp>(loc, one, b.create<arith::AddFOp>(loc, one, exp(b.create<arith::NegFOp>(loc, x))));
+  return b.create<arith::DivFOp>(loc, one, b.create<arith::AddFOp>(loc, one, exponential(x, true)));
 }
 
 /// Reduction by multiples of pi/2 in three parts: good to |x| of about 10^5.

@@ -18,7 +18,7 @@ struct Math {
   /// i32 or i1 (or whatever `element`) in the shape of `like`.
   mlir::Type shaped(mlir::Value like, mlir::Type element);
 
-  mlir::Value exp(mlir::Value x);
+  mlir::Value exp(mlir::Value x) { return exponential(x, false); }
   mlir::Value log(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
   mlir::Value erf(mlir::Value x);
@@ -40,6 +40,7 @@ struct Math {
 private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
+  mlir::Value exponential(mlir::Value x, bool negated);
   mlir::Value scale(mlir::Value p, mlir::Value n);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);

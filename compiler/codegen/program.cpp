@@ -22,6 +22,11 @@ unsigned bytesOf(Scalar type) {
   return 0;
 }
 
+bool isLong(Fn fn) {
+  return fn == Fn::Exp || fn == Fn::Log || fn == Fn::Tanh || fn == Fn::Erf || fn == Fn::Sin || fn == Fn::Cos || fn == Fn::Pow ||
+         fn == Fn::Sigmoid || fn == Fn::Random;
+}
+
 int64_t Program::points(const std::vector<unsigned> &dims) const {
   int64_t n = 1;
   for (unsigned d : dims) n *= size(d);
@@ -51,7 +56,7 @@ bool Program::guarded(const Index &index) const {
   });
 }
 
-std::vector<int> Program::below(llvm::ArrayRef<int> roots) const {
+std::vector<int> Program::below(llvm::ArrayRef<int> roots, llvm::ArrayRef<int> leaves) const {
   std::vector<bool> wanted(nodes.size(), false);
   auto visitIndex = [&](auto &self, const Index &index) -> void {
     for (const Term &t : index.terms) {
@@ -68,6 +73,7 @@ std::vector<int> Program::below(llvm::ArrayRef<int> roots) const {
   for (int i = int(nodes.size()); i-- > 0;) { // operands have smaller numbers
     if (!wanted[i]) continue;
     found.push_back(i);
+    if (llvm::is_contained(leaves, i)) continue;
     for (int o : nodes[i].operands) wanted[o] = true;
     visitIndex(visitIndex, nodes[i].index);
     for (const Guard &g : nodes[i].guards) visitIndex(visitIndex, g.index);
@@ -276,13 +282,10 @@ Work workOf(const Program &p) {
   Work work{0, 0};
   std::vector<uint64_t> reads(p.inputs.size(), 0);
   for (const Node &n : p.nodes) {
-    uint64_t count = evaluations(n), weight = 1;
+    uint64_t count = evaluations(n);
     if (n.kind == Node::Load) reads[n.arg] += count;
     if (n.kind != Node::Apply && n.kind != Node::Reduce) continue;
-    if (n.fn == Fn::Exp || n.fn == Fn::Log || n.fn == Fn::Tanh || n.fn == Fn::Erf || n.fn == Fn::Sin || n.fn == Fn::Cos ||
-        n.fn == Fn::Pow || n.fn == Fn::Sigmoid || n.fn == Fn::Random)
-      weight = 16;
-    work.flops += count * weight;
+    work.flops += count * (isLong(n.fn) ? 16 : 1);
   }
   for (auto [input, count] : llvm::zip(p.inputs, reads)) work.bytes += std::min<uint64_t>(input.elements, count) * bytesOf(input.type);
   for (const Argument &output : p.outputs) work.bytes += output.elements * bytesOf(output.type);

@@ -61,6 +61,9 @@ enum class Fn : uint8_t {
   Random
 };
 
+/// Made of polynomials: a chain of a dozen instructions and more.
+bool isLong(Fn fn);
+
 struct Node {
   enum Kind : uint8_t {
     Constant, // real (floats) or whole (integers, booleans)
@@ -123,8 +126,8 @@ struct Program {
   int64_t extent() const;
   /// Whether a loaded index in it stands under guards.
   bool guarded(const Index &index) const;
-  /// Nodes reachable from `node`, each once, operands first; enters indices (loaded atoms) too.
-  std::vector<int> below(llvm::ArrayRef<int> roots) const;
+  /// Nodes reachable from `roots`, each once, operands first; enters indices (loaded atoms) too, and nothing below `leaves`.
+  std::vector<int> below(llvm::ArrayRef<int> roots, llvm::ArrayRef<int> leaves = {}) const;
 };
 
 /// Analyse the body of a kernel. Errors are reported at the operation in the way.

@@ -1,0 +1,62 @@
+//===- builder.h - body of a kernel to its program ------------------------------------------------===//
+// Private to build*.cpp. Every value is computed where it is needed, at the index it is needed at: an operation that
+// moves data changes the index its operand is asked for and leaves no trace in the program.
+#pragma once
+#include "compiler/codegen/classify.h"
+#include "compiler/codegen/program.h"
+#include "compiler/nn/Nn.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace zero::codegen {
+
+class ProgramBuilder {
+public:
+  explicit ProgramBuilder(mlir::func::FuncOp kernel) : kernel(kernel) {}
+  mlir::FailureOr<Program> run();
+
+private:
+  mlir::func::FuncOp kernel;
+  Program p;
+  KernelForm form;
+  Index outerLinear, innerLinear;                    // position among the rows and among the columns
+  std::map<int, llvm::SmallVector<int64_t>> factors; // of each original dimension, by key
+  std::map<std::pair<mlir::Operation *, int64_t>, int> keys;
+  std::map<std::vector<int64_t>, int> memo, interned;
+  llvm::SmallVector<Guard> guards; // under which the present value is asked for
+
+  //--- dimensions and results (build.cpp) -------------------------------------------------------------
+  mlir::Operation *terminator() { return kernel.getBody().front().getTerminator(); }
+  /// A dimension of the given size as an index, its factors appended to `dims`.
+  Index loop(mlir::Operation *op, int64_t number, int64_t size, std::vector<unsigned> &dims);
+  Indices loops(llvm::ArrayRef<int64_t> shape, int64_t firstNumber, std::vector<unsigned> &dims);
+  mlir::LogicalResult assemble();
+  mlir::LogicalResult assembleScatter();
+
+  //--- nodes (build_values.cpp): each returns the node's number, or -1 after an error -----------------------------------
+  int intern(Node n);
+  int constant(Scalar type, double value);
+  int whole(Scalar type, int64_t value);
+  int apply(Fn fn, Scalar type, llvm::ArrayRef<int> operands, int64_t whole = 0);
+  /// The node of `v` at this index.
+  int build(mlir::Value v, const Indices &at);
+  int load(mlir::BlockArgument v, const Indices &at);
+  int compute(mlir::Value v, const Indices &at);
+  int function(mlir::Operation *op, Fn fn, const Indices &at);
+  int splat(nn::ConstantOp op);
+  int random(nn::RandomOp op, const Indices &at);
+  int reduce(nn::ReduceOp op, const Indices &at);
+  /// e^(x - (log s + m)) as e^(x - m) / s, where s sums e^(x - m) over the columns: the exponential is there already. -1: not of this form.
+  int normalized(int exponent);
+
+  //--- what is one thing here and another there (build_guards.cpp) ---------------------------------------------------
+  /// `inside` under the additional guards, else `outside` under the present ones. `otherwise` is known where the guards do not hold.
+  int choose(llvm::ArrayRef<Guard> all, Scalar type, llvm::function_ref<int()> inside, llvm::function_ref<int()> outside,
+             std::optional<Guard> otherwise = {});
+  int pad(nn::PadOp op, const Indices &at);
+  int concat(nn::ConcatOp op, const Indices &at, unsigned piece, int64_t start);
+
+  /// An integer value as an index below `size`.
+  std::optional<Index> indexFrom(mlir::Value v, const Indices &at, int64_t size);
+};
+
+} // namespace zero::codegen
