@@ -1,0 +1,144 @@
+// A step allocates nothing: every allocation of this program is counted, libraries included, while an engine runs again
+// what it has run before. Alone, and as two ranks.
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+#include "runtime/plan/validate.h"
+#include "test/unit/mpi_environment.h"
+#include "test/unit/plan_builder.h"
+#include <atomic>
+#include <cstdlib>
+#include <malloc.h>
+
+using namespace zero;
+using namespace zero::plan;
+using namespace zero::runtime;
+using zero::test::PlanBuilder;
+using zero::test::waitFor;
+using zero::test::world;
+
+// Sanitizers bring an allocator of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<uint64_t> allocations{0};
+void count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+} // namespace
+
+extern "C" {
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+void *malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
+void *calloc(size_t items, size_t bytes) { return count(), __libc_calloc(items, bytes); }
+void *realloc(void *old, size_t bytes) { return count(), __libc_realloc(old, bytes); }
+void *memalign(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+void *aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+int posix_memalign(void **result, size_t alignment, size_t bytes) {
+  count();
+  *result = __libc_memalign(alignment, bytes);
+  return *result ? 0 : 12; // ENOMEM
+}
+}
+
+namespace {
+
+auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
+
+void setProduct(MatMul &product, const Ref &a, const Ref &b, const Ref &c, uint64_t n) {
+  *product.mutable_a() = a, *product.mutable_b() = b, *product.mutable_c() = c;
+  product.set_dtype(F32), product.set_batch(1);
+  product.set_m(n), product.set_n(n), product.set_k(n), product.set_lda(n), product.set_ldb(n), product.set_ldc(n);
+}
+
+// Fills, copies and all collectives on three lanes; products if asked for.
+PlanBuilder makePlan(bool products) {
+  const uint64_t shard = 4096, n = static_cast<uint64_t>(world->world());
+  PlanBuilder b(static_cast<uint32_t>(n));
+  Ref own = b.floats("own", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n), loss = b.floats("loss", 1);
+  Ref staging = b.floats("staging", shard * n), few = b.floats("few", n), square = b.floats("square", 64 * 64);
+  for (uint64_t round = 0; round < 5; ++round) {
+    Step &gather = b.step("gather", GATHER);
+    if (round > 0) waitFor(gather, REDUCE, 2 * round);
+    Collective *collective = gather.mutable_collective();
+    collective->set_kind(Collective::ALL_GATHER), collective->set_count(shard), collective->set_dtype(F32);
+    *collective->mutable_src() = own, *collective->mutable_dst() = whole;
+    Step &use = b.step("use");
+    waitFor(use, GATHER, round + 1);
+    *use.mutable_copy()->mutable_src() = whole, *use.mutable_copy()->mutable_dst() = sum;
+    b.fill("fill", square, 1.0f);
+    if (products) {
+      Ref a = b.floats("a", 64 * 64), c = b.floats("c", 64 * 64);
+      setProduct(*b.step("product").mutable_matmul(), a, square, c, 64);
+    }
+    Step &reduce = b.step("reduce", REDUCE);
+    waitFor(reduce, COMPUTE, (products ? 3 : 2) * (round + 1));
+    collective = reduce.mutable_collective();
+    collective->set_kind(Collective::REDUCE_SCATTER), collective->set_count(shard), collective->set_dtype(F32);
+    *collective->mutable_src() = sum, *collective->mutable_dst() = own, *collective->mutable_staging() = staging;
+    collective = b.step("loss", REDUCE).mutable_collective();
+    collective->set_kind(Collective::ALL_REDUCE), collective->set_count(1), collective->set_dtype(F32);
+    *collective->mutable_src() = loss, *collective->mutable_dst() = loss, *collective->mutable_staging() = few;
+  }
+  return b;
+}
+
+uint64_t allocationsOf(Engine &engine, int runs) {
+  for (int i = 0; i < 20; ++i) engine.run(0); // libraries prepare themselves at first use
+  engine.resetStats();
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < runs; ++i) engine.run(0);
+  counting = false;
+  return allocations;
+}
+
+struct Session {
+  explicit Session(bool products) : file(makePlan(products).file()), device(makeCpuDevice({.threads = 2})) {
+    validate(file.plan, 0, 0);
+    engine = std::make_unique<Engine>(file, *device, *world, EngineOptions{});
+  }
+  PlanFile file;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST(SteadyState, TheCounterCounts) {
+  allocations = 0;
+  counting = true;
+  std::free(std::malloc(100));
+  auto number = std::make_unique<int>(3);
+  counting = false;
+  EXPECT_EQ(allocations, 2u);
+}
+
+TEST(SteadyState, StepsAllocateNothing) {
+  Session session(false);
+  EXPECT_EQ(allocationsOf(*session.engine, 50), 0u);
+}
+
+// The library of products allocates its packing room in a call and frees it again: nothing may stay.
+TEST(SteadyState, ProductsKeepNothing) {
+  if (world->world() > 1) GTEST_SKIP();
+  Session session(true);
+  allocationsOf(*session.engine, 1);
+  size_t before = mallinfo2().uordblks;
+  session.engine->resetStats();
+  for (int i = 0; i < 200; ++i) session.engine->run(0);
+  EXPECT_LE(mallinfo2().uordblks, before + 1024);
+}
+
+TEST(SteadyState, AlsoOnTwoRanks) {
+  if (world->world() > 1) GTEST_SKIP();
+  double seconds = 0;
+  EXPECT_EQ(zero::test::runUnderMpi(2, "SteadyState.StepsAllocateNothing", seconds), 0);
+}
+
+} // namespace
+
+#else
+TEST(SteadyState, NotWithSanitizers) {}
+#endif
