@@ -41,7 +41,7 @@ def read(path):
     return plan_class().FromString(message(path))
 
 
-def write(plan, path):
+def make(path, plan):
     """The container with the message alone; the segments of kernels and constants are empty."""
     page, body = 4096, plan.SerializeToString()
     end = (page + len(body) + page - 1) // page * page
@@ -68,6 +68,6 @@ def write(path, original, plan):
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        write(text_format.Parse(pathlib.Path(sys.argv[1]).read_text(), plan_class()()), sys.argv[2])
+        make(sys.argv[2], text_format.Parse(pathlib.Path(sys.argv[1]).read_text(), plan_class()()))
     else:
         sys.stdout.buffer.write(message(sys.argv[1]))

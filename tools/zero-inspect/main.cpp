@@ -13,7 +13,7 @@ namespace {
 /// Prints the judge's sentences; 0 when there is none.
 int verdict(const std::vector<std::string> &found, const std::string &what, std::ostream &out = std::cout) {
   for (const std::string &sentence : found) std::cerr << "zero-inspect: " << sentence << "\n";
-  if (found.empty()) out << what << " holds: places, order, values and ranks are as promised\n";
+  if (found.empty()) out << what << " holds: places, order, values, updates and ranks are as promised\n";
   return found.empty() ? 0 : 1;
 }
 
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
   app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
       ->group("More pages");
-  app.add_flag("--check", pages.check, "check places, order, values and ranks again with the judge, which trusts no solver")
+  app.add_flag("--check", pages.check, "check places, order, values, updates and ranks again with the judge, which trusts no solver")
       ->group("Judge");
   app.add_option("--judge", problem, "judge a schedule written as text instead of a plan (docs/inspect.md has the form)")
       ->type_name("FILE")
