@@ -35,8 +35,8 @@ class Graph:
         if self.again is not None:
             return next(self.again)
         fitting = [n for n, v in self.parameters.items() if v.shape == tuple(shape) and n.endswith(kind)]
-        if fitting and self.random.random() < self.share:
-            self.used.append(self.random.choice(fitting))
+        if fitting and self.numbers.random() < self.share:  # numbers: a repeated block draws its structure again, and nothing else
+            self.used.append(fitting[self.numbers.integers(len(fitting))])
             return self.used[-1]
         name = f"m.{len(self.parameters)}.{kind}"
         std = std or (1 / math.sqrt(shape[0]) if len(shape) > 1 else 0.1)
