@@ -3,6 +3,7 @@
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/peak.h"
 #include "runtime/judge/problem.h"
+#include <nlohmann/json.hpp>
 
 namespace zero::inspect {
 namespace {

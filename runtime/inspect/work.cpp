@@ -2,7 +2,6 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/plan/validate.h"
-#include <algorithm>
 
 namespace zero::inspect {
 namespace {

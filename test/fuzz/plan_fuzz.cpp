@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <google/protobuf/stubs/logging.h>
+#include <nlohmann/json.hpp>
 #include <span>
 
 namespace {

@@ -6,6 +6,7 @@
 #include "tools/command_line.h"
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace {
