@@ -101,7 +101,9 @@ private:
   }
 
   void announce() {
-    if (setup.resumeFrom) say(fmt::format("resumed from {} at step {}", *setup.resumeFrom, at.step));
+    if (setup.resumeFrom)
+      say(fmt::format("resumed from {} at step {}{}", *setup.resumeFrom, at.step,
+                      setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
     say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
                     static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
     if (setup.feeder && leads)
