@@ -6,7 +6,8 @@
 //
 // index.json: {"format": 1, "step", "position", "seed", "world", "stage", "optimizer": "adamw"|"sgd",
 //   "pieces": [{"tensor": "param"|"m"|"v"|"momentum", "parameter", "start", "count", "file", "key"}, …]}
-// starts and counts are elements of the parameter in row-major order; keys are tensors of the piece's file.
+// starts and counts are elements of the parameter in row-major order; keys are tensors of the piece's file, and KEY.crc32c
+// holds the CRC-32C of each of its blocks of 2^20 elements.
 //
 // A checkpoint is written as DIR/step-N.partial and renamed when every rank's part is on disk; the one before it is
 // removed only then. So there is always a whole one, whatever is killed when.

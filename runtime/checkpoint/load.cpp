@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/checkpoint/tensors.h"
 #include "runtime/data/mapped_file.h"
@@ -99,11 +100,33 @@ private:
     if (tensor == open->tensors.end() || tensor->second.type != Element::F32 || tensor->second.bytes.size() != piece.count * sizeof(float))
       throw Error(
           fmt::format("'{}' has no tensor '{}' of {} F32 elements, which its index promises", open->file.path(), piece.key, piece.count));
-    open->file.read(tensor->second.offset + skip * sizeof(float), out, count * sizeof(float));
+    uint64_t begin = tensor->second.offset;
+    auto sums = open->tensors.find(piece.key + ".crc32c");
+    if (sums == open->tensors.end()) // an older checkpoint has none
+      return open->file.read(begin + skip * sizeof(float), out, count * sizeof(float));
+    if (sums->second.type != Element::U32 || sums->second.bytes.size() != checksumBlocks(piece.count) * sizeof(uint32_t))
+      throw Error(
+          fmt::format("'{}' has no tensor '{}' of {} U32 elements", open->file.path(), piece.key + ".crc32c", checksumBlocks(piece.count)));
+    for (uint64_t b = skip / kChecksumBlock; b * kChecksumBlock < skip + count; ++b) {
+      // The whole block is read and summed, whatever part of it is wanted.
+      uint64_t first = b * kChecksumBlock, last = std::min(first + kChecksumBlock, piece.count);
+      uint64_t from = std::max(first, skip), to = std::min(last, skip + count);
+      bool whole = from == first && to == last;
+      if (!whole) block.resize(last - first);
+      float *values = whole ? out + (first - skip) : block.data();
+      open->file.read(begin + first * sizeof(float), values, (last - first) * sizeof(float));
+      uint32_t expected = 0;
+      open->file.read(sums->second.offset + b * sizeof expected, &expected, sizeof expected);
+      if (checksum(values, (last - first) * sizeof(float)) != expected)
+        throw Error(fmt::format("'{}' is damaged: the elements {} to {} of '{}' are not what was written; resume another checkpoint",
+                                open->file.path(), first, last - 1, piece.key));
+      if (!whole) std::copy(values + (from - first), values + (to - first), out + (from - skip));
+    }
   }
 
   std::map<std::string, std::map<std::string, std::vector<Piece>>> pieces; // parameter, tensor
   std::map<std::string, std::unique_ptr<PieceFile>> files;
+  std::vector<float> block;
 };
 
 void checkFits(const plan::Plan &plan, Reader &reader) {

@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/checkpoint/tensors.h"
 #include "runtime/data/safetensors.h"
@@ -39,6 +40,7 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
   std::vector<Piece> pieces = piecesOf(rank.plan, map, rank.rank);
   std::vector<TensorSpec> specs;
   for (const Piece &piece : pieces) specs.push_back({piece.key, Element::F32, {piece.slice.count}});
+  for (const Piece &piece : pieces) specs.push_back({piece.key + ".crc32c", Element::U32, {checksumBlocks(piece.slice.count)}});
   SafetensorsLayout layout = layoutSafetensors(specs);
   File file(path, File::Mode::Create);
   file.reserve(layout.bytes);
@@ -47,7 +49,9 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
     const Piece &piece = pieces[i];
     Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.ref, rank.rank);
     auto *values = static_cast<const float *>(rank.locate(*piece.ref)) + (piece.slice.at - held.begin);
+    std::vector<uint32_t> sums = checksums(values, piece.slice.count);
     file.write(layout.offsets[i], values, piece.slice.count * sizeof(float));
+    file.write(layout.offsets[pieces.size() + i], sums.data(), sums.size() * sizeof(uint32_t));
   }
   file.sync();
 }

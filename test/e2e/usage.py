@@ -119,6 +119,8 @@ def damaged_checkpoint():
     refused(go, "rank-0.safetensors")
     damage("rank-0.safetensors", lambda b: b[:-8])
     refused(go, "rank-0.safetensors")
+    damage("rank-0.safetensors", lambda b: b[:len(b) // 2] + bytes([b[len(b) // 2] ^ 1]) + b[len(b) // 2 + 1:])
+    refused(go, "rank-0.safetensors", "is damaged")
     damage("index.json", lambda b: b"{")
     refused(go, "index.json")
     damage("index.json", lambda b: b.replace(b'"m"', b'"q"'))

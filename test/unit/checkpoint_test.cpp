@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/checkpoint/initial.h"
@@ -202,6 +203,39 @@ TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   EXPECT_TRUE(std::filesystem::exists(folder / "c/step-notes"));
 }
 
+TEST(Checkpoint, ChecksumsAreThoseOfCrc32c) {
+  EXPECT_EQ(checksum("123456789", 9), 0xe3069283u); // the check value of its definition
+  EXPECT_EQ(checksum("", 0), 0u);
+  std::vector<float> values(2 * kChecksumBlock + 3);
+  std::iota(values.begin(), values.end(), 0.5f);
+  std::vector<uint32_t> sums = checksums(values.data(), values.size());
+  ASSERT_EQ(sums.size(), checksumBlocks(values.size()));
+  EXPECT_EQ(sums[2], checksum(&values[2 * kChecksumBlock], 12));
+  EXPECT_NE(sums[0], sums[1]);
+}
+
+TEST(Checkpoint, AChangedByteIsNoticed) {
+  Folder folder;
+  onRanks(makePlan(2, 3), [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+  });
+  std::string file = "c/step-9/rank-1.safetensors", bytes = folder.read(file);
+  for (const Tensor &tensor : openSafetensors(folder / file).tensors) {
+    std::string damaged = bytes;
+    damaged[tensor.offset + tensor.bytes.size() / 2] ^= 1;
+    folder.write(file, damaged);
+    for (uint32_t world : {1u, 4u}) { // whole pieces, and parts of them
+      std::vector<std::string> sentences(world);
+      onRanks(makePlan(world, 3),
+              [&](const Rank &rank, Memory &) { sentences[rank.rank] = refusalOf([&] { loadCheckpoint(rank, folder / "c/step-9"); }); });
+      std::string all;
+      for (const std::string &sentence : sentences) all += sentence;
+      EXPECT_NE(all.find("rank-1.safetensors' is damaged: the elements 0 to"), std::string::npos) << tensor.name << " on " << world;
+    }
+  }
+}
+
 TEST(Checkpoint, AFullDiskSparesTheOneBefore) {
   Folder folder;
   plan::Plan plan = makePlan(1, 0);
@@ -209,7 +243,7 @@ TEST(Checkpoint, AFullDiskSparesTheOneBefore) {
     fillState(rank, memory);
     auto first = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
     auto bytes = std::filesystem::file_size(first + "/rank-0.safetensors");
-    for (auto limit : {bytes / 2, bytes}) { // the pieces, then the index
+    for (auto limit : {bytes / 2, bytes - 1}) {
       zero::test::FullDisk full(limit);
       std::string sentence = refusalOf([&] { saveCheckpoint(rank, folder / "c", {10, 0, 0}, first); });
       EXPECT_NE(sentence.find("step-9' is still whole"), std::string::npos) << sentence;
