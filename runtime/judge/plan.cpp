@@ -48,11 +48,11 @@ public:
       if (place >= 0) report(name(s) + " updates bucket '" + bucket.name() + "' a second time");
       place = s;
     }
-    for (int b = 0; b < plan.buckets_size(); ++b)
-      if (at[b] >= 0)
-        checkBucket(plan.buckets(b), at[b]);
-      else if (updates && plan.buckets(b).trainable())
-        report("bucket '" + plan.buckets(b).name() + "' is never updated");
+    findTouches();
+    for (int b = 0; b < plan.buckets_size(); ++b) {
+      checkBucket(plan.buckets(b), at[b]);
+      if (at[b] < 0 && updates && plan.buckets(b).trainable()) report("bucket '" + plan.buckets(b).name() + "' is never updated");
+    }
     if (plan.world() > 1) {
       checkSums();
       if (program.has_loss()) checkResult(program.loss(), "loss");
@@ -91,33 +91,49 @@ private:
       report(std::string("the ") + what + " is not summed over the ranks");
   }
 
+  /// Which steps touch the buffers of parameters, in order.
+  void findTouches() {
+    for (const plan::Bucket &bucket : plan.buckets()) touches[bucket.parameter().buffer()];
+    for (int s = 0; s < program.steps_size(); ++s)
+      for (const Access &a : accessesOf(program.steps(s), 0))
+        if (auto found = touches.find(a.buffer); found != touches.end()) {
+          if (found->second.empty() || found->second.back().step != s) found->second.push_back({s, false, false});
+          (a.writes ? found->second.back().writes : found->second.back().reads) = true;
+        }
+  }
+
+  /// `update` is -1 in programs that leave the bucket as it is.
   void checkBucket(const plan::Bucket &bucket, int update) {
-    bool published =
-        plan.world() == 1 || program.steps(update).update().whole() || bucket.parameter().bytes() == bucket.shard_elements() * 4;
-    for (int s = 0; s < program.steps_size(); ++s) {
-      const plan::Step &step = program.steps(s);
-      bool reads = false, writes = false;
-      for (const Access &a : accessesOf(step, 0))
-        if (a.buffer == bucket.parameter().buffer()) (a.writes ? writes : reads) = true;
+    bool published = update < 0 || plan.world() == 1 || program.steps(update).update().whole() ||
+                     bucket.parameter().bytes() == bucket.shard_elements() * 4;
+    bool changes = false;
+    for (auto [s, reads, writes] : touches[bucket.parameter().buffer()]) {
       if (s == update) {
-        if (!writes) report(name(s) + " does not write the parameters of bucket '" + bucket.name() + "'");
-      } else if (writes && !step.has_collective()) {
+        changes = writes;
+      } else if (writes && (update < 0 || !program.steps(s).has_collective())) {
         report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but is not its update");
       } else if (writes && s > update) {
         published = true;
-      } else if (writes || (reads && s > update)) {
+      } else if (writes || (reads && update >= 0 && s > update)) {
         report(name(s) + (writes ? " publishes" : " reads") + " the parameters of bucket '" + bucket.name() + "' " +
                (writes ? "before" : "behind") + " their update, " + name(update));
       }
     }
+    if (update >= 0 && !changes) report(name(update) + " does not write the parameters of bucket '" + bucket.name() + "'");
     if (!published) report("what " + name(update) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
   }
 
   std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
   void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
 
+  struct Touch {
+    int step;
+    bool reads, writes;
+  };
+
   const plan::Plan &plan;
   const plan::Program &program;
+  std::map<uint32_t, std::vector<Touch>> touches; // by buffer
   std::vector<std::string> found;
 };
 
