@@ -38,16 +38,16 @@ Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
 }
 
 /// p * 2^n, rounded once; n is a whole number in [-150, 128].
-Value Math::scale(Value p, Value n) {
+Value Math::scale(Value p, Value n, Value wanted) {
   if (auto v = dyn_cast<VectorType>(p.getType()); v && v.getNumElements() == 16 && avx512) {
-    Value all = b.create<arith::ConstantIntOp>(loc, -1, 16), asUsual = b.create<arith::ConstantIntOp>(loc, 4, 32);
+    Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = b.create<arith::ConstantIntOp>(loc, 4, 32);
     return b
         .create<LLVM::CallIntrinsicOp>(loc, TypeRange{v}, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-                                       ValueRange{p, n, p, all, asUsual},
+                                       ValueRange{p, n, constant(p, 0.0), mask, asUsual},
                                        LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
         .getResult(0);
   }
-  // By halves: the first product is exact, the second rounds, so that subnormal results and overflow come out right.
+  // By halves, because 2^128 is no number: both products are exact but for overflow.
   Type ints = shaped(p, b.getI32Type());
   Value ni = b.create<arith::FPToSIOp>(loc, ints, n);
   Value half = b.create<arith::ShRSIOp>(loc, ni, whole(ints, 1));
@@ -56,7 +56,8 @@ Value Math::scale(Value p, Value n) {
     return b.create<arith::BitcastOp>(loc, p.getType(), biased);
   };
   p = b.create<arith::MulFOp>(loc, p, power(half));
-  return b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
+  p = b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
+  return b.create<arith::SelectOp>(loc, wanted, p, constant(p, 0.0));
 }
 
 namespace {
@@ -69,12 +70,15 @@ constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e
 constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 0.49999994};
 } // namespace
 
-/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded.
+/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below the smallest normal
+/// number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
 Value Math::exponential(Value x, bool negated) {
-  double sign = negated ? -1 : 1, most = 89.0, least = -104.5; // beyond: infinity and 0; NaN is kept
-  Value h = constant(x, negated ? -least : most), l = constant(x, negated ? -most : least);
-  Value c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, x, h), h, x);
-  c = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, c, l), l, c);
+  double sign = negated ? -1 : 1, most = 89.0, least = -87.336544; // above infinity, below 0; NaN is kept
+  auto is = [&](arith::CmpFPredicate predicate, Value y) -> Value { return b.create<arith::CmpFOp>(loc, predicate, x, y); };
+  Value highest = constant(x, sign * most), lowest = constant(x, sign * least);
+  using P = arith::CmpFPredicate;
+  Value wanted = is(negated ? P::ULE : P::UGE, lowest);
+  Value c = b.create<arith::SelectOp>(loc, is(negated ? P::OLT : P::OGT, highest), highest, x);
   Value round = constant(x, kRound);
   Value n = b.create<arith::SubFOp>(loc, fma(c, constant(x, sign * kLog2e), round), round);
   // r, or -r: of a negated argument the remainder too has the other sign.
@@ -84,7 +88,7 @@ Value Math::exponential(Value x, bool negated) {
   double factor = std::size(kExp) % 2 ? 1 : sign;
   for (double k : kExp) p.push_back(k * factor), factor *= sign;
   p.append({sign, 1});
-  return scale(polynomial(r, p), n);
+  return scale(polynomial(r, p), n, wanted);
 }
 
 /// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).

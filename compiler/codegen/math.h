@@ -41,7 +41,8 @@ private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
   mlir::Value exponential(mlir::Value x, bool negated);
-  mlir::Value scale(mlir::Value p, mlir::Value n);
+  /// p 2^n where wanted, else 0.
+  mlir::Value scale(mlir::Value p, mlir::Value n, mlir::Value wanted);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);
 };

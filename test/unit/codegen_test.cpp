@@ -292,7 +292,7 @@ TEST(Kernels, Elementary) {
     double (*exact)(double);
     double low, high, ulps;
   };
-  const Case cases[] = {{"exp", std::exp, -104, 89, 1.5},
+  const Case cases[] = {{"exp", std::exp, -104, 89, 1},
                         {"log", std::log, 1e-30, 1e30, 1.5},
                         {"tanh", std::tanh, -10, 10, 3},
                         {"erf", std::erf, -5, 5, 2},
@@ -338,6 +338,7 @@ TEST(Kernels, Elementary) {
           continue;
         }
         float rounded = float(exact);
+        if (std::string(c.name) == "exp" && std::abs(exact) < 0x1p-126) rounded = 0; // as math.cpp says
         if (std::isinf(rounded) || rounded == 0) {
           EXPECT_EQ(y[i], rounded) << "at " << x[i];
           continue;
