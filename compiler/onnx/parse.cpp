@@ -13,7 +13,7 @@ void floats(const Field &f, std::vector<float> &out) {
   if (f.wire != 2 || f.bytes.size() % 4) throw FormatError("is no ONNX file: a list of floats has a length that is no multiple of 4");
   size_t old = out.size();
   out.resize(old + f.bytes.size() / 4);
-  std::memcpy(out.data() + old, f.bytes.data(), f.bytes.size());
+  if (out.size() > old) std::memcpy(&out[old], f.bytes.data(), f.bytes.size());
 }
 
 Graph graph(StringRef bytes, int depth);

@@ -56,7 +56,7 @@ struct Read {
   SmallVector<nn::ReshapeOp> views; // from the get outwards
 };
 
-void collectReads(nn::GetOp get, Value value, SmallVector<nn::ReshapeOp> views, SmallVectorImpl<Read> &reads) {
+void collectReads(nn::GetOp get, Value value, const SmallVector<nn::ReshapeOp> &views, SmallVectorImpl<Read> &reads) {
   for (OpOperand &use : value.getUses())
     if (auto view = dyn_cast<nn::ReshapeOp>(use.getOwner())) {
       auto deeper = views;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 namespace zero::runtime {
 
@@ -49,7 +50,7 @@ public:
   // The first failure counts. All waits return from now on.
   void fail(std::exception_ptr why) {
     if (failed.exchange(true)) return;
-    failure = why;
+    failure = std::move(why);
     for (Tick &tick : ticks) {
       tick.value.fetch_add(kPastTheEnd, std::memory_order_release);
       tick.value.notify_all();

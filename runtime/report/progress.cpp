@@ -1,5 +1,6 @@
 #include "runtime/report/progress.h"
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace zero::runtime {
@@ -10,7 +11,7 @@ double since(std::chrono::steady_clock::time_point then) {
 } // namespace
 
 std::string durationText(double seconds) {
-  auto s = static_cast<uint64_t>(seconds + 0.5);
+  auto s = static_cast<uint64_t>(std::llround(seconds));
   if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
