@@ -121,7 +121,8 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
 
   group = "Memory";
-  app.add_option("--device-memory", texts.memory, "bytes one rank may use, such as 24GiB; a plan that needs more is refused [any]")
+  app.add_option("--device-memory", texts.memory,
+                 "bytes one rank may use, such as 24GiB: the schedule makes the most of them; a plan that needs more is refused [any]")
       ->type_name("SIZE")
       ->group(group);
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
