@@ -1,4 +1,5 @@
 // The CPU device against straightforward double-precision references.
+#include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/plan/error.h"
@@ -273,6 +274,70 @@ TEST(Attention, NotANumberStaysVisible) {
   EXPECT_TRUE(std::isnan(out[8 * 3]));
   EXPECT_NEAR(out[8 * 4], 1.0f, 1e-6);
 }
+// However the threads cut it: by heads, or by blocks of keys and of queries.
+TEST(Attention, SameBitsWithAnyNumberOfThreads) {
+  for (Case s :
+       {Case{1, 2, 1, 300, 300, 24, true, {}}, Case{1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}}, Case{2, 4, 2, 100, 90, 8, true, {}}}) {
+    auto queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
+         keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
+    auto q = randomFloats(queries, 1), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
+    auto mask = randomFloats(static_cast<size_t>(s.qLen * s.kvLen), 5);
+    std::vector<std::vector<float>> first;
+    for (int threads : {1, 2, 3, 8, 17}) {
+      std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
+      AttentionCall call{q.data(),   k.data(),   v.data(),          s.mask.empty() ? nullptr : mask.data(),
+                         out.data(), lse.data(), s.batch,           s.heads,
+                         s.kvHeads,  s.qLen,     s.kvLen,           s.dim,
+                         0.25f,      s.causal,   {0, 0, s.kvLen, 1}};
+      auto device = makeCpuDevice({.threads = threads});
+      device->prepare({s.dim, s.kvLen, s.qLen});
+      device->attention(call);
+      device->attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+      std::vector<std::vector<float>> found{out, lse, dq, dk, dv};
+      if (first.empty()) first = found;
+      for (size_t i = 0; i < found.size(); ++i)
+        ASSERT_EQ(0, std::memcmp(first[i].data(), found[i].data(), found[i].size() * 4)) << threads << " threads, result " << i;
+    }
+  }
+}
+
+// Every level of x86-64 this machine can run, not only the one it uses.
+TEST(Attention, LoopsOfEveryLevel) {
+  for (const TileLoops &loops : tileLoops()) {
+    SCOPED_TRACE(loops.level);
+    constexpr int64_t rows = 5, columns = 37, ld = 48, dim = 19;
+    auto scores = randomFloats(rows * ld, 1, 3.0f), mask = randomFloats(rows * columns, 2), dscores = randomFloats(rows * ld, 3),
+         a = randomFloats(rows * dim, 4), b = randomFloats(rows * dim, 5);
+    auto probabilities = scores, grads = dscores;
+    std::vector<float> max(rows, -INFINITY), sum(rows, 0.0f), out(rows * dim, 1.0f), lse(rows), delta(rows);
+    auto visible = [&](int64_t row) { return std::min<int64_t>(columns, 31 + row); };
+    auto score = [&](int64_t r, int64_t c) { return 0.5 * double(scores[r * ld + c]) + mask[r * columns + c]; };
+    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, 31}, max.data(), sum.data(), out.data(),
+                      dim, true);
+    loops.finishRows(rows, dim, max.data(), sum.data(), out.data(), lse.data());
+    loops.rowDots(rows, dim, a.data(), b.data(), delta.data());
+    auto again = scores;
+    loops.gradTile({again.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, 31}, grads.data(), lse.data(), delta.data());
+    for (int64_t r = 0; r < rows; ++r) {
+      double largest = -INFINITY, total = 0, dot = 0;
+      for (int64_t c = 0; c < visible(r); ++c) largest = std::max(largest, score(r, c));
+      for (int64_t c = 0; c < visible(r); ++c) total += std::exp(score(r, c) - largest);
+      for (int64_t d = 0; d < dim; ++d) dot += double(a[r * dim + d]) * b[r * dim + d];
+      EXPECT_NEAR(max[r], largest, 1e-5);
+      EXPECT_NEAR(sum[r], total, 1e-5 * total);
+      EXPECT_NEAR(lse[r], largest + std::log(total), 1e-5);
+      EXPECT_NEAR(delta[r], dot, 1e-5);
+      EXPECT_NEAR(out[r * dim], 1 / total, 1e-6);
+      for (int64_t c = 0; c < columns; ++c) {
+        double e = c < visible(r) ? std::exp(score(r, c) - largest) : 0, p = e / total;
+        EXPECT_NEAR(probabilities[r * ld + c], e, 1e-5) << r << " " << c;
+        EXPECT_NEAR(again[r * ld + c], p, 1e-5) << r << " " << c;
+        EXPECT_NEAR(grads[r * ld + c], 0.5 * p * (dscores[r * ld + c] - dot), 1e-5) << r << " " << c;
+      }
+    }
+  }
+}
+
 TEST(Attention, RefusesWhatWasNotAnnounced) {
   auto device = makeCpuDevice({.threads = 1});
   device->prepare({8, 16, 16});

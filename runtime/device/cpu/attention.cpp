@@ -33,8 +33,15 @@ KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int
   return {std::clamp<int64_t>(first + rows - 1, 0, keys), first};
 }
 
+TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t query, int64_t key) {
+  if (!call.mask) return {nullptr, 0, 0};
+  return {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
+          call.maskStride[2], call.maskStride[3]};
+}
+
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   scratch.require(call);
+  const TileLoops &loops = tileLoops().front();
   int64_t blocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
   int64_t group = call.heads / call.kvHeads;
   pool.run(call.batch * call.heads * blocks, [&](int64_t task, int threadIndex) {
@@ -55,17 +62,14 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
       float *scores = thread.scores.data();
       singleMatmul(false, true, rows, range.columns, call.dim, 1.0f, call.q + row * call.dim, call.dim, call.k + (keyRow + key) * call.dim,
                    call.dim, false, scores, ld);
-      TileMask mask{nullptr, 0, 0};
-      if (call.mask)
-        mask = {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
-                call.maskStride[2], call.maskStride[3]};
-      softmaxTile({scores, rows, range.columns, ld, call.scale, mask, range.firstVisible}, max, sum, out, call.dim, first);
+      loops.softmaxTile({scores, rows, range.columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, max, sum,
+                        out, call.dim, first);
       singleMatmul(false, false, rows, call.dim, range.columns, 1.0f, scores, ld, call.v + (keyRow + key) * call.dim, call.dim, !first, out,
                    call.dim);
       first = false;
     }
     if (first) std::fill_n(out, rows * call.dim, 0.0f);
-    finishRows(rows, call.dim, max, sum, out, call.lse + row);
+    loops.finishRows(rows, call.dim, max, sum, out, call.lse + row);
   });
 }
 

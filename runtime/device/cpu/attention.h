@@ -1,7 +1,8 @@
 // Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
 // the softmax streams over blocks of keys. The gradient recomputes the tiles from the saved log-sum-exp. Work is cut by
-// batch and head (and blocks of queries forward), so results do not depend on the number of threads.
+// batch, head and blocks of queries or keys whose bounds never change an element's sum, so results do not depend on the number of threads.
 #pragma once
+#include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/device/device.h"
 #include <vector>
@@ -38,5 +39,8 @@ struct KeyRange {
   int64_t firstVisible; // see Tile
 };
 KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys);
+
+// The additive mask from this query and key on.
+TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t query, int64_t key);
 
 } // namespace zero::runtime

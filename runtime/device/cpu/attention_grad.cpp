@@ -6,54 +6,87 @@
 namespace zero::runtime {
 namespace {
 
-// Adds one query head's share to dK and dV of its key/value head, and makes its dQ.
-void headGrad(const AttentionGradCall &grad, AttentionScratch::Thread &thread, int64_t batch, int64_t head) {
-  const AttentionCall &call = grad.forward;
-  int64_t dim = call.dim;
-  int64_t row = (batch * call.heads + head) * call.qLen;
-  int64_t keyRow = (batch * call.kvHeads + head / (call.heads / call.kvHeads)) * call.kvLen;
-  const float *q = call.q + row * dim, *dout = grad.dout + row * dim, *lse = call.lse + row;
-  float *dq = grad.dq + row * dim, *delta = thread.delta.data();
-  float *probabilities = thread.scores.data(), *dscores = thread.dscores.data();
-  rowDots(call.qLen, dim, dout, call.out + row * dim, delta);
-  std::fill_n(dq, call.qLen * dim, 0.0f);
-  for (int64_t key = 0; key < call.kvLen; key += kKeyBlock) {
-    int64_t keys = std::min(kKeyBlock, call.kvLen - key);
-    const float *k = call.k + (keyRow + key) * dim, *v = call.v + (keyRow + key) * dim;
-    float *dk = grad.dk + (keyRow + key) * dim, *dv = grad.dv + (keyRow + key) * dim;
-    for (int64_t query = 0; query < call.qLen; query += kQueryBlock) {
-      int64_t rows = std::min(kQueryBlock, call.qLen - query);
-      KeyRange range = visibleKeys(call, query, rows, key, keys);
-      int64_t columns = range.columns;
-      if (columns == 0) continue;
-      int64_t ld = (columns + kVector - 1) / kVector * kVector;
-      const float *qBlock = q + query * dim, *doutBlock = dout + query * dim;
-      singleMatmul(false, true, rows, columns, dim, 1.0f, qBlock, dim, k, dim, false, probabilities, ld);
-      singleMatmul(false, true, rows, columns, dim, 1.0f, doutBlock, dim, v, dim, false, dscores, ld);
-      TileMask mask{nullptr, 0, 0};
-      if (call.mask)
-        mask = {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
-                call.maskStride[2], call.maskStride[3]};
-      gradTile({probabilities, rows, columns, ld, call.scale, mask, range.firstVisible}, dscores, lse + query, delta + query);
-      singleMatmul(true, false, columns, dim, rows, 1.0f, probabilities, ld, doutBlock, dim, true, dv, dim);
-      singleMatmul(true, false, columns, dim, rows, 1.0f, dscores, ld, qBlock, dim, true, dk, dim);
-      singleMatmul(false, false, rows, dim, columns, 1.0f, dscores, ld, k, dim, true, dq + query * dim, dim);
+// Which of the gradients a task makes.
+enum Parts { Keys = 1, Queries = 2 };
+
+// What one query head adds to the gradients, for the queries and keys a task owns.
+struct HeadGrad {
+  const AttentionGradCall &grad;
+  const TileLoops &loops;
+  AttentionScratch::Thread &thread;
+  int64_t batch, head;
+  int parts; // of Parts
+
+  // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. An element's
+  // sum is the same however the other dimension is cut.
+  void run(int64_t queryBegin, int64_t queryEnd, int64_t keyBegin, int64_t keyEnd) const {
+    const AttentionCall &call = grad.forward;
+    int64_t dim = call.dim, row = (batch * call.heads + head) * call.qLen;
+    int64_t keyRow = (batch * call.kvHeads + head / (call.heads / call.kvHeads)) * call.kvLen;
+    const float *q = call.q + row * dim, *dout = grad.dout + row * dim, *lse = call.lse + row;
+    float *dq = grad.dq + row * dim, *delta = thread.delta.data();
+    float *probabilities = thread.scores.data(), *dscores = thread.dscores.data();
+    loops.rowDots(queryEnd - queryBegin, dim, dout + queryBegin * dim, call.out + (row + queryBegin) * dim, delta + queryBegin);
+    if (parts & Queries) std::fill(dq + queryBegin * dim, dq + queryEnd * dim, 0.0f);
+    for (int64_t key = keyBegin; key < keyEnd; key += kKeyBlock) {
+      int64_t keys = std::min(kKeyBlock, keyEnd - key);
+      const float *k = call.k + (keyRow + key) * dim, *v = call.v + (keyRow + key) * dim;
+      float *dk = grad.dk + (keyRow + key) * dim, *dv = grad.dv + (keyRow + key) * dim;
+      for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
+        int64_t rows = std::min(kQueryBlock, queryEnd - query);
+        KeyRange range = visibleKeys(call, query, rows, key, keys);
+        int64_t columns = range.columns;
+        if (columns == 0) continue;
+        int64_t ld = (columns + kVector - 1) / kVector * kVector;
+        const float *qBlock = q + query * dim, *doutBlock = dout + query * dim;
+        singleMatmul(false, true, rows, columns, dim, 1.0f, qBlock, dim, k, dim, false, probabilities, ld);
+        singleMatmul(false, true, rows, columns, dim, 1.0f, doutBlock, dim, v, dim, false, dscores, ld);
+        loops.gradTile({probabilities, rows, columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, dscores,
+                       lse + query, delta + query);
+        if (parts & Keys) {
+          singleMatmul(true, false, columns, dim, rows, 1.0f, probabilities, ld, doutBlock, dim, true, dv, dim);
+          singleMatmul(true, false, columns, dim, rows, 1.0f, dscores, ld, qBlock, dim, true, dk, dim);
+        }
+        if (parts & Queries) singleMatmul(false, false, rows, dim, columns, 1.0f, dscores, ld, k, dim, true, dq + query * dim, dim);
+      }
     }
   }
-}
+};
 
 } // namespace
 
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   const AttentionCall &call = grad.forward;
   scratch.require(call);
-  int64_t group = call.heads / call.kvHeads;
-  // One task owns a key/value head: its dK and dV are summed over the query heads in order.
-  pool.run(call.batch * call.kvHeads, [&](int64_t task, int thread) {
-    int64_t batch = task / call.kvHeads, kvHead = task % call.kvHeads;
-    std::fill_n(grad.dk + task * call.kvLen * call.dim, call.kvLen * call.dim, 0.0f);
-    std::fill_n(grad.dv + task * call.kvLen * call.dim, call.kvLen * call.dim, 0.0f);
-    for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head) headGrad(grad, scratch.of(thread), batch, head);
+  const TileLoops &loops = tileLoops().front();
+  int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads, threads = pool.threads();
+  // Some keys of one key/value head: their dK and dV are summed over the query heads in order.
+  auto keysOf = [&](int64_t kvHead, int64_t begin, int64_t end, int thread, int parts) {
+    std::fill(grad.dk + (kvHead * call.kvLen + begin) * call.dim, grad.dk + (kvHead * call.kvLen + end) * call.dim, 0.0f);
+    std::fill(grad.dv + (kvHead * call.kvLen + begin) * call.dim, grad.dv + (kvHead * call.kvLen + end) * call.dim, 0.0f);
+    for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i)
+      HeadGrad{grad, loops, scratch.of(thread), kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end);
+  };
+  // A task per key/value head makes everything of five products a tile. Where that leaves threads idle, keys and queries are made
+  // apart, in seven products a tile and any number of tasks.
+  int64_t rounds = (kvHeads + threads - 1) / threads;
+  if (5 * rounds * threads <= 7 * kvHeads) {
+    pool.run(kvHeads, [&](int64_t task, int thread) { keysOf(task, 0, call.kvLen, thread, Keys | Queries); });
+    return;
+  }
+  // As few blocks of keys as give every thread two tasks; the smallest is as many keys as a tile has queries.
+  int64_t size = kKeyBlock;
+  while (size > kQueryBlock && kvHeads * ((call.kvLen + size - 1) / size) < 2 * threads) size /= 2;
+  int64_t blocks = (call.kvLen + size - 1) / size;
+  pool.run(kvHeads * blocks, [&](int64_t task, int thread) {
+    int64_t begin = task % blocks * size; // the first keys of a causal head are seen by most queries
+    keysOf(task / blocks, begin, std::min(begin + size, call.kvLen), thread, Keys);
+  });
+  int64_t queryBlocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
+  pool.run(call.batch * call.heads * queryBlocks, [&](int64_t task, int thread) {
+    int64_t begin = (queryBlocks - 1 - task % queryBlocks) * kQueryBlock, head = task / queryBlocks;
+    HeadGrad{grad, loops, scratch.of(thread), head / call.heads, head % call.heads, Queries}.run(
+        begin, std::min(begin + kQueryBlock, call.qLen), 0, call.kvLen);
   });
 }
 

@@ -1,17 +1,12 @@
 // Written with the compiler's vector types: sixteen lanes, whatever the machine has (one AVX-512 register, two AVX2, four
-// SSE). Every function exists once per level of x86-64 and the loader picks.
+// SSE). The loops are inlined once into a function for each level of x86-64.
 #include "runtime/device/cpu/attention_tile.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
-// The thread sanitizer cannot start a program whose functions are picked by the loader.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define ZERO_EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define ZERO_EACH_CPU
-#endif
 #define ZERO_INLINE [[gnu::always_inline]] inline
 
 namespace zero::runtime {
@@ -85,9 +80,7 @@ ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t v
   }
 }
 
-} // namespace
-
-ZERO_EACH_CPU void softmaxTile(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
+ZERO_INLINE void softmaxRows(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld;
     int64_t visible = visibleColumns(tile, row);
@@ -118,7 +111,7 @@ ZERO_EACH_CPU void softmaxTile(const Tile &tile, float *max, float *sum, float *
   }
 }
 
-ZERO_EACH_CPU void finishRows(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
+ZERO_INLINE void finish(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   for (int64_t row = 0; row < rows; ++row) {
     bool empty = max[row] == -kInfinity && sum[row] == 0.0f;
     float inverse = empty ? 0.0f : 1.0f / sum[row];
@@ -127,7 +120,7 @@ ZERO_EACH_CPU void finishRows(int64_t rows, int64_t dim, const float *max, const
   }
 }
 
-ZERO_EACH_CPU void gradTile(const Tile &tile, float *dscores, const float *lse, const float *delta) {
+ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
     int64_t visible = lse[row] == -kInfinity ? 0 : visibleColumns(tile, row);
@@ -145,7 +138,7 @@ ZERO_EACH_CPU void gradTile(const Tile &tile, float *dscores, const float *lse, 
   }
 }
 
-ZERO_EACH_CPU void rowDots(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
+ZERO_INLINE void dots(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
   for (int64_t row = 0; row < rows; ++row) {
     const float *x = a + row * dim, *y = b + row * dim;
     Floats total{};
@@ -155,6 +148,59 @@ ZERO_EACH_CPU void rowDots(int64_t rows, int64_t dim, const float *a, const floa
     for (; c < dim; ++c) rest += x[c] * y[c];
     delta[row] = sumOf(total) + rest;
   }
+}
+
+void softmaxBaseline(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
+  softmaxRows(tile, max, sum, out, dim, first);
+}
+void finishBaseline(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
+  finish(rows, dim, max, sum, out, lse);
+}
+void gradBaseline(const Tile &tile, float *dscores, const float *lse, const float *delta) { gradRows(tile, dscores, lse, delta); }
+void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) { dots(rows, dim, a, b, delta); }
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+[[gnu::target("arch=x86-64-v3")]] void softmaxV3(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
+  softmaxRows(tile, max, sum, out, dim, first);
+}
+[[gnu::target("arch=x86-64-v3")]] void finishV3(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
+  finish(rows, dim, max, sum, out, lse);
+}
+[[gnu::target("arch=x86-64-v3")]] void gradV3(const Tile &tile, float *dscores, const float *lse, const float *delta) {
+  gradRows(tile, dscores, lse, delta);
+}
+[[gnu::target("arch=x86-64-v3")]] void dotsV3(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
+  dots(rows, dim, a, b, delta);
+}
+[[gnu::target("arch=x86-64-v4")]] void softmaxV4(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
+  softmaxRows(tile, max, sum, out, dim, first);
+}
+[[gnu::target("arch=x86-64-v4")]] void finishV4(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
+  finish(rows, dim, max, sum, out, lse);
+}
+[[gnu::target("arch=x86-64-v4")]] void gradV4(const Tile &tile, float *dscores, const float *lse, const float *delta) {
+  gradRows(tile, dscores, lse, delta);
+}
+[[gnu::target("arch=x86-64-v4")]] void dotsV4(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
+  dots(rows, dim, a, b, delta);
+}
+#endif
+
+std::vector<TileLoops> runnable() {
+  std::vector<TileLoops> found;
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  if (__builtin_cpu_supports("x86-64-v4")) found.push_back({"x86-64-v4", softmaxV4, finishV4, gradV4, dotsV4});
+  if (__builtin_cpu_supports("x86-64-v3")) found.push_back({"x86-64-v3", softmaxV3, finishV3, gradV3, dotsV3});
+#endif
+  found.push_back({"baseline", softmaxBaseline, finishBaseline, gradBaseline, dotsBaseline});
+  return found;
+}
+
+} // namespace
+
+std::span<const TileLoops> tileLoops() {
+  static const std::vector<TileLoops> levels = runnable();
+  return levels;
 }
 
 } // namespace zero::runtime

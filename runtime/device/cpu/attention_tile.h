@@ -2,6 +2,7 @@
 // multiple of kVector, so whole vectors may be read and written past `columns`.
 #pragma once
 #include <cstdint>
+#include <span>
 
 namespace zero::runtime {
 
@@ -23,19 +24,27 @@ struct Tile {
   int64_t firstVisible;
 };
 
-// One step of the streaming softmax: scores become exp(scale * score + mask - max), where max is the row's largest value
-// over this and all earlier tiles; `max` and `sum` are carried from tile to tile (-inf and 0 at the start). Each row of
-// `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
-void softmaxTile(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
+// The loops as compiled for one level of x86-64.
+struct TileLoops {
+  const char *level;
 
-// After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
-void finishRows(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
+  // One step of the streaming softmax: scores become exp(scale * score + mask - max), where max is the row's largest value
+  // over this and all earlier tiles; `max` and `sum` are carried from tile to tile (-inf and 0 at the start). Each row of
+  // `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
+  void (*softmaxTile)(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
 
-// scores become the probabilities P = exp(scale * score + mask - lse), and `dscores` (the tile dO · V^T, same layout)
-// becomes scale * P * (dscores - delta).
-void gradTile(const Tile &tile, float *dscores, const float *lse, const float *delta);
+  // After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
+  void (*finishRows)(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
 
-// delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.
-void rowDots(int64_t rows, int64_t dim, const float *a, const float *b, float *delta);
+  // scores become the probabilities P = exp(scale * score + mask - lse), and `dscores` (the tile dO · V^T, same layout)
+  // becomes scale * P * (dscores - delta).
+  void (*gradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta);
+
+  // delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.
+  void (*rowDots)(int64_t rows, int64_t dim, const float *a, const float *b, float *delta);
+};
+
+// Those this processor runs, the best first: the one that is used. The others are there for the tests.
+std::span<const TileLoops> tileLoops();
 
 } // namespace zero::runtime
