@@ -70,8 +70,17 @@ void makeCheckpointFolder(const std::string &path) {
   if (::access(path.c_str(), W_OK) != 0) throw Error(fmt::format("--checkpoint '{}' cannot be written: {}", path, std::strerror(errno)));
 }
 
+// The same folder for both flags means "go on with this run", which has to begin once: a job that is started again and
+// again keeps its command line.
+bool beginsHere(const TrainOptions &options) {
+  if (!options.resume || !options.checkpoint) return false;
+  std::error_code failed;
+  return fs::weakly_canonical(fs::absolute(*options.resume), failed) == fs::weakly_canonical(fs::absolute(*options.checkpoint), failed) &&
+         wholeCheckpoints(*options.checkpoint).empty() && !fs::exists(fs::path(*options.resume) / "index.json", failed);
+}
+
 void chooseCheckpoints(const TrainOptions &options, Setup &setup) {
-  if (options.resume) setup.resumeFrom = findCheckpoint(*options.resume);
+  if (options.resume && !beginsHere(options)) setup.resumeFrom = findCheckpoint(*options.resume);
   if (!options.checkpoint) return;
   // A newer checkpoint of another run would be what --resume finds afterwards, so it must not lie in the same folder.
   std::vector<std::string> present = wholeCheckpoints(*options.checkpoint);

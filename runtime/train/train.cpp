@@ -101,6 +101,7 @@ private:
   }
 
   void announce() {
+    if (options.resume && !setup.resumeFrom) say(fmt::format("no checkpoint in {} yet: the run starts at its beginning", *options.resume));
     if (setup.resumeFrom)
       say(fmt::format("resumed from {} at step {}{}", *setup.resumeFrom, at.step,
                       setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));

@@ -260,6 +260,16 @@ TEST_F(Zerorun, AResumedRunEndsWithTheSameBits) {
   EXPECT_EQ(tensor("only.safetensors", "linear.weight"), tensor("resumed.safetensors", "linear.weight"));
 }
 
+TEST_F(Zerorun, ACommandThatIsStartedAgainGoesOn) {
+  std::string job = "--data data.safetensors --lr 0.05 --resume c --checkpoint ./c --metrics m.jsonl --steps ";
+  succeed("one.plan", job + "2");
+  EXPECT_NE(folder.read("out.txt").find("no checkpoint in c yet"), std::string::npos);
+  succeed("one.plan", job + "4");
+  EXPECT_EQ(metrics("m.jsonl").size(), 4u);
+  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 4 --resume d --checkpoint e").error.find("'d' holds no whole"),
+            std::string::npos);
+}
+
 TEST_F(Zerorun, HeldOutLossIsTheMeanOfWholeBatches) {
   succeed("one.plan", "--data data.safetensors --steps 3 --lr 0 --eval-data data.safetensors --eval-every 2 --metrics m.jsonl");
   double loss = 0;

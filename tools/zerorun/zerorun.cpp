@@ -49,7 +49,9 @@ int main(int argc, char **argv) {
   app.add_option("--gradients", options.gradients, ".safetensors: full gradients of the first step, by parameter name")->type_name("FILE");
   app.add_option("--checkpoint", options.checkpoint, "a checkpoint at the end of the run, and on Ctrl-C")->type_name("DIR");
   app.add_option("--every", options.every, "steps between checkpoints")->check(zero::wholeNumber(1));
-  app.add_option("--resume", options.resume, "go on from its newest checkpoint")->type_name("DIR");
+  app.add_option("--resume", options.resume,
+                 "go on from its newest checkpoint; from the start if it is the folder of --checkpoint and holds none")
+      ->type_name("DIR");
   app.add_option("--export", options.exportTo, ".safetensors or .onnx: trained weights, original names and layouts")->type_name("FILE");
   app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run")->type_name("FILE");
   app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(zero::wholeNumber(1));
