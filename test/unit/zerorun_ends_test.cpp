@@ -1,0 +1,107 @@
+// How a run ends that does not come to its end: refused, failed, diverged or stopped.
+#include "test/unit/zerorun_fixture.h"
+
+using namespace zero;
+using namespace zero::test;
+
+TEST_F(Zerorun, RefusesInOneSentence) {
+  auto refused = [&](const std::string &plan, const std::string &flags, const std::string &words, int world = 1) {
+    Outcome outcome = run(plan, flags, world);
+    EXPECT_NE(outcome.status, 0) << flags;
+    EXPECT_NE(outcome.error.find(words), std::string::npos) << flags << ": " << outcome.error;
+    size_t first = outcome.error.find("zerorun: ");
+    EXPECT_NE(first, std::string::npos);
+    EXPECT_EQ(outcome.error.find("zerorun: ", first + 1), std::string::npos) << outcome.error;
+  };
+  std::string good = "--data data.safetensors --steps 2 ";
+  refused("gone.plan", good, "gone.plan");
+  refused("two.plan", good, "mpirun -np 2");
+  refused("one.plan", good, "compiled for 1 rank", 2);
+  refused("two.plan", "--data data.safetensors --steps -2", "--steps", 2);
+  refused("two.plan", "--data gone.npz --steps 2", "gone.npz", 2);
+  refused("one.plan", "--data data.safetensors", "--steps");
+  refused("one.plan", "--steps 2", "--data");
+  refused("one.plan", good + "--metrics /dev/full", "No space left");
+  refused("one.plan", good + "--clip 1", "--clip");
+  refused("one.plan", good + "--every 2", "--checkpoint");
+  refused("one.plan", good + "--eval-every 2", "--eval-data");
+  refused("one.plan", good + "--warmup 3", "--warmup");
+  refused("one.plan", good + "--export w.pt", "w.pt");
+  refused("one.plan", good + "--export no/such/w.safetensors", "no/such");
+  refused("one.plan", good + "--resume nothing", "nothing");
+  refused("one.plan", good + "--disk-path /tmp", "--disk-path is not built yet");
+  refused("one.plan", good + "--simulate m.json", "--simulate is not built yet");
+  refused("one.plan", good + "--schedule square", "square");
+  refused("one.plan", "--data data.safetensors --steps -2", "--steps");
+  std::filesystem::remove(folder / "w.raw");
+  refused("two.plan", good, "w.raw", 2);
+}
+
+TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
+  auto layout = runtime::layoutSafetensors({{"x", runtime::Element::I32, {40, 4}}, {"y", runtime::Element::F32, {40, 1}}});
+  std::vector<int32_t> values(160, 1);
+  values[4 * 38 + 2] = 100; // of the tenth step, for rank 1
+  folder.write("bad.safetensors", layout.header + std::string(reinterpret_cast<const char *>(values.data()), 640) + std::string(160, '\0'));
+  Outcome outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl", 2);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.error.find("zerorun: rank 1: 'bad.safetensors': sample 38 of 'x' has the value 100 at position 2"), std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(metrics("m.jsonl").size(), 9u);
+}
+
+TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
+  std::string command = "cd " + (folder / "") + " && exec " + ZERORUN +
+                        " one.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c "
+                        "--metrics m.jsonl >long.txt 2>err.txt";
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 500 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
+    usleep(10000);
+  // A second run would remove this one's checkpoints.
+  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 2 --checkpoint c").error.find("written by another run"), std::string::npos);
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 130) << folder.read("err.txt");
+  auto rows = metrics("m.jsonl");
+  EXPECT_TRUE(std::filesystem::exists(folder / ("c/step-" + std::to_string(rows.size()) + "/index.json")));
+  EXPECT_NE(folder.read("long.txt").find("stopped after step"), std::string::npos);
+}
+
+TEST_F(Zerorun, EndsAtTheStepThatDiverges) {
+  for (int world : {1, 2}) {
+    std::filesystem::remove_all(folder / "c");
+    Outcome outcome =
+        run(world == 1 ? "one.plan" : "two.plan",
+            "--data data.safetensors --steps 20 --lr 1e30 --checkpoint c --every 1 --metrics m.jsonl --export w.safetensors", world);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("zerorun: the loss of step 2 is inf, so the run ends; step 1 is saved in c"), std::string::npos)
+        << outcome.error;
+    EXPECT_TRUE(std::filesystem::exists(folder / "c/step-1/index.json"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "c/step-2"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "w.safetensors"));
+    ASSERT_EQ(metrics("m.jsonl").size(), 2u);
+    EXPECT_TRUE(metrics("m.jsonl")[1]["loss"].is_null());
+  }
+}
+
+TEST_F(Zerorun, TheSignalOfBatchSystemsReachesAllRanks) {
+  std::string command =
+      "cd " + (folder / "") + " && exec mpirun -np 2 --oversubscribe --allow-run-as-root " + ZERORUN +
+      " two.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c --metrics m.jsonl >out.txt 2>err.txt";
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 1000 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
+    usleep(10000);
+  kill(child, SIGUSR1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGUSR1) << folder.read("err.txt");
+  EXPECT_NE(folder.read("out.txt").find("go on with --resume c"), std::string::npos) << folder.read("out.txt");
+}
