@@ -36,8 +36,8 @@ std::string nameFor(func::FuncOp kernel) {
     names = "norm";
   else if (has("erf") || has("tanh"))
     names = "gelu";
-  else if (has("sigmoid"))
-    names = "silu";
+  else if (has("sigmoid")) // SiLU, GELU by way of tanh
+    names = "gate";
   if (sumsColumns) names = names.empty() ? "columns" : "columns_" + names;
   if (!names.empty()) return names;
   llvm::StringMap<bool> seen;

@@ -47,17 +47,13 @@ Results rmsNorm(Build &b, nn::RmsNormOp op) {
 }
 
 Results gelu(Build &b, nn::GeluOp op) {
-  Value x = op.getInput(), curve;
-  if (op.getKind() == nn::GeluKind::erf) {
-    curve = b.erf(b.mul(x, 1 / std::numbers::sqrt2));
-  } else {
-    const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-    curve = b.tanh(b.mul(x, b.add(b.mul(b.mul(x, x), c * 0.044715), c)));
-  }
-  return {b.mul(b.mul(x, 0.5), b.add(curve, 1))};
+  Value x = op.getInput();
+  if (op.getKind() == nn::GeluKind::erf) return {b.mul(b.mul(x, 0.5), b.add(b.erf(b.mul(x, 1 / std::numbers::sqrt2)), 1))};
+  // (1 + tanh u) / 2 is sigmoid(2 u), which keeps its digits where tanh comes near -1 and is shorter.
+  const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  return {b.mul(x, b.sigmoid(b.mul(x, b.add(b.mul(b.mul(x, x), 2 * c * 0.044715), 2 * c))))};
 }
 
-/// lse = max + log(sum(exp(x - max))); the label's logit is found by comparing its index, so an ignored label, whatever
 /// its value, selects nothing that counts.
 Results crossEntropy(Build &b, nn::CrossEntropyOp op) {
   Value x = op.getLogits(), labels = op.getLabels();

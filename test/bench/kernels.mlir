@@ -46,19 +46,14 @@ func.func private @layer_norm(%y: tensor<8192x768xf32>, %g: tensor<768xf32>, %b:
 func.func private @bias_gelu(%h: tensor<1024x3072xf32>, %bias: tensor<3072xf32>) -> tensor<1024x3072xf32> attributes {nn.kernel} {
   %biasb = nn.broadcast %bias dims [1] : tensor<3072xf32> -> tensor<1024x3072xf32>
   %x = nn.add %h, %biasb : tensor<1024x3072xf32>
-  %c3 = nn.constant dense<0.044715> : tensor<1024x3072xf32>
-  %c = nn.constant dense<0.797884583> : tensor<1024x3072xf32>
-  %half = nn.constant dense<0.5> : tensor<1024x3072xf32>
-  %one = nn.constant dense<1.0> : tensor<1024x3072xf32>
+  %a = nn.constant dense<0.0713548139> : tensor<1024x3072xf32>
+  %c = nn.constant dense<1.59576917> : tensor<1024x3072xf32>
   %x2 = nn.mul %x, %x : tensor<1024x3072xf32>
-  %x3 = nn.mul %x2, %x : tensor<1024x3072xf32>
-  %cx3 = nn.mul %x3, %c3 : tensor<1024x3072xf32>
-  %i = nn.add %x, %cx3 : tensor<1024x3072xf32>
-  %ic = nn.mul %i, %c : tensor<1024x3072xf32>
-  %t = nn.tanh %ic : tensor<1024x3072xf32>
-  %t1 = nn.add %t, %one : tensor<1024x3072xf32>
-  %hx = nn.mul %x, %half : tensor<1024x3072xf32>
-  %y = nn.mul %hx, %t1 : tensor<1024x3072xf32>
+  %ax2 = nn.mul %x2, %a : tensor<1024x3072xf32>
+  %i = nn.add %ax2, %c : tensor<1024x3072xf32>
+  %u = nn.mul %x, %i : tensor<1024x3072xf32>
+  %s = nn.sigmoid %u : tensor<1024x3072xf32>
+  %y = nn.mul %x, %s : tensor<1024x3072xf32>
   return %y : tensor<1024x3072xf32>
 }
 func.func private @softmax(%s: tensor<12288x256xf32>) -> tensor<12288x256xf32> attributes {nn.kernel} {

@@ -16,13 +16,12 @@ LogicalResult GeluOp::differentiate(OpBuilder &builder, ValueRange d, Gradients 
     Value phi = b.mul(b.exp(b.mul(b.mul(x, x), -0.5)), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
     Value cumulative = b.mul(b.add(b.erf(b.mul(x, 1 / std::numbers::sqrt2)), one), 0.5);
     slope = b.add(cumulative, b.mul(x, phi));
-  } else { // with t = tanh(c (x + a x^3)): (1 + t) / 2 + x / 2 * (1 - t^2) * c (1 + 3 a x^2)
+  } else { // x s with s = sigmoid(2 c (x + a x^3)): s + x s (1 - s) 2 c (1 + 3 a x^2)
     const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, a = 0.044715;
     Value square = b.mul(x, x);
-    Value t = b.tanh(b.mul(x, b.add(b.mul(square, c * a), b.like(x, c))));
-    Value inner = b.add(b.mul(square, 3 * c * a), b.like(x, c));
-    Value tail = b.mul(b.mul(b.mul(x, 0.5), b.sub(one, b.mul(t, t))), inner);
-    slope = b.add(b.mul(b.add(t, one), 0.5), tail);
+    Value s = b.sigmoid(b.mul(x, b.add(b.mul(square, 2 * c * a), b.like(x, 2 * c))));
+    Value inner = b.add(b.mul(square, 6 * c * a), b.like(x, 2 * c));
+    slope = b.mul(s, b.add(b.mul(b.mul(x, b.sub(one, s)), inner), one));
   }
   out[0] = b.mul(d[0], slope);
   return success();
