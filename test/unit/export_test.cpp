@@ -1,0 +1,197 @@
+// Weights as they come in and go out: initial ones, gradients, exports.
+#include "runtime/checkpoint/export.h"
+#include "runtime/checkpoint/export_onnx.h"
+#include "runtime/checkpoint/initial.h"
+#include "test/unit/state_fixture.h"
+#include <nlohmann/json.hpp>
+
+using namespace zero;
+using namespace zero::runtime;
+using namespace zero::test;
+
+TEST(Initial, DoesNotDependOnTheWorld) {
+  plan::Plan one = makePlan(1, 0), two = makePlan(2, 3), four = makePlan(4, 3);
+  auto a = onRanks(one, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
+  auto b = onRanks(two, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
+  auto c = onRanks(four, [](const Rank &rank, Memory &) { initialiseParameters(rank, 2); });
+  for (int bucket = 0; bucket < 2; ++bucket) {
+    auto of = [&](const plan::Plan &plan, std::vector<Memory> &m) {
+      return whole(plan, m, plan.buckets(bucket).parameter(), plan.buckets(bucket));
+    };
+    EXPECT_EQ(of(one, a), of(two, b));
+    EXPECT_EQ(of(one, a), of(four, c));
+  }
+  std::vector<float> many(100000), part(11);
+  normalNumbers(7, 0.5f, 0, many.size(), many.data());
+  normalNumbers(7, 0.5f, 33, part.size(), part.data());
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), many.begin() + 33));
+  double mean = std::accumulate(many.begin(), many.end(), 0.0) / static_cast<double>(many.size()), square = 0;
+  for (float x : many) square += x * x;
+  EXPECT_NEAR(mean, 0, 0.01);
+  EXPECT_NEAR(std::sqrt(square / static_cast<double>(many.size())), 0.5, 0.01);
+}
+
+TEST(Initial, ReadsSlicesOfFilesAndRefusesShortOnes) {
+  Folder folder;
+  plan::Plan plan = makePlan(2, 3);
+  std::vector<float> values(35);
+  std::iota(values.begin(), values.end(), 1.0f);
+  std::string bytes = "head" + std::string(reinterpret_cast<char *>(values.data()), 140);
+  plan::Source *source = plan.mutable_parameters(0)->mutable_source();
+  source->set_file(folder.write("w", bytes)), source->set_offset(4), source->set_bytes(140), source->set_dtype(plan::F32);
+  auto memories = onRanks(plan, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
+  auto all = whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0));
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), all.begin()));
+  EXPECT_EQ(all[63], 0);
+
+  source->set_dtype(plan::BF16), source->set_bytes(70);
+  memories = onRanks(plan, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
+  EXPECT_EQ(whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0))[1], 1.0f); // high half of the little-endian 1.0f
+
+  Memory memory;
+  Ranks(1).run([&](Communicator &communicator) {
+    Rank rank{plan, 1, [&](const plan::Ref &ref) { return memory.at(ref); }, communicator};
+    auto sentence = [&] { return refusalOf([&] { initialiseParameters(rank, 1); }); };
+    source->set_dtype(plan::F32), source->set_bytes(140), source->set_offset(5);
+    EXPECT_NE(sentence().find("not the file"), std::string::npos);
+    source->set_bytes(139);
+    EXPECT_NE(sentence(), "");
+    source->set_file(folder / "gone");
+    EXPECT_NE(sentence().find("'w'"), std::string::npos);
+  });
+}
+
+TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
+  std::string files[2];
+  for (int stage : {0, 3}) {
+    Folder folder;
+    plan::Plan plan = makePlan(2, static_cast<uint32_t>(stage));
+    plan::Update update;
+    update.set_bucket(0), update.set_whole(stage == 0);
+    onRanks(plan, [&](const Rank &rank, Memory &) {
+      GradientFile file(rank, folder / "g.safetensors");
+      Range held = stage == 0 ? Range{0, 64} : ownedBy(plan.buckets(0), rank.rank);
+      std::vector<float> gradient(held.end - held.begin);
+      std::iota(gradient.begin(), gradient.end(), static_cast<float>(held.begin));
+      file.add(update, gradient.data());
+      file.finish();
+    });
+    TensorFile read = openTensorFile(folder / "g.safetensors");
+    ASSERT_EQ(read.tensors.size(), 2u); // nothing of the frozen bucket
+    EXPECT_EQ(read.find("w")->shape, (std::vector<uint64_t>{5, 7}));
+    EXPECT_EQ(floats(*read.find("w"))[34], 34);
+    EXPECT_EQ(floats(*read.find("b")), (std::vector<float>{35, 36, 37}));
+    files[stage / 3] = folder.read("g.safetensors");
+  }
+  EXPECT_EQ(files[0], files[1]);
+}
+
+TEST(Gradients, ABucketWithoutUpdateIsNoticed) {
+  Folder folder;
+  plan::Plan plan = makePlan(1, 0);
+  onRanks(plan, [&](const Rank &rank, Memory &) {
+    GradientFile file(rank, folder / "g.safetensors");
+    EXPECT_NE(refusalOf([&] { file.finish(); }).find("layer"), std::string::npos);
+  });
+  EXPECT_FALSE(std::filesystem::exists(folder / "g.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "g.safetensors.partial"));
+}
+
+TEST(Export, SafetensorsHoldsParametersAndTheirAliases) {
+  Folder folder;
+  plan::Plan plan = makePlan(2, 3);
+  plan::Alias *turned = plan.mutable_parameters(0)->add_aliases(), *same = plan.mutable_parameters(1)->add_aliases();
+  turned->set_name("wT"), turned->set_transposed(true), same->set_name("b2");
+  auto memories = onRanks(plan, [&](const Rank &rank, Memory &) {
+    initialiseParameters(rank, 1);
+    exportWeights(rank, folder / "x.safetensors");
+  });
+  auto all = whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0));
+  TensorFile file = openTensorFile(folder / "x.safetensors");
+  ASSERT_EQ(file.tensors.size(), 5u);
+  auto w = floats(*file.find("w")), wT = floats(*file.find("wT"));
+  EXPECT_TRUE(std::equal(w.begin(), w.end(), all.begin()));
+  EXPECT_EQ(file.find("wT")->shape, (std::vector<uint64_t>{7, 5}));
+  for (size_t r = 0; r < 5; ++r)
+    for (size_t c = 0; c < 7; ++c) EXPECT_EQ(wT[c * 5 + r], w[r * 7 + c]);
+  EXPECT_EQ(floats(*file.find("b2")), floats(*file.find("b")));
+  EXPECT_EQ(floats(*file.find("e")).size(), 16u);
+  EXPECT_NE(refusalOf([&] { checkExport(plan, "x.pt"); }).find("ending"), std::string::npos);
+}
+
+namespace {
+
+std::string field(int number, const std::string &bytes) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  for (size_t size = bytes.size();; size >>= 7) {
+    out += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
+    if (size < 128) return out + bytes;
+  }
+}
+
+std::string external(const std::string &location) {
+  return field(5, field(13, field(1, "location") + field(2, location)) + field(13, field(1, "offset") + field(2, "0")));
+}
+
+} // namespace
+
+TEST(Export, OnnxIsTheOriginalWithNewBytes) {
+  Folder folder;
+  std::filesystem::create_directories(folder / "in/sub");
+  std::string model = field(7, field(5, field(9, std::string(140, 'w'))) + external("sub/more.data") + external("constants.data"));
+  folder.write("in/m.onnx", model);
+  folder.write("in/sub/more.data", std::string(300, '.'));
+  folder.write("in/constants.data", "fixed");
+  EXPECT_EQ(externalFiles(folder / "in/m.onnx"), (std::set<std::string>{"constants.data", "sub/more.data"}));
+
+  plan::Plan plan = makePlan(2, 3);
+  plan.set_model(folder / "in/m.onnx");
+  auto place = [&](plan::Source *source, const std::string &file, uint64_t offset, uint64_t bytes) {
+    source->set_file(folder / file), source->set_offset(offset), source->set_bytes(bytes), source->set_dtype(plan::F32);
+  };
+  uint64_t at = model.find("www");
+  place(plan.mutable_parameters(0)->mutable_source(), "in/m.onnx", at, 140);
+  plan::Alias *turned = plan.mutable_parameters(0)->add_aliases();
+  turned->set_name("wT"), turned->set_transposed(true);
+  place(turned->mutable_source(), "in/sub/more.data", 8, 140);
+  plan.mutable_parameters(1)->mutable_source()->set_dtype(plan::BF16); // trained in f32, stored as bf16
+  place(plan.mutable_parameters(1)->mutable_source(), "in/sub/more.data", 200, 6);
+  plan.mutable_parameters(1)->mutable_source()->set_dtype(plan::BF16);
+
+  std::filesystem::create_directories(folder / "out");
+  onRanks(plan, [&](const Rank &rank, Memory &memory) {
+    const plan::Ref &ref = plan.buckets(0).parameter();
+    auto *values = static_cast<float *>(memory.at(ref));
+    std::iota(values, values + 32, static_cast<float>(rank.rank * 32));
+    exportWeights(rank, folder / "out/m.onnx");
+  });
+  std::string out = folder.read("out/m.onnx"), more = folder.read("out/sub/more.data");
+  EXPECT_EQ(folder.read("out/constants.data"), "fixed");
+  ASSERT_EQ(out.size(), model.size());
+  ASSERT_EQ(more.size(), 300u);
+  EXPECT_EQ(out.substr(0, at), model.substr(0, at));
+  EXPECT_EQ(out.substr(at + 140), model.substr(at + 140));
+  float w33, wT33;
+  std::memcpy(&w33, &out[at + 33 * 4], 4);
+  std::memcpy(&wT33, &more[8 + ((33 % 7) * 5 + 33 / 7) * 4], 4);
+  EXPECT_EQ(w33, 33);
+  EXPECT_EQ(wT33, 33);
+  EXPECT_EQ(more.substr(0, 8), "........");
+  uint16_t b1;
+  std::memcpy(&b1, &more[202], 2);
+  EXPECT_EQ(b1, 0x4210); // 36 in bf16
+  EXPECT_EQ(more.substr(206), std::string(94, '.'));
+  EXPECT_EQ(folder.read("in/m.onnx"), model);
+
+  auto refused = [&](const std::string &path) { return refusalOf([&] { checkExport(plan, folder / path); }); };
+  EXPECT_EQ(refused("out/other.onnx"), "");
+  EXPECT_NE(refused("in/m.onnx").find("overwrite"), std::string::npos);
+  EXPECT_NE(refused("in/other.onnx").find("overwrite"), std::string::npos); // its data files would be
+  plan.mutable_parameters(1)->clear_source();
+  EXPECT_NE(refused("out/m.onnx").find("'b'"), std::string::npos);
+  *plan.mutable_parameters(1)->mutable_source() = plan.parameters(0).source();
+  plan.mutable_parameters(1)->set_shape(0, 35);
+  EXPECT_NE(refused("out/m.onnx").find("cannot hold both"), std::string::npos);
+  folder.write("in/m.onnx", model.substr(0, model.size() - 3));
+  EXPECT_NE(refused("out/m.onnx").find("damaged"), std::string::npos);
+}

@@ -1,0 +1,97 @@
+// A model of three parameters in two buckets, its ranks as threads, and their memory without an engine.
+#pragma once
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/initial.h"
+#include "runtime/data/tensor_file.h"
+#include "test/unit/run_fixtures.h"
+#include <cmath>
+#include <map>
+#include <numeric>
+
+namespace zero::test {
+
+using namespace zero::runtime;
+
+constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
+
+inline void setRef(plan::Ref *ref, uint32_t buffer, uint64_t elements) { ref->set_buffer(buffer), ref->set_bytes(elements * 4); }
+
+// Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0.
+inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
+  plan::Plan plan;
+  plan.set_world(world), plan.set_stage(stage), plan.mutable_optimizer()->set_states(2);
+  uint32_t buffer = 0;
+  for (bool trainable : {true, false}) {
+    plan::Bucket *bucket = plan.add_buckets();
+    uint64_t shard = (trainable ? 2 * kShardOf2 : 64) / world, all = shard * world;
+    bucket->set_name(trainable ? "layer" : "frozen"), bucket->set_trainable(trainable);
+    bucket->set_elements(all), bucket->set_shard_elements(shard);
+    setRef(bucket->mutable_parameter(), buffer++, stage == 3 ? shard : all);
+    for (int i = 0; trainable && i < 2; ++i) setRef(bucket->add_states(), buffer++, stage == 0 ? all : shard);
+  }
+  auto add = [&](const char *name, std::vector<int64_t> shape, uint32_t bucket, uint64_t offset) {
+    plan::Parameter *p = plan.add_parameters();
+    p->set_name(name), p->set_bucket(bucket), p->set_offset_elements(offset);
+    p->mutable_shape()->Add(shape.begin(), shape.end());
+    p->mutable_init()->set_rule(plan::Init::NORMAL), p->mutable_init()->set_std(1),
+        p->mutable_init()->set_seed(static_cast<uint64_t>(name[0]));
+    return p;
+  };
+  add("w", {5, 7}, 0, 0);
+  add("b", {3}, 0, 35);
+  add("e", {4, 4}, 1, 0);
+  return plan;
+}
+
+// One rank's memory.
+struct Memory {
+  std::map<uint32_t, std::vector<float>> buffers;
+  void *at(const plan::Ref &ref) {
+    auto &values = buffers[ref.buffer()];
+    values.resize(ref.bytes() / 4);
+    return values.data();
+  }
+};
+
+using Body = std::function<void(const Rank &, Memory &)>;
+
+inline std::vector<Memory> onRanks(const plan::Plan &plan, const Body &body) {
+  std::vector<Memory> memories(plan.world());
+  Ranks(static_cast<int>(plan.world())).run([&](Communicator &communicator) {
+    auto rank = static_cast<uint64_t>(communicator.rank());
+    Memory &memory = memories[rank];
+    body({plan, rank, [&](const plan::Ref &ref) { return memory.at(ref); }, communicator}, memory);
+  });
+  return memories;
+}
+
+// Every tensor of every bucket as one whole, from whichever ranks hold it.
+inline std::vector<float> whole(const plan::Plan &plan, std::vector<Memory> &memories, const plan::Ref &ref, const plan::Bucket &bucket) {
+  std::vector<float> all(bucket.elements(), NAN);
+  for (uint64_t r = 0; r < plan.world(); ++r) {
+    Range held = heldIn(bucket, ref, r);
+    auto *values = static_cast<float *>(memories[r].at(ref));
+    std::copy(values, values + (held.end - held.begin), all.begin() + static_cast<long>(held.begin));
+  }
+  return all;
+}
+
+// Fills parameters from rules and states with numbers that tell their place.
+inline void fillState(const Rank &rank, Memory &memory) {
+  initialiseParameters(rank, 1);
+  const plan::Bucket &bucket = rank.plan.buckets(0);
+  for (int i = 0; i < 2; ++i) {
+    Range held = heldIn(bucket, bucket.states(i), rank.rank);
+    auto *values = static_cast<float *>(memory.at(bucket.states(i)));
+    for (uint64_t e = held.begin; e < held.end; ++e)
+      values[e - held.begin] = e < 38 ? static_cast<float>(1000 * (i + 1) + static_cast<int>(e)) : 0; // padding stays zero
+  }
+}
+
+inline std::vector<float> floats(const Tensor &tensor) {
+  std::vector<float> values(tensor.bytes.size() / 4);
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+} // namespace zero::test
