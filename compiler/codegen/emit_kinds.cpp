@@ -152,7 +152,8 @@ void Emitter::emitColumns(Value begin, Value end) {
       columnsOf(last, number(0), part);
     } else {
       Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, chunk, number(chunks - 1));
-      when(isLast, [&] { columnsOf(last, number((chunks - 1) * kColumns), part); }, [&] { columnsOf(last, first, kColumns); });
+      when(
+          isLast, [&] { columnsOf(last, number((chunks - 1) * kColumns), part); }, [&] { columnsOf(last, first, kColumns); });
     }
     return {};
   });

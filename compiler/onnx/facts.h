@@ -15,8 +15,8 @@ struct Fact {
   bool table = false;                     // rows looked up in a table
   bool product = false;                   // result of a product with a parameter, moved at most
   bool plusOne = false;
-  bool picked = false;                    // one number taken out of several
-  bool curved = false;                    // behind a function that an exporter would have folded into a constant
+  bool picked = false; // one number taken out of several
+  bool curved = false; // behind a function that an exporter would have folded into a constant
 };
 
 class Analysis {

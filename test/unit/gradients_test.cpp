@@ -241,8 +241,9 @@ TEST_F(Gradients, Indexing) {
 
 TEST_F(Gradients, RunningSum) {
   for (const char *form : {"", " {exclusive = true}", " {reverse = true}", " {exclusive = true, reverse = true}"})
-    check(parse({{"x", "tensor<2x5xf64>"}}, "", "    %y = nn.cumsum %x" + std::string(form) + " : tensor<2x5xf64> -> tensor<2x5xf64>", "tensor<2x5xf64>"), {},
-          {});
+    check(parse({{"x", "tensor<2x5xf64>"}}, "", "    %y = nn.cumsum %x" + std::string(form) + " : tensor<2x5xf64> -> tensor<2x5xf64>",
+                "tensor<2x5xf64>"),
+          {}, {});
 }
 
 TEST_F(Gradients, Reduce) {
