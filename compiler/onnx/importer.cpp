@@ -23,6 +23,7 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerReductions(registry);
   registerNorms(registry);
   registerMatmul(registry);
+  registerEinsum(registry);
   registerConvolution(registry);
   registerPooling(registry);
   registerResize(registry);
@@ -153,7 +154,8 @@ bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wan
 
 bool Importer::node(const Node &n, Scope &scope) {
   // "transformer.h.3.mlp/node_addmm_14": where PyTorch says the node stands, and its name in the file.
-  std::string label = scope.prefix + (n.module.empty() ? "" : n.module.str() + "/") + (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str();
+  std::string label = scope.prefix + (n.module.empty() ? "" : n.module.str() + "/") +
+                      (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str();
   std::string kind = (n.domain.empty() ? "" : n.domain.str() + "::") + n.op.str();
   emitter->at(NameLoc::get(StringAttr::get(module.getContext(), label)), "node '" + label + "' (" + kind + ")");
   if (++visited > kMaxNodes) {

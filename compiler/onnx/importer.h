@@ -142,6 +142,7 @@ void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerNorms(Registry &);
 void registerMatmul(Registry &);
+void registerEinsum(Registry &);
 void registerConvolution(Registry &);
 void registerPooling(Registry &);
 void registerResize(Registry &);

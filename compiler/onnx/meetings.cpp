@@ -19,7 +19,9 @@ Fact Analysis::join(nn::ConcatOp op) {
     spend(o);
     if (o.kind != Kind::Known || o.sources.empty() || f.kind < Kind::Feature) continue;
     auto type = cast<RankedTensorType>(v.getType());
-    if (op.getDim() != 0 && type.getRank() > 1 && o.varying.test(0))
+    if (o.table && f.kind >= Kind::Hidden) // rows that a lookup by constants has found: a stream of its own
+      evidence(o, "embedding");
+    else if (op.getDim() != 0 && type.getRank() > 1 && o.varying.test(0))
       refuse(o, "one copy for each sample");
     else
       evidence(o, "token");
@@ -156,7 +158,8 @@ bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.s
 /// Numbers that scale activations are mostly constants, but not one that is picked out of a vector, one behind a function that would
 /// have been folded, or a vector of one under a module's name.
 bool Analysis::learntNumber(const Fact &o) {
-  return o.picked || o.curved || (single(o) && sites[o.sources[0]].use.tensor->elements == 1 && content(o, [](const Content &c) { return c.isOfModule(); }));
+  return o.picked || o.curved ||
+         (single(o) && sites[o.sources[0]].use.tensor->elements == 1 && content(o, [](const Content &c) { return c.isOfModule(); }));
 }
 
 void Analysis::evidence(const Fact &o, StringRef role) {

@@ -200,6 +200,9 @@ LogicalResult emitParameters(ModuleOp module, const Decisions &decisions, Weight
     const TensorProto &t = *p->tensor;
     Location loc = NameLoc::get(b.getStringAttr(p->firstUser));
     auto place = [&](const TensorProto &of) -> FailureOr<Place> {
+      if (of.type == Type::Double)
+        return emitError(loc) << "parameter '" << of.name
+                              << "' is stored as f64, which is not trained; export the model in f32 (model.float())";
       if (!of.hasData)
         return emitError(loc) << "parameter '" << of.name << "' has no data in the file; pass --init random to train from random values";
       auto at = weights.place(of);

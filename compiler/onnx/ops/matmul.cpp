@@ -85,97 +85,11 @@ Vals gemm(NodeContext &c) {
   return {c.e.add(r, bias)};
 }
 
-/// Letters of one operand of an einsum, lower-case and upper-case ones each a dimension.
-bool letters(StringRef term, std::string &out) {
-  for (char l : term) {
-    if (l == ' ') continue;
-    if (!isalpha(l) || out.find(l) != std::string::npos) return false;
-    out.push_back(l);
-  }
-  return true;
-}
-
-/// Einsum of one or two operands without repeated letters or "...": sums over letters of one operand alone, then a
-/// batched product of [batch, free x, contracted] and [batch, contracted, free y].
-Vals einsum(NodeContext &c) {
-  std::string equation = c.string("equation", "");
-  auto [left, right] = StringRef(equation).split("->");
-  llvm::SmallVector<StringRef> terms;
-  left.split(terms, ',');
-  if (terms.size() != c.inputs.size() || terms.size() > 2)
-    return c.fail("equation '" + equation + "' is not supported: one or two operands only");
-  std::string in[2], out;
-  llvm::DenseMap<char, int64_t> sizes;
-  Val x[2];
-  for (size_t i = 0; i < terms.size(); ++i) {
-    x[i] = c.in(i);
-    if (!letters(terms[i], in[i]))
-      return c.fail("equation '" + equation + "' is not supported: it repeats a letter in one operand or uses '...'");
-    if (!x[i] || int64_t(in[i].size()) != x[i].rank()) return c.fail("equation '" + equation + "' does not fit operand " + llvm::Twine(i));
-    for (auto [d, l] : llvm::enumerate(in[i])) {
-      auto [at, fresh] = sizes.try_emplace(l, x[i].dim(d));
-      if (!fresh && at->second != x[i].dim(d)) return c.fail("equation '" + equation + "' gives '" + std::string(1, l) + "' two sizes");
-    }
-  }
-  if (equation.find("->") == std::string::npos) { // implicit: letters that occur once, in alphabetical order
-    for (auto &[l, n] : sizes)
-      if ((in[0] + in[1]).find(l) == (in[0] + in[1]).rfind(l)) out.push_back(l);
-    llvm::sort(out);
-  } else if (!letters(right, out)) {
-    return c.fail("equation '" + equation + "' is not supported: it repeats a letter in its result or uses '...'");
-  }
-  for (char l : out)
-    if (!sizes.count(l)) return c.fail("equation '" + equation + "' invents '" + std::string(1, l) + "'");
-  // Sum out what only one operand knows.
-  for (size_t i = 0; i < terms.size(); ++i) {
-    Ints drop;
-    std::string kept;
-    for (auto [d, l] : llvm::enumerate(in[i]))
-      if (out.find(l) == std::string::npos && (terms.size() == 1 || in[1 - i].find(l) == std::string::npos))
-        drop.push_back(int64_t(d));
-      else
-        kept.push_back(l);
-    x[i] = c.e.reduce(nn::ReductionKind::sum, x[i], drop);
-    in[i] = kept;
-  }
-  auto arrange = [&](const Val &v, StringRef have, StringRef want) {
-    Ints perm;
-    for (char l : want) perm.push_back(int64_t(have.find(l)));
-    return c.e.transpose(v, perm);
-  };
-  if (terms.size() == 1) return {arrange(x[0], in[0], out)};
-  std::string batch, contracted, freeX, freeY;
-  for (char l : in[0]) (in[1].find(l) == std::string::npos ? freeX : out.find(l) == std::string::npos ? contracted : batch).push_back(l);
-  for (char l : in[1])
-    if (in[0].find(l) == std::string::npos) freeY.push_back(l);
-  auto sizeOf = [&](StringRef ls) {
-    int64_t n = 1;
-    for (char l : ls) n *= sizes[l];
-    return n;
-  };
-  int64_t b = sizeOf(batch), m = sizeOf(freeX), k = sizeOf(contracted), n = sizeOf(freeY);
-  Ints shape;
-  std::string order = batch + freeX + freeY;
-  for (char l : order) shape.push_back(sizes[l]);
-  Val l = c.e.reshape(arrange(x[0], in[0], batch + freeX + contracted), {b, m, k});
-  Val r = c.e.reshape(arrange(x[1], in[1], batch + freeY + contracted), {b, n, k});
-  if (!l || !r) return {};
-  Val y;
-  if (k == 1)
-    y = c.e.mul(l, c.e.reshape(r, {b, 1, n}));
-  else if (b == 1)
-    y = c.e.matmul(c.e.reshape(l, {m, k}), c.e.reshape(r, {n, k}), false, true);
-  else
-    y = c.e.matmul(l, r, false, true);
-  return {arrange(c.e.reshape(y, shape), order, out)};
-}
-
 } // namespace
 
 void registerMatmul(Registry &r) {
   r["MatMul"] = {matmul};
   r["Gemm"] = {gemm};
-  r["Einsum"] = {einsum, 12};
 }
 
 } // namespace zero::onnx

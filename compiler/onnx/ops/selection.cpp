@@ -45,7 +45,26 @@ Vals selectTop(NodeContext &c, const Val &x, int64_t k, bool largest) {
   return {c.e.concat(values, last), c.e.concat(places, last)};
 }
 
-/// Known tensors, masks and schedules, are sorted here; few elements of data can be selected.
+/// Of data, many: each element's place is the number of those before it, and each place is looked up from there.
+Vals sortBy(NodeContext &c, const Val &x, int64_t k, bool largest) {
+  int64_t n = x.shape().back(), rows = *elementsOf(x.shape().drop_back());
+  mlir::Type i64 = c.e.i64();
+  Val one = c.e.reshape(x, {rows, n, 1}), other = c.e.reshape(x, {rows, 1, n});
+  Val before = c.e.compare(largest ? nn::Predicate::gt : nn::Predicate::lt, other, one);
+  Val earlier = c.e.compare(nn::Predicate::lt, c.e.iota({1, 1, n}, 2, i64), c.e.iota({1, n, 1}, 1, i64));
+  Val ties = c.e.binary<nn::AndOp>(c.e.compare(nn::Predicate::eq, other, one), earlier);
+  Val rank = c.e.reduce(nn::ReductionKind::sum, c.e.convert(c.e.binary<nn::OrOp>(before, ties), i64), {2});
+  Val here = c.e.compare(nn::Predicate::eq, c.e.reshape(rank, {rows, 1, n}), c.e.iota({1, k, 1}, 1, i64));
+  Val place = c.e.select(here, c.e.iota({1, 1, n}, 2, i64), c.e.scalar(0, i64)); // 0: where NaN have taken a place
+  place = c.e.reduce(nn::ReductionKind::max, place, {2});
+  Val at = rows > 1 ? c.e.add(place, c.e.mul(c.e.iota({rows, 1}, 0, i64), c.e.scalar(double(n), i64))) : place;
+  Val values = c.e.gather(c.e.reshape(x, {rows * n}), at);
+  Ints shape(x.shape().begin(), x.shape().end());
+  shape.back() = k;
+  return {c.e.reshape(values, shape), c.e.reshape(place, shape)};
+}
+
+/// Known tensors, masks and schedules, are sorted here; of data few elements are selected one by one, more by comparing all with all.
 Vals topK(NodeContext &c) {
   Val data = c.in(0);
   auto count = c.known(1);
@@ -57,8 +76,8 @@ Vals topK(NodeContext &c) {
   if (k < 0 || k > n) return c.fail("k is out of range");
   auto x = c.importer.known(data, c.e);
   if (!x && k >= 1 && k <= 32 && data.isFloat()) return selectTop(c, data, k, c.integer("largest", 1));
-  if (!x)
-    return c.fail("of data that depends on the model's inputs 1 to 32 floating-point elements can be selected, not " + llvm::Twine(k));
+  if (!x && k >= 1 && n <= 8192) return sortBy(c, data, k, c.integer("largest", 1));
+  if (!x) return c.fail("up to 8192 elements that depend on the model's inputs can be sorted, not " + llvm::Twine(n));
   int64_t rows = n ? x->size() / n : 0;
   Ints shape(x->shape().begin(), x->shape().end());
   shape.back() = k;

@@ -45,6 +45,10 @@ class Graph:
     def linear(self, x, name, *shape):
         return self.MatMul(x, self.normal(name, *shape))
 
+    def einsum_of(self, x):
+        """x xᵀ w, the dots standing for the batch."""
+        return self.Einsum(x, x, self.normal("mix", D, 5), equation="...id,...jd,dk->...ijk")
+
     def heads(self, x):
         return self.Transpose(self.Reshape(x, self.const(np.array([0, 0, H, HD]))), perm=[0, 2, 1, 3])
 
@@ -184,6 +188,28 @@ def tables():
     q, k = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk"))
     s = g.Mul(g.MatMul(q, g.Transpose(k, perm=[0, 1, 3, 2])), g.weight("layers.decay", np.tril(0.5 + random.random(size=(1, H, T, T)))))
     return g.model(g.MatMul(s, q))
+
+
+def sorting():
+    """All positions sorted by a score of each, and the scores put in that order."""
+    g = Graph()
+    score = g.Reshape(g.linear(embedded(g), "score", D, 4), g.const(np.array([1, B * T * 4])))
+    return g.model(g.TopK(score, g.const(np.array([B * T * 4])), outputs=2, axis=-1, largest=0)[0])
+
+
+def streams():
+    """A table read by constants beside the data, as several streams."""
+    g = Graph()
+    one = g.Gather(g.normal("ngram", 2, D), g.const(np.ones((B, 1), np.int64)))
+    return g.model(g.einsum_of(g.Concat(g.linear(embedded(g), "w", D, D), one, axis=1)))
+
+
+def doubles():
+    m = linear()
+    for t in m.graph.initializer:
+        if t.name == "w":
+            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t).astype(np.float64), "w"))
+    return m
 
 
 def router():

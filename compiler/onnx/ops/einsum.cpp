@@ -1,0 +1,139 @@
+//===- einsum.cpp - sums of products by letters ---------------------------------------------------===//
+#include "compiler/onnx/importer.h"
+
+namespace zero::onnx {
+namespace {
+using llvm::StringRef;
+
+/// A tensor and one letter for each of its dimensions.
+struct Lettered {
+  Val x;
+  std::string letters;
+  bool has(char l) const { return letters.find(l) != std::string::npos; }
+};
+
+/// The letters of one term; "..." stands for `rank` dimensions less those that have letters, the last of `spare`. False where a letter
+/// is repeated or the term does not fit.
+bool lettersOf(StringRef term, size_t rank, StringRef spare, std::string &out) {
+  std::string text;
+  for (char l : term)
+    if (l != ' ') text.push_back(l);
+  size_t dots = text.find("...");
+  if (dots != std::string::npos) {
+    size_t named = text.size() - 3;
+    if (named > rank || rank - named > spare.size()) return false;
+    text.replace(dots, 3, spare.take_back(rank - named).str());
+  }
+  for (char l : text) {
+    if (!isalpha(l) || out.find(l) != std::string::npos) return false;
+    out.push_back(l);
+  }
+  return out.size() == rank;
+}
+
+Val arranged(NodeContext &c, const Lettered &t, StringRef want) {
+  Ints perm;
+  for (char l : want) perm.push_back(int64_t(t.letters.find(l)));
+  return c.e.transpose(t.x, perm);
+}
+
+/// Sums over the letters that nobody else needs.
+void sumOut(NodeContext &c, Lettered &t, StringRef needed) {
+  Ints drop;
+  std::string kept;
+  for (auto [d, l] : llvm::enumerate(t.letters))
+    if (needed.contains(l))
+      kept.push_back(l);
+    else
+      drop.push_back(int64_t(d));
+  t.x = c.e.reduce(nn::ReductionKind::sum, t.x, drop);
+  t.letters = kept;
+}
+
+/// A batched product of [batch, free x, contracted] and [batch, free y, contracted]; letters of both that are `needed` are the batch.
+Lettered contract(NodeContext &c, Lettered x, Lettered y, const std::string &needed, const llvm::DenseMap<char, int64_t> &sizes) {
+  sumOut(c, x, needed + y.letters);
+  sumOut(c, y, needed + x.letters);
+  std::string batch, contracted, freeX, freeY;
+  for (char l : x.letters) (!y.has(l) ? freeX : StringRef(needed).contains(l) ? batch : contracted).push_back(l);
+  for (char l : y.letters)
+    if (!x.has(l)) freeY.push_back(l);
+  auto sizeOf = [&](StringRef letters) {
+    int64_t n = 1;
+    for (char l : letters) n *= sizes.lookup(l);
+    return n;
+  };
+  int64_t b = sizeOf(batch), m = sizeOf(freeX), k = sizeOf(contracted), n = sizeOf(freeY);
+  Val l = c.e.reshape(arranged(c, x, batch + freeX + contracted), {b, m, k});
+  Val r = c.e.reshape(arranged(c, y, batch + freeY + contracted), {b, n, k});
+  if (!l || !r) return {};
+  Lettered result{{}, batch + freeX + freeY};
+  if (k == 1)
+    result.x = c.e.mul(l, c.e.reshape(r, {b, 1, n}));
+  else if (b == 1)
+    result.x = c.e.matmul(c.e.reshape(l, {m, k}), c.e.reshape(r, {n, k}), false, true);
+  else
+    result.x = c.e.matmul(l, r, false, true);
+  Ints shape;
+  for (char letter : result.letters) shape.push_back(sizes.lookup(letter));
+  result.x = c.e.reshape(result.x, shape);
+  return result;
+}
+
+/// Operands are multiplied from the left to the right; each letter is summed over as soon as no later one has it.
+Vals einsum(NodeContext &c) {
+  std::string equation = c.string("equation", "");
+  auto [left, right] = StringRef(equation).split("->");
+  llvm::SmallVector<StringRef> terms;
+  left.split(terms, ',');
+  if (terms.size() != c.inputs.size()) return c.fail("equation '" + equation + "' does not fit its number of operands");
+  std::string spare, all;
+  for (char l = 'A'; l <= 'z' && spare.size() < 8; ++l)
+    if (isalpha(l) && !StringRef(equation).contains(l)) spare.push_back(l);
+  llvm::DenseMap<char, int64_t> sizes;
+  std::vector<Lettered> operands;
+  size_t dots = 0; // dimensions that "..." stands for in the result
+  for (size_t i = 0; i < terms.size(); ++i) {
+    Lettered t{c.in(i), {}};
+    if (!t.x) return {};
+    if (!lettersOf(terms[i], size_t(t.x.rank()), spare, t.letters))
+      return c.fail("equation '" + equation + "' repeats a letter in operand " + llvm::Twine(i) + " or does not fit its shape " +
+                    text(t.x.shape()));
+    for (auto [d, l] : llvm::enumerate(t.letters)) {
+      auto [at, fresh] = sizes.try_emplace(l, t.x.dim(int64_t(d)));
+      if (!fresh && at->second != t.x.dim(int64_t(d))) return c.fail("equation '" + equation + "' gives one letter two sizes");
+    }
+    if (terms[i].contains("...")) dots = std::max(dots, size_t(t.x.rank()) - (terms[i].size() - terms[i].count(' ') - 3));
+    all += t.letters;
+    operands.push_back(std::move(t));
+  }
+  std::string out;
+  if (equation.find("->") == std::string::npos) { // implicit: "...", then the letters that occur once, in alphabetical order
+    std::string once;
+    for (auto &[l, n] : sizes)
+      if (llvm::count(all, l) == 1 && !StringRef(spare).contains(l)) once.push_back(l);
+    llvm::sort(once);
+    out = StringRef(spare).take_back(dots).str() + once;
+  } else {
+    size_t named = llvm::count_if(right, [](char l) { return isalpha(l); });
+    if (!lettersOf(right, named + (right.contains("...") ? dots : 0), spare, out))
+      return c.fail("equation '" + equation + "' repeats a letter in its result");
+  }
+  for (char l : out)
+    if (!sizes.count(l)) return c.fail("equation '" + equation + "' invents '" + std::string(1, l) + "'");
+  Lettered result = operands[0];
+  for (size_t i = 1; i < operands.size() && !c.e.failed(); ++i) {
+    std::string needed = out;
+    for (size_t j = i + 1; j < operands.size(); ++j) needed += operands[j].letters;
+    result = contract(c, result, operands[i], needed, sizes);
+  }
+  if (c.e.failed()) return {};
+  sumOut(c, result, out);
+  return {arranged(c, result, out)};
+}
+
+} // namespace
+
+void registerEinsum(Registry &r) { r["Einsum"] = {einsum, 12}; }
+
+} // namespace zero::onnx
