@@ -164,8 +164,9 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
     std::string from = behind < 0 ? "the start" : "step " + std::to_string(behind),
                 node = behind < 0 ? "" : nameOf(order[behind]->getLoc());
     if (!node.empty()) from += " (" + node + ")";
-    std::string limit = gatherBytes ? "there is room in --gather-bytes" : "at most " + std::to_string(ahead) + " other buckets are whole";
-    decide(getOperation(), gather.bucket(), "gathered " + Twine(gather.issued - behind - 1) + " steps early",
+    std::string limit = gatherBytes ? "there is room in --gather-bytes"
+                                    : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
+    decide(getOperation(), gather.bucket(), "gathered " + counted(uint64_t(gather.issued - behind - 1), "step") + " early",
            limit + " from " + from + " on");
   }
 };

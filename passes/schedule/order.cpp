@@ -47,6 +47,8 @@ int64_t Order::lastConflictBefore(int64_t position, ArrayRef<Access> accesses) c
   return last;
 }
 
+std::string counted(uint64_t n, StringRef noun) { return std::to_string(n) + " " + noun.str() + (n == 1 ? "" : "s"); }
+
 void decide(ProgramOp program, const Twine &subject, const Twine &choice, const Twine &reason) {
   OpBuilder b(program.getBody().front().getTerminator());
   b.create<DecisionOp>(program.getLoc(), subject.str(), choice.str(), reason.str());

@@ -35,6 +35,8 @@ private:
 };
 
 /// Records why something was done, behind the program's steps.
+/// "1 step", "2 steps": for the sentences of decisions.
+std::string counted(uint64_t n, llvm::StringRef noun);
 void decide(planir::ProgramOp program, const llvm::Twine &subject, const llvm::Twine &choice, const llvm::Twine &reason);
 
 } // namespace zero::schedule

@@ -54,7 +54,7 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
     }
     tails[order[target]] = behind;
     sunk += moving.size();
-    decide(getOperation(), nameOf(order[reduction]->getLoc()), Twine(moving.size()) + " steps that need it come later",
+    decide(getOperation(), nameOf(order[reduction]->getLoc()), "followed later by " + counted(moving.size(), "step"),
            "it travels while the gradient of " + Twine(nameOf(order[target]->getLoc())) + " is computed");
   }
 

@@ -22,7 +22,9 @@ int main(int argc, char **argv) {
     };
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
     if (!line.quiet && !line.emit) {
-      std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan);
+      std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
+      std::cout << "wrote " << line.output << "; to train: " << (plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " " : "")
+                << "zerorun " << line.output << " --data FILE --steps N\n";
     }
     if (line.timing)
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";

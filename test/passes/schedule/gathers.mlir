@@ -32,7 +32,7 @@ module attributes {zero.world = 2 : i64} {
   // AHEAD1-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
   // AHEAD1-NEXT: plan.copy compute %w4[
   // AHEAD1-NEXT: plan.copy compute %w5[
-  // AHEAD1-NEXT: plan.decision "b1" : "gathered 1 steps early" because "at most 1 other buckets are whole from step 0 on"
+  // AHEAD1-NEXT: plan.decision "b1" : "gathered 1 step early" because "at most 1 other bucket is whole from step 0 on"
 
   // Room for one bucket: all gathers stay.
   // NONE: plan.collective gather %b0.parameter

@@ -12,7 +12,7 @@ module attributes {zero.world = 2 : i64} {
   // CHECK-NEXT: plan.collective gather %p0
   // The last one has nothing to hide behind.
   // CHECK-NEXT: plan.copy compute %g1[0, 512] -> %p1
-  // CHECK-NEXT: plan.decision "b0.reduce_scatter" : "2 steps that need it come later" because "it travels while the gradient of b1.reduce_scatter is computed"
+  // CHECK-NEXT: plan.decision "b0.reduce_scatter" : "followed later by 2 steps" because "it travels while the gradient of b1.reduce_scatter is computed"
   plan.program step @step {
     %p0 = plan.use @p0
     %p1 = plan.use @p1
