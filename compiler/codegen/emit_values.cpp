@@ -127,6 +127,7 @@ Value Emitter::compute(const Node &n) {
 /// All lanes choose alike: a branch, on each side of which the guards need not be looked at again.
 Value Emitter::chooseByBranch(const Node &n) {
   Value condition = holds(n.guards, false);
+  if (!condition) return vector(n.operands[0]); // inside a branch that these guards decided
   Type type = vectorOf(typeOf(n.type));
   size_t depth = depthOf(n), outerBranch = branch;
   goTo(depth);
