@@ -25,6 +25,8 @@ def tensors():
 failed = []
 for name, t in tensors():
     for role in ("parameter", "constant"):
+        if role == "parameter" and t.data_type == TensorProto.DOUBLE:
+            continue  # refused by name: errors.test
         # A parameter is read where it lies, a constant is converted while importing.
         node = helper.make_node("MatMul", ["x", "w"], ["y"]) if role == "parameter" else helper.make_node("Max", ["e", "w"], ["y"])
         shape = [2, 4] if role == "parameter" else [4, 6]
@@ -41,5 +43,5 @@ for name, t in tensors():
         if have.size != want.size or not np.allclose(have.reshape(want.shape), want, rtol=1e-6, atol=1e-6):
             failed.append(name)
             print(f"{name} as {role}: {r.stderr.strip() or have[:4]}")
-print(f"{len(failed)} of 14 differ")
+print(f"{len(failed)} of 12 differ")
 sys.exit(bool(failed))
