@@ -1,6 +1,6 @@
 // Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
 // the softmax streams over blocks of keys. The gradient recomputes the tiles from the saved log-sum-exp. Work is cut by
-// batch, head and blocks of queries or keys whose bounds never change an element's sum, so results do not depend on the number of threads.
+// batch, head and blocks of queries or keys as the shapes alone say, so results do not depend on the number of threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/thread_pool.h"

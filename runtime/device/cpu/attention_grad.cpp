@@ -6,6 +6,12 @@
 namespace zero::runtime {
 namespace {
 
+// A task per key/value head makes all of its gradients in five products a tile. Fewer heads than this, all sequences of the batch
+// together, would leave most threads of a large machine idle: then keys and queries are made apart, in seven products a tile and as many
+// tasks as there are blocks.
+constexpr int64_t kHeadsEnough = 8;
+constexpr int64_t kKeyPart = 128; // keys of such a task
+
 // Which of the gradients a task makes.
 enum Parts { Keys = 1, Queries = 2 };
 
@@ -59,7 +65,7 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
   const AttentionCall &call = grad.forward;
   scratch.require(call);
   const TileLoops &loops = tileLoops().front();
-  int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads, threads = pool.threads();
+  int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads;
   // Some keys of one key/value head: their dK and dV are summed over the query heads in order.
   auto keysOf = [&](int64_t kvHead, int64_t begin, int64_t end, int thread, int parts) {
     std::fill(grad.dk + (kvHead * call.kvLen + begin) * call.dim, grad.dk + (kvHead * call.kvLen + end) * call.dim, 0.0f);
@@ -67,20 +73,16 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
     for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i)
       HeadGrad{grad, loops, scratch.of(thread), kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end);
   };
-  // A task per key/value head makes everything of five products a tile. Where that leaves threads idle, keys and queries are made
-  // apart, in seven products a tile and any number of tasks.
-  int64_t rounds = (kvHeads + threads - 1) / threads;
-  if (5 * rounds * threads <= 7 * kvHeads) {
+  // Shapes alone choose the cut, never the number of threads: products of other widths need not give the same bits (oneDNN's for AVX2
+  // do not).
+  if (kvHeads >= kHeadsEnough) {
     pool.run(kvHeads, [&](int64_t task, int thread) { keysOf(task, 0, call.kvLen, thread, Keys | Queries); });
     return;
   }
-  // As few blocks of keys as give every thread two tasks; the smallest is as many keys as a tile has queries.
-  int64_t size = kKeyBlock;
-  while (size > kQueryBlock && kvHeads * ((call.kvLen + size - 1) / size) < 2 * threads) size /= 2;
-  int64_t blocks = (call.kvLen + size - 1) / size;
+  int64_t blocks = (call.kvLen + kKeyPart - 1) / kKeyPart;
   pool.run(kvHeads * blocks, [&](int64_t task, int thread) {
-    int64_t begin = task % blocks * size; // the first keys of a causal head are seen by most queries
-    keysOf(task / blocks, begin, std::min(begin + size, call.kvLen), thread, Keys);
+    int64_t begin = task % blocks * kKeyPart; // the first keys of a causal head are seen by most queries
+    keysOf(task / blocks, begin, std::min(begin + kKeyPart, call.kvLen), thread, Keys);
   });
   int64_t queryBlocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
   pool.run(call.batch * call.heads * queryBlocks, [&](int64_t task, int thread) {
