@@ -31,11 +31,13 @@ struct ProgramMemory {
 /// Memory of one rank in one tier.
 struct Memory {
   ByKind persistent{};
-  uint64_t state = 0; // bytes of the persistent arenas
-  uint64_t work = 0;  // bytes of the transient arenas: the highest program
+  uint64_t state = 0;         // bytes of the persistent arenas
+  uint64_t work = 0;          // bytes of the transient arenas: the highest program
+  uint64_t workUnclipped = 0; // the highest program of a run without --clip
   std::vector<ProgramMemory> programs;
   uint64_t padding = 0; // bytes of parameters' padding in all buckets, one copy
   uint64_t total() const { return state + work; }
+  uint64_t unclipped() const { return state + workUnclipped; }
 };
 Memory memoryOf(const plan::Plan &plan, plan::Tier tier = plan::DEVICE);
 

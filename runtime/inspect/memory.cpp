@@ -47,7 +47,10 @@ Memory memoryOf(const plan::Plan &plan, plan::Tier tier) {
     if (arena.tier() == tier) (arena.persistent() ? memory.state : memory.work) += arena.bytes();
   for (const plan::Buffer &b : plan.buffers())
     if (b.program() < 0 && liesIn(plan, b, tier)) memory.persistent[b.kind()] += b.bytes();
-  for (int i = 0; i < plan.programs_size(); ++i) memory.programs.push_back(measure(plan, i, tier));
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    memory.programs.push_back(measure(plan, i, tier));
+    if (!plan.programs(i).clips()) memory.workUnclipped = std::max(memory.workUnclipped, memory.programs.back().height);
+  }
   for (const plan::Bucket &bucket : plan.buckets()) memory.padding += 4 * bucket.padding_elements();
   return memory;
 }

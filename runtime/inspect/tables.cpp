@@ -37,8 +37,9 @@ std::string tierTable(const plan::Plan &plan, plan::Tier tier) {
       text += fmt::format("  @{} is fullest at step {} of {}, '{}'\n", p.program, p.peakStep, plan.programs(i).steps_size(),
                           plan.programs(i).steps(int(p.peakStep)).name());
   }
-  return text + fmt::format("  one rank takes {} bytes ({}): what is kept and the largest program, since one runs at a time\n",
-                            grouped(memory.total()), human(memory.total()));
+  std::string clipped = memory.total() == memory.unclipped() ? "" : fmt::format(", with --clip {}", grouped(memory.total()));
+  return text + fmt::format("  one rank takes {} bytes ({}){}: what is kept and the largest program, since one runs at a time\n",
+                            grouped(memory.unclipped()), human(memory.unclipped()), clipped);
 }
 
 } // namespace
