@@ -83,8 +83,8 @@ if [ $quick = no ]; then
     cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
   fi
 
-  # Real files as seeds, then 20000 damaged ones for each reader, the same at every run;
-  # longer hunts are by hand. A crash leaves its input in build/fuzz/found.
+  # Real files as seeds, then 20000 damaged ones for each reader, or what a minute allows: longer hunts are by hand.
+  # A crash leaves its input in build/fuzz/found.
   title "fuzzing the readers of plans, models and data"
   if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
     seeds=build/fuzz/seeds found=build/fuzz/found/
@@ -102,10 +102,13 @@ if [ $quick = no ]; then
         fail "fuzzing: no plan of $arch as a seed"
       fi
     done
+    for model in fillers masks rotary_cached sorting router image shared; do
+      .venv/bin/python test/compiler/onnx/Inputs/models.py $model $seeds/onnx_fuzz/$model.onnx
+    done
     .venv/bin/python -c 'import io, sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}; z = io.BytesIO(); numpy.savez(z, **d)
 for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz
     for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
-      if timeout 120 build/fuzz/bin/$fuzzer -seed=1 -runs=20000 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
+      if build/fuzz/bin/$fuzzer -seed=1 -runs=20000 -max_total_time=60 -mutate_depth=2 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
            $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1; then
         pass; echo "$fuzzer: $(tail -n 1 "$logs/$fuzzer.log")"
       else

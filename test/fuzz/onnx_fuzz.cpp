@@ -5,11 +5,16 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
+#include "test/fuzz/message_mutator.h"
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
 #include <unistd.h>
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+  return zero::fuzz::mutateMessage(data, size, most, seed);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static mlir::MLIRContext *context = [] {

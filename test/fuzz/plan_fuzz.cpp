@@ -7,6 +7,7 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
+#include "test/fuzz/message_mutator.h"
 #include <cstddef>
 #include <cstdint>
 #include <google/protobuf/stubs/logging.h>
@@ -25,6 +26,13 @@ void use(const zero::plan::Plan &plan) {
 }
 
 } // namespace
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+  if (size < 2 || !(data[0] & 1)) return LLVMFuzzerMutate(data, size, most);
+  return 1 + zero::fuzz::mutateMessage(data + 1, size - 1, most - 1, seed);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const auto silenced = google::protobuf::SetLogHandler(nullptr);
