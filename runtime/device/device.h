@@ -2,6 +2,7 @@
 // by one thread; calls of different lanes may overlap. `arenas` and everything a call needs are allocated before the
 // first step: no call below `prepare` allocates memory.
 #pragma once
+#include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,6 +58,11 @@ struct AttentionLimits {
   int64_t dim = 0, kvLen = 0, qLen = 0;
 };
 
+// How sentences call a kind of target.
+inline const char *targetName(plan::Target::Kind kind) {
+  return kind == plan::Target::CPU ? "cpu" : kind == plan::Target::CUDA ? "cuda" : "simulation";
+}
+
 class Device {
 public:
   virtual ~Device() = default;
@@ -66,8 +72,9 @@ public:
   virtual std::byte *allocateArena(const std::string &name, uint64_t bytes) = 0;
   // Loads the plan's shared object and resolves the symbols.
   virtual void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) = 0;
-  // Throws a sentence if the machine lacks a feature (spelled as in /proc/cpuinfo) the kernels were compiled for.
-  virtual void requireFeatures(const std::string &compiledFor, std::span<const std::string> features) = 0;
+  // Throws a sentence if kernels compiled for this target cannot run here: another kind of device, or a feature that the
+  // machine lacks.
+  virtual void requireTarget(const plan::Target &target) = 0;
   virtual void prepare(const AttentionLimits &limits) = 0;
 
   // Steps; each returns when its result may be read ------------------------------------------------------------------

@@ -17,10 +17,7 @@ static_assert(kLanes == Timeline::kLanes && kLanes == plan::Lane_ARRAYSIZE);
 void requireServable(const plan::PlanFile &file, const CommunicatorFactory &factory, Device &device) {
   const plan::Plan &plan = file.plan;
   std::string name = file.path.empty() ? "the plan" : file.path;
-  if (plan.target().kind() == plan::Target::SIM)
-    throw Error(name + " was compiled with --target sim and has no machine code; compile with --target cpu to train, or use --simulate");
-  if (plan.target().kind() == plan::Target::CUDA)
-    throw Error(name + " was compiled with --target cuda, which this zerorun was not built for; compile with --target cpu");
+  device.requireTarget(plan.target());
   if (plan.world() != static_cast<uint32_t>(factory.world())) {
     std::string start = plan.world() == 1 ? "zerorun " : "mpirun -np " + std::to_string(plan.world()) + " zerorun ";
     throw Error(name + " was compiled for " + std::to_string(plan.world()) + (plan.world() == 1 ? " rank" : " ranks") +
@@ -31,8 +28,6 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
       throw Error(name + " keeps arena '" + arena.name() +
                   "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
-  std::vector<std::string> features(plan.target().features().begin(), plan.target().features().end());
-  device.requireFeatures(plan.target().cpu(), features);
 }
 
 } // namespace

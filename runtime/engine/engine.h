@@ -45,7 +45,8 @@ struct TraceEvent {
 
 class Engine {
 public:
-  // The plan must have come from plan::load or have passed plan::validate, and must outlive the engine.
+  // The plan must have come from plan::load or have passed plan::validate. It, the device and the factory must outlive the
+  // engine. Collective; throws zero::Error if the plan is not for this device or number of ranks, or memory does not suffice.
   Engine(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options);
   ~Engine();
   Engine(const Engine &) = delete;

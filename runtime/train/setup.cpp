@@ -102,9 +102,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
     throw Error(fmt::format("'{}' was compiled for {} rank{}, but {} {} running; start it {}, or compile with --world {}", options.plan,
                             plan.world(), plan.world() == 1 ? "" : "s", world, world == 1 ? "is" : "are",
                             plan.world() == 1 ? "alone" : fmt::format("with mpirun -np {}", plan.world()), world));
-  if (plan.target().kind() != plan::Target::CPU)
-    throw Error(fmt::format("'{}' was compiled for {}, and this zerorun runs plans for the cpu only; compile with --target cpu",
-                            options.plan, plan.target().kind() == plan::Target::SIM ? "simulation" : "cuda"));
+  setup.device = &deviceFor(plan.target(), options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0, options.evalData.has_value());

@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/feeder.h"
+#include "runtime/device/devices.h"
 #include "runtime/plan/container.h"
 #include "runtime/train/hyper.h"
 #include "runtime/train/options.h"
@@ -14,6 +15,7 @@ namespace zero::runtime {
 
 struct Setup {
   plan::PlanFile file;
+  const DeviceKind *device = nullptr; // that runs it
   Hyper hyper{};
   Programs programs;
   uint64_t steps = 0;

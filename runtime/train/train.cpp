@@ -2,7 +2,6 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/checkpoint/lock.h"
-#include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
 #include "runtime/report/metrics.h"
@@ -220,9 +219,8 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   std::unique_ptr<Device> device;
   together(*communicator, [&] {
     prepare(options, factory.world(), setup);
-    device = makeCpuDevice({options.threads});
-    const plan::Target &target = setup.file.plan.target();
-    device->requireFeatures(target.cpu(), std::vector<std::string>(target.features().begin(), target.features().end()));
+    device = setup.device->make({options.threads});
+    device->requireTarget(setup.file.plan.target());
   });
   catchInterrupts(factory.world() == 1);
   std::optional<Run> run; // outlives a failure: the others may be waiting inside the engine's communicators

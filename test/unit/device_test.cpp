@@ -2,6 +2,7 @@
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/thread_pool.h"
+#include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
@@ -13,6 +14,7 @@
 
 using namespace zero;
 using namespace zero::runtime;
+using zero::test::refusalOf;
 
 namespace {
 
@@ -382,16 +384,26 @@ TEST(Memory, CopyFillAndArenas) {
   EXPECT_THROW(device->allocateArena("huge", uint64_t(1) << 46), Error);
 }
 
-TEST(Features, MissingOnesAreNamed) {
+TEST(Target, MissingFeaturesAreNamed) {
   auto device = makeCpuDevice({.threads = 1});
-  std::vector<std::string> features{"sse2", "made_up_feature"};
-  device->requireFeatures("x86-64", std::span(features).first(1));
-  try {
-    device->requireFeatures("x86-64-v9", features);
-    FAIL();
-  } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("made_up_feature"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("x86-64-v9"), std::string::npos);
+  plan::Target target;
+  target.set_cpu("x86-64-v9"), target.add_features("sse2");
+  EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), "");
+  target.add_features("made_up_feature");
+  std::string sentence = refusalOf([&] { device->requireTarget(target); });
+  EXPECT_NE(sentence.find("need made_up_feature;"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("x86-64-v9"), std::string::npos) << sentence;
+}
+
+TEST(Target, ChoosesTheDevice) {
+  plan::Target target;
+  EXPECT_EQ(deviceFor(target, "p.bin").make({.threads = 3})->threads(), 3);
+  for (auto [kind, name] : {std::pair{plan::Target::CUDA, "cuda"}, {plan::Target::SIM, "simulation"}}) {
+    target.set_kind(kind);
+    EXPECT_EQ(refusalOf([&] { deviceFor(target, "p.bin"); }),
+              std::string("'p.bin' was compiled for ") + name +
+                  ", and this zerorun runs plans for the cpu only; compile with --target cpu");
+    EXPECT_NE(refusalOf([&] { makeCpuDevice({.threads = 1})->requireTarget(target); }).find(name), std::string::npos);
   }
 }
 

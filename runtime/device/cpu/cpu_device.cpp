@@ -58,10 +58,13 @@ public:
     libraries.push_back(std::make_unique<KernelLibrary>(object, symbols));
   }
 
-  void requireFeatures(const std::string &compiledFor, std::span<const std::string> features) override {
-    std::string missing = missingFeatures(features);
+  void requireTarget(const plan::Target &target) override {
+    if (target.kind() != plan::Target::CPU)
+      throw Error(std::string("the plan was compiled for ") + targetName(target.kind()) +
+                  " and cannot run on the cpu; compile with --target cpu");
+    std::string missing = missingFeatures({target.features().begin(), target.features().end()});
     if (!missing.empty())
-      throw Error("the plan was compiled for " + compiledFor + ", whose kernels need " + missing +
+      throw Error("the plan was compiled for " + target.cpu() + ", whose kernels need " + missing +
                   "; this machine does not have that; compile it again here with --cpu native");
   }
 

@@ -45,7 +45,7 @@ KernelLibrary::~KernelLibrary() {
   close(fd);
 }
 
-std::string missingFeatures(std::span<const std::string> wanted) {
+std::string missingFeatures(const std::vector<std::string> &wanted) {
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::set<std::string> present;
   for (std::string line; std::getline(cpuinfo, line);)

@@ -3,6 +3,8 @@
 #include "runtime/device/device.h"
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace zero::runtime {
 
@@ -21,6 +23,6 @@ private:
 };
 
 // Names of the features of `wanted` that this machine's /proc/cpuinfo does not list, separated by ", ".
-std::string missingFeatures(std::span<const std::string> wanted);
+std::string missingFeatures(const std::vector<std::string> &wanted);
 
 } // namespace zero::runtime

@@ -1,0 +1,28 @@
+#include "runtime/device/devices.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+
+namespace zero::runtime {
+namespace {
+
+constexpr DeviceKind kDevices[] = {
+    {plan::Target::CPU, "cpu", [](const DeviceOptions &options) { return makeCpuDevice({options.threads}); }},
+};
+
+std::string builtIn() {
+  std::string names;
+  for (const DeviceKind &device : kDevices) names += (names.empty() ? "" : ", ") + std::string(device.name);
+  return names;
+}
+
+} // namespace
+
+const DeviceKind &deviceFor(const plan::Target &target, const std::string &name) {
+  auto found = std::find_if(std::begin(kDevices), std::end(kDevices), [&](const DeviceKind &d) { return d.kind == target.kind(); });
+  if (found != std::end(kDevices)) return *found;
+  throw Error("'" + name + "' was compiled for " + targetName(target.kind()) + ", and this zerorun runs plans for the " + builtIn() +
+              " only; compile with --target " + kDevices[0].name);
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,22 @@
+// The kinds of device this program was built with: the one table that names them. A new kind is an implementation of
+// Device and a row of the table.
+#pragma once
+#include "runtime/device/device.h"
+#include <memory>
+
+namespace zero::runtime {
+
+struct DeviceOptions {
+  int threads = 0; // of the cpu; 0: as many as this process may use
+};
+
+struct DeviceKind {
+  plan::Target::Kind kind;
+  const char *name; // as `zeroc --target` spells it
+  std::unique_ptr<Device> (*make)(const DeviceOptions &);
+};
+
+// The device that plans of this target run on. Throws a sentence about the plan `name` if this program has none.
+const DeviceKind &deviceFor(const plan::Target &target, const std::string &name);
+
+} // namespace zero::runtime
