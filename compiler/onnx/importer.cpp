@@ -24,6 +24,7 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerNorms(registry);
   registerMatmul(registry);
   registerEinsum(registry);
+  registerFourier(registry);
   registerConvolution(registry);
   registerPooling(registry);
   registerResize(registry);

@@ -91,6 +91,12 @@ public:
   void noteLogSoftmax(const Val &result, const Val &logits) {
     if (result && result.value) logSoftmaxOf[result.value] = logits;
   }
+  /// A constant that its key says all of, made once however many nodes ask for it.
+  Val table(StringRef key, llvm::function_ref<nn::Tensor()> make) {
+    Val &known = tables[key];
+    if (!known) known = make();
+    return known;
+  }
   Val logitsBehind(const Val &v) const { return v.value ? logSoftmaxOf.lookup(v.value) : Val(); }
 
 private:
@@ -135,6 +141,7 @@ private:
   llvm::DenseMap<const TensorProto *, Val> constants;
   llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
   llvm::DenseMap<mlir::Value, Val> logSoftmaxOf;
+  llvm::StringMap<Val> tables;
 };
 
 void registerElementwise(Registry &);
@@ -143,6 +150,7 @@ void registerReductions(Registry &);
 void registerNorms(Registry &);
 void registerMatmul(Registry &);
 void registerEinsum(Registry &);
+void registerFourier(Registry &);
 void registerConvolution(Registry &);
 void registerPooling(Registry &);
 void registerResize(Registry &);

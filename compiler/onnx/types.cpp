@@ -33,6 +33,10 @@ StringRef name(Type type) {
     return "u64";
   case Type::BFloat16:
     return "bf16";
+  case Type::Complex64:
+    return "complex64";
+  case Type::Complex128:
+    return "complex128";
   default:
     return "a type the reader does not know";
   }

@@ -197,6 +197,34 @@ def sorting():
     return g.model(g.TopK(score, g.const(np.array([B * T * 4])), outputs=2, axis=-1, largest=0)[0])
 
 
+def extremes():
+    """Numbers at the ends of their types: a diagonal beyond the matrix, the largest padding, NaN among what is sorted."""
+    g = Graph()
+    most = g.const(np.array(2**63 - 1))
+    far = g.Trilu(g.const(np.ones((1, D), np.int64)), most, upper=1)
+    padded = g.Pad(g.const(np.zeros(D - 1, np.int64)), g.const(np.array([0, 1])), most)
+    order = g.TopK(g.const(np.array([3, np.nan, 5, 4, 1, 0, 2, 6.0])), g.const(np.array([D])), outputs=2)[1]
+    x = embedded(g)
+    for known in (far, padded, order):
+        x = g.Mul(x, g.Cast(known, to=TensorProto.FLOAT))
+    return g.model(x)
+
+
+def endless():
+    """An image resized by a factor that is no number of elements."""
+    g = Graph()
+    x = g.input("pixels", TensorProto.FLOAT, B, 3, 8, 8)
+    return g.model(g.Resize(x, "", g.const(np.array([1, 1, np.inf, 1.0])), name="grow"))
+
+
+def fourier():
+    """The real part of a transform over both dimensions, as FNet mixes tokens."""
+    g = Graph()
+    x = g.Unsqueeze(embedded(g), g.const(np.array([-1])))
+    x = g.DFT(g.DFT(x, "", g.const(np.array(2))), "", g.const(np.array(1)))
+    return g.model(g.Gather(x, g.const(np.array(0)), axis=-1))
+
+
 def streams():
     """A table read by constants beside the data, as several streams."""
     g = Graph()
