@@ -4,6 +4,7 @@
 //
 // A peer that dies or fails must not leave the others waiting: an implementation ends the whole run.
 #pragma once
+#include "runtime/plan/error.h"
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,7 +55,14 @@ public:
   virtual void finalize() = 0;
 };
 
-// Reads how the program was started: by mpirun or srun, or alone. Throws a sentence for what it cannot serve.
+// What connect() throws where ranks must find each other by themselves: each rank says its own reason.
+class RankError : public Error {
+public:
+  using Error::Error;
+};
+
+// Reads how the program was started: by mpirun or srun, with RANK, WORLD_SIZE and MASTER_ADDR in the environment, or alone. Throws
+// a sentence for what it cannot serve.
 std::unique_ptr<CommunicatorFactory> connect();
 
 // For what goes wrong before or in connect(), on all ranks alike: prints `program: sentence` on the launcher's first rank

@@ -244,6 +244,9 @@ int runProcess(const TrainOptions &options) {
   std::unique_ptr<CommunicatorFactory> factory;
   try {
     factory = connect();
+  } catch (const RankError &error) {
+    fmt::print(stderr, "zerorun: {}\n", error.what());
+    return 1;
   } catch (const std::exception &error) {
     complainOnce(fmt::format("zerorun: {}", error.what()));
     return 1;

@@ -1,8 +1,10 @@
-// Collectives alone and under mpirun (CTest runs this program with 1, 2 and 4 ranks).
+// Collectives alone, under mpirun (CTest runs this program with 1, 2 and 4 ranks) and over TCP (it starts itself as several ranks).
 #include "runtime/comm/mpi/mpi.h"
 #include "runtime/comm/ordered_sum.h"
+#include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
 #include "test/unit/mpi_environment.h"
+#include "test/unit/tcp_launch.h"
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -117,13 +119,13 @@ TEST(OrderedSum, AddsInRankOrder) {
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(mine[i], orderedSumOf(5, i));
 }
 
-TEST(Connect, WorldSizeWithoutMpiIsRefused) {
+TEST(Connect, WorldSizeAloneIsRefused) {
   if (world->world() > 1) GTEST_SKIP();
   setenv("WORLD_SIZE", "4", 1);
   try {
     connect();
     ADD_FAILURE();
-  } catch (const Error &error) {
+  } catch (const RankError &error) {
     EXPECT_NE(std::string(error.what()).find("mpirun -np 4"), std::string::npos);
   }
   setenv("WORLD_SIZE", "1", 1);
@@ -147,7 +149,7 @@ TEST(Connect, TasksOfSrunThatCannotMeetAreRefused) {
 
 // Run by the tests below, in processes of their own.
 TEST(Doomed, DISABLED_LatePeer) {
-  setMpiPatience(0.05, 0.2);
+  setPatience({std::chrono::milliseconds(50), std::chrono::milliseconds(200)});
   auto comm = world->create();
   std::vector<char> data(static_cast<size_t>(world->world()));
   if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -172,6 +174,38 @@ TEST(Doomed, DISABLED_AbortingPeer) {
   std::vector<char> data(static_cast<size_t>(world->world()));
   if (world->rank() == 1) world->abort();
   comm->allGather(data.data(), data.data(), 1);
+}
+
+TEST(OverTcp, CollectivesGiveTheSame) {
+  if (world->world() > 1) GTEST_SKIP();
+  for (int ranks : {2, 4}) {
+    zero::test::TcpRun run = zero::test::runOverTcp(ranks, "Communicator.*");
+    for (int status : run.statuses) EXPECT_EQ(status, 0) << run.output;
+  }
+}
+
+TEST(OverTcp, ARankSaysForWhomItWaits) {
+  if (world->world() > 1) GTEST_SKIP();
+  zero::test::TcpRun run = zero::test::runOverTcp(2, "Doomed.DISABLED_LatePeer");
+  EXPECT_EQ(run.statuses, std::vector<int>(2, 0)) << run.output;
+}
+
+TEST(OverTcp, AKilledRankEndsTheOthersWithOneSentence) {
+  if (world->world() > 1) GTEST_SKIP();
+  zero::test::TcpRun run = zero::test::runOverTcp(3, "Doomed.DISABLED_KilledPeer");
+  EXPECT_EQ(run.statuses, (std::vector<int>{1, -SIGKILL, 1})) << run.output;
+  EXPECT_LT(run.seconds, 10);
+  size_t first = run.output.find("zerorun: rank 1 (process ");
+  EXPECT_NE(run.output.find(" has ended, and with it the run", first), std::string::npos) << run.output;
+  EXPECT_EQ(run.output.find("zerorun: ", first + 1), std::string::npos) << run.output;
+}
+
+TEST(OverTcp, AnAbortingRankEndsTheOthersInSilence) {
+  if (world->world() > 1) GTEST_SKIP();
+  zero::test::TcpRun run = zero::test::runOverTcp(3, "Doomed.DISABLED_AbortingPeer");
+  EXPECT_EQ(run.statuses, std::vector<int>(3, 1)) << run.output;
+  EXPECT_LT(run.seconds, 10);
+  EXPECT_EQ(run.output.find("zerorun: "), std::string::npos) << run.output;
 }
 
 TEST(Failures, ARankSaysForWhomItWaits) {

@@ -1,5 +1,5 @@
 // What a rank says and does while another one does not answer; the other one is a child process, and time is given.
-#include "runtime/comm/mpi/patience.h"
+#include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
 #include <cstring>
 #include <gtest/gtest.h>

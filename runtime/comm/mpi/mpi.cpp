@@ -1,12 +1,11 @@
 #include "runtime/comm/mpi/mpi.h"
-#include "runtime/comm/mpi/patience.h"
-#include "runtime/comm/ordered_sum.h"
+#include "runtime/comm/collectives.h"
+#include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <mpi.h>
 #include <thread>
 #include <vector>
@@ -15,7 +14,6 @@ namespace zero::runtime {
 namespace {
 
 std::atomic<uint64_t> messageLimit{uint64_t(1) << 30};
-PatienceLimits patienceLimits;
 
 void check(int status, const char *what, int rank) {
   if (status == MPI_SUCCESS) return;
@@ -26,13 +24,11 @@ void check(int status, const char *what, int rank) {
               "; did another rank end?");
 }
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public MessageCommunicator {
 public:
-  MpiCommunicator(const Peers &peers, int rank) : self(rank), patience(peers, rank, patienceLimits) {
+  MpiCommunicator(const Peers &peers, int rank, int world) : MessageCommunicator(rank, world), patience(peers, rank) {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "making a communicator", 0);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_size(comm, &size);
-    tokens.resize(static_cast<size_t>(size));
     requests.reserve(static_cast<size_t>(size) * 4);
     senders.reserve(static_cast<size_t>(size) * 4);
   }
@@ -43,59 +39,7 @@ public:
     if (requests.empty() && !finalized) MPI_Comm_free(&comm);
   }
 
-  int rank() const override { return self; }
-  int world() const override { return size; }
-
-  void allGather(const void *src, void *dst, uint64_t bytes) override { allGather(src, dst, bytes, "an all-gather"); }
-
-  void allGather(const void *src, void *dst, uint64_t bytes, const char *what) {
-    auto *whole = static_cast<char *>(dst);
-    forOthers([&](int peer) { receive(whole + static_cast<uint64_t>(peer) * bytes, bytes, peer); });
-    forOthers([&](int peer) { send(src, bytes, peer); });
-    char *own = whole + static_cast<uint64_t>(self) * bytes;
-    if (own != src) std::memcpy(own, src, bytes);
-    complete(what);
-  }
-
-  void reduceScatter(const float *src, float *dst, uint64_t count, float *staging) override {
-    uint64_t bytes = count * sizeof(float);
-    forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
-    forOthers([&](int peer) { send(src + static_cast<uint64_t>(peer) * count, bytes, peer); });
-    complete("a reduce-scatter");
-    orderedSum(staging, count, size, self, src + static_cast<uint64_t>(self) * count, dst, count);
-  }
-
-  void allReduce(float *data, uint64_t count, float *staging) override {
-    uint64_t bytes = count * sizeof(float);
-    forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
-    forOthers([&](int peer) { send(data, bytes, peer); });
-    complete("an all-reduce"); // before the sum: data is being sent
-    orderedSum(staging, count, size, self, data, data, count);
-  }
-
-  void barrier() override {
-    char token = 0;
-    allGather(&token, tokens.data(), 1, "a barrier");
-  }
-
-  void broadcast(void *data, uint64_t bytes, int root) override {
-    if (self == root)
-      forOthers([&](int peer) { send(data, bytes, peer); });
-    else
-      receive(data, bytes, root);
-    complete("a broadcast");
-  }
-
-  uint64_t bytesSent() const override { return sent.load(std::memory_order_relaxed); }
-
-  void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
-
 private:
-  // Each rank begins with its right neighbour, so that not all of them talk to the same one.
-  template <typename Body> void forOthers(Body &&body) {
-    for (int step = 1; step < size; ++step) body((self + step) % size);
-  }
-
   // `sender`: the rank a message comes from, -1 - receiver for one that goes out.
   template <typename Pointer, typename Call> void inPieces(Pointer *data, uint64_t bytes, int sender, Call &&call) {
     uint64_t limit = messageLimit.load(std::memory_order_relaxed);
@@ -106,28 +50,26 @@ private:
     }
   }
 
-  void receive(void *data, uint64_t bytes, int peer) {
+  void receive(void *data, uint64_t bytes, int peer) override {
     inPieces(static_cast<char *>(data), bytes, peer, [&](char *piece, int count, MPI_Request *request) {
       check(MPI_Irecv(piece, count, MPI_BYTE, peer, 0, comm, request), "receiving", self);
     });
   }
 
-  void send(const void *data, uint64_t bytes, int peer) {
+  void send(const void *data, uint64_t bytes, int peer) override {
     inPieces(static_cast<const char *>(data), bytes, -1 - peer, [&](const char *piece, int count, MPI_Request *request) {
       check(MPI_Isend(piece, count, MPI_BYTE, peer, 0, comm, request), "sending", self);
     });
-    sent.fetch_add(bytes, std::memory_order_relaxed);
   }
 
   // MPI's own wait would hold a processor that the compute threads need, and could not be interrupted.
-  void complete(const char *what) {
+  void complete(const char *what) override {
     auto begin = Patience::Clock::now();
     for (;;) {
       int done = 0;
       check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), what, self);
       if (done) break;
-      if (interrupted.load(std::memory_order_relaxed))
-        throw Error(std::string(what) + " on rank " + std::to_string(self) + " was given up because another lane failed");
+      checkInterrupted(what);
       auto now = Patience::Clock::now();
       if (now - begin < std::chrono::microseconds(50)) {
         std::this_thread::yield();
@@ -154,13 +96,9 @@ private:
   }
 
   MPI_Comm comm = MPI_COMM_NULL;
-  int self = 0, size = 1;
   std::vector<MPI_Request> requests;
   std::vector<int> senders; // of each request; -1 - receiver for what this rank sends
   Patience patience;
-  std::vector<char> tokens; // one byte of every rank, for barrier
-  std::atomic<uint64_t> sent{0};
-  std::atomic<bool> interrupted{false};
 };
 
 class MpiFactory final : public CommunicatorFactory {
@@ -178,13 +116,13 @@ public:
     Peer mine = Peers::self();
     check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD), "meeting the other ranks", self);
     peers = std::make_unique<Peers>(std::move(all), self);
-    base = std::make_unique<MpiCommunicator>(*peers, self);
+    base = std::make_unique<MpiCommunicator>(*peers, self, size);
   }
   int rank() const override { return self; }
   int world() const override { return size; }
   std::unique_ptr<Communicator> create() override {
     base->barrier(); // making a communicator waits for all ranks inside MPI, where nobody could say for whom
-    return std::make_unique<MpiCommunicator>(*peers, self);
+    return std::make_unique<MpiCommunicator>(*peers, self, size);
   }
   void abort() override {
     std::fflush(nullptr);
@@ -209,9 +147,5 @@ private:
 std::unique_ptr<CommunicatorFactory> connectMpi() { return std::make_unique<MpiFactory>(); }
 
 void setMpiMessageLimit(uint64_t bytes) { messageLimit.store(bytes); }
-void setMpiPatience(double look, double speak) {
-  auto milliseconds = [](double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); };
-  patienceLimits = {milliseconds(look), milliseconds(speak)};
-}
 
 } // namespace zero::runtime

@@ -1,4 +1,4 @@
-#include "runtime/comm/mpi/peers.h"
+#include "runtime/comm/peers.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -1,10 +1,12 @@
-#include "runtime/comm/mpi/patience.h"
+#include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
 #include <cstdio>
 #include <fmt/format.h>
 
 namespace zero::runtime {
 namespace {
+
+PatienceLimits usual;
 
 std::string seconds(Patience::Clock::duration duration) { return fmt::format("{:.0f} s", std::chrono::duration<double>(duration).count()); }
 
@@ -16,6 +18,10 @@ bool speaks(int self, const std::set<int> &missing) {
 }
 
 } // namespace
+
+void setPatience(const PatienceLimits &limits) { usual = limits; }
+
+Patience::Patience(const Peers &peers, int self) : Patience(peers, self, usual) {}
 
 void Patience::look(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
   if (begin + limits.look > nextLook) spoken = endedLooks = 0; // the first look of this wait

@@ -1,7 +1,7 @@
 // What a rank does while a message does not come: it says for whom it waits, and gives up if that process has ended. MPI
 // itself does neither: a rank whose peer was stopped or killed behind the launcher's back would wait in silence.
 #pragma once
-#include "runtime/comm/mpi/peers.h"
+#include "runtime/comm/peers.h"
 #include <chrono>
 #include <functional>
 #include <set>
@@ -13,6 +13,9 @@ struct PatienceLimits {
   std::chrono::milliseconds speak{30000}; // until the first sentence; the next ones after 2, 4, 8, … times as long
 };
 
+// For communicators made afterwards; for tests.
+void setPatience(const PatienceLimits &limits);
+
 class Patience {
 public:
   using Clock = std::chrono::steady_clock;
@@ -20,11 +23,13 @@ public:
   using Missing = std::function<std::set<int>()>;
 
   Patience(const Peers &peers, int self, const PatienceLimits &limits) : peers(peers), self(self), limits(limits) {}
+  Patience(const Peers &peers, int self); // of the usual limits
 
   // From the waiting loop of one collective that began at `begin`. Throws if a rank waited for has ended.
   void wait(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
     if (now - begin >= limits.look && now >= nextLook) look(begin, now, what, missing);
   }
+  std::chrono::milliseconds interval() const { return limits.look; }
   // The collective is complete.
   void done(Clock::time_point begin, const char *what) {
     if (spoken) sayDone(begin, what);

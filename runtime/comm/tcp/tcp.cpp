@@ -1,0 +1,49 @@
+#include "runtime/comm/tcp/tcp.h"
+#include "runtime/comm/tcp/mesh.h"
+#include "runtime/comm/tcp/tcp_communicator.h"
+#include "runtime/comm/tcp/watch.h"
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace zero::runtime {
+namespace {
+
+class TcpFactory final : public CommunicatorFactory {
+public:
+  explicit TcpFactory(const Membership &membership)
+      : self(membership.rank), meeting(meet(membership)), peers(meeting.peers, self), meshes(meeting, peers, self),
+        watch(meshes.connect(), peers, self) {}
+
+  int rank() const override { return self; }
+  int world() const override { return static_cast<int>(meeting.peers.size()); }
+  std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), peers, self); }
+
+  void abort() override {
+    std::fflush(nullptr);
+    watch.abort();
+    std::_Exit(1);
+  }
+  void awaitAbort() override {
+    std::fflush(nullptr);
+    std::this_thread::sleep_for(std::chrono::seconds(10)); // the watch ends the process before
+    std::_Exit(1);
+  }
+  void finalize() override { watch.leave(); }
+
+private:
+  int self;
+  Meeting meeting;
+  Peers peers;
+  Meshes meshes;
+  Watch watch;
+};
+
+} // namespace
+
+std::unique_ptr<CommunicatorFactory> connectTcp(const Membership &membership) {
+  raiseDescriptorLimit();
+  return std::make_unique<TcpFactory>(membership);
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,134 @@
+#include "runtime/comm/tcp/tcp_communicator.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <thread>
+#include <unistd.h>
+
+namespace zero::runtime {
+namespace {
+
+// Moved in one go: small enough that both directions of a connection, and all connections, take turns.
+constexpr uint64_t kPiece = 1 << 20;
+
+// Takes `done` bytes off a message, of its length first.
+template <typename Part> void advance(Part &part, uint64_t done) {
+  uint64_t ofLength = std::min(done, part.lengthLeft);
+  part.lengthLeft -= ofLength;
+  part.data += done - ofLength;
+  part.left -= done - ofLength;
+}
+
+// What is left of a message: of its length, and a piece of its data.
+template <typename Part> msghdr piecesOf(Part &part, iovec (&pieces)[2]) {
+  pieces[0] = {reinterpret_cast<char *>(&part.length) + (sizeof part.length - part.lengthLeft), part.lengthLeft};
+  pieces[1] = {part.data, std::min(part.left, kPiece)};
+  msghdr message{};
+  message.msg_iov = part.lengthLeft ? pieces : pieces + 1;
+  message.msg_iovlen = part.lengthLeft ? 2 : 1;
+  return message;
+}
+
+} // namespace
+
+TcpCommunicator::TcpCommunicator(std::vector<Socket> connections, const Peers &peers, int self)
+    : MessageCommunicator(self, static_cast<int>(connections.size())), links(std::move(connections)), exchanges(links.size()),
+      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), peers(peers), patience(peers, self) {
+  for (const Socket &link : links) entries.push_back({link.fd(), 0, 0});
+  entries.push_back({wake.fd(), POLLIN, 0});
+}
+
+void TcpCommunicator::interrupt() {
+  MessageCommunicator::interrupt();
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t ignored = ::write(wake.fd(), &one, sizeof one);
+}
+
+void TcpCommunicator::receive(void *data, uint64_t bytes, int peer) {
+  Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+  exchange.in = {static_cast<char *>(data), bytes, 0, sizeof(uint64_t)};
+  exchange.expected = bytes;
+}
+
+void TcpCommunicator::send(const void *data, uint64_t bytes, int peer) {
+  exchanges[static_cast<size_t>(peer)].out = {static_cast<char *>(const_cast<void *>(data)), bytes, bytes, sizeof(uint64_t)};
+}
+
+void TcpCommunicator::complete(const char *what) {
+  auto begin = Patience::Clock::now();
+  checkInterrupted(what);
+  for (int peer = 0; peer < size; ++peer) entries[static_cast<size_t>(peer)].revents = POLLIN | POLLOUT; // try without asking
+  for (;;) {
+    bool pending = false;
+    for (int peer = 0; peer < size; ++peer) {
+      pollfd &entry = entries[static_cast<size_t>(peer)];
+      if (entry.revents && peer != self) move(peer, what);
+      Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+      entry.events = static_cast<short>((exchange.in.pending() ? POLLIN : 0) | (exchange.out.pending() ? POLLOUT : 0));
+      entry.fd = entry.events ? links[static_cast<size_t>(peer)].fd() : -1; // what is done is not asked about
+      pending |= entry.events != 0;
+    }
+    if (!pending) break;
+    ::poll(entries.data(), entries.size(), static_cast<int>(patience.interval().count()));
+    checkInterrupted(what);
+    auto now = Patience::Clock::now();
+    patience.wait(begin, now, what, [this] { return missing(); });
+  }
+  patience.done(begin, what);
+}
+
+void TcpCommunicator::move(int peer, const char *what) {
+  Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+  if (exchange.out.pending()) give(peer, what);
+  if (exchange.in.pending()) take(peer, what);
+}
+
+void TcpCommunicator::give(int peer, const char *what) {
+  Part &out = exchanges[static_cast<size_t>(peer)].out;
+  iovec pieces[2];
+  msghdr message = piecesOf(out, pieces);
+  ssize_t done = ::sendmsg(links[static_cast<size_t>(peer)].fd(), &message, MSG_NOSIGNAL);
+  if (done >= 0)
+    advance(out, static_cast<uint64_t>(done));
+  else if (errno != EAGAIN && errno != EINTR)
+    lost(peer, what);
+}
+
+void TcpCommunicator::take(int peer, const char *what) {
+  Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+  iovec pieces[2];
+  msghdr message = piecesOf(exchange.in, pieces);
+  ssize_t done = ::recvmsg(links[static_cast<size_t>(peer)].fd(), &message, 0);
+  if (done < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (done <= 0) lost(peer, what);
+  advance(exchange.in, static_cast<uint64_t>(done));
+  if (exchange.in.lengthLeft == 0 && exchange.in.length != exchange.expected)
+    throw Error(fmt::format("{} sent {} bytes in {} in which rank {} expects {}; do all ranks run the same plan?", peers.name(peer),
+                            exchange.in.length, what, self, exchange.expected));
+}
+
+// If that process has ended, the watch is about to end this one, with one sentence for all ranks.
+void TcpCommunicator::lost(int peer, const char *what) {
+  for (int i = 0; i < 50; ++i) {
+    checkInterrupted(what);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  throw Error(fmt::format("the connection of rank {} to {} broke in {}", self, peers.name(peer), what));
+}
+
+std::set<int> TcpCommunicator::missing() const {
+  std::set<int> late, deaf;
+  for (int peer = 0; peer < size; ++peer) {
+    const Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+    if (exchange.in.pending())
+      late.insert(peer);
+    else if (exchange.out.pending())
+      deaf.insert(peer);
+  }
+  return late.empty() ? deaf : late;
+}
+
+} // namespace zero::runtime

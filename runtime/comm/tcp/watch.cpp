@@ -1,0 +1,89 @@
+#include "runtime/comm/tcp/watch.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace zero::runtime {
+namespace {
+
+constexpr char kAbort = 'A', kGoodbye = 'B';
+
+} // namespace
+
+Watch::Watch(std::vector<Socket> connections, const Peers &peers, int self)
+    : links(std::move(connections)), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), silent(links.size()),
+      present(static_cast<int>(links.size()) - 1) {
+  silent[static_cast<size_t>(self)] = true;
+  for (const Socket &link : links)
+    if (link) watchMachine(link);
+  thread = std::thread([this] { run(); });
+}
+
+Watch::~Watch() {
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t ignored = ::write(wake.fd(), &one, sizeof one);
+  thread.join();
+}
+
+void Watch::abort() { tell(kAbort); }
+
+void Watch::leave() {
+  tell(kGoodbye);
+  for (int left; (left = present.load()) > 0;) present.wait(left);
+}
+
+void Watch::tell(char word) {
+  for (const Socket &link : links)
+    if (link) ::send(link.fd(), &word, 1, MSG_NOSIGNAL);
+}
+
+void Watch::run() {
+  for (;;) {
+    std::vector<pollfd> entries{{wake.fd(), POLLIN, 0}};
+    for (size_t peer = 0; peer < links.size(); ++peer) entries.push_back({silent[peer] ? -1 : links[peer].fd(), POLLIN, 0});
+    int found = ::poll(entries.data(), entries.size(), lost < 0 ? -1 : millisecondsUntil(speakAt));
+    if (found < 0) continue; // a signal
+    if (entries[0].revents) return;
+    for (size_t peer = 0; peer < links.size(); ++peer)
+      if (entries[peer + 1].revents) listen(static_cast<int>(peer));
+    if (lost >= 0 && Clock::now() >= speakAt) {
+      fmt::print(stderr, "zerorun: {} has ended, and with it the run\n", peers.name(lost));
+      tell(kAbort);
+      endRun();
+    }
+  }
+}
+
+void Watch::listen(int peer) {
+  char word = 0;
+  ssize_t got = ::recv(links[static_cast<size_t>(peer)].fd(), &word, 1, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got == 1 && word == kAbort) endRun(); // who sent it has said why
+  silent[static_cast<size_t>(peer)] = true;
+  if (got == 1 && word == kGoodbye) {
+    present.fetch_sub(1);
+    present.notify_all();
+  } else {
+    ended(peer);
+  }
+}
+
+// All others see this end. The first of them that lives speaks for all; each further one would after a while.
+void Watch::ended(int peer) {
+  if (lost >= 0) return;
+  lost = peer;
+  auto before = std::count(silent.begin(), silent.begin() + self, false);
+  speakAt = Clock::now() + std::chrono::milliseconds(before == 0 ? 0 : 1000 + 100 * std::min<int64_t>(before, 20));
+}
+
+void Watch::endRun() {
+  // Other threads are in the middle of something, and may hold the locks of the streams: nothing is flushed.
+  ::_exit(1);
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,44 @@
+// Over connections of its own, a thread of each rank watches over the life of all others: while it runs, none can end and leave
+// the others waiting, whether they wait for a message, compute or write a file. It also carries the two words that ranks
+// say about their end: that the run is aborted, and goodbye.
+#pragma once
+#include "runtime/comm/peers.h"
+#include "runtime/comm/tcp/socket.h"
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace zero::runtime {
+
+class Watch {
+public:
+  // `links`: a connection to each other rank, which this watch alone uses.
+  Watch(std::vector<Socket> links, const Peers &peers, int self);
+  ~Watch();
+
+  // Tells all others to end at once, without a word, and returns.
+  void abort();
+  // Says goodbye and waits until all others have done so.
+  void leave();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void run();
+  void listen(int peer);
+  void ended(int peer);
+  [[noreturn]] void endRun();
+  void tell(char word);
+
+  std::vector<Socket> links;
+  const Peers &peers;
+  int self;
+  Socket wake;               // readable when the thread shall stop
+  std::vector<bool> silent;  // said goodbye or ended
+  int lost = -1;             // the rank whose end ends the run
+  Clock::time_point speakAt; // when this rank says so, unless another one did before
+  std::atomic<int> present;  // others that have not said goodbye
+  std::thread thread;
+};
+
+} // namespace zero::runtime
