@@ -123,6 +123,11 @@ Value Emitter::materialise(const Val &v) {
   return known;
 }
 
+TypedAttr Emitter::number(double value, Type element) {
+  if (isa<FloatType>(element)) return builder.getFloatAttr(element, value);
+  return builder.getIntegerAttr(element, scalar(value, element).constant->integer(0)); // by the rule of nn.cast
+}
+
 Val Emitter::scalar(double value, Type element) { return nn::Tensor::fromValues(RankedTensorType::get({}, element), {value}); }
 
 Val Emitter::ints(ArrayRef<int64_t> values) {
@@ -134,9 +139,7 @@ Val Emitter::ints(ArrayRef<int64_t> values) {
 Val Emitter::full(Shape shape, double value, Type element) {
   if (broken || !fits(shape)) return {};
   auto type = RankedTensorType::get(shape, element);
-  Attribute one =
-      isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, value)) : builder.getIntegerAttr(element, int64_t(value));
-  return Value(builder.create<nn::ConstantOp>(location, DenseElementsAttr::get(type, one)));
+  return Value(builder.create<nn::ConstantOp>(location, DenseElementsAttr::get(type, number(value, element))));
 }
 
 //===----------------------------------------------------------------------===//

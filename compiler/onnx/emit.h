@@ -130,6 +130,7 @@ private:
   /// Gives both operands the common shape; false on failure.
   bool unify(Val &x, Val &y);
   bool fits(Shape shape);
+  mlir::TypedAttr number(double value, mlir::Type element);
 
   mlir::Location location;
   std::string node;

@@ -83,8 +83,7 @@ Val Emitter::pad(const Val &x, double value, Shape low, Shape high) {
   if (x.shape() == Shape(shape)) return x;
   if (!fits(shape)) return {};
   Ints none(x.rank(), 0);
-  TypedAttr with = isa<FloatType>(x.element()) ? TypedAttr(builder.getFloatAttr(x.element(), value))
-                                               : TypedAttr(builder.getIntegerAttr(x.element(), int64_t(value)));
+  TypedAttr with = number(value, x.element());
   return one({x}, [&](OpBuilder &b, ValueRange v) {
     return b.create<nn::PadOp>(location, v[0], with, b.getDenseI64ArrayAttr(low), b.getDenseI64ArrayAttr(high),
                                b.getDenseI64ArrayAttr(none));

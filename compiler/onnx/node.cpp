@@ -24,7 +24,7 @@ std::optional<Ints> NodeContext::knownInts(size_t i) {
     return std::nullopt;
   }
   Ints r;
-  for (int64_t k = 0; k < t->size(); ++k) r.push_back(t->elementType().isInteger(64) ? t->data<int64_t>()[k] : int64_t(t->at(k)));
+  for (int64_t k = 0; k < t->size(); ++k) r.push_back(t->integer(k));
   return r;
 }
 

@@ -32,6 +32,8 @@ struct Tensor {
 
   /// One element of any type, for small tensors and tests (an i64 beyond 2^53 loses bits).
   double at(int64_t index) const;
+  /// One element as an integer, by the rule of nn.cast: exact where it is one, saturated where it is out of range.
+  int64_t integer(int64_t index) const;
   void set(int64_t index, double value);
 
   /// From DenseElementsAttr (splat or not, i1 packed or not) or DenseResourceElementsAttr; fails on another

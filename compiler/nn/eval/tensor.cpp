@@ -107,6 +107,16 @@ double Tensor::at(int64_t index) const {
   return value;
 }
 
+int64_t Tensor::integer(int64_t index) const {
+  if (isNarrow(elementType())) return convert<int64_t>(at(index));
+  int64_t value = 0;
+  (void)eval::withElement(elementType(), [&](auto element) {
+    value = convert<int64_t>(data<decltype(element)>()[index]);
+    return success();
+  });
+  return value;
+}
+
 void Tensor::set(int64_t index, double value) {
   if (elementType().isF16())
     data<uint16_t>()[index] = toF16(float(value));

@@ -20,7 +20,7 @@ std::shared_ptr<const std::vector<Val>> sequence(NodeContext &c, size_t i) {
 int64_t position(NodeContext &c, size_t i, int64_t n) {
   auto t = c.known(i);
   if (!t || t->size() != 1) return c.e.fail("its position is no single number"), -1;
-  int64_t p = int64_t(t->at(0));
+  int64_t p = t->integer(0);
   p = p < 0 ? p + n : p;
   return p >= 0 && p < n ? p : (c.e.fail("position " + llvm::Twine(p) + " is out of a sequence of " + llvm::Twine(n)), -1);
 }

@@ -8,10 +8,9 @@ namespace {
 std::optional<std::pair<int64_t, int64_t>> progression(const Val &indices) {
   if (!indices || !indices.isConstant() || indices.constant->size() == 0) return std::nullopt;
   const nn::Tensor &t = *indices.constant;
-  auto at = [&](int64_t i) { return t.elementType().isInteger(64) ? t.data<int64_t>()[i] : int64_t(t.at(i)); };
-  int64_t first = at(0), step = t.size() > 1 ? at(1) - first : 1;
+  int64_t first = t.integer(0), step = t.size() > 1 ? t.integer(1) - first : 1;
   for (int64_t i = 1; i < t.size(); ++i)
-    if (at(i) != first + i * step) return std::nullopt;
+    if (t.integer(i) != first + i * step) return std::nullopt;
   if (step == 0) return std::nullopt;
   return std::pair{first, step};
 }

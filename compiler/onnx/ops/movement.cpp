@@ -215,7 +215,8 @@ Vals pad(NodeContext &c) {
     int64_t d = c.dimension((*axes)[i], x.rank());
     if (d < 0) return {};
     int64_t before = (*pads)[i], after = (*pads)[i + axes->size()];
-    if (std::max(std::abs(before), std::abs(after)) > int64_t(1) << 40) return c.fail("its amounts are out of range");
+    constexpr int64_t most = int64_t(1) << 40;
+    if (std::min(before, after) < -most || std::max(before, after) > most) return c.fail("its amounts are out of range");
     low[d] = std::max<int64_t>(0, before);
     high[d] = std::max<int64_t>(0, after);
     from[d] = std::max<int64_t>(0, -before); // negative amounts crop

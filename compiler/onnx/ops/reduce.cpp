@@ -83,7 +83,7 @@ Vals cumSum(NodeContext &c) {
   Val x = c.in(0);
   auto axes = c.known(1);
   if (!x || !axes || axes->size() != 1) return c.fail("its axis is no single number");
-  int64_t axis = c.dimension(int64_t(axes->at(0)), x.rank());
+  int64_t axis = c.dimension(axes->integer(0), x.rank());
   if (axis < 0) return {};
   Ints perm = upTo(x.rank());
   std::swap(perm[axis], perm.back());

@@ -2,6 +2,7 @@
 // Models resize tables of positions and features. Every mode is linear in the elements and works dimension by dimension, so one product
 // with a small matrix per resized dimension says it all, and has a gradient.
 #include "compiler/onnx/importer.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 namespace zero::onnx {
@@ -88,9 +89,10 @@ bool factors(NodeContext &c, const Val &x, Ints &to, llvm::SmallVectorImpl<doubl
     if (d < 0) return false;
     double v = given->at(int64_t(i));
     scale[d] = bySize ? v / double(x.dim(d)) : v;
-    to[d] = bySize ? int64_t(v) : int64_t(std::floor(v * double(x.dim(d))));
-    if (!(v > 0) || to[d] <= 0 || to[d] > 1 << 20)
-      return c.e.fail("dimension " + llvm::Twine(d) + " cannot become " + llvm::Twine(to[d]) + " elements"), false;
+    double size = bySize ? v : std::floor(v * double(x.dim(d)));
+    if (!(size >= 1 && size <= 1 << 20)) // also where it is no number
+      return c.e.fail("dimension " + llvm::Twine(d) + " cannot become " + llvm::formatv("{0:f0}", size).str() + " elements"), false;
+    to[d] = int64_t(size);
   }
   return true;
 }

@@ -25,7 +25,7 @@ Val overwriteKnown(NodeContext &c, const Scatter &s) {
   auto from = source.data<int64_t>();
   std::iota(from.begin(), from.end(), 0);
   for (int64_t i = 0; i < s.indices.constant->size(); ++i) {
-    int64_t row = int64_t(s.indices.constant->at(i));
+    int64_t row = s.indices.constant->integer(i);
     if (row >= rows) return c.e.fail("index " + llvm::Twine(row) + " is out of range");
     if (row >= 0) from[row] = rows + i;
   }

@@ -70,7 +70,7 @@ Vals topK(NodeContext &c) {
   auto count = c.known(1);
   if (!data || !count) return {};
   if (count->size() != 1) return c.fail("its number of elements is no single number");
-  int64_t rank = data.rank(), k = int64_t(count->at(0));
+  int64_t rank = data.rank(), k = count->integer(0);
   if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1) return c.fail("it is supported along the last dimension only");
   int64_t n = data.shape().back();
   if (k < 0 || k > n) return c.fail("k is out of range");
@@ -88,6 +88,7 @@ Vals topK(NodeContext &c) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       double u = x->at(r * n + a), v = x->at(r * n + b);
+      if (std::isnan(u) || std::isnan(v)) return largest ? std::isnan(u) && !std::isnan(v) : std::isnan(v) && !std::isnan(u); // above all
       return largest ? u > v : u < v;
     });
     for (int64_t i = 0; i < k; ++i) {

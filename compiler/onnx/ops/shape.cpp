@@ -64,6 +64,7 @@ Vals range(NodeContext &c) {
 
 /// row + k ? column over the last two dimensions, as a known tensor.
 Val triangle(NodeContext &c, int64_t rows, int64_t columns, int64_t k, nn::Predicate predicate) {
+  k = std::clamp(k, -rows, columns); // further out nothing changes
   Val row = c.e.iota({rows, columns}, 0, c.e.i64()), column = c.e.iota({rows, columns}, 1, c.e.i64());
   return c.e.compare(predicate, column, c.e.add(row, c.e.scalar(double(k), c.e.i64())));
 }
@@ -75,7 +76,7 @@ Vals trilu(NodeContext &c) {
   if (c.has(1)) {
     auto t = c.known(1);
     if (!t || t->size() != 1) return c.fail("its diagonal is no single number");
-    k = int64_t(t->at(0));
+    k = t->integer(0);
   }
   bool upper = c.integer("upper", 1);
   Val keep = triangle(c, x.dim(x.rank() - 2), x.dim(x.rank() - 1), k, upper ? nn::Predicate::ge : nn::Predicate::le);
@@ -95,7 +96,7 @@ Vals oneHot(NodeContext &c) {
   auto depth = c.known(1), values = c.known(2);
   if (!indices || !depth || !values) return {};
   if (depth->size() != 1) return c.fail("its depth is no single number");
-  int64_t n = int64_t(depth->at(0));
+  int64_t n = depth->integer(0);
   if (n <= 0 || n > 1 << 28 || values->size() != 2) return c.fail("its depth or values are out of range");
   int64_t axis = c.dimension(c.integer("axis", -1), indices.rank() + 1);
   if (axis < 0) return {};
