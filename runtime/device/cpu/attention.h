@@ -11,6 +11,7 @@ namespace zero::runtime {
 
 inline constexpr int64_t kQueryBlock = 64;
 inline constexpr int64_t kKeyBlock = 512;
+inline constexpr int64_t kGradKeyBlock = 256;
 
 // Per-thread tiles, allocated once for the largest attention of a run.
 class AttentionScratch {

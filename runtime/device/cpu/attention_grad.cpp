@@ -6,11 +6,9 @@
 namespace zero::runtime {
 namespace {
 
-// A task per key/value head makes all of its gradients in five products a tile. Fewer heads than this, all sequences of the batch
-// together, would leave most threads of a large machine idle: then keys and queries are made apart, in seven products a tile and as many
-// tasks as there are blocks.
-constexpr int64_t kHeadsEnough = 8;
-constexpr int64_t kKeyPart = 128; // keys of such a task
+// A task per key/value head makes all of its gradients in five products a tile. Few heads, all sequences of the batch together, would leave
+// threads idle: then keys and queries are made apart, in seven products a tile and as many tasks as there are blocks.
+bool headsSuffice(int64_t kvHeads, int64_t threads) { return 5 * ((kvHeads + threads - 1) / threads) * threads <= 7 * kvHeads; }
 
 // Which of the gradients a task makes.
 enum Parts { Keys = 1, Queries = 2 };
@@ -23,8 +21,8 @@ struct HeadGrad {
   int64_t batch, head;
   int parts; // of Parts
 
-  // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. An element's
-  // sum is the same however the other dimension is cut.
+  // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. Both ranges begin
+  // at whole blocks, so that the tiles are the same however the work is cut.
   void run(int64_t queryBegin, int64_t queryEnd, int64_t keyBegin, int64_t keyEnd) const {
     const AttentionCall &call = grad.forward;
     int64_t dim = call.dim, row = (batch * call.heads + head) * call.qLen;
@@ -34,8 +32,8 @@ struct HeadGrad {
     float *probabilities = thread.scores.data(), *dscores = thread.dscores.data();
     loops.rowDots(queryEnd - queryBegin, dim, dout + queryBegin * dim, call.out + (row + queryBegin) * dim, delta + queryBegin);
     if (parts & Queries) std::fill(dq + queryBegin * dim, dq + queryEnd * dim, 0.0f);
-    for (int64_t key = keyBegin; key < keyEnd; key += kKeyBlock) {
-      int64_t keys = std::min(kKeyBlock, keyEnd - key);
+    for (int64_t key = keyBegin; key < keyEnd; key += kGradKeyBlock) {
+      int64_t keys = std::min(kGradKeyBlock, keyEnd - key);
       const float *k = call.k + (keyRow + key) * dim, *v = call.v + (keyRow + key) * dim;
       float *dk = grad.dk + (keyRow + key) * dim, *dv = grad.dv + (keyRow + key) * dim;
       for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
@@ -73,16 +71,15 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
     for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i)
       HeadGrad{grad, loops, scratch.of(thread), kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end);
   };
-  // Shapes alone choose the cut, never the number of threads: products of other widths need not give the same bits (oneDNN's for AVX2
-  // do not).
-  if (kvHeads >= kHeadsEnough) {
+  // Both ways call the same products on the same tiles, element by element in the same order: their bits are equal.
+  if (headsSuffice(kvHeads, pool.threads())) {
     pool.run(kvHeads, [&](int64_t task, int thread) { keysOf(task, 0, call.kvLen, thread, Keys | Queries); });
     return;
   }
-  int64_t blocks = (call.kvLen + kKeyPart - 1) / kKeyPart;
+  int64_t blocks = (call.kvLen + kGradKeyBlock - 1) / kGradKeyBlock;
   pool.run(kvHeads * blocks, [&](int64_t task, int thread) {
-    int64_t begin = task % blocks * kKeyPart; // the first keys of a causal head are seen by most queries
-    keysOf(task / blocks, begin, std::min(begin + kKeyPart, call.kvLen), thread, Keys);
+    int64_t begin = task % blocks * kGradKeyBlock; // the first keys of a causal head are seen by most queries
+    keysOf(task / blocks, begin, std::min(begin + kGradKeyBlock, call.kvLen), thread, Keys);
   });
   int64_t queryBlocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
   pool.run(call.batch * call.heads * queryBlocks, [&](int64_t task, int thread) {
