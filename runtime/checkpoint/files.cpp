@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/files.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/paths.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -82,7 +83,7 @@ std::string parentOf(const std::string &path) {
 }
 
 SharedFile::SharedFile(const std::string &path, Communicator &communicator, const std::function<void(const File &)> &prepare)
-    : path(path), partial(path + ".partial"), communicator(communicator) {
+    : path(plan::replaceable(path)), partial(this->path + ".partial"), communicator(communicator) {
   if (communicator.rank() == 0) {
     file_ = std::make_unique<File>(partial, File::Mode::Create);
     try {

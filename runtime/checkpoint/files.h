@@ -33,7 +33,8 @@ void renameOver(const std::string &from, const std::string &to);
 std::string parentOf(const std::string &path); // "." for a bare name
 
 // A file that appears under its name only when all ranks have written their part. Rank 0 makes `PATH.partial`, all
-// write to it by offset, publish() renames it. If publish() is not reached the partial file is removed.
+// write to it by offset, publish() renames it. If publish() is not reached the partial file is removed. Behind a symbolic
+// link the file it points to is replaced; a name that is no regular file is refused.
 class SharedFile {
 public:
   // Collective. `prepare` runs on rank 0 alone, on the new empty file.

@@ -22,7 +22,7 @@ public:
       try {
         file = std::make_unique<File>(source.file(), File::Mode::Read);
       } catch (const Error &error) {
-        throw Error(fmt::format("{}; the plan takes parameter '{}' from it: run where zeroc ran, or compile again", error.what(),
+        throw Error(fmt::format("{}; the plan takes parameter '{}' from it; move plan and model together, or compile again", error.what(),
                                 parameter.name()));
       }
     }

@@ -1,5 +1,6 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/paths.h"
 #include "runtime/plan/validate.h"
 #include <array>
 #include <cerrno>
@@ -65,7 +66,7 @@ const char *nameOf(SegmentKind kind) {
 // The file is written here and becomes visible under its name only when it is whole.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(const std::string &finalPath) : finalPath(finalPath), path(finalPath + ".tmp." + std::to_string(getpid())) {
+  explicit TemporaryFile(const std::string &name) : finalPath(replaceable(name)), path(finalPath + ".tmp." + std::to_string(getpid())) {
     fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) throw Error("cannot write " + finalPath + ": " + systemError());
   }
@@ -183,11 +184,13 @@ PlanFile load(const std::string &path) {
   close(fd);
   PlanFile result = parse({static_cast<const std::byte *>(mapping->data), mapping->size}, path);
   result.mapping = mapping;
+  restoreNames(result.plan, path);
   return result;
 }
 
 void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants) {
   plan.set_format(kFormat);
+  storeNames(plan, path);
   if (plan.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max()))
     throw Error("cannot write " + path + ": the plan has " + std::to_string(plan.ByteSizeLong()) +
                 " bytes, more than the 2 GiB a message may have");

@@ -31,14 +31,15 @@ struct PlanFile {
   std::shared_ptr<const void> mapping;  // keeps the file mapped
 };
 
-// Reads, checks the checksums and validates (validate.h). Throws zero::Error with a sentence that names the file.
+// Reads, checks the checksums and validates (validate.h). Throws zero::Error with a sentence that names the file. Names of
+// the model and of weights can be opened as they stand afterwards (paths.h); parse() leaves them as they are stored.
 PlanFile load(const std::string &path);
 
 // The same for bytes already in memory (what the fuzzer calls); `name` stands for the path in messages. The bytes must
 // outlive the result.
 PlanFile parse(std::span<const std::byte> file, const std::string &name);
 
-// Writes the plan to `path` through a temporary file. plan.format is set to kFormat.
+// Writes the plan to `path` through a temporary file. plan.format is set to kFormat, names of files are stored as paths.h says.
 void save(const std::string &path, Plan plan, std::span<const std::byte> kernels, std::span<const std::byte> constants);
 
 } // namespace zero::plan

@@ -1,5 +1,6 @@
 #include "runtime/report/metrics.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/paths.h"
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -29,8 +30,8 @@ std::string linesUpTo(const std::string &path, uint64_t step) {
 Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
 
 // Drops the later lines. The file is replaced as a whole: a run killed meanwhile keeps its past.
-void keepLines(const std::string &path, uint64_t step) {
-  std::string kept = linesUpTo(path, step), partial = path + ".partial";
+void keepLines(const std::string &name, uint64_t step) {
+  std::string path = plan::replaceable(name), kept = linesUpTo(path, step), partial = path + ".partial";
   std::ofstream out(partial, std::ios::binary | std::ios::trunc);
   out << kept;
   out.close();

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/files.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/paths.h"
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -32,12 +33,16 @@ void checkFlags(const TrainOptions &options) {
   if (options.threads < 0) throw Error("--threads must be at least 1");
 }
 
-void checkWritable(const char *flag, const std::optional<std::string> &path) {
+// Lines are appended to a file, and a pipe or a device will do; what is written whole replaces what was there.
+enum class Written { Whole, ByLine };
+
+void checkWritable(const char *flag, const std::optional<std::string> &path, Written how) {
   if (!path) return;
   if (!fs::is_directory(parentOf(*path))) throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
   if (fs::is_directory(*path)) throw Error(fmt::format("{} '{}' is a folder, but a file is to be written", flag, *path));
-  if (::access(parentOf(*path).c_str(), W_OK) != 0)
-    throw Error(fmt::format("{} '{}': the folder '{}' cannot be written: {}", flag, *path, parentOf(*path), std::strerror(errno)));
+  std::string folder = parentOf(how == Written::Whole ? plan::replaceable(*path) : *path);
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw Error(fmt::format("{} '{}': the folder '{}' cannot be written: {}", flag, *path, folder, std::strerror(errno)));
 }
 
 // A result must not replace what the run reads, nor another result.
@@ -108,10 +113,10 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0, options.evalData.has_value());
   chooseCheckpoints(options, setup);
   if (options.exportTo) checkExport(plan, *options.exportTo);
-  checkWritable("--export", options.exportTo);
-  checkWritable("--gradients", options.gradients);
-  checkWritable("--metrics", options.metrics);
-  checkWritable("--trace", options.trace);
+  checkWritable("--export", options.exportTo, Written::Whole);
+  checkWritable("--gradients", options.gradients, Written::Whole);
+  checkWritable("--metrics", options.metrics, Written::ByLine);
+  checkWritable("--trace", options.trace, Written::Whole);
   checkResults(options);
   if (setup.steps > 0) {
     setup.data = openDataset(plan, *options.data);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Wrong uses of every flag: one sentence on stderr, exit status 1, nothing lost; and the rules of checkpoint folders."""
+import os
 import shutil
 
 import numpy as np
@@ -66,7 +67,31 @@ def nothing_lost():
     refused([suite.bin / "zeroc", "model.onnx", "-o", "model.onnx", "--bind", "batch=2,seq=8"], "model.onnx", "overwrite")
     refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "data.safetensors"], "data.safetensors")
     refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "model.onnx"], "model.onnx")
+    # nor what is no file: a device would be gone
+    os.mkfifo(suite.work / "pipe.safetensors")
+    refused([suite.bin / "zeroc", "model.onnx", "-o", "pipe.safetensors", "--bind", "batch=2,seq=8"], "not a regular file")
+    for flag in ("--export", "--gradients", "--trace"):
+        refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, flag, "pipe.safetensors"], "not a regular file")
+    expect((suite.work / "pipe.safetensors").is_fifo(), "a pipe was replaced")
     expect((suite.work / "model.onnx").read_bytes() == model and (suite.work / "data.safetensors").read_bytes() == data, "an input was overwritten")
+
+
+def moved():
+    """A plan finds its model from any folder, and in a folder moved with it; one taken away alone says what is missing."""
+    (suite.work / "home").mkdir()
+    shutil.copy(suite.work / "model.onnx", suite.work / "home")
+    suite.zeroc("home/model.onnx", "home/p.plan", "--bind", "batch=2,seq=8", "-q")
+    suite.zeroc("home/model.onnx", "away.plan", "--bind", "batch=2,seq=8", "-q")
+    (suite.work / "far").mkdir()
+    (suite.work / "away.plan").rename(suite.work / "far" / "away.plan")
+    suite.zeroc("home/model.onnx", "far/sibling.plan", "--bind", "batch=2,seq=8", "-q")
+    go = ["--data", suite.work / "data.safetensors", "--steps", 1]
+    for plan in ("home/p.plan", "far/sibling.plan"):
+        suite.run(["env", "-C", "/", suite.bin / "zerorun", suite.work / plan, *go])
+    refused([suite.bin / "zerorun", "far/away.plan", *go], "far/home/model.onnx", "move plan and model together")
+    (suite.work / "home").rename(suite.work / "new home")
+    suite.run([suite.bin / "zerorun", "new home/p.plan", *go, "--export", "moved.onnx"])
+    refused([suite.bin / "zerorun", "far/sibling.plan", *go], "home/model.onnx", "compile again")
 
 
 def bare():
@@ -161,6 +186,7 @@ else:
     suite.check("usage: zero-inspect", all_refused, "zero-inspect", [], INSPECT)
     suite.check("usage: programs alone", bare)
     suite.check("usage: inputs are spared", nothing_lost)
+    suite.check("usage: plans and models that move", moved)
     suite.check("usage: checkpoint folders", checkpoint_folders)
     suite.check("usage: damaged checkpoints", damaged_checkpoint)
     suite.check("usage: checkpoints of another plan", other_plan)

@@ -4,6 +4,7 @@
 #include "runtime/report/metrics.h"
 #include "test/unit/full_disk.h"
 #include "test/unit/run_fixtures.h"
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 using namespace zero;
@@ -49,6 +50,21 @@ TEST(FullDisk, LeavesNoPartOfAResult) {
   });
   EXPECT_FALSE(std::filesystem::exists(folder / "w.safetensors.partial"));
   EXPECT_EQ(folder.read("w.safetensors"), "the one before");
+}
+
+TEST(SharedFile, ReplacesWhatALinkPointsTo) {
+  Folder folder;
+  folder.write("real.safetensors", "the one before");
+  std::filesystem::create_symlink("real.safetensors", folder / "latest.safetensors");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  test::Ranks(2).run([&](Communicator &communicator) {
+    SharedFile shared(folder / "latest.safetensors", communicator, [](const File &empty) { empty.write(0, "new", 3); });
+    shared.publish();
+    EXPECT_NE(refusalOf([&] { SharedFile(folder / "pipe", communicator, [](const File &) {}); }), "");
+  });
+  EXPECT_EQ(folder.read("real.safetensors"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "latest.safetensors"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
 }
 
 TEST(DirectoryLock, OneProcessAtATime) {

@@ -5,6 +5,7 @@
 #include "test/unit/run_fixtures.h"
 #include <cstring>
 #include <google/protobuf/stubs/logging.h>
+#include <sys/stat.h>
 #include <vector>
 
 using namespace zero;
@@ -210,6 +211,7 @@ protected:
 
 TEST_F(PlanFileTest, ComesBackAsWritten) {
   Plan plan = goodPlan().plan;
+  plan.mutable_parameters(0)->mutable_source()->set_file(folder / "model.onnx");
   save(path, plan, kernels, constants);
   PlanFile loaded = load(path);
   plan.set_format(kFormat);
@@ -219,7 +221,7 @@ TEST_F(PlanFileTest, ComesBackAsWritten) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded.kernels.data()) % 4096, 0u);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 1) << "a temporary file was left";
   std::string once = folder.read("plan.bin");
-  save(path, goodPlan().plan, kernels, constants);
+  save(path, plan, kernels, constants);
   EXPECT_EQ(once, folder.read("plan.bin")) << "the same plan must give the same bytes";
 }
 
@@ -231,6 +233,39 @@ TEST_F(PlanFileTest, SegmentsMayBeEmpty) {
     EXPECT_EQ(loaded.kernels.size(), part.size());
     EXPECT_EQ(loaded.constants.size(), 0u);
   }
+}
+
+// A plan beside its model moves with it; one elsewhere finds it from any folder.
+TEST_F(PlanFileTest, NamesOfFilesSurviveAMove) {
+  for (const char *sub : {"a", "a/w", "b"}) std::filesystem::create_directories(folder / sub);
+  folder.write("a/w/model.onnx", "the model");
+  std::filesystem::create_symlink("w/model.onnx", folder / "a/link.onnx");
+  auto namesOf = [&](const std::string &model, const std::string &path, const std::string &moved) {
+    Plan plan = goodPlan().plan;
+    plan.set_model(model);
+    plan.mutable_parameters(0)->mutable_source()->set_file(model);
+    save(path, plan, kernels, constants);
+    if (moved != path) std::filesystem::rename(path, moved);
+    Plan read = load(moved).plan;
+    EXPECT_EQ(read.model(), read.parameters(0).source().file());
+    return read.model();
+  };
+  EXPECT_EQ(namesOf(folder / "a/w/model.onnx", folder / "a/p.bin", folder / "b/p.bin"), folder / "b/w/model.onnx");
+  EXPECT_EQ(namesOf(folder / "a/link.onnx", folder / "a/p.bin", folder / "a/p.bin"), folder / "a/link.onnx");
+  std::string real = std::filesystem::canonical(folder / "a/w/model.onnx");
+  EXPECT_EQ(namesOf(folder / "a/../a/w/model.onnx", folder / "b/p.bin", folder / "a/p.bin"), real);
+  EXPECT_EQ(namesOf("no/such/folder/m.onnx", folder / "a/p.bin", folder / "a/p.bin"), folder / "a/no/such/folder/m.onnx");
+}
+
+TEST_F(PlanFileTest, OnlyRegularFilesAreReplaced) {
+  folder.write("real.bin", "old");
+  std::filesystem::create_symlink("real.bin", folder / "link.bin");
+  save(folder / "link.bin", goodPlan().plan, kernels, constants);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.bin"));
+  EXPECT_EQ(folder.read("real.bin").substr(0, 8), "ZEROPLAN");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  expectError([&] { save(folder / "pipe", goodPlan().plan, kernels, constants); }, "pipe' is not a regular file");
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
 }
 
 TEST_F(PlanFileTest, DamageIsNamed) {
