@@ -16,8 +16,11 @@ uint64_t mix(uint64_t value) {
 Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what)
     : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros} {
   if (globalBatch() == 0 || samples() < globalBatch())
-    throw Error(fmt::format("{} '{}' has {} samples, but one global batch takes {} ({} per rank x {} ranks x {} micro-steps)", what,
-                            data.path(), samples(), globalBatch(), plan.samples(), plan.world(), micros));
+    throw Error(fmt::format("{} '{}' has {} samples, but one global batch takes {} ({} per rank{}{}); give more, or compile with a "
+                            "smaller batch",
+                            what, data.path(), samples(), globalBatch(), plan.samples(),
+                            plan.world() > 1 ? fmt::format(" x {} ranks", plan.world()) : "",
+                            micros > 1 ? fmt::format(" x {} micro-steps", micros) : ""));
 }
 
 uint64_t Feeder::divisor(uint64_t start) const {

@@ -2,17 +2,27 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
 double since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
+
+// A line that wraps could not be rewritten in place: it is cut to the terminal's width, asked each time because windows change.
+std::string fitting(std::string text, std::FILE *out) {
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && text.size() >= size.ws_col) text.resize(size.ws_col - 1u);
+  return text;
+}
 } // namespace
 
 std::string durationText(double seconds) {
   auto s = static_cast<uint64_t>(std::llround(seconds));
   if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  if (s >= 48 * 3600) return fmt::format("{} days", s / 86400);
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
@@ -50,9 +60,9 @@ void ProgressLine::show(const StepRecord &record) {
   bool finished = record.step == record.steps;
   if (rewrite) {
     if (!finished && !record.evalLoss && record.step != first && since(last) < 0.1) return;
-    fmt::print(out, "\r\x1b[K{}", progressText(record, left));
     open = !finished && !record.evalLoss;
-    if (!open) std::fputc('\n', out);
+    std::string text = progressText(record, left);
+    fmt::print(out, "\r\x1b[K{}", open ? fitting(text, out) : text + "\n");
   } else {
     // The first step, the last and each multiple of a round number, so that the lines fall where evaluations do.
     double mean = since(start) / static_cast<double>(record.step - first + 1);

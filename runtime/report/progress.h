@@ -9,7 +9,7 @@ namespace zero::runtime {
 
 // "step 12/300  loss 3.4567  lr 1.0e-03  1234 tokens/s  0:48 left"
 std::string progressText(const StepRecord &record, double secondsLeft);
-std::string durationText(double seconds); // "0:48", "1:02:03"
+std::string durationText(double seconds); // "0:48", "1:02:03", "3 days"
 
 // How many steps apart the lines of a log stand: 1, 2, 5, 10, 20, …, for twenty lines or a little more, closer where steps are so slow
 // that ten seconds would pass between two lines.
@@ -17,7 +17,7 @@ uint64_t logStride(uint64_t steps, double secondsPerStep);
 
 class ProgressLine {
 public:
-  // `rewrite`: one line, rewritten in place.
+  // `out` stays the caller's and outlives the line. `rewrite`: one line, rewritten in place and cut to the terminal's width.
   ProgressLine(std::FILE *out, bool rewrite);
   ~ProgressLine(); // leaves the cursor on a fresh line
   void show(const StepRecord &record);

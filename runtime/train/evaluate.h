@@ -2,11 +2,14 @@
 #pragma once
 #include "runtime/data/feeder.h"
 #include "runtime/engine/engine.h"
+#include <functional>
+#include <optional>
 
 namespace zero::runtime {
 
 // Collective. The exact mean over all whole global batches of the set: each batch's mean weighs as much as it has labels.
-double evaluate(Engine &engine, const plan::Plan &plan, uint32_t program, const Feeder &feeder, const Locate &locate, uint64_t step,
-                uint64_t seed);
+// Nothing if `goesOn`, which is asked before each batch and answers the same on every rank, ends it.
+std::optional<double> evaluate(Engine &engine, const plan::Plan &plan, uint32_t program, const Feeder &feeder, const Locate &locate,
+                               uint64_t step, uint64_t seed, const std::function<bool()> &goesOn);
 
 } // namespace zero::runtime

@@ -43,22 +43,26 @@ public:
     while (at.step < setup.steps && !stop) {
       StepRecord record = step();
       std::string diverged = divergence(record);
-      stop = largest(rank.communicator, diverged.empty() ? static_cast<uint8_t>(interruption()) : kDiverged);
+      stop = agreed(diverged.empty() ? interruption() : kDiverged);
       if (stop == kDiverged) {
         report(record);
         endDiverged(diverged, saved);
       }
-      if (setup.programs.eval >= 0 && options.evalEvery && at.step % *options.evalEvery == 0)
+      if (!stop && evaluates()) { // who asks to stop may not have the time that an evaluation takes
         record.evalLoss = evaluateNow();
-      else if (setup.programs.eval >= 0 && at.step == setup.steps)
-        record.evalLoss = evaluateNow();
+        stop = agreed(interruption());
+      }
       report(record);
       if (options.checkpoint && (stop || at.step == setup.steps || (options.every && at.step % *options.every == 0))) {
         save();
         saved = at.step;
       }
     }
-    if (setup.steps == 0 && setup.programs.eval >= 0) say(fmt::format("held-out loss {:.6f}", evaluateNow()));
+    if (setup.steps == 0 && setup.programs.eval >= 0) {
+      std::optional<double> loss = evaluateNow();
+      say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
+      if (!loss) return 128 + agreed(interruption());
+    }
     if (options.trace) trace.write(rank, *options.trace);
     if (stop && at.step < setup.steps) {
       say(fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
@@ -75,7 +79,10 @@ public:
   }
 
 private:
-  static constexpr uint8_t kDiverged = 255; // above every signal
+  static constexpr int kDiverged = 255; // above every signal
+
+  // What all ranks do after a step: the signal one of them got, kDiverged, or 0 to go on.
+  int agreed(int mine) { return largest(rank.communicator, static_cast<uint8_t>(mine)); }
 
   void start(int threads) {
     if (options.checkpoint && leads) lock = std::make_unique<DirectoryLock>(*options.checkpoint);
@@ -159,8 +166,14 @@ private:
       if (input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
   }
 
-  double evaluateNow() {
-    return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed);
+  bool evaluates() const {
+    if (setup.programs.eval < 0) return false;
+    return at.step == setup.steps || (options.evalEvery && at.step % *options.evalEvery == 0);
+  }
+
+  std::optional<double> evaluateNow() {
+    return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed,
+                    [this] { return agreed(interruption()) == 0; });
   }
 
   void report(const StepRecord &record) {

@@ -4,6 +4,7 @@
 #include "test/unit/run_fixtures.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <pty.h>
 
 using namespace zero::runtime;
 using zero::test::Folder;
@@ -53,6 +54,8 @@ TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
 TEST(Progress, TextNamesStepLossAndRest) {
   EXPECT_EQ(durationText(48), "0:48");
   EXPECT_EQ(durationText(3723), "1:02:03");
+  EXPECT_EQ(durationText(47 * 3600), "47:00:00");
+  EXPECT_EQ(durationText(75 * 3600), "3 days");
   EXPECT_EQ(progressText(record(3), 65), "step  3/40  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
 }
 
@@ -79,6 +82,22 @@ TEST(Progress, LinesStandARoundNumberOfStepsApart) {
   for (uint64_t step = 5; step <= 100; step += 5) expected.push_back(step);
   for (std::string line; std::getline(log, line);) shown.push_back(std::stoull(line.substr(5)));
   EXPECT_EQ(shown, expected);
+}
+
+TEST(Progress, ANarrowTerminalIsNotOverrun) {
+  winsize size{24, 30, 0, 0};
+  int terminal = 0, end = 0;
+  ASSERT_EQ(openpty(&terminal, &end, nullptr, nullptr, &size), 0);
+  std::FILE *out = fdopen(end, "w");
+  {
+    ProgressLine line(out, true);
+    line.show(record(1)), line.show(record(40));
+  }
+  char bytes[1000];
+  std::string text(bytes, static_cast<size_t>(std::max<ssize_t>(0, read(terminal, bytes, sizeof bytes))));
+  std::string first = progressText(record(1), 0), last = progressText(record(40), 0);
+  EXPECT_EQ(text, "\r\x1b[K" + first.substr(0, 29) + "\r\x1b[K" + last + "\r\n"); // what stays is whole
+  std::fclose(out), close(terminal);
 }
 
 TEST(Progress, ALogGetsAboutTwentyLines) {

@@ -50,25 +50,32 @@ TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
 }
 
 TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
-  std::string command = "cd " + (folder / "") + " && exec " + ZERORUN +
-                        " one.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c "
-                        "--metrics m.jsonl >long.txt 2>err.txt";
-  pid_t child = fork();
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  for (int i = 0; i < 500 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
-    usleep(10000);
-  // A second run would remove this one's checkpoints.
-  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 2 --checkpoint c").error.find("written by another run"), std::string::npos);
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 130) << folder.read("err.txt");
+  int status = stop("", "one.plan --data data.safetensors --steps 1000000000 --checkpoint c --metrics m.jsonl", SIGINT, [&] {
+    if (!hasSteps("m.jsonl")) return false;
+    // A second run would remove this one's checkpoints.
+    Outcome second = run("one.plan", "--data data.safetensors --steps 2 --checkpoint c");
+    EXPECT_NE(second.error.find("written by another run"), std::string::npos);
+    return true;
+  });
+  EXPECT_EQ(status, 130) << folder.read("err.txt");
   auto rows = metrics("m.jsonl");
   EXPECT_TRUE(std::filesystem::exists(folder / ("c/step-" + std::to_string(rows.size()) + "/index.json")));
   EXPECT_NE(folder.read("long.txt").find("stopped after step"), std::string::npos);
+}
+
+// Evaluation on a large set may take longer than a batch system waits.
+TEST_F(Zerorun, StopsInsideAnEvaluation) {
+  const uint64_t samples = 20'000'000; // a file without blocks: it takes no room, and minutes to evaluate
+  auto layout = runtime::layoutSafetensors({{"x", runtime::Element::F32, {samples, 4}}, {"y", runtime::Element::F32, {samples, 1}}});
+  folder.write("large.safetensors", layout.header);
+  std::filesystem::resize_file(folder / "large.safetensors", layout.bytes);
+  for (std::string flags : {"--data data.safetensors --steps 9 --eval-every 1 --checkpoint c", "--steps 0"}) {
+    auto begin = std::chrono::steady_clock::now();
+    int status = stop("", "one.plan --eval-data large.safetensors " + flags, SIGTERM, [] { return usleep(300000) == 0; });
+    EXPECT_EQ(status, 128 + SIGTERM) << folder.read("err.txt");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "c/step-1/index.json"));
 }
 
 TEST_F(Zerorun, EndsAtTheStepThatDiverges) {
@@ -89,19 +96,9 @@ TEST_F(Zerorun, EndsAtTheStepThatDiverges) {
 }
 
 TEST_F(Zerorun, TheSignalOfBatchSystemsReachesAllRanks) {
-  std::string command =
-      "cd " + (folder / "") + " && exec mpirun -np 2 --oversubscribe --allow-run-as-root " + ZERORUN +
-      " two.plan --threads 1 --data data.safetensors --steps 1000000000 --checkpoint c --metrics m.jsonl >out.txt 2>err.txt";
-  pid_t child = fork();
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  for (int i = 0; i < 1000 && (!std::filesystem::exists(folder / "m.jsonl") || std::filesystem::file_size(folder / "m.jsonl") < 100); ++i)
-    usleep(10000);
-  kill(child, SIGUSR1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGUSR1) << folder.read("err.txt");
-  EXPECT_NE(folder.read("out.txt").find("go on with --resume c"), std::string::npos) << folder.read("out.txt");
+  int status = stop("mpirun -np 2 --oversubscribe --allow-run-as-root ",
+                    "two.plan --data data.safetensors --steps 1000000000 --checkpoint c --metrics m.jsonl", SIGUSR1,
+                    [&] { return hasSteps("m.jsonl"); });
+  EXPECT_EQ(status, 128 + SIGUSR1) << folder.read("err.txt");
+  EXPECT_NE(folder.read("long.txt").find("go on with --resume c"), std::string::npos) << folder.read("long.txt");
 }

@@ -152,6 +152,24 @@ protected:
         ("cd " + (folder / "") + " && " + start + ZERORUN + " " + plan + " --threads 1 " + flags + " >out.txt 2>err.txt").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("err.txt")}; // a killed shell has no status: 0 would look fine
   }
+  // Starts a run, sends it `signal` as soon as `ready`, and returns its exit status.
+  int stop(const std::string &launcher, const std::string &flags, int signal, const std::function<bool()> &ready) {
+    std::string command = "cd " + (folder / "") + " && exec " + launcher + ZERORUN + " --threads 1 " + flags + " >long.txt 2>err.txt";
+    pid_t child = fork();
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    auto started = [&] { return std::filesystem::exists(folder / "long.txt") && std::filesystem::file_size(folder / "long.txt") > 0; };
+    for (int i = 0; i < 1000 && !(started() && ready()); ++i) usleep(10000);
+    kill(child, signal);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  bool hasSteps(const std::string &metrics) {
+    return std::filesystem::exists(folder / metrics) && std::filesystem::file_size(folder / metrics) >= 100;
+  }
   void succeed(const std::string &plan, const std::string &flags, int world = 1) {
     Outcome outcome = run(plan, flags, world);
     ASSERT_EQ(outcome.status, 0) << outcome.error;
