@@ -102,9 +102,8 @@ private:
           fmt::format("'{}' has no tensor '{}' of {} F32 elements, which its index promises", open->file.path(), piece.key, piece.count));
     uint64_t begin = tensor->second.offset;
     auto sums = open->tensors.find(piece.key + ".crc32c");
-    if (sums == open->tensors.end()) // an older checkpoint has none
-      return open->file.read(begin + skip * sizeof(float), out, count * sizeof(float));
-    if (sums->second.type != Element::U32 || sums->second.bytes.size() != checksumBlocks(piece.count) * sizeof(uint32_t))
+    if (sums == open->tensors.end() || sums->second.type != Element::U32 ||
+        sums->second.bytes.size() != checksumBlocks(piece.count) * sizeof(uint32_t))
       throw Error(
           fmt::format("'{}' has no tensor '{}' of {} U32 elements", open->file.path(), piece.key + ".crc32c", checksumBlocks(piece.count)));
     for (uint64_t b = skip / kChecksumBlock; b * kChecksumBlock < skip + count; ++b) {

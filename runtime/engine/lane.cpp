@@ -41,7 +41,7 @@ void Lane::run(uint32_t programIndex, const ResolvedProgram &program) {
     for (const Operation &operation : program.lanes[static_cast<size_t>(index)]) {
       current = &operation;
       for (uint32_t i = operation.waitBegin; i < operation.waitEnd; ++i)
-        if (!timeline.wait(program.waits[i].lane, program.waits[i].tick)) return;
+        timeline.wait(program.waits[i].lane, program.waits[i].tick);
       if (timeline.hasFailed()) return;
       Clock::time_point begin = Clock::now();
       execute(operation);

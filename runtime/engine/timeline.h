@@ -40,11 +40,10 @@ public:
     ticks[static_cast<size_t>(lane)].value.notify_all();
   }
 
-  // Until `tick` steps of the lane are complete; false if the timeline has failed.
-  bool wait(int lane, uint32_t tick) const {
+  // Until `tick` steps of the lane are complete, or the timeline has failed.
+  void wait(int lane, uint32_t tick) const {
     const std::atomic<uint32_t> &value = ticks[static_cast<size_t>(lane)].value;
     for (uint32_t now = value.load(std::memory_order_acquire); now < tick;) now = awaitChange(value, now);
-    return !hasFailed();
   }
 
   // The first failure counts. All waits return from now on.

@@ -55,6 +55,23 @@ TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   EXPECT_TRUE(std::filesystem::exists(folder / "c/step-notes"));
 }
 
+TEST(Checkpoint, WhatIsNotWholeIsInNobodysWay) {
+  Folder folder;
+  std::filesystem::create_directories(folder / "c/step-10");
+  folder.write("c/step-10/rank-0.safetensors", "without an index");
+  std::string endless = "step-" + std::string(30, '9'); // beyond any step
+  std::filesystem::create_directories(folder / ("c/" + endless));
+  folder.write("c/" + endless + "/index.json", "{}");
+  EXPECT_TRUE(wholeCheckpoints(folder / "c").empty());
+  onRanks(makePlan(1, 0), [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    std::string saved = saveCheckpoint(rank, folder / "c", {10, 0, 0}, std::nullopt);
+    EXPECT_EQ(loadCheckpoint(rank, saved).step, 10u);
+    EXPECT_EQ(saveCheckpoint(rank, folder / "c", {10, 0, 0}, saved), saved); // it replaces itself
+    EXPECT_EQ(loadCheckpoint(rank, saved).step, 10u);
+  });
+}
+
 TEST(Checkpoint, ChecksumsAreThoseOfCrc32c) {
   EXPECT_EQ(checksum("123456789", 9), 0xe3069283u); // the check value of its definition
   EXPECT_EQ(checksum("", 0), 0u);
@@ -143,7 +160,18 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   EXPECT_NE(changed([](auto &i) { i["pieces"] = 3; }), "");
   EXPECT_NE(changed([](auto &i) { i["format"] = 2; }).find("format 2"), std::string::npos);
   EXPECT_EQ(changed([](auto &) {}), "");
+  EXPECT_EQ(changed([](auto &i) { std::reverse(i["pieces"].begin(), i["pieces"].end()); }), ""); // their order means nothing
+  EXPECT_EQ(changed([](auto &) {}), "");
   std::string pieces = folder.read("c/step-1/rank-0.safetensors");
+  // Types and names of the tensors are those that the index promises.
+  for (auto [from, to, sentence] : {std::array{"\"F32\"", "\"I32\"", "F32 elements, which its index promises"},
+                                    {"\"U32\"", "\"I32\"", "U32 elements"},
+                                    {".crc32c", ".crc32x", "U32 elements"}}) {
+    std::string other = pieces;
+    other.replace(other.find(from), std::strlen(from), to);
+    folder.write("c/step-1/rank-0.safetensors", other);
+    EXPECT_NE(refused(plan).find(sentence), std::string::npos) << to;
+  }
   folder.write("c/step-1/rank-0.safetensors", pieces.substr(0, pieces.size() - 1));
   EXPECT_NE(refused(plan), "");
 }

@@ -1,6 +1,7 @@
 // Small plans made by hand, run alone and under mpirun (CTest runs this program with 1, 2 and 4 ranks).
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/resolve.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/mpi_environment.h"
@@ -154,6 +155,8 @@ TEST(Engine, LanesWaitForEachOther) {
     if (event.lane == COMPUTE) {
       EXPECT_GE(event.begin, gathered);
     }
+  run.engine->resetStats();
+  EXPECT_EQ(run.engine->stats()[GATHER].bytes, 0u);
   run.engine->clearTrace();
   EXPECT_TRUE(run.engine->trace().empty());
 }
@@ -273,11 +276,42 @@ TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
   big->add_arena_bytes(0);
   big->add_arena_bytes(1 << 20);
   builder.plan.mutable_arenas(1)->set_bytes(1 << 20);
-  Session small(builder.file(), {.programs = {0}, .trace = false}), both(builder.file());
+  Session small(builder.file(), {.programs = {0}, .trace = false}), both(builder.file(), {.programs = {1, 0}, .trace = false});
   EXPECT_EQ(small.engine->allocatedBytes(), builder.plan.arenas(0).bytes() + builder.program().arena_bytes(1));
   EXPECT_EQ(both.engine->allocatedBytes(), builder.plan.arenas(0).bytes() + (1 << 20));
   EXPECT_NE(refusalOf([&] { small.engine->run(1); }), "");
   both.engine->run(1);
+}
+
+// Steps whose addresses do not matter, resolved.
+TEST(Resolve, CallsFollowTheirSteps) {
+  PlanBuilder b;
+  Ref ref = b.floats("ref", 4096);
+  auto attention = [&](std::vector<uint64_t> mask, uint64_t dim, uint64_t length) {
+    Attention *call = b.step("attention").mutable_attention();
+    call->set_dim(dim), call->set_q_len(length), call->set_kv_len(length + 1);
+    *call->mutable_mask() = ref;
+    call->mutable_mask_shape()->Add(mask.begin(), mask.end());
+  };
+  attention({1, 1, 8, 8}, 64, 8), attention({2, 1, 1, 8}, 32, 7);
+  Collective *gather = b.step("gather", GATHER).mutable_collective();
+  gather->set_kind(Collective::ALL_GATHER), gather->set_count(10), gather->set_dtype(BF16);
+  b.plan.add_kernels()->set_grain(24);
+  b.step("launch").mutable_launch()->set_extent(100);
+  auto program = resolve(b.plan, b.program(), {{"kernel", nullptr}}, [](const Ref &) -> void * { return nullptr; });
+  const auto &compute = program->lanes[COMPUTE];
+  auto strides = [&](size_t i) {
+    return std::vector<int64_t>(std::get<AttentionCall>(compute[i].call).maskStride,
+                                std::get<AttentionCall>(compute[i].call).maskStride + 4);
+  };
+  EXPECT_EQ(strides(0), (std::vector<int64_t>{0, 0, 8, 1})); // broadcast dimensions do not move
+  EXPECT_EQ(strides(1), (std::vector<int64_t>{8, 0, 0, 1}));
+  EXPECT_EQ(std::get<LaunchCall>(compute[2].call).grain, 24);
+  EXPECT_EQ(std::get<AllGatherCall>(program->lanes[GATHER][0].call).bytes, 20u);
+  AttentionLimits limits = attentionLimits(b.plan, {0});
+  EXPECT_EQ(limits.dim, 64);
+  EXPECT_EQ(limits.qLen, 8);
+  EXPECT_EQ(limits.kvLen, 9);
 }
 
 // Run by the test below, in processes of its own: one rank fails on one lane while the other waits in a collective.

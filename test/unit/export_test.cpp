@@ -9,6 +9,22 @@ using namespace zero;
 using namespace zero::runtime;
 using namespace zero::test;
 
+namespace {
+
+std::string field(int number, const std::string &bytes) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  for (size_t size = bytes.size();; size >>= 7) {
+    out += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
+    if (size < 128) return out + bytes;
+  }
+}
+
+std::string external(const std::string &location) {
+  return field(5, field(13, field(1, "location") + field(2, location)) + field(13, field(1, "offset") + field(2, "0")));
+}
+
+} // namespace
+
 TEST(Initial, DoesNotDependOnTheWorld) {
   plan::Plan one = makePlan(1, 0), two = makePlan(2, 3), four = makePlan(4, 3);
   auto a = onRanks(one, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
@@ -55,10 +71,54 @@ TEST(Initial, ReadsSlicesOfFilesAndRefusesShortOnes) {
     source->set_dtype(plan::F32), source->set_bytes(140), source->set_offset(5);
     EXPECT_NE(sentence().find("not the file"), std::string::npos);
     source->set_bytes(139);
-    EXPECT_NE(sentence(), "");
+    EXPECT_NE(sentence().find("of 35 elements has 139 bytes"), std::string::npos);
+    source->set_bytes(280), source->set_dtype(plan::I64), source->set_offset(0);
+    folder.write("w", std::string(280, '\0'));
+    EXPECT_NE(sentence().find("stored as I64, which cannot be trained"), std::string::npos);
+    source->set_bytes(140), source->set_dtype(plan::F32);
+    std::filesystem::create_directories(folder / "folder");
+    source->set_file(folder / "folder");
+    EXPECT_NE(sentence().find("is not a regular file"), std::string::npos);
     source->set_file(folder / "gone");
     EXPECT_NE(sentence().find("'w'"), std::string::npos);
   });
+}
+
+// More elements than one thread makes or one conversion takes at a time.
+TEST(Initial, LargeParametersComeInParts) {
+  Folder folder;
+  const uint64_t elements = (1 << 20) + 5;
+  plan::Plan plan = makePlan(1, 0);
+  plan.mutable_parameters()->DeleteSubrange(1, 2);
+  plan.mutable_parameters(0)->set_shape(0, static_cast<int64_t>(elements)), plan.mutable_parameters(0)->set_shape(1, 1);
+  plan::Bucket *bucket = plan.mutable_buckets(0);
+  bucket->set_elements(elements), bucket->set_shard_elements(elements), bucket->mutable_parameter()->set_bytes(elements * 4);
+  auto values = [&](int threads) {
+    auto memories = onRanks(plan, [&](const Rank &rank, Memory &) { initialiseParameters(rank, threads); });
+    return whole(plan, memories, bucket->parameter(), *bucket);
+  };
+  std::vector<float> normal = values(1);
+  EXPECT_EQ(normal, values(3));
+  plan.mutable_parameters(0)->mutable_init()->set_rule(plan::Init::ONES);
+  EXPECT_EQ(values(1), std::vector<float>(elements, 1.0f));
+
+  // The same numbers through a file of halves, and out into one again.
+  std::string halves;
+  for (float value : normal) {
+    uint16_t half = floatToHalf(value);
+    halves.append(reinterpret_cast<char *>(&half), 2);
+  }
+  std::string model = field(7, field(5, field(9, halves)));
+  plan::Source *source = plan.mutable_parameters(0)->mutable_source();
+  source->set_file(folder.write("m.onnx", model)), source->set_offset(model.find(halves)), source->set_bytes(halves.size());
+  source->set_dtype(plan::F16), plan.set_model(source->file());
+  std::vector<float> read = values(1);
+  for (uint64_t i : {uint64_t(0), elements / 2, (elements - 5), elements - 1}) EXPECT_NEAR(read[i], normal[i], 0.01) << i;
+  onRanks(plan, [&](const Rank &rank, Memory &) {
+    initialiseParameters(rank, 1);
+    exportWeights(rank, folder / "out.onnx");
+  });
+  EXPECT_EQ(folder.read("out.onnx"), model);
 }
 
 TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
@@ -119,22 +179,6 @@ TEST(Export, SafetensorsHoldsParametersAndTheirAliases) {
   EXPECT_NE(refusalOf([&] { checkExport(plan, "x.pt"); }).find("ending"), std::string::npos);
 }
 
-namespace {
-
-std::string field(int number, const std::string &bytes) {
-  std::string out(1, static_cast<char>(number << 3 | 2));
-  for (size_t size = bytes.size();; size >>= 7) {
-    out += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
-    if (size < 128) return out + bytes;
-  }
-}
-
-std::string external(const std::string &location) {
-  return field(5, field(13, field(1, "location") + field(2, location)) + field(13, field(1, "offset") + field(2, "0")));
-}
-
-} // namespace
-
 TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   Folder folder;
   std::filesystem::create_directories(folder / "in/sub");
@@ -187,6 +231,13 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   EXPECT_EQ(refused("out/other.onnx"), "");
   EXPECT_NE(refused("in/m.onnx").find("overwrite"), std::string::npos);
   EXPECT_NE(refused("in/other.onnx").find("overwrite"), std::string::npos); // its data files would be
+  EXPECT_NE(refused("in/../in/m.onnx").find("overwrite"), std::string::npos);
+  std::filesystem::create_symlink("in/m.onnx", folder / "link.onnx");
+  EXPECT_NE(refused("link.onnx").find("overwrite"), std::string::npos);
+  folder.write("in/outside.onnx", field(7, external("../weights.data")));
+  plan.set_model(folder / "in/outside.onnx");
+  EXPECT_NE(refused("out/m.onnx").find("outside its own folder"), std::string::npos);
+  plan.set_model(folder / "in/m.onnx");
   plan.mutable_parameters(1)->clear_source();
   EXPECT_NE(refused("out/m.onnx").find("'b'"), std::string::npos);
   *plan.mutable_parameters(1)->mutable_source() = plan.parameters(0).source();

@@ -65,6 +65,8 @@ TEST(Programs, FollowAccumulationAndClipping) {
   EXPECT_EQ(choosePrograms(plan, true, false, false).micros, (std::vector<uint32_t>{0, 1, 1, 2}));
   EXPECT_EQ(choosePrograms(plan, true, true, false).micros, (std::vector<uint32_t>{0, 1, 1, 3}));
   EXPECT_EQ(choosePrograms(plan, true, true, false).used(), (std::vector<uint32_t>{0, 1, 3}));
+  plan.set_accumulate(3);
+  EXPECT_EQ(choosePrograms(plan, true, false, false).micros, (std::vector<uint32_t>{0, 1, 2}));
   plan.set_accumulate(2);
   EXPECT_EQ(choosePrograms(plan, true, false, false).micros, (std::vector<uint32_t>{0, 2}));
   EXPECT_NE(refusalOf([&] { choosePrograms(plan, true, false, true); }).find("evaluation"), std::string::npos);
