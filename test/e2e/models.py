@@ -71,7 +71,8 @@ def no_weights():
 
 
 def wrong_flags():
-    for flags, word in ((["--hidden", "65"], "multiple"), (["--arch", "llama", "--kv-heads", "3"], "multiple"), (["--layers", "0"], "at least")):
+    for flags, word in ((["--hidden", "65"], "multiple"), (["--arch", "llama", "--kv-heads", "3"], "multiple"), (["--layers", "0"], "at least"), (["--ffn", "-4"], "at least"), (["--arch", "llama", "--kv-heads", "0"], "at least"),
+                        (["--seed", "-1"], "negative")):
         result = suite.run([sys.executable, ROOT / "models" / "gpt.py", *SMALL, *flags, "-o", "x.onnx"], check=False)
         expect(result.returncode != 0 and word in result.stderr.splitlines()[-1], f"{flags} was not refused: {result.stderr}")
 
