@@ -24,3 +24,8 @@ template <typename ConcreteType> struct Elementwise : mlir::OpTrait::TraitBase<C
 #include "compiler/nn/NnInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "compiler/nn/NnOps.h.inc"
+
+namespace zero::nn {
+/// Fails with an error unless the function takes and returns tensors of static shape and its body, if it has one, is one block.
+mlir::LogicalResult verifyTensorFunction(mlir::func::FuncOp function);
+} // namespace zero::nn

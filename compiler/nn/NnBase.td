@@ -25,15 +25,22 @@ def Nn_Dialect : Dialect {
     The forward graph is `func.func @forward`; its arguments and results carry the attribute `nn.name`.
     Parameters are symbols of the module (`nn.parameter`) read by `nn.get`. The training step is
     `func.func @train`: arguments carry `nn.role` ("data", "labels", "loss_scale", "seed", "hyper") beside
-    their name, the loss is returned, and each gradient leaves through `nn.gradient`.
+    their name, and `nn.limit` where their values index something; the loss is returned, and each gradient leaves
+    through `nn.gradient`.
   }];
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
     static constexpr ::llvm::StringLiteral kRoleAttr = "nn.role";
+    /// Of an integer argument: its values must lie in [-limit, limit).
+    static constexpr ::llvm::StringLiteral kLimitAttr = "nn.limit";
     /// Unit attribute of a `func.func` that is the body of a kernel (see `nn.launch`).
     static constexpr ::llvm::StringLiteral kKernelAttr = "nn.kernel";
+    /// Pairs [result, operand] of a kernel: the result may be written over the operand.
+    static constexpr ::llvm::StringLiteral kInplaceAttr = "nn.inplace";
   }];
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
 }
 
 class Nn_Op<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;

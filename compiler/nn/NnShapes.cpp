@@ -1,4 +1,4 @@
-//===- NnShapes.cpp - result types and verifiers of the nn dialect -------------------------------===//
+//===- NnShapes.cpp - result types of the nn dialect, inferred from operands and attributes -----------===//
 #include "compiler/nn/Nn.h"
 
 using namespace mlir;
@@ -27,34 +27,6 @@ std::string text(ArrayRef<int64_t> shape) {
 }
 
 } // namespace
-
-LogicalResult IotaOp::verify() {
-  auto type = cast<RankedTensorType>(getType());
-  if (getDim() >= uint64_t(type.getRank())) return emitOpError() << "dimension " << getDim() << " of a tensor of rank " << type.getRank();
-  return success();
-}
-
-LogicalResult BroadcastOp::verify() {
-  auto from = ranked(getInput()), to = cast<RankedTensorType>(getType());
-  if (int64_t(getDims().size()) != from.getRank())
-    return emitOpError() << "names " << getDims().size() << " dimensions for an operand of rank " << from.getRank();
-  int64_t before = -1;
-  for (auto [i, d] : llvm::enumerate(getDims())) {
-    if (d <= before || d >= to.getRank()) return emitOpError() << "dims must rise and lie below the result's rank " << to.getRank();
-    if (from.getDimSize(i) != 1 && from.getDimSize(i) != to.getDimSize(d))
-      return emitOpError() << "dimension " << i << " of size " << from.getDimSize(i) << " cannot become " << to.getDimSize(d);
-    before = d;
-  }
-  if (from.getElementType() != to.getElementType()) return emitOpError() << "changes the element type";
-  return success();
-}
-
-LogicalResult ReshapeOp::verify() {
-  auto from = ranked(getInput()), to = cast<RankedTensorType>(getType());
-  if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
-    return emitOpError() << from << " cannot be seen as " << to;
-  return success();
-}
 
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto in = ranked(a.getInput());
@@ -128,22 +100,6 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-LogicalResult TakeAlongOp::verify() {
-  auto in = ranked(getInput()), indices = ranked(getIndices()), to = cast<RankedTensorType>(getType());
-  if (in.getRank() == 0 || indices.getShape() != in.getShape().drop_back() || to != with(in, indices.getShape()))
-    return emitOpError() << "takes one element per row: " << in << " by " << indices << " gives " << with(in, indices.getShape());
-  return success();
-}
-
-LogicalResult ScatterAddOp::verify() {
-  auto indices = ranked(getIndices()), updates = ranked(getUpdates()), to = cast<RankedTensorType>(getType());
-  int64_t lead = indices.getRank();
-  if (updates.getRank() < lead || updates.getShape().take_front(lead) != indices.getShape() ||
-      to.getRank() != updates.getRank() - lead + 1 || to.getShape().drop_front() != updates.getShape().drop_front(lead))
-    return emitOpError() << updates << " by " << indices << " cannot be summed into " << to;
-  return success();
-}
-
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto in = ranked(a.getInput());
   SmallVector<int64_t> shape;
@@ -153,14 +109,18 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
       return reject(loc, "nn.reduce: dims ", text(a.getDims()), " must rise and lie below the rank of ", in);
     before = d;
   }
+  if (a.getKind() == ReductionKind::sum && in.getElementType().isInteger(1)) return reject(loc, "nn.reduce: booleans have no sum");
   for (int64_t i = 0; i < in.getRank(); ++i)
     if (!llvm::is_contained(a.getDims(), i)) shape.push_back(in.getDimSize(i));
   out.push_back(with(in, shape));
   return success();
 }
 
-LogicalResult CumSumOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor a, Types &out) {
-  out.push_back(a.getInput().getType());
+LogicalResult CumSumOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
+  auto in = ranked(a.getInput());
+  if (in.getRank() == 0) return reject(loc, "nn.cumsum: a scalar has no last dimension");
+  if (in.getElementType().isInteger(1)) return reject(loc, "nn.cumsum: booleans have no sum");
+  out.push_back(in);
   return success();
 }
 
@@ -199,6 +159,7 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   int64_t m = l.getDimSize(rank - 2), k = l.getDimSize(rank - 1), k2 = r.getDimSize(rank - 2), n = r.getDimSize(rank - 1);
   if (a.getTransposeLhs()) std::swap(m, k);
   if (a.getTransposeRhs()) std::swap(k2, n);
+  if (l.getElementType() != r.getElementType()) return reject(loc, "nn.matmul: element types differ (", l, " and ", r, ")");
   if (k != k2) return reject(loc, "nn.matmul: inner dimensions ", k, " and ", k2, " differ (", l, " and ", r, ")");
   SmallVector<int64_t> shape(l.getShape().drop_back(2));
   shape.append({m, n});
@@ -208,8 +169,8 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto q = ranked(a.getQ()), k = ranked(a.getK()), v = ranked(a.getV());
-  if (q.getRank() != 4 || k.getRank() != 4 || k != v || q.getDimSize(0) != k.getDimSize(0) || q.getDimSize(3) != k.getDimSize(3) ||
-      k.getDimSize(1) == 0 || q.getDimSize(1) % k.getDimSize(1))
+  if (q.getRank() != 4 || k.getRank() != 4 || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
+      q.getDimSize(3) != k.getDimSize(3) || k.getDimSize(1) == 0 || q.getDimSize(1) % k.getDimSize(1))
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (a.getMask()) {
     auto mask = ranked(a.getMask());

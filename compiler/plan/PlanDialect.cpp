@@ -94,6 +94,9 @@ std::string nameOf(Location location) {
 // Names of values, symbols, verifiers
 //===----------------------------------------------------------------------===//
 
+/// No buffer and no reference is larger: sums of a few of them, also over all ranks, stay below 2^63.
+static constexpr int64_t kMostBytes = int64_t(1) << 56;
+
 /// "/h.0/mlp/MatMul" as the name of an SSA value.
 static std::string valueName(StringRef name) {
   std::string result = name.ltrim('/').str();
@@ -109,26 +112,76 @@ LogicalResult UseOp::verifySymbolUses(SymbolTableCollection &tables) {
   return emitOpError() << "no plan.state is called " << getStateAttr();
 }
 
-/// References must have a size, lie inside their buffers on every rank, and be as many as the step's form asks for.
+LogicalResult StateOp::verify() {
+  int64_t bytes = int64_t(getBytes());
+  if (bytes < 0 || bytes > kMostBytes || int64_t(getOffset().value_or(0)) < 0)
+    return emitOpError() << "has " << bytes << " bytes at " << int64_t(getOffset().value_or(0));
+  if (getInput() && !(getRole() && getType())) return emitOpError() << "is an input without a role or a type";
+  auto tensor = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
+  if (getType() && !(tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat()))
+    return emitOpError() << "has the type " << *getType() << ", which is no tensor of static shape";
+  for (ShapedType content : {ShapedType(tensor), getValue() ? getValue()->getShapedType() : ShapedType()}) {
+    if (!content) continue;
+    int64_t needed = content.getNumElements() * llvm::divideCeil(content.getElementTypeBitWidth(), 8);
+    if (needed != bytes) return emitOpError() << "has " << bytes << " bytes for " << content << ", which takes " << needed;
+  }
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  int64_t bytes = int64_t(getBytes()), offset = int64_t(getOffset().value_or(0));
+  if (bytes < 0 || bytes > kMostBytes || offset < 0) return emitOpError() << "has " << bytes << " bytes at " << offset;
+  if (getFirst().has_value() != getLast().has_value()) return emitOpError() << "has one end of a life without the other";
+  if (getFirst() && (int64_t(*getFirst()) < 0 || int64_t(*getLast()) < int64_t(*getFirst())))
+    return emitOpError() << "lives from step " << int64_t(*getFirst()) << " to step " << int64_t(*getLast());
+  return success();
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  if (int64_t(getHeight().value_or(0)) < 0 || int64_t(getLive().value_or(0)) < 0) return emitOpError() << "has a negative height";
+  for (Operation &op : getBody().front().without_terminator())
+    if (!isa<BufferOp, UseOp, DecisionOp, StepOp>(op)) return op.emitOpError() << "cannot stand in a plan.program";
+  if (isa<ReturnOp>(getBody().front().back())) return success();
+  return emitOpError() << "does not end with plan.return";
+}
+
+/// References must have a size and lie inside their buffers on every rank. What is checked of steps and of the return alike.
+template <typename Op> static LogicalResult verifyRefs(Op op) {
+  size_t count = op.getBuffers().size();
+  if (op.getOffsets().size() != count || op.getStrides().size() != count || op.getBytes().size() != count || op.getInputs() > count)
+    return op->emitOpError() << "lists of its references differ in length";
+  int64_t world = worldOf(op);
+  for (size_t i = 0; i < count; ++i) {
+    Ref ref{op.getBuffers()[i], op.getOffsets()[i], op.getStrides()[i], op.getBytes()[i]};
+    if (!isa_and_nonnull<BufferOp, UseOp>(ref.buffer.getDefiningOp()))
+      return op->emitOpError() << "reference " << i << " is neither a plan.buffer nor a plan.use";
+    if (ref.offset < 0 || ref.stride < 0 || ref.bytes < 0)
+      return op->emitOpError() << "reference " << i << " has a negative offset, stride or size";
+    if (ref.offset > kMostBytes || ref.stride > kMostBytes / world || ref.bytes > kMostBytes)
+      return op->emitOpError() << "reference " << i << " lies beyond any memory";
+    auto buffer = ref.buffer.template getDefiningOp<BufferOp>(); // states are checked where symbols may be looked up
+    if (buffer && ref.end(world) > int64_t(buffer.getBytes()))
+      return op->emitOpError() << "reference " << i << " ends at byte " << ref.end(world) << " of a buffer of " << buffer.getBytes();
+  }
+  return success();
+}
+
+LogicalResult ReturnOp::verify() { return verifyRefs(*this); }
+
+/// Besides, a step has as many references as its form asks for (any number where the list is empty), and waits for lanes there are.
 static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<unsigned> writes) {
-  size_t count = step.getBuffers().size(), inputs = step.getInputs();
-  if (step.getOffsets().size() != count || step.getStrides().size() != count || step.getBytes().size() != count || inputs > count)
-    return step->emitOpError() << "lists of its references differ in length";
+  if (failed(verifyRefs(step))) return failure();
+  size_t inputs = step.getInputs(), outputs = step.getBuffers().size() - inputs;
   if (!reads.empty() && !llvm::is_contained(reads, inputs))
     return step->emitOpError() << "reads " << inputs << " references, which is not its form";
-  if (!writes.empty() && !llvm::is_contained(writes, count - inputs))
-    return step->emitOpError() << "writes " << count - inputs << " references, which is not its form";
-  if (DenseI64ArrayAttr waits = step.getWaitsAttr(); waits && waits.size() % 2)
-    return step->emitOpError() << "waits are not pairs of lane and tick";
-  int64_t world = worldOf(step);
-  for (auto [i, access] : llvm::enumerate(accessesOf(step))) {
-    const Ref &ref = access.ref;
-    if (ref.offset < 0 || ref.stride < 0 || ref.bytes < 0)
-      return step->emitOpError() << "reference " << i << " has a negative offset, stride or size";
-    auto buffer = ref.buffer.getDefiningOp<BufferOp>(); // states are checked where symbols may be looked up
-    if (buffer && ref.end(world) > int64_t(buffer.getBytes()))
-      return step->emitOpError() << "reference " << i << " ends at byte " << ref.end(world) << " of a buffer of " << buffer.getBytes();
-  }
+  if (!writes.empty() && !llvm::is_contained(writes, outputs))
+    return step->emitOpError() << "writes " << outputs << " references, which is not its form";
+  DenseI64ArrayAttr waits = step.getWaitsAttr();
+  if (!waits) return success();
+  if (waits.size() % 2) return step->emitOpError() << "waits are not pairs of lane and tick";
+  for (int64_t i = 0; i < waits.size(); i += 2)
+    if (waits[i] < 0 || waits[i] > getMaxEnumValForLane() || waits[i + 1] < 0)
+      return step->emitOpError() << "waits for tick " << waits[i + 1] << " of lane " << waits[i] << ", which cannot be";
   return success();
 }
 
@@ -152,6 +205,10 @@ LogicalResult CopyStep::verify() {
   return verifyStep(*this, {1}, {1});
 }
 LogicalResult FillStep::verify() { return verifyStep(*this, {}, {1}); }
-LogicalResult UpdateStep::verify() { return verifyStep(*this, {}, {}); }
+LogicalResult UpdateStep::verify() {
+  if (getInputs() < 2 || getInputs() == getBuffers().size())
+    return emitOpError() << "reads parameters and their gradient and writes parameters";
+  return verifyStep(*this, {}, {});
+}
 
 } // namespace zero::planir

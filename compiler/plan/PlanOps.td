@@ -87,6 +87,7 @@ def Plan_StateOp : Plan_Op<"state", [Symbol]> {
                        OptionalAttr<StrAttr>:$role, OptionalAttr<TypeAttr>:$type, OptionalAttr<I64Attr>:$limit,
                        OptionalAttr<ElementsAttr>:$value);
   let assemblyFormat = "$kind $sym_name `bytes` $bytes (`at` $offset^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoRegionArguments]> {
@@ -96,6 +97,7 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
                        OptionalAttr<I64Attr>:$live);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$role (`clips` $clips^)? $sym_name (`height` $height^)? (`live` $live^)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
 def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
@@ -104,6 +106,7 @@ def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterfac
                        OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$kind $name `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_UseOp : Plan_Op<"use", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
@@ -125,6 +128,7 @@ def Plan_ReturnOp : Plan_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
   let arguments = (ins Variadic<Plan_Buffer>:$buffers, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$bytes, I64Attr:$inputs);
   let assemblyFormat = "custom<Refs>($buffers, $offsets, $strides, $bytes, $inputs) attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

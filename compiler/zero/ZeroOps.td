@@ -22,6 +22,7 @@ def Zero_Dialect : Dialect {
     Beside these operations stand `nn.matmul`, `nn.attention(_grad)`, `nn.launch`, `nn.reshape` and `nn.constant`.
     Lanes, bytes and offsets are not known here.
   }];
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
                                            kOptimizer = "zero.optimizer", kRole = "zero.role", kClips = "zero.clips";
@@ -29,7 +30,9 @@ def Zero_Dialect : Dialect {
 }
 class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemonic, traits>;
 def Zero_Tensor : StaticShapeTensorOf<[F32, BF16, F16, I64, I32, I1]>;
-def Zero_Flat : 1DTensorOf<[F32, BF16, F16]>;
+def Zero_Flat : ConfinedType<1DTensorOf<[F32, BF16, F16]>, [HasStaticShapePred], "flat tensor of static size", "::mlir::RankedTensorType">;
+/// Operations that name a bucket check that it exists and has as many elements as their tensors.
+defvar Zero_BucketUser = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 
 def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
   let summary = "Parameters that are gathered, reduced and updated together";
@@ -38,19 +41,19 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
     [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no state.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, ArrayAttr:$parameters,
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
                        DenseI64ArrayAttr:$offsets, BoolAttr:$trainable);
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
 }
 
-def Zero_ResidentOp : Zero_Op<"resident", [Pure]> {
+def Zero_ResidentOp : Zero_Op<"resident", [Pure, Zero_BucketUser]> {
   let summary = "The whole bucket, which every rank keeps (stages 0 to 2)";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$bucket attr-dict `:` type($whole)";
 }
-def Zero_GatherOp : Zero_Op<"gather", [MemoryEffects<[MemRead]>]> {
+def Zero_GatherOp : Zero_Op<"gather", [MemoryEffects<[MemRead]>, Zero_BucketUser]> {
   let summary = "Bring the bucket's shards together on every rank (stage 3)";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs Zero_Flat:$whole);
@@ -81,18 +84,21 @@ def Zero_OwnShardOp : Zero_Op<"own_shard", [Pure]> {
   let arguments = (ins Zero_Flat:$whole);
   let results = (outs Zero_Flat:$shard);
   let assemblyFormat = "$whole attr-dict `:` type($whole) `->` type($shard)";
+  let hasVerifier = 1;
 }
 def Zero_ReduceScatterOp : Zero_Op<"reduce_scatter"> {
   let summary = "Sum over ranks in rank order; each rank receives its own shard";
   let arguments = (ins Zero_Flat:$whole);
   let results = (outs Zero_Flat:$shard);
   let assemblyFormat = "$whole attr-dict `:` type($whole) `->` type($shard)";
+  let hasVerifier = 1;
 }
 def Zero_AllGatherOp : Zero_Op<"all_gather"> {
   let summary = "Every rank's shard, side by side, on every rank";
   let arguments = (ins Zero_Flat:$shard);
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$shard attr-dict `:` type($shard) `->` type($whole)";
+  let hasVerifier = 1;
 }
 def Zero_AllReduceOp : Zero_Op<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "Sum over ranks in rank order, on every rank; for scalars";
@@ -100,14 +106,14 @@ def Zero_AllReduceOp : Zero_Op<"all_reduce", [SameOperandsAndResultType]> {
   let results = (outs Zero_Flat:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
-def Zero_AccumulateOp : Zero_Op<"accumulate"> {
+def Zero_AccumulateOp : Zero_Op<"accumulate", [Zero_BucketUser]> {
   let summary = "Add a micro-step's gradient shard to the bucket's accumulator and yield the sum so far";
   let description = [{ `first`: the accumulator is overwritten instead. `kernel` is the launched nn.kernel (none when first). }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, OptionalAttr<FlatSymbolRefAttr>:$kernel, UnitAttr:$first);
   let results = (outs Zero_Flat:$sum);
-  let assemblyFormat = "$bucket `,` $shard attr-dict `:` type($shard)  `->` type($sum)";
+  let assemblyFormat = "$bucket `,` $shard attr-dict `:` type($shard) `->` type($sum)";
 }
-def Zero_UpdateOp : Zero_Op<"update"> {
+def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
   let summary = "One optimizer step on the bucket, or on this rank's shard of it";
   let description = [{
     Reads `gradient` (the shard; the whole bucket when `whole`), the parameters and their state, and writes parameters and state in
@@ -119,7 +125,7 @@ def Zero_UpdateOp : Zero_Op<"update"> {
   let results = (outs Optional<Zero_Flat>:$sums);
   let assemblyFormat = "$bucket `,` $gradient `,` $hyper (`clip` $norm2^)? attr-dict `:` functional-type(operands, results)";
 }
-def Zero_PublishOp : Zero_Op<"publish"> {
+def Zero_PublishOp : Zero_Op<"publish", [Zero_BucketUser]> {
   let summary = "After the update of its shards, bring the whole resident bucket up to date on every rank (stages 1 and 2)";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let assemblyFormat = "$bucket attr-dict";

@@ -19,6 +19,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
     for (auto f : getOperation().getOps<func::FuncOp>())
       if (!f.isExternal() && !f->hasAttr(nn::NnDialect::kKernelAttr)) functions.push_back(f);
     for (func::FuncOp f : functions) {
+      if (failed(nn::verifyTensorFunction(f))) return signalPassFailure();
       auto count = outline(f, formClusters(f), table);
       if (failed(count)) return signalPassFailure();
       launches += *count;

@@ -9,8 +9,6 @@ using namespace zero::nn;
 namespace zero::fuse {
 namespace {
 
-constexpr StringLiteral kInplaceAttr = "nn.inplace";
-
 /// What people call a kernel with these operations.
 std::string nameFor(func::FuncOp kernel) {
   llvm::StringMap<int> count;
@@ -121,7 +119,7 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   if (failed(info)) return it->second = {func::FuncOp(), false};
   SmallVector<Attribute> pairs;
   for (auto [result, operand] : info->inplace) pairs.push_back(b.getI64ArrayAttr({int64_t(result), int64_t(operand)}));
-  (*kernel)->setAttr(kInplaceAttr, b.getArrayAttr(pairs));
+  (*kernel)->setAttr(NnDialect::kInplaceAttr, b.getArrayAttr(pairs));
   std::string base = nameFor(*kernel), name;
   do name = base + "_" + std::to_string(numbers[base]++);
   while (symbols.lookup(name));

@@ -1,6 +1,7 @@
 //===- gathers.cpp - plan-elide-gathers and plan-hoist-gathers --------------------------------------===//
 #include "passes/schedule/gathers.h"
 #include "passes/schedule/Passes.h"
+#include <numeric>
 #include <set>
 
 #define DEBUG_TYPE "plan-gathers"
@@ -54,14 +55,15 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     llvm::stable_sort(chances, [](const Chance &a, const Chance &b) {
       return std::tuple(!a.free, a.to - a.from, a.gather) < std::tuple(!b.free, b.to - b.from, b.gather);
     });
-    std::vector<Chance> kept; // those that cost memory
-    for (size_t i = 0; i < gathers.size(); ++i) stays.push_back(i);
+    std::vector<Chance> kept;                   // those that cost memory
+    SmallVector<size_t> brings(gathers.size()); // the gather that now brings what gather i brought
+    std::iota(brings.begin(), brings.end(), size_t(0));
     for (const Chance &chance : chances) {
       if (!chance.free) {
         if (mostKept(kept, chance) + chance.bytes > residentBytes) continue;
         kept.push_back(chance);
       }
-      merge(gathers, chance);
+      merge(gathers, chance, brings);
     }
   }
 
@@ -95,10 +97,10 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     return most;
   }
 
-  void merge(MutableArrayRef<Gather> gathers, const Chance &chance) {
+  void merge(MutableArrayRef<Gather> gathers, const Chance &chance, MutableArrayRef<size_t> brings) {
     size_t into = chance.before;
-    while (stays[into] != into) into = stays[into]; // that one was spared too
-    stays[chance.gather] = into;
+    while (brings[into] != into) into = brings[into]; // that one was spared too
+    brings[chance.gather] = into;
     Gather &spared = gathers[chance.gather];
     decide(getOperation(), spared.bucket(), "kept until it is needed again",
            chance.free ? Twine("no other bucket is gathered in between") : Twine(chance.bytes) + " bytes fit into --resident-bytes");
@@ -108,8 +110,6 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     buffer.erase();
     ++elided;
   }
-
-  SmallVector<size_t> stays; // the gather that now brings what gather i brought
 };
 
 //===----------------------------------------------------------------------===//

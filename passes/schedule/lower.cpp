@@ -230,7 +230,6 @@ LogicalResult Lowering::lower(Operation &op) {
     collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging("", room), 0, 0, room}},
                elementsOf(reduce.getInput()), elementOf(reduce.getInput()));
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    if (!accumulate.getFirst() && !accumulate.getKernelAttr()) return op.emitError() << "adds to the accumulator but names no kernel";
     lowerAccumulate(accumulate);
   } else if (auto update = dyn_cast<state::UpdateOp>(op)) {
     lowerUpdate(update);
@@ -243,10 +242,7 @@ LogicalResult Lowering::lower(Operation &op) {
 }
 
 LogicalResult Lowering::run() {
-  auto roleName = function->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
-  auto role = symbolizeProgramRole(roleName);
-  if (!role) return function.emitError() << "program @" << function.getName() << " has the unknown role '" << roleName << "'";
-  if (!function.getBody().hasOneBlock()) return function.emitError() << "program @" << function.getName() << " is not one block";
+  auto role = symbolizeProgramRole(function->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue());
   if (failed(storage.run())) return failure();
   program =
       b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr, nullptr);

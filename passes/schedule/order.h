@@ -34,9 +34,9 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Touch, 4>> byBuffer;
 };
 
-/// Records why something was done, behind the program's steps.
 /// "1 step", "2 steps": for the sentences of decisions.
 std::string counted(uint64_t n, llvm::StringRef noun);
+/// Records why something was done, behind the program's steps.
 void decide(planir::ProgramOp program, const llvm::Twine &subject, const llvm::Twine &choice, const llvm::Twine &reason);
 
 } // namespace zero::schedule

@@ -1,6 +1,7 @@
 //===- sink_updates.cpp - plan-sink-updates ---------------------------------------------------------===//
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/order.h"
+#include <map>
 
 #define DEBUG_TYPE "plan-sink-updates"
 
@@ -18,6 +19,7 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
 
   void runOnOperation() override {
     Order order(getOperation());
+    tails.clear();                   // one pass object sees program after program
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
       if (isReduction(order[i])) reductions.push_back(i);

@@ -16,7 +16,6 @@ States::States(ModuleOp module) : module(module), symbols(module), builder(modul
   };
   world = number(state::ZeroDialect::kWorld, 1);
   stage = number(state::ZeroDialect::kStage, 0);
-  accumulate = number(state::ZeroDialect::kAccumulate, 1);
   if (auto kind = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer)) optimizerKind = kind.str();
   // States stand in front of the programs, behind buckets and parameters.
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -38,8 +37,9 @@ FailureOr<const States::Pairs *> States::inplace(FlatSymbolRefAttr kernel) {
   auto [entry, isNew] = pairs.try_emplace(kernel);
   if (!isNew) return &entry->second;
   auto function = symbols.lookup<func::FuncOp>(kernel.getAttr());
-  if (auto given = function->getAttrOfType<DenseI64ArrayAttr>(kInplaceAttr)) {
-    for (int64_t i = 0; i + 1 < given.size(); i += 2) entry->second.push_back({unsigned(given[i]), unsigned(given[i + 1])});
+  if (auto given = function->getAttrOfType<ArrayAttr>(nn::NnDialect::kInplaceAttr)) {
+    for (auto pair : given.getAsRange<ArrayAttr>())
+      entry->second.push_back({unsigned(cast<IntegerAttr>(pair[0]).getInt()), unsigned(cast<IntegerAttr>(pair[1]).getInt())});
   } else if (!function.isExternal()) {
     auto info = codegen::describe(function);
     if (failed(info)) return failure();
@@ -90,7 +90,7 @@ StateOp States::input(func::FuncOp program, unsigned index) {
   state.setInputAttr(name);
   state.setRoleAttr(role);
   state.setTypeAttr(TypeAttr::get(type));
-  if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, "nn.limit")) state.setLimit(limit.getInt());
+  if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, nn::NnDialect::kLimitAttr)) state.setLimit(limit.getInt());
   return state;
 }
 

@@ -9,17 +9,14 @@
 
 namespace zero::schedule {
 
-/// DenseI64Array of pairs (result, operand) on a kernel: the result may overwrite the operand.
-inline constexpr llvm::StringLiteral kInplaceAttr = "nn.inplace";
-
 /// Makes each plan.state once, whichever program asks first.
 class States {
 public:
   explicit States(mlir::ModuleOp module);
 
   state::BucketOp bucket(mlir::FlatSymbolRefAttr name) { return symbols.lookup<state::BucketOp>(name.getAttr()); }
-  /// Pairs (result, operand) of a kernel of which the result may overwrite the operand: its attribute `nn.inplace`, or what the kernel
-  /// compiler says about its body.
+  /// Pairs (result, operand) of a kernel of which the result may overwrite the operand: its attribute `nn.inplace`, which fusion leaves, or
+  /// what the kernel compiler says about its body (the optimizer's kernels come later).
   using Pairs = std::vector<std::pair<unsigned, unsigned>>;
   mlir::FailureOr<const Pairs *> inplace(mlir::FlatSymbolRefAttr kernel);
 
@@ -37,7 +34,7 @@ public:
   /// State tensors per parameter.
   int64_t optimizerStates() const { return optimizerKind == "sgd" ? 1 : 2; }
 
-  int64_t world = 1, stage = 0, accumulate = 1;
+  int64_t world = 1, stage = 0;
   std::string optimizerKind;
 
 private:

@@ -107,7 +107,7 @@ LogicalResult Storage::placeOverwritten(Value value) {
   if (failed(pairs)) return failure();
   Place place = places.lookup(value);
   for (auto [result, index] : **pairs) {
-    if (result != cast<OpResult>(value).getResultNumber() || index >= launch.getNumOperands()) continue;
+    if (result != cast<OpResult>(value).getResultNumber()) continue;
     Value root = viewOf(launch.getInputs()[index]).root;
     bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
     if (!alone || isPlaced(root) || !takesDestination(root.getDefiningOp()) || bytesOf(root) != bytesOf(value) ||
@@ -148,8 +148,6 @@ LogicalResult Storage::placeLaunch(nn::LaunchOp launch) {
   if (failed(pairs)) return failure();
   llvm::DenseSet<Slot *> taken;
   for (auto [resultIndex, operandIndex] : **pairs) {
-    if (resultIndex >= launch.getNumResults() || operandIndex >= launch.getNumOperands())
-      return launch.emitError() << launch.getKernelAttr() << " names a pair in " << kInplaceAttr << " that it does not have";
     Value result = launch.getOutputs()[resultIndex], operand = launch.getInputs()[operandIndex];
     if (isPlaced(result) || bytesOf(result) != bytesOf(operand)) continue;
     Place place = placeOf(operand);
@@ -231,6 +229,9 @@ void Storage::placeReturned() {
 }
 
 LogicalResult Storage::run() {
+  if (program.getNumResults() > 2)
+    return program.emitError() << "program @" << program.getName() << " returns " << program.getNumResults()
+                               << " values; the host reads the loss and the squared gradient norm";
   findUses();
   for (auto [i, argument] : llvm::enumerate(program.getArguments())) {
     planir::StateOp state = states.input(program, i);

@@ -44,7 +44,6 @@ public:
   Slot *resultCopy(unsigned index) const { return index < resultCopies.size() ? resultCopies[index] : nullptr; }
 
   std::deque<Slot> &allSlots() { return slots; }
-  int64_t world() const { return states.world; }
 
 private:
   /// What a value is a view of.

@@ -78,8 +78,9 @@ def MergeGathersPass : Pass<"zero-merge-gathers", "::mlir::ModuleOp"> {
 def VerifyShardPass : Pass<"zero-verify-shard", "::mlir::ModuleOp"> {
   let summary = "Check what the schedule phase relies on";
   let description = [{
-    No `nn.get` or `nn.gradient` is left; every gathered bucket is released exactly once, after its last use; every trainable bucket
-    is updated exactly once in each updating program and never before it is read for the last time.
+    Every parameter lies in one bucket, beside the others and inside it. No `nn.get` or `nn.gradient` is left; every gathered bucket is
+    released exactly once, after its last use; every trainable bucket is updated exactly once in each updating program and never before it
+    is read for the last time.
   }];
 }
 #endif

@@ -76,23 +76,47 @@ public:
     role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
     clips = program->hasAttr(state::ZeroDialect::kClips);
     updates = role == "step" || role == "last";
-    findReads();
-    if (failed(findGradients())) return failure();
+    if (failed(checkSignature()) || failed(findReads()) || failed(findGradients())) return failure();
     placeParameters();
     finish();
     return success();
   }
 
 private:
-  void findReads() {
+  LogicalResult checkSignature() {
+    if (program.getNumResults() != 1)
+      return program.emitError() << "@" << program.getName() << " returns " << program.getNumResults() << " values, not the loss alone";
+    unsigned last = program.getNumArguments() - 1;
+    auto hyper = program.getNumArguments() ? program.getArgAttrOfType<StringAttr>(last, nn::NnDialect::kRoleAttr) : StringAttr();
+    if (updates && (!hyper || hyper.getValue() != "hyper"))
+      return program.emitError() << "@" << program.getName() << " updates, but its last argument is not the hyper-parameters";
+    return success();
+  }
+
+  /// The bucket of a parameter, or null, with an error on `user`.
+  state::BucketOp bucketOf(Operation *user, FlatSymbolRefAttr parameter) const {
+    state::BucketOp bucket = homeOf(parameter).bucket;
+    if (!bucket) user->emitOpError() << parameter << " lies in no bucket; run zero-partition first";
+    return bucket;
+  }
+
+  LogicalResult findReads() {
     program.walk([&](nn::GetOp get) { collectReads(get, get.getResult(), {}, reads); });
-    for (Read &read : reads)
-      lastRead[homeOf(read.get.getParameterAttr()).bucket] =
-          later(lastRead.lookup(homeOf(read.get.getParameterAttr()).bucket), read.operand->getOwner());
+    for (Read &read : reads) {
+      state::BucketOp bucket = bucketOf(read.get, read.get.getParameterAttr());
+      if (!bucket) return failure();
+      Operation *&last = lastRead[bucket];
+      last = later(last, read.operand->getOwner());
+    }
+    return success();
   }
 
   LogicalResult findGradients() {
-    for (auto gradient : program.getOps<nn::GradientOp>()) gradients[homeOf(gradient.getParameterAttr()).bucket].push_back(gradient);
+    for (auto gradient : program.getOps<nn::GradientOp>()) {
+      state::BucketOp bucket = bucketOf(gradient, gradient.getParameterAttr());
+      if (!bucket) return failure();
+      gradients[bucket].push_back(gradient);
+    }
     if (role == "eval") return success();
     for (state::BucketOp bucket : buckets)
       if (bucket.getTrainable() && gradients[bucket].size() != bucket.getParameters().size())
@@ -264,10 +288,12 @@ private:
 struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (!module->hasAttr(state::ZeroDialect::kWorld)) {
-      module.emitError() << "is not partitioned; run zero-partition first";
-      return signalPassFailure();
-    }
+    for (StringRef name :
+         {state::ZeroDialect::kWorld, state::ZeroDialect::kStage, state::ZeroDialect::kAccumulate, state::ZeroDialect::kOptimizer})
+      if (!module->hasAttr(name)) {
+        module.emitError() << "is not partitioned: it lacks '" << name << "'; run zero-partition first";
+        return signalPassFailure();
+      }
     Homes homes;
     SmallVector<state::BucketOp> buckets(module.getOps<state::BucketOp>());
     for (state::BucketOp bucket : buckets)

@@ -1,4 +1,4 @@
-//===- kernels.cpp --------------------------------------------------------------------------------===//
+//===- kernels.cpp - the kernels of model state, each made once per shape --------------------------===//
 #include "passes/shard/kernels.h"
 #include "compiler/nn/Nn.h"
 

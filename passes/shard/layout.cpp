@@ -1,4 +1,4 @@
-//===- layout.cpp --------------------------------------------------------------------------------===//
+//===- layout.cpp - how parameters are laid out in buckets -----------------------------------------===//
 #include "passes/shard/layout.h"
 #include <algorithm>
 

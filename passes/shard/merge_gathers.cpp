@@ -25,34 +25,41 @@ struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(state::ZeroDialect::kRole)) mergeIn(function);
+      if (function->hasAttr(state::ZeroDialect::kRole) && failed(mergeIn(function))) return signalPassFailure();
   }
 
-  void mergeIn(func::FuncOp program) {
-    llvm::DenseMap<StringAttr, Window> open; // the latest window of each bucket
+  LogicalResult mergeIn(func::FuncOp program) {
+    llvm::MapVector<StringAttr, Window> open; // the latest window of each bucket, while it may be merged with the next
     SmallVector<state::GatherOp> gathers(program.getOps<state::GatherOp>());
     for (state::GatherOp gather : gathers) {
       StringAttr bucket = gather.getBucketAttr().getAttr();
+      state::ReleaseOp release = releaseOf(gather);
+      if (!release) return gather.emitOpError() << "is never released, as zero-insert-movement releases what it gathers";
       for (auto &[other, window] : open)
         if (other != bucket) window.others.insert(bucket);
+      // So few windows stay that the search does not grow with the number of buckets.
+      open.remove_if([&](auto &entry) { return int64_t(entry.second.others.size()) > distance; });
       auto found = open.find(bucket);
-      if (found != open.end() && int64_t(found->second.others.size()) <= distance) {
-        found->second.release.erase();
-        found->second.release = releaseOf(gather);
-        found->second.others.clear();
-        gather.getWhole().replaceAllUsesWith(found->second.gather.getWhole());
-        gather.erase();
-        ++merged;
+      if (found == open.end()) {
+        open[bucket] = {gather, release, {}};
         continue;
       }
-      open[bucket] = {gather, releaseOf(gather), {}};
+      Window &window = found->second;
+      window.release.erase();
+      window.release = release;
+      window.others.clear();
+      gather.getWhole().replaceAllUsesWith(window.gather.getWhole());
+      gather.erase();
+      ++merged;
     }
+    return success();
   }
 
+  /// Null if there is none.
   static state::ReleaseOp releaseOf(state::GatherOp gather) {
     for (Operation *user : gather.getWhole().getUsers())
       if (auto release = dyn_cast<state::ReleaseOp>(user)) return release;
-    llvm_unreachable("zero-insert-movement releases what it gathers");
+    return {};
   }
 };
 

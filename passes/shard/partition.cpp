@@ -44,6 +44,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
 
     auto used = parametersOf(train);
     b.setInsertionPoint(train);
+    trainableCount = frozenCount = 0;
     for (bool trainable : {true, false}) {
       SmallVector<nn::ParameterOp> group;
       std::vector<int64_t> sizes;

@@ -33,28 +33,53 @@ LogicalResult checkGather(state::GatherOp gather) {
   return success();
 }
 
+/// Each trainable bucket is updated once where the program updates, and never read after that.
 LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> buckets) {
   StringRef role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
   bool updates = role == "step" || role == "last";
-  llvm::DenseMap<StringAttr, state::UpdateOp> seen;
+  llvm::DenseSet<StringAttr> updated;
+  llvm::DenseMap<Value, StringAttr> contents; // views of a bucket that is whole on every rank
   for (Operation &op : program.getBody().front()) {
-    if (auto update = dyn_cast<state::UpdateOp>(op)) {
-      if (!seen.insert({update.getBucketAttr().getAttr(), update}).second)
-        return op.emitOpError() << "updates " << update.getBucketAttr() << " a second time";
-      for (auto resident : program.getOps<state::ResidentOp>())
-        if (resident.getBucket() == update.getBucket())
-          for (Operation *view : resident.getWhole().getUsers())
-            for (Operation *user : view->getUsers())
-              if (op.isBeforeInBlock(user)) return user->emitOpError() << "reads " << update.getBucketAttr() << " after its update";
-    }
-    if (auto gather = dyn_cast<state::GatherOp>(op))
-      if (auto update = seen.lookup(gather.getBucketAttr().getAttr()))
-        return gather.emitOpError() << "gathers " << gather.getBucketAttr() << " after its update";
+    StringAttr viewed;
+    for (Value operand : op.getOperands())
+      if (StringAttr bucket = contents.lookup(operand)) viewed = bucket;
+    if (auto resident = dyn_cast<state::ResidentOp>(op))
+      contents[resident.getWhole()] = resident.getBucketAttr().getAttr();
+    else if (viewed && isa<state::ViewOp, nn::ReshapeOp>(op))
+      contents[op.getResult(0)] = viewed;
+    else if (viewed && updated.contains(viewed))
+      return op.emitOpError() << "reads @" << viewed.getValue() << " after its update";
+    if (auto gather = dyn_cast<state::GatherOp>(op); gather && updated.contains(gather.getBucketAttr().getAttr()))
+      return gather.emitOpError() << "gathers " << gather.getBucketAttr() << " after its update";
+    if (auto update = dyn_cast<state::UpdateOp>(op); update && !updated.insert(update.getBucketAttr().getAttr()).second)
+      return op.emitOpError() << "updates " << update.getBucketAttr() << " a second time";
   }
   for (state::BucketOp bucket : buckets)
-    if (bucket.getTrainable() && updates != seen.contains(bucket.getSymNameAttr()))
+    if (bucket.getTrainable() && updates != updated.contains(bucket.getSymNameAttr()))
       return program.emitError() << "@" << program.getName() << (updates ? " never updates @" : " must not update @")
                                  << bucket.getSymName();
+  return success();
+}
+
+/// Every parameter has one place of its own.
+LogicalResult checkBuckets(ModuleOp module, ArrayRef<state::BucketOp> buckets) {
+  SymbolTable symbols(module);
+  llvm::DenseSet<Operation *> placed;
+  for (state::BucketOp bucket : buckets) {
+    int64_t end = 0;
+    for (auto [name, offset] : llvm::zip(bucket.getParameters().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
+      auto parameter = symbols.lookup<nn::ParameterOp>(name.getAttr());
+      if (!parameter) return bucket.emitOpError() << "no nn.parameter is called " << name;
+      if (!placed.insert(parameter).second) return bucket.emitOpError() << name << " already lies in a bucket";
+      if (parameter.getTrainable() != bucket.getTrainable())
+        return bucket.emitOpError() << (bucket.getTrainable() ? "trains" : "does not train") << ", unlike its parameter " << name;
+      if (offset < end)
+        return bucket.emitOpError() << name << " lies at element " << offset << ", inside the parameter that ends at " << end;
+      end = offset + cast<ShapedType>(parameter.getType()).getNumElements();
+      if (end > int64_t(bucket.getElements()))
+        return bucket.emitOpError() << name << " ends at element " << end << " of " << bucket.getElements();
+    }
+  }
   return success();
 }
 
@@ -62,6 +87,7 @@ struct VerifyShard : impl::VerifyShardPassBase<VerifyShard> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<state::BucketOp> buckets(module.getOps<state::BucketOp>());
+    if (failed(checkBuckets(module, buckets))) return signalPassFailure();
     for (auto program : module.getOps<func::FuncOp>()) {
       if (!program->hasAttr(state::ZeroDialect::kRole)) continue;
       auto stale = program.walk([](Operation *op) -> WalkResult {

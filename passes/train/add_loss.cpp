@@ -18,10 +18,11 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     train = module.lookupSymbol<func::FuncOp>("forward");
-    if (!train || train.getBody().empty()) {
+    if (!train || train.isExternal()) {
       module.emitError("there is no @forward to train");
       return signalPassFailure();
     }
+    if (failed(nn::verifyTensorFunction(train))) return signalPassFailure();
     train.setName("train");
     train.setPublic();
     auto text = StringAttr::get(&getContext(), "data");
@@ -120,7 +121,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     Builder b(&getContext());
     SmallVector<NamedAttribute> attributes{b.getNamedAttr(NnDialect::kNameAttr, b.getStringAttr(name)),
                                            b.getNamedAttr(NnDialect::kRoleAttr, b.getStringAttr(role))};
-    if (limit) attributes.push_back(b.getNamedAttr("nn.limit", b.getI64IntegerAttr(limit)));
+    if (limit) attributes.push_back(b.getNamedAttr(NnDialect::kLimitAttr, b.getI64IntegerAttr(limit)));
     train.insertArgument(train.getNumArguments(), type, b.getDictionaryAttr(attributes), train.getLoc());
     return train.getArguments().back();
   }

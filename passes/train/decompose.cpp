@@ -54,7 +54,8 @@ Results gelu(Build &b, nn::GeluOp op) {
   return {b.mul(x, b.sigmoid(b.mul(x, b.add(b.mul(b.mul(x, x), 2 * c * 0.044715), 2 * c))))};
 }
 
-/// its value, selects nothing that counts.
+/// The label's logit is found by comparing the label with the index of every class: an ignored label, whatever its value, selects
+/// nothing that counts and is never an index.
 Results crossEntropy(Build &b, nn::CrossEntropyOp op) {
   Value x = op.getLogits(), labels = op.getLabels();
   int64_t rows = typeOf(x).getDimSize(0), classes = typeOf(x).getDimSize(1);

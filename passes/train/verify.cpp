@@ -15,10 +15,11 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto train = module.lookupSymbol<func::FuncOp>("train"), eval = module.lookupSymbol<func::FuncOp>("eval");
-    if (!train || !eval) {
+    if (!train || !eval || train.isExternal() || eval.isExternal()) {
       module.emitError("after the train phase there are @train and @eval; one is missing");
       return signalPassFailure();
     }
+    if (failed(nn::verifyTensorFunction(train)) || failed(nn::verifyTensorFunction(eval))) return signalPassFailure();
     bool good = checkSignature(train) & checkSignature(eval) & checkBody(train) & checkBody(eval);
     if (train.getArgumentTypes() != eval.getArgumentTypes() || train.getAllArgAttrs() != eval.getAllArgAttrs()) {
       eval.emitError("arguments of @eval differ from those of @train");

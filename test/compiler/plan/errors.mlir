@@ -40,3 +40,62 @@ plan.program step @step {
   plan.fill computer -> %x[0, 4] : 0
   plan.return
 }
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{reference 0 ends at byte 68 of a buffer of 64}}
+  plan.return %x[64, 4]
+}
+
+// -----
+
+// expected-error @+1 {{does not end with plan.return}}
+"plan.program"() ({
+  "llvm.unreachable"() : () -> ()
+}) {sym_name = "step", role = 0 : i32} : () -> ()
+
+// -----
+
+plan.program step @step {
+  // expected-error @+1 {{cannot stand in a plan.program}}
+  %x = "builtin.unrealized_conversion_cast"() : () -> !plan.buffer
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  // expected-error @+1 {{has one end of a life without the other}}
+  %x = "plan.buffer"() {name = "x", kind = 6 : i32, bytes = 64 : i64, first = 0 : i64} : () -> !plan.buffer
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{waits for tick 1 of lane 8, which cannot be}}
+  "plan.fill"(%x) {offsets = array<i64: 0>, strides = array<i64: 0>, bytes = array<i64: 4>, inputs = 0 : i64, lane = 0 : i32, waits = array<i64: 8, 1>, pattern = 0 : i32} : (!plan.buffer) -> ()
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{reads parameters and their gradient and writes parameters}}
+  plan.update update %x[0, 64] -> %x[0, 64] : @b @k
+  plan.return
+}
+
+// -----
+
+// expected-error @+1 {{is an input without a role or a type}}
+plan.state input @x bytes 64 {input = "x"}
+
+// -----
+
+// expected-error @+1 {{has 64 bytes for 'tensor<4xf32>', which takes 16}}
+plan.state input @x bytes 64 {input = "x", role = "data", type = tensor<4xf32>}

@@ -14,7 +14,7 @@ func.func @step(%x: tensor<4xf32> {nn.name = "x", nn.role = "data"}) -> tensor<4
 
 // -----
 
-// expected-error @+1 {{program @step has the unknown role 'stop'}}
+// expected-error @+1 {{'zero.role' is "stop"; it must be step, first, middle, last or eval, of a function}}
 func.func @step(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "stop"} {
   return %x : tensor<1xf32>
 }

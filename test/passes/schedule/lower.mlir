@@ -9,7 +9,7 @@
 module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<8x6xf32> {trainable = true}
   zero.bucket @b0 {elements = 64 : i64, shard = 32 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
-  func.func private @loss(%y: tensor<4x6xf32>) -> (tensor<1xf32>, tensor<4x6xf32>) attributes {nn.kernel, nn.inplace = array<i64: 1, 0>}
+  func.func private @loss(%y: tensor<4x6xf32>) -> (tensor<1xf32>, tensor<4x6xf32>) attributes {nn.kernel, nn.inplace = [[1, 0]]}
   func.func private @sgd(%p: tensor<2x16xf32>, %g: tensor<2x16xf32>, %m: tensor<2x16xf32>, %h: tensor<16xf32>)
       -> (tensor<2x16xf32>, tensor<2x16xf32>, tensor<2xf32>) attributes {nn.kernel}
   func.func private @sum(%s: tensor<2xf32>) -> tensor<1xf32> attributes {nn.kernel}

@@ -2,8 +2,8 @@
 // RUN: zero-opt --split-input-file --plan-lower %s | FileCheck %s
 
 // A kernel result over its operand; not when the operand is read later, is an input, or is only part of a larger buffer.
-func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = array<i64: 0, 0>}
-func.func private @two(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = array<i64: 0, 0, 0, 1>}
+func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = [[0, 0]]}
+func.func private @two(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = [[0, 0], [0, 1]]}
 // CHECK-LABEL: plan.program eval @overwrite
 func.func @overwrite(%x: tensor<16xf32> {nn.name = "x", nn.role = "data"}) -> tensor<16xf32> attributes {zero.role = "eval"} {
   // CHECK: plan.launch compute %input.x[0, 64] -> %a[0, 64] : @k
@@ -22,7 +22,7 @@ func.func @overwrite(%x: tensor<16xf32> {nn.name = "x", nn.role = "data"}) -> te
 // -----
 
 // What is packed is computed in the packed buffer, and so is what its kernel may overwrite if it is most of the buffer; an input is copied.
-func.func private @add(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = array<i64: 0, 0, 0, 1>}
+func.func private @add(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel, nn.inplace = [[0, 0], [0, 1]]}
 func.func private @sum(tensor<28xf32>) -> tensor<1xf32> attributes {nn.kernel}
 // CHECK-LABEL: plan.program eval @packed
 func.func @packed(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}, %y: tensor<4xf32> {nn.name = "y", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {

@@ -11,6 +11,8 @@
 // CHECK-NEXT: zero.release %[[A]]
 // NONE-LABEL: func.func @near
 // NONE-COUNT-2: zero.gather @a
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+zero.bucket @b {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
 func.func @near() attributes {zero.role = "step"} {
   %a = zero.gather @a : tensor<16xf32>
   %0 = zero.view %a at 0 : tensor<16xf32> -> tensor<4xf32>
@@ -26,6 +28,9 @@ func.func @near() attributes {zero.role = "step"} {
 // Two other buckets in between are more than the distance.
 // CHECK-LABEL: func.func @far
 // CHECK-COUNT-2: zero.gather @a
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+zero.bucket @b {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+zero.bucket @c {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
 func.func @far() attributes {zero.role = "step"} {
   %a = zero.gather @a : tensor<16xf32>
   zero.release %a : tensor<16xf32>

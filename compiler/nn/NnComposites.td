@@ -1,0 +1,60 @@
+//===- NnComposites.td - named mathematics over the last dimension, which nn-decompose rewrites --===//
+#ifndef ZERO_NN_COMPOSITES_TD
+#define ZERO_NN_COMPOSITES_TD
+include "NnBase.td"
+
+def Nn_GeluKind : I32EnumAttr<"GeluKind", "approximation", [I32EnumAttrCase<"erf", 0>, I32EnumAttrCase<"tanh", 1>]> {
+  let cppNamespace = "::zero::nn";
+}
+def Nn_GeluOp : Nn_Op<"gelu", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Diff, Nn_CostOf]> {
+  let summary = "x * Phi(x), exact (erf) or by tanh";
+  let arguments = (ins Nn_GeluKind:$kind, Nn_Float:$input);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$kind $input attr-dict `:` type($result)";
+}
+def Nn_SiluOp : Nn_Unary<"silu", Nn_Float, [Nn_Diff]> { let summary = "x * sigmoid(x)"; }
+
+def Nn_SoftmaxOp : Nn_Op<"softmax", [Pure, SameOperandsAndResultType, Nn_Diff, Nn_CostOf]> {
+  let summary = "Softmax over the last dimension";
+  let arguments = (ins Nn_Float:$input);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Nn_LayerNormOp : Nn_Op<"layer_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+  let summary = "(x - mean) * rstd * scale + bias over the last dimension";
+  let description = [{ Results: y, and per row `mean` and `rstd = 1 / sqrt(var + eps)` (shape of x without its last dimension),
+    which the gradient reads. `bias` may be absent. }];
+  let arguments = (ins Nn_Float:$input, Nn_Float:$scale, Optional<Nn_Float>:$bias, F32Attr:$eps);
+  let results = (outs Nn_Float:$result, Nn_Float:$mean, Nn_Float:$rstd);
+  let assemblyFormat = "$input `,` $scale (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_RmsNormOp : Nn_Op<"rms_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+  let summary = "x * rstd * scale over the last dimension, rstd = 1 / sqrt(mean(x^2) + eps)";
+  let arguments = (ins Nn_Float:$input, Nn_Float:$scale, F32Attr:$eps);
+  let results = (outs Nn_Float:$result, Nn_Float:$rstd);
+  let assemblyFormat = "$input `,` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+  let summary = "Sum over rows of scale * -log softmax(logits)[label], rows with label = ignore_index left out";
+  let description = [{
+    logits [rows, classes], labels [rows] (i64), scale f32[1]: the exact mean is had by scale = 1 / (labels that count in the
+    global batch), which the runtime knows beforehand. Results: loss (f32[], no dimensions) and per row the log of the sum
+    of exponentials, which the gradient reads. An ignored row's label is never used as an index.
+  }];
+  let arguments = (ins Nn_Float:$logits, Nn_Integer:$labels, Nn_Float:$scale, I64Attr:$ignore_index);
+  let results = (outs Nn_Float:$loss, Nn_Float:$lse);
+  let assemblyFormat = "$logits `,` $labels `,` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Diff, AllTypesMatch<["input", "result"]>]> {
+  let summary = "x / (1 - rate) where a random number says keep, else 0; the gradient draws the same numbers again";
+  let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, F32Attr:$rate, I64Attr:$id, I64Attr:$samples);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input `,` $seed attr-dict `:` type($input) `,` type($seed)";
+  let hasVerifier = 1;
+}
+#endif

@@ -1,0 +1,37 @@
+//===- NnLibrary.td - calls of the target's library ----------------------------------------------===//
+#ifndef ZERO_NN_LIBRARY_TD
+#define ZERO_NN_LIBRARY_TD
+include "NnBase.td"
+
+def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+  let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension";
+  let description = [{ `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. }];
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+  let summary = "softmax(scale * q·k^T + mask [causal]) · v, scores never materialised";
+  let description = [{
+    q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
+    `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient here (a trainable
+    bias keeps the attention decomposed). `causal`: position i sees j <= i + kv_len - q_len. A row that sees nothing gives zeros.
+    Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len].
+  }];
+  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, F32Attr:$scale,
+                       DefaultValuedAttr<BoolAttr, "false">:$causal);
+  let results = (outs Nn_Float:$result, Nn_Float:$lse);
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_CostOf]> {
+  let summary = "Gradients of q, k and v of an nn.attention, given its operands, results and the gradient of its result";
+  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$out, Nn_Float:$lse,
+                       Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal);
+  let results = (outs Nn_Float:$dq, Nn_Float:$dk, Nn_Float:$dv);
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+#endif

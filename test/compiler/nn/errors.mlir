@@ -1,0 +1,89 @@
+// What the nn dialect does not take.
+// RUN: zero-opt --split-input-file --verify-diagnostics %s
+
+// expected-error @+1 {{starts from "uniform", which is not zeros, ones or normal}}
+nn.parameter @w : tensor<4xf32> {trainable = true, init = "uniform"}
+
+// -----
+
+// expected-error @+1 {{which lacks a name}}
+nn.parameter @w : tensor<4xf32> {trainable = true, aliases = [{transposed = true}]}
+
+// -----
+
+// expected-error @+1 {{its fields are name, transposed, file, offset, bytes and stored}}
+nn.parameter @w : tensor<4xf32> {trainable = true, aliases = [{name = "v", offset = "4"}]}
+
+// -----
+
+func.func @f(%s: tensor<2xi64>) {
+  // expected-error @+1 {{covers 0 samples; it is at least one}}
+  %r = nn.random %s {id = 1 : i64, samples = 0 : i64} : tensor<2xi64> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %s: tensor<3xi64>) {
+  // expected-error @+1 {{needs a seed of two numbers}}
+  %r = nn.dropout %x, %s {id = 1 : i64, samples = 1 : i64, rate = 0.5 : f32} : tensor<4xf32>, tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %s: tensor<2xi64>) {
+  // expected-error @+1 {{drops at a rate of}}
+  %r = nn.dropout %x, %s {id = 1 : i64, samples = 1 : i64, rate = 1.5 : f32} : tensor<4xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @+1 {{needs a last dimension}}
+  %r = nn.softmax %x : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @+1 {{surrounds 'tensor<2xf32>' with 0 : i64}}
+  %r = nn.pad %x with 0 : i64 low [1] high [1] interior [0] : tensor<2xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x2xf64>) {
+  // expected-error @+2 {{element types differ}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = nn.matmul %x, %y : (tensor<2x3xf32>, tensor<3x2xf64>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %d: tensor<1x2x4x4xf32>) {
+  // expected-error @+1 {{takes the results of the forward and the gradient of the first}}
+  %r:3 = nn.attention_grad %q, %q, %q, %q, %l, %d {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  return
+}
+
+// -----
+
+// expected-error @+1 {{it lists pairs [result, operand] that the kernel has}}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {nn.kernel, nn.inplace = [[0, 1]]}
+
+// -----
+
+// expected-error @+1 {{takes and returns tensors of static shape, not 'tensor<?xf32>'}}
+func.func private @k(tensor<?xf32>) attributes {nn.kernel}
+
+// -----
+
+// expected-error @+1 {{which is not data, labels, loss_scale, seed or hyper}}
+func.func @f(%x: tensor<4xf32> {nn.name = "x", nn.role = "label"}) {
+  return
+}
