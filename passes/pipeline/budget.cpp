@@ -4,6 +4,7 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/place/Passes.h"
+#include "passes/place/bytes.h"
 #include "runtime/inspect/names.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ FailureOr<Need> tryOut(ModuleOp sharded, const schedule::Options &options) {
   PassManager pm(sharded.getContext(), ModuleOp::getOperationName());
   pm.enableVerifier(false); // the real run verifies
   schedule::buildPipeline(pm, options);
-  place::buildPipeline(pm, {});
+  place::buildPipeline(pm);
   if (failed(pm.run(*copy))) return failure();
   return needOf(*copy);
 }
@@ -26,10 +27,9 @@ int64_t number(ModuleOp module, StringRef name) { return module->getAttrOfType<I
 } // namespace
 
 Need needOf(ModuleOp placed) {
-  constexpr uint64_t kAlign = 64;
   Need need;
   for (auto state : placed.getOps<planir::StateOp>())
-    need.state = std::max<uint64_t>(need.state, (*state.getOffset() + state.getBytes() + kAlign - 1) / kAlign * kAlign);
+    need.state = std::max<uint64_t>(need.state, place::Bytes(*state.getOffset() + state.getBytes()).alignedTo(place::kAlignment).count);
   for (auto program : placed.getOps<planir::ProgramOp>()) need.work = std::max<uint64_t>(need.work, program.getHeight().value_or(0));
   return need;
 }

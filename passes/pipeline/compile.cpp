@@ -53,24 +53,11 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     schedule::buildPipeline(pm, schedule);
     return;
   case Phase::Place:
-    place::buildPipeline(pm, {});
+    place::buildPipeline(pm);
     return;
   case Phase::Plan:
     return;
   }
-}
-
-/// The name in a location: an ONNX node, or nothing.
-std::string nodeOf(Location location) {
-  std::string name;
-  location->walk([&](Location l) {
-    if (auto named = dyn_cast<NameLoc>(l)) {
-      name = named.getName().str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return name;
 }
 
 class Compilation {
@@ -116,7 +103,7 @@ private:
 
   LogicalResult forward(Diagnostic &d) {
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
-    std::string node = nodeOf(d.getLocation()), text = d.str();
+    std::string node = planir::nameOf(d.getLocation()), text = d.str();
     if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;
     for (Diagnostic &note : d.getNotes()) text += "; " + note.str();
     std::replace(text.begin(), text.end(), '\n', ' ');

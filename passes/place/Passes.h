@@ -9,10 +9,8 @@ namespace zero::place {
 #define GEN_PASS_REGISTRATION
 #include "passes/place/Passes.h.inc"
 
-struct Options {};
-
 /// plan-mark-lifetimes, plan-assign-offsets, plan-insert-waits, plan-verify: the whole phase.
-void buildPipeline(mlir::OpPassManager &pm, const Options &options = {});
+void buildPipeline(mlir::OpPassManager &pm);
 /// All passes, and the phase as `zero-place-pipeline`.
 void registerPasses();
 } // namespace zero::place

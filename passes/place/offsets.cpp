@@ -1,7 +1,6 @@
 //===- offsets.cpp - at which byte of an arena each buffer lies ------------------------------------===//
 #include "passes/place/offsets.h"
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -48,21 +47,23 @@ OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size
   return solution;
 }
 
-/// The step with the most live bytes, the first of them if there are several.
-int64_t peakStep(const OffsetProblem &problem) {
+struct Peak {
+  int64_t step = 0;
+  Bytes live;
+};
+
+/// The step with the most live bytes, the first of them if there are several; sizes rounded up to `unit`.
+Peak peakOf(const OffsetProblem &problem, Bytes unit) {
   std::map<int64_t, Bytes> change;
   for (const OffsetBuffer &buffer : problem.buffers) {
-    change[buffer.first] += buffer.size.alignedTo(problem.alignment);
-    change[buffer.last + 1] -= buffer.size.alignedTo(problem.alignment);
+    change[buffer.first] += buffer.size.alignedTo(unit);
+    change[buffer.last + 1] -= buffer.size.alignedTo(unit);
   }
-  int64_t peak = 0;
-  Bytes live, most;
+  Peak peak;
+  Bytes live;
   for (auto [step, bytes] : change) {
     live += bytes;
-    if (live > most) {
-      most = live;
-      peak = step;
-    }
+    if (live > peak.live) peak = {step, live};
   }
   return peak;
 }
@@ -75,7 +76,7 @@ struct Order {
 std::vector<Order> orders(const OffsetProblem &problem) {
   std::vector<size_t> given(problem.buffers.size());
   std::iota(given.begin(), given.end(), 0);
-  int64_t peak = peakStep(problem);
+  int64_t peak = peakOf(problem, problem.alignment).step;
   auto sorted = [&](const char *name, auto key) { // ascending; equal keys stay in the order of the problem
     auto indices = given;
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return key(problem.buffers[a]) < key(problem.buffers[b]); });
@@ -152,16 +153,7 @@ private:
 
 } // namespace
 
-Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
-  std::map<int64_t, Bytes> change;
-  for (const OffsetBuffer &buffer : problem.buffers) {
-    change[buffer.first] += buffer.size.alignedTo(unit);
-    change[buffer.last + 1] -= buffer.size.alignedTo(unit);
-  }
-  Bytes live, most;
-  for (auto [step, bytes] : change) most = std::max(most, live += bytes);
-  return most;
-}
+Bytes largestLive(const OffsetProblem &problem, Bytes unit) { return peakOf(problem, unit).live; }
 
 OffsetSolution solveOffsets(const OffsetProblem &problem) {
   Bytes bound = largestLive(problem, problem.alignment), enough(bound.count + bound.count / 500);

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace zero::place {
 
-void buildPipeline(OpPassManager &pm, const Options &) {
+void buildPipeline(OpPassManager &pm) {
   pm.nest<planir::ProgramOp>().addPass(createMarkLifetimesPass());
   pm.addPass(createAssignOffsetsPass());
   pm.addPass(createInsertWaitsPass());

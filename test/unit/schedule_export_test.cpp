@@ -68,7 +68,7 @@ protected:
   bool lower() {
     PassManager pm(&context);
     zero::schedule::buildPipeline(pm, {});
-    zero::place::buildPipeline(pm, {});
+    zero::place::buildPipeline(pm);
     return succeeded(pm.run(*module));
   }
   bool run(plan::Plan &result) { return module && lower() && succeeded(zero::planir::exportPlan(*module, options, result, constants)); }
