@@ -13,24 +13,28 @@ namespace {
 
 static_assert(kLanes == Timeline::kLanes && kLanes == plan::Lane_ARRAYSIZE);
 
+std::string nameOf(const plan::PlanFile &file) { return file.path.empty() ? "the plan" : "'" + file.path + "'"; }
+
 // Refuses, by name, plans that are fine but not for this run or not built yet.
 void requireServable(const plan::PlanFile &file, const CommunicatorFactory &factory, Device &device) {
-  const plan::Plan &plan = file.plan;
-  std::string name = file.path.empty() ? "the plan" : file.path;
-  device.requireTarget(plan.target());
-  if (plan.world() != static_cast<uint32_t>(factory.world())) {
-    std::string start = plan.world() == 1 ? "zerorun " : "mpirun -np " + std::to_string(plan.world()) + " zerorun ";
-    throw Error(name + " was compiled for " + std::to_string(plan.world()) + (plan.world() == 1 ? " rank" : " ranks") +
-                ", but this run has " + std::to_string(factory.world()) + "; start it with `" + start +
-                (file.path.empty() ? "plan.bin" : file.path) + "`, or compile with --world " + std::to_string(factory.world()));
-  }
-  for (const plan::Arena &arena : plan.arenas())
+  device.requireTarget(file.plan.target());
+  requireWorld(file, factory.world());
+  for (const plan::Arena &arena : file.plan.arenas())
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
-      throw Error(name + " keeps arena '" + arena.name() +
+      throw Error(nameOf(file) + " keeps arena '" + arena.name() +
                   "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
 }
 
 } // namespace
+
+void requireWorld(const plan::PlanFile &file, int world) {
+  uint32_t ranks = file.plan.world();
+  if (ranks == static_cast<uint32_t>(world)) return;
+  std::string start = ranks == 1 ? "zerorun " : "mpirun -np " + std::to_string(ranks) + " zerorun ";
+  throw Error(nameOf(file) + " was compiled for " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", but this run has " +
+              std::to_string(world) + "; start it with `" + start + (file.path.empty() ? "plan.bin" : file.path) +
+              "`, or compile with --world " + std::to_string(world));
+}
 
 struct Engine::Impl {
   Impl(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options)

@@ -43,6 +43,9 @@ struct TraceEvent {
   double begin = 0, end = 0; // seconds since the engine was made
 };
 
+// Throws a sentence that says how to start it if the plan is for another number of ranks than `world`.
+void requireWorld(const plan::PlanFile &file, int world);
+
 class Engine {
 public:
   // The plan must have come from plan::load or have passed plan::validate. It, the device and the factory must outlive the

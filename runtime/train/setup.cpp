@@ -1,6 +1,7 @@
 #include "runtime/train/setup.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/files.h"
+#include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/paths.h"
 #include <cerrno>
@@ -103,10 +104,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkFlags(options);
   setup.file = plan::load(options.plan);
   const plan::Plan &plan = setup.file.plan;
-  if (plan.world() != static_cast<uint32_t>(world))
-    throw Error(fmt::format("'{}' was compiled for {} rank{}, but {} {} running; start it {}, or compile with --world {}", options.plan,
-                            plan.world(), plan.world() == 1 ? "" : "s", world, world == 1 ? "is" : "are",
-                            plan.world() == 1 ? "alone" : fmt::format("with mpirun -np {}", plan.world()), world));
+  requireWorld(setup.file, world);
   setup.device = &deviceFor(plan.target(), options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);

@@ -1,206 +1,10 @@
-#include "runtime/data/dataset.h"
-#include "runtime/data/element.h"
-#include "runtime/data/feeder.h"
-#include "runtime/data/safetensors.h"
-#include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
-#include "test/unit/run_fixtures.h"
-#include <cmath>
-#include <cstring>
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <zlib.h>
+// From files to batches: which values reach which input, in which order.
+#include "test/unit/data_fixture.h"
+#include <set>
 
 using namespace zero;
 using namespace zero::runtime;
-using zero::test::Folder;
-using zero::test::refusalOf;
-
-namespace {
-
-template <class T> std::string raw(const std::vector<T> &values) {
-  return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string safetensors(const std::string &header, const std::string &data) {
-  uint64_t length = header.size();
-  return std::string(reinterpret_cast<char *>(&length), 8) + header + data;
-}
-
-std::string npy(const std::string &descr, const std::string &shape, const std::string &data, int version = 1) {
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}\n", descr, shape);
-  std::string out = "\x93NUMPY";
-  out += static_cast<char>(version);
-  out += '\0';
-  auto length = static_cast<uint32_t>(header.size());
-  out.append(reinterpret_cast<char *>(&length), version == 1 ? 2 : 4);
-  return out + header + data;
-}
-
-template <class T> void put(std::string &out, T value) { out.append(reinterpret_cast<char *>(&value), sizeof value); }
-
-std::string zip(const std::vector<std::pair<std::string, std::string>> &members, bool deflated) {
-  std::string out, directory;
-  for (const auto &[name, data] : members) {
-    std::string packed = data;
-    if (deflated) {
-      z_stream stream{};
-      deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-      packed.resize(data.size() + 100);
-      stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(data.data())), stream.avail_in = static_cast<uInt>(data.size());
-      stream.next_out = reinterpret_cast<Bytef *>(packed.data()), stream.avail_out = static_cast<uInt>(packed.size());
-      deflate(&stream, Z_FINISH);
-      packed.resize(packed.size() - stream.avail_out);
-      deflateEnd(&stream);
-    }
-    auto crc = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef *>(data.data()), data.size()));
-    std::string common; // the fields both headers share
-    put<uint16_t>(common, 20), put<uint16_t>(common, 0), put<uint16_t>(common, deflated ? 8 : 0), put<uint32_t>(common, 0),
-        put(common, crc);
-    put(common, static_cast<uint32_t>(packed.size())), put(common, static_cast<uint32_t>(data.size()));
-    put(common, static_cast<uint16_t>(name.size())), put<uint16_t>(common, 0);
-    auto local = static_cast<uint32_t>(out.size());
-    out += "PK\3\4" + common + name + packed;
-    directory += "PK\1\2";
-    put<uint16_t>(directory, 20);
-    directory += common;
-    put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint16_t>(directory, 0), put<uint32_t>(directory, 0),
-        put(directory, local);
-    directory += name;
-  }
-  auto at = static_cast<uint32_t>(out.size());
-  out += directory + "PK\5\6";
-  put<uint32_t>(out, 0);
-  put(out, static_cast<uint16_t>(members.size())), put(out, static_cast<uint16_t>(members.size()));
-  put(out, static_cast<uint32_t>(directory.size())), put(out, at), put<uint16_t>(out, 0);
-  return out;
-}
-
-// tokens [batch x 4], labels [batch x 4].
-plan::Plan tokenPlan(uint32_t world, uint32_t accumulate, uint64_t batch, int64_t vocabulary = 1000) {
-  plan::Plan plan;
-  plan.set_world(world), plan.set_accumulate(accumulate), plan.set_samples(batch);
-  plan.mutable_loss()->set_kind(plan::CROSS_ENTROPY), plan.mutable_loss()->set_ignore_index(-100);
-  auto add = [&](const char *name, plan::Input::Role role, plan::DType type, std::vector<int64_t> shape) {
-    plan::Input *input = plan.add_inputs();
-    input->set_name(name), input->set_role(role), input->set_dtype(type);
-    uint64_t bytes = sizeOf(type);
-    for (int64_t extent : shape) input->add_shape(extent), bytes *= static_cast<uint64_t>(extent);
-    input->mutable_ref()->set_buffer(static_cast<uint32_t>(plan.inputs_size() - 1)), input->mutable_ref()->set_bytes(bytes);
-    return input;
-  };
-  auto b = static_cast<int64_t>(batch);
-  add("tokens", plan::Input::DATA, plan::I64, {b, 4})->set_limit(vocabulary);
-  add("labels", plan::Input::LABELS, plan::I64, {b, 4})->set_limit(vocabulary);
-  add("scale", plan::Input::LOSS_SCALE, plan::F32, {1});
-  add("seed", plan::Input::SEED, plan::I64, {2});
-  return plan;
-}
-
-// The inputs of a plan as memory of their own.
-struct Memory {
-  std::map<uint32_t, std::vector<std::byte>> buffers;
-  Locate locate = [this](const plan::Ref &ref) -> void * {
-    auto &bytes = buffers[ref.buffer()];
-    bytes.resize(ref.bytes());
-    return bytes.data();
-  };
-  template <class T> std::vector<T> as(uint32_t buffer) {
-    std::vector<T> values(buffers[buffer].size() / sizeof(T));
-    std::memcpy(values.data(), buffers[buffer].data(), buffers[buffer].size());
-    return values;
-  }
-};
-
-} // namespace
-
-TEST(Element, HalfAndBfloatRoundTrip) {
-  for (uint32_t bits = 0; bits < 65536; ++bits) {
-    auto h = static_cast<uint16_t>(bits);
-    if (float f = halfToFloat(h); !std::isnan(f)) {
-      ASSERT_EQ(floatToHalf(f), h);
-    }
-    if (float f = bfloatToFloat(h); !std::isnan(f)) {
-      ASSERT_EQ(floatToBfloat(f), h);
-    }
-  }
-  EXPECT_EQ(floatToHalf(65520.0f), 0x7c00);          // rounds to infinity
-  EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f), 0x3c00);   // tie to even
-  EXPECT_EQ(floatToHalf(1.0f + 0x1.8p-10f), 0x3c02); // tie to even, upwards
-  EXPECT_EQ(floatToBfloat(1.0f + 0x1p-8f), 0x3f80);
-}
-
-TEST(Safetensors, WhatIsLaidOutIsReadBack) {
-  Folder folder;
-  SafetensorsLayout layout = layoutSafetensors({{"b", Element::I64, {2}}, {"a", Element::F32, {2, 2}}, {"none", Element::F32, {0}}});
-  std::string file = layout.header + raw<int64_t>({7, -8}) + raw<float>({1, 2, 3, 4});
-  ASSERT_EQ(file.size(), layout.bytes);
-  TensorFile read = openTensorFile(folder.write("x.safetensors", file));
-  ASSERT_EQ(read.tensors.size(), 3u);
-  const Tensor *a = read.find("a"), *b = read.find("b");
-  ASSERT_TRUE(a && b);
-  EXPECT_EQ(a->shape, (std::vector<uint64_t>{2, 2}));
-  EXPECT_EQ(a->offset, layout.offsets[1]);
-  EXPECT_EQ(integerAt(b->type, b->bytes.data(), 1), -8);
-  EXPECT_THROW(layoutSafetensors({{"a", Element::F32, {1}}, {"a", Element::F32, {1}}}), Error);
-}
-
-TEST(Safetensors, BrokenFilesAreRefused) {
-  Folder folder;
-  auto refused = [&](const std::string &bytes) { return refusalOf([&] { openTensorFile(folder.write("x.safetensors", bytes)); }); };
-  auto entry = [](const char *shape, uint64_t begin, uint64_t end) {
-    return fmt::format(R"({{"dtype":"F32","shape":{},"data_offsets":[{},{}]}})", shape, begin, end);
-  };
-  std::string good = safetensors("{\"a\":" + entry("[2]", 0, 8) + "}", std::string(8, 'x'));
-  EXPECT_EQ(refused(good), "");
-  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
-  EXPECT_NE(refused(std::string(8, '\xff')).find("header claims"), std::string::npos);
-  EXPECT_NE(refused(safetensors("[1]", "")), "");
-  EXPECT_NE(refused(safetensors("{\"a\":" + std::string(50000, '['), "")), "");
-  std::string two = "{\"a\":" + entry("[2]", 0, 8) + ",\"b\":" + entry("[2]", 4, 12) + "}";
-  EXPECT_NE(refused(safetensors(two, std::string(12, 'x'))).find("overlaps"), std::string::npos);
-  std::string hole = "{\"a\":" + entry("[2]", 0, 8) + ",\"b\":" + entry("[1]", 12, 16) + "}";
-  EXPECT_NE(refused(safetensors(hole, std::string(16, 'x'))).find("hole"), std::string::npos);
-  EXPECT_NE(refused(safetensors("{\"a\":" + entry("[2]", 0, 8) + "}", std::string(9, 'x'))), "");
-  EXPECT_NE(refused(safetensors("{\"a\":" + entry("[3]", 0, 8) + "}", std::string(8, 'x'))), "");
-  EXPECT_NE(refused(safetensors("{\"a\":" + entry("[4611686018427387904,4611686018427387904,4]", 0, 0) + "}", "")), "");
-  EXPECT_NE(refused(safetensors("{\"a\":" + entry("[-1]", 0, 8) + "}", std::string(8, 'x'))), "");
-}
-
-TEST(Npz, StoredAndDeflatedMembersAreRead) {
-  Folder folder;
-  std::vector<std::pair<std::string, std::string>> members{{"a.npy", npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}))},
-                                                           {"n.npy", npy("<i8", "(3,)", raw<int64_t>({5, -6, 7}), 2)},
-                                                           {"s.npy", npy("|b1", "()", "\1")}};
-  for (bool deflated : {false, true}) {
-    TensorFile file = openTensorFile(folder.write("x.npz", zip(members, deflated)));
-    ASSERT_EQ(file.tensors.size(), 3u);
-    const Tensor *n = file.find("n");
-    ASSERT_TRUE(n && file.find("s"));
-    EXPECT_EQ(file.find("a")->shape, (std::vector<uint64_t>{2, 2}));
-    EXPECT_EQ(integerAt(n->type, n->bytes.data(), 1), -6);
-    EXPECT_TRUE(file.find("s")->shape.empty());
-  }
-}
-
-TEST(Npz, BrokenFilesAreRefused) {
-  Folder folder;
-  auto refused = [&](const std::string &bytes) { return refusalOf([&] { openTensorFile(folder.write("x.npz", bytes)); }); };
-  std::string body = npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}));
-  for (bool deflated : {false, true}) {
-    std::string good = zip({{"a.npy", body}}, deflated);
-    ASSERT_EQ(refused(good), "");
-    for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_NE(refused(good.substr(0, cut)), "") << cut;
-  }
-  std::string flipped = zip({{"a.npy", body}}, true);
-  flipped[50] = static_cast<char>(flipped[50] ^ 0x10); // inside the deflated bytes
-  EXPECT_NE(refused(flipped), "");
-  EXPECT_NE(refused(zip({{"a.npy", npy("<f4", "(99999999999999999, 99999999999999999)", "")}}, false)), "");
-  EXPECT_NE(refused(zip({{"a.npy", npy(">f4", "(1,)", "1234")}}, false)).find("'>f4'"), std::string::npos);
-  EXPECT_NE(refused(zip({{"a.npy", npy("<f4", "(2,)", "1234")}}, false)), "");
-  EXPECT_NE(refused(zip({{"a.npy", "not an array"}}, false)), "");
-}
+using namespace zero::test;
 
 // Four ranks, two ranks accumulating two, one accumulating four: the same samples, and the same place for each.
 TEST(Sampler, EveryWorldSeesTheSameGlobalBatch) {
@@ -314,4 +118,63 @@ TEST(TokenFile, WidthFollowsTheName) {
             std::string::npos);
   plan.mutable_inputs(0)->set_dtype(plan::F32);
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("x.txt", "abcdefghij")); }).find("takes F32"), std::string::npos);
+}
+
+TEST(TokenFile, TakesOneInputOfSequences) {
+  Folder folder;
+  std::string path = folder.write("x.txt", "abcdefghi");
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  auto refused = [&](const plan::Plan &other) { return refusalOf([&] { openDataset(other, path); }); };
+  EXPECT_EQ(refused(plan), "");
+  plan::Plan flat = plan, two = plan, classes = plan, alone = plan;
+  flat.mutable_inputs(0)->mutable_shape()->Truncate(1);
+  EXPECT_NE(refused(flat).find("not [batch x sequence]"), std::string::npos);
+  two.mutable_inputs(1)->set_role(plan::Input::DATA);
+  EXPECT_NE(refused(two).find("one stream of tokens, but the plan also needs 'labels' beside 'tokens'"), std::string::npos);
+  for (int i : {0, 1}) classes.mutable_inputs(i)->mutable_shape()->Truncate(1);
+  classes.mutable_inputs(0)->add_shape(1); // one token and one class look alike
+  EXPECT_NE(refused(classes).find("not one label per token"), std::string::npos);
+  alone.mutable_inputs()->DeleteSubrange(1, 1);
+  EXPECT_EQ(openDataset(alone, folder.write("short.txt", "abcdefgh"))->samples(), 2u); // no label beyond the last token
+  EXPECT_EQ(openDataset(plan, path)->samples(), 2u);
+}
+
+TEST(TokenFile, LabelsThatAreIgnoredDoNotCount) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  plan.mutable_loss()->set_ignore_index('a');
+  auto data = openDataset(plan, folder.write("x.txt", "abacaaxyz"));
+  EXPECT_EQ(data->countedLabels(0), 2u); // of b a c a
+  EXPECT_EQ(data->countedLabels(1), 3u); // of a x y z
+}
+
+TEST(Dataset, OnlyLabelsMayBeIgnored) {
+  Folder folder;
+  SafetensorsLayout layout = layoutSafetensors({{"tokens", Element::I64, {1, 4}}, {"labels", Element::I64, {1, 4}}});
+  std::string path = folder.write("x.safetensors", layout.header + raw<int64_t>({1, -100, 2, 3}) + raw<int64_t>({1, -100, 2, 3}));
+  plan::Plan plan = tokenPlan(1, 1, 1, 50);
+  auto data = openDataset(plan, path);
+  std::vector<std::byte> out(32);
+  EXPECT_EQ(refusalOf([&] { data->read(1, 0, out); }), "");
+  EXPECT_NE(refusalOf([&] { data->read(0, 0, out); }).find("has the value -100 at position 1"), std::string::npos);
+}
+
+TEST(Feeder, SeedsDifferByRunAndStep) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  auto data = openDataset(plan, folder.write("x.txt", "abcdefghi"));
+  Feeder feeder(plan, *data, 1, "--data");
+  std::set<int64_t> seeds;
+  for (uint64_t seed : {0, 1})
+    for (uint64_t step : {0, 1, 2}) {
+      Memory memory;
+      feeder.fill({0, step, 0, seed, 1}, 0, memory.locate);
+      seeds.insert(memory.as<int64_t>(3)[0]);
+    }
+  EXPECT_EQ(seeds.size(), 6u);
+}
+
+TEST(Sampler, TheStreamIsEndless) {
+  Sampler sampler{10, 1, 1, 1};
+  EXPECT_EQ(sampler.sample(UINT64_MAX, 7), 2u); // 2^64 - 1 ends in a 5
 }

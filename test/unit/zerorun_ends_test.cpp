@@ -63,6 +63,21 @@ TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
   EXPECT_NE(folder.read("long.txt").find("stopped after step"), std::string::npos);
 }
 
+TEST_F(Zerorun, SignalsIgnoredFromOutsideStayIgnored) {
+  int status = stop("env --ignore-signal=INT ", "one.plan --data data.safetensors --steps 3000 --metrics m.jsonl", SIGINT,
+                    [&] { return hasSteps("m.jsonl"); });
+  EXPECT_EQ(status, 0) << folder.read("err.txt");
+  EXPECT_EQ(metrics("m.jsonl").size(), 3000u);
+}
+
+TEST_F(Zerorun, ALimitOnFilesIsSaidLikeAFullDisk) {
+  int status = std::system(("cd " + (folder / "") + " && ulimit -f 100 && exec " + ZERORUN +
+                            " one.plan --threads 1 --data data.safetensors --steps 2000 --metrics m.jsonl >/dev/null 2>err.txt")
+                               .c_str());
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1);
+  EXPECT_NE(folder.read("err.txt").find("cannot write --metrics 'm.jsonl': File too large"), std::string::npos) << folder.read("err.txt");
+}
+
 // Evaluation on a large set may take longer than a batch system waits.
 TEST_F(Zerorun, StopsInsideAnEvaluation) {
   const uint64_t samples = 20'000'000; // a file without blocks: it takes no room, and minutes to evaluate

@@ -52,10 +52,17 @@ TEST_F(Zerorun, RanksShareTheBatch) {
     EXPECT_NEAR(w[k], w2[k], 1e-5);
     EXPECT_NEAR(g[k], g2[k], 1e-6);
   }
-  EXPECT_EQ(rows2[0]["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 64 + 4 + 4}}));
+  for (const auto &row : rows2) EXPECT_EQ(row["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 64 + 4 + 4}})); // of one step
   std::set<int> ranks;
   for (const auto &event : nlohmann::json::parse(folder.read("t.json"))) ranks.insert(event["pid"].get<int>());
   EXPECT_EQ(ranks, (std::set<int>{0, 1}));
+}
+
+TEST_F(Zerorun, ATraceHoldsTheFirstTenSteps) {
+  succeed("one.plan", "--data data.safetensors --steps 12 --trace t.json");
+  int updates = 0;
+  for (const auto &event : nlohmann::json::parse(folder.read("t.json"))) updates += event["name"] == "update" && event["ph"] == "X";
+  EXPECT_EQ(updates, 10);
 }
 
 TEST_F(Zerorun, AResumedRunEndsWithTheSameBits) {
