@@ -46,6 +46,18 @@ for t in build/bin/*_test; do
 done
 [ $found = yes ] || fail "unit tests: none were built"
 
+title "unit tests that are ranks of one run"
+for ranks in 2 4; do
+  for t in comm_test engine_test; do
+    name="$t on $ranks ranks" log=$logs/$t-$ranks.log
+    if OMPI_MCA_mpi_yield_when_idle=1 timeout 300 mpirun -np $ranks --oversubscribe --allow-run-as-root build/bin/$t --gtest_brief=1 >"$log" 2>&1; then
+      pass; echo "$name: passed"
+    else
+      fail "unit $name"; tail -n 40 "$log"
+    fi
+  done
+done
+
 title "lit suite"
 log=$logs/lit.log
 python3 /usr/lib/llvm-19/build/utils/lit/lit.py -v --no-progress-bar -j2 test >"$log" 2>&1
