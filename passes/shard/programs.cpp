@@ -17,7 +17,7 @@ struct Programs : impl::ProgramsPassBase<Programs> {
     ModuleOp module = getOperation();
     auto train = module.lookupSymbol<func::FuncOp>("train"), eval = module.lookupSymbol<func::FuncOp>("eval");
     auto accumulate = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
-    if (!train || !eval || !accumulate) {
+    if (!train || !eval || train.isExternal() || eval.isExternal() || !accumulate) {
       module.emitError() << "needs @train, @eval and the attributes of zero-partition";
       return signalPassFailure();
     }
@@ -38,7 +38,9 @@ struct Programs : impl::ProgramsPassBase<Programs> {
   void make(func::FuncOp train, StringRef name, StringRef role, bool updates, bool clips) {
     OpBuilder b(train);
     auto program = cast<func::FuncOp>(b.clone(*train));
-    program.setName(name);
+    std::string free = name.str(); // a model may have a parameter called "step"
+    while (train->getParentOfType<ModuleOp>().lookupSymbol(free)) free += "_program";
+    program.setName(free);
     program->setAttr(state::ZeroDialect::kRole, b.getStringAttr(role));
     if (clips) program->setAttr(state::ZeroDialect::kClips, b.getUnitAttr());
     if (updates) {

@@ -3,6 +3,10 @@
 // RUN: zero-opt %s --zero-partition="accumulate=5" --zero-programs | FileCheck %s --check-prefixes=CHECK,FIVE
 // RUN: not zero-opt %s --zero-programs 2>&1 | FileCheck %s --check-prefix=ALONE
 
+// RUN: sed 's/^func.func @train/nn.parameter @step : tensor<2xf32> {trainable = false}\n&/' %s | zero-opt --zero-partition="accumulate=1" --zero-programs | FileCheck %s --check-prefix=TAKEN
+// A parameter may be called as a program is.
+// TAKEN: func.func @step_program({{.*}}zero.role = "step"
+
 // ALONE: needs @train, @eval and the attributes of zero-partition
 // One micro-step: a program that updates as gradients come, and one that waits for the global norm.
 // ONE: func.func @step(%{{.*}}: tensor<2x4xf32> {nn.name = "x", nn.role = "data"}, %{{.*}}: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"}) -> tensor<f32> attributes {zero.role = "step"}
