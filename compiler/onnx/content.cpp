@@ -57,7 +57,7 @@ bool Content::isFilled() const {
   if (base.size() < t.name.size() && !base.consume_back("_")) return false;
   base.consume_front("new_");
   base.consume_back("_like");
-  return (base == "zeros" || base == "ones" || base == "full") && isConstant();
+  return (base == "zeros" || base == "ones" || base == "full" || base == "fill") && isConstant();
 }
 
 bool Content::isOfModule() const { return t.name.contains('.') && !t.name.contains('/') && !t.name.contains("::"); }
@@ -84,6 +84,26 @@ bool Content::isCopies() const {
   if (!known() || t.dims.empty() || t.dims[0] < 2) return false;
   size_t slice = raw.size() / size_t(t.dims[0]);
   return std::memcmp(raw.data(), raw.data() + slice, raw.size() - slice) == 0;
+}
+
+bool Content::isCopiesFor(int64_t samples) const {
+  if (!known() || t.dims.size() < 3 || samples < 2 || isConstant()) return false;
+  for (size_t dim : {0, 1}) {
+    if (t.dims[dim] != samples) continue;
+    size_t outer = dim ? size_t(t.dims[0]) : 1, slice = raw.size() / outer / size_t(samples);
+    bool equal = true;
+    for (const char *p = raw.data(); equal && p < raw.data() + raw.size(); p += slice * size_t(samples))
+      equal = std::memcmp(p, p + slice, slice * size_t(samples - 1)) == 0;
+    if (equal) return true;
+  }
+  return false;
+}
+
+bool Content::isUnit() const {
+  if (!known() || t.dims.size() != 1 || t.elements < 2) return false;
+  double sum = 0;
+  for (uint64_t i = 0; i < size(); ++i) sum += double(at(i)) * double(at(i));
+  return std::fabs(sum - 1) < 1e-5;
 }
 
 bool Content::isSinusoid() const {

@@ -11,19 +11,22 @@ public:
   bool known() const { return bool(width) && t.elements; }
   float at(uint64_t i) const;
   uint64_t size() const { return t.elements; }
+  size_t rank() const { return t.dims.size(); }
 
-  bool isConstant() const; // all elements have the same bits
-  bool isSigns() const;    // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
-  bool isZeroRow() const;  // zeros under more than one dimension, all but the last of size 1
-  bool isMask() const;     // holds -inf or values beyond ±1e4
-  bool isTriangle() const; // zeros above the diagonal of its last two dimensions, not all of them: a mask, a decay
-  bool isPlaces() const;   // a grid of points of up to three coordinates
-  bool isCopies() const;   // equal slices along dimension 0, more than one: a folded repetition
-  bool isSinusoid() const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1
-  bool isMadeUp() const;   // its name is none of a module's but one an exporter counts up
-  bool isFilled() const;   // one number throughout, under the name of the function that fills tensors with it
-  bool isOfModule() const; // its name is a path of modules
-  bool isBounded() const;  // |x| <= 1.5: could be a table of cosines
+  bool isConstant() const;                 // all elements have the same bits
+  bool isSigns() const;                    // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
+  bool isZeroRow() const;                  // zeros under more than one dimension, all but the last of size 1
+  bool isMask() const;                     // holds -inf or values beyond ±1e4
+  bool isTriangle() const;                 // zeros above the diagonal of its last two dimensions, not all of them: a mask, a decay
+  bool isPlaces() const;                   // a grid of points of up to three coordinates
+  bool isCopies() const;                   // equal slices along dimension 0, more than one: a folded repetition
+  bool isCopiesFor(int64_t samples) const; // one for each sample, in dimension 0 or 1 of three or more
+  bool isUnit() const;                     // a vector of length 1: the estimate of a singular vector beside the matrix it is of
+  bool isSinusoid() const;                 // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1
+  bool isMadeUp() const;                   // its name is none of a module's but one an exporter counts up
+  bool isFilled() const;                   // one number throughout, under the name of the function that fills tensors with it
+  bool isOfModule() const;                 // its name is a path of modules
+  bool isBounded() const;                  // |x| <= 1.5: could be a table of cosines
   /// Bitwise equal to `other`, or to its transpose.
   bool equals(const Content &other, bool transposed) const;
 

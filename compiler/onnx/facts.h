@@ -55,6 +55,8 @@ private:
   bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
   bool bounded(const Fact &o);
+  bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
+  bool ofBatchNorm(const Fact &o);
   bool single(const Fact &o);
   bool learntNumber(const Fact &o);
 
@@ -72,6 +74,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> siteOf;
   llvm::DenseSet<mlir::Value> toSoftmax, toTrig;
   llvm::DenseSet<int64_t> lengths; // sizes of the integer inputs beyond the batch
+  int64_t samples = 1;             // size of the batch
 };
 
 } // namespace zero::onnx

@@ -1,5 +1,6 @@
 //===- import.cpp - the two walks that make a module ---------------------------------------------===//
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/content.h"
 #include "compiler/onnx/parameters.h"
 #include "compiler/onnx/wire.h"
 #include "mlir/IR/Verifier.h"
@@ -22,10 +23,14 @@ LogicalResult checkOpset(const Model &model, Location loc, ImportReport &report)
 }
 
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
-/// has its bias, is a vector that scales, or goes through a function that would have been folded.
-bool isCandidate(const Use &use) {
+/// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded.
+bool isCandidate(const Use &use, Weights &weights) {
+  if (use.statistic) return false;
   if (use.tensor->elements != 1) return use.tensor->elements > 1;
-  if (use.tensor->dims.size() == 1 && llvm::is_contained({"Add", "Gemm", "Conv", "Mul", "Div"}, use.op)) return true;
+  bool vector = use.tensor->dims.size() == 1;
+  if (vector && llvm::is_contained({"Add", "Gemm", "Conv", "Mul", "Div"}, use.op)) return true;
+  if (vector && llvm::is_contained({"PRelu", "Reshape", "Unsqueeze", "Expand"}, use.op) && Content(*use.tensor, weights).isOfModule())
+    return true;
   return use.tensor->dims.size() <= 1 && llvm::is_contained({"Exp", "Softplus", "Sigmoid", "Tanh"}, use.op);
 }
 
@@ -43,7 +48,8 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     std::unique_ptr<Importer> walk;
     walk = std::make_unique<Importer>(model, weights, options, *draft, /*quiet=*/true, [&](const Use &use, Emitter &e) -> Val {
       sites.emplace_back().use = use;
-      if (!isCandidate(use)) return walk->constant(*use.tensor, e);
+      if (use.statistic) sites.back().why = "a running statistic";
+      if (!isCandidate(use, weights)) return walk->constant(*use.tensor, e);
       auto type = RankedTensorType::get(use.tensor->dims, e.f32());
       auto get = e.builder.create<nn::GetOp>(e.loc(), type, use.tensor->name);
       sites.back().get = get;

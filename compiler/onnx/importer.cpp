@@ -112,11 +112,12 @@ std::optional<int64_t> Importer::opsetOf(StringRef domain, const Scope &scope) c
   return std::nullopt;
 }
 
-Val Importer::fetch(Entry &entry, const Node *user) {
+Val Importer::fetch(Entry &entry, const Node *user, size_t input) {
   if (!entry.initializer) return entry.val;
   const TensorProto &t = *entry.initializer;
   if (!isFloat(t.type)) return constant(t, *emitter);
   Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}};
+  u.statistic = u.op == "BatchNormalization" && input >= 3;
   if (!entry.alias.empty())
     u.user = entry.alias.str();
   else if (user)
@@ -184,7 +185,7 @@ bool Importer::node(const Node &n, Scope &scope) {
       emitter->fail("it reads '" + name + "', which " + entry->missing + " does not compute in the form that is supported");
       return false;
     }
-    c.inputs.push_back(fetch(*entry, &n));
+    c.inputs.push_back(fetch(*entry, &n, c.inputs.size()));
     if (emitter->failed()) return false;
   }
   Vals results;

@@ -14,9 +14,10 @@ namespace zero::onnx {
 /// One use of a float initializer by one node.
 struct Use {
   const TensorProto *tensor;
-  unsigned occurrence; // counts the uses of this initializer in walk order, the same in every walk
-  StringRef op;        // operator that uses it
-  std::string user;    // name of the node, or the name an Identity node gave the initializer
+  unsigned occurrence;    // counts the uses of this initializer in walk order, the same in every walk
+  StringRef op;           // operator that uses it
+  std::string user;       // name of the node, or the name an Identity node gave the initializer
+  bool statistic = false; // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
 };
 
 class Importer;
@@ -122,7 +123,7 @@ private:
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
   bool node(const Node &node, Scope &scope);
   Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);
-  Val fetch(Entry &entry, const Node *user);
+  Val fetch(Entry &entry, const Node *user, size_t input = 0);
   std::optional<int64_t> opsetOf(StringRef domain, const Scope &scope) const;
 
   const Model &model;

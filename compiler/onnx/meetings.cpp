@@ -21,13 +21,25 @@ Fact Analysis::join(nn::ConcatOp op) {
     auto type = cast<RankedTensorType>(v.getType());
     if (o.table && f.kind >= Kind::Hidden) // rows that a lookup by constants has found: a stream of its own
       evidence(o, "embedding");
-    else if (op.getDim() != 0 && type.getRank() > 1 && o.varying.test(0))
+    else if (copied(o) || (op.getDim() != 0 && type.getRank() > 1 && o.varying.test(0)))
       refuse(o, "one copy for each sample");
     else
       evidence(o, "token");
   }
   f.table = tables;
   return f;
+}
+
+/// Whether the data is repeated along a dimension that the known operand varies along: a layer of one column (each feature of a table
+/// times a vector of its own).
+static bool isOuter(Operation &op, unsigned known, const llvm::SmallBitVector &varying) {
+  auto repeated = op.getNumOperands() == 2 ? op.getOperand(1 - known).getDefiningOp<nn::BroadcastOp>() : nn::BroadcastOp();
+  if (!repeated) return false;
+  llvm::SmallBitVector created = varying;
+  auto from = cast<RankedTensorType>(repeated.getInput().getType());
+  for (auto [i, d] : llvm::enumerate(repeated.getDims()))
+    if (from.getDimSize(i) != 1) created.reset(d);
+  return created.any();
 }
 
 /// Elementwise operations of two or three operands: the meetings.
@@ -78,7 +90,12 @@ Fact Analysis::meet(Operation &op) {
     }
     if (additive || (choice && i > 0))
       added(o, op, k, choice);
-    else if (multiplicative && !(isa<nn::DivOp>(op) && i == 0))
+    else if (multiplicative && k == Kind::Feature && toTrig.contains(op.getResult(0)))
+      refuse(o, "frequencies of a sine");
+    else if (isa<nn::MulOp>(op) && k == Kind::Feature && isOuter(op, i, o.varying)) {
+      evidence(o, "matmul");
+      f.kind = Kind::Hidden;
+    } else if (multiplicative && !(isa<nn::DivOp>(op) && i == 0))
       multiplied(o, op, k);
   }
   return f;
@@ -90,12 +107,14 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   if (o.table && data >= Kind::Feature) return evidence(o, "embedding");
   if (data == Kind::Scores) return refuse(o, "added to attention scores");
   if (data < Kind::Feature || filler(o, 0)) return;
+  if (ofBatchNorm(o)) return evidence(o, "bias");
   if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
   size_t n = o.varying.count();
   bool along = last >= 0 && o.varying.test(last);
   if (n == 0) { // one number, or a vector of a single column
     bool column = llvm::any_of(op.getOperands(), [&](Value v) { return facts[v].product; });
-    if (column && last >= 0 && shape[last] == 1 && single(o) && !choice) evidence(o, "bias");
+    bool ofModule = data >= Kind::Hidden && single(o) && content(o, [](const Content &c) { return c.size() == 1 && c.isOfModule(); });
+    if (!choice && ((column && last >= 0 && shape[last] == 1 && single(o)) || ofModule)) evidence(o, "bias");
     return;
   }
   if (content(o, [](const Content &c) { return c.isMask(); })) return refuse(o, "a mask");
@@ -118,6 +137,7 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   size_t n = o.varying.count();
   if (data >= Kind::Hidden && n == 0 && learntNumber(o)) return evidence(o, "scale");
   if (data < Kind::Feature || n == 0 || filler(o, 1) || structural(o)) return;
+  if (ofBatchNorm(o)) return evidence(o, "scale");
   if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
   bool along = o.varying.test(last);
   if (n == 1) {
@@ -126,6 +146,8 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   }
   if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
+  while (last > 0 && shape[last] == 1) --last; // behind it stands the part of a complex number
+  along = o.varying.test(last);
   bool sequence = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
   for (int64_t d = 0; d < last; ++d) sequence |= o.varying.test(d) && lengths.contains(shape[d]);
   if (sequence) return refuse(o, "a table that multiplies activations");
@@ -135,7 +157,7 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
 bool Analysis::filler(const Fact &o, float neutral) {
   bool needed = llvm::any_of(o.sources, [&](unsigned s) {
     StringRef op = sites[s].use.op;
-    return op == "LayerNormalization" || op == "InstanceNormalization" || op == "GroupNormalization";
+    return op == "LayerNormalization" || op == "InstanceNormalization" || op == "GroupNormalization" || op == "BatchNormalization";
   });
   if (!needed || !content(o, [&](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == neutral; })) return false;
   refuse(o, "what a norm without weights gets from the exporter");
@@ -151,6 +173,14 @@ bool Analysis::bounded(const Fact &o) {
     Content c(*sites[s].use.tensor, weights);
     return !c.known() || c.isBounded();
   });
+}
+
+bool Analysis::copied(const Fact &o) {
+  return content(o, [&](const Content &c) { return c.isCopiesFor(samples); });
+}
+
+bool Analysis::ofBatchNorm(const Fact &o) {
+  return llvm::any_of(o.sources, [&](unsigned s) { return sites[s].use.op == "BatchNormalization"; });
 }
 
 bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.sources[0]].use.tensor->dims.size() == 1; }

@@ -124,7 +124,8 @@ LogicalResult Decisions::make(const Model &model, ArrayRef<Site> sites, Weights 
     Parameter *p = add(t->name.str(), first);
     p->trainable = !frozen;
     p->asked = asked;
-    for (const Site *s : uses[t]) readings[{t, s->use.occurrence}] = {p, false};
+    for (const Site *s : uses[t])
+      if (!s->use.statistic) readings[{t, s->use.occurrence}] = {p, false};
   }
   if (failed(freeze.allFound("--freeze", "parameter", loc)) || failed(train.allFound("--train", "initializer", loc))) return failure();
   if (options.tie) tie(weights, loc, report);

@@ -49,6 +49,7 @@ void Analysis::run() {
   for (BlockArgument a : body.getArguments()) {
     auto type = cast<RankedTensorType>(a.getType());
     bool real = isa<FloatType>(type.getElementType());
+    if (a.getArgNumber() == 0 && type.getRank()) samples = type.getDimSize(0);
     facts[a].kind = real ? Kind::Feature : Kind::Plain;
     if (!real)
       for (int64_t d : type.getShape().drop_front(std::min<size_t>(1, type.getRank()))) lengths.insert(d);
@@ -116,6 +117,15 @@ Fact Analysis::known(Operation &op) {
     if (f.table && !facts[o].table && content(facts[o], [](const Content &c) { return c.isMask(); })) continue;
     // Sines or coordinates projected by a weight (relative positions) are no parameter beside it.
     if (isa<nn::MatMulOp>(op) && content(facts[o], [](const Content &c) { return c.isSinusoid() || c.isPlaces(); })) continue;
+    if (isa<nn::MatMulOp>(op) && copied(facts[o])) { // nor are queries that an exporter has repeated for each sample
+      refuse(facts[o], "one copy for each sample");
+      continue;
+    }
+    // u and v of a spectral norm, uᵀ W v, are kept beside W and not learnt.
+    if (isa<nn::MatMulOp, nn::MulOp>(op) && most(op) == Kind::Known && content(facts[o], [](const Content &c) { return c.isUnit(); })) {
+      refuse(facts[o], "a singular vector of the matrix beside it");
+      continue;
+    }
     f.sources.append(facts[o].sources);
     f.plusOne |= facts[o].plusOne;
     f.picked |= facts[o].picked;
@@ -151,6 +161,12 @@ Fact Analysis::product(nn::MatMulOp op) {
   f.kind = data.kind;
   if (weight.sources.empty() || (data.kind == Kind::Plain && toTrig.contains(op.getResult()))) return f;
   if (structural(weight)) return f;
+  // Of three dimensions it may be experts that all start from one.
+  if (copied(weight) && content(weight, [](const Content &c) { return c.rank() > 3; })) {
+    refuse(weight, "one copy for each sample");
+    f.kind = Kind::Hidden;
+    return f;
+  }
   evidence(weight, "matmul");
   f.kind = Kind::Hidden;
   f.product = true;
@@ -198,6 +214,10 @@ Fact Analysis::norm(Operation &op) {
 Fact Analysis::attention(Operation &op) {
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     Fact &o = facts[op.getOperand(i)];
+    if (i < 3 && o.kind == Kind::Known && copied(o)) {
+      refuse(o, "one copy for each sample");
+      continue;
+    }
     if (i < 3 ? o.kind == Kind::Known || o.table : o.table) evidence(o, i < 3 ? "query" : "embedding");
   }
   Fact f;

@@ -93,6 +93,24 @@ Vals instanceNorm(NodeContext &c) {
   return x && x.rank() >= 2 ? grouped(c, x.dim(1)) : c.fail("the input has no channels");
 }
 
+/// By running statistics, as a model that is evaluated has it: a scale and a shift per channel.
+Vals batchNorm(NodeContext &c) {
+  if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
+  if (c.integer("training_mode", 0))
+    return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval()");
+  Val x = c.in(0), scale = c.in(1), bias = c.in(2);
+  auto mean = c.known(3), variance = c.known(4);
+  if (!x || !scale || !bias || !mean || !variance) return {};
+  if (x.rank() < 2) return c.fail("the input has no channels");
+  Ints column(x.rank() - 1, 1);
+  column[0] = x.dim(1);
+  for (const Val &v : {scale, bias, Val(*mean), Val(*variance)})
+    if (v.shape() != Shape({column[0]})) return c.fail("scale, bias, mean and variance must have one number for each of the channels");
+  Val deviation = c.e.unary<nn::SqrtOp>(c.e.add(*variance, c.e.scalar(c.real("epsilon", 1e-5), x.element())));
+  Val y = c.e.div(c.e.sub(x, c.e.reshape(*mean, column)), c.e.reshape(deviation, column));
+  return {c.e.add(c.e.mul(y, c.e.reshape(scale, column)), c.e.reshape(bias, column))};
+}
+
 /// x over its norm along one axis.
 Vals lpNorm(NodeContext &c) {
   Val x = c.in(0);
@@ -115,6 +133,7 @@ void registerNorms(Registry &r) {
   r["RMSNormalization"] = {rmsNorm, 23};
   r["GroupNormalization"] = {groupNorm, 18};
   r["InstanceNormalization"] = {instanceNorm};
+  r["BatchNormalization"] = {batchNorm};
   r["LpNormalization"] = {lpNorm};
 }
 

@@ -232,6 +232,44 @@ def streams():
     return g.model(g.einsum_of(g.Concat(g.linear(embedded(g), "w", D, D), one, axis=1)))
 
 
+def features():
+    """A table of numbers, each times a vector of its own; a time that is no integer on its way to sines; a norm by running statistics
+    whose mean the exporter has merged with a bias; a learnt number below a module."""
+    g = Graph()
+    x = g.BatchNormalization(g.input("numbers", TensorProto.FLOAT, B, T), g.weight("bn.weight", np.ones(T)), g.weight("bn.bias", np.zeros(T)),
+                             "bn.bias", g.weight("bn.running_var", np.full(T, 2.0)), name="bn")
+    x = g.Add(g.Mul(g.Unsqueeze(x, g.const(np.array([-1]))), g.normal("tokenizer", T, D)), g.normal("shift", T, D))
+    angle = g.Mul(g.Unsqueeze(g.input("time", TensorProto.FLOAT, B), g.const(np.array([-1]))), g.weight("frequencies", 0.1 ** np.arange(D)[None]))
+    x = g.Add(x, g.Unsqueeze(g.linear(g.Cos(angle), "time_mlp", D, D), g.const(np.array([1]))))
+    x = g.PRelu(g.linear(x, "w", D, D), g.Reshape(g.weight("act.weight", [0.25]), g.const(np.array([1, 1, 1]))))
+    return g.model(g.Add(x, g.weight("loss.bias", [0.5])))
+
+
+def spectrum():
+    """A filter that is learnt for each frequency and channel, its real parts in a dimension of their own."""
+    g = Graph()
+    x = g.DFT(g.Unsqueeze(embedded(g), g.const(np.array([-1]))), "", g.const(np.array(1)), onesided=1)
+    real = g.Slice(x, *(g.const(np.array([i])) for i in (0, 1, 3)))
+    y = g.Mul(real, g.normal("filter", T // 2 + 1, D, 1))
+    return g.model(g.Sub(g.weight("fill", np.ones(D)), g.Squeeze(y, g.const(np.array([3])))))
+
+
+def singular():
+    """A matrix divided by its largest singular value, estimated by two vectors that are kept beside it; queries repeated for each sample
+    and projected; queries that were projected before."""
+    g = Graph()
+    unit = lambda n: (lambda v: v / np.linalg.norm(v))(random.normal(size=n))
+    w = g.normal("w", D, D)
+    sigma = g.ReduceSum(g.Mul(g.weight("w_u", unit(D)), g.MatMul(w, g.weight("w_v", unit(D)))))
+    x = g.MatMul(embedded(g), g.Div(w, sigma))
+    q = g.MatMul(g.weight("queries", np.repeat(random.normal(size=(1, T, D)), B, 0)), g.normal("wq", D, D))
+    x = g.MatMul(g.Softmax(g.MatMul(q, g.Transpose(x, perm=[0, 2, 1]))), x)
+    folded = g.weight("folded", np.repeat(random.normal(size=(1, H, T, HD)), B, 0))
+    turns = g.weight("turns", np.repeat(random.normal(size=(T, 1, D)), B, 1)) # the batch in the middle
+    x = g.Add(x, g.Transpose(g.linear(turns, "wt", D, D), perm=[1, 0, 2]))
+    return g.model(g.MatMul(folded, g.Transpose(g.heads(x), perm=[0, 1, 3, 2])))
+
+
 def doubles():
     m = linear()
     for t in m.graph.initializer:
