@@ -194,6 +194,11 @@ Transfer sendAll(const Socket &socket, const void *data, size_t bytes, Deadline 
 
 bool awaitReadable(const Socket &socket, Deadline until) { return awaitEvent(socket.fd(), POLLIN, until); }
 
+void makeRoom(const Socket &socket) {
+  setOption(socket.fd(), SOL_SOCKET, SO_RCVLOWAT, 2 << 20); // the buffer grows to hold as much
+  setOption(socket.fd(), SOL_SOCKET, SO_RCVLOWAT, 1);
+}
+
 void watchMachine(const Socket &socket) {
   setOption(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, 1);
   setOption(socket.fd(), IPPROTO_TCP, TCP_KEEPIDLE, 5);

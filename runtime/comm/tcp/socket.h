@@ -61,6 +61,10 @@ Transfer sendAll(const Socket &socket, const void *data, size_t bytes, Deadline 
 // Waits until the socket can be read; false: it is late. Signals do not end the wait.
 bool awaitReadable(const Socket &socket, Deadline until);
 
+// Room for large messages at once, where the system would begin with little and learn from the reader's pace: a reader that must first
+// get a processor is slow. Unlike a fixed size of the buffer this is not cut down to what the machine allows to fixed ones.
+void makeRoom(const Socket &socket);
+
 // Lets an idle connection to a machine that has vanished fail after about a quarter of a minute. Not for data: a rank that is
 // busy with something else leaves its messages unread for as long as it needs, and the system would count that, too.
 void watchMachine(const Socket &socket);

@@ -14,6 +14,10 @@ namespace {
 // Moved in one go: small enough that both directions of a connection, and all connections, take turns.
 constexpr uint64_t kPiece = 1 << 20;
 
+// How a rank waits: at first at the ready, then looking again and again, and when nothing has moved for long, asleep. To sleep each time
+// would leave it to the system when this rank gets a processor again, behind all that compute.
+constexpr auto kSpin = std::chrono::microseconds(50), kNap = std::chrono::microseconds(20), kAwake = std::chrono::microseconds(5000);
+
 // Takes `done` bytes off a message, of its length first.
 template <typename Part> void advance(Part &part, uint64_t done) {
   uint64_t ofLength = std::min(done, part.lengthLeft);
@@ -37,7 +41,10 @@ template <typename Part> msghdr piecesOf(Part &part, iovec (&pieces)[2]) {
 TcpCommunicator::TcpCommunicator(std::vector<Socket> connections, const Peers &peers, int self)
     : MessageCommunicator(self, static_cast<int>(connections.size())), links(std::move(connections)), exchanges(links.size()),
       wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), peers(peers), patience(peers, self) {
-  for (const Socket &link : links) entries.push_back({link.fd(), 0, 0});
+  for (const Socket &link : links) {
+    if (link) makeRoom(link);
+    entries.push_back({link.fd(), 0, 0});
+  }
   entries.push_back({wake.fd(), POLLIN, 0});
 }
 
@@ -58,26 +65,38 @@ void TcpCommunicator::send(const void *data, uint64_t bytes, int peer) {
 }
 
 void TcpCommunicator::complete(const char *what) {
-  auto begin = Patience::Clock::now();
-  checkInterrupted(what);
-  for (int peer = 0; peer < size; ++peer) entries[static_cast<size_t>(peer)].revents = POLLIN | POLLOUT; // try without asking
+  auto begin = Patience::Clock::now(), moved = begin;
+  int found = 1; // all is tried at first without asking
+  for (size_t peer = 0; peer < exchanges.size(); ++peer) entries[peer].revents = POLLIN | POLLOUT;
   for (;;) {
-    bool pending = false;
-    for (int peer = 0; peer < size; ++peer) {
-      pollfd &entry = entries[static_cast<size_t>(peer)];
-      if (entry.revents && peer != self) move(peer, what);
-      Exchange &exchange = exchanges[static_cast<size_t>(peer)];
-      entry.events = static_cast<short>((exchange.in.pending() ? POLLIN : 0) | (exchange.out.pending() ? POLLOUT : 0));
-      entry.fd = entry.events ? links[static_cast<size_t>(peer)].fd() : -1; // what is done is not asked about
-      pending |= entry.events != 0;
-    }
-    if (!pending) break;
-    ::poll(entries.data(), entries.size(), static_cast<int>(patience.interval().count()));
     checkInterrupted(what);
+    if (found > 0 && !moveAll(what)) break;
     auto now = Patience::Clock::now();
+    if (found > 0) moved = now;
     patience.wait(begin, now, what, [this] { return missing(); });
+    bool sleeps = now - moved >= kAwake;
+    found = ::poll(entries.data(), entries.size(), sleeps ? static_cast<int>(patience.interval().count()) : 0);
+    if (found > 0 || sleeps) continue;
+    if (now - begin < kSpin)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
   }
   patience.done(begin, what);
+}
+
+// Moves what the last poll() found movable; false: nothing is left.
+bool TcpCommunicator::moveAll(const char *what) {
+  bool pending = false;
+  for (int peer = 0; peer < size; ++peer) {
+    pollfd &entry = entries[static_cast<size_t>(peer)];
+    if (entry.revents && peer != self) move(peer, what);
+    const Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+    entry.events = static_cast<short>((exchange.in.pending() ? POLLIN : 0) | (exchange.out.pending() ? POLLOUT : 0));
+    entry.fd = entry.events ? links[static_cast<size_t>(peer)].fd() : -1; // what is done is not asked about
+    pending |= entry.events != 0;
+  }
+  return pending;
 }
 
 void TcpCommunicator::move(int peer, const char *what) {

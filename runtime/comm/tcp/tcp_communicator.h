@@ -32,6 +32,7 @@ private:
   void send(const void *data, uint64_t bytes, int peer) override;
   void complete(const char *what) override;
 
+  bool moveAll(const char *what);
   void move(int peer, const char *what); // as much as can be moved at once
   void take(int peer, const char *what);
   void give(int peer, const char *what);
