@@ -18,7 +18,9 @@ static Schedule scheduleNamed(const std::string &name) {
 
 int main(int argc, char **argv) {
   TrainOptions options;
-  CLI::App app("Trains what zeroc compiled. Start it alone, or one process per rank: mpirun -np N zerorun plan.bin …", "zerorun");
+  CLI::App app("Trains what zeroc compiled. Start it alone, or one process per rank: mpirun -np N zerorun plan.bin …, srun --mpi=pmix, torchrun\n"
+               "--no-python, or with RANK, WORLD_SIZE and MASTER_ADDR in the environment.",
+               "zerorun");
   app.option_defaults()->always_capture_default();
   auto notBuilt = [&](const char *flag) {
     app.add_option_function<std::string>(
