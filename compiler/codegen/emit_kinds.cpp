@@ -117,8 +117,14 @@ void Emitter::columnsOf(unsigned dim, Value first, int64_t width) {
   for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r);
   scopes.push_back(Scope(scopes.back().block, scopes.back().before));
   for (auto &[level, reductions] : byLevel) {
-    Values sums = initial(reductions, count);
-    sums = nest(at, p.reduced, std::move(sums), [&](Values carried) {
+    auto join = [&](Values x, Values y) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        const Node &n = p.nodes[reductions[i % reductions.size()]];
+        x[i] = combine(n.fn, n.type, x[i], y[i]);
+      }
+      return x;
+    };
+    Values sums = reduceOver(at, p.reduced, initial(reductions, count), join, [&](Values carried) -> Values {
       for (unsigned u = 0; u < count; ++u)
         inColumns(u, [&] {
           for (auto [i, r] : llvm::enumerate(reductions)) {

@@ -38,6 +38,29 @@ Emitter::Values Emitter::nest(size_t depth, ArrayRef<unsigned> dims, Values carr
               [&](Value, Values inside) { return nest(scopes.size() - 1, dims.drop_front(), std::move(inside), body); });
 }
 
+Emitter::Values Emitter::reduceOver(size_t depth, ArrayRef<unsigned> dims, const Values &start, const Join &join, const Body &body) {
+  if (dims.empty()) return body(start);
+  std::function<Values(size_t, Value, Value, int64_t)> range = [&](size_t at, Value from, Value to, int64_t step) {
+    bool terms = step == 1;
+    return loop(at, from, to, step, terms ? std::optional(dims[0]) : std::nullopt, start, [&](Value first, Values sums) {
+      size_t inside = scopes.size() - 1;
+      if (terms && dims.size() == 1) return body(std::move(sums));
+      Values part;
+      if (terms) {
+        part = reduceOver(inside, dims.drop_front(), start, join, body);
+      } else {
+        Value last = b.create<arith::MinUIOp>(loc, b.create<arith::AddIOp>(loc, first, number(step)), to);
+        part = range(inside, first, last, step / kTermsInARow);
+      }
+      goTo(inside);
+      return join(std::move(sums), std::move(part));
+    });
+  };
+  int64_t size = p.size(dims[0]), step = 1;
+  while (step * kTermsInARow < size) step *= kTermsInARow;
+  return range(depth, number(0), number(size), step);
+}
+
 void Emitter::when(Value condition, const std::function<void()> &then, const std::function<void()> &otherwise) {
   OpBuilder::InsertionGuard guard(b);
   size_t depth = scopes.size() - 1;

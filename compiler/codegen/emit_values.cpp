@@ -177,13 +177,11 @@ Value Emitter::position(const Node &n) {
 }
 
 Value Emitter::reduceInline(const Node &n) {
-  size_t depth = depthOf(n);
   Value start = identity(n.fn, n.type, isVector(n));
-  auto result = nest(depth, n.dims, {start}, [&](Values carried) -> Values {
-    Value x = isa<VectorType>(carried[0].getType()) ? vector(n.operands[0]) : value(n.operands[0]);
-    return {combine(n.fn, n.type, carried[0], x)};
-  });
-  return result[0];
+  auto join = [&](Values x, Values y) -> Values { return {combine(n.fn, n.type, x[0], y[0])}; };
+  return reduceOver(depthOf(n), n.dims, {start}, join, [&](Values carried) -> Values {
+    return join(carried, {isa<VectorType>(start.getType()) ? vector(n.operands[0]) : value(n.operands[0])});
+  })[0];
 }
 
 Value Emitter::identity(Fn fn, Scalar type, bool asVector) {

@@ -93,6 +93,11 @@ public:
   Values loop(size_t depth, mlir::Value from, mlir::Value to, int64_t step, std::optional<unsigned> dim, Values carried,
               const std::function<Values(mlir::Value, Values)> &body);
   Values nest(size_t depth, llvm::ArrayRef<unsigned> dims, Values carried, const Body &body);
+  /// Reductions over `dims`: `body` adds a term to what it carries. At most kTermsInARow terms are added one after another, then a new sum
+  /// begins; `join` adds as many sums, and so on: rounding errors grow with the logarithm of the number of terms.
+  using Join = std::function<Values(Values, Values)>;
+  Values reduceOver(size_t depth, llvm::ArrayRef<unsigned> dims, const Values &start, const Join &join, const Body &body);
+  static constexpr int64_t kTermsInARow = 64;
   void when(mlir::Value condition, const std::function<void()> &then, const std::function<void()> &otherwise = {});
 
   void emitRows(mlir::Value begin, mlir::Value end);
@@ -107,6 +112,7 @@ private:
   mlir::Value compare(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value quotient(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value loadNode(const Node &n);
+  int64_t aheadOf(const Node &n) const;
   mlir::Value reload(const Store &place);
   mlir::Value reduceInline(const Node &n);
   mlir::Value position(const Node &n);

@@ -349,3 +349,38 @@ TEST(Kernels, Elementary) {
     }
   }
 }
+
+// Down the columns, and inside a kernel of another shape: adding 100,000 times one number after another is off by hundreds of units.
+TEST(Kernels, LongSumsKeepTheirDigits) {
+  constexpr int64_t kTerms = 100000;
+  test::Context context;
+  auto module = context.parse(R"(
+  func.func private @columns(%x: tensor<100000x4xf32>) -> tensor<4xf32> attributes {nn.kernel} {
+    %s = nn.reduce sum %x dims [0] : tensor<100000x4xf32> -> tensor<4xf32>
+    return %s : tensor<4xf32>
+  }
+  func.func private @within(%x: tensor<100000x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {nn.kernel} {
+    %s = nn.reduce sum %x dims [0] : tensor<100000x4xf32> -> tensor<4xf32>
+    %b = nn.broadcast %s dims [1] : tensor<4xf32> -> tensor<3x4xf32>
+    %r = nn.add %b, %y : tensor<3x4xf32>
+    return %r : tensor<3x4xf32>
+  })");
+  ASSERT_TRUE(module);
+  std::vector<float> x(kTerms * 4), y(12, 0.0f), columns(4), within(12);
+  std::vector<double> exact(4, 0.0);
+  for (int64_t i = 0; i < kTerms * 4; ++i) exact[i % 4] += x[i] = 0.1f + 0.01f * float(i % 4);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    test::Library library(SmallVector<func::FuncOp>(module->getOps<func::FuncOp>()), target);
+    void *columnsArgs[] = {x.data(), columns.data()}, *withinArgs[] = {x.data(), y.data(), within.data()};
+    for (auto [name, args] : {std::pair<const char *, void **>("columns", columnsArgs), {"within", withinArgs}}) {
+      func::FuncOp kernel = module->lookupSymbol<func::FuncOp>(name);
+      auto info = codegen::describe(kernel);
+      ASSERT_TRUE(succeeded(info) && library[info->symbol]);
+      library[info->symbol](args, 0, info->extent);
+    }
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_NEAR(columns[i % 4] / exact[i % 4], 1.0, 4e-6) << target;
+      EXPECT_NEAR(within[i] / exact[i % 4], 1.0, 4e-6) << target;
+    }
+  }
+}
