@@ -9,6 +9,10 @@ using namespace mlir;
 
 namespace zero::codegen {
 
+namespace {
+constexpr int64_t kBytesAhead = 2048, kRowsAhead = 16;
+} // namespace
+
 Value Emitter::fromMemory(Value v, Scalar type) {
   if (type == Scalar::Bool) return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, math.whole(v.getType(), 0));
   return type == Scalar::F16 || type == Scalar::BF16 ? math.widen(v) : v;
@@ -17,6 +21,18 @@ Value Emitter::fromMemory(Value v, Scalar type) {
 Value Emitter::toMemory(Value v, Scalar type) {
   if (type == Scalar::Bool) return b.create<arith::ExtUIOp>(loc, math.shaped(v, b.getI8Type()), v);
   return type == Scalar::F16 || type == Scalar::BF16 ? math.narrow(v, storedAs(type)) : v;
+}
+
+/// How far ahead of a load its memory is asked for, in elements, where the loops will come by there: 0 if not. The processor's own
+/// prefetchers end at each page, and long functions fill its window before it has seen the next row.
+int64_t Emitter::aheadOf(const Node &n) const {
+  if (p.kind == Program::Columns) return kRowsAhead * n.index.scaleOf(p.reduced.back());
+  if (p.kind != Program::Rows) return 0;
+  SmallVector<unsigned> dims(p.outer.begin(), p.outer.end());
+  dims.append(p.inner.begin(), p.inner.end());
+  // A row that goes on where the one before ended, or a long one.
+  bool dense = dims.size() < 2 || n.index.scaleOf(dims[dims.size() - 2]) == p.size(*lane), isLong = p.size(*lane) >= kChunk;
+  return dense || (isLong && n.index.scaleOf(dims[dims.size() - 2])) ? kBytesAhead / int64_t(bytesOf(p.inputs[n.arg].type)) : 0;
 }
 
 Value Emitter::loadNode(const Node &n) {
@@ -41,6 +57,8 @@ Value Emitter::loadNode(const Node &n) {
   Index rest = n.index.without(*lane);
   if (n.index.scaleOf(*lane) == 1 && !variesByLane(rest)) {
     Value at = scalarIndex(n.index);
+    if (int64_t ahead = allowed ? 0 : aheadOf(n))
+      b.create<memref::PrefetchOp>(loc, memory, ValueRange{b.create<arith::AddIOp>(loc, at, number(ahead))}, false, 3, true);
     Value v = allowed ? b.create<vector::MaskedLoadOp>(loc, vectorType, memory, ValueRange{at}, allowed, nothing()).getResult()
                       : b.create<vector::LoadOp>(loc, vectorType, memory, ValueRange{at}).getResult();
     return fromMemory(v, type);
