@@ -21,8 +21,8 @@ struct HeadGrad {
   int64_t batch, head;
   int parts; // of Parts
 
-  // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. Both ranges begin
-  // at whole blocks, so that the tiles are the same however the work is cut.
+  // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. Both ranges
+  // begin at whole blocks, so that the tiles are the same however the work is cut.
   void run(int64_t queryBegin, int64_t queryEnd, int64_t keyBegin, int64_t keyEnd) const {
     const AttentionCall &call = grad.forward;
     int64_t dim = call.dim, row = (batch * call.heads + head) * call.qLen;
