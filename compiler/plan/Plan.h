@@ -48,10 +48,6 @@ struct Refs {
 
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
-/// Bytes of what defines a value of type !plan.buffer.
-int64_t bytesOf(mlir::Value buffer);
-/// The persistent buffer behind a value, or none.
-StateOp stateOf(mlir::Value buffer);
 /// Attribute `zero.world` of the module around `op`; 1 if absent.
 int64_t worldOf(mlir::Operation *op);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.

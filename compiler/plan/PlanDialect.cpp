@@ -62,16 +62,6 @@ SmallVector<StepOp> stepsOf(ProgramOp program) {
   return steps;
 }
 
-StateOp stateOf(Value buffer) {
-  auto use = buffer.getDefiningOp<UseOp>();
-  return use ? SymbolTable::lookupNearestSymbolFrom<StateOp>(use, use.getStateAttr()) : nullptr;
-}
-
-int64_t bytesOf(Value buffer) {
-  if (auto transient = buffer.getDefiningOp<BufferOp>()) return transient.getBytes();
-  return stateOf(buffer).getBytes();
-}
-
 int64_t worldOf(Operation *op) {
   auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
   auto world = module ? module->getAttrOfType<IntegerAttr>("zero.world") : IntegerAttr();

@@ -69,8 +69,8 @@ void collectReads(nn::GetOp get, Value value, const SmallVector<nn::ReshapeOp> &
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp program, const Homes &homes, ArrayRef<state::BucketOp> buckets, Sharding sharding)
-      : program(program), module(program->getParentOfType<ModuleOp>()), homes(homes), buckets(buckets), sharding(sharding) {}
+  ProgramBuilder(func::FuncOp program, const Homes &homes, ArrayRef<state::BucketOp> buckets, Sharding sharding, StateKernels &kernels)
+      : program(program), homes(homes), buckets(buckets), sharding(sharding), kernels(kernels) {}
 
   LogicalResult run() {
     role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
@@ -214,7 +214,7 @@ private:
     if (sharding.accumulate > 1) {
       bool first = role == "first";
       FlatSymbolRefAttr add;
-      if (!first) add = accumulateKernel(module, rows(bucket), row(bucket));
+      if (!first) add = kernels.accumulate(rows(bucket), row(bucket));
       shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
     }
     if (!updates) return;
@@ -233,7 +233,7 @@ private:
     bool whole = sharding.updatesWhole(), clip = bool(norm2);
     if (whole) shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
     int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
-    auto symbol = updateKernel(module, sharding.optimizer, count, columns, clip);
+    auto symbol = kernels.update(sharding.optimizer, count, columns, clip);
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
                                         program.getArguments().back(), norm2, symbol.getValue(), whole);
     if (sharding.publishes()) b.create<state::PublishOp>(loc, bucket.getSymName());
@@ -242,7 +242,7 @@ private:
   }
 
   Value sumSquares(OpBuilder &b, state::BucketOp bucket, Value shard) {
-    auto symbol = sumSquaresKernel(module, rows(bucket), row(bucket));
+    auto symbol = kernels.sumSquares(rows(bucket), row(bucket));
     auto matrix = RankedTensorType::get({rows(bucket), row(bucket)}, b.getF32Type());
     Value view = b.create<nn::ReshapeOp>(bucket.getLoc(), matrix, shard);
     return b.create<nn::LaunchOp>(bucket.getLoc(), TypeRange(flat(b, rows(bucket))), symbol, ValueRange(view)).getResult(0);
@@ -251,7 +251,7 @@ private:
   Value sum(OpBuilder &b, Location loc, ArrayRef<Value> parts) {
     Value all = pack(b, loc, parts);
     int64_t n = cast<ShapedType>(all.getType()).getNumElements();
-    auto symbol = sumKernel(module, n);
+    auto symbol = kernels.sum(n);
     return b.create<nn::LaunchOp>(loc, TypeRange(flat(b, 1)), symbol, ValueRange(all)).getResult(0);
   }
 
@@ -270,10 +270,10 @@ private:
   static int64_t rows(state::BucketOp bucket) { return bucket.getShard() / row(bucket); }
 
   func::FuncOp program;
-  ModuleOp module;
   const Homes &homes;
   ArrayRef<state::BucketOp> buckets;
   Sharding sharding;
+  StateKernels &kernels;
   StringRef role;
   bool clips = false, updates = false;
   SmallVector<Read> reads;
@@ -302,8 +302,9 @@ struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
     SmallVector<func::FuncOp> programs;
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
+    StateKernels kernels(module);
     for (func::FuncOp program : programs)
-      if (failed(ProgramBuilder(program, homes, buckets, Sharding(module)).run())) return signalPassFailure();
+      if (failed(ProgramBuilder(program, homes, buckets, Sharding(module), kernels).run())) return signalPassFailure();
   }
 };
 

@@ -7,13 +7,6 @@ using namespace mlir;
 namespace zero::shard {
 namespace {
 
-/// The kernel called `name`, made by `build` the first time.
-template <typename Build> FlatSymbolRefAttr once(ModuleOp module, const std::string &name, Build build) {
-  auto found = module.lookupSymbol<func::FuncOp>(name);
-  if (!found) found = build();
-  return FlatSymbolRefAttr::get(found.getSymNameAttr());
-}
-
 std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
 
 func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
@@ -31,25 +24,34 @@ func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
 
 } // namespace
 
-FlatSymbolRefAttr updateKernel(ModuleOp module, train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips) {
+FlatSymbolRefAttr StateKernels::once(const std::string &name, llvm::function_ref<func::FuncOp()> build) {
+  auto found = symbols.lookup<func::FuncOp>(name);
+  if (!found) {
+    found = build();
+    symbols.insert(found);
+  }
+  return FlatSymbolRefAttr::get(found.getSymNameAttr());
+}
+
+FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips) {
   std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clips ? "_clip" : "");
   std::string name = sized(stem, rows, columns);
-  return once(module, name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, clips); });
+  return once(name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, clips); });
 }
 
-FlatSymbolRefAttr accumulateKernel(ModuleOp module, int64_t rows, int64_t columns) {
+FlatSymbolRefAttr StateKernels::accumulate(int64_t rows, int64_t columns) {
   std::string name = sized("accumulate", rows, columns);
-  return once(module, name, [&] { return train::buildAccumulateKernel(module, name, rows, columns); });
+  return once(name, [&] { return train::buildAccumulateKernel(module, name, rows, columns); });
 }
 
-FlatSymbolRefAttr sumSquaresKernel(ModuleOp module, int64_t rows, int64_t columns) {
+FlatSymbolRefAttr StateKernels::sumSquares(int64_t rows, int64_t columns) {
   std::string name = sized("sum_squares", rows, columns);
-  return once(module, name, [&] { return train::buildSumSquaresKernel(module, name, rows, columns); });
+  return once(name, [&] { return train::buildSumSquaresKernel(module, name, rows, columns); });
 }
 
-FlatSymbolRefAttr sumKernel(ModuleOp module, int64_t n) {
+FlatSymbolRefAttr StateKernels::sum(int64_t n) {
   std::string name = "sum_" + std::to_string(n);
-  return once(module, name, [&] { return buildSumKernel(module, name, n); });
+  return once(name, [&] { return buildSumKernel(module, name, n); });
 }
 
 } // namespace zero::shard

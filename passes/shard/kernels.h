@@ -2,16 +2,29 @@
 #pragma once
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
 #include "passes/train/optimizer.h"
 
 namespace zero::shard {
 
-/// Names of nn.kernel functions in `module`, which are added where they are missing; [rows, columns] is how a kernel sees
-/// a flat buffer.
-mlir::FlatSymbolRefAttr updateKernel(mlir::ModuleOp module, train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips);
-mlir::FlatSymbolRefAttr accumulateKernel(mlir::ModuleOp module, int64_t rows, int64_t columns);
-mlir::FlatSymbolRefAttr sumSquaresKernel(mlir::ModuleOp module, int64_t rows, int64_t columns);
-/// tensor<n> -> tensor<1>, the sum of all.
-mlir::FlatSymbolRefAttr sumKernel(mlir::ModuleOp module, int64_t n);
+/// Names of nn.kernel functions of a module, which are added where they are missing; [rows, columns] is how a kernel sees
+/// a flat buffer. Holds a table of the module's symbols: there are many buckets, and many parameters to search among.
+class StateKernels {
+public:
+  explicit StateKernels(mlir::ModuleOp module) : module(module), symbols(module) {}
+
+  mlir::FlatSymbolRefAttr update(train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips);
+  mlir::FlatSymbolRefAttr accumulate(int64_t rows, int64_t columns);
+  mlir::FlatSymbolRefAttr sumSquares(int64_t rows, int64_t columns);
+  /// tensor<n> -> tensor<1>, the sum of all.
+  mlir::FlatSymbolRefAttr sum(int64_t n);
+
+private:
+  /// The kernel called `name`, made by `build` the first time.
+  mlir::FlatSymbolRefAttr once(const std::string &name, llvm::function_ref<mlir::func::FuncOp()> build);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+};
 
 } // namespace zero::shard
