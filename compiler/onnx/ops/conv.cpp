@@ -49,21 +49,12 @@ Val columns(NodeContext &c, Val x, const Window &g) {
   return c.e.transpose(all, perm);
 }
 
-Vals conv(NodeContext &c) {
-  Val x = c.in(0), w = c.in(1);
-  if (!x || !w) return {};
-  int64_t groups = c.integer("group", 1);
-  if (x.rank() < 3 || w.rank() != x.rank() || groups <= 0 || groups > x.dim(1) || x.dim(1) % groups || w.dim(0) % groups ||
-      w.dim(1) != x.dim(1) / groups)
-    return c.fail("input, weight and group do not fit together");
-  Window g;
-  g.kernel.assign(w.shape().begin() + 2, w.shape().end());
-  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.fail("kernel_shape is not the weight's");
-  if (!window(c, x, g)) return {};
+/// x [batch, channels, …] by w [filters, channels / groups, …].
+Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_t groups) {
   bool apart = true;
   for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
   if (!apart && g.taps > 1024)
-    return c.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most 1024)");
+    return c.e.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most 1024)");
   int64_t batch = x.dim(0), channels = x.dim(1) / groups, filters = w.dim(0) / groups, depth = channels * g.taps;
   Val rows = apart ? patches(c, x, g) : columns(c, x, g);
   Val y;
@@ -80,11 +71,89 @@ Vals conv(NodeContext &c) {
   shape.push_back(groups * filters);
   Ints perm{0, int64_t(shape.size()) - 1};
   for (size_t i = 1; i + 1 < shape.size(); ++i) perm.push_back(int64_t(i));
-  return {c.e.transpose(c.e.reshape(y, shape), perm)};
+  return c.e.transpose(c.e.reshape(y, shape), perm);
+}
+
+Vals conv(NodeContext &c) {
+  Val x = c.in(0), w = c.in(1);
+  if (!x || !w) return {};
+  int64_t groups = c.integer("group", 1);
+  if (x.rank() < 3 || w.rank() != x.rank() || groups <= 0 || groups > x.dim(1) || x.dim(1) % groups || w.dim(0) % groups ||
+      w.dim(1) != x.dim(1) / groups)
+    return c.fail("input, weight and group do not fit together");
+  Window g;
+  g.kernel.assign(w.shape().begin() + 2, w.shape().end());
+  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.fail("kernel_shape is not the weight's");
+  if (!window(c, x, g)) return {};
+  return {convolve(c, x, w, g, groups)};
+}
+
+/// x with stride - 1 zeros between neighbours.
+Val spread(NodeContext &c, Val x, Shape stride) {
+  for (size_t i = 0; x && i < stride.size(); ++i) {
+    if (stride[i] == 1) continue;
+    int64_t dim = int64_t(i) + 2, n = x.dim(dim);
+    Ints apart(x.shape().begin(), x.shape().end()), joined = apart, none(x.rank() + 1, 0), after = none;
+    apart.insert(apart.begin() + dim + 1, 1);
+    after[dim + 1] = stride[i] - 1;
+    joined[dim] = n * stride[i];
+    x = c.e.sliceDim(c.e.reshape(c.e.pad(c.e.reshape(x, apart), 0, none, after), joined), dim, 0, (n - 1) * stride[i] + 1);
+  }
+  return x;
+}
+
+/// What a convolution does to gradients: the input's elements stand apart by the stride, and the kernel goes over them reversed.
+Vals convTranspose(NodeContext &c) {
+  if (!c.only({"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"})) return {};
+  Val x = c.in(0), w = c.in(1);
+  if (!x || !w) return {};
+  int64_t groups = c.integer("group", 1), n = x.rank() - 2;
+  if (n < 1 || w.rank() != x.rank() || groups <= 0 || w.dim(0) != x.dim(1) || x.dim(1) % groups)
+    return c.fail("input, weight and group do not fit together");
+  if (c.string("auto_pad", "NOTSET") != "NOTSET") return c.fail("only explicit pads are supported");
+  Ints stride = c.ints("strides").value_or(Ints(n, 1)), pads = c.ints("pads").value_or(Ints(2 * n, 0));
+  Ints dilation = c.ints("dilations").value_or(Ints(n, 1)), more = c.ints("output_padding").value_or(Ints(n, 0));
+  Window g;
+  g.kernel.assign(w.shape().begin() + 2, w.shape().end());
+  if (auto shape = c.ints("kernel_shape"); shape && *shape != g.kernel) return c.fail("kernel_shape is not the weight's");
+  if (int64_t(stride.size()) != n || int64_t(pads.size()) != 2 * n || int64_t(dilation.size()) != n || int64_t(more.size()) != n)
+    return c.fail("strides, dilations or pads do not fit the input's rank");
+  constexpr int64_t most = 1 << 20;
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::min({stride[i], dilation[i], g.kernel[i]}) <= 0 || std::max({stride[i], dilation[i], g.kernel[i], x.dim(i + 2)}) > most ||
+        std::min({pads[i], pads[i + n], more[i]}) < 0 || std::max({pads[i], pads[i + n], more[i]}) > most)
+      return c.fail("strides, dilations, pads and kernel are out of range");
+    int64_t reach = (g.kernel[i] - 1) * dilation[i];
+    g.before.push_back(reach - pads[i]);
+    g.after.push_back(reach - pads[i + n] + more[i]);
+    g.out.push_back((x.dim(i + 2) - 1) * stride[i] + 1 + g.before[i] + g.after[i] - reach);
+    if (g.before[i] < 0 || g.after[i] < 0 || g.out[i] <= 0) return c.fail("pads beyond the kernel's reach are not supported");
+    g.taps *= g.kernel[i];
+    g.places *= g.out[i];
+  }
+  g.stride = Ints(n, 1);
+  g.dilation = dilation;
+  // [groups · channels, filters, …] becomes [groups · filters, channels, …], the kernel reversed.
+  int64_t channels = x.dim(1) / groups, filters = w.dim(1);
+  Ints from{0, 0}, size(w.shape().begin(), w.shape().end()), step{1, 1}, split{groups, channels, filters}, perm{0, 2, 1};
+  for (int64_t i = 0; i < n; ++i) {
+    from.push_back(g.kernel[i] - 1);
+    step.push_back(-1);
+    split.push_back(g.kernel[i]);
+    perm.push_back(3 + i);
+  }
+  Ints turned{groups * filters, channels};
+  turned.append(g.kernel);
+  w = c.e.reshape(c.e.transpose(c.e.reshape(c.e.slice(w, from, size, step), split), perm), turned);
+  x = spread(c, x, stride);
+  return {x && w ? convolve(c, x, w, g, groups) : Val()};
 }
 
 } // namespace
 
-void registerConvolution(Registry &r) { r["Conv"] = {conv}; }
+void registerConvolution(Registry &r) {
+  r["Conv"] = {conv};
+  r["ConvTranspose"] = {convTranspose};
+}
 
 } // namespace zero::onnx
