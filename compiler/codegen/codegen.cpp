@@ -24,7 +24,8 @@ std::string operationNames(func::FuncOp kernel) {
     if (op.hasTrait<OpTrait::IsTerminator>() || isa<nn::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp>(op) ||
         !seen.try_emplace(name, true).second)
       continue;
-    names += (names.empty() ? "" : ",") + name.str();
+    if (!names.empty()) names += ',';
+    names += name;
   }
   return names.empty() ? "copy" : names;
 }

@@ -2,6 +2,7 @@
 #include "compiler/codegen/emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include <array>
 
 using namespace mlir;
 
@@ -71,9 +72,9 @@ Value Emitter::apply(const Node &n) {
     if (exponent.kind == Node::Constant && Math::simplePower(exponent.real)) return math.pow(operand(0), exponent.real);
     return math.pow(operand(0), operand(1));
   }
-  SmallVector<Value> in;
-  for (unsigned i = 0; i < n.operands.size(); ++i) in.push_back(operand(i));
-  Value x = in[0], y = in.size() > 1 ? in[1] : Value();
+  std::array<Value, 3> in{};
+  for (unsigned i = 0; i < n.operands.size(); ++i) in.at(i) = operand(i);
+  Value x = in[0], y = in[1];
   switch (n.fn) {
   case Fn::Add:
     return combine(Fn::Add, n.type, x, y);

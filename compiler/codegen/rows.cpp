@@ -60,7 +60,7 @@ private:
   }
 
   /// What the pass of this level evaluates for these: neither reductions nor what earlier passes kept.
-  std::vector<int> evaluated(std::vector<int> roots, int level) const {
+  std::vector<int> evaluated(const std::vector<int> &roots, int level) const {
     std::vector<int> done(p.reductions);
     for (auto &[node, keptIn] : keptAt)
       if (keptIn < level) done.push_back(node);
@@ -69,14 +69,14 @@ private:
   std::vector<int> evaluatedIn(int level) const {
     std::vector<int> roots;
     for (int r : rows.byLevel.at(level).reductions) roots.push_back(p.nodes[r].operands[0]);
-    return evaluated(std::move(roots), level);
+    return evaluated(roots, level);
   }
   std::vector<int> evaluatedAfter(int level) const {
     std::vector<int> roots;
     for (const auto *stores : {&rows.full, &perRow})
       for (const Store &s : *stores) roots.push_back(s.node);
     for (int r : rows.trailing) roots.push_back(p.nodes[r].operands[0]);
-    std::vector<int> all = evaluated(std::move(roots), kLast);
+    std::vector<int> all = evaluated(roots, kLast);
     for (auto &[l, pass] : rows.byLevel)
       if (l > level) llvm::append_range(all, evaluatedIn(l));
     return all;

@@ -76,9 +76,12 @@ bool Importer::arguments(func::FuncOp f) {
     if (!dimensions.contains(name)) {
       std::string list;
       for (const ValueInfo &v : model.graph.inputs)
-        for (const Dim &d : v.dims)
-          if (!d.parameter.empty() && !StringRef(list).contains("'" + d.parameter.str() + "'"))
-            list += (list.empty() ? "'" : ", '") + d.parameter.str() + "'";
+        for (const Dim &d : v.dims) {
+          std::string quoted = ("'" + Twine(d.parameter) + "'").str();
+          if (d.parameter.empty() || StringRef(list).contains(quoted)) continue;
+          if (!list.empty()) list += ", ";
+          list += quoted;
+        }
       emitError(f.getLoc()) << "--bind " << name << "=" << size << " names no dimension of the model's inputs"
                             << (list.empty() ? ", which are all fixed" : "; there are " + list);
       return false;

@@ -15,8 +15,8 @@ namespace {
 struct Descriptor {
   int fd = -1;
   explicit Descriptor(int fd) : fd(fd) {}
-  Descriptor(Descriptor &&other) : fd(std::exchange(other.fd, -1)) {}
-  Descriptor &operator=(Descriptor &&other) {
+  Descriptor(Descriptor &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
     std::swap(fd, other.fd);
     return *this;
   }
@@ -163,7 +163,7 @@ nn::Tensor toHost(StringRef raw, Type type, llvm::ArrayRef<int64_t> shape, mlir:
   case Type::Int32:
   case Type::Int64:
   case Type::UInt64:
-    std::copy_n(raw.data(), std::min(raw.size(), t.bytes.size()), out);
+    llvm::copy(raw.take_front(t.bytes.size()), out);
     break;
   case Type::Double:
     convert<double, float>(raw, out, fromDouble);

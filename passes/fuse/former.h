@@ -12,7 +12,7 @@ enum class Place {
   Row,  // once per row
   Moved // at some other index
 };
-using Consumers = llvm::SmallMapVector<unsigned, Place, 4>; // kernels that need a value, and where it stands there
+using Consumers = llvm::MapVector<unsigned, Place>; // kernels that need a value, and where it stands there
 
 class Former {
 public:

@@ -42,7 +42,8 @@ std::string nameFor(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front()) {
     StringRef name = op.getName().stripDialect();
     if (shown == 3 || isa<ReshapeOp, ConstantOp, IotaOp, func::ReturnOp>(op) || !seen.try_emplace(name, true).second) continue;
-    names += (names.empty() ? "" : "_") + name.str();
+    if (!names.empty()) names += '_';
+    names += name;
     ++shown;
   }
   return names.empty() ? "fill" : names;

@@ -66,7 +66,7 @@ std::vector<Operand> operandsOf(const plan::Step &step) {
 /// "norm_0 [4 x 32 x 64]": a kernel and what its summary says it covers.
 std::string kernelText(const plan::Kernel &kernel) {
   size_t shape = kernel.summary().rfind('[');
-  return kernel.symbol() + (shape == std::string::npos ? "" : " " + kernel.summary().substr(shape));
+  return shape == std::string::npos ? kernel.symbol() : fmt::format("{} {}", kernel.symbol(), kernel.summary().substr(shape));
 }
 
 std::string attentionText(const plan::Attention &a) {

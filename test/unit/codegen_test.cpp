@@ -118,7 +118,8 @@ TEST(Kernels, Chunks) {
 }
 
 TEST(Kernels, Columns) {
-  for (int64_t columns : {1, 3, 64, 100, 768})
+  for (int64_t columns : {1, 3, 64, 100, 768}) {
+    std::string size = std::to_string(columns);
     check(replaced(
         R"(func.func private @columns(%x: tensor<4x9xCxf32>, %dy: tensor<36xCxf32>, %mean: tensor<36xf32>) -> (tensor<Cxf32>, tensor<Cxf32>)
       attributes {nn.kernel} {
@@ -133,7 +134,8 @@ TEST(Kernels, Columns) {
     %b2 = nn.mul %b, %two : tensor<Cxf32>
     return %a, %b2 : tensor<Cxf32>, tensor<Cxf32>
   })",
-        {{"xCx", "x" + std::to_string(columns) + "x"}, {"<Cx", "<" + std::to_string(columns) + "x"}}));
+        {{"xCx", "x" + size + "x"}, {"<Cx", "<" + size + "x"}}));
+  }
 }
 
 TEST(Kernels, Movement) {

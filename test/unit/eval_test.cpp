@@ -268,7 +268,7 @@ TEST_F(Eval, FunctionsReadParametersLaunchKernelsAndHandOverGradients) {
   ASSERT_TRUE(succeeded(results)) << diagnostics;
   EXPECT_EQ((*results)[0].at(0), 6);
   EXPECT_EQ((*results)[0].at(1), 80);
-  EXPECT_EQ(told, std::vector<std::string>{"w" + std::to_string(80.0)});
+  EXPECT_EQ(told, std::vector<std::string>{"w80.000000"});
 }
 
 TEST_F(Eval, WhatHasNoResultIsAnError) {

@@ -19,7 +19,9 @@ struct Line {
     for (size_t i = 0; i < layers.size();) { // "0-11", "0,2,4"
       size_t j = i;
       while (j + 1 < layers.size() && layers[j + 1] == layers[j] + 1) ++j;
-      numbers += (numbers.empty() ? "" : ",") + std::to_string(layers[i]) + (j > i ? "-" + std::to_string(layers[j]) : "");
+      if (!numbers.empty()) numbers += ',';
+      numbers += std::to_string(layers[i]);
+      if (j > i) (numbers += '-') += std::to_string(layers[j]);
       i = j + 1;
     }
     return before + (layers.size() > 1 ? "[" + numbers + "]" : numbers) + after;
