@@ -8,62 +8,100 @@
 
 using namespace zero::runtime;
 
-static Schedule scheduleNamed(const std::string &name) {
-  static const std::map<std::string, Schedule> schedules{
-      {"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
-  auto found = schedules.find(name);
-  if (found == schedules.end()) throw CLI::ValidationError(fmt::format("--schedule must be constant, cosine or linear, not '{}'", name));
-  return found->second;
+static const std::map<std::string, Schedule> kSchedules{
+    {"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
+
+static void declareTraining(CLI::App &app, TrainOptions &o) {
+  const char *group = "Training";
+  app.add_option("--data", o.data, ".safetensors or .npz (a tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--steps", o.steps, "optimizer steps of the whole run, those of a resumed one included")
+      ->type_name("N")
+      ->check(zero::wholeNumber(0, 1000000000000000))
+      ->group(group);
+  app.add_option("--seed", o.seed, "of all random numbers of training [0]")->type_name("N")->check(zero::wholeNumber(0))->group(group);
+  app.add_option("--threads", o.threads, "threads of this rank [as many as it may use]")
+      ->type_name("N")
+      ->check(zero::wholeNumber(1, 4096))
+      ->group(group);
+
+  group = "Optimizer";
+  app.add_option("--lr", o.lr, "peak learning rate [1e-3]")->type_name("X")->check(zero::realNumber)->group(group);
+  app.add_option_function<std::string>(
+         "--schedule", [&o](const std::string &name) { o.schedule = kSchedules.at(name); },
+         "how the learning rate goes on after warm-up [constant]")
+      ->type_name("constant|cosine|linear")
+      ->check(zero::oneOf({"constant", "cosine", "linear"}))
+      ->group(group);
+  app.add_option("--warmup", o.warmup, "steps over which the learning rate rises [0]")
+      ->type_name("N")
+      ->check(zero::wholeNumber(0))
+      ->group(group);
+  app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]")
+      ->type_name("X")
+      ->check(zero::realNumber)
+      ->group(group);
+  app.add_option("--betas", o.betas, "A,B of AdamW [0.9,0.999]; A alone is the momentum of SGD [0]")
+      ->type_name("A[,B]")
+      ->delimiter(',')
+      ->check(zero::realNumber)
+      ->expected(1, 2)
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--eps", o.eps, "AdamW's epsilon [1e-8]")->type_name("X")->check(zero::realNumber)->group(group);
+  app.add_option("--clip", o.clip, "largest global gradient norm [0: no clipping]")->type_name("X")->check(zero::realNumber)->group(group);
+}
+
+static void declareResults(CLI::App &app, TrainOptions &o) {
+  const char *group = "Evaluation";
+  app.add_option("--eval-data", o.evalData, "held-out samples; their loss is reported at the end of the run")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--eval-every", o.evalEvery, "steps between evaluations")->type_name("N")->check(zero::wholeNumber(1))->group(group);
+
+  group = "Checkpoints";
+  app.add_option("--checkpoint", o.checkpoint, "write one at the end of the run and when it is stopped (Ctrl-C)")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--every", o.every, "steps between checkpoints")->type_name("N")->check(zero::wholeNumber(1))->group(group);
+  app.add_option("--resume", o.resume, "go on from the newest one; from the start if it is the folder of --checkpoint and holds none")
+      ->type_name("DIR")
+      ->group(group);
+
+  group = "Results";
+  app.add_option("--export", o.exportTo, ".safetensors or .onnx: trained weights, in the model's names and layouts")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--metrics", o.metrics, ".jsonl: loss, learning rate, speed and more, a JSON object a line for every step")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--gradients", o.gradients, ".safetensors: full gradients of the first step, by parameter name")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--trace", o.trace, ".json: what every lane did in the first ten steps, for Perfetto or chrome://tracing")
+      ->type_name("FILE")
+      ->group(group);
+}
+
+static void declareNotBuilt(CLI::App &app, const char *flag, const char *type, const char *help) {
+  app.add_option_function<std::string>(
+         flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); }, help)
+      ->type_name(type)
+      ->group("Not built yet");
 }
 
 int main(int argc, char **argv) {
   TrainOptions options;
-  CLI::App app("Trains what zeroc compiled. Start it alone, or one process per rank: mpirun -np N zerorun plan.bin …, srun --mpi=pmix, torchrun\n"
-               "--no-python, or with RANK, WORLD_SIZE and MASTER_ADDR in the environment.",
+  CLI::App app("Train what zeroc compiled: zerorun plan.bin --data FILE --steps N, alone or one process per rank, started by\n"
+               "mpirun -np N, srun --mpi=pmix, torchrun --no-python, or with RANK, WORLD_SIZE and MASTER_ADDR in the environment.",
                "zerorun");
-  app.option_defaults()->always_capture_default();
-  auto notBuilt = [&](const char *flag) {
-    app.add_option_function<std::string>(
-        flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); }, "not built yet");
-  };
-  app.add_option("plan", options.plan, "the plan, as zeroc wrote it");
-  app.add_option("--data", options.data,
-                 ".safetensors or .npz (one tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
-      ->type_name("FILE");
-  app.add_option("--steps", options.steps, "updates of the whole run")->check(zero::wholeNumber(0, 1000000000000000));
-  app.add_option("--lr", options.lr, "peak learning rate")->check(zero::realNumber);
-  app.add_option_function<std::string>(
-         "--schedule", [&](const std::string &name) { options.schedule = scheduleNamed(name); },
-         "constant, cosine or linear: how the learning rate goes on after warm-up")
-      ->default_str("constant");
-  app.add_option("--warmup", options.warmup, "updates over which the learning rate rises")->check(zero::wholeNumber(0));
-  app.add_option("--weight-decay", options.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]")->check(zero::realNumber);
-  app.add_option("--betas", options.betas, "A,B for AdamW [0.9,0.999]; A is the momentum of SGD [0]")
-      ->delimiter(',')
-      ->check(zero::realNumber)
-      ->default_str("")
-      ->expected(1, 2)
-      ->allow_extra_args(false);
-  app.add_option("--eps", options.eps, "AdamW's epsilon [1e-8]")->check(zero::realNumber);
-  app.add_option("--clip", options.clip, "largest global gradient norm [0: no clipping]")->check(zero::realNumber);
-  app.add_option("--seed", options.seed, "of all random numbers of training [0]")->check(zero::wholeNumber(0));
-  app.add_option("--metrics", options.metrics, "one object a line for every step")->type_name("FILE");
-  app.add_option("--gradients", options.gradients, ".safetensors: full gradients of the first step, by parameter name")->type_name("FILE");
-  app.add_option("--checkpoint", options.checkpoint, "a checkpoint at the end of the run, and on Ctrl-C")->type_name("DIR");
-  app.add_option("--every", options.every, "steps between checkpoints")->check(zero::wholeNumber(1));
-  app.add_option("--resume", options.resume,
-                 "go on from its newest checkpoint; from the start if it is the folder of --checkpoint and holds none")
-      ->type_name("DIR");
-  app.add_option("--export", options.exportTo, ".safetensors or .onnx: trained weights, original names and layouts")->type_name("FILE");
-  app.add_option("--eval-data", options.evalData, "held-out samples; their loss is reported at the end of the run")->type_name("FILE");
-  app.add_option("--eval-every", options.evalEvery, "steps between evaluations")->check(zero::wholeNumber(1));
-  app.add_option("--threads", options.threads, "threads of this rank [as many as it may use]")
-      ->check(zero::wholeNumber(1, 4096))
-      ->default_str("");
-  app.add_option("--trace", options.trace, ".json: what every lane did in the first steps, for Perfetto or chrome://tracing")
-      ->type_name("FILE");
-  notBuilt("--disk-path");
-  notBuilt("--simulate");
+  app.get_formatter()->column_width(38);
+  app.add_option("plan", options.plan, "the plan, as zeroc wrote it")->type_name("FILE");
+  declareTraining(app, options);
+  declareResults(app, options);
+  declareNotBuilt(app, "--disk-path", "DIR", "where state that is offloaded to disk lies");
+  declareNotBuilt(app, "--simulate", "FILE", "run the plan on a machine described in a file");
   try {
     zero::parse(app, argc, argv);
   } catch (const CLI::ParseError &error) {
