@@ -43,6 +43,8 @@ public:
   virtual ~CommunicatorFactory() = default;
   virtual int rank() const = 0;
   virtual int world() const = 0;
+  // Ranks on this machine, itself included: they share its processors and its memory.
+  virtual int ranksHere() const = 0;
   // Collective over all ranks, in the same order everywhere.
   virtual std::unique_ptr<Communicator> create() = 0;
   // Ends the whole run at once with exit status 1; call after having printed the sentence. In a world of one it

@@ -1,4 +1,5 @@
 #include "runtime/comm/peers.h"
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +24,11 @@ Peer Peers::self() {
 std::string Peers::name(int rank) const {
   const Peer &peer = all[static_cast<size_t>(rank)];
   return fmt::format("rank {} (process {} on {})", rank, peer.process, peer.host);
+}
+
+int Peers::here() const {
+  const char *host = all[static_cast<size_t>(own)].host;
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Peer &peer) { return std::strcmp(peer.host, host) == 0; }));
 }
 
 PeerState Peers::state(int rank) const {

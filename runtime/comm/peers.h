@@ -20,6 +20,7 @@ public:
   Peers(std::vector<Peer> all, int self) : all(std::move(all)), own(self) {}
 
   std::string name(int rank) const; // "rank 3 (process 4711 on node7)"
+  int here() const;                 // how many are on this machine, by the names of the hosts
   PeerState state(int rank) const;  // Unknown for one on another machine
 
 private:

@@ -7,7 +7,8 @@
 namespace zero::runtime {
 
 struct DeviceOptions {
-  int threads = 0; // of the cpu; 0: as many as this process may use
+  int threads = 0;   // of the cpu; 0: as many as this process may use
+  int ranksHere = 1; // ranks that share this machine
 };
 
 struct DeviceKind {

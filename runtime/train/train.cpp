@@ -232,7 +232,7 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   std::unique_ptr<Device> device;
   together(*communicator, [&] {
     prepare(options, factory.world(), setup);
-    device = setup.device->make({options.threads});
+    device = setup.device->make({options.threads, factory.ranksHere()});
     device->requireTarget(setup.file.plan.target());
   });
   catchInterrupts(factory.world() == 1);

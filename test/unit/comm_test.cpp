@@ -67,6 +67,8 @@ TEST(Communicator, CollectivesOfManySizes) {
   for (uint64_t count : {1, 3, 1000, 300000}) checkCollectives(*comm, count);
 }
 
+TEST(Communicator, RanksKnowWhoSharesTheirMachine) { EXPECT_EQ(world->ranksHere(), world->world()); }
+
 TEST(Communicator, LongMessagesAreSplit) {
   auto comm = world->create();
   setMpiMessageLimit(1000);

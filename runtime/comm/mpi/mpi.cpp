@@ -120,6 +120,7 @@ public:
   }
   int rank() const override { return self; }
   int world() const override { return size; }
+  int ranksHere() const override { return peers->here(); }
   std::unique_ptr<Communicator> create() override {
     base->barrier(); // making a communicator waits for all ranks inside MPI, where nobody could say for whom
     return std::make_unique<MpiCommunicator>(*peers, self, size);

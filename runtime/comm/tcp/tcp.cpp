@@ -17,6 +17,7 @@ public:
 
   int rank() const override { return self; }
   int world() const override { return static_cast<int>(meeting.peers.size()); }
+  int ranksHere() const override { return peers.here(); }
   std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), peers, self); }
 
   void abort() override {

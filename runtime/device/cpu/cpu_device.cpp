@@ -15,12 +15,12 @@ namespace zero::runtime {
 namespace {
 
 // The processors this process may use, shared fairly with the other ranks of this machine unless they were bound apart.
-int defaultThreads() {
+int defaultThreads(int ranksHere) {
   cpu_set_t set;
   CPU_ZERO(&set);
   int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   int online = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, allowed < online ? allowed : allowed / ranksOnThisMachine());
+  return std::max(1, allowed < online ? allowed : allowed / ranksHere);
 }
 
 std::string inGiB(uint64_t bytes) {
@@ -35,7 +35,7 @@ constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a
 
 class CpuDevice final : public Device {
 public:
-  explicit CpuDevice(int threads) : pool(threads) {
+  CpuDevice(int threads, int ranksHere) : ranksHere(ranksHere), pool(threads) {
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -44,7 +44,7 @@ public:
   // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
   // arena is filled: all ranks of this machine are about to ask for the same.
   std::byte *allocateArena(const std::string &name, uint64_t bytes) override {
-    auto ranks = static_cast<uint64_t>(ranksOnThisMachine());
+    auto ranks = static_cast<uint64_t>(ranksHere);
     uint64_t available = availableMemory();
     if (promised + bytes > available / ranks)
       throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but this machine has " +
@@ -109,6 +109,7 @@ private:
     });
   }
 
+  int ranksHere;
   uint64_t promised = 0; // bytes of all arenas
   std::vector<MappedArena> arenas;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
@@ -121,7 +122,7 @@ private:
 std::unique_ptr<Device> makeCpuDevice(const CpuOptions &options) {
   if (options.threads < 0 || options.threads > 4096)
     throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
-  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads());
+  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads(options.ranksHere), options.ranksHere);
 }
 
 } // namespace zero::runtime

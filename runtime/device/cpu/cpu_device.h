@@ -7,7 +7,8 @@
 namespace zero::runtime {
 
 struct CpuOptions {
-  int threads = 0; // 0: the number of CPUs this process may use
+  int threads = 0;   // 0: the number of CPUs this process may use
+  int ranksHere = 1; // ranks that share this machine's processors and memory
 };
 
 std::unique_ptr<Device> makeCpuDevice(const CpuOptions &options);

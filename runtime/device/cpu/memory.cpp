@@ -2,7 +2,6 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -21,12 +20,6 @@ uint64_t numberIn(const char *path) {
 }
 
 } // namespace
-
-int ranksOnThisMachine() {
-  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const char *value = std::getenv(name)) return std::max(1, std::atoi(value));
-  return 1;
-}
 
 uint64_t availableMemory() {
   uint64_t available = std::numeric_limits<uint64_t>::max();

@@ -21,9 +21,6 @@ private:
   std::byte *start = nullptr;
 };
 
-// Ranks of this run on this machine, as the launcher tells; 1 alone.
-int ranksOnThisMachine();
-
 // Bytes the machine (or this process's control group) can still give without swapping.
 uint64_t availableMemory();
 
