@@ -39,21 +39,29 @@ ZERO_INLINE void exponential(const Floats &input, Floats &result) {
   result = input < -87.3f ? Floats{} : p;
 }
 
-// Pairwise, in the same order on every machine.
-ZERO_INLINE float sumOf(const Floats &v) {
-  float lanes[16];
-  std::memcpy(lanes, &v, sizeof(lanes));
-  for (int width = 8; width >= 1; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  return lanes[0];
+// Lane i of the result is lane i + N, around the end.
+template <int N> ZERO_INLINE void rotate(const Floats &v, Floats &result) {
+  result = __builtin_shufflevector(v, v, N, N + 1, N + 2, N + 3, N + 4, N + 5, N + 6, N + 7, N + 8, N + 9, N + 10, N + 11, N + 12, N + 13,
+                                   N + 14, N + 15);
 }
 
-ZERO_INLINE float maxOf(const Floats &v) {
-  float lanes[16];
-  std::memcpy(lanes, &v, sizeof(lanes));
-  float largest = lanes[0];
-  for (int i = 1; i < 16; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
-  return largest;
+// Pairwise, in the same order on every machine.
+ZERO_INLINE float sumOf(const Floats &lanes) {
+  Floats v = lanes, other;
+  rotate<8>(v, other), v = v + other;
+  rotate<4>(v, other), v = v + other;
+  rotate<2>(v, other), v = v + other;
+  rotate<1>(v, other), v = v + other;
+  return v[0];
+}
+
+ZERO_INLINE float maxOf(const Floats &lanes) {
+  Floats v = lanes, other;
+  rotate<8>(v, other), v = other > v ? other : v;
+  rotate<4>(v, other), v = other > v ? other : v;
+  rotate<2>(v, other), v = other > v ? other : v;
+  rotate<1>(v, other), v = other > v ? other : v;
+  return v[0];
 }
 
 ZERO_INLINE int64_t visibleColumns(const Tile &tile, int64_t row) { return std::clamp<int64_t>(tile.firstVisible + row, 0, tile.columns); }
