@@ -17,11 +17,12 @@ step "Text"
 # Debian's bible-kjv where setup.sh could install it, else this project's own pages: less to learn, but text.
 if [ ! -s text.txt ]; then
   if command -v bible >/dev/null; then
-    bible -f gen1:1-rev22:21 >text.txt
+    bible -f gen1:1-rev22:21 >text.partial
   else
     echo "demo: the program 'bible' (package bible-kjv) is not there; training on this project's own pages instead"
-    cat "$root"/README.md "$root"/docs/*.md >text.txt
+    cat "$root"/README.md "$root"/docs/*.md >text.partial
   fi
+  mv text.partial text.txt # whole or not there, should this be stopped
 fi
 echo "$(wc -c <text.txt) bytes; it begins: $(head -c 70 text.txt | tr '\n' ' ')…"
 # the last hundredth is held out

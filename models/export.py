@@ -97,7 +97,8 @@ def example(a, model, task):
     if "token_type_ids" in accepted and task != "causal" and getattr(config, "type_vocab_size", 0) > 1:
         names.append("token_type_ids")
     shape = (a.batch, a.seq)
-    make = {"input_ids": lambda: torch.randint(1, config.vocab_size, shape), "decoder_input_ids": lambda: torch.randint(1, config.vocab_size, shape), "attention_mask": lambda: torch.ones(shape, dtype=torch.int64),
+    tokens = lambda: torch.randint(1, config.vocab_size, shape)
+    make = {"input_ids": tokens, "decoder_input_ids": tokens, "attention_mask": lambda: torch.ones(shape, dtype=torch.int64),
             "token_type_ids": lambda: torch.zeros(shape, dtype=torch.int64)}
     return {n: make[n]() for n in names}, {n: dict(enumerate(SYMBOLS.get(n, ("batch", "seq")))) for n in names}
 
@@ -137,10 +138,10 @@ def export(a, model, task, exporter):
     wrapped.train(a.train_mode)
     common = dict(input_names=names, output_names=["logits"], opset_version=a.opset or (20 if exporter == "dynamo" else 17))
     if exporter == "dynamo":
-        dims = dict.fromkeys(("batch", "seq", "target"), torch.export.Dim.DYNAMIC)
-        shapes = None if a.static else ({n: None for n in names}, [{k: dims[v] for k, v in axes[n].items()} for n in names])[1]
-        torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=True, optimize=False, external_data=model.num_parameters() > 400_000_000, verbose=False,
-                          dynamic_shapes=None if shapes is None else (tuple(shapes),), **common)
+        # one entry per positional argument of forward(*inputs): the tuple of all inputs
+        shapes = None if a.static else (tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[n]} for n in names),)
+        torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=True, optimize=False, verbose=False, dynamic_shapes=shapes,
+                          external_data=model.num_parameters() > 400_000_000, **common)
     else:
         # in any other mode this exporter merges parameters of equal value
         torch.onnx.export(wrapped, tuple(inputs.values()), a.output, dynamo=False, do_constant_folding=False,
