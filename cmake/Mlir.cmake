@@ -16,7 +16,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/mlir_pch.cpp.in "// the precompiled header is bui
 configure_file(${CMAKE_BINARY_DIR}/mlir_pch.cpp.in ${CMAKE_BINARY_DIR}/mlir_pch.cpp COPYONLY)
 add_library(zero_mlir_pch OBJECT ${CMAKE_BINARY_DIR}/mlir_pch.cpp)
 target_compile_definitions(zero_mlir_pch PRIVATE ${ZERO_LLVM_DEFINITIONS})
-target_precompile_headers(zero_mlir_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/mlir_pch.h)
+target_precompile_headers(zero_mlir_pch PRIVATE "$<$<NOT:$<CONFIG:Release>>:${CMAKE_SOURCE_DIR}/cmake/mlir_as_built.h>" ${CMAKE_SOURCE_DIR}/cmake/mlir_pch.h)
 
 # zero_mlir_library(NAME sources… [DEPENDS tablegen targets…] [LINK libraries…])
 function(zero_mlir_library name)
