@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,9 +18,20 @@ constexpr uint64_t kLargestCall = 1u << 30; // Linux moves at most 2 GiB per cal
 }
 
 File::File(const std::string &path, Mode mode) : path_(path) {
-  int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR : O_RDWR | O_CREAT | O_TRUNC;
+  int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR : O_RDWR | O_CREAT;
   fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
+  if (mode != Mode::Create) return;
+  // Two runs that write one file would mix their parts. The lock is the system's and ends with the descriptor; file systems
+  // that know no locks are trusted.
+  std::string sentence;
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    sentence = fmt::format("'{}' is being written by another run", path);
+  else if (::ftruncate(fd, 0) != 0)
+    sentence = fmt::format("cannot empty '{}': {}", path, std::strerror(errno));
+  if (sentence.empty()) return;
+  ::close(fd);
+  throw Error(sentence);
 }
 
 File::~File() { ::close(fd); }

@@ -9,7 +9,7 @@ namespace zero::runtime {
 // A file descriptor that closes itself.
 class File {
 public:
-  enum class Mode { Read, Update, Create }; // Create: truncates
+  enum class Mode { Read, Update, Create }; // Create: empties the file; refused while another run holds it so
   File(const std::string &path, Mode mode);
   ~File();
   File(const File &) = delete;

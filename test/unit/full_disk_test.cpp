@@ -52,6 +52,19 @@ TEST(FullDisk, LeavesNoPartOfAResult) {
   EXPECT_EQ(folder.read("w.safetensors"), "the one before");
 }
 
+TEST(SharedFile, OneRunAtATime) {
+  Folder folder;
+  test::Ranks(1).run([&](Communicator &communicator) {
+    auto first = std::make_unique<SharedFile>(folder / "w.bin", communicator, [](const File &empty) { empty.write(0, "first", 5); });
+    auto second = [&] { SharedFile(folder / "w.bin", communicator, [](const File &empty) { empty.write(0, "2nd", 3); }).publish(); };
+    EXPECT_NE(refusalOf(second).find("w.bin.partial' is being written by another run"), std::string::npos);
+    first->publish();
+    EXPECT_EQ(folder.read("w.bin"), "first");
+    EXPECT_EQ(refusalOf(second), ""); // what is published is nobody's any more
+    EXPECT_EQ(folder.read("w.bin"), "2nd");
+  });
+}
+
 TEST(SharedFile, ReplacesWhatALinkPointsTo) {
   Folder folder;
   folder.write("real.safetensors", "the one before");
