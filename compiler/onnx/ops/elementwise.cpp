@@ -158,8 +158,11 @@ Vals isInf(NodeContext &c) {
 }
 
 Vals cast(NodeContext &c) {
-  mlir::Type to = elementType(Type(c.integer("to", 0)), c.e.context());
-  if (!to) return c.fail("a cast to " + name(Type(c.integer("to", 0))) + " is not supported");
+  Type type = Type(c.integer("to", 0));
+  mlir::Type to = elementType(type, c.e.context());
+  if (!to) // the number that PyTorch knows bfloat16 by
+    return c.fail("a cast to " + name(type) + " is not supported" +
+                  (type == Type::Complex128 ? "; PyTorch's older exporter writes it for bfloat16: export with dynamo=True" : ""));
   return {c.e.convert(c.in(0), to)};
 }
 

@@ -385,6 +385,18 @@ def attention():
 
 
 # ---------------------------------------------------------------------------------------------------- broken files
+def found():
+    """Tokens found by a mask of the data."""
+    g = Graph()
+    ids = g.ids()
+    return g.model(g.GatherND(g.normal("x", B, T, D), g.Transpose(g.NonZero(g.Equal(ids, g.const(np.array(2))), name="find"), perm=[1, 0])))
+
+
+def complex_cast():
+    g = Graph()
+    return g.model(g.Cast(embedded(g), to=TensorProto.COMPLEX128, name="cast"))
+
+
 def custom():
     g = Graph()
     m = g.model(g.FusedGelu(embedded(g), domain="com.microsoft", name="gelu_7"))
