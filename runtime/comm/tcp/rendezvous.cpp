@@ -1,11 +1,8 @@
 #include "runtime/comm/tcp/rendezvous.h"
-#include "runtime/comm/tcp/acceptor.h"
+#include "runtime/comm/tcp/gather.h"
+#include "runtime/comm/tcp/wait.h"
 #include "runtime/plan/error.h"
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <fmt/format.h>
-#include <random>
 #include <thread>
 
 namespace zero::runtime {
@@ -14,179 +11,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// The sentences of a long wait, and its end.
-class Wait {
-public:
-  explicit Wait(const TcpLimits &limits)
-      : begin(Clock::now()), end(begin + limits.giveUp), nextSentence(begin + limits.speak), step(limits.speak) {}
-  bool over() const { return Clock::now() >= end; }
-  Deadline next() const { return std::min(end, nextSentence); }
-  std::string duration() const {
-    return fmt::format("{} s", std::chrono::duration_cast<seconds>(Clock::now() - begin + milliseconds(500)).count());
-  }
-  template <typename Sentence> void speak(Sentence &&sentence) {
-    if (Clock::now() < nextSentence || over()) return;
-    fmt::print(stderr, "zerorun: {}\n", sentence());
-    step *= 2;
-    nextSentence += step;
-  }
-
-private:
-  Clock::time_point begin, end, nextSentence;
-  milliseconds step;
-};
-
-Token randomToken() {
-  std::random_device random;
-  Token token;
-  for (uint64_t &word : token) word = uint64_t(random()) << 32 | random();
-  return token;
-}
-
-std::string nameOf(const Peer &peer) { return fmt::format("process {} on {}", peer.process, peer.host); }
-
-Socket ownListener(const Membership &membership, const Address &local) {
-  std::string why;
-  Socket listener = namesLoopback(membership.host) ? listenAt(local.withPort(0), why) : listenEverywhere(0, why);
-  if (!listener) throw Error(fmt::format("rank {} cannot listen for the other ranks: {}", membership.rank, why));
-  return listener;
-}
-
-// ------------------------------------------------------------------------------------------------ rank 0
-
-Socket listenAsFirst(const Membership &membership) {
-  std::string why;
-  // A process of a run before may still be about to end.
-  for (Clock::time_point until = Clock::now() + seconds(3);;) {
-    int error = 0;
-    if (namesLoopback(membership.host))
-      for (const Address &address : resolve(membership.host, membership.port, why)) {
-        if (Socket listener = listenAt(address, why)) return listener;
-        if ((error = errno) == EADDRINUSE) break; // not the next one: the others would find the stranger first
-      }
-    else if (Socket listener = listenEverywhere(membership.port, why))
-      return listener;
-    else
-      error = errno;
-    if (error != EADDRINUSE || Clock::now() >= until)
-      throw Error(fmt::format("rank 0 cannot listen at {}: {}{}; {}", membership.place(), why, membership.portNote,
-                              error == EADDRINUSE ? "is another run there? Choose another MASTER_PORT" : "is MASTER_ADDR right?"));
-    std::this_thread::sleep_for(milliseconds(100));
-  }
-}
-
-class Host {
-public:
-  explicit Host(const Membership &membership)
-      : membership(membership), door(listenAsFirst(membership)), acceptor(door, sizeof(Join)),
-        entries(static_cast<size_t>(membership.world)), meeting{randomToken(), {}, {}, ownListener(membership, localAddress(door)), {}} {
-    meeting.lines.resize(entries.size());
-    entries[0].peer = Peers::self();
-    entries[0].port = localAddress(meeting.listener).port();
-  }
-
-  Meeting gather() {
-    try {
-      Wait wait(membership.limits);
-      for (int missing = membership.world - 1; missing > 0;) {
-        if (wait.over())
-          throw Error(fmt::format("rank 0 has waited {} at {} for {} of {} ranks, and gives up; were they started?", wait.duration(),
-                                  membership.place(), missingRanks(), membership.world));
-        wait.speak([&] {
-          return fmt::format("rank 0 has waited {} at {} for {} of {} ranks", wait.duration(), membership.place(), missingRanks(),
-                             membership.world);
-        });
-        if (std::optional<Arrival> arrival = acceptor.next(wait.next())) missing -= admit(std::move(*arrival));
-      }
-      tellAll();
-    } catch (const Error &error) {
-      refuse(error.what());
-      throw;
-    }
-    return std::move(meeting);
-  }
-
-private:
-  bool admit(Arrival arrival) {
-    if (arrival.otherVersion)
-      answer(arrival, fmt::format("a process at {} {}", peerAddress(arrival.socket).text(), arrival.reader.problem()));
-    Join join;
-    std::string problem = arrival.reader.as(join) ? impossible(join) : "sent something else than a rank's greeting";
-    if (!problem.empty()) {
-      acceptor.sendOff(arrival.socket, problem);
-      return false;
-    }
-    if (join.world != static_cast<uint32_t>(membership.world))
-      answer(arrival, fmt::format("rank {} ({}) was started with WORLD_SIZE={}, but rank 0 with WORLD_SIZE={}", join.rank,
-                                  nameOf(join.peer), join.world, membership.world));
-    TableEntry &entry = entries[join.rank];
-    if (join.rank == 0 || meeting.lines[join.rank])
-      answer(arrival, fmt::format("two processes were started with RANK={}: {} and {}", join.rank, nameOf(entry.peer), nameOf(join.peer)));
-    Address from = peerAddress(arrival.socket);
-    entry.peer = join.peer;
-    entry.port = join.port;
-    entry.family = from.loopback() ? 0 : from.six() ? 6 : 4;
-    from.bytes(entry.address);
-    Socket &line = meeting.lines[join.rank] = std::move(arrival.socket);
-    watchMachine(line);
-    acceptor.watch(line, fmt::format("rank {} ({})", join.rank, nameOf(join.peer)));
-    return true;
-  }
-
-  static std::string impossible(const Join &join) {
-    if (join.world < 2 || join.world > kMaxWorld || join.rank >= join.world)
-      return fmt::format("calls itself rank {} of {}", join.rank, join.world);
-    if (join.port == 0 || join.port > 65535) return fmt::format("says it listens at port {}", join.port);
-    return "";
-  }
-
-  [[noreturn]] static void answer(const Arrival &arrival, const std::string &sentence) {
-    std::string text = refusal(sentence);
-    sendAll(arrival.socket, text.data(), text.size(), Clock::now() + seconds(1));
-    throw Error(sentence);
-  }
-
-  void refuse(const std::string &sentence) {
-    std::string text = refusal(sentence);
-    for (const Socket &line : meeting.lines)
-      if (line) sendAll(line, text.data(), text.size(), Clock::now() + seconds(1));
-  }
-
-  void tellAll() {
-    std::string body(reinterpret_cast<const char *>(&meeting.token), sizeof(Token));
-    body.append(reinterpret_cast<const char *>(entries.data()), entries.size() * sizeof(TableEntry));
-    std::string table = frame(Kind::Table, body.data(), body.size());
-    for (size_t rank = 1; rank < entries.size(); ++rank)
-      if (sendAll(meeting.lines[rank], table.data(), table.size(), Clock::now() + seconds(10)) != Transfer::Done)
-        throw Error(fmt::format("rank {} ({}) ended before all ranks had found each other", rank, nameOf(entries[rank].peer)));
-    for (const TableEntry &entry : entries) {
-      meeting.peers.push_back(entry.peer);
-      meeting.addresses.emplace_back(); // rank 0 is called by the others, and calls nobody
-    }
-  }
-
-  std::string missingRanks() const {
-    std::string text;
-    int named = 0, more = 0;
-    for (size_t rank = 1; rank < meeting.lines.size(); ++rank) {
-      if (meeting.lines[rank]) continue;
-      if (named++ < 8)
-        text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
-      else
-        ++more;
-    }
-    return fmt::format("{} {}{}", named == 1 ? "rank" : "ranks", text, more ? fmt::format(" and {} more", more) : "");
-  }
-
-  const Membership &membership;
-  Socket door;
-  Acceptor acceptor;
-  std::vector<TableEntry> entries;
-  Meeting meeting;
-};
-
-// ------------------------------------------------------------------------------------------------ all others
 
 Socket callFirst(const Membership &membership) {
   std::string why;
@@ -227,7 +51,7 @@ Meeting join(const Membership &membership) {
   Socket line = callFirst(membership);
   watchMachine(line);
   Address first = peerAddress(line);
-  Socket listener = ownListener(membership, localAddress(line));
+  Socket listener = membership.listen(localAddress(line));
   Join greeting;
   greeting.rank = static_cast<uint32_t>(membership.rank);
   greeting.world = static_cast<uint32_t>(membership.world);
@@ -264,6 +88,13 @@ std::string Membership::place() const {
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
-Meeting meet(const Membership &membership) { return membership.rank == 0 ? Host(membership).gather() : join(membership); }
+Socket Membership::listen(const Address &local) const {
+  std::string why;
+  Socket listener = namesLoopback(host) ? listenAt(local.withPort(0), why) : listenEverywhere(0, why);
+  if (!listener) throw Error(fmt::format("rank {} cannot listen for the other ranks: {}", rank, why));
+  return listener;
+}
+
+Meeting meet(const Membership &membership) { return membership.rank == 0 ? gather(membership) : join(membership); }
 
 } // namespace zero::runtime

@@ -19,6 +19,8 @@ struct Membership {
   TcpLimits limits;
 
   std::string place() const;
+  // A socket for calls of the other ranks. `local`: this machine's end of the way to rank 0.
+  Socket listen(const Address &local) const;
 };
 
 struct Meeting {

@@ -52,7 +52,7 @@ void Watch::run() {
     for (size_t peer = 0; peer < links.size(); ++peer)
       if (entries[peer + 1].revents) listen(static_cast<int>(peer));
     if (lost >= 0 && Clock::now() >= speakAt) {
-      fmt::print(stderr, "zerorun: {} has ended, and with it the run\n", peers.name(lost));
+      fmt::print(stderr, "zerorun: {} {}, so the run ends\n", peers.name(lost), vanished ? "cannot be reached any more" : "has ended");
       tell(kAbort);
       endRun();
     }
@@ -69,14 +69,15 @@ void Watch::listen(int peer) {
     present.fetch_sub(1);
     present.notify_all();
   } else {
-    ended(peer);
+    ended(peer, got < 0 && errno != ECONNRESET);
   }
 }
 
 // All others see this end. The first of them that lives speaks for all; each further one would after a while.
-void Watch::ended(int peer) {
+void Watch::ended(int peer, bool silently) {
   if (lost >= 0) return;
   lost = peer;
+  vanished = silently;
   auto before = std::count(silent.begin(), silent.begin() + self, false);
   speakAt = Clock::now() + std::chrono::milliseconds(before == 0 ? 0 : 1000 + 100 * std::min<int64_t>(before, 20));
 }

@@ -26,7 +26,7 @@ private:
   using Clock = std::chrono::steady_clock;
   void run();
   void listen(int peer);
-  void ended(int peer);
+  void ended(int peer, bool silently);
   [[noreturn]] void endRun();
   void tell(char word);
 
@@ -36,6 +36,7 @@ private:
   Socket wake;               // readable when the thread shall stop
   std::vector<bool> silent;  // said goodbye or ended
   int lost = -1;             // the rank whose end ends the run
+  bool vanished = false;     // it, or its machine, has not even said that it has ended
   Clock::time_point speakAt; // when this rank says so, unless another one did before
   std::atomic<int> present;  // others that have not said goodbye
   std::thread thread;
