@@ -19,7 +19,6 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    tails.clear();                   // one pass object sees program after program
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
       if (isReduction(order[i])) reductions.push_back(i);
@@ -44,23 +43,20 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
       if (moves) moving.push_back(at);
       if (at != reduction && isReduction(order[at])) return; // another bucket's gradient depends on this one: leave all as it is
       auto accesses = accessesOf(order[at]);
-      for (int64_t next = order.firstConflictAfter(at, accesses); next < target; next = order.firstConflictAfter(next, accesses))
-        pending[next] |= moves;
+      int64_t next = order.firstConflictAfter(at, accesses);
+      for (; next < target; next = order.firstConflictAfter(next, accesses)) pending[next] |= moves;
+      if (next == target && moves) return; // what would move is needed by the step it would go behind
     }
     if (moving.empty()) return;
     Operation *behind = order[target];
-    if (Operation *last = tails.lookup(behind)) behind = last;
     for (int64_t position : moving) {
       order[position]->moveAfter(behind);
       behind = order[position];
     }
-    tails[order[target]] = behind;
     sunk += moving.size();
     decide(getOperation(), nameOf(order[reduction]->getLoc()), "followed later by " + counted(moving.size(), "step"),
            "it travels while the gradient of " + Twine(nameOf(order[target]->getLoc())) + " is computed");
   }
-
-  llvm::DenseMap<Operation *, Operation *> tails; // the last step moved behind a reduction
 };
 
 } // namespace

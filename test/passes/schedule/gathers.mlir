@@ -1,7 +1,9 @@
 // Three buckets forward and backward.
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-elide-gathers))" %s | FileCheck %s --check-prefix=ELIDE
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-elide-gathers{resident-bytes=512}))" %s | FileCheck %s --check-prefix=RESIDENT
-// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{ahead=1}))" %s | FileCheck %s --check-prefix=AHEAD1
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{ahead=1}))" %s | FileCheck %s --check-prefixes=ORDER,AHEAD1
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{gather-bytes=1024}))" %s | FileCheck %s --check-prefixes=ORDER,BYTES
+// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{ahead=5}))" %s | FileCheck %s --check-prefix=FAR
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{gather-bytes=512}))" %s | FileCheck %s --check-prefix=NONE
 module attributes {zero.world = 2 : i64} {
   plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
@@ -18,21 +20,26 @@ module attributes {zero.world = 2 : i64} {
   // RESIDENT: plan.decision "b1" : "kept until it is needed again" because "512 bytes fit into --resident-bytes"
 
   // While one bucket is used, the next may come; never three at once.
-  // AHEAD1: plan.collective gather %b0.parameter{{.*}} -> %w0[
-  // AHEAD1-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w1[
-  // AHEAD1-NEXT: plan.copy compute %w0[
-  // AHEAD1-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w2[
-  // AHEAD1-NEXT: plan.copy compute %w1[
-  // AHEAD1-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w3[
-  // AHEAD1-NEXT: plan.copy compute %w2[
-  // AHEAD1-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w4[
-  // AHEAD1-NEXT: plan.copy compute %w3[
-  // AHEAD1-NEXT: plan.copy compute %w3[0, 64] -> %b0.parameter
+  // ORDER: plan.collective gather %b0.parameter{{.*}} -> %w0[
+  // ORDER-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w1[
+  // ORDER-NEXT: plan.copy compute %w0[
+  // ORDER-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w2[
+  // ORDER-NEXT: plan.copy compute %w1[
+  // ORDER-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w3[
+  // ORDER-NEXT: plan.copy compute %w2[
+  // ORDER-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w4[
+  // ORDER-NEXT: plan.copy compute %w3[
+  // ORDER-NEXT: plan.copy compute %w3[0, 64] -> %b0.parameter
   // What is gathered must have been written.
-  // AHEAD1-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
-  // AHEAD1-NEXT: plan.copy compute %w4[
-  // AHEAD1-NEXT: plan.copy compute %w5[
+  // ORDER-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
+  // ORDER-NEXT: plan.copy compute %w4[
+  // ORDER-NEXT: plan.copy compute %w5[
   // AHEAD1-NEXT: plan.decision "b1" : "gathered 1 step early" because "at most 1 other bucket is whole from step 0 on"
+  // BYTES-NEXT: plan.decision "b1" : "gathered 1 step early" because "there is room in --gather-bytes from step 0 on"
+
+  // However much room there is, a bucket is not gathered before its shard is written.
+  // FAR: plan.copy compute %w3[0, 64] -> %b0.parameter
+  // FAR-NEXT: plan.collective gather %b0.parameter{{.*}} -> %w5[
 
   // Room for one bucket: all gathers stay.
   // NONE: plan.collective gather %b0.parameter

@@ -1,5 +1,6 @@
 // The update of a bucket stands behind the reduction of the next one; an all-gather of the gradient travels on at once.
-// RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-sink-updates))" %s | FileCheck %s
+// RUN: zero-opt --split-input-file --pass-pipeline="builtin.module(plan.program(plan-sink-updates))" %s | FileCheck %s
+// RUN: zero-opt --split-input-file --pass-pipeline="builtin.module(plan.program(plan-sink-updates{delay=2}))" %s | FileCheck %s --check-prefix=TWO
 module attributes {zero.world = 2 : i64} {
   plan.state parameter @p0 bytes 512
   plan.state parameter @p1 bytes 512
@@ -31,5 +32,41 @@ module attributes {zero.world = 2 : i64} {
     plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
     plan.copy compute %g1[0, 512] -> %p1[0, 512]
     plan.return %x[0, 4]
+  }
+}
+
+// -----
+
+// Other bytes of the same buffer are no reason to move; a step that a later reduction needs stays before it.
+// CHECK-LABEL: plan.program step @apart
+// CHECK-NOT: plan.decision
+// CHECK-LABEL: plan.program step @needed
+// CHECK-NOT: plan.decision
+// TWO-LABEL: plan.program step @needed
+// TWO: plan.copy compute %g0[0, 512] -> %g1[0, 512]
+// TWO-NEXT: plan.collective reduce %g1
+// TWO-NOT: plan.decision
+module attributes {zero.world = 2 : i64} {
+  plan.program step @apart {
+    %g0 = plan.buffer gradient "g0" bytes 1024
+    %g1 = plan.buffer gradient "g1" bytes 512
+    %g2 = plan.buffer gradient "g2" bytes 512
+    %s = plan.buffer staging "s" bytes 512
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.fill compute -> %g0[512, 512] : 0
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
+    plan.return
+  }
+  plan.program step @needed {
+    %g0 = plan.buffer gradient "g0" bytes 512
+    %g1 = plan.buffer gradient "g1" bytes 512
+    %g2 = plan.buffer gradient "g2" bytes 512
+    %s0 = plan.buffer staging "s0" bytes 512
+    %s1 = plan.buffer staging "s1" bytes 512
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.copy compute %g0[0, 512] -> %g1[0, 512]
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
+    plan.return
   }
 }
