@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -47,7 +48,7 @@ void checkWritable(const char *flag, const std::optional<std::string> &path, Wri
 }
 
 // A result must not replace what the run reads, nor another result.
-void checkResults(const TrainOptions &options) {
+void checkResults(const TrainOptions &options, const plan::Plan &plan) {
   std::map<fs::path, std::string> seen;
   auto add = [&](const char *flag, const std::optional<std::string> &path, bool result) {
     if (!path) return;
@@ -58,6 +59,11 @@ void checkResults(const TrainOptions &options) {
       throw Error(fmt::format("{} and {} are the same file '{}'", other->second, flag, *path));
   };
   add("the plan", options.plan, false);
+  if (!plan.model().empty()) add("the model", plan.model(), false);
+  std::set<std::string> weights; // thousands of parameters share few files
+  for (const plan::Parameter &parameter : plan.parameters()) weights.insert(parameter.source().file());
+  for (const std::string &file : weights)
+    if (!file.empty()) add("the model's weights", file, false);
   add("--data", options.data, false);
   add("--eval-data", options.evalData, false);
   add("--metrics", options.metrics, true);
@@ -115,7 +121,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkWritable("--gradients", options.gradients, Written::Whole);
   checkWritable("--metrics", options.metrics, Written::ByLine);
   checkWritable("--trace", options.trace, Written::Whole);
-  checkResults(options);
+  checkResults(options, plan);
   if (setup.steps > 0) {
     setup.data = openDataset(plan, *options.data);
     setup.feeder.emplace(plan, *setup.data, plan.accumulate(), "--data");

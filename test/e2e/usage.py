@@ -45,7 +45,7 @@ ZERORUN = [
     ("--eps x",), ("--clip -1",), ("--clip nan",), ("--seed -1",), ("--seed 18446744073709551616",), ("--metrics /no/such/file", "/no/such"),
     ("--metrics .",), ("--gradients g.npz",), ("--gradients /no/such/g.safetensors", "/no/such"), ("--checkpoint /proc/none",), ("--checkpoint data.safetensors",),
     ("--every 2", "--checkpoint"), ("--checkpoint c --every 0", "--every"), ("--resume nowhere", "nowhere"), ("--resume .", "."), ("--export weights.pt", ".onnx"),
-    ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics good.plan", "plan"),
+    ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
     ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--trace /no/such/t.json", "/no/such"),
     ("--disk-path x", "not built"), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),

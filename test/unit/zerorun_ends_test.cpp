@@ -27,6 +27,8 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   refused("one.plan", good + "--eval-every 2", "--eval-data");
   refused("one.plan", good + "--warmup 3", "--warmup");
   refused("one.plan", good + "--export w.pt", "w.pt");
+  refused("one.plan", good + "--metrics w.raw", "the model's weights and --metrics are the same file 'w.raw'");
+  EXPECT_EQ(std::filesystem::file_size(folder / "w.raw"), 16u);
   refused("one.plan", good + "--export no/such/w.safetensors", "no/such");
   refused("one.plan", good + "--resume nothing", "nothing");
   refused("one.plan", good + "--disk-path /tmp", "--disk-path is not built yet");
