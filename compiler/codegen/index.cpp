@@ -126,7 +126,24 @@ Index Space::linearize(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> shape) 
     if (shape[i] != 1) linear = linear + at[i] * stride;
     stride *= shape[i];
   }
-  return linear;
+  return joined(linear);
+}
+
+// index = quotient * divisor + remainder: what one reshape took apart, another puts together again.
+Index Space::joined(Index index) const {
+  auto parts = [&]() -> std::optional<std::pair<Term, Term>> {
+    for (const Term &r : index.terms)
+      for (const Term &q : index.terms) {
+        const Atom &remainder = atoms[r.atom], &quotient = atoms[q.atom];
+        if (remainder.kind == Atom::Remainder && quotient.kind == Atom::Quotient && remainder.divisor == quotient.divisor &&
+            remainder.of == quotient.of && q.scale == r.scale * remainder.divisor)
+          return std::pair(r, q);
+      }
+    return std::nullopt;
+  };
+  while (auto found = parts())
+    index = index.without(found->first.atom).without(found->second.atom) + atoms[found->first.atom].of * found->first.scale;
+  return index;
 }
 
 Indices Space::delinearize(Index linear, llvm::ArrayRef<int64_t> shape) {

@@ -91,6 +91,7 @@ public:
   std::optional<Guard> simplify(Guard guard) const;
 
 private:
+  Index joined(Index index) const;
   Indices delinearize(Index linear, llvm::ArrayRef<int64_t> shape);
   /// index = whole * divisor + rest, constant of rest in [0, divisor)
   void divide(const Index &index, int64_t divisor, Index &whole, Index &rest) const;

@@ -1,4 +1,5 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
+#include "compiler/codegen/index.h"
 #include "kernel_check.h"
 #include <gtest/gtest.h>
 
@@ -115,6 +116,14 @@ TEST(Kernels, Chunks) {
   })",
                 {{"Nx", std::to_string(n) + "x"}}),
             {.target = target});
+}
+
+TEST(Index, WhatReshapesTakeApartTheyPutTogetherAgain) {
+  codegen::Space space;
+  codegen::Index flat = codegen::Index::atom(space.dim(2 * 5 * 7 * 3, -1, 0));
+  codegen::Indices parts = space.reshape({flat}, {210}, {2, 5, 7, 3});
+  EXPECT_EQ(space.linearize(parts, {2, 5, 7, 3}), flat);
+  EXPECT_EQ(space.linearize(ArrayRef(parts).drop_front(2), {7, 3}).terms.size(), 2u); // a part alone is no whole
 }
 
 TEST(Kernels, Columns) {
