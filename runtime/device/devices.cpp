@@ -7,7 +7,10 @@ namespace zero::runtime {
 namespace {
 
 constexpr DeviceKind kDevices[] = {
-    {plan::Target::CPU, "cpu", [](const DeviceOptions &options) { return makeCpuDevice({options.threads, options.ranksHere}); }},
+    {plan::Target::CPU, "cpu",
+     [](const DeviceOptions &options) {
+       return makeCpuDevice({options.threads, options.ranksHere});
+     }},
 };
 
 std::string builtIn() {

@@ -40,8 +40,7 @@ void Lane::run(uint32_t programIndex, const ResolvedProgram &program) {
   try {
     for (const Operation &operation : program.lanes[static_cast<size_t>(index)]) {
       current = &operation;
-      for (uint32_t i = operation.waitBegin; i < operation.waitEnd; ++i)
-        timeline.wait(program.waits[i].lane, program.waits[i].tick);
+      for (uint32_t i = operation.waitBegin; i < operation.waitEnd; ++i) timeline.wait(program.waits[i].lane, program.waits[i].tick);
       if (timeline.hasFailed()) return;
       Clock::time_point begin = Clock::now();
       execute(operation);
