@@ -48,8 +48,9 @@ Value Math::scale(Value p, Value n, Value wanted) {
         .getResult(0);
   }
   // By halves, because 2^128 is no number: both products are exact but for overflow.
+  // Where nothing is wanted n may be anything: a subnormal product nobody reads would take as long as one that counts.
   Type ints = shaped(p, b.getI32Type());
-  Value ni = b.create<arith::FPToSIOp>(loc, ints, n);
+  Value ni = b.create<arith::FPToSIOp>(loc, ints, b.create<arith::SelectOp>(loc, wanted, n, constant(p, 0.0)));
   Value half = b.create<arith::ShRSIOp>(loc, ni, whole(ints, 1));
   auto power = [&](Value e) -> Value {
     Value biased = b.create<arith::ShLIOp>(loc, b.create<arith::AddIOp>(loc, e, whole(ints, 127)), whole(ints, 23));
