@@ -63,10 +63,11 @@ module attributes {zero.world = 2 : i64} {
     %g2 = plan.buffer gradient "g2" bytes 512
     %s0 = plan.buffer staging "s0" bytes 512
     %s1 = plan.buffer staging "s1" bytes 512
+    %s2 = plan.buffer staging "s2" bytes 512
     plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
     plan.copy compute %g0[0, 512] -> %g1[0, 512]
     plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
-    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s2[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
     plan.return
   }
 }

@@ -60,6 +60,22 @@ func.func @parts(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}) -> tenso
 
 // -----
 
+// Nor do both where nobody reads the first.
+func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel}
+func.func private @both(tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) attributes {nn.kernel, nn.inplace = [[0, 0], [1, 0]]}
+func.func private @sum(tensor<16xf32>) -> tensor<1xf32> attributes {nn.kernel}
+// CHECK-LABEL: plan.program eval @unread
+func.func @unread(%x: tensor<16xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {
+  %r = nn.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32> loc("r")
+  // CHECK: plan.launch compute %r[0, 64] -> %r[0, 64], %[[O:[^r].*]][0, 64] : @both
+  %y, %z = nn.launch @both(%r) : (tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) loc("y")
+  // CHECK: plan.launch compute %[[O]][0, 64] -> %result.loss
+  %l = nn.launch @sum(%z) : (tensor<16xf32>) -> tensor<1xf32>
+  return %l : tensor<1xf32>
+}
+
+// -----
+
 // A gathered bucket is never overwritten: it may be kept for its next use.
 module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<64xf32> {trainable = true}
