@@ -79,3 +79,31 @@ module {
     plan.return
   }
 }
+
+// -----
+
+module {
+  // What is still being read may not be written.
+  plan.program step @step height 128 live 128 {
+    %x = plan.buffer activation "x" bytes 64 at 0 live 0 to 1
+    %y = plan.buffer activation "y" bytes 64 at 64 live 0 to 0
+    plan.copy compute %x[0, 64] -> %y[0, 64] loc("copy")
+    // expected-error @+1 {{is step 1 and may start before step 0 ('copy') is complete, but both touch byte 0 of arena work; it lacks a wait}}
+    plan.fill gather -> %x[0, 64] : 0
+    plan.return
+  }
+}
+
+// -----
+
+module attributes {zero.world = 2 : i64} {
+  // Byte 32 is rank 1's part of what is reduced.
+  plan.program step @step height 128 live 128 {
+    %x = plan.buffer gradient "x" bytes 64 at 0 live 0 to 1
+    %s = plan.buffer staging "s" bytes 64 at 64 live 0 to 0
+    plan.collective reduce %s[0, 64] -> %x[0 + rank * 32, 32], %s[0, 64] : reduce_scatter 8 of f32 loc("reduce")
+    // expected-error @+1 {{is step 1 and may start before step 0 ('reduce') is complete, but both touch byte 32 of arena work; it lacks a wait}}
+    plan.fill compute -> %x[32, 32] : 0
+    plan.return
+  }
+}

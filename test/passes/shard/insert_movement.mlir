@@ -1,5 +1,6 @@
 // Stages differ in where parameters are whole and who updates what; the sums over ranks are the same.
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=0" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S0
+// RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=1" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S2
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=2" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S2
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=3" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S3
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=1 stage=3" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=ALONE

@@ -65,3 +65,13 @@ zero.bucket @b {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offset
 // -----
 // expected-error@+1 {{no nn.parameter is called @w}}
 zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+// -----
+nn.parameter @w : tensor<16xf32> {trainable = true}
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+func.func private @k(tensor<16xf32>) -> tensor<1xf32> attributes {nn.kernel}
+func.func @twice(%g: tensor<16xf32>, %h: tensor<16xf32>) attributes {zero.role = "step"} {
+  %s = zero.update @a, %g, %h {kernel = @k} : (tensor<16xf32>, tensor<16xf32>) -> tensor<1xf32>
+  // expected-error@+1 {{updates @a a second time}}
+  %t = zero.update @a, %g, %h {kernel = @k} : (tensor<16xf32>, tensor<16xf32>) -> tensor<1xf32>
+  return
+}
