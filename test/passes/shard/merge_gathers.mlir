@@ -42,3 +42,25 @@ func.func @far() attributes {zero.role = "step"} {
   zero.release %a2 : tensor<16xf32>
   return
 }
+// -----
+// Each use of a kept bucket counts from there anew: one other bucket before it and one behind it.
+// CHECK-LABEL: func.func @chain
+// CHECK-COUNT-1: zero.gather @a
+// CHECK-NOT: zero.gather @a
+// CHECK: return
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+zero.bucket @b {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+zero.bucket @c {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false}
+func.func @chain() attributes {zero.role = "step"} {
+  %a = zero.gather @a : tensor<16xf32>
+  zero.release %a : tensor<16xf32>
+  %b = zero.gather @b : tensor<16xf32>
+  zero.release %b : tensor<16xf32>
+  %a2 = zero.gather @a : tensor<16xf32>
+  zero.release %a2 : tensor<16xf32>
+  %c = zero.gather @c : tensor<16xf32>
+  zero.release %c : tensor<16xf32>
+  %a3 = zero.gather @a : tensor<16xf32>
+  zero.release %a3 : tensor<16xf32>
+  return
+}
