@@ -257,7 +257,6 @@ LogicalResult Lowering::run() {
     if (failed(lower(op))) return failure();
   lastUse.erase();
   lastBuffer.erase();
-  function.erase();
   return success();
 }
 
@@ -273,6 +272,7 @@ struct Lower : impl::LowerPassBase<Lower> {
       copies += lowering.copies;
       inplace += lowering.inplace;
     }
+    for (func::FuncOp function : programs) function.erase(); // not before: states are inserted where the first stands
   }
 };
 

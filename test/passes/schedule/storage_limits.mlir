@@ -117,3 +117,17 @@ module attributes {zero.world = 2 : i64} {
     return %l : tensor<1xf32>
   }
 }
+
+// -----
+
+// A state that only the second program has.
+// CHECK: plan.state input @input.x
+// CHECK: plan.program step @one
+// CHECK: plan.state input @input.y
+// CHECK: plan.program eval @other
+func.func @one(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "step"} {
+  return %x : tensor<1xf32>
+}
+func.func @other(%y: tensor<2xf32> {nn.name = "y", nn.role = "data"}) -> tensor<2xf32> attributes {zero.role = "eval"} {
+  return %y : tensor<2xf32>
+}
