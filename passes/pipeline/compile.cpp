@@ -19,6 +19,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/model_files.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 
@@ -157,6 +158,7 @@ private:
     for (const std::string &feature : cpu.features) exported.target.add_features(feature);
     describeLoss(exported.loss);
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
+    plan::recordFiles(plan);
     if (options.memory && options.world > 1) {
       plan::Decision *decision = plan.add_decisions();
       decision->set_subject("schedule");

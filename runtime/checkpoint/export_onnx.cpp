@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/transposed.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/model_files.h"
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
@@ -86,6 +87,7 @@ void writeValues(const File &file, const plan::Source &source, uint64_t start, c
 
 void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
   auto files = canonicalFiles(plan, path);
+  for (const plan::ModelFile &file : plan.files()) plan::checkFile(plan, file.file());
   std::map<std::pair<std::string, uint64_t>, std::string> places;
   auto check = [&](const plan::Source &source, const std::string &name, uint64_t elements) {
     checkSource(source, name, elements, files);

@@ -3,6 +3,7 @@
 #include "runtime/data/element.h"
 #include "runtime/data/feeder.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/model_files.h"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ namespace {
 // Opened once per run: hundreds of parameters usually share one file.
 class Weights {
 public:
+  explicit Weights(const plan::Plan &plan) : plan(plan) {}
+
   const File &open(const plan::Parameter &parameter) {
     const plan::Source &source = parameter.source();
     auto &file = files[source.file()];
@@ -25,6 +28,7 @@ public:
         throw Error(fmt::format("{}; the plan takes parameter '{}' from it; move plan and model together, or compile again", error.what(),
                                 parameter.name()));
       }
+      plan::checkFile(plan, source.file());
     }
     if (source.bytes() != elementsOf(parameter) * sizeOf(source.dtype()))
       throw Error(fmt::format("the plan says that parameter '{}' of {} elements has {} bytes in '{}'", parameter.name(),
@@ -37,6 +41,7 @@ public:
   }
 
 private:
+  const plan::Plan &plan;
   std::map<std::string, std::unique_ptr<File>> files;
 };
 
@@ -94,7 +99,7 @@ void normalNumbers(uint64_t seed, float std, uint64_t start, uint64_t count, flo
 
 void initialiseParameters(const Rank &rank, int threads) {
   SliceMap map(rank.plan);
-  Weights weights;
+  Weights weights(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     Range range = heldIn(bucket, bucket.parameter(), rank.rank);

@@ -13,6 +13,7 @@ void forEachName(Plan &plan, const std::function<std::string(const std::string &
     if (!source->file().empty()) source->set_file(change(source->file()));
   };
   if (!plan.model().empty()) plan.set_model(change(plan.model()));
+  for (ModelFile &file : *plan.mutable_files()) file.set_file(change(file.file()));
   for (Parameter &parameter : *plan.mutable_parameters()) {
     if (parameter.has_source()) apply(parameter.mutable_source());
     for (Alias &alias : *parameter.mutable_aliases())

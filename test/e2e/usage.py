@@ -94,6 +94,22 @@ def moved():
     refused([suite.bin / "zerorun", "far/sibling.plan", *go], "home/model.onnx", "compile again")
 
 
+def replaced():
+    """A model that took the name of the one a plan was compiled from; the same one with other weights is not such a model."""
+    shutil.copy(suite.work / "model.onnx", suite.work / "again.onnx")
+    suite.zeroc("again.onnx", "again.plan", "--bind", "batch=2,seq=8", "-q")
+    go = [suite.bin / "zerorun", "again.plan", "--data", "data.safetensors", "--steps", 2]
+    suite.run([*go, "--export", "trained.onnx"])
+    (suite.work / "trained.onnx").rename(suite.work / "again.onnx")
+    suite.run(go)
+    whole = (suite.work / "again.onnx").read_bytes()
+    at = whole.rindex(b"MatMul")
+    (suite.work / "again.onnx").write_bytes(whole[:at] + b"Matmul" + whole[at + 6:])
+    refused(go, "again.onnx", "another model", "compile it again")
+    (suite.work / "again.onnx").write_bytes(whole + b"\0\0")
+    refused(go, "again.onnx", "bytes", "compile it again")
+
+
 def bare():
     for program in ("zeroc", "zerorun", "zero-inspect"):
         refused([suite.bin / program], f"{program} ")
@@ -187,6 +203,7 @@ else:
     suite.check("usage: programs alone", bare)
     suite.check("usage: inputs are spared", nothing_lost)
     suite.check("usage: plans and models that move", moved)
+    suite.check("usage: models that are replaced", replaced)
     suite.check("usage: checkpoint folders", checkpoint_folders)
     suite.check("usage: damaged checkpoints", damaged_checkpoint)
     suite.check("usage: checkpoints of another plan", other_plan)

@@ -244,10 +244,12 @@ TEST_F(PlanFileTest, NamesOfFilesSurviveAMove) {
     Plan plan = goodPlan().plan;
     plan.set_model(model);
     plan.mutable_parameters(0)->mutable_source()->set_file(model);
+    plan.add_files()->set_file(model);
     save(path, plan, kernels, constants);
     if (moved != path) std::filesystem::rename(path, moved);
     Plan read = load(moved).plan;
     EXPECT_EQ(read.model(), read.parameters(0).source().file());
+    EXPECT_EQ(read.model(), read.files(0).file());
     return read.model();
   };
   EXPECT_EQ(namesOf(folder / "a/w/model.onnx", folder / "a/p.bin", folder / "b/p.bin"), folder / "b/w/model.onnx");
