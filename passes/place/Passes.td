@@ -11,6 +11,18 @@ def MarkLifetimesPass : Pass<"plan-mark-lifetimes", "::zero::planir::ProgramOp">
     A step of another lane than `compute` runs while later steps of the order do. What it touches stays live until the first step of
     another lane that needs its result, or until the next step of its own lane, whichever comes first: otherwise compute steps
     would be given bytes that are still being sent, and would have to wait for them.
+
+    ```mlir
+    %x = plan.buffer activation "x" bytes 64
+    %s = plan.buffer staging "s" bytes 512
+    plan.fill compute -> %x[0, 64] : 0                                               // step 0
+    plan.collective reduce %x[0, 4] -> %x[0, 4], %s[0, 8] : all_reduce 1 of f32      // step 1
+    plan.fill compute -> %y[0, 64] : 0                                               // step 2
+    plan.fill compute -> %x[0, 64] : 2                                               // step 3 needs the result
+    // becomes
+    %x = plan.buffer activation "x" bytes 64 live 0 to 3
+    %s = plan.buffer staging "s" bytes 512 live 1 to 3
+    ```
   }];
 }
 
@@ -20,6 +32,18 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
     Persistent buffers lie one after another in the arena "state", in the module's order. The transient buffers of each program share the
     arena "work": a portfolio of greedy solvers (passes/place/offsets.h) places them and the lowest result is kept. The program records its
     `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
+
+    ```mlir
+    plan.program step @step {
+      %w0 = plan.buffer gathered "w0" bytes 200 live 0 to 1
+      %x = plan.buffer activation "x" bytes 100 live 1 to 3
+      %w1 = plan.buffer gathered "w1" bytes 200 live 2 to 3
+    // becomes
+    plan.program step @step height 384 live 300 {
+      %w0 = plan.buffer gathered "w0" bytes 200 at 0 live 0 to 1
+      %x = plan.buffer activation "x" bytes 100 at 256 live 1 to 3
+      %w1 = plan.buffer gathered "w1" bytes 200 at 0 live 2 to 3
+    ```
   }];
   let statistics = [Statistic<"perMille", "excess-per-mille", "Height above the largest sum of live bytes, of the worst program">];
 }
@@ -31,6 +55,16 @@ def InsertWaitsPass : Pass<"plan-insert-waits", "::mlir::ModuleOp"> {
     one in the linear order must start after the earlier one is complete. Waits that follow from lane order or from other waits are left
     out. An address that depends on the rank counts with its bytes on all ranks. Lanes are drained between programs, so there are no waits
     across them.
+
+    ```mlir
+    plan.collective gather %p[0, 100] -> %w0[0, 200] : all_gather 25 of f32
+    plan.copy compute %w0[0, 100] -> %x[0, 100]
+    plan.collective gather %p[0, 100] -> %w1[0, 200] : all_gather 25 of f32   // w1 has the bytes of w0
+    // becomes
+    plan.collective gather %p[0, 100] -> %w0[0, 200] : all_gather 25 of f32
+    plan.copy compute waits(gather 1) %w0[0, 100] -> %x[0, 100]
+    plan.collective gather waits(compute 1) %p[0, 100] -> %w1[0, 200] : all_gather 25 of f32
+    ```
   }];
   let statistics = [Statistic<"waits", "waits", "Waits inserted">];
 }

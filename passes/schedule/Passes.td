@@ -35,6 +35,14 @@ def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
     An all-gather from or into persistent parameters (a gather, a publish) goes to lane `gather`; reduce-scatters, all-reduces and
     all-gathers of gradients to lane `reduce`. Every rank runs the same program, so the order of collectives per lane is the
     same on all of them.
+
+    ```mlir
+    plan.collective compute %b0.parameter[0, 256] -> %w[0, 512] : all_gather 64 of f32
+    plan.collective compute %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32
+    // become
+    plan.collective gather %b0.parameter[0, 256] -> %w[0, 512] : all_gather 64 of f32
+    plan.collective reduce %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32
+    ```
   }];
 }
 
@@ -44,6 +52,18 @@ def ElideGathersPass : Pass<"plan-elide-gathers", "::zero::planir::ProgramOp"> {
     Two gathers of one bucket with no write to its shard in between may be one. That is free where no other bucket is gathered in
     between (the last bucket of forward is the first of backward); otherwise it costs the bucket's bytes for the time between,
     and is done, shortest times first, as long as the bytes kept at any moment stay within `resident-bytes`.
+
+    ```mlir
+    plan.collective gather %b2.parameter[0, 256] -> %w2[0, 512] : all_gather 64 of f32
+    plan.copy compute %w2[0, 64] -> %x[0, 64]      // the end of forward
+    plan.collective gather %b2.parameter[0, 256] -> %w3[0, 512] : all_gather 64 of f32
+    plan.copy compute %w3[0, 64] -> %x[0, 64]      // the beginning of backward
+    // becomes
+    plan.collective gather %b2.parameter[0, 256] -> %w2[0, 512] : all_gather 64 of f32
+    plan.copy compute %w2[0, 64] -> %x[0, 64]
+    plan.copy compute %w2[0, 64] -> %x[0, 64]
+    plan.decision "b2" : "kept until it is needed again" because "no other bucket is gathered in between"
+    ```
   }];
   let options = [Option<"residentBytes", "resident-bytes", "int64_t", "0", "Bytes of gathered buckets that may be kept beyond their uses">];
   let statistics = [Statistic<"elided", "elided", "Gathers saved">];
@@ -55,6 +75,18 @@ def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
     A gather moves up to the earliest step from which, until its old place, the gathered buckets alive at once stay within the limit:
     `gather-bytes`, or by default the bucket in use and `ahead` others. The order of gathers stays; none moves before
     a step that writes the shard it sends.
+
+    ```mlir
+    plan.collective gather %b0.parameter[0, 256] -> %w0[0, 512] : all_gather 64 of f32
+    plan.copy compute %w0[0, 64] -> %x[0, 64]
+    plan.collective gather %b1.parameter[0, 256] -> %w1[0, 512] : all_gather 64 of f32
+    plan.copy compute %w1[0, 64] -> %x[0, 64]
+    // becomes: b1 travels while b0 is used
+    plan.collective gather %b0.parameter[0, 256] -> %w0[0, 512] : all_gather 64 of f32
+    plan.collective gather %b1.parameter[0, 256] -> %w1[0, 512] : all_gather 64 of f32
+    plan.copy compute %w0[0, 64] -> %x[0, 64]
+    plan.copy compute %w1[0, 64] -> %x[0, 64]
+    ```
   }];
   let options = [Option<"ahead", "ahead", "int64_t", "2", "Buckets that may be whole beyond the one in use">,
                  Option<"gatherBytes", "gather-bytes", "int64_t", "0", "Bytes of gathered buckets alive at once; 0: by `ahead`">];
@@ -67,6 +99,18 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
     A step on another lane than `reduce` that consumes what a collective of that lane brought (an update, a sum of squares, an
     accumulation) moves down behind the collective of the `delay`-th next bucket, together with the steps in between that depend on it;
     otherwise lane `compute` would stand still while the gradient travels. Nothing moves past a step it conflicts with.
+
+    ```mlir
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32
+    plan.copy compute %g0[0, 512] -> %p0[0, 512]   // stands for the update of this bucket
+    plan.fill compute -> %g1[0, 512] : 0           // and this for the next gradient
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32
+    // becomes
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32
+    plan.fill compute -> %g1[0, 512] : 0
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32
+    plan.copy compute %g0[0, 512] -> %p0[0, 512]
+    ```
   }];
   let options = [Option<"delay", "delay", "int64_t", "1", "Buckets whose reduction may be under way at once, beyond the first">];
   let statistics = [Statistic<"sunk", "sunk", "Steps that moved">];

@@ -20,7 +20,9 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
       return signalPassFailure();
     }
     if (failed(nn::verifyTensorFunction(train)) || failed(nn::verifyTensorFunction(eval))) return signalPassFailure();
-    bool good = checkSignature(train) & checkSignature(eval) & checkBody(train) & checkBody(eval);
+    bool good = true; // each check speaks, in this order
+    for (auto function : {train, eval}) good &= checkSignature(function);
+    for (auto function : {train, eval}) good &= checkBody(function);
     if (train.getArgumentTypes() != eval.getArgumentTypes() || train.getAllArgAttrs() != eval.getAllArgAttrs()) {
       eval.emitError("arguments of @eval differ from those of @train");
       good = false;
@@ -29,7 +31,8 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
       eval.emitError("@eval hands out a gradient");
       good = false;
     }
-    if (!(good & checkGradients(module, train))) signalPassFailure();
+    good &= checkGradients(module, train);
+    if (!good) signalPassFailure();
   }
 
   bool checkSignature(func::FuncOp function) {
