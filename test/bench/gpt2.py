@@ -4,6 +4,8 @@
 Prints seconds per step (median), the ratio to the faster of PyTorch eager and torch.compile, peak resident memory of each, the bandwidth
 of the generated kernels against a copy measured in the same run, and what compiling costs: GPT-2 124M and a graph of 175 billion parameters.
 
+All train on one batch of random tokens; they draw their first weights differently, so the losses fall alike but are not equal.
+
 usage: test/bench/gpt2.py [--torch PYTHON] [--sizes 4x64,4x256] [--rounds N]
 PyTorch is not part of set-up: give a Python that has torch and transformers, or its columns are left out with a sentence.
 """
@@ -83,7 +85,7 @@ def copy_bandwidth():
 
 class Zero:
     """zerorun, started anew for each turn; its first steps are warm-up."""
-    name, warm = "zerorun", 2
+    name, warm = "zerorun", 3
 
     def __init__(self, work, batch, seq):
         self.work, self.peak, self.seconds, self.loss = work, 0, [], None
@@ -91,7 +93,7 @@ class Zero:
                         "--seq", str(seq), "--positions", str(POSITIONS), "--no-weights", "-o", "gpt2.onnx"], cwd=work, check=True, stdout=subprocess.DEVNULL)
         self.compile_seconds, self.compile_peak = measured([BIN / "zeroc", "gpt2.onnx", "-o", "plan.bin", "--init", "random"], work)
         random = np.random.default_rng(0)
-        shape = (batch * (self.warm + args.steps), seq)
+        shape = (batch, seq)  # one batch, again and again, as the peers have it
         save_file({"input_ids": random.integers(0, VOCAB, shape), "labels": random.integers(0, VOCAB, shape)}, work / "data.safetensors")
 
     def turn(self, trace=False):
@@ -116,7 +118,7 @@ class Torch:
         self.process = subprocess.Popen([args.torch, ROOT / "test" / "bench" / "peer_torch.py", "--mode", mode, "--batch", str(batch), "--seq", str(seq),
                                          "--layers", str(args.layers), "--threads", str(args.threads)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.take(3)  # warm-up, and compilation
+        self.take(Zero.warm)  # and compilation
 
     def take(self, steps):
         self.process.stdin.write(f"{steps}\n")
@@ -129,7 +131,8 @@ class Torch:
     def turn(self):
         answer = self.take(args.steps)
         self.seconds += answer["seconds"]
-        self.peak, self.loss = answer["peak"], answer["loss"]
+        self.peak = answer["peak"]
+        self.loss = self.loss or answer["loss"]  # of the first turn: zerorun begins anew at each
 
     def close(self):
         self.process.stdin.close()
@@ -207,7 +210,7 @@ def compare(batch, seq, with_torch):
         for program in programs:
             median = statistics.median(program.seconds)
             print(f"  {program.name:14} {median:7.3f} s/step (best {min(program.seconds):.3f}), {batch * seq / median:6.0f} tokens/s, "
-                  f"peak {program.peak / GIB:5.2f} GiB, loss {program.loss:.3f}")
+                  f"peak {program.peak / GIB:5.2f} GiB, loss {program.loss:.3f} after {Zero.warm + args.steps} steps")
         if with_torch:
             fastest = min(programs[1:], key=lambda t: statistics.median(t.seconds))
             ratio = statistics.median(zero.seconds) / statistics.median(fastest.seconds)
