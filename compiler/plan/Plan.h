@@ -48,8 +48,6 @@ struct Refs {
 
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
-/// Attribute `zero.world` of the module around `op`; 1 if absent.
-int64_t worldOf(mlir::Operation *op);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.
 std::string nameOf(mlir::Location location);
 

@@ -1,6 +1,7 @@
 //===- PlanDialect.cpp - registration, verifiers and helpers of the plan dialect -----------------===//
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/PlanSyntax.h"
+#include "compiler/zero/Zero.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -60,12 +61,6 @@ SmallVector<StepOp> stepsOf(ProgramOp program) {
   for (Operation &op : program.getBody().front())
     if (auto step = dyn_cast<StepOp>(op)) steps.push_back(step);
   return steps;
-}
-
-int64_t worldOf(Operation *op) {
-  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
-  auto world = module ? module->getAttrOfType<IntegerAttr>("zero.world") : IntegerAttr();
-  return world ? world.getInt() : 1;
 }
 
 std::string nameOf(Location location) {
@@ -140,7 +135,7 @@ template <typename Op> static LogicalResult verifyRefs(Op op) {
   size_t count = op.getBuffers().size();
   if (op.getOffsets().size() != count || op.getStrides().size() != count || op.getBytes().size() != count || op.getInputs() > count)
     return op->emitOpError() << "lists of its references differ in length";
-  int64_t world = worldOf(op);
+  int64_t world = state::worldOf(op);
   for (size_t i = 0; i < count; ++i) {
     Ref ref{op.getBuffers()[i], op.getOffsets()[i], op.getStrides()[i], op.getBytes()[i]};
     if (!isa_and_nonnull<BufferOp, UseOp>(ref.buffer.getDefiningOp()))

@@ -13,3 +13,8 @@
 #include "compiler/zero/ZeroDialect.h.inc"
 #define GET_OP_CLASSES
 #include "compiler/zero/ZeroOps.h.inc"
+
+namespace zero::state {
+/// Ranks that the module around `op` was sharded for; 1 before that.
+int64_t worldOf(mlir::Operation *op);
+} // namespace zero::state

@@ -23,9 +23,8 @@ void ZeroDialect::initialize() {
 // The module and its programs
 //===----------------------------------------------------------------------===//
 
-/// Ranks the module was sharded for; 1 before that.
-static int64_t worldOf(Operation *op) {
-  auto module = op->getParentOfType<ModuleOp>();
+int64_t worldOf(Operation *op) {
+  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
   auto world = module ? module->getAttrOfType<IntegerAttr>(ZeroDialect::kWorld) : IntegerAttr();
   return world ? world.getInt() : 1;
 }

@@ -1,12 +1,13 @@
 //===- arenas.cpp - the steps of a placed program as plain data -------------------------------------===//
 #include "passes/place/arenas.h"
+#include "compiler/zero/Zero.h"
 
 using namespace mlir;
 using namespace zero::planir;
 
 namespace zero::place {
 
-Arenas::Arenas(ModuleOp module) : world(worldOf(module)) {
+Arenas::Arenas(ModuleOp module) : world(state::worldOf(module)) {
   for (auto state : module.getOps<StateOp>()) states[state.getSymNameAttr()] = state;
 }
 

@@ -1,4 +1,5 @@
 //===- verify.cpp - plan-verify ---------------------------------------------------------------------===//
+#include "compiler/zero/Zero.h"
 #include "passes/place/Passes.h"
 #include "passes/place/arenas.h"
 #include "passes/place/offsets.h"
@@ -35,7 +36,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
   }
 
   LogicalResult checkRefs(ProgramOp program, Arenas &arenas) {
-    int64_t world = worldOf(program);
+    int64_t world = state::worldOf(program);
     llvm::DenseMap<Value, int64_t> sizes;
     for (StepOp step : stepsOf(program))
       for (auto [i, access] : llvm::enumerate(accessesOf(step))) {

@@ -1,12 +1,13 @@
 //===- order.cpp - the steps of a program and who touches which buffer when ------------------------===//
 #include "passes/schedule/order.h"
+#include "compiler/zero/Zero.h"
 
 using namespace mlir;
 using namespace zero::planir;
 
 namespace zero::schedule {
 
-Order::Order(ProgramOp program) : world(worldOf(program)), steps(stepsOf(program)) {
+Order::Order(ProgramOp program) : world(state::worldOf(program)), steps(stepsOf(program)) {
   for (auto [position, step] : llvm::enumerate(steps)) {
     positions[step] = position;
     for (const Access &access : accessesOf(step))
