@@ -7,10 +7,7 @@ namespace zero::runtime {
 namespace {
 
 constexpr DeviceKind kDevices[] = {
-    {plan::Target::CPU, "cpu",
-     [](const DeviceOptions &options) {
-       return makeCpuDevice({options.threads, options.ranksHere});
-     }},
+    {plan::Target::CPU, "cpu", makeCpuDevice},
 };
 
 std::string builtIn() {

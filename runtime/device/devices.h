@@ -8,7 +8,7 @@ namespace zero::runtime {
 
 struct DeviceOptions {
   int threads = 0;   // of the cpu; 0: as many as this process may use
-  int ranksHere = 1; // ranks that share this machine
+  int ranksHere = 1; // ranks that share this machine's processors and memory
 };
 
 struct DeviceKind {

@@ -119,7 +119,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Device> makeCpuDevice(const CpuOptions &options) {
+std::unique_ptr<Device> makeCpuDevice(const DeviceOptions &options) {
   if (options.threads < 0 || options.threads > 4096)
     throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
   return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads(options.ranksHere), options.ranksHere);
