@@ -158,7 +158,7 @@ private:
     for (const std::string &feature : cpu.features) exported.target.add_features(feature);
     describeLoss(exported.loss);
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
-    plan::recordFiles(plan);
+    for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (options.memory && options.world > 1) {
       plan::Decision *decision = plan.add_decisions();
       decision->set_subject("schedule");

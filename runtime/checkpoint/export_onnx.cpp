@@ -87,7 +87,8 @@ void writeValues(const File &file, const plan::Source &source, uint64_t start, c
 
 void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
   auto files = canonicalFiles(plan, path);
-  for (const plan::ModelFile &file : plan.files()) plan::checkFile(plan, file.file());
+  plan::ModelFiles model(plan);
+  for (const std::string &name : model.names()) model.check(name);
   std::map<std::pair<std::string, uint64_t>, std::string> places;
   auto check = [&](const plan::Source &source, const std::string &name, uint64_t elements) {
     checkSource(source, name, elements, files);

@@ -16,7 +16,7 @@ namespace {
 // Opened once per run: hundreds of parameters usually share one file.
 class Weights {
 public:
-  explicit Weights(const plan::Plan &plan) : plan(plan) {}
+  explicit Weights(const plan::Plan &plan) : modelFiles(plan) {}
 
   const File &open(const plan::Parameter &parameter) {
     const plan::Source &source = parameter.source();
@@ -28,7 +28,7 @@ public:
         throw Error(fmt::format("{}; the plan takes parameter '{}' from it; move plan and model together, or compile again", error.what(),
                                 parameter.name()));
       }
-      plan::checkFile(plan, source.file());
+      modelFiles.check(source.file());
     }
     if (source.bytes() != elementsOf(parameter) * sizeOf(source.dtype()))
       throw Error(fmt::format("the plan says that parameter '{}' of {} elements has {} bytes in '{}'", parameter.name(),
@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  const plan::Plan &plan;
+  plan::ModelFiles modelFiles;
   std::map<std::string, std::unique_ptr<File>> files;
 };
 

@@ -2,11 +2,9 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <fcntl.h>
-#include <map>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <vector>
 #include <zlib.h>
 
 namespace zero::plan {
@@ -16,19 +14,7 @@ namespace {
 // constants lie between the weights.
 constexpr uint64_t kSample = 64 << 10;
 
-using Extents = std::vector<std::pair<uint64_t, uint64_t>>; // [begin, end) of weights in one file
-
-std::map<std::string, Extents> weightsByFile(const Plan &plan) {
-  std::map<std::string, Extents> files;
-  auto add = [&](const Source &source) { files[source.file()].emplace_back(source.offset(), source.offset() + source.bytes()); };
-  for (const Parameter &parameter : plan.parameters()) {
-    if (parameter.has_source()) add(parameter.source());
-    for (const Alias &alias : parameter.aliases())
-      if (alias.has_source()) add(alias.source());
-  }
-  for (auto &[file, extents] : files) std::sort(extents.begin(), extents.end());
-  return files;
-}
+using Extents = std::vector<std::pair<uint64_t, uint64_t>>;
 
 std::optional<uint32_t> crcBetween(int fd, uint64_t size, const Extents &weights) {
   std::vector<Bytef> sample(kSample);
@@ -71,25 +57,45 @@ std::optional<ModelFile> read(const std::string &name, const Extents &weights) {
 
 } // namespace
 
-void recordFiles(Plan &plan) {
-  auto weights = weightsByFile(plan);
-  if (!plan.model().empty()) weights[plan.model()]; // of a model with weights elsewhere the file is all graph
-  for (const auto &[name, extents] : weights)
-    if (auto file = read(name, extents)) *plan.add_files() = *file;
+ModelFiles::ModelFiles(const Plan &plan) {
+  if (!plan.model().empty()) files[plan.model()]; // of a model with weights elsewhere the file is all graph
+  auto add = [&](const Source &source) {
+    if (!source.file().empty()) files[source.file()].weights.emplace_back(source.offset(), source.offset() + source.bytes());
+  };
+  for (const Parameter &parameter : plan.parameters()) {
+    add(parameter.source());
+    for (const Alias &alias : parameter.aliases()) add(alias.source());
+  }
+  for (auto &[name, contents] : files) std::sort(contents.weights.begin(), contents.weights.end());
+  for (const ModelFile &file : plan.files())
+    if (auto found = files.find(file.file()); found != files.end()) found->second.recorded = file;
 }
 
-void checkFile(const Plan &plan, const std::string &file) {
-  for (const ModelFile &recorded : plan.files()) {
-    if (recorded.file() != file) continue;
-    auto now = read(file, weightsByFile(plan)[file]);
-    if (!now) throw Error("cannot read '" + file + "', which the plan was compiled from");
-    if (now->bytes() != recorded.bytes())
-      throw Error("'" + file + "' has " + std::to_string(now->bytes()) + " bytes, but had " + std::to_string(recorded.bytes()) +
-                  " when the plan was compiled from it; compile it again");
-    if (now->crc() != recorded.crc())
-      throw Error("'" + file + "' is another model than the one the plan was compiled from: it differs beside the values of its weights; " +
-                  "compile it again");
-  }
+std::vector<std::string> ModelFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto &[name, contents] : files) names.push_back(name);
+  return names;
+}
+
+std::vector<ModelFile> ModelFiles::record() const {
+  std::vector<ModelFile> records;
+  for (const auto &[name, contents] : files)
+    if (auto file = read(name, contents.weights)) records.push_back(*file);
+  return records;
+}
+
+void ModelFiles::check(const std::string &name) const {
+  auto found = files.find(name);
+  if (found == files.end() || found->second.recorded.file().empty()) return;
+  const auto &[weights, recorded] = found->second;
+  auto now = read(name, weights);
+  if (!now) throw Error("cannot read '" + name + "', which the plan was compiled from");
+  if (now->bytes() != recorded.bytes())
+    throw Error("'" + name + "' has " + std::to_string(now->bytes()) + " bytes, but had " + std::to_string(recorded.bytes()) +
+                " when the plan was compiled from it; compile it again");
+  if (now->crc() != recorded.crc())
+    throw Error("'" + name + "' is another model than the one the plan was compiled from: it differs beside the values of its weights; " +
+                "compile it again");
 }
 
 } // namespace zero::plan

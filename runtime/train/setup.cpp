@@ -3,13 +3,13 @@
 #include "runtime/checkpoint/files.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
-#include <set>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -59,11 +59,8 @@ void checkResults(const TrainOptions &options, const plan::Plan &plan) {
       throw Error(fmt::format("{} and {} are the same file '{}'", other->second, flag, *path));
   };
   add("the plan", options.plan, false);
-  if (!plan.model().empty()) add("the model", plan.model(), false);
-  std::set<std::string> weights; // thousands of parameters share few files
-  for (const plan::Parameter &parameter : plan.parameters()) weights.insert(parameter.source().file());
-  for (const std::string &file : weights)
-    if (!file.empty()) add("the model's weights", file, false);
+  for (const std::string &file : plan::ModelFiles(plan).names())
+    add(file == plan.model() ? "the model" : "the model's weights", file, false);
   add("--data", options.data, false);
   add("--eval-data", options.evalData, false);
   add("--metrics", options.metrics, true);

@@ -7,7 +7,7 @@ namespace {
 
 using test::refusalOf;
 
-class ModelFiles : public testing::Test {
+class ModelFilesTest : public testing::Test {
 protected:
   void SetUp() override {
     name = folder.write("model.onnx", bytes);
@@ -21,9 +21,12 @@ protected:
     source->set_offset(offset);
     source->set_bytes(size);
   }
+  void record() {
+    for (const ModelFile &file : ModelFiles(plan).record()) *plan.add_files() = file;
+  }
   std::string refusal(const std::string &now) {
     folder.write("model.onnx", now);
-    return refusalOf([&] { checkFile(plan, name); });
+    return refusalOf([&] { ModelFiles(plan).check(name); });
   }
 
   test::Folder folder;
@@ -31,15 +34,15 @@ protected:
   Plan plan;
 };
 
-TEST_F(ModelFiles, OtherWeightsInTheSamePlacesAreWelcome) {
-  recordFiles(plan);
+TEST_F(ModelFilesTest, OtherWeightsInTheSamePlacesAreWelcome) {
+  record();
   ASSERT_EQ(plan.files_size(), 1);
   EXPECT_EQ(plan.files(0).bytes(), bytes.size());
   EXPECT_EQ(refusal("headtrained!midltrained!tail"), "");
 }
 
-TEST_F(ModelFiles, EveryByteAroundThemCounts) {
-  recordFiles(plan);
+TEST_F(ModelFilesTest, EveryByteAroundThemCounts) {
+  record();
   for (size_t i : {0, 3, 12, 15, 24, 27}) {
     std::string other = bytes;
     other[i] ^= 1;
@@ -47,30 +50,39 @@ TEST_F(ModelFiles, EveryByteAroundThemCounts) {
   }
 }
 
-TEST_F(ModelFiles, SoDoesTheSize) {
-  recordFiles(plan);
+TEST_F(ModelFilesTest, SoDoesTheSize) {
+  record();
   EXPECT_NE(refusal(bytes + "!").find("has 29 bytes, but had 28"), std::string::npos);
   EXPECT_NE(refusal("headWEIGHTS_midlWEI").find("has 19 bytes"), std::string::npos);
   std::filesystem::remove(name);
-  EXPECT_NE(refusalOf([&] { checkFile(plan, name); }).find("cannot read"), std::string::npos);
+  EXPECT_NE(refusalOf([&] { ModelFiles(plan).check(name); }).find("cannot read"), std::string::npos);
 }
 
 // The graph of a model with weights elsewhere says where they are.
-TEST_F(ModelFiles, TheModelCountsWhereWeightsAreElsewhere) {
+TEST_F(ModelFilesTest, TheModelCountsWhereWeightsAreElsewhere) {
   std::string graph = folder.write("graph.onnx", "all graph");
   plan.set_model(graph);
-  recordFiles(plan);
+  record();
   ASSERT_EQ(plan.files_size(), 2);
+  EXPECT_EQ(ModelFiles(plan).names(), (std::vector{graph, name}));
   folder.write("graph.onnx", "all Graph");
-  EXPECT_NE(refusalOf([&] { checkFile(plan, graph); }), "");
-  EXPECT_EQ(refusalOf([&] { checkFile(plan, name); }), "");
+  EXPECT_NE(refusalOf([&] { ModelFiles(plan).check(graph); }), "");
+  EXPECT_EQ(refusalOf([&] { ModelFiles(plan).check(name); }), "");
 }
 
-TEST_F(ModelFiles, LittleIsReadBetweenWeights) {
+TEST_F(ModelFilesTest, TiedCopiesCountToo) {
+  std::string copies = folder.write("copies.bin", "WEIGHTS_");
+  Source *source = plan.mutable_parameters(0)->add_aliases()->mutable_source();
+  source->set_file(copies);
+  source->set_bytes(8);
+  EXPECT_EQ(ModelFiles(plan).names(), (std::vector{copies, name}));
+}
+
+TEST_F(ModelFilesTest, LittleIsReadBetweenWeights) {
   constexpr size_t kLong = 200'000;
   std::string large = bytes.substr(0, 24) + std::string(kLong, 'x');
   folder.write("model.onnx", large);
-  recordFiles(plan);
+  record();
   large[24 + (64 << 10) - 1] = 'y';
   EXPECT_NE(refusal(large), "");
   large[24 + (64 << 10) - 1] = 'x';
@@ -78,7 +90,7 @@ TEST_F(ModelFiles, LittleIsReadBetweenWeights) {
   EXPECT_EQ(refusal(large), "");
 }
 
-TEST_F(ModelFiles, WhatWasNotRecordedIsNotChecked) { EXPECT_EQ(refusal("anything else"), ""); }
+TEST_F(ModelFilesTest, WhatWasNotRecordedIsNotChecked) { EXPECT_EQ(refusal("anything else"), ""); }
 
 } // namespace
 } // namespace zero::plan
