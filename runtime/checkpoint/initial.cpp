@@ -4,6 +4,7 @@
 #include "runtime/data/feeder.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
+#include "runtime/plan/start_thread.h"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -78,7 +79,7 @@ void makeSlice(const plan::Init &init, const Slice &slice, float *out, int threa
     if (p + 1 == parts)
       work();
     else
-      workers.emplace_back(work);
+      workers.push_back(startThread<std::jthread>("a thread that makes initial weights", work));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/engine/resolve.h"
 #include "runtime/engine/timeline.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/start_thread.h"
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -63,9 +64,24 @@ struct Engine::Impl {
       programs[index] =
           resolve(plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); });
     makeLanes(factory, options.trace);
+    startLanes();
   }
 
-  ~Impl() {
+  ~Impl() { endLanes(); }
+
+  void startLanes() {
+    try {
+      for (int index = 1; index < kLanes; ++index)
+        if (lanes[static_cast<size_t>(index)])
+          threads.push_back(startThread("the thread of lane " + plan::Lane_Name(static_cast<plan::Lane>(index)),
+                                        [this, index] { laneThread(*lanes[static_cast<size_t>(index)]); }));
+    } catch (...) {
+      endLanes();
+      throw;
+    }
+  }
+
+  void endLanes() {
     closing.store(true, std::memory_order_relaxed);
     generation.fetch_add(1, std::memory_order_release);
     generation.notify_all();
@@ -110,8 +126,6 @@ struct Engine::Impl {
         }
       if (used) lanes[static_cast<size_t>(index)] = std::make_unique<Lane>(index, context, communicates ? factory.create() : nullptr);
     }
-    for (int index = 1; index < kLanes; ++index)
-      if (lanes[static_cast<size_t>(index)]) threads.emplace_back([this, index] { laneThread(*lanes[static_cast<size_t>(index)]); });
   }
 
   void laneThread(Lane &lane) {

@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/watch.h"
+#include "runtime/plan/start_thread.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -21,7 +22,7 @@ Watch::Watch(std::vector<Socket> connections, const Peers &peers, int self)
   silent[static_cast<size_t>(self)] = true;
   for (const Socket &link : links)
     if (link) watchMachine(link);
-  thread = std::thread([this] { run(); });
+  thread = startThread("the thread that watches over the other ranks", [this] { run(); });
 }
 
 Watch::~Watch() {

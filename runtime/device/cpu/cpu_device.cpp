@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/available_memory.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/matmul.h"
 #include "runtime/device/cpu/memory.h"
@@ -45,10 +46,13 @@ public:
   // arena is filled: all ranks of this machine are about to ask for the same.
   std::byte *allocateArena(const std::string &name, uint64_t bytes) override {
     auto ranks = static_cast<uint64_t>(ranksHere);
-    uint64_t available = availableMemory();
-    if (promised + bytes > available / ranks)
-      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but this machine has " +
-                  inGiB(available) + " of memory left" + (ranks > 1 ? " for its " + std::to_string(ranks) + " ranks" : "") +
+    AvailableMemory available = availableMemory();
+    if (promised + bytes > available.bytes / ranks)
+      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but " +
+                  (available.group.empty()
+                       ? "this machine has " + inGiB(available.bytes) + " of memory left"
+                       : "the memory limit of the control group '" + available.group + "' leaves " + inGiB(available.bytes)) +
+                  (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : "") +
                   "; compile for more machines, a higher --stage or a smaller batch");
     promised += bytes;
     return arenas.emplace_back(name, bytes).data();

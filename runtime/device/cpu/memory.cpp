@@ -1,10 +1,7 @@
 #include "runtime/device/cpu/memory.h"
 #include "runtime/plan/error.h"
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <sys/mman.h>
 #include <utility>
 
@@ -13,27 +10,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t(2) << 20;
 
-uint64_t numberIn(const char *path) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  return file >> value ? value : std::numeric_limits<uint64_t>::max(); // absent, or "max"
-}
-
 } // namespace
-
-uint64_t availableMemory() {
-  uint64_t available = std::numeric_limits<uint64_t>::max();
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  for (uint64_t value; info >> key >> value;) {
-    std::getline(info, unit);
-    if (key == "MemAvailable:") available = value * 1024;
-  }
-  uint64_t limit = numberIn("/sys/fs/cgroup/memory.max"), used = numberIn("/sys/fs/cgroup/memory.current");
-  if (limit != std::numeric_limits<uint64_t>::max() && used != std::numeric_limits<uint64_t>::max())
-    available = std::min(available, limit > used ? limit - used : 0);
-  return available;
-}
 
 MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
   if (bytes == 0) return;

@@ -21,7 +21,4 @@ private:
   std::byte *start = nullptr;
 };
 
-// Bytes the machine (or this process's control group) can still give without swapping.
-uint64_t availableMemory();
-
 } // namespace zero::runtime

@@ -1,4 +1,5 @@
 #include "runtime/device/cpu/thread_pool.h"
+#include "runtime/plan/start_thread.h"
 #include <utility>
 
 namespace zero::runtime {
@@ -27,10 +28,19 @@ uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
 ThreadPool::ThreadPool(int threads) : shares(static_cast<size_t>(threads)) {
   // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
   spins = threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1;
-  for (int thread = 1; thread < threads; ++thread) workers.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread)
+      workers.push_back(startThread("thread " + std::to_string(thread + 1) + " of the " + std::to_string(threads) + " that compute",
+                                    [this, thread] { work(thread); }));
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   stop.store(true, std::memory_order_relaxed);
   generation.fetch_add(2, std::memory_order_release);
   generation.notify_all();

@@ -39,6 +39,7 @@ private:
   using Function = void (*)(void *context, int64_t piece, int thread);
   void runJob(int64_t pieces, Function function, void *context);
   void work(int thread);
+  void end();
   void claimPieces(int thread);
   void claimShare(Share &share, int thread);
 

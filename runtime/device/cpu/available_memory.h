@@ -1,0 +1,18 @@
+// How much memory this process may still take before something is swapped or killed.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace zero::runtime {
+
+struct AvailableMemory {
+  uint64_t bytes;
+  std::string group; // the control group (its folder) whose limit it is; empty: the whole machine
+};
+
+// The least of what the kernel calls available on this machine and of what the limits of this process's control groups leave: its own
+// and all groups around it, of version 1 and 2. Page cache that can be dropped counts as free. `root` is where /proc and /sys are looked
+// for; what cannot be read there sets no limit.
+AvailableMemory availableMemory(const std::string &root = "");
+
+} // namespace zero::runtime
