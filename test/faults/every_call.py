@@ -1,0 +1,129 @@
+"""Every file call of a run, and what is done at it."""
+import dataclasses
+import pathlib
+import re
+import shutil
+
+from runs import Broken, Fault, checkpoints, temporary, tree
+
+KINDS = ("kill-before", "kill-after", "EIO", "ENOSPC", "full", "short")
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    number: int
+    name: str
+    traits: str  # c: changes the disk, r: takes room, m: moves bytes
+    path: str  # relative to the folder of the run
+    other: str = ""  # of a rename: the old name
+
+    def faults(self):
+        """What can happen at it. Killed after a call that changes no names is as good as killed before the next one."""
+        yield "kill-before"
+        yield "EIO"
+        if "c" in self.traits:
+            yield "ENOSPC"
+            if "m" not in self.traits:
+                yield "kill-after"
+        if "r" in self.traits:
+            yield "full"
+        if "m" in self.traits:
+            yield "short"
+
+
+def calls_of(log, folder):
+    calls = []
+    for line in pathlib.Path(log).read_text().splitlines():
+        number, name, traits, paths = line.split(" ", 3)
+        path, other = (p.removeprefix(str(folder)).lstrip("/") for p in paths.split("\t"))
+        calls.append(Call(int(number), name, traits, path, other))
+    return calls
+
+
+def count(world, job):
+    """The calls of each rank."""
+    folder = world.fresh(job, f"{job.name}-{job.world}-counted")
+    log = world.work / f"{job.name}-{job.world}.calls"
+    ended = world.run(job, folder, log=log)
+    if any(ended.statuses) or tree(folder) != job.end:
+        raise Broken(f"{job} under `fault`, which does nothing: {ended}")
+    return [calls_of(f"{log}.{rank}", folder) for rank in range(job.world)]
+
+
+def check_durable(calls):
+    """What a power failure may take: whatever gets its final name has reached the disk before, and the name reaches it afterwards."""
+    files, names = {}, {}  # changed and not yet on disk: files, and folders whose entries changed; by which call
+    for call in calls:
+        if call.name in ("fsync", "fdatasync"):
+            files.pop(call.path, None)
+            names.pop(call.path, None)
+        elif call.name.startswith("rename"):
+            inside = lambda path: path == call.other or path.startswith(call.other + "/")
+            for path, change in [*files.items(), *names.items()]:
+                if inside(path):
+                    raise Broken(f"call {call.number} renames to '{call.path}' what call {change.number}, {change.name} of '{path}', has not brought to the disk")
+            names[str(pathlib.PurePath(call.path).parent).removeprefix(".")] = call
+        elif "m" in call.traits and "c" in call.traits and call.path != "m.jsonl":
+            files[call.path] = call
+        elif call.name.startswith(("open", "mkdir")) and "r" in call.traits and call.path != "m.jsonl":
+            names[str(pathlib.PurePath(call.path).parent).removeprefix(".")] = call
+    for path, change in [*files.items(), *names.items()]:
+        raise Broken(f"'{path}' is not brought to the disk after call {change.number}, {change.name} of '{change.path}'")
+    return "durable", ""
+
+
+def outcome(world, job, fault, name, threads=False):
+    """One run with a fault, and the one after it. Returns how it ended, and a sentence if it said one."""
+    folder = world.fresh(job, f"cases/{name}")
+    log = f"{folder}.log"
+    ended = world.run(job, folder, fault, log, threads)
+    reached = f"\ndone {fault.kind} {fault.call}\n" in "\n" + pathlib.Path(f"{log}.{fault.rank}").read_text()
+    files = tree(folder)
+    world.check_kept(job, files)
+    said = [line for error in ended.errors for line in error.splitlines()]
+    if not any(ended.statuses):
+        if reached and fault.kind.startswith("kill"):
+            raise Broken("killed, yet its status is 0")
+        if files != job.end:
+            raise Broken(f"status 0, but not the bytes of the undisturbed run: {sorted(n for n in files.keys() | job.end.keys() if files.get(n) != job.end.get(n))}")
+        how = "harmless" if reached else "not reached"
+    elif not reached:
+        raise Broken(f"ended with {ended.statuses} before the call was reached: {said}")
+    else:
+        how = "killed" if fault.kind.startswith("kill") else "refused"
+        check_end(job, fault, ended, said)
+        left = [n for n in files if temporary(n)]
+        if how == "refused" and left and not cleans_up(log, fault):
+            raise Broken(f"left {left} behind, after: {said}")
+    if any(ended.statuses):
+        world.check_resumes(job, folder)
+    shutil.rmtree(folder)
+    for rank in range(job.world):
+        pathlib.Path(f"{log}.{rank}").unlink(missing_ok=True)
+    return how, said[0] if said else ""
+
+
+def check_end(job, fault, ended, said):
+    killed = fault.kind.startswith("kill")
+    for rank, status in enumerate(ended.statuses):
+        if status != (-9 if killed and rank == fault.rank else 1):
+            raise Broken(f"rank {rank} ended with {status}, having said {ended.errors[rank].strip()[-200:]!r}")
+    if not all(line.startswith(f"{job.program}: ") for line in said):
+        raise Broken(f"said something that is no sentence of {job.program}: {said}")
+    if not killed and not said:
+        raise Broken("ended without a word")
+    if len(said) > job.world:
+        raise Broken(f"said more than one sentence a rank: {said}")
+
+
+def cleans_up(log, fault):
+    """Whether the call that failed was part of removing something: then that something may stay until the next run."""
+    lines = pathlib.Path(f"{log}.{fault.rank}").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("done "))
+    name = lines[at - 1].split(" ", 3)[1]
+    return name in ("unlink", "unlinkat", "rmdir", "getdents64")
+
+
+def kind_of(call):
+    """Calls that do the same to like files: sampled once."""
+    return call.name, re.sub(r"\d+", "N", call.path)
