@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Published architectures, with random weights, from Transformers through models/export.py and zeroc to zerorun, held against PyTorch.
+
+usage: test/architectures/run.py [--only NAME[,NAME]] [--table FILE.md]
+
+Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
+norm (f32 on both sides, each in its own order of sums). Needs torch, transformers, onnx, onnxscript and safetensors; set-up does not install these,
+so this runs by hand: about half a minute for each architecture.
+"""
+import argparse
+import contextlib
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.numpy import load_file, save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "models"), str(pathlib.Path(__file__).resolve().parent)]
+import export  # noqa: E402  of models/
+import huggingface  # noqa: E402
+from configs import CONFIGS  # noqa: E402
+
+STEPS, BATCH, SEQUENCE, RATE = 5, 2, 16, 1e-3
+
+
+class Fails(Exception):
+    """Where the road ends for a model, in one sentence."""
+
+
+def exported(config, task, work):
+    """(arguments of the export, model as exported and its task, what the tool printed)."""
+    (work / "config.json").write_text(json.dumps(config))
+    sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--static", "--batch", str(BATCH), "--seq", str(SEQUENCE),
+                *(["--task", task] if task else [])]
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            export.main()
+    except SystemExit as e:
+        raise Fails(f"{err.getvalue()}{e}".strip().replace("\n", "; "))
+    a = export.arguments()
+    attention = "eager" if "eager attention" in out.getvalue() else "sdpa"
+    model, task, _ = huggingface.load(a, attention)
+    exporter = "dynamo" if "exporter dynamo" in out.getvalue() else "torchscript"
+    return a, model, task, f"{exporter}, {attention}"
+
+
+def samples(a, model, task):
+    """STEPS batches of inputs and labels as numpy arrays, samples first; a tenth of a language model's labels does not count."""
+    rng = np.random.default_rng(1)
+    shapes = {name: tuple(value.shape) for name, value in huggingface.example(a, model, task)[0].items()}
+    n, data = STEPS * BATCH, {}
+    for name, shape in shapes.items():
+        if name == "pixel_values":
+            data[name] = rng.standard_normal((n, *shape[1:])).astype(np.float32)
+        elif name == "attention_mask":
+            data[name] = (np.arange(shape[1])[None] < rng.integers(shape[1] // 2, shape[1] + 1, (n, 1))).astype(np.int64)
+        elif name == "token_type_ids":
+            data[name] = rng.integers(0, 2, (n, shape[1]))
+        else:
+            data[name] = rng.integers(3, model.config.vocab_size, (n, shape[1]))
+    if task in ("classification", "image"):
+        data["labels"] = rng.integers(0, model.config.num_labels, n)
+    elif task == "encoder":
+        data["labels"] = rng.standard_normal((n, SEQUENCE, model.config.hidden_size)).astype(np.float32)
+    else:
+        data["labels"] = rng.integers(3, model.config.vocab_size, (n, SEQUENCE))
+        data["labels"][rng.random(data["labels"].shape) < 0.1] = -100
+        if task != "seq2seq" and "attention_mask" in data:
+            data["labels"][data["attention_mask"] == 0] = -100
+    return data
+
+
+def trained_by_torch(model, task, data):
+    """(losses, gradients of the first step by parameter's name)."""
+    model.eval()  # without dropout; its configuration has none either
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    losses, gradients = [], {}
+    for step in range(STEPS):
+        batch = {k: torch.from_numpy(v[step * BATCH:(step + 1) * BATCH]) for k, v in data.items()}
+        labels = batch.pop("labels")
+        out = getattr(model(**batch), huggingface.OUTPUTS.get(task, "logits"))
+        loss = F.mse_loss(out, labels) if task == "encoder" else F.cross_entropy(out.flatten(0, -2), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters(remove_duplicate=False) if p.grad is not None}
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, gradients
+
+
+def program(name, *args, cwd):
+    done = subprocess.run([ROOT / "build" / "bin" / name, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise Fails((done.stderr.strip() or f"{name} ended with status {done.returncode}").splitlines()[-1])
+
+
+def compare(config, task, work):
+    """(parameters, how exported, worst relative difference of a loss, of a gradient, gradients compared)."""
+    a, model, task, how = exported(config, task, work)
+    data = samples(a, model, task)
+    save_file(data, work / "data.safetensors")
+    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy", cwd=work)
+    program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0.01", "--threads", "1",
+            "--metrics", "metrics.jsonl", "--gradients", "gradients.safetensors", cwd=work)
+    losses, gradients = trained_by_torch(model, task, data)
+    ours = [json.loads(line)["loss"] for line in (work / "metrics.jsonl").read_text().splitlines()]
+    loss = max(abs(x - y) / max(1, abs(y)) for x, y in zip(ours, losses, strict=True))
+    floor = 1e-5 * max(np.linalg.norm(g) for g in gradients.values())  # a key bias has no gradient but noise
+    worst, compared = 0.0, 0
+    for name, got in load_file(work / "gradients.safetensors").items():
+        want = gradients.get(name)
+        if want is None or want.shape != got.shape:
+            continue  # an exporter's own name or layout
+        compared += 1
+        worst = max(worst, float(np.linalg.norm(got - want) / max(np.linalg.norm(want), floor)))
+    if not compared:
+        raise Fails("no gradient has the name of a parameter")
+    if loss > 1e-4 or worst > 1e-3:
+        raise Fails(f"losses differ by {loss:.1e}, gradients by {worst:.1e} of their norm")
+    return sum(p.numel() for p in model.parameters()), task, how, loss, worst, compared
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--only", metavar="NAME[,NAME]")
+    p.add_argument("--table", metavar="FILE.md", help="write the rows as a table")
+    options = p.parse_args()
+    rows, held = [], 0
+    chosen = [c for c in CONFIGS if not options.only or c[0] in options.only.split(",")]
+    for name, task, config in chosen:
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                count, task, how, loss, worst, compared = compare(config, task, pathlib.Path(work))
+                row, held = f"| {name} | {task} | {count:,} | {how} | {loss:.0e} | {worst:.0e} ({compared}) |", held + 1
+            except Fails as e:
+                row = f"| {name} | {task or ''} | | {e} | | |"
+            except Exception as e:  # of Transformers or PyTorch, before anything of ours ran
+                row = f"| {name} | {task or ''} | | {type(e).__name__}: {str(e).splitlines()[0][:150] if str(e) else ''} | | |"
+        rows.append(row)
+        print(row, flush=True)
+    print(f"{held} of {len(chosen)} architectures hold")
+    if options.table:
+        head = "| architecture | task | parameters | export | losses within | gradients within (compared) |\n|---|---|---|---|---|---|\n"
+        pathlib.Path(options.table).write_text(head + "\n".join(rows) + "\n")
+    return held != len(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
