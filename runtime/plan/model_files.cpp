@@ -1,8 +1,9 @@
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
-#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,43 +17,43 @@ constexpr uint64_t kSample = 64 << 10;
 
 using Extents = std::vector<std::pair<uint64_t, uint64_t>>;
 
-std::optional<uint32_t> crcBetween(int fd, uint64_t size, const Extents &weights) {
+Error cannotRead(const std::string &name, const char *reason) { return Error("cannot read '" + name + "': " + reason); }
+
+uint32_t crcBetween(int fd, const std::string &name, uint64_t size, const Extents &weights) {
   std::vector<Bytef> sample(kSample);
   uLong crc = crc32(0, nullptr, 0);
   auto stretch = [&](uint64_t begin, uint64_t end) {
     for (uint64_t most = std::min(end, begin + kSample); begin < most;) {
       ssize_t got = pread(fd, sample.data(), most - begin, static_cast<off_t>(begin));
-      if (got <= 0) return false;
+      if (got <= 0) throw cannotRead(name, got < 0 ? std::strerror(errno) : "it was cut short meanwhile");
       crc = crc32(crc, sample.data(), static_cast<uInt>(got));
       begin += static_cast<uint64_t>(got);
     }
-    return true;
   };
   uint64_t at = 0;
   for (auto [begin, end] : weights) {
-    if (begin > at && !stretch(at, std::min(begin, size))) return std::nullopt;
+    if (begin > at && at < size) stretch(at, std::min(begin, size));
     at = std::max(at, end);
   }
-  if (!stretch(at, size)) return std::nullopt;
+  if (at < size) stretch(at, size);
   return static_cast<uint32_t>(crc);
 }
 
-std::optional<ModelFile> read(const std::string &name, const Extents &weights) {
-  int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  struct stat status{};
-  std::optional<ModelFile> file;
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-    auto size = static_cast<uint64_t>(status.st_size);
-    if (auto crc = crcBetween(fd, size, weights)) {
-      file.emplace();
-      file->set_file(name);
-      file->set_bytes(size);
-      file->set_crc(*crc);
+ModelFile read(const std::string &name, const Extents &weights) {
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0) close(fd);
     }
-  }
-  close(fd);
-  return file;
+  } file{open(name.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status {};
+  if (file.fd < 0 || fstat(file.fd, &status) != 0) throw cannotRead(name, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw cannotRead(name, "it is no regular file");
+  ModelFile facts;
+  facts.set_file(name);
+  facts.set_bytes(static_cast<uint64_t>(status.st_size));
+  facts.set_crc(crcBetween(file.fd, name, facts.bytes(), weights));
+  return facts;
 }
 
 } // namespace
@@ -79,8 +80,7 @@ std::vector<std::string> ModelFiles::names() const {
 
 std::vector<ModelFile> ModelFiles::record() const {
   std::vector<ModelFile> records;
-  for (const auto &[name, contents] : files)
-    if (auto file = read(name, contents.weights)) records.push_back(*file);
+  for (const auto &[name, contents] : files) records.push_back(read(name, contents.weights));
   return records;
 }
 
@@ -88,12 +88,11 @@ void ModelFiles::check(const std::string &name) const {
   auto found = files.find(name);
   if (found == files.end() || found->second.recorded.file().empty()) return;
   const auto &[weights, recorded] = found->second;
-  auto now = read(name, weights);
-  if (!now) throw Error("cannot read '" + name + "', which the plan was compiled from");
-  if (now->bytes() != recorded.bytes())
-    throw Error("'" + name + "' has " + std::to_string(now->bytes()) + " bytes, but had " + std::to_string(recorded.bytes()) +
+  ModelFile now = read(name, weights);
+  if (now.bytes() != recorded.bytes())
+    throw Error("'" + name + "' has " + std::to_string(now.bytes()) + " bytes, but had " + std::to_string(recorded.bytes()) +
                 " when the plan was compiled from it; compile it again");
-  if (now->crc() != recorded.crc())
+  if (now.crc() != recorded.crc())
     throw Error("'" + name + "' is another model than the one the plan was compiled from: it differs beside the values of its weights; " +
                 "compile it again");
 }

@@ -22,7 +22,7 @@ public:
   // in the same places are welcome. A file that was not recorded is not checked.
   void check(const std::string &name) const;
 
-  // For `plan.files`: all of them as they are now. One that cannot be read is left out.
+  // For `plan.files`: all of them as they are now. Throws a sentence if one cannot be read.
   std::vector<ModelFile> record() const;
 
 private:

@@ -58,6 +58,12 @@ TEST_F(ModelFilesTest, SoDoesTheSize) {
   EXPECT_NE(refusalOf([&] { ModelFiles(plan).check(name); }).find("cannot read"), std::string::npos);
 }
 
+// Left out, it would never be checked: a disk that fails for a moment must not make another plan.
+TEST_F(ModelFilesTest, WhatCannotBeReadIsNoPlan) {
+  std::filesystem::remove(name);
+  EXPECT_NE(refusalOf([&] { record(); }).find("model.onnx': No such file"), std::string::npos);
+}
+
 // The graph of a model with weights elsewhere says where they are.
 TEST_F(ModelFilesTest, TheModelCountsWhereWeightsAreElsewhere) {
   std::string graph = folder.write("graph.onnx", "all graph");
