@@ -47,14 +47,23 @@ public:
   virtual int ranksHere() const = 0;
   // Collective over all ranks, in the same order everywhere.
   virtual std::unique_ptr<Communicator> create() = 0;
+  // No communicator will be made any more: a factory that listens for other ranks stops, so that a run has no open ports.
+  virtual void closeListeners() {}
   // Ends the whole run at once with exit status 1; call after having printed the sentence. In a world of one it
   // simply exits.
   [[noreturn]] virtual void abort() = 0;
   // For ranks that leave the sentence to another one, which is about to call abort(): waits to be ended with it, so
   // that no launcher takes this rank's end for the reason and cuts the sentence off.
   [[noreturn]] virtual void awaitAbort() = 0;
-  // After an orderly end: waits for the others and leaves.
+  // After an orderly end: waits for the others and leaves. Throws TimedOut if they do not come to their end.
   virtual void finalize() = 0;
+};
+
+// Thrown by a collective in which nothing has moved for as long as --timeout allows. It is thrown on all ranks that wait, at about the
+// same time, and each of them says for whom.
+class TimedOut : public Error {
+public:
+  using Error::Error;
 };
 
 // What connect() throws where ranks must find each other by themselves: each rank says its own reason.

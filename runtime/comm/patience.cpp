@@ -24,14 +24,18 @@ void setPatience(const PatienceLimits &limits) { usual = limits; }
 Patience::Patience(const Peers &peers, int self) : Patience(peers, self, usual) {}
 
 void Patience::look(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
-  if (begin + limits.look > nextLook) spoken = endedLooks = 0; // the first look of this wait
+  Awaited awaited = missing();
+  if (begin + limits.look > nextLook) { // the first look of this wait
+    spoken = endedLooks = 0;
+    progressed = begin, left = awaited.left;
+  }
   if (!spoken) nextSentence = begin + limits.speak;
   nextLook = now + limits.look;
-  std::set<int> ranks = missing();
-  if (ranks.empty()) return;
-  bool first = speaks(self, ranks), ended = false;
+  if (awaited.left != left) progressed = now, left = awaited.left;
+  if (awaited.ranks.empty()) return;
+  bool first = speaks(self, awaited.ranks), ended = false;
   std::string names;
-  for (int rank : ranks) {
+  for (int rank : awaited.ranks) {
     PeerState state = peers.state(rank);
     names += (names.empty() ? "" : ", ") + peers.name(rank);
     if (state == PeerState::Stopped) names += ", which is stopped";
@@ -42,6 +46,9 @@ void Patience::look(Clock::time_point begin, Clock::time_point now, const char *
     ended = true;
   }
   if (!ended) endedLooks = 0;
+  if (limits.giveUp.count() > 0 && now - progressed >= limits.giveUp)
+    throw TimedOut(fmt::format("rank {} has waited {} in {} for {}, and gives up; --timeout says how long a rank waits", self,
+                               seconds(now - progressed), what, names));
   if (!first || now < nextSentence) return;
   fmt::print(stderr, "zerorun: rank {} has waited {} in {} for {}\n", self, seconds(now - begin), what, names);
   nextSentence = begin + limits.speak * (int64_t(2) << std::min(spoken++, 20));

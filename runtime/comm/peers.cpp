@@ -1,5 +1,4 @@
 #include "runtime/comm/peers.h"
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -15,6 +14,7 @@ namespace zero::runtime {
 Peer Peers::self() {
   Peer peer;
   ::gethostname(peer.host, sizeof(peer.host) - 1);
+  std::ifstream("/proc/sys/kernel/random/boot_id").get(peer.machine, sizeof peer.machine); // 36 letters
   peer.process = ::getpid();
   struct stat space {};
   if (::stat("/proc/self/ns/pid", &space) == 0) peer.processSpace = space.st_ino;
@@ -26,14 +26,22 @@ std::string Peers::name(int rank) const {
   return fmt::format("rank {} (process {} on {})", rank, peer.process, peer.host);
 }
 
+// Names say little: clusters have machines that are all called localhost, and a machine has containers with names of their own.
+bool Peers::isHere(int rank) const {
+  const Peer &peer = all[static_cast<size_t>(rank)], &me = all[static_cast<size_t>(own)];
+  if (peer.machine[0] && me.machine[0]) return std::strcmp(peer.machine, me.machine) == 0;
+  return std::strcmp(peer.host, me.host) == 0;
+}
+
 int Peers::here() const {
-  const char *host = all[static_cast<size_t>(own)].host;
-  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Peer &peer) { return std::strcmp(peer.host, host) == 0; }));
+  int count = 0;
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) count += isHere(rank);
+  return count;
 }
 
 PeerState Peers::state(int rank) const {
   const Peer &peer = all[static_cast<size_t>(rank)], &me = all[static_cast<size_t>(own)];
-  if (std::strcmp(peer.host, me.host) != 0 || peer.processSpace == 0 || peer.processSpace != me.processSpace) return PeerState::Unknown;
+  if (!isHere(rank) || peer.processSpace == 0 || peer.processSpace != me.processSpace) return PeerState::Unknown;
   if (::kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH) return PeerState::Ended;
   // "4711 (zerorun) T …": the name may hold anything, the state is the letter behind its last parenthesis.
   std::ifstream file(fmt::format("/proc/{}/stat", peer.process));

@@ -8,8 +8,9 @@ namespace zero::runtime {
 
 struct Peer {
   char host[64] = {};
+  char machine[40] = {}; // the same text for all that runs on one started system, its containers included; empty if it does not say
   int64_t process = 0;
-  uint64_t processSpace = 0; // process numbers of two ranks can be compared if host and space are equal
+  uint64_t processSpace = 0; // process numbers of two ranks can be compared on one machine and if the spaces are equal
 };
 
 enum class PeerState { Unknown, Runs, Stopped, Ended };
@@ -20,10 +21,12 @@ public:
   Peers(std::vector<Peer> all, int self) : all(std::move(all)), own(self) {}
 
   std::string name(int rank) const; // "rank 3 (process 4711 on node7)"
-  int here() const;                 // how many are on this machine, by the names of the hosts
+  int here() const;                 // how many are on this machine
   PeerState state(int rank) const;  // Unknown for one on another machine
 
 private:
+  bool isHere(int rank) const;
+
   std::vector<Peer> all;
   int own;
 };

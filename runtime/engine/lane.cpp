@@ -7,6 +7,12 @@ namespace {
 template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
 template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
 
+// A time-out stays one: who catches it leaves the other ranks time to speak.
+std::exception_ptr withPlace(const std::string &place, const std::exception &error) {
+  if (dynamic_cast<const TimedOut *>(&error)) return std::make_exception_ptr(TimedOut(place + error.what()));
+  return std::make_exception_ptr(Error(place + error.what()));
+}
+
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 } // namespace
@@ -53,9 +59,9 @@ void Lane::run(uint32_t programIndex, const ResolvedProgram &program) {
     }
   } catch (const std::exception &error) {
     const plan::Program &source = context.plan->programs(static_cast<int>(programIndex));
-    timeline.fail(std::make_exception_ptr(Error("step " + std::to_string(current->step) + " '" +
-                                                source.steps(static_cast<int>(current->step)).name() + "' of program '" + source.name() +
-                                                "': " + error.what())));
+    timeline.fail(withPlace("step " + std::to_string(current->step) + " '" + source.steps(static_cast<int>(current->step)).name() +
+                                "' of program '" + source.name() + "': ",
+                            error));
     context.onFailure();
   }
 }

@@ -30,7 +30,7 @@ protected:
 
   static Peer far() {
     Peer peer = Peers::self();
-    std::strcpy(peer.host, "another-machine");
+    peer.machine[0] = 'x';
     return peer;
   }
   // Signals reach the child a little later.
@@ -41,7 +41,7 @@ protected:
   // What is said in `count` looks of a wait, one per second.
   std::string saidBy(Patience &patience, int count, std::set<int> missing) {
     testing::internal::CaptureStderr();
-    for (int i = 1; i <= count; ++i) patience.wait(begin, begin + seconds(i), "a test", [&] { return missing; });
+    for (int i = 1; i <= count; ++i) patience.wait(begin, begin + seconds(i), "a test", [&] { return Awaited{missing, 1}; });
     return testing::internal::GetCapturedStderr();
   }
   static int linesOf(const std::string &text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
@@ -80,7 +80,7 @@ TEST_F(PatienceTest, GivesUpOnAnEndedProcess) {
   kill(child, SIGKILL);
   expectState(PeerState::Ended);
   try {
-    for (int i = 21; i < 25; ++i) patience.wait(begin, begin + seconds(i), "a test", [] { return std::set<int>{1}; });
+    for (int i = 21; i < 25; ++i) patience.wait(begin, begin + seconds(i), "a test", [] { return Awaited{{1}, 1}; });
     ADD_FAILURE() << "it still waits";
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("has ended while rank 0 waited for it in a test"), std::string::npos) << error.what();
@@ -89,11 +89,45 @@ TEST_F(PatienceTest, GivesUpOnAnEndedProcess) {
 
 TEST_F(PatienceTest, JudgesNoProcessOfAnotherMachine) { EXPECT_EQ(peers->state(3), PeerState::Unknown); }
 
+// Two containers of one machine have names of their own; two machines may both be called localhost.
+TEST(PeersTest, MachinesAreToldByTheirStart) {
+  Peer me = Peers::self(), container = me, otherMachine = me, silent = me;
+  EXPECT_EQ(std::strlen(me.machine), 36u);
+  std::strcpy(container.host, "container");
+  std::strcpy(otherMachine.machine, "0b9af2d5-8ad3-4d4c-a8a0-3ff3ad0b0b42");
+  EXPECT_EQ(Peers({me, container, otherMachine}, 0).here(), 2);
+  EXPECT_EQ(Peers({me, otherMachine}, 0).state(1), PeerState::Unknown);
+  silent.machine[0] = 0; // then the name is all there is
+  EXPECT_EQ(Peers({me, silent}, 0).here(), 2);
+  std::strcpy(silent.host, "another-machine");
+  EXPECT_EQ(Peers({me, silent}, 0).here(), 1);
+}
+
+TEST_F(PatienceTest, GivesUpWhereNothingMoves) {
+  Patience patience(*peers, 1, {seconds(1), seconds(30), seconds(60)});
+  auto wait = [&](int from, int to, uint64_t left) {
+    for (int i = from; i <= to; ++i) patience.wait(begin, begin + seconds(i), "a test", [&] { return Awaited{{2, 3}, left}; });
+  };
+  wait(1, 50, 9);
+  wait(51, 110, 8); // bytes have come after 51 s
+  try {
+    wait(111, 111, 8);
+    ADD_FAILURE() << "it still waits";
+  } catch (const TimedOut &error) {
+    std::string said = error.what();
+    EXPECT_NE(said.find("rank 1 has waited 60 s in a test for rank 2 (process "), std::string::npos) << said;
+    EXPECT_NE(said.find(", rank 3 ("), std::string::npos) << said;
+    EXPECT_NE(said.find("--timeout"), std::string::npos) << said;
+  }
+  Patience patient(*peers, 0, {seconds(1), seconds(30), seconds(0)});
+  EXPECT_NE(saidBy(patient, 200, {1}), ""); // and does not end
+}
+
 TEST_F(PatienceTest, AskedRarely) {
   Patience patience(*peers, 0, limits);
   int asked = 0;
   for (int i = 0; i < 5000; ++i) // five seconds
-    patience.wait(begin, begin + std::chrono::milliseconds(i), "a test", [&] { return ++asked, std::set<int>{1}; });
+    patience.wait(begin, begin + std::chrono::milliseconds(i), "a test", [&] { return ++asked, Awaited{{1}, 1}; });
   EXPECT_EQ(asked, 4);
 }
 

@@ -1,19 +1,27 @@
 // How ranks find each other over TCP: what they are told in the environment, who does not come, and who comes but should not.
+#include "runtime/comm/tcp/caller.h"
 #include "runtime/comm/tcp/environment.h"
 #include "runtime/comm/tcp/tcp.h"
 #include "runtime/plan/error.h"
 #include "test/unit/tcp_launch.h"
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <gtest/gtest.h>
 #include <map>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace zero;
 using namespace zero::runtime;
 using std::chrono::milliseconds;
 
 namespace {
+
+constexpr const char *kSecret = "0123456789abcdef0123456789abcdef";
 
 Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(5); }
 
@@ -33,7 +41,8 @@ std::string sentenceOf(const std::function<void()> &body) {
 class Environment : public testing::Test {
 protected:
   const std::vector<std::string> names{
-      "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "ZERORUN_START_TIMEOUT"};
+      "RANK",           "WORLD_SIZE",          "MASTER_ADDR",      "MASTER_PORT",    "TORCHELASTIC_USE_AGENT_STORE", "ZERORUN_START_TIMEOUT",
+      "ZERORUN_SECRET", "ZERORUN_SECRET_FILE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"};
   void TearDown() override { set({}); }
   void set(const std::map<std::string, std::string> &values) {
     for (const std::string &name : names) unsetenv(name.c_str());
@@ -55,7 +64,8 @@ TEST_F(Environment, IsRead) {
   EXPECT_EQ(membership->rank, 3);
   EXPECT_EQ(membership->world, 4);
   EXPECT_EQ(membership->place(), "[::1]:29500");
-  set({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}, {"ZERORUN_START_TIMEOUT", "9"}});
+  set({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}, {"ZERORUN_START_TIMEOUT", "9"},
+       {"ZERORUN_SECRET", kSecret}});
   EXPECT_EQ(membershipFromEnvironment()->place(), "a:7");
   EXPECT_EQ(membershipFromEnvironment()->limits.giveUp, std::chrono::seconds(9));
   setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
@@ -69,7 +79,7 @@ TEST_F(Environment, IsRefusedInASentence) {
   EXPECT_SAYS(refused({{"WORLD_SIZE", "4"}}), "RANK, the number of this rank, is not set");
   EXPECT_SAYS(refused({{"WORLD_SIZE", "4"}, {"RANK", "1"}}), "MASTER_ADDR, the machine of rank 0, is not set");
   EXPECT_SAYS(refused({{"RANK", "1"}, {"MASTER_ADDR", "a"}}), "WORLD_SIZE, their number, is not set");
-  std::map<std::string, std::string> good{{"WORLD_SIZE", "4"}, {"RANK", "1"}, {"MASTER_ADDR", "a"}};
+  std::map<std::string, std::string> good{{"WORLD_SIZE", "4"}, {"RANK", "1"}, {"MASTER_ADDR", "127.0.0.1"}};
   auto with = [&](const char *name, const char *value) {
     auto changed = good;
     changed[name] = value;
@@ -83,13 +93,57 @@ TEST_F(Environment, IsRefusedInASentence) {
   EXPECT_SAYS(with("ZERORUN_START_TIMEOUT", "soon"), "ZERORUN_START_TIMEOUT='soon'");
 }
 
+TEST_F(Environment, OtherMachinesNeedASecret) {
+  std::map<std::string, std::string> two{{"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "node7"}};
+  EXPECT_SAYS(refused(two), "MASTER_ADDR='node7' can be reached from other machines, so the ranks need a secret");
+  two["ZERORUN_SECRET"] = "tooshort";
+  EXPECT_SAYS(refused(two), "the secret of ZERORUN_SECRET has 8 letters");
+  two["ZERORUN_SECRET"] = kSecret + std::string("\n");
+  EXPECT_EQ(refused(two), "");
+  EXPECT_EQ(membershipFromEnvironment()->secret, kSecret);
+  two["ZERORUN_SECRET_FILE"] = testing::TempDir() + "secret-" + std::to_string(getpid());
+  EXPECT_SAYS(refused(two), "both ZERORUN_SECRET and ZERORUN_SECRET_FILE");
+  two.erase("ZERORUN_SECRET");
+  EXPECT_SAYS(refused(two), "cannot open ZERORUN_SECRET_FILE");
+  std::ofstream(two["ZERORUN_SECRET_FILE"]) << kSecret << "\n";
+  chmod(two["ZERORUN_SECRET_FILE"].c_str(), 0644);
+  EXPECT_SAYS(refused(two), "can be read by everybody on this machine; chmod 600");
+  chmod(two["ZERORUN_SECRET_FILE"].c_str(), 0600);
+  EXPECT_EQ(refused(two), "");
+  EXPECT_EQ(membershipFromEnvironment()->secret, kSecret);
+  unlink(two["ZERORUN_SECRET_FILE"].c_str());
+  two["ZERORUN_SECRET_FILE"] = "/dev/zero";
+  EXPECT_SAYS(refused(two), "is not a regular file");
+}
+
+// Some of its versions name the machine where all ranks are by a name that others know, too.
+TEST_F(Environment, TorchrunsRanksOfOneMachineStayOnIt) {
+  std::map<std::string, std::string> two{{"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "node7"}, {"LOCAL_WORLD_SIZE", "2"}};
+  EXPECT_SAYS(refused(two), "ZERORUN_SECRET");
+  two["TORCHELASTIC_RUN_ID"] = "none";
+  EXPECT_EQ(refused(two), "");
+  EXPECT_EQ(membershipFromEnvironment()->host, "127.0.0.1");
+  two["LOCAL_WORLD_SIZE"] = "1";
+  EXPECT_SAYS(refused(two), "ZERORUN_SECRET");
+}
+
 // ---------------------------------------------------------------------------------------------- rendezvous
+
+int listeningPortsOfThisProcess() {
+  int count = 0;
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    int listens = 0;
+    socklen_t length = sizeof listens;
+    if (::getsockopt(std::stoi(entry.path().filename().string()), SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0) count += listens;
+  }
+  return count;
+}
 
 class Rendezvous : public testing::Test {
 protected:
   Membership member(int rank, int world) {
     Membership result;
-    result.rank = rank, result.world = world, result.host = "127.0.0.1", result.port = port;
+    result.rank = rank, result.world = world, result.host = "127.0.0.1", result.port = port, result.secret = secret;
     result.limits = {milliseconds(100), milliseconds(3000)};
     return result;
   }
@@ -109,34 +163,38 @@ protected:
   static void say(const Socket &socket, const std::string &text) {
     EXPECT_EQ(sendAll(socket, text.data(), text.size(), soon()), Transfer::Done);
   }
-  static std::string greeting(uint32_t rank, uint32_t world) {
-    Join join;
-    join.rank = rank, join.world = world, join.port = 1, join.peer = Peers::self();
-    return frame(Kind::Join, join);
+  static Hello hello(uint32_t rank, uint32_t world) {
+    Hello result;
+    result.purpose = Kind::Join, result.rank = rank, result.world = world;
+    return result;
   }
-  // What rank 0 of 3 and rank 1, which has joined before, say when `text` comes, and what comes back.
-  struct Answers {
-    std::string first, second, caller;
-  };
-  Answers answersTo(const std::string &text) {
+  static std::string joining(uint32_t listens = 1) {
+    Join join;
+    join.port = listens, join.peer = Peers::self();
+    return {reinterpret_cast<const char *>(&join), sizeof join};
+  }
+  // What a rank says to rank 0 over a connection made by hand, and what it hears.
+  Greeting greetedOn(const Socket &socket, const Hello &hello, const std::string &body = joining()) {
+    return greet(socket, secret, hello, body, [&] { return awaitReadable(socket, soon()); });
+  }
+  // What rank 0 of 3, rank 1, which has joined before, and one that greets so say at the end.
+  std::string answerTo(const Hello &hello) {
     auto first = start(member(0, 3));
     Socket second = call(), caller = call();
-    say(second, greeting(1, 3));
-    std::this_thread::sleep_for(milliseconds(100)); // it shall come first
-    say(caller, text);
-    Answers answers{first.get(), refusalOn(second), refusalOn(caller)};
-    EXPECT_EQ(answers.first, answers.second);
-    EXPECT_EQ(answers.first, answers.caller);
-    return answers;
-  }
-  static std::string refusalOn(const Socket &socket) {
-    FrameReader reader(kMaxSentence);
-    EXPECT_EQ(await(socket, reader, soon()), FrameReader::State::Whole);
+    Greeting welcome = greetedOn(second, this->hello(1, 3)), refused = greetedOn(caller, hello);
+    EXPECT_EQ(welcome.outcome, Greeting::Outcome::Welcome);
+    EXPECT_EQ(refused.outcome, Greeting::Outcome::Refused);
+    FrameReader reader(kMaxSentence + Session::kTag);
+    EXPECT_EQ(await(second, reader, soon()), FrameReader::State::Whole);
     EXPECT_EQ(reader.kind(), Kind::Refusal);
-    return reader.body();
+    std::string sentence = first.get();
+    EXPECT_EQ(sentence, refused.words);
+    EXPECT_EQ(sentence, welcome.session.open(Session::From::Callee, reader));
+    return sentence;
   }
 
   uint16_t port = zero::test::freePort();
+  std::string secret = kSecret;
 };
 
 TEST_F(Rendezvous, RanksMeetOverIpv6AndByName) {
@@ -178,8 +236,7 @@ TEST_F(Rendezvous, ARankThatEndsBeforeAllHaveComeEndsTheStart) {
   auto first = start(member(0, 3));
   {
     Socket second = call();
-    say(second, greeting(1, 3));
-    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_EQ(greetedOn(second, hello(1, 3)).outcome, Greeting::Outcome::Welcome);
   }
   EXPECT_SAYS(first.get(), "rank 1 (process ");
 }
@@ -206,39 +263,146 @@ TEST_F(Rendezvous, StrangersAreSentOffAndTheRunStarts) {
   stranger("x");
   header.kind = static_cast<Kind>(77);
   stranger(bytes(header));
-  header.kind = Kind::Join, header.bytes = 4000000000u;
+  header.kind = Kind::Hello, header.bytes = 4000000000u;
   stranger(bytes(header));
-  stranger(frame(Kind::Join, 5));
-  stranger(frame(Kind::Link, Link()));
-  stranger(greeting(9, 2));
-  Join join;
-  join.rank = 1, join.world = 2, join.port = 70000;
-  stranger(frame(Kind::Join, join));
+  header.version = 77, header.bytes = 0;
+  stranger(bytes(header));
+  stranger(frame(Kind::Hello, 5));
+  stranger(frame(Kind::Hello, Hello()));
+  // One that knows the secret, but makes no sense.
+  Socket ninth = call(), farPort = call();
+  EXPECT_EQ(greetedOn(ninth, hello(9, 2)).outcome, Greeting::Outcome::Closed);
+  EXPECT_EQ(greetedOn(farPort, hello(1, 2), joining(70000)).outcome, Greeting::Outcome::Closed);
   EXPECT_EQ(start(member(1, 2)).get(), "");
   EXPECT_EQ(first.get(), "");
   std::string said = testing::internal::GetCapturedStderr();
   EXPECT_SAYS(said, "does not speak as zerorun does");
   EXPECT_SAYS(said, "sent a message of the unknown kind 77");
-  EXPECT_SAYS(said, "announced a message of 4000000000 bytes, where at most 96 can be");
-  EXPECT_SAYS(said, "sent something else than a rank's greeting");
+  EXPECT_SAYS(said, "announced a message of 4000000000 bytes, where at most 56 can be");
+  EXPECT_SAYS(said, "speaks version 77 of zerorun's protocol, where this one speaks version 2; start the same zerorun everywhere");
+  EXPECT_SAYS(said, "sent something else than a greeting");
+  EXPECT_SAYS(said, "and for something else");
   EXPECT_SAYS(said, "calls itself rank 9 of 2");
   EXPECT_SAYS(said, "says it listens at port 70000");
 }
 
 TEST_F(Rendezvous, AnotherWorldSizeIsRefusedEverywhere) {
-  EXPECT_SAYS(answersTo(greeting(2, 4)).first, "was started with WORLD_SIZE=4, but rank 0 with WORLD_SIZE=3");
+  EXPECT_SAYS(answerTo(hello(2, 4)), "was started with WORLD_SIZE=4, but rank 0 with WORLD_SIZE=3");
 }
 
 TEST_F(Rendezvous, TwoProcessesOfOneRankAreRefusedEverywhere) {
-  EXPECT_SAYS(answersTo(greeting(1, 3)).first, "two processes were started with RANK=1: process ");
-  EXPECT_SAYS(answersTo(greeting(0, 3)).first, "two processes were started with RANK=0: process ");
+  EXPECT_SAYS(answerTo(hello(1, 3)), "two processes were started with RANK=1: process ");
+  EXPECT_SAYS(answerTo(hello(0, 3)), "two processes were started with RANK=0: process ");
 }
 
-TEST_F(Rendezvous, AnotherVersionIsRefusedEverywhere) {
-  FrameHeader header;
-  header.version = 2, header.kind = Kind::Join;
-  std::string text(reinterpret_cast<const char *>(&header), sizeof header);
-  EXPECT_SAYS(answersTo(text).first, "speaks version 2 of zerorun's protocol, where this one speaks version 1");
+TEST_F(Rendezvous, WithoutTheSecretNobodyJoins) {
+  testing::internal::CaptureStderr();
+  auto first = start(member(0, 2));
+  for (const char *guess : {"", "0123456789abcdef0123456789abcdeF"}) {
+    Membership stranger = member(1, 2);
+    stranger.secret = guess;
+    EXPECT_SAYS(start(stranger).get(), "says that rank 1 does not know its secret; give all ranks the same ZERORUN_SECRET");
+  }
+  EXPECT_EQ(start(member(1, 2)).get(), "");
+  EXPECT_EQ(first.get(), "");
+  EXPECT_SAYS(testing::internal::GetCapturedStderr(), "calls itself rank 1 but does not know the secret of this run");
+}
+
+TEST_F(Rendezvous, ARankZeroWithoutTheSecretIsNotBelieved) {
+  std::string why;
+  for (bool challenges : {false, true}) {
+    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
+    auto rank = start(member(1, 2));
+    EXPECT_TRUE(awaitReadable(listener, soon()));
+    Socket line = acceptFrom(listener);
+    std::string guess(Session::kTag, 'x');
+    if (challenges) say(line, frame(Kind::Challenge, Nonce()));
+    say(line, frame(challenges ? Kind::Welcome : Kind::Table, guess.data(), guess.size()));
+    EXPECT_SAYS(rank.get(), challenges ? "does not know the secret of this run" : "something else than a challenge");
+  }
+}
+
+// What a rank has said once is worth nothing a second time, in part or whole, and none of it ends the start.
+TEST_F(Rendezvous, RecordedAndCutHandshakesAreStrangers) {
+  testing::internal::CaptureStderr();
+  auto first = start(member(0, 3));
+  Hello greeting = hello(1, 3);
+  greeting.nonce = freshNonce();
+  Socket caller = call();
+  say(caller, frame(Kind::Hello, greeting));
+  FrameReader reader(sizeof(Nonce));
+  ASSERT_EQ(await(caller, reader, soon()), FrameReader::State::Whole);
+  Nonce nonce;
+  ASSERT_TRUE(read(reader.body(), nonce));
+  std::string body = joining(), proof = Session(secret, greeting, nonce).seal(Session::From::Caller, Kind::Join, body.data(), body.size());
+  auto outcome = [&](const std::string &begin, const std::string &rest) {
+    Socket socket = call();
+    say(socket, begin);
+    FrameReader challenge(sizeof(Nonce)), answer(kMaxSentence);
+    EXPECT_EQ(await(socket, challenge, soon()), FrameReader::State::Whole);
+    say(socket, rest);
+    return await(socket, answer, soon()) == FrameReader::State::Whole ? answer.kind() : Kind{};
+  };
+  EXPECT_EQ(outcome(frame(Kind::Hello, greeting), proof), Kind::Denied);          // replayed
+  EXPECT_EQ(outcome(frame(Kind::Hello, hello(2, 3)), proof), Kind::Denied);       // as another rank
+  std::vector<Socket> cut;
+  for (size_t bytes : {size_t(1), sizeof(FrameHeader), proof.size() - 1}) { // and then waits, or hangs up
+    for (bool stays : {false, true}) {
+      Socket socket = call();
+      say(socket, frame(Kind::Hello, greeting) + proof.substr(0, bytes));
+      if (stays) cut.push_back(std::move(socket));
+    }
+  }
+  say(caller, proof); // who was asked is welcome still
+  FrameReader welcome(Session::kTag);
+  EXPECT_EQ(await(caller, welcome, soon()), FrameReader::State::Whole);
+  EXPECT_EQ(welcome.kind(), Kind::Welcome);
+  caller = Socket();
+  EXPECT_SAYS(first.get(), "rank 1 (process ");
+  testing::internal::GetCapturedStderr();
+}
+
+TEST_F(Rendezvous, AFloodHoldsNobodyUp) {
+  testing::internal::CaptureStderr();
+  auto first = start(member(0, 2));
+  std::atomic<bool> floods = true;
+  std::thread flood([&] {
+    std::vector<Socket> held(1500); // more than are let wait
+    std::string why, greeting = frame(Kind::Hello, hello(1, 2)), other = "GET /";
+    Address door = resolve("127.0.0.1", port, why).at(0);
+    for (size_t i = 0; floods; ++i) {
+      Socket &socket = held[i % held.size()] = connectTo(door, soon(), why);
+      const std::string &text = i % 2 ? greeting : other;
+      if (socket && i % 3) sendAll(socket, text.data(), text.size(), soon());
+    }
+  });
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_EQ(start(member(1, 2)).get(), "");
+  EXPECT_EQ(first.get(), "");
+  floods = false;
+  flood.join();
+  testing::internal::GetCapturedStderr();
+}
+
+TEST_F(Rendezvous, NoPortIsOpenOnceAllCommunicatorsAreMade) {
+  auto rank = [&](int self, std::promise<void> *made, std::shared_future<void> go) {
+    return std::async(std::launch::async, [=, this] {
+      auto factory = connectTcp(member(self, 2));
+      auto communicator = factory->create();
+      factory->closeListeners();
+      made->set_value();
+      go.wait();
+      communicator->barrier();
+      factory->finalize();
+    });
+  };
+  std::promise<void> ready[2], go;
+  auto released = go.get_future().share();
+  auto first = rank(0, &ready[0], released), second = rank(1, &ready[1], released);
+  for (auto &each : ready) each.get_future().wait();
+  EXPECT_EQ(listeningPortsOfThisProcess(), 0);
+  go.set_value();
+  first.get(), second.get();
 }
 
 TEST_F(Rendezvous, AStrangerInThePlaceOfRankZeroIsNamed) {
@@ -252,11 +416,28 @@ TEST_F(Rendezvous, AStrangerInThePlaceOfRankZeroIsNamed) {
     return rank.get();
   };
   EXPECT_SAYS(answered("220 mail ESMTP\r\n"), "does not speak as zerorun does");
-  EXPECT_SAYS(answered(frame(Kind::Table, Token())), "which is not one of 2 ranks");
-  EXPECT_SAYS(answered(frame(Kind::Join, Join())), "something else than the list of ranks");
-  std::array<char, sizeof(Token) + 2 * sizeof(TableEntry)> zeros{};
-  EXPECT_SAYS(answered(frame(Kind::Table, zeros)), "an address that is none");
-  EXPECT_EQ(answered(refusal("no\nrun\x1b")), "norun"); // no control characters on the terminal
+  EXPECT_SAYS(answered(frame(Kind::Join, Join())), "announced a message of");
+  FrameHeader older;
+  older.version = 1;
+  EXPECT_SAYS(answered({reinterpret_cast<const char *>(&older), sizeof older}), "speaks version 1 of zerorun's protocol");
+}
+
+// A process that knows the secret, but does not send what rank 0 does.
+TEST_F(Rendezvous, AWrongListOfRanksIsNamed) {
+  auto answered = [&](Kind kind, const std::string &body) {
+    std::string why;
+    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
+    auto rank = start(member(1, 2));
+    Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
+    std::optional<Arrival> arrival = acceptor.next(soon());
+    EXPECT_TRUE(arrival && arrival->welcome());
+    arrival->answer(arrival->session.seal(Session::From::Callee, kind, body.data(), body.size()));
+    return rank.get();
+  };
+  EXPECT_SAYS(answered(Kind::Table, std::string(sizeof(Token), 0)), "which is not one of 2 ranks");
+  EXPECT_SAYS(answered(Kind::Join, ""), "something else than the list of ranks");
+  EXPECT_SAYS(answered(Kind::Table, std::string(sizeof(Token) + 2 * sizeof(TableEntry), 0)), "an address that is none");
+  EXPECT_EQ(answered(Kind::Refusal, "no\nrun\x1b"), "norun"); // no control characters on the terminal
 }
 
 // ---------------------------------------------------------------------------------------------- messages

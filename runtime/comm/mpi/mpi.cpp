@@ -74,7 +74,7 @@ private:
       if (now - begin < std::chrono::microseconds(50)) {
         std::this_thread::yield();
       } else {
-        patience.wait(begin, now, what, [this] { return missing(); });
+        patience.wait(begin, now, what, [this] { return awaited(); });
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     }
@@ -84,15 +84,17 @@ private:
   }
 
   // The ranks whose messages have not come; if all have, those that have not taken ours.
-  std::set<int> missing() {
+  Awaited awaited() {
     std::set<int> late, deaf;
+    uint64_t left = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
       int done = 0;
       check(MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE), "waiting", self); // a request that is done stays so
+      left += !done;
       if (!done && senders[i] >= 0) late.insert(senders[i]);
       if (!done && senders[i] < 0) deaf.insert(-1 - senders[i]);
     }
-    return late.empty() ? deaf : late;
+    return {late.empty() ? deaf : late, left};
   }
 
   MPI_Comm comm = MPI_COMM_NULL;
@@ -135,7 +137,10 @@ public:
     std::this_thread::sleep_for(std::chrono::seconds(10));
     std::_Exit(1);
   }
-  void finalize() override { MPI_Finalize(); }
+  void finalize() override {
+    base->barrier(); // as in create()
+    MPI_Finalize();
+  }
 
 private:
   int self = 0, size = 1;

@@ -1,45 +1,76 @@
-// Takes connections and waits until one of them has greeted with a whole frame. One that says nothing holds nobody up, and one
-// that says something else is sent off with a line on stderr.
+// Takes connections and waits until one of them has shown that it knows the secret of this run. Whoever can reach the port may connect,
+// say anything or nothing, and as often as it likes: it gets no more than a place among a limited number, a few seconds and a few bytes,
+// and is sent off with a line on stderr.
 #pragma once
-#include "runtime/comm/tcp/handshake.h"
+#include "runtime/comm/tcp/session.h"
 #include <optional>
 #include <vector>
 
 namespace zero::runtime {
 
+// Who has called, and is who it says; it waits for a Welcome or a refusal.
 struct Arrival {
   Socket socket;
-  FrameReader reader;
-  bool otherVersion = false;
+  Session session;
+  Hello hello;
+  std::string body; // of its Join or Link
+
+  bool answer(const std::string &frame) const; // false: it has gone
+  bool welcome() const { return answer(session.seal(Session::From::Callee, Kind::Welcome, nullptr, 0)); }
+};
+
+// A connection over which ranks have met.
+struct Line {
+  Socket socket;
+  Session session;
 };
 
 class Acceptor {
 public:
-  // `maxBytes`: of a greeting.
-  Acceptor(const Socket &listener, uint32_t maxBytes) : listener(listener), maxBytes(maxBytes) {}
+  // `purpose`: of the calls that are taken. `self`: the rank that is called. `bytes`: of a body.
+  Acceptor(const Socket &listener, Kind purpose, int self, std::string secret, uint32_t bytes);
 
-  // The next greeting, which may be of another version; nothing if there is none until then.
+  // The next one to arrive; nothing if there is none until then.
   std::optional<Arrival> next(Deadline until);
 
-  // A connection on which nobody speaks unless the start has failed: next() then throws the reason.
-  void watch(const Socket &socket, std::string name) { watched.push_back({&socket, std::move(name)}); }
-
+  // A line on which nobody speaks unless the start has failed: next() then throws the reason.
+  void watch(const Line &line, std::string name) { watched.push_back({&line, std::move(name)}); }
   void unwatch() { watched.clear(); }
 
-  // Says that an arrival will not be served.
+  // Says that a connection will not be served.
   void sendOff(const Socket &socket, const std::string &problem);
+  // Drops all that have not arrived.
+  void close() { guests.clear(); }
 
 private:
+  struct Guest {
+    Socket socket;
+    FrameReader reader;
+    Deadline until;
+    bool challenged = false;
+    Hello hello;
+    Session session;
+  };
   struct Watched {
-    const Socket *socket;
+    const Line *line;
     std::string name;
   };
+  enum class Stage { Stays, Goes, Arrives };
+  Stage advance(Guest &guest);
+  Stage challenge(Guest &guest);
+  Stage dismiss(const Guest &guest, const std::string &problem);
+  void dismissLate();
   void takeNew();
+  Deadline nextDeadline(Deadline until) const;
   [[noreturn]] static void failed(const Watched &from);
 
   const Socket &listener;
-  uint32_t maxBytes;
-  std::vector<Arrival> waiting; // have not said enough yet
+  Kind purpose;
+  int self;
+  std::string secret;
+  uint32_t bytes;
+  size_t mostGuests;
+  std::vector<Guest> guests; // in the order in which they came
   std::vector<Watched> watched;
   int complaints = 0;
 };

@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/environment.h"
+#include "runtime/comm/tcp/secret.h"
 #include "runtime/plan/error.h"
 #include <charconv>
 #include <cstdlib>
@@ -56,6 +57,15 @@ std::optional<Membership> membershipFromEnvironment() {
     result.portNote = fmt::format(" (torchrun itself listens at {}, so zerorun takes the port beside it)", result.port);
     result.port = static_cast<uint16_t>(result.port == 65535 ? 65534 : result.port + 1);
   }
+  // torchrun's ranks of one machine may know it by a name that others can reach as well.
+  const char *here = given("LOCAL_WORLD_SIZE");
+  if (startedByTorchrun() && here && std::strcmp(here, size) == 0) result.host = "127.0.0.1";
+  result.secret = secretFromEnvironment();
+  if (result.secret.empty() && !namesLoopback(result.host))
+    throw Error(fmt::format("MASTER_ADDR='{}' can be reached from other machines, so the ranks need a secret by which they know each other; "
+                            "set ZERORUN_SECRET, or ZERORUN_SECRET_FILE to a file that holds it, to the same for all ranks: `openssl rand "
+                            "-hex 32` makes one",
+                            result.host));
   if (const char *seconds = given("ZERORUN_START_TIMEOUT"))
     result.limits.giveUp = std::chrono::seconds(number("ZERORUN_START_TIMEOUT", seconds, 1, 86400, "number of seconds"));
   return result;

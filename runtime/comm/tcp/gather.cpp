@@ -47,8 +47,9 @@ Socket listenAsFirst(const Membership &membership) {
 class Host {
 public:
   explicit Host(const Membership &membership)
-      : membership(membership), door(listenAsFirst(membership)), acceptor(door, sizeof(Join)),
-        entries(static_cast<size_t>(membership.world)), meeting{randomToken(), {}, {}, membership.listen(localAddress(door)), {}} {
+      : membership(membership), door(listenAsFirst(membership)), acceptor(door, Kind::Join, 0, membership.secret, sizeof(Join)),
+        entries(static_cast<size_t>(membership.world)), token(randomToken()),
+        meeting{linkSecret(membership, token), {}, {}, membership.listen(localAddress(door)), {}} {
     meeting.lines.resize(entries.size());
     entries[0].peer = Peers::self();
     entries[0].port = localAddress(meeting.listener).port();
@@ -76,58 +77,63 @@ public:
   }
 
 private:
+  // Whoever has arrived knows the secret: what it says ends the start if it cannot be.
   bool admit(Arrival arrival) {
-    if (arrival.otherVersion)
-      answer(arrival, fmt::format("a process at {} {}", peerAddress(arrival.socket).text(), arrival.reader.problem()));
+    uint32_t rank = arrival.hello.rank, world = arrival.hello.world;
     Join join;
-    std::string problem = arrival.reader.as(join) ? impossible(join) : "sent something else than a rank's greeting";
+    std::string problem = read(arrival.body, join) ? impossible(arrival.hello, join) : "sent something else than a rank's greeting";
     if (!problem.empty()) {
       acceptor.sendOff(arrival.socket, problem);
       return false;
     }
-    if (join.world != static_cast<uint32_t>(membership.world))
-      answer(arrival, fmt::format("rank {} ({}) was started with WORLD_SIZE={}, but rank 0 with WORLD_SIZE={}", join.rank,
-                                  nameOf(join.peer), join.world, membership.world));
-    TableEntry &entry = entries[join.rank];
-    if (join.rank == 0 || meeting.lines[join.rank])
-      answer(arrival, fmt::format("two processes were started with RANK={}: {} and {}", join.rank, nameOf(entry.peer), nameOf(join.peer)));
+    makePrintable(join.peer);
+    if (world != static_cast<uint32_t>(membership.world))
+      answer(arrival, fmt::format("rank {} ({}) was started with WORLD_SIZE={}, but rank 0 with WORLD_SIZE={}", rank, nameOf(join.peer),
+                                  world, membership.world));
+    TableEntry &entry = entries[rank];
+    if (rank == 0 || meeting.lines[rank].socket)
+      answer(arrival, fmt::format("two processes were started with RANK={}: {} and {}", rank, nameOf(entry.peer), nameOf(join.peer)));
+    if (!arrival.welcome()) return false; // it has gone, or is about to call again
     Address from = peerAddress(arrival.socket);
     entry.peer = join.peer;
     entry.port = join.port;
     entry.family = from.loopback() ? 0 : from.six() ? 6 : 4;
     from.bytes(entry.address);
-    Socket &line = meeting.lines[join.rank] = std::move(arrival.socket);
-    watchMachine(line);
-    acceptor.watch(line, fmt::format("rank {} ({})", join.rank, nameOf(join.peer)));
+    Line &line = meeting.lines[rank] = {std::move(arrival.socket), std::move(arrival.session)};
+    watchMachine(line.socket);
+    acceptor.watch(line, fmt::format("rank {} ({})", rank, nameOf(join.peer)));
     return true;
   }
 
-  static std::string impossible(const Join &join) {
-    if (join.world < 2 || join.world > kMaxWorld || join.rank >= join.world)
-      return fmt::format("calls itself rank {} of {}", join.rank, join.world);
+  static std::string impossible(const Hello &hello, const Join &join) {
+    if (hello.world < 2 || hello.world > kMaxWorld || hello.rank >= hello.world)
+      return fmt::format("calls itself rank {} of {}", hello.rank, hello.world);
     if (join.port == 0 || join.port > 65535) return fmt::format("says it listens at port {}", join.port);
     return "";
   }
 
   [[noreturn]] static void answer(const Arrival &arrival, const std::string &sentence) {
-    std::string text = refusal(sentence);
-    sendAll(arrival.socket, text.data(), text.size(), Clock::now() + seconds(1));
+    arrival.answer(arrival.session.refusal(sentence));
     throw Error(sentence);
   }
 
   void refuse(const std::string &sentence) {
-    std::string text = refusal(sentence);
-    for (const Socket &line : meeting.lines)
-      if (line) sendAll(line, text.data(), text.size(), Clock::now() + seconds(1));
+    for (const Line &line : meeting.lines) {
+      if (!line.socket) continue;
+      std::string text = line.session.refusal(sentence);
+      sendAll(line.socket, text.data(), text.size(), Clock::now() + seconds(1));
+    }
   }
 
   void tellAll() {
-    std::string body(reinterpret_cast<const char *>(&meeting.token), sizeof(Token));
+    std::string body(reinterpret_cast<const char *>(&token), sizeof(Token));
     body.append(reinterpret_cast<const char *>(entries.data()), entries.size() * sizeof(TableEntry));
-    std::string table = frame(Kind::Table, body.data(), body.size());
-    for (size_t rank = 1; rank < entries.size(); ++rank)
-      if (sendAll(meeting.lines[rank], table.data(), table.size(), Clock::now() + seconds(10)) != Transfer::Done)
+    for (size_t rank = 1; rank < entries.size(); ++rank) {
+      const Line &line = meeting.lines[rank];
+      std::string table = line.session.seal(Session::From::Callee, Kind::Table, body.data(), body.size());
+      if (sendAll(line.socket, table.data(), table.size(), Clock::now() + seconds(10)) != Transfer::Done)
         throw Error(fmt::format("rank {} ({}) ended before all ranks had found each other", rank, nameOf(entries[rank].peer)));
+    }
     for (const TableEntry &entry : entries) {
       meeting.peers.push_back(entry.peer);
       meeting.addresses.emplace_back(); // rank 0 is called by the others, and calls nobody
@@ -138,7 +144,7 @@ private:
     std::string text;
     int named = 0, more = 0;
     for (size_t rank = 1; rank < meeting.lines.size(); ++rank) {
-      if (meeting.lines[rank]) continue;
+      if (meeting.lines[rank].socket) continue;
       if (named++ < 8)
         text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
       else
@@ -151,6 +157,7 @@ private:
   Socket door;
   Acceptor acceptor;
   std::vector<TableEntry> entries;
+  Token token;
   Meeting meeting;
 };
 

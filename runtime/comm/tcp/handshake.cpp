@@ -4,15 +4,6 @@
 #include <fmt/format.h>
 
 namespace zero::runtime {
-namespace {
-
-template <typename Body> bool copyBody(const std::string &content, Body &body) {
-  if (content.size() != sizeof body) return false;
-  std::memcpy(&body, content.data(), sizeof body);
-  return true;
-}
-
-} // namespace
 
 std::string frame(Kind kind, const void *body, size_t bytes) {
   FrameHeader header;
@@ -20,10 +11,6 @@ std::string frame(Kind kind, const void *body, size_t bytes) {
   header.bytes = static_cast<uint32_t>(bytes);
   std::string result(reinterpret_cast<const char *>(&header), sizeof header);
   return result.append(static_cast<const char *>(body), bytes);
-}
-
-std::string refusal(const std::string &sentence) {
-  return frame(Kind::Refusal, sentence.data(), std::min<size_t>(sentence.size(), kMaxSentence));
 }
 
 FrameReader::State FrameReader::read(const Socket &socket) {
@@ -53,7 +40,7 @@ FrameReader::State FrameReader::checkHeader() {
                        header.version, kVersion);
     return State::OtherVersion;
   }
-  if (header.kind < Kind::Join || header.kind > Kind::Link) {
+  if (header.kind < Kind::Hello || header.kind > Kind::Denied) {
     what = fmt::format("sent a message of the unknown kind {}", static_cast<uint32_t>(header.kind));
     return State::Stranger;
   }
@@ -65,14 +52,6 @@ FrameReader::State FrameReader::checkHeader() {
   return State::Incomplete;
 }
 
-bool FrameReader::as(Join &join) const {
-  if (kind() != Kind::Join || !copyBody(content, join)) return false;
-  makePrintable(join.peer);
-  return true;
-}
-
-bool FrameReader::as(Link &link) const { return kind() == Kind::Link && copyBody(content, link); }
-
 FrameReader::State await(const Socket &socket, FrameReader &reader, Deadline until) {
   for (;;) {
     FrameReader::State state = reader.read(socket);
@@ -81,7 +60,7 @@ FrameReader::State await(const Socket &socket, FrameReader &reader, Deadline unt
 }
 
 void makePrintable(Peer &peer) {
-  peer.host[sizeof peer.host - 1] = 0;
+  peer.host[sizeof peer.host - 1] = peer.machine[sizeof peer.machine - 1] = 0;
   for (char &c : peer.host)
     if (c && (c <= ' ' || c > '~')) c = '?';
 }

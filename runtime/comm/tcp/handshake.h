@@ -12,12 +12,16 @@
 namespace zero::runtime {
 
 enum class Kind : uint32_t {
-  Join = 1, // to rank 0: I am rank r
-  Table,    // from rank 0: these are all the ranks
-  Refusal,  // instead of it: the sentence why there will be no run
-  Link,     // between ranks: I am rank r, and this connection belongs to mesh m
+  Hello = 1, // to whoever listens: who calls whom and what for
+  Challenge, // back: a nonce
+  Join,      // to rank 0: I am that rank, and this is where I listen
+  Link,      // between ranks: I am that rank
+  Welcome,   // back
+  Table,     // from rank 0: these are all the ranks
+  Refusal,   // instead of it: the sentence why there will be no run
+  Denied,    // to one that does not know the secret
 };
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct FrameHeader {
   std::array<char, 8> magic{'z', 'e', 'r', 'o', 'r', 'u', 'n', '\n'};
@@ -27,8 +31,17 @@ struct FrameHeader {
   uint32_t zero = 0;
 };
 
+using Nonce = std::array<uint8_t, 32>; // drawn anew for each connection by each of the two
+
+struct Hello {
+  Kind purpose{};                          // Join or Link
+  uint32_t rank = 0, world = 0, callee = 0; // the caller's, and whom it calls
+  uint32_t mesh = 0;                       // of a Link
+  uint32_t zero = 0;
+  Nonce nonce{};
+};
+
 struct Join {
-  uint32_t rank = 0, world = 0;
   uint32_t port = 0; // where this rank listens for the others
   uint32_t zero = 0;
   Peer peer;
@@ -41,12 +54,8 @@ struct TableEntry {
   uint32_t port = 0;
 };
 
-using Token = std::array<uint64_t, 2>; // of one run: tells its ranks from those of another one
-
-struct Link {
-  Token token{};
-  uint32_t mesh = 0, rank = 0;
-};
+// Of one run: part of the secret of its links, so that ranks of another run with the same secret, or with none, are strangers.
+using Token = std::array<uint64_t, 2>;
 
 constexpr uint32_t kMaxWorld = 65536, kMaxSentence = 4096;
 constexpr uint32_t kMaxFrame = sizeof(Token) + kMaxWorld * sizeof(TableEntry);
@@ -56,7 +65,6 @@ template <typename Body> std::string frame(Kind kind, const Body &body) {
   static_assert(std::is_trivially_copyable_v<Body>);
   return frame(kind, &body, sizeof body);
 }
-std::string refusal(const std::string &sentence);
 
 // Takes one frame from a socket, as much at a time as is there, and not a byte more.
 class FrameReader {
@@ -70,10 +78,6 @@ public:
   // Of a stranger or another version: a phrase that goes on "a process that …".
   const std::string &problem() const { return what; }
 
-  // The body as this kind's structure, with texts that end and hold nothing but letters; false: it has another length.
-  bool as(Join &join) const;
-  bool as(Link &link) const;
-
 private:
   State checkHeader();
 
@@ -85,6 +89,14 @@ private:
 
 // Waits for a whole frame; Incomplete: it was too late.
 FrameReader::State await(const Socket &socket, FrameReader &reader, Deadline until);
+
+// A body as the structure that it should be; false: it has another length.
+template <typename Body> bool read(const std::string &content, Body &body) {
+  static_assert(std::is_trivially_copyable_v<Body>);
+  if (content.size() != sizeof body) return false;
+  std::memcpy(static_cast<void *>(&body), content.data(), sizeof body);
+  return true;
+}
 
 void makePrintable(Peer &peer);          // a host's name from the network
 std::string printable(std::string text); // a sentence from the network

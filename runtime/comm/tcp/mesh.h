@@ -11,22 +11,26 @@ namespace zero::runtime {
 class Meshes {
 public:
   // `peers` and `meeting` stay where they are.
-  Meshes(const Meeting &meeting, const Peers &peers, int self);
+  Meshes(Meeting &meeting, const Peers &peers, int self);
 
   // Collective, in the same order everywhere: one connection to each rank, none to itself. While the first mesh is made, the
   // lines of the meeting say if a rank ends; later that is the watch's matter (watch.h).
   std::vector<Socket> connect();
 
+  // No mesh will be made any more: stops listening.
+  void close();
+
 private:
   Socket call(int peer, uint32_t mesh);
+  bool awaitAnswer(const Socket &socket, int peer, Patience::Clock::time_point begin);
   void answer(Arrival arrival, uint32_t mesh, std::vector<Socket> &links);
 
   struct Early {
-    Link link;
+    uint32_t mesh, rank;
     Socket socket;
   };
 
-  const Meeting &meeting;
+  Meeting &meeting;
   const Peers &peers;
   int self;
   Acceptor acceptor;

@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/rendezvous.h"
+#include "runtime/comm/tcp/caller.h"
 #include "runtime/comm/tcp/gather.h"
 #include "runtime/comm/tcp/wait.h"
 #include "runtime/plan/error.h"
@@ -12,28 +13,14 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Socket callFirst(const Membership &membership) {
-  std::string why;
-  for (Wait wait(membership.limits);;) {
-    // The name is looked up each time: a cluster may make it known only when rank 0's machine is there.
-    for (const Address &address : resolve(membership.host, membership.port, why))
-      if (Socket line = connectTo(address, Clock::now() + seconds(3), why)) return line;
-    auto waited = [&] {
-      return fmt::format("rank {} has waited {} for rank 0 at {}{}: {}", membership.rank, wait.duration(), membership.place(),
-                         membership.portNote, why);
-    };
-    if (wait.over()) throw Error(waited() + ", and gives up; was rank 0 started, and are MASTER_ADDR and MASTER_PORT right?");
-    wait.speak(waited);
-    std::this_thread::sleep_for(milliseconds(100));
-  }
-}
-
 Meeting readTable(const Membership &membership, const std::string &body, const Address &first) {
   auto world = static_cast<size_t>(membership.world);
   if (body.size() != sizeof(Token) + world * sizeof(TableEntry))
     throw Error(fmt::format("rank 0 at {} sent a list of {} bytes, which is not one of {} ranks", first.text(), body.size(), world));
   Meeting meeting;
-  std::memcpy(&meeting.token, body.data(), sizeof(Token));
+  Token token;
+  std::memcpy(&token, body.data(), sizeof(Token));
+  meeting.secret = linkSecret(membership, token);
   std::vector<TableEntry> entries(world);
   std::memcpy(entries.data(), body.data() + sizeof(Token), world * sizeof(TableEntry));
   for (TableEntry &entry : entries) {
@@ -47,39 +34,87 @@ Meeting readTable(const Membership &membership, const std::string &body, const A
   return meeting;
 }
 
-Meeting join(const Membership &membership) {
-  Socket line = callFirst(membership);
-  watchMachine(line);
-  Address first = peerAddress(line);
-  Socket listener = membership.listen(localAddress(line));
-  Join greeting;
-  greeting.rank = static_cast<uint32_t>(membership.rank);
-  greeting.world = static_cast<uint32_t>(membership.world);
-  greeting.port = localAddress(listener).port();
-  greeting.peer = Peers::self();
-  std::string text = frame(Kind::Join, greeting);
-  // If sending fails, the answer says why or is missing. Rank 0 speaks of the ranks that are missing, and gives up before this does.
-  sendAll(line, text.data(), text.size(), Clock::now() + seconds(3));
-  FrameReader reader(kMaxFrame);
+// Waits for the list of all ranks on a line over which rank 0 has welcomed this one. Rank 0 speaks of the ranks that are missing, and
+// gives up before this does.
+Meeting awaitTable(const Membership &membership, Line line, Socket listener) {
+  Address first = peerAddress(line.socket);
   std::string where = fmt::format("rank 0 at {}", first.text());
-  switch (await(line, reader, Clock::now() + membership.limits.giveUp + seconds(10))) {
+  FrameReader reader(kMaxFrame + Session::kTag);
+  switch (await(line.socket, reader, Clock::now() + membership.limits.giveUp + seconds(10))) {
   case FrameReader::State::Whole:
     break;
   case FrameReader::State::Incomplete:
-    throw Error(fmt::format("{} has not answered rank {}; is it a zerorun?", where, membership.rank));
-  case FrameReader::State::Closed:
+    throw Error(fmt::format("{} has not told rank {} where the other ranks are", where, membership.rank));
+  default:
     throw Error(fmt::format("{} ended before all ranks had found each other", where));
-  case FrameReader::State::Stranger:
-  case FrameReader::State::OtherVersion:
-    throw Error(fmt::format("what rank {} found as {} {}", membership.rank, where, reader.problem()));
   }
-  if (reader.kind() == Kind::Refusal) throw Error(printable(reader.body()));
-  if (reader.kind() != Kind::Table)
+  std::optional<std::string> body = line.session.open(Session::From::Callee, reader);
+  if (body && reader.kind() == Kind::Refusal) throw Error(printable(*body));
+  if (!body || reader.kind() != Kind::Table)
     throw Error(fmt::format("what rank {} found as {} sent something else than the list of ranks", membership.rank, where));
-  Meeting meeting = readTable(membership, reader.body(), first);
+  Meeting meeting = readTable(membership, *body, first);
   meeting.listener = std::move(listener);
   meeting.lines.push_back(std::move(line));
   return meeting;
+}
+
+Greeting greetFirst(const Membership &membership, const Socket &line, const Socket &listener) {
+  Hello hello;
+  hello.purpose = Kind::Join;
+  hello.rank = static_cast<uint32_t>(membership.rank);
+  hello.world = static_cast<uint32_t>(membership.world);
+  Join join;
+  join.port = localAddress(listener).port();
+  join.peer = Peers::self();
+  std::string body(reinterpret_cast<const char *>(&join), sizeof join);
+  Deadline until = Clock::now() + membership.limits.giveUp + seconds(10);
+  return greet(line, membership.secret, hello, body, [&] { return awaitReadable(line, until); });
+}
+
+// Why there will be no run with the process that was found as rank 0; nothing if it can be called again.
+std::string problemOf(const Greeting &greeting, const Membership &membership, const std::string &where) {
+  using Outcome = Greeting::Outcome;
+  switch (greeting.outcome) {
+  case Outcome::Welcome:
+  case Outcome::Closed:
+    return "";
+  case Outcome::Late:
+    return fmt::format("{} has not answered rank {}; is it a zerorun?", where, membership.rank);
+  case Outcome::Denied:
+    return fmt::format("{} says that rank {} does not know its secret; give all ranks the same {}", where, membership.rank,
+                       membership.secret.empty() ? "ZERORUN_SECRET or ZERORUN_SECRET_FILE: this one has none" : "ZERORUN_SECRET");
+  case Outcome::Refused:
+    return greeting.words;
+  case Outcome::Strange:
+    return fmt::format("what rank {} found as {} {}", membership.rank, where, greeting.words);
+  }
+  return "";
+}
+
+Meeting join(const Membership &membership) {
+  std::string why;
+  for (Wait wait(membership.limits);;) {
+    // The name is looked up each time: a cluster may make it known only when rank 0's machine is there.
+    for (const Address &address : resolve(membership.host, membership.port, why)) {
+      Line line{connectTo(address, Clock::now() + seconds(3), why), {}};
+      if (!line.socket) continue;
+      watchMachine(line.socket);
+      Socket listener = membership.listen(localAddress(line.socket));
+      Greeting greeting = greetFirst(membership, line.socket, listener);
+      std::string problem = problemOf(greeting, membership, fmt::format("rank 0 at {}", address.text()));
+      if (!problem.empty()) throw Error(problem);
+      line.session = std::move(greeting.session);
+      if (greeting.outcome == Greeting::Outcome::Welcome) return awaitTable(membership, std::move(line), std::move(listener));
+      why = "it closed the connection";
+    }
+    auto waited = [&] {
+      return fmt::format("rank {} has waited {} for rank 0 at {}{}: {}", membership.rank, wait.duration(), membership.place(),
+                         membership.portNote, why);
+    };
+    if (wait.over()) throw Error(waited() + ", and gives up; was rank 0 started, and are MASTER_ADDR and MASTER_PORT right?");
+    wait.speak(waited);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
 }
 
 } // namespace
@@ -93,6 +128,10 @@ Socket Membership::listen(const Address &local) const {
   Socket listener = namesLoopback(host) ? listenAt(local.withPort(0), why) : listenEverywhere(0, why);
   if (!listener) throw Error(fmt::format("rank {} cannot listen for the other ranks: {}", rank, why));
   return listener;
+}
+
+std::string linkSecret(const Membership &membership, const Token &token) {
+  return membership.secret + std::string(reinterpret_cast<const char *>(&token), sizeof token);
 }
 
 Meeting meet(const Membership &membership) { return membership.rank == 0 ? gather(membership) : join(membership); }

@@ -207,6 +207,11 @@ void watchMachine(const Socket &socket) {
   setOption(socket.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, 15000); // where something was sent, nobody probes
 }
 
+size_t descriptorLimit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
 void raiseDescriptorLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;

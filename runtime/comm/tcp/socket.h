@@ -68,6 +68,7 @@ void makeRoom(const Socket &socket);
 // Lets an idle connection to a machine that has vanished fail after about a quarter of a minute. Not for data: a rank that is
 // busy with something else leaves its messages unread for as long as it needs, and the system would count that, too.
 void watchMachine(const Socket &socket);
+size_t descriptorLimit();
 void raiseDescriptorLimit(); // as far as allowed: each rank has a connection to every other one, several times
 
 int millisecondsUntil(Deadline until); // for poll: rounded up, from 0

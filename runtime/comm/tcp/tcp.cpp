@@ -19,6 +19,7 @@ public:
   int world() const override { return static_cast<int>(meeting.peers.size()); }
   int ranksHere() const override { return peers.here(); }
   std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), peers, self); }
+  void closeListeners() override { meshes.close(); }
 
   void abort() override {
     std::fflush(nullptr);

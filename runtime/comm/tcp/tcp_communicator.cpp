@@ -73,7 +73,7 @@ void TcpCommunicator::complete(const char *what) {
     if (found > 0 && !moveAll(what)) break;
     auto now = Patience::Clock::now();
     if (found > 0) moved = now;
-    patience.wait(begin, now, what, [this] { return missing(); });
+    patience.wait(begin, now, what, [this] { return awaited(); });
     bool sleeps = now - moved >= kAwake;
     found = ::poll(entries.data(), entries.size(), sleeps ? static_cast<int>(patience.interval().count()) : 0);
     if (found > 0 || sleeps) continue;
@@ -138,16 +138,18 @@ void TcpCommunicator::lost(int peer, const char *what) {
   throw Error(fmt::format("the connection of rank {} to {} broke in {}", self, peers.name(peer), what));
 }
 
-std::set<int> TcpCommunicator::missing() const {
+Awaited TcpCommunicator::awaited() const {
   std::set<int> late, deaf;
+  uint64_t left = 0;
   for (int peer = 0; peer < size; ++peer) {
     const Exchange &exchange = exchanges[static_cast<size_t>(peer)];
+    left += exchange.in.left + exchange.in.lengthLeft + exchange.out.left + exchange.out.lengthLeft;
     if (exchange.in.pending())
       late.insert(peer);
     else if (exchange.out.pending())
       deaf.insert(peer);
   }
-  return late.empty() ? deaf : late;
+  return {late.empty() ? deaf : late, left};
 }
 
 } // namespace zero::runtime

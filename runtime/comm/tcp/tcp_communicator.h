@@ -37,7 +37,7 @@ private:
   void take(int peer, const char *what);
   void give(int peer, const char *what);
   [[noreturn]] void lost(int peer, const char *what);
-  std::set<int> missing() const;
+  Awaited awaited() const;
 
   std::vector<Socket> links;
   std::vector<Exchange> exchanges;

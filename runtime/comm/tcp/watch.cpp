@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/watch.h"
+#include "runtime/comm/patience.h"
 #include "runtime/plan/start_thread.h"
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,7 @@ constexpr char kAbort = 'A', kGoodbye = 'B';
 } // namespace
 
 Watch::Watch(std::vector<Socket> connections, const Peers &peers, int self)
-    : links(std::move(connections)), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), silent(links.size()),
+    : links(std::move(connections)), away(links.size()), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), silent(links.size()),
       present(static_cast<int>(links.size()) - 1) {
   silent[static_cast<size_t>(self)] = true;
   for (const Socket &link : links)
@@ -31,11 +32,23 @@ Watch::~Watch() {
   thread.join();
 }
 
-void Watch::abort() { tell(kAbort); }
+void Watch::abort() {
+  aborting = true; // those that are told end before this process does
+  tell(kAbort);
+}
 
 void Watch::leave() {
   tell(kGoodbye);
-  for (int left; (left = present.load()) > 0;) present.wait(left);
+  Patience patience(peers, self);
+  auto missing = [&] {
+    Awaited awaited;
+    for (size_t rank = 0; rank < away.size(); ++rank)
+      if (static_cast<int>(rank) != self && !away[rank]) awaited.ranks.insert(static_cast<int>(rank));
+    awaited.left = awaited.ranks.size();
+    return awaited;
+  };
+  for (auto begin = Clock::now(); present.load() > 0; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    patience.wait(begin, Clock::now(), "the end of the run", missing);
 }
 
 void Watch::tell(char word) {
@@ -67,8 +80,8 @@ void Watch::listen(int peer) {
   if (got == 1 && word == kAbort) endRun(); // who sent it has said why
   silent[static_cast<size_t>(peer)] = true;
   if (got == 1 && word == kGoodbye) {
+    away[static_cast<size_t>(peer)] = true;
     present.fetch_sub(1);
-    present.notify_all();
   } else {
     ended(peer, got < 0 && errno != ECONNRESET);
   }
@@ -76,7 +89,7 @@ void Watch::listen(int peer) {
 
 // All others see this end. The first of them that lives speaks for all; each further one would after a while.
 void Watch::ended(int peer, bool silently) {
-  if (lost >= 0) return;
+  if (lost >= 0 || aborting) return;
   lost = peer;
   vanished = silently;
   auto before = std::count(silent.begin(), silent.begin() + self, false);

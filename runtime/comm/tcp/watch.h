@@ -19,7 +19,7 @@ public:
 
   // Tells all others to end at once, without a word, and returns.
   void abort();
-  // Says goodbye and waits until all others have done so.
+  // Says goodbye and waits until all others have done so; throws TimedOut if one never does.
   void leave();
 
 private:
@@ -31,6 +31,7 @@ private:
   void tell(char word);
 
   std::vector<Socket> links;
+  std::vector<std::atomic<bool>> away; // ranks that have said goodbye
   const Peers &peers;
   int self;
   Socket wake;               // readable when the thread shall stop
@@ -38,6 +39,7 @@ private:
   int lost = -1;             // the rank whose end ends the run
   bool vanished = false;     // it, or its machine, has not even said that it has ended
   Clock::time_point speakAt; // when this rank says so, unless another one did before
+  std::atomic<bool> aborting{false};
   std::atomic<int> present;  // others that have not said goodbye
   std::thread thread;
 };
