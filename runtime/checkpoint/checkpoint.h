@@ -5,6 +5,7 @@
 //   DIR/step-20/rank-0.safetensors   what rank 0 owned; one file per rank
 //
 // index.json: {"format": 1, "step", "position", "seed", "world", "stage", "optimizer": "adamw"|"sgd",
+//   "settings": {"--lr": "0.001", …},
 //   "pieces": [{"tensor": "param"|"m"|"v"|"momentum", "parameter", "start", "count", "file", "key"}, …]}
 // starts and counts are elements of the parameter in row-major order; keys are tensors of the piece's file, and KEY.crc32c
 // holds the CRC-32C of each of its blocks of 2^20 elements.
@@ -22,6 +23,7 @@ struct Progress {
   uint64_t step = 0;     // updates done
   uint64_t position = 0; // samples consumed: where the next global batch starts
   uint64_t seed = 0;
+  std::vector<std::pair<std::string, std::string>> settings; // hyper-parameters by flag, kept for who resumes; none in older checkpoints
 };
 
 // The directories' names of the whole checkpoints in `directory`, oldest first; empty if there is no such directory.

@@ -42,7 +42,9 @@ public:
     try {
       if (index.at("format").get<uint64_t>() != 1)
         throw Error(fmt::format("'{}' has format {}; this zerorun knows format 1", name, index["format"].dump()));
-      progress = {index.at("step"), index.at("position"), index.at("seed")};
+      progress = {index.at("step"), index.at("position"), index.at("seed"), {}};
+      if (index.contains("settings"))
+        for (const auto &[flag, value] : index["settings"].items()) progress.settings.emplace_back(flag, value);
       optimizer = index.at("optimizer");
       for (const auto &p : index.at("pieces")) {
         std::string file = p.at("file");

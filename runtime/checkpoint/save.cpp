@@ -60,6 +60,8 @@ void writeIndex(const plan::Plan &plan, const SliceMap &map, const Progress &pro
   nlohmann::ordered_json index = {
       {"format", 1},           {"step", progress.step}, {"position", progress.position},   {"seed", progress.seed},
       {"world", plan.world()}, {"stage", plan.stage()}, {"optimizer", optimizerName(plan)}};
+  index["settings"] = nlohmann::ordered_json::object();
+  for (const auto &[flag, value] : progress.settings) index["settings"][flag] = value;
   auto pieces = nlohmann::ordered_json::array();
   for (uint64_t r = 0; r < plan.world(); ++r)
     for (const Piece &piece : piecesOf(plan, map, r))

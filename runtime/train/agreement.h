@@ -1,6 +1,7 @@
 // What ranks decide together, so that none waits for one that has given up.
 #pragma once
 #include "runtime/comm/communicator.h"
+#include "runtime/train/settings.h"
 #include <functional>
 #include <stdexcept>
 
@@ -18,6 +19,10 @@ public:
 // Runs `work`, which must not communicate, on every rank. If it throws anywhere, the first rank on which it did throws
 // StoppedWith that sentence and all others Stopped.
 void together(Communicator &communicator, const std::function<void()> &work);
+
+// Collective. If a setting has another value on one rank than on another, rank 0 throws StoppedWith a sentence that names the setting
+// and the ranks with their values, and all others throw Stopped.
+void requireSame(Communicator &communicator, const Settings &mine);
 
 // The largest of the ranks' values.
 uint8_t largest(Communicator &communicator, uint8_t mine);

@@ -26,7 +26,8 @@ struct TrainOptions {
   // Evaluation
   std::optional<std::string> evalData;
   std::optional<uint64_t> evalEvery;
-  int threads = 0; // 0: as many as this process may use
+  int threads = 0;         // 0: as many as this process may use
+  uint64_t timeout = 1800; // seconds without progress after which a collective ends the run; 0: never
 };
 
 } // namespace zero::runtime

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/checkpoint/lock.h"
+#include "runtime/comm/patience.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
 #include "runtime/report/metrics.h"
@@ -9,12 +10,14 @@
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
 #include "runtime/train/interrupt.h"
+#include "runtime/train/same_files.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/trace_file.h"
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <thread>
 #include <unistd.h>
 
 namespace zero::runtime {
@@ -92,12 +95,16 @@ private:
   }
 
   void initialiseOrLoad(int threads) {
+    Settings settings = hyperSettings(plan, options, setup.hyper);
     if (!setup.resumeFrom) {
       initialiseParameters(rank, threads);
       at.seed = options.seed.value_or(0);
+      at.settings = std::move(settings);
       return;
     }
     at = loadCheckpoint(rank, *setup.resumeFrom);
+    changed = changes(at.settings, settings);
+    at.settings = std::move(settings);
     if (options.seed && *options.seed != at.seed)
       throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
                               at.seed, *setup.resumeFrom));
@@ -111,6 +118,7 @@ private:
     if (setup.resumeFrom)
       say(fmt::format("resumed from {} at step {}{}", *setup.resumeFrom, at.step,
                       setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
+    for (const std::string &sentence : changed) say(sentence);
     say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
                     static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
     if (setup.feeder && leads)
@@ -212,6 +220,7 @@ private:
   Rank rank;
   bool leads;
   Progress at;
+  std::vector<std::string> changed; // sentences about what is not as in the run that is resumed
   std::unique_ptr<Metrics> metrics;
   std::unique_ptr<ProgressLine> line;
   std::unique_ptr<GradientFile> gradients;
@@ -224,26 +233,42 @@ void complain(const std::string &sentence, const CommunicatorFactory &factory) {
   fmt::print(stderr, "zerorun: {}{}\n", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence);
 }
 
+// All ranks that wait give up at about the same time, and each has its own to say: none ends the others before.
+void letOthersSpeak() { std::this_thread::sleep_for(std::chrono::seconds(2)); }
+
 } // namespace
 
 int train(const TrainOptions &options, CommunicatorFactory &factory) {
   std::unique_ptr<Communicator> communicator = factory.create();
   Setup setup;
   std::unique_ptr<Device> device;
+  bool several = factory.world() > 1;
+  if (several) { // before any of it is used
+    requireSame(*communicator, flagSettings(options));
+    requireSame(*communicator, inputFiles(options));
+  }
   together(*communicator, [&] {
     prepare(options, factory.world(), setup);
     device = setup.device->make({options.threads, factory.ranksHere()});
     device->requireTarget(setup.file.plan.target());
   });
+  if (several) {
+    requireSame(*communicator, stateFiles(options, setup));
+    requireSharedFolders(*communicator, options);
+  }
   catchInterrupts(factory.world() == 1);
   std::optional<Run> run; // outlives a failure: the others may be waiting inside the engine's communicators
   try {
     run.emplace(options, setup, *device, factory, *communicator);
+    factory.closeListeners();
     return run->train();
   } catch (const Stopped &) {
     throw;
   } catch (const StoppedWith &) {
     throw;
+  } catch (const TimedOut &error) {
+    complain(error.what(), factory);
+    letOthersSpeak();
   } catch (const std::bad_alloc &) {
     complain("this process cannot get the memory it needs", factory);
   } catch (const std::exception &error) {
@@ -255,6 +280,9 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
 
 int runProcess(const TrainOptions &options) {
   std::unique_ptr<CommunicatorFactory> factory;
+  PatienceLimits limits;
+  limits.giveUp = std::chrono::seconds(options.timeout);
+  setPatience(limits);
   try {
     factory = connect();
   } catch (const RankError &error) {
@@ -274,6 +302,7 @@ int runProcess(const TrainOptions &options) {
   } catch (const std::exception &error) {
     std::fflush(stdout);
     fmt::print(stderr, "zerorun: {}\n", error.what());
+    if (dynamic_cast<const TimedOut *>(&error)) letOthersSpeak();
     factory->abort();
   }
   return 1; // not reached

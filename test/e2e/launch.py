@@ -1,82 +1,24 @@
 #!/usr/bin/env python3
 """Ranks started by RANK, WORLD_SIZE and MASTER_ADDR in the environment: they train as those of mpirun do, and end together."""
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+import ranks
 from harness import Suite, expect
+from ranks import free_port, sentences, world
 
 suite = Suite(__doc__)
 
 
-def free_port():
-    """Below the ports that the system gives out by itself."""
-    while True:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
-
-
-class Ranks:
-    """Processes of one run, each with its own stderr; all of them are gone at the end."""
-
+class Ranks(ranks.Ranks):
     def __init__(self, variables, *flags, plan="2.plan"):
-        self.port = free_port()
-        command = [str(c) for c in suite.zerorun_command(plan, "--data", "../data.safetensors", "--lr", "1e-2", "--threads", 1, *flags)]
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "SLURM_", "TORCHELASTIC_"))}
-        self.processes = []
-        for i, own in enumerate(variables):
-            env = {**clean, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), **{k: str(v) for k, v in own.items()}}
-            folder = suite.work / f"rank{i}"
-            folder.mkdir(exist_ok=True)
-            self.processes.append(subprocess.Popen(["../" + command[1] if c == command[1] else c for c in command], cwd=folder, env=env,
-                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-    def end(self, within):
-        """Exit statuses and what each rank said on stderr."""
-        until = time.time() + within
-        said = []
-        for rank, process in enumerate(self.processes):
-            try:
-                said.append(process.communicate(timeout=max(0.1, until - time.time()))[1])
-            except subprocess.TimeoutExpired:
-                expect(False, f"rank {rank} still ran after {within} s")
-        return [p.returncode for p in self.processes], said
-
-    def await_step(self, step):
-        """Until rank 0 has made that many steps."""
-        path, until = suite.work / "rank0" / "metrics.jsonl", time.time() + 30
-        while not path.exists() or path.read_text().count("\n") < step:
-            expect(all(p.poll() is None for p in self.processes), "a rank ended by itself")
-            expect(time.time() < until, f"no {step} steps after 30 s")
-            time.sleep(0.02)
-
-
-def world(n):
-    return [{"RANK": r, "WORLD_SIZE": n, "LOCAL_RANK": r} for r in range(n)]
-
-
-def sentences(said):
-    return [line for text in said for line in text.splitlines() if line.startswith("zerorun:")]
+        command = suite.zerorun_command(f"../{plan}", "--data", "../data.safetensors", "--lr", "1e-2", "--threads", 1, *flags)
+        super().__init__(suite, variables, command)
 
 
 def prepare():
@@ -124,6 +66,64 @@ def stopped_by_signal():
     expect((suite.work / "saved" / f"step-{steps}" / "index.json").exists(), f"no checkpoint of step {steps}")
 
 
+def silent_tcp_rank():
+    (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
+    with Ranks(world(4), "--steps", 10_000_000, "--metrics", "metrics.jsonl", "--timeout", 2, plan="4.plan") as run:
+        run.await_step(3)
+        silent, begin = run.processes.pop(2), time.time()
+        try:
+            silent.send_signal(signal.SIGSTOP)
+            statuses, said = run.end(12)
+            lasted = time.time() - begin
+            expect(statuses == [1] * 3, f"exit {statuses}")
+            lines = sentences(said)
+            for rank in (0, 1, 3):
+                mine = [line for line in lines if f"rank {rank} has waited" in line]
+                expect(len(mine) == 1 and f"for rank 2 (process {silent.pid} on " in mine[0] and "which is stopped, and gives up" in mine[0],
+                       f"said: {lines}")
+            silent.send_signal(signal.SIGCONT)  # the run has ended: so does this rank, as soon as it can
+            expect(silent.wait(timeout=5) == 1, f"the rank that was stopped ended with {silent.returncode}")
+        finally:
+            silent.kill()
+            silent.wait()
+    return f"ended after {lasted:.1f} s"
+
+
+def alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def silent_mpi_rank():
+    metrics = suite.work / "silent.jsonl"
+    command = suite.zerorun_command("2.plan", "--data", "data.safetensors", "--threads", 1, "--steps", 10_000_000, "--metrics", metrics,
+                                    "--timeout", 2, world=2)
+    process = subprocess.Popen([str(c) for c in command], cwd=suite.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.time() + 30
+        while not metrics.exists() or metrics.read_text().count("\n") < 3:
+            expect(process.poll() is None and time.time() < until, "no 3 steps after 30 s")
+            time.sleep(0.02)
+        pids = [int(p) for p in subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()]
+        rank1 = [p for p in pids if "OMPI_COMM_WORLD_RANK=1\0" in open(f"/proc/{p}/environ").read()]
+        expect(len(rank1) == 1, f"ranks {pids}, of which rank 1 is {rank1}")
+        begin = time.time()
+        os.kill(rank1[0], signal.SIGSTOP)
+        said = process.communicate(timeout=20)[1]
+        lasted = time.time() - begin
+    finally:
+        process.kill()
+    expect(process.returncode == 1, f"mpirun ended with {process.returncode}")
+    lines = [line for line in sentences([said]) if "gives up" in line]
+    expect(len(lines) == 1 and f"rank 0 has waited" in lines[0] and f"for rank 1 (process {rank1[0]} on " in lines[0], f"said: {said}")
+    while alive(rank1[0]):  # mpirun kills it as the last thing it does
+        expect(time.time() - begin < 20, "the stopped rank is still there")
+        time.sleep(0.02)
+    return f"ended after {lasted:.1f} s"
+
+
 def missing_rank():
     with Ranks([{**own, "ZERORUN_START_TIMEOUT": 6} for own in world(4)[:3]], "--steps", 1, plan="4.plan") as ranks:
         statuses, said = ranks.end(20)
@@ -164,6 +164,8 @@ suite.check("launch: 4 ranks by environment have the bits of mpirun", same_bits,
 suite.check("launch: a killed rank ends the others", killed_rank, 2)
 suite.check("launch: the end of rank 0 ends the others", killed_rank, 0)
 suite.check("launch: a signal to one rank stops all", stopped_by_signal)
+suite.check("launch: a stopped rank ends the others, over TCP", silent_tcp_rank)
+suite.check("launch: a stopped rank ends the others, with mpirun", silent_mpi_rank)
 suite.check("launch: a missing rank is named and given up", missing_rank)
 suite.check("launch: a missing rank 0 is named and given up", missing_first)
 suite.check("launch: another WORLD_SIZE", refused, "was started with WORLD_SIZE=3, but rank 0 with WORLD_SIZE=2",

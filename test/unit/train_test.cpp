@@ -2,6 +2,7 @@
 #include "runtime/train/agreement.h"
 #include "runtime/train/hyper.h"
 #include "runtime/train/programs.h"
+#include "runtime/train/settings.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
 
@@ -93,4 +94,65 @@ TEST(Agreement, OneSpeaksAndAllStop) {
   EXPECT_EQ(spoke, 1);
   EXPECT_EQ(silent, 2);
   EXPECT_EQ(sentence, "rank 1: no such file");
+}
+
+// What each of the ranks ends with when they have these values of a setting.
+static std::vector<std::string> compared(const std::vector<Settings> &given) {
+  std::vector<std::string> ends(given.size());
+  test::Ranks(static_cast<int>(given.size())).run([&](Communicator &communicator) {
+    auto rank = static_cast<size_t>(communicator.rank());
+    try {
+      requireSame(communicator, given[rank]);
+    } catch (const StoppedWith &error) {
+      ends[rank] = error.what();
+    } catch (const Stopped &) {
+      ends[rank] = "silent";
+    }
+  });
+  return ends;
+}
+
+TEST(Agreement, ADifferenceNamesTheFlagAndTheRanks) {
+  Settings usual{{"--lr", "0.001"}, {"--clip", ""}}, clipped{{"--lr", "0.001"}, {"--clip", "0.5"}}, other{{"--lr", "0.01"}, {"--clip", "1"}};
+  EXPECT_EQ(compared({usual, usual, usual}), (std::vector<std::string>{"", "", ""}));
+  EXPECT_EQ(compared({usual, usual, usual, clipped}),
+            (std::vector<std::string>{"--clip is not given on ranks 0 to 2, but 0.5 on rank 3; all ranks of a run must be given the same", "silent",
+                                      "silent", "silent"}));
+  EXPECT_EQ(compared({usual, other, usual})[0],
+            "--lr is 0.001 on ranks 0, 2, but 0.01 on rank 1; --clip differs too; all ranks of a run must be given the same");
+  // One that has files which another one lacks.
+  EXPECT_EQ(compared({{{"a", "x"}}, {{"a", "x"}, {"b", "y"}}})[0],
+            "b is unknown on rank 0, but y on rank 1; all ranks of a run must be given the same");
+  std::vector<Settings> all;
+  for (int rank = 0; rank < 7; ++rank) all.push_back({{"--seed", std::to_string(rank)}});
+  EXPECT_NE(compared(all)[0].find("3 on rank 3, but still another on 3 more; "), std::string::npos) << compared(all)[0];
+}
+
+TEST(Agreement, FlagsAreComparedByTheirMeaning) {
+  TrainOptions one, two;
+  EXPECT_EQ(flagSettings(one), flagSettings(two));
+  one.data = "/here/data.bin", two.data = "/there/copy.bin", two.threads = 7, two.plan = "other.plan";
+  one.checkpoint = "/a", two.checkpoint = "/b", one.exportTo = "/a/x.onnx", two.exportTo = "/b/x.onnx";
+  EXPECT_EQ(flagSettings(one), flagSettings(two)); // contents and folders are compared by themselves
+  two.exportTo = "/b/y.onnx";
+  EXPECT_NE(flagSettings(one), flagSettings(two)); // all ranks write one file
+  two = one, two.resume = "/a";
+  EXPECT_NE(flagSettings(one), flagSettings(two));
+}
+
+TEST(Hyper, ChangesAgainstACheckpointAreSaid) {
+  plan::Plan adamw, sgd;
+  sgd.mutable_optimizer()->set_kind(plan::SGD);
+  TrainOptions options;
+  auto settings = [&](const plan::Plan &plan) { return hyperSettings(plan, options, resolveHyper(plan, options)); };
+  Settings before = settings(adamw);
+  options.betas = {0.9, 0.999}, options.eps = 1e-8; // the defaults, given
+  EXPECT_TRUE(changes(before, settings(adamw)).empty());
+  options.betas = {0.9, 0.95}, options.lr = 0.5;
+  EXPECT_EQ(changes(before, settings(adamw)),
+            (std::vector<std::string>{"--lr is 0.5, where the checkpoint's run had 0.001", "--betas is 0.9,0.95, where the checkpoint's run had 0.9,0.999"}));
+  EXPECT_TRUE(changes({}, settings(adamw)).empty()); // an older checkpoint remembers nothing
+  options = {}, options.schedule = Schedule::Cosine, options.steps = 10;
+  before = settings(sgd), options.steps = 20;
+  EXPECT_EQ(changes(before, settings(sgd)).size(), 1u); // the schedule ends elsewhere
 }

@@ -25,6 +25,10 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->type_name("N")
       ->check(zero::wholeNumber(1, 4096))
       ->group(group);
+  app.add_option("--timeout", o.timeout, "end the run when ranks wait so long for one of them, 0: never [1800]")
+      ->type_name("SECONDS")
+      ->check(zero::wholeNumber(0, 100000000))
+      ->group(group);
 
   group = "Optimizer";
   app.add_option("--lr", o.lr, "peak learning rate [1e-3]")->type_name("X")->check(zero::realNumber)->group(group);

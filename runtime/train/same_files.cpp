@@ -1,0 +1,125 @@
+#include "runtime/train/same_files.h"
+#include "runtime/checkpoint/checksums.h"
+#include "runtime/checkpoint/files.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/model_files.h"
+#include "runtime/plan/paths.h"
+#include "runtime/train/agreement.h"
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+#include <random>
+
+namespace fs = std::filesystem;
+
+namespace zero::runtime {
+namespace {
+
+constexpr uint64_t kBudget = 64 << 20, kPiece = 64 << 10;
+
+// Size and checksum of a file of which at most `budget` bytes are read, in pieces that are spread evenly over it.
+std::string digest(const std::string &path, uint64_t budget = kBudget) try {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return "no file"; // a pipe would wait for someone to write
+  File file(path, File::Mode::Read);
+  uint64_t size = file.size(), pieces = std::max<uint64_t>(2, budget / kPiece);
+  std::vector<std::byte> bytes(size <= pieces * kPiece ? std::min(size, kBudget) : kPiece);
+  uint32_t sum = 0;
+  if (size <= pieces * kPiece) {
+    file.read(0, bytes.data(), size);
+    sum = checksum(bytes.data(), size);
+  } else {
+    std::vector<uint32_t> sums;
+    for (uint64_t i = 0; i < pieces; ++i) {
+      // In units of a piece, so that no product is larger than 64 bits hold; the last piece ends with the file.
+      uint64_t at = i + 1 == pieces ? size - kPiece : (size / kPiece) * i / pieces * kPiece;
+      file.read(at, bytes.data(), kPiece);
+      sums.push_back(checksum(bytes.data(), kPiece));
+    }
+    sum = checksum(sums.data(), sums.size() * sizeof(uint32_t));
+  }
+  return fmt::format("a file of {} bytes with checksum {:08x}", size, sum);
+} catch (const Error &) {
+  return "a file that cannot be read";
+}
+
+std::string digestOfFolder(const std::string &path) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto &entry : fs::directory_iterator(path, ignored)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  std::string all;
+  for (const std::string &name : names)
+    all += fmt::format("{}: {}\n", name, digest((fs::path(path) / name).string(), kBudget / names.size()));
+  return fmt::format("'{}' of {} files with checksum {:08x}", fs::path(path).filename().string(), names.size(),
+                     checksum(all.data(), all.size()));
+}
+
+// A checkpoint has all parameters; the model is then read only for its copy.
+bool readsModel(const TrainOptions &options, const Setup &setup) {
+  return !setup.resumeFrom || (options.exportTo && options.exportTo->ends_with(".onnx"));
+}
+
+void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &folder) {
+  std::array<char, 33> name{};
+  bool leads = communicator.rank() == 0;
+  if (leads) {
+    std::random_device random;
+    fmt::format_to_n(name.data(), name.size() - 1, ".zerorun-{:08x}{:08x}", random(), random());
+  }
+  communicator.broadcast(name.data(), name.size(), 0);
+  name.back() = 0;
+  fs::path probe = fs::path(folder) / name.data();
+  std::error_code failed;
+  try {
+    together(communicator, [&] {
+      if (leads) File(probe.string(), File::Mode::Create);
+    });
+    together(communicator, [&] {
+      if (!fs::exists(probe, failed))
+        throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
+                                "folder everywhere, in a file system that all machines share",
+                                flag, path));
+    });
+  } catch (...) {
+    if (leads) fs::remove(probe, failed);
+    throw;
+  }
+  if (leads) fs::remove(probe, failed);
+}
+
+} // namespace
+
+Settings inputFiles(const TrainOptions &options) {
+  Settings settings{{"the plan", digest(options.plan)}};
+  if (options.data) settings.emplace_back("--data", digest(*options.data));
+  if (options.evalData) settings.emplace_back("--eval-data", digest(*options.evalData));
+  return settings;
+}
+
+Settings stateFiles(const TrainOptions &options, const Setup &setup) {
+  Settings settings;
+  if (options.resume) settings.emplace_back("--resume", setup.resumeFrom ? digestOfFolder(*setup.resumeFrom) : "a folder without a checkpoint");
+  if (!readsModel(options, setup)) return settings;
+  std::vector<std::string> names = plan::ModelFiles(setup.file.plan).names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::string which = names.size() == 1 ? "" : fmt::format("{} of {}, ", i + 1, names.size());
+    settings.emplace_back(fmt::format("the model's file {}'{}'", which, fs::path(names[i]).filename().string()),
+                          digest(names[i], kBudget / names.size()));
+  }
+  return settings;
+}
+
+void requireSharedFolders(Communicator &communicator, const TrainOptions &options) {
+  if (communicator.world() == 1) return;
+  auto require = [&](const char *flag, const std::optional<std::string> &path) {
+    if (path) requireSharedFolder(communicator, flag, *path, parentOf(plan::replaceable(*path)));
+  };
+  if (options.checkpoint) requireSharedFolder(communicator, "--checkpoint", *options.checkpoint, *options.checkpoint);
+  require("--export", options.exportTo);
+  require("--gradients", options.gradients);
+  require("--trace", options.trace);
+}
+
+} // namespace zero::runtime

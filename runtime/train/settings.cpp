@@ -1,0 +1,74 @@
+#include "runtime/train/settings.h"
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace zero::runtime {
+namespace {
+
+const char *nameOf(Schedule schedule) {
+  static constexpr const char *names[] = {"constant", "cosine", "linear"};
+  return names[static_cast<int>(schedule)];
+}
+
+std::string text(Schedule value) { return nameOf(value); }
+std::string text(double value) { return fmt::format("{}", value); }
+std::string text(uint64_t value) { return fmt::format("{}", value); }
+std::string text(const std::vector<double> &values) { return fmt::format("{}", fmt::join(values, ",")); }
+template <typename T> std::string text(const std::optional<T> &value) { return value ? text(*value) : ""; }
+
+std::string given(const std::optional<std::string> &path) { return path ? "given" : ""; }
+std::string fileName(const std::optional<std::string> &path) {
+  return path ? fmt::format("'{}'", std::filesystem::path(*path).filename().string()) : "";
+}
+
+} // namespace
+
+Settings flagSettings(const TrainOptions &options) {
+  // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
+  const auto &[plan, data, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, seed, metrics, gradients, checkpoint, resume, exportTo,
+               trace, every, evalData, evalEvery, threads, timeout] = options;
+  static_cast<void>(plan);    // compared by its contents
+  static_cast<void>(threads); // machines have what they have
+  return {{"--data", given(data)},
+          {"--steps", text(steps)},
+          {"--lr", text(lr)},
+          {"--schedule", text(schedule)},
+          {"--warmup", text(warmup)},
+          {"--weight-decay", text(weightDecay)},
+          {"--eps", text(eps)},
+          {"--clip", text(clip)},
+          {"--betas", text(betas)},
+          {"--seed", text(seed)},
+          {"--metrics", given(metrics)},
+          {"--gradients", fileName(gradients)},
+          {"--checkpoint", given(checkpoint)},
+          {"--resume", given(resume)},
+          {"--export", fileName(exportTo)},
+          {"--trace", fileName(trace)},
+          {"--every", text(every)},
+          {"--eval-data", given(evalData)},
+          {"--eval-every", text(evalEvery)},
+          {"--timeout", text(timeout)}};
+}
+
+Settings hyperSettings(const plan::Plan &plan, const TrainOptions &options, const Hyper &hyper) {
+  bool sgd = plan.optimizer().kind() == plan::SGD;
+  Settings settings{{"--lr", text(options.lr)}, {"--schedule", text(options.schedule)}, {"--warmup", text(options.warmup)}};
+  if (options.schedule != Schedule::Constant) settings.emplace_back("--steps", text(options.steps)); // where it ends
+  settings.emplace_back("--weight-decay", text(hyper.weightDecay));
+  settings.emplace_back("--betas", sgd ? text(hyper.momentum) : text(std::vector{hyper.beta1, hyper.beta2}));
+  if (!sgd) settings.emplace_back("--eps", text(hyper.eps));
+  settings.emplace_back("--clip", text(hyper.clip));
+  return settings;
+}
+
+std::vector<std::string> changes(const Settings &before, const Settings &now) {
+  std::vector<std::string> sentences;
+  for (const auto &[name, value] : now)
+    for (const auto &[other, old] : before)
+      if (name == other && value != old) sentences.push_back(fmt::format("{} is {}, where the checkpoint's run had {}", name, value, old));
+  return sentences;
+}
+
+} // namespace zero::runtime
