@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <random>
+#include <set>
 
 namespace fs = std::filesystem;
 
@@ -56,9 +57,15 @@ std::string digestOfFolder(const std::string &path) {
                      checksum(all.data(), all.size()));
 }
 
-// A checkpoint has all parameters; the model is then read only for its copy.
-bool readsModel(const TrainOptions &options, const Setup &setup) {
-  return !setup.resumeFrom || (options.exportTo && options.exportTo->ends_with(".onnx"));
+// A checkpoint has all parameters, and a plan may have rules for them; the model is then read only for its copy.
+std::vector<std::string> modelFiles(const TrainOptions &options, const Setup &setup) {
+  const plan::Plan &plan = setup.file.plan;
+  if (options.exportTo && options.exportTo->ends_with(".onnx")) return plan::ModelFiles(plan).names();
+  std::set<std::string> names;
+  if (!setup.resumeFrom)
+    for (const plan::Parameter &parameter : plan.parameters())
+      if (parameter.has_source()) names.insert(parameter.source().file());
+  return {names.begin(), names.end()};
 }
 
 void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &folder) {
@@ -101,8 +108,7 @@ Settings inputFiles(const TrainOptions &options) {
 Settings stateFiles(const TrainOptions &options, const Setup &setup) {
   Settings settings;
   if (options.resume) settings.emplace_back("--resume", setup.resumeFrom ? digestOfFolder(*setup.resumeFrom) : "a folder without a checkpoint");
-  if (!readsModel(options, setup)) return settings;
-  std::vector<std::string> names = plan::ModelFiles(setup.file.plan).names();
+  std::vector<std::string> names = modelFiles(options, setup);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string which = names.size() == 1 ? "" : fmt::format("{} of {}, ", i + 1, names.size());
     settings.emplace_back(fmt::format("the model's file {}'{}'", which, fs::path(names[i]).filename().string()),
