@@ -210,7 +210,7 @@ def disturbed(seconds):
     different = [name for name in one if one[name].tobytes() != two[name].tobytes()]
     expect(set(one) == set(two) and not different, f"{len(different)} of {len(one)} parameters differ")
     lines = sentences(said)
-    expect(0 < len(lines) <= 30 and all("sent off a process at 127.0.0.1:" in line for line in lines), f"said: {lines}")
+    expect(0 < len(lines) <= 30 and all("sent off a process at " in line for line in lines), f"said: {lines}")
     expect(SECRET not in "".join(said), "the secret was printed")
     expect(len(strangers.calls) >= 6, f"calls: {strangers.calls}")
     return ", ".join(f"{count} {way}" for way, count in sorted(strangers.calls.items()))
