@@ -1,5 +1,6 @@
 //===- content.cpp - what the numbers of an initializer tell -------------------------------------===//
 #include "compiler/onnx/content.h"
+#include "compiler/onnx/origin.h"
 #include "llvm/ADT/APFloat.h"
 #include <cmath>
 
@@ -49,7 +50,7 @@ bool Content::isZeroRow() const { return t.dims.size() > 1 && t.dims.back() == i
 
 bool Content::isMadeUp() const {
   StringRef base = t.name.rtrim("0123456789");
-  return t.name.starts_with("onnx::") || (base.consume_back("_") && base == "val") || isFilled();
+  return t.name.starts_with("onnx::") || t.name.starts_with("/") || (base.consume_back("_") && base == "val") || isFilled();
 }
 
 bool Content::isFilled() const {
@@ -60,7 +61,7 @@ bool Content::isFilled() const {
   return (base == "zeros" || base == "ones" || base == "full" || base == "fill") && isConstant();
 }
 
-bool Content::isOfModule() const { return t.name.contains('.') && !t.name.contains('/') && !t.name.contains("::"); }
+bool Content::isOfModule() const { return isModuleName(t.name); }
 
 bool Content::isMask() const {
   if (!known()) return false;

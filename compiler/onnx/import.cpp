@@ -2,6 +2,7 @@
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/content.h"
 #include "compiler/onnx/parameters.h"
+#include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
 #include "mlir/IR/Verifier.h"
 
@@ -22,6 +23,22 @@ LogicalResult checkOpset(const Model &model, Location loc, ImportReport &report)
   return success();
 }
 
+/// Names that end up in data files, checkpoints and exports must be text; those of nodes are only shown.
+LogicalResult checkNames(const Model &model, Location loc) {
+  auto check = [&](StringRef what, StringRef name) -> LogicalResult {
+    if (isUtf8(name)) return success();
+    return emitError(loc) << what << " '" << printable(name)
+                          << "' has a name that is no UTF-8, which neither ONNX nor a plan can hold; rename it";
+  };
+  for (const ValueInfo &v : model.graph.inputs)
+    if (failed(check("the input", v.name))) return failure();
+  for (const ValueInfo &v : model.graph.outputs)
+    if (failed(check("the output", v.name))) return failure();
+  for (const TensorProto &t : model.graph.initializers)
+    if (failed(check("the initializer", t.name)) || failed(check("the data file", t.location))) return failure();
+  return success();
+}
+
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
 /// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded.
 bool isCandidate(const Use &use, Weights &weights) {
@@ -38,7 +55,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
                                         Location loc, ImportReport &report) {
   report.producer = (model.producer + " " + model.producerVersion).str();
   report.irVersion = model.irVersion;
-  if (failed(checkOpset(model, loc, report))) return failure();
+  if (failed(checkOpset(model, loc, report)) || failed(checkNames(model, loc))) return failure();
 
   // First walk: every candidate is a symbol, so that its uses can be seen.
   std::vector<Site> sites;
@@ -59,9 +76,15 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     findRoles(draft->lookupSymbol<func::FuncOp>("forward"), sites, weights);
     forced = walk->forcedConstants;
   }
+  Quantized quantized = findQuantized(model.graph, weights);
+  for (Site &s : sites)
+    if (quantized.scales.contains(s.use.tensor->name)) {
+      s.role.clear();
+      s.why = "a scale of quantized weights";
+    }
   llvm::erase_if(sites, [&](const Site &s) { return forced.contains(s.use.tensor); });
-  Decisions decisions;
-  if (failed(decisions.make(model, sites, weights, options, loc, report))) return failure();
+  Decisions decisions(sites, weights, options, loc, report);
+  if (failed(decisions.make())) return failure();
 
   // Second walk: parameters are read from their symbols, everything else is known and folds.
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -75,6 +98,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
   });
   if (failed(walk->run()) || failed(emitParameters(*module, decisions, weights, options))) return failure();
   if (failed(verify(*module))) return failure();
+  walk->census.tell(quantized, report);
   return module;
 }
 

@@ -18,7 +18,8 @@ enum class Init { Weights, Random };
 
 struct ImportOptions {
   std::map<std::string, int64_t> bind;    // symbolic dimension -> size
-  bool tie = true;                        // initializers bitwise equal up to transposition are one parameter
+  bool tie = true;                        // initializers that hold the same values are one parameter where there is a reason (ties.h)
+  std::vector<std::string> tied;          // regular expressions: those they name are one parameter where they hold the same values
   std::vector<std::string> freeze, train; // regular expressions over initializer names; found anywhere in the name; train wins
   Init init = Init::Weights;
   uint64_t maxConstantBytes = uint64_t(2) << 30; // largest constant folding may produce
@@ -31,6 +32,7 @@ struct ImportReport {
     std::vector<int64_t> shape;
     std::string stored; // element type in the file: "f32", "bf16", …
     std::string role;   // "matmul", "embedding", "bias", "scale", "position", …, or "--train"
+    std::string where;  // name in PyTorch, or the node that uses it, where an exporter replaced the name; else empty
   };
   struct Constant {
     std::string name;
@@ -44,7 +46,7 @@ struct ImportReport {
   std::vector<Parameter> parameters;
   std::vector<Constant> constants; // float initializers of more than one element that are not trained
   std::vector<Tie> ties;
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
   std::string producer;
   int64_t irVersion = 0, opset = 0;
 };

@@ -1,5 +1,6 @@
 //===- importer.cpp - names, scopes and order of an ONNX graph -----------------------------------===//
 #include "compiler/onnx/importer.h"
+#include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
 
 using namespace mlir;
@@ -35,6 +36,7 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerSelections(registry);
   registerLosses(registry);
   registerControl(registry);
+  registerQuantization(registry);
 }
 
 Val Importer::constant(const TensorProto &t, Emitter &e) {
@@ -116,12 +118,12 @@ Val Importer::fetch(Entry &entry, const Node *user, size_t input) {
   if (!entry.initializer) return entry.val;
   const TensorProto &t = *entry.initializer;
   if (!isFloat(t.type)) return constant(t, *emitter);
-  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}};
+  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}, user, entry.alias};
   u.statistic = u.op == "BatchNormalization" && input >= 3;
   if (!entry.alias.empty())
-    u.user = entry.alias.str();
+    u.user = printable(entry.alias);
   else if (user)
-    u.user = (present->prefix + (user->name.empty() ? (user->outputs.empty() ? StringRef() : user->outputs[0]) : user->name)).str();
+    u.user = present->prefix + printable(user->name.empty() ? (user->outputs.empty() ? StringRef() : user->outputs[0]) : user->name);
   Val v = use(u, *emitter);
   if (v && v.value)
     if (auto get = v.value.getDefiningOp<nn::GetOp>()) candidates[get] = &t;
@@ -156,9 +158,9 @@ bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wan
 
 bool Importer::node(const Node &n, Scope &scope) {
   // "transformer.h.3.mlp/node_addmm_14": where PyTorch says the node stands, and its name in the file.
-  std::string label = scope.prefix + (n.module.empty() ? "" : n.module.str() + "/") +
-                      (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str();
-  std::string kind = (n.domain.empty() ? "" : n.domain.str() + "::") + n.op.str();
+  std::string label = scope.prefix + printable((n.module.empty() ? "" : n.module.str() + "/") +
+                                               (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str());
+  std::string kind = printable((n.domain.empty() ? "" : n.domain.str() + "::") + n.op.str());
   emitter->at(NameLoc::get(StringAttr::get(module.getContext(), label)), "node '" + label + "' (" + kind + ")");
   if (++visited > kMaxNodes) {
     emitter->fail("the graph has more than " + Twine(kMaxNodes) + " nodes once its functions are inlined");
@@ -225,7 +227,7 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
   Scope body;
   body.depth = scope.depth + 1;
   body.opsets = f.opsets.empty() ? scope.opsets : &f.opsets;
-  body.prefix = scope.prefix + (call.node.name.empty() ? call.node.op : call.node.name).str() + "/";
+  body.prefix = scope.prefix + printable(call.node.name.empty() ? call.node.op : call.node.name) + "/";
   for (const Attribute &a : f.defaults) body.attributes[a.name] = &a;
   for (const Attribute &a : call.node.attributes)
     if (const Attribute *real = call.attribute(a.name)) body.attributes[a.name] = real;

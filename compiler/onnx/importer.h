@@ -3,6 +3,7 @@
 // the operator (ops/*.cpp). What an initializer becomes is decided by the caller, use by use: the first walk
 // makes every candidate a parameter to see how it is used (roles.h), the second makes the real module.
 #pragma once
+#include "compiler/onnx/census.h"
 #include "compiler/onnx/emit.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/weights.h"
@@ -14,10 +15,12 @@ namespace zero::onnx {
 /// One use of a float initializer by one node.
 struct Use {
   const TensorProto *tensor;
-  unsigned occurrence;    // counts the uses of this initializer in walk order, the same in every walk
-  StringRef op;           // operator that uses it
-  std::string user;       // name of the node, or the name an Identity node gave the initializer
-  bool statistic = false; // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
+  unsigned occurrence;        // counts the uses of this initializer in walk order, the same in every walk
+  StringRef op;               // operator that uses it
+  std::string user;           // name of the node, or the name an Identity node gave the initializer
+  const Node *node = nullptr; // that uses it; none where it is a result of the graph
+  StringRef alias;            // the name an Identity node gave the initializer; empty where none did
+  bool statistic = false;     // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
 };
 
 class Importer;
@@ -88,6 +91,8 @@ public:
   /// Runs a branch of an If node in the present scope.
   Vals branch(const Graph &graph, NodeContext &at);
   bool isQuiet() const { return quiet; }
+  /// What the user is told of after the walk.
+  Census census;
   /// `result` is the log-softmax of `logits` over the last dimension: a loss over it is a cross entropy.
   void noteLogSoftmax(const Val &result, const Val &logits) {
     if (result && result.value) logSoftmaxOf[result.value] = logits;
@@ -162,5 +167,6 @@ void registerScatters(Registry &);
 void registerSelections(Registry &);
 void registerLosses(Registry &);
 void registerControl(Registry &);
+void registerQuantization(Registry &);
 
 } // namespace zero::onnx

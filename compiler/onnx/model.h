@@ -70,6 +70,7 @@ struct Attribute {
 struct Node {
   StringRef name, op, domain;
   StringRef module; // "transformer.h.3.mlp": what PyTorch's exporter says it stands in; empty elsewhere
+  StringRef call;   // the call it came from, as PyTorch's exporter prints it; empty elsewhere
   std::vector<StringRef> inputs, outputs;
   std::vector<Attribute> attributes;
 };

@@ -1,174 +1,233 @@
 //===- parameters.cpp - freezing, splitting merged initializers, tying ---------------------------===//
 #include "compiler/onnx/parameters.h"
 #include "compiler/onnx/content.h"
+#include "compiler/onnx/ties.h"
 #include "compiler/onnx/wire.h"
-#include <regex>
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace zero::onnx {
-namespace {
 
-/// Regular expressions that are searched for in names, and whether each was found in one.
-struct Patterns {
-  struct Pattern {
-    std::string text;
-    std::regex regex;
-    bool found = false;
-  };
-  std::vector<Pattern> list;
+Decisions::Decisions(ArrayRef<Site> sites, Weights &weights, const ImportOptions &options, Location loc, ImportReport &report)
+    : sites(sites), weights(weights), options(options), loc(loc), report(report), origins(sites) {}
 
-  bool match(StringRef name) {
-    bool any = false;
-    for (Pattern &p : list)
-      if (std::regex_search(name.begin(), name.end(), p.regex)) any = p.found = true;
-    return any;
-  }
-  /// A misspelt expression would train or freeze what it was to change.
-  LogicalResult allFound(StringRef flag, StringRef what, Location loc) const {
-    for (const Pattern &p : list)
-      if (!p.found) return emitError(loc) << flag << " '" << p.text << "' is found in the name of no " << what;
-    return success();
-  }
-};
-
-LogicalResult compile(ArrayRef<std::string> texts, StringRef flag, Patterns &out, Location loc) {
-  for (const std::string &t : texts) {
-    try {
-      out.list.push_back({t, std::regex(t, std::regex::ECMAScript | std::regex::optimize)});
-    } catch (const std::regex_error &e) {
-      return emitError(loc) << flag << " '" << t << "' is no regular expression: " << e.what();
-    }
-  }
-  return success();
+/// The name PyTorch had for a parameter, which all uses that know it agree on.
+static std::string originOf(ArrayRef<const Site *> uses, const Origins &origins) {
+  for (const Site *s : uses)
+    if (std::string name = origins.nameOf(*s); !name.empty()) return name;
+  return {};
 }
 
-std::vector<int64_t> shapeOf(const TensorProto &t) { return t.dims; }
+/// What the flags' expressions are searched for in: the name, and where an exporter has replaced it also PyTorch's name and the nodes
+/// that use it.
+static std::vector<std::string> namesOf(StringRef name, ArrayRef<const Site *> uses, const Origins &origins) {
+  std::vector<std::string> names{name.str()};
+  if (isModuleName(name)) return names;
+  if (std::string origin = originOf(uses, origins); !origin.empty()) names.push_back(origin);
+  for (const Site *s : uses)
+    if (s->use.node) names.push_back(pathOf(*s->use.node));
+  return names;
+}
 
-} // namespace
+/// A piece of a merged initializer is known by what it was called before, if that can be told.
+static std::vector<std::string> namesOfPiece(StringRef name, ArrayRef<const Site *> uses, const Origins &origins) {
+  if (std::string origin = originOf(uses, origins); !origin.empty()) return {origin};
+  std::vector<std::string> names{name.str()};
+  for (const Site *s : uses)
+    if (s->use.node) names.push_back(pathOf(*s->use.node));
+  return names;
+}
 
-Parameter *Decisions::add(std::string name, const Site &site) {
+/// For people: PyTorch's name, or the first node and how many others.
+static std::string whereOf(ArrayRef<const Site *> uses, const std::string &origin) {
+  if (!origin.empty()) return origin;
+  std::vector<std::string> nodes;
+  for (const Site *s : uses)
+    if (s->use.node)
+      if (std::string path = pathOf(*s->use.node); !llvm::is_contained(nodes, path)) nodes.push_back(path);
+  if (nodes.size() < 2) return nodes.empty() ? "" : nodes[0];
+  return nodes[0] + " and " + std::to_string(nodes.size() - 1) + " more";
+}
+
+Parameter *Decisions::add(std::string name, const Uses &uses) {
   while (!names.insert(name).second) name += "'";
   auto p = std::make_unique<Parameter>();
+  const Site *first = uses.front();
   p->name = std::move(name);
-  p->tensor = site.use.tensor;
-  p->role = site.role;
-  p->firstUser = site.use.user;
-  p->plusOne = site.plusOne;
+  p->tensor = first->use.tensor;
+  p->role = first->role;
+  // An embedding that is also the output projection is an embedding.
+  for (const Site *s : uses)
+    if (s->role == "embedding") p->role = s->role;
+  if (p->role.empty()) p->role = "--train";
+  p->firstUser = first->use.user;
+  p->plusOne = first->plusOne;
+  p->uses = uses;
   list.push_back(std::move(p));
   return list.back().get();
 }
 
-/// Exporters merge initializers of equal value: the zero biases of a fresh model become one. Each place that uses a
-/// tensor of one repeated number gets a parameter of its own, the first under the tensor's name.
-void Decisions::split(ArrayRef<const Site *> uses, ImportReport &report) {
-  for (auto [i, s] : llvm::enumerate(uses)) {
-    std::string name = s->use.tensor->name.str();
-    readings[{s->use.tensor, s->use.occurrence}] = {add(i ? name + "@" + s->use.user : name, *s), false};
+/// The uses of one initializer, by the parameters they are of: exporters merge tensors of equal value. Where they do not say it, a tensor
+/// of one repeated number is one for each use, as the zero biases of a fresh model are, and any other is one.
+std::vector<Decisions::Uses> Decisions::split(const Uses &uses) {
+  bool filled = Content(*uses[0]->use.tensor, weights).isConstant() && !sharesLayers;
+  std::vector<Uses> pieces;
+  for (const Site *s : uses) {
+    auto fits = [&](const Uses &piece) {
+      bool same = false;
+      for (const Site *other : ArrayRef(piece).take_front(8)) {                    // those that come after say no more
+        if (s->summed && other->summed && s->summed != other->summed) return true; // an embedding and an output projection
+        Sameness said = origins.compare(*s, *other);
+        if (said == Sameness::Different) return false;
+        same |= said == Sameness::Same;
+      }
+      return same || !filled;
+    };
+    auto piece = llvm::find_if(pieces, fits);
+    if (piece == pieces.end())
+      pieces.push_back({s});
+    else
+      piece->push_back(s);
   }
-  report.warnings.push_back("'" + uses[0]->use.tensor->name.str() + "' holds one number throughout and is used at " +
-                            std::to_string(uses.size()) + " places: an exporter merged equal tensors, so they are trained as " +
-                            std::to_string(uses.size()) + " parameters");
+  return pieces;
 }
 
-LogicalResult Decisions::make(const Model &model, ArrayRef<Site> sites, Weights &weights, const ImportOptions &options, Location loc,
-                              ImportReport &report) {
-  Patterns freeze, train;
-  if (failed(compile(options.freeze, "--freeze", freeze, loc)) || failed(compile(options.train, "--train", train, loc))) return failure();
-
-  std::vector<const TensorProto *> order;
-  llvm::DenseMap<const TensorProto *, std::vector<const Site *>> uses;
-  for (const Site &s : sites) {
-    auto &list = uses[s.use.tensor];
-    if (list.empty()) order.push_back(s.use.tensor);
-    list.push_back(&s);
+void Decisions::become(const TensorProto &t, const Site *first, std::vector<Uses> pieces) {
+  std::string name = t.name.str();
+  bool filled = Content(t, weights).isConstant();
+  if (!tied.empty()) { // pieces that the user calls one
+    Uses together;
+    unsigned joined = 0;
+    llvm::erase_if(pieces, [&](const Uses &piece) {
+      if (!tied.match(namesOfPiece(name, piece, origins))) return false;
+      llvm::append_range(together, piece);
+      ++joined;
+      return true;
+    });
+    tiedAny |= joined > 1;
+    if (!together.empty()) pieces.insert(pieces.begin(), std::move(together));
   }
-  // A model that applies the same matrices more than once shares its layers: then a shared vector is shared too.
+  for (auto [i, piece] : llvm::enumerate(pieces)) {
+    std::string origin = originOf(piece, origins);
+    const Use &use = piece[0]->use;
+    std::string place = !origin.empty() ? origin : use.node && !moduleOf(*use.node).empty() ? pathOf(*use.node) : use.user;
+    Parameter *p = add(i ? name + "@" + place : name, piece);
+    p->knownBy = pieces.size() > 1 ? namesOfPiece(name, piece, origins) : namesOf(name, piece, origins);
+    p->place = i && !filled ? piece.front() : first; // layers of their own move as such, small vectors with the first
+    p->where = i || !isModuleName(name) ? whereOf(piece, origin) : "";
+    p->asked = train.match(p->knownBy);
+    p->trainable = !freeze.match(p->knownBy) || p->asked;
+    for (const Site *s : piece) readings[{&t, s->use.occurrence}] = {p, false};
+  }
+  if (pieces.size() > 1 && filled) // other pieces are told of with all that starts equal
+    report.warnings.push_back("'" + name + "' holds one number throughout and is used at " + std::to_string(pieces.size()) +
+                              " places: an exporter merged equal tensors, so they are trained as " + std::to_string(pieces.size()) +
+                              " parameters");
+}
+
+void Decisions::decide(const TensorProto &t, const Uses &uses) {
+  Uses asParameter;
+  std::string why;
+  for (const Site *s : uses) {
+    if (!s->role.empty())
+      asParameter.push_back(s);
+    else if (!s->why.empty())
+      why = s->why;
+  }
+  if (asParameter.empty()) {
+    if (!train.match(namesOf(t.name, uses, origins))) {
+      if (t.elements > 1) report.constants.push_back({t.name.str(), t.dims, why.empty() ? "no parameter's use" : why});
+      return;
+    }
+    asParameter = uses;
+  }
+  auto pieces = split(asParameter);
+  bool whole = pieces.size() == 1;
+  become(t, uses.front(), std::move(pieces));
+  // What is one parameter is read wherever the initializer is.
+  if (whole)
+    for (const Site *s : uses)
+      if (!s->use.statistic) readings[{&t, s->use.occurrence}] = {list.back().get(), false};
+}
+
+LogicalResult Decisions::make() {
+  if (failed(freeze.compile(options.freeze, loc)) || failed(train.compile(options.train, loc)) || failed(tied.compile(options.tied, loc)))
+    return failure();
+  std::vector<const TensorProto *> order;
+  llvm::DenseMap<const TensorProto *, Uses> uses;
+  for (const Site &s : sites) {
+    auto &of = uses[s.use.tensor];
+    if (of.empty()) order.push_back(s.use.tensor);
+    of.push_back(&s);
+  }
   unsigned shared = 0, matrices = 0;
   for (const TensorProto *t : order) {
     auto n = llvm::count_if(uses[t], [](const Site *s) { return s->role == "matmul"; });
     matrices += n > 0;
     shared += n > 1;
   }
-  bool sharesLayers = 2 * shared > matrices;
-
-  for (const TensorProto *t : order) {
-    std::vector<const Site *> asParameter;
-    std::string why;
-    for (const Site *s : uses[t]) {
-      if (!s->role.empty())
-        asParameter.push_back(s);
-      else if (!s->why.empty())
-        why = s->why;
-    }
-    bool asked = train.match(t->name);
-    if (asParameter.empty() && !asked) {
-      if (t->elements > 1) report.constants.push_back({t->name.str(), shapeOf(*t), why.empty() ? "no parameter's use" : why});
-      continue;
-    }
-    bool frozen = freeze.match(t->name) && !asked;
-    Content content(*t, weights);
-    if (asParameter.size() > 1 && content.isConstant() && !sharesLayers) {
-      if (!frozen) {
-        split(asParameter, report);
-        continue;
-      }
-      report.warnings.push_back("'" + t->name.str() + "' holds one number throughout and is used at " + std::to_string(asParameter.size()) +
-                                " places: an exporter merged equal tensors, and --freeze freezes them at all of these places");
-    }
-    Site first = asParameter.empty() ? *uses[t].front() : *asParameter.front();
-    // An embedding that is also the output projection is an embedding.
-    for (const Site *s : asParameter)
-      if (s->role == "embedding") first.role = s->role;
-    if (first.role.empty()) first.role = "--train";
-    Parameter *p = add(t->name.str(), first);
-    p->trainable = !frozen;
-    p->asked = asked;
-    for (const Site *s : uses[t])
-      if (!s->use.statistic) readings[{t, s->use.occurrence}] = {p, false};
-  }
-  if (failed(freeze.allFound("--freeze", "parameter", loc)) || failed(train.allFound("--train", "initializer", loc))) return failure();
-  if (options.tie) tie(weights, loc, report);
+  sharesLayers = 2 * shared > matrices;
+  for (const TensorProto *t : order) decide(*t, uses[t]);
+  llvm::stable_sort(list, [](auto &a, auto &b) { return a->place < b->place; });
+  tie();
+  if (failed(freeze.allFound("parameter", loc)) || failed(train.allFound("initializer", loc)) || failed(tied.allFound("parameter", loc)))
+    return failure();
+  if (!options.tied.empty() && !tiedAny)
+    return emitError(loc) << "--tie '" << options.tied[0] << "' ties nothing: of the parameters it names no two hold the same values";
+  noteApart();
   for (auto &p : list) {
     if (p->trainable)
-      report.parameters.push_back({p->name, shapeOf(*p->tensor), name(p->tensor->type).str(), p->role});
+      report.parameters.push_back({p->name, p->tensor->dims, name(p->tensor->type).str(), p->role, p->where});
     else
-      report.constants.push_back({p->name, shapeOf(*p->tensor), "--freeze"});
+      report.constants.push_back({p->name, p->tensor->dims, "--freeze"});
   }
   return success();
 }
 
-void Decisions::tie(Weights &weights, Location loc, ImportReport &report) {
-  // Only tensors of the same number of elements can be equal; embeddings come first so that they keep the name.
-  std::map<uint64_t, std::vector<Parameter *>> bySize;
-  for (auto &p : list)
-    if (p->tensor->elements > 1 && p->tensor->hasData) bySize[p->tensor->elements].push_back(p.get());
+void Decisions::tie() {
+  for (auto &p : list) p->maybeTied = tied.match(p->knownBy);
   llvm::DenseMap<Parameter *, Reading> merged;
-  for (auto &[size, group] : bySize) {
-    std::stable_sort(group.begin(), group.end(),
-                     [](Parameter *a, Parameter *b) { return (a->role == "embedding") > (b->role == "embedding"); });
-    for (size_t i = 0; i < group.size(); ++i) {
-      if (merged.count(group[i])) continue;
-      Content a(*group[i]->tensor, weights);
-      for (size_t j = i + 1; j < group.size(); ++j) {
-        if (merged.count(group[j]) || group[j]->tensor == group[i]->tensor) continue;
-        Content b(*group[j]->tensor, weights);
-        bool same = a.equals(b, false), turned = !same && a.equals(b, true);
-        if ((!same && !turned) || a.isConstant()) continue;
-        merged[group[j]] = {group[i], turned};
-        group[i]->aliases.push_back({group[j]->tensor, turned});
+  for (const std::vector<Copy> &copies : equalParameters(list, weights)) {
+    auto ones = onesAmong(copies, origins, weights, options.tie);
+    std::vector<std::string> trained;
+    for (const std::vector<Copy> &one : ones) {
+      Parameter *kept = one[0].parameter;
+      for (const Copy &copy : llvm::drop_begin(one)) {
+        bool transposed = copy.transposed != one[0].transposed;
+        Parameter *p = copy.parameter;
+        merged[p] = {kept, transposed};
+        kept->aliases.push_back({p->tensor, transposed});
         // One parameter under several names: --train of any name wins, then --freeze of any.
-        bool frozen = !group[i]->trainable || !group[j]->trainable;
-        group[i]->asked |= group[j]->asked;
-        group[i]->trainable = group[i]->asked || !frozen;
-        report.ties.push_back({group[i]->name, group[j]->name, turned});
-        emitRemark(loc) << "tied " << group[i]->name << " and " << group[j]->name << (turned ? " (transposed)" : "");
+        bool frozen = !kept->trainable || !p->trainable;
+        kept->asked |= p->asked;
+        kept->trainable = kept->asked || !frozen;
+        tiedAny |= kept->maybeTied && p->maybeTied;
+        report.ties.push_back({kept->name, p->name, transposed});
+        emitRemark(loc) << "tied " << kept->name << " and " << p->name << (transposed ? " (transposed)" : "");
       }
+      if (kept->trainable) trained.push_back(kept->name);
     }
+    if (trained.size() > 1 && options.tie) apart.push_back(trained);
   }
   for (auto &[use, reading] : readings)
     if (auto it = merged.find(reading.parameter); it != merged.end()) reading = it->second;
   llvm::erase_if(list, [&](auto &p) { return merged.count(p.get()); });
+}
+
+void Decisions::noteApart() {
+  if (apart.empty()) return;
+  constexpr size_t kSets = 3, kNames = 3;
+  std::string text = std::to_string(apart.size()) + (apart.size() > 1 ? " sets of" : "") +
+                     " parameters start equal and are trained apart, since nothing in the graph says that they are one: ";
+  if (apart.size() == 1) text.replace(0, 1, std::to_string(apart[0].size()));
+  for (auto [i, set] : llvm::enumerate(ArrayRef(apart).take_front(kSets))) {
+    if (i) text += "; ";
+    text += llvm::join(llvm::map_range(ArrayRef(set).take_front(kNames), [](const std::string &n) { return "'" + n + "'"; }), ", ");
+    if (set.size() > kNames) text += " and " + std::to_string(set.size() - kNames) + " more";
+  }
+  if (apart.size() > kSets) text += "; and so on";
+  report.notes.push_back(text + " (if some are one in your model, name them with --tie REGEX)");
 }
 
 Reading Decisions::at(const Use &use) const {

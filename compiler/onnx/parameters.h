@@ -1,5 +1,7 @@
 //===- parameters.h - from the uses of initializers to nn.parameter ------------------------------===//
 #pragma once
+#include "compiler/onnx/origin.h"
+#include "compiler/onnx/patterns.h"
 #include "compiler/onnx/roles.h"
 
 namespace zero::onnx {
@@ -10,8 +12,13 @@ struct Parameter {
   const TensorProto *tensor = nullptr;
   std::string role;
   std::string firstUser;
+  std::vector<const Site *> uses;   // that make it a parameter, or all of them where only --train does
+  const Site *place = nullptr;      // the use that its place among the parameters is by
+  std::vector<std::string> knownBy; // what --train, --freeze and --tie are searched for in
+  std::string where;                // name in PyTorch or the node that uses it, where the name does not tell
   bool trainable = true, plusOne = false;
-  bool asked = false; // --train names it
+  bool asked = false;     // --train names it
+  bool maybeTied = false; // --tie names it
   struct Alias {
     const TensorProto *tensor;
     bool transposed;
@@ -25,21 +32,35 @@ struct Reading {
   bool transposed = false;
 };
 
-/// All decisions, made once between the two walks.
+/// All decisions, made once between the two walks. The sites outlive them.
 class Decisions {
 public:
-  /// Fails after a diagnostic (an invalid regular expression).
-  mlir::LogicalResult make(const Model &model, llvm::ArrayRef<Site> sites, Weights &weights, const ImportOptions &options,
-                           mlir::Location loc, ImportReport &report);
+  Decisions(llvm::ArrayRef<Site> sites, Weights &weights, const ImportOptions &options, mlir::Location loc, ImportReport &report);
+  /// Fails after a diagnostic (an invalid regular expression, or one that is found nowhere).
+  mlir::LogicalResult make();
   Reading at(const Use &use) const;
   /// In order of first use.
   llvm::ArrayRef<std::unique_ptr<Parameter>> parameters() const { return list; }
 
 private:
-  Parameter *add(std::string name, const Site &site);
-  void split(llvm::ArrayRef<const Site *> uses, ImportReport &report);
-  void tie(Weights &weights, mlir::Location loc, ImportReport &report);
+  using Uses = std::vector<const Site *>;
+  void decide(const TensorProto &t, const Uses &uses);
+  Parameter *add(std::string name, const Uses &uses);
+  std::vector<Uses> split(const Uses &uses);
+  void become(const TensorProto &t, const Site *first, std::vector<Uses> pieces);
+  void tie();
+  void noteApart();
 
+  llvm::ArrayRef<Site> sites;
+  Weights &weights;
+  const ImportOptions &options;
+  mlir::Location loc;
+  ImportReport &report;
+  Origins origins;
+  Patterns freeze{"--freeze"}, train{"--train"}, tied{"--tie"};
+  bool sharesLayers = false;                   // the model applies the same matrices more than once: then a shared vector is shared too
+  bool tiedAny = false;                        // by --tie
+  std::vector<std::vector<std::string>> apart; // parameters that start equal and are trained apart
   std::vector<std::unique_ptr<Parameter>> list;
   std::map<std::pair<const TensorProto *, unsigned>, Reading> readings;
   llvm::StringSet<> names;

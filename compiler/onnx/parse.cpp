@@ -107,6 +107,7 @@ Node node(StringRef bytes, int depth) {
     case 9: { // metadata_props
       auto [key, value] = entry(f.bytes, "node");
       if (key == "pkg.torch.onnx.name_scopes") n.module = innermostModule(value);
+      if (key == "pkg.torch.onnx.fx_node") n.call = value;
       break;
     }
     default:
@@ -149,6 +150,18 @@ ValueInfo valueInfo(StringRef bytes) {
   return v;
 }
 
+/// A tensor that stands in a Constant node is an initializer under the node's output: whole models keep their weights so.
+void liftConstant(Graph &g) {
+  Node &n = g.nodes.back();
+  if (n.op != "Constant" || !n.domain.empty() || n.outputs.size() != 1 || n.attributes.size() != 1) return;
+  Attribute &value = n.attributes[0];
+  if (value.name != "value" || !value.tensor || !value.reference.empty()) return;
+  TensorProto t = std::move(*value.tensor);
+  t.name = n.outputs[0];
+  g.initializers.push_back(std::move(t));
+  g.nodes.pop_back();
+}
+
 Graph graph(StringRef bytes, int depth) {
   if (depth > kMaxDepth) throw FormatError("nests graphs more than " + std::to_string(kMaxDepth) + " deep");
   Graph g;
@@ -157,6 +170,7 @@ Graph graph(StringRef bytes, int depth) {
     switch (f.number) {
     case 1:
       g.nodes.push_back(node(f.bytes, depth));
+      liftConstant(g);
       break;
     case 2:
       g.name = f.bytes;

@@ -258,6 +258,50 @@ Fact Analysis::move(Operation &op) {
   return f;
 }
 
-void findRoles(func::FuncOp forward, MutableArrayRef<Site> sites, Weights &weights) { Analysis(forward, sites, weights).run(); }
+/// Follows a matrix through what only moves it to the product or lookup that reads it. `dims`: which of its two dimensions each of the
+/// value's is, -1 for one of size 1 beside them.
+static std::optional<unsigned> summedDimension(Value v, SmallVector<int> dims, int depth = 0) {
+  auto known = [](int dim) { return dim < 0 ? std::nullopt : std::optional<unsigned>(unsigned(dim)); };
+  if (depth > 8) return std::nullopt;
+  for (OpOperand &operand : v.getUses()) {
+    Operation *op = operand.getOwner();
+    int64_t rank = int64_t(dims.size());
+    std::optional<unsigned> found;
+    if (auto product = dyn_cast<nn::MatMulOp>(op)) {
+      bool left = operand.getOperandNumber() == 0;
+      found = known(dims[rank - (left ? 1 + product.getTransposeLhs() : 2 - product.getTransposeRhs())]);
+    } else if (auto lookup = dyn_cast<nn::GatherOp>(op)) {
+      if (operand.getOperandNumber() == 0) found = known(dims[0]);
+    } else if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
+      SmallVector<int> moved;
+      for (int64_t p : transpose.getPerm()) moved.push_back(dims[p]);
+      found = summedDimension(op->getResult(0), moved, depth + 1);
+    } else if (isa<nn::CastOp>(op)) {
+      found = summedDimension(op->getResult(0), dims, depth + 1);
+    } else if (isa<nn::ReshapeOp>(op)) {
+      auto from = cast<RankedTensorType>(v.getType()).getShape(), to = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+      SmallVector<int> moved;
+      size_t next = 0;
+      auto skipOnes = [&] {
+        while (next < from.size() && from[next] == 1 && dims[next] < 0) ++next;
+      };
+      for (int64_t d : to) {
+        skipOnes();
+        bool same = next < from.size() && from[next] == d;
+        moved.push_back(same ? dims[next++] : -1);
+        if (!same && d != 1) return std::nullopt; // cut or joined
+      }
+      found = summedDimension(op->getResult(0), moved, depth + 1);
+    }
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+void findRoles(func::FuncOp forward, MutableArrayRef<Site> sites, Weights &weights) {
+  Analysis(forward, sites, weights).run();
+  for (Site &s : sites)
+    if (s.get && s.use.tensor->dims.size() == 2) s.summed = summedDimension(s.get->getResult(0), {0, 1});
+}
 
 } // namespace zero::onnx

@@ -35,6 +35,7 @@ struct Site {
   std::string role;               // empty: no parameter's use
   std::string why;                // of an empty role, where there is more to say
   bool plusOne = false;           // used as 1 + w
+  std::optional<unsigned> summed; // of a matrix: the dimension a product sums over, or of whose rows a lookup takes some
 };
 
 void findRoles(mlir::func::FuncOp forward, llvm::MutableArrayRef<Site> sites, Weights &weights);

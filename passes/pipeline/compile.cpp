@@ -117,6 +117,7 @@ private:
     if (failed(imported)) return false;
     module = std::move(*imported);
     for (const std::string &warning : report.import.warnings) say("warning", warning);
+    for (const std::string &note : report.import.notes) say("note", note);
     return true;
   }
 

@@ -28,6 +28,24 @@ fs::path absolute(const fs::path &path) {
   return failed ? fs::path() : folder / path.filename();
 }
 
+// Text of a message must be UTF-8, or nothing can read the message again; a path can be any bytes.
+bool isUtf8(const std::string &text) {
+  for (size_t i = 0; i < text.size();) {
+    auto byte = [&](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
+    unsigned lead = byte(i);
+    size_t more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : 4;
+    if (more == 4) return false;
+    for (size_t k = 1; k <= more; ++k)
+      if ((byte(i + k) & 0xC0) != 0x80) return false;
+    unsigned second = byte(i + 1); // overlong forms, surrogates and what lies beyond the last code point
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
+        (lead == 0xF4 && second > 0x8F))
+      return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 } // namespace
 
 void storeNames(Plan &plan, const std::string &path) {
@@ -36,7 +54,11 @@ void storeNames(Plan &plan, const std::string &path) {
     fs::path full = absolute(name);
     if (full.empty() || folder.empty()) return name;
     fs::path inside = full.lexically_relative(folder);
-    return (inside.empty() || *inside.begin() == ".." ? full : inside).string();
+    std::string stored = (inside.empty() || *inside.begin() == ".." ? full : inside).string();
+    if (!isUtf8(stored))
+      throw Error("cannot write " + path + ": the path '" + stored +
+                  "' is no UTF-8 text, which a plan cannot hold; rename it, or put the plan into the model's folder");
+    return stored;
   });
 }
 

@@ -31,7 +31,7 @@ ZEROC = [
     ("--bind batch",), ("--bind batch=0",), ("--bind batch=x",), ("--bind batch=2,batch=3", "batch", "2", "3"), ("--bind beam=2", "beam", "batch"),
     ("--bind batch=3", "2", "3"), ("--loss hinge", "hinge"), ("--loss output:nothing", "nothing", "logits"),
     ("--loss output:logits", "logits"), ("--optimizer adam",), ("--freeze (",), ("--freeze nowhere", "nowhere"), ("--train nowhere", "nowhere"),
-    ("--freeze .*", "nothing to train"), ("--tie maybe",), ("--world 0",), ("--world x",), ("--world 2.5",), ("--stage 4",), ("--stage -1",),
+    ("--freeze .*", "nothing to train"), ("--tie maybe", "maybe", "nearest"), ("--tie off --tie auto", "--tie"), ("--tie wte", "ties nothing"), ("--world 0",), ("--world x",), ("--world 2.5",), ("--stage 4",), ("--stage -1",),
     ("--accumulate 0",), ("--accumulate 99999999999999999999",), ("--init zeros",), ("--init random:x",), ("--init weights:3",), ("--cpu z80", "z80"),
     ("--bucket-elements -3",), ("--device-memory much",), ("--device-memory 1K", "bytes"), ("--recompute full", "not built"), ("--recompute x",),
     ("--precision bf16", "not built"), ("--target cuda", "not built"), ("--tile 4", "not built"), ("--report x.html", "not built"),
@@ -92,6 +92,18 @@ def moved():
     (suite.work / "home").rename(suite.work / "new home")
     suite.run([suite.bin / "zerorun", "new home/p.plan", *go, "--export", "moved.onnx"])
     refused([suite.bin / "zerorun", "far/sibling.plan", *go], "home/model.onnx", "compile again")
+
+
+def bytes_in_paths():
+    """A folder whose name is no UTF-8: a plan in it runs, one elsewhere cannot name its model and is not written."""
+    folder = os.fsdecode(os.fsencode(suite.work) + b"/caf\xe9")
+    os.mkdir(folder)
+    shutil.copy(suite.work / "model.onnx", folder)
+    suite.zeroc(f"{folder}/model.onnx", f"{folder}/p.plan", "--bind", "batch=2,seq=8", "-q")
+    suite.zerorun(f"{folder}/p.plan", "--data", "data.safetensors", "--steps", 1)
+    suite.run([suite.bin / "zero-inspect", f"{folder}/p.plan", "--json"])
+    refused([suite.bin / "zeroc", f"{folder}/model.onnx", "-o", "bytes.plan", "--bind", "batch=2,seq=8"], "bytes.plan", "no UTF-8")
+    expect(not (suite.work / "bytes.plan").exists(), "a plan was written all the same")
 
 
 def replaced():
@@ -203,6 +215,7 @@ else:
     suite.check("usage: programs alone", bare)
     suite.check("usage: inputs are spared", nothing_lost)
     suite.check("usage: plans and models that move", moved)
+    suite.check("usage: paths that are no UTF-8", bytes_in_paths)
     suite.check("usage: models that are replaced", replaced)
     suite.check("usage: checkpoint folders", checkpoint_folders)
     suite.check("usage: damaged checkpoints", damaged_checkpoint)

@@ -39,7 +39,7 @@ struct Pages {
 void print(const zero::plan::Plan &plan, const Pages &pages) {
   using namespace zero::inspect;
   if (pages.json) {
-    std::cout << toJson(plan, pages.schedule).dump(1) << "\n";
+    std::cout << toJson(plan, pages.schedule).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return; // all of the other pages is in it
   }
   if (pages.peak) std::cout << peakText(plan);

@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
     zero::plan::Plan plan;
     auto say = [&](llvm::StringRef severity, llvm::StringRef sentence) {
       if (severity == "remark" && !line.emit) return; // the table of parameters says it
+      if (severity == "note" && line.quiet) return;
       std::cerr << "zeroc: " << severity.str() << ": " << sentence.str() << "\n";
     };
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;

@@ -54,7 +54,8 @@ struct Later {
 /// What the flags say in text, before it is understood.
 struct Texts {
   std::vector<std::string> binds;
-  std::string tie = "auto", init = "weights", emit, memory;
+  std::vector<std::string> tie;
+  std::string init = "weights", emit, memory;
   std::vector<Later> later{
       {"--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32"},
       {"--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu"},
@@ -88,9 +89,11 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   addList(app, "--train", o.import.train, "train initializers whose name matches after all (may be given again)")
       ->type_name("REGEX")
       ->group(group);
-  app.add_option("--tie", texts.tie, "make initializers that are equal up to transposition one parameter [auto]")
-      ->type_name("auto|off")
-      ->check(oneOf({"auto", "off"}))
+  addList(
+      app, "--tie", texts.tie,
+      "make initializers with the same values one parameter where the graph gives a reason (auto), never (off), where their names match "
+      "(may be given again) [auto]")
+      ->type_name("auto|off|REGEX")
       ->group(group);
   app.add_option("--init", texts.init, "where first values come from: the file, or a rule [weights]")
       ->type_name("weights|random[:SEED]")
@@ -159,7 +162,10 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
   readBinds(texts.binds, o.import.bind);
-  o.import.tie = texts.tie == "auto";
+  bool off = llvm::is_contained(texts.tie, "off");
+  if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
+  o.import.tie = !off;
+  llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
   if (!texts.memory.empty()) o.memory = readBytes("--device-memory", texts.memory);
   auto [rule, seed] = llvm::StringRef(texts.init).split(':');
   if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + texts.init + "'");

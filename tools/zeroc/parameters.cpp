@@ -92,7 +92,7 @@ template <typename List, typename What> std::string section(const std::string &t
 } // namespace
 
 std::string parameterTable(const onnx::ImportReport &report) {
-  std::string text = section("trained", report.parameters, [](auto &p) { return p.role; });
+  std::string text = section("trained", report.parameters, [](auto &p) { return p.where.empty() ? p.role : p.role + ", " + p.where; });
   for (const auto &tie : report.ties) text += "tied: " + tie.alias + (tie.transposed ? " (transposed)" : "") + " is " + tie.name + "\n";
   return text + section("constant", report.constants, [](auto &c) { return c.why; });
 }

@@ -1,5 +1,6 @@
 //===- elementwise.cpp - arithmetic, comparisons, activations, casts -----------------------------===//
 #include "compiler/onnx/importer.h"
+#include "compiler/onnx/origin.h"
 #include <cmath>
 
 namespace zero::onnx {
@@ -163,6 +164,8 @@ Vals cast(NodeContext &c) {
   if (!to) // the number that PyTorch knows bfloat16 by
     return c.fail("a cast to " + name(type) + " is not supported" +
                   (type == Type::Complex128 ? "; PyTorch's older exporter writes it for bfloat16: export with dynamo=True" : ""));
+  if ((type == Type::Float16 || type == Type::BFloat16) && c.has(0) && c.inputs[0].value && c.inputs[0].isFloat())
+    c.importer.census.count(Seen::HalfCast, pathOf(c.node));
   return {c.e.convert(c.in(0), to)};
 }
 

@@ -1,5 +1,6 @@
 //===- loss.cpp - losses inside the graph --------------------------------------------------------===//
 #include "compiler/onnx/importer.h"
+#include "compiler/onnx/origin.h"
 #include <limits>
 
 namespace zero::onnx {
@@ -114,6 +115,7 @@ Vals dropout(NodeContext &c) {
       rate = 0.5;
     }
   }
+  if (rate > 0) c.importer.census.count(training ? Seen::Dropout : Seen::RestingDropout, pathOf(c.node));
   if (!training || rate == 0) // and everything is kept
     return {x, c.node.outputs.size() > 1 ? c.e.full(x.shape(), 1, c.e.i1()) : Val()};
   if (!(rate > 0 && rate < 1)) return c.fail("its ratio " + std::to_string(rate) + " is not between 0 and 1");

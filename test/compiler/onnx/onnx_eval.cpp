@@ -1,5 +1,5 @@
 //===- onnx_eval.cpp - what the reader makes of a model, and what that computes ------------------===//
-// onnx-eval MODEL [--bind a=1,b=2] [--tie off] [--freeze RE] [--train RE] [--init random] [--print] [--run DIR]
+// onnx-eval MODEL [--bind a=1,b=2] [--tie off|RE] [--freeze RE] [--train RE] [--init random] [--print] [--run DIR]
 // Prints the report as JSON, or the module with --print. --run reads DIR/<input>.bin, runs @forward with the reference
 // interpreter and writes DIR/out<i>.bin. For the tests of the reader.
 #include "compiler/nn/eval/eval.h"
@@ -23,7 +23,7 @@ template <typename List> llvm::json::Array array(const List &list) {
 void print(const zero::onnx::ImportReport &r) {
   llvm::json::Array parameters, constants, ties;
   for (auto &p : r.parameters)
-    parameters.push_back(llvm::json::Object{{"name", p.name}, {"shape", array(p.shape)}, {"stored", p.stored}, {"role", p.role}});
+    parameters.push_back(llvm::json::Object{{"name", p.name}, {"shape", array(p.shape)}, {"stored", p.stored}, {"role", p.role}, {"where", p.where}});
   for (auto &c : r.constants) constants.push_back(llvm::json::Object{{"name", c.name}, {"shape", array(c.shape)}, {"why", c.why}});
   for (auto &t : r.ties) ties.push_back(llvm::json::Object{{"name", t.name}, {"alias", t.alias}, {"transposed", t.transposed}});
   llvm::json::Object all{{"parameters", std::move(parameters)},
@@ -75,7 +75,11 @@ int main(int argc, char **argv) {
         size.getAsInteger(10, options.bind[name.str()]);
       }
     } else if (a == "--tie") {
-      options.tie = value() != "off";
+      StringRef how = value();
+      if (how == "off")
+        options.tie = false;
+      else if (how != "auto")
+        options.tied.push_back(how.str());
     } else if (a == "--freeze") {
       options.freeze.push_back(value().str());
     } else if (a == "--train") {
@@ -102,6 +106,7 @@ int main(int argc, char **argv) {
   auto module = zero::onnx::importModel(model, options, context, &report);
   if (failed(module)) return 1;
   for (const std::string &w : report.warnings) llvm::errs() << "warning: " << w << "\n";
+  for (const std::string &n : report.notes) llvm::errs() << "note: " << n << "\n";
   if (ir)
     (*module)->print(llvm::outs(), OpPrintingFlags().elideLargeElementsAttrs(16).elideLargeResourceString(16));
   else

@@ -2,7 +2,7 @@
 """Small ONNX files for the tests of the reader: models.py NAME OUT.onnx"""
 import os, sys
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 B, T, D, H, V = 2, 6, 8, 2, 11
 HD = D // H
@@ -41,6 +41,12 @@ class Graph:
             self.nodes.append(helper.make_node(op, list(inputs), out, name=base, **attributes))
             return out[0] if outputs == 1 else out
         return add
+
+    def said(self, call, *scopes):
+        """What PyTorch's exporter writes of the last node: the call it came from, the modules it stands in."""
+        props = self.nodes[-1].metadata_props
+        props.add(key="pkg.torch.onnx.fx_node", value=f"%it : [num_users=1] = call_function[target=torch.ops.aten.it.default](args = ({call}), kwargs = {{}})")
+        props.add(key="pkg.torch.onnx.name_scopes", value=str(["", *scopes, "it"]))
 
     def linear(self, x, name, *shape):
         return self.MatMul(x, self.normal(name, *shape))
@@ -306,6 +312,125 @@ def tied(value="embedding"):
     return g.model(g.MatMul(x, g.weight("head", e.T)))
 
 
+def copies():
+    """Layers that start equal, two towers' tables, and a half that is another transposed; no word of an exporter."""
+    g = Graph()
+    w, e, a = random.normal(size=(D, D)), random.normal(size=(V, D)), random.normal(size=(D, 5))
+    x = g.Add(g.Gather(g.weight("left.wte", e), g.ids()), g.Gather(g.weight("right.wte", e), g.ids("other_ids")))
+    for i in range(4):
+        x = g.Add(g.MatMul(x, g.weight(f"layers.{i}.weight", w)), g.weight(f"layers.{i}.bias", w[0]))
+    x = g.MatMul(g.Tanh(g.MatMul(x, g.weight("encode.weight", a))), g.weight("val_3", a.T))
+    return g.model(g.MatMul(g.MatMul(x, g.weight("eye.0", np.eye(D) * 2)), g.Transpose(g.weight("eye.1", np.eye(D) * 2), perm=[1, 0])))
+
+
+def shared_table():
+    """T5's embeddings of encoder and decoder and its head, each a copy."""
+    g = Graph()
+    e = random.normal(size=(V, D))
+    x = g.Add(g.Gather(g.weight("encoder.weight", e), g.ids()), g.Gather(g.weight("decoder.weight", e), g.ids("decoder_input_ids")))
+    return g.model(g.MatMul(x, g.weight("onnx::MatMul_7", e.T)))
+
+
+def two_models():
+    """Two language models that begin as one, each with a head that is its embedding."""
+    g = Graph()
+    e, out = random.normal(size=(V, D)), []
+    for name in ("student", "teacher"):
+        x = g.Tanh(g.Gather(g.weight(f"{name}.wte", e), g.ids(f"{name}_ids")))
+        out.append(g.MatMul(x, g.weight(f"{name}.head", e.T)))
+    return g.model(*out)
+
+
+def calls():
+    """What the newer exporter leaves of a layer that is applied twice, and of two that start equal: folded copies, and one tensor for all."""
+    g = Graph()
+    x, w, v, b = embedded(g), *(random.normal(size=(D, D)) for _ in range(2)), g.weight("layers.0.bias", random.normal(size=D))
+    for i in range(2):
+        x = g.MatMul(x, g.weight(f"val_{i}", w), name=f"applied_{i}")
+        g.said("%x, %p_one_weight, %p_one_bias", "one")
+        x = g.Add(x, "one.bias", name=f"applied_bias_{i}")
+        g.said("%x, %p_one_weight, %p_one_bias", "one")
+    g.weight("one.bias", random.normal(size=D))
+    for i in range(2):
+        x = g.MatMul(x, g.weight(f"val_{2 + i}", v), name=f"copied_{i}")
+        g.said(f"%x, %p_layers_{i}_weight, %p_layers_{i}_bias", f"layers.{i}")
+        x = g.Add(x, b, name=f"copied_bias_{i}")
+        g.said(f"%x, %p_layers_{i}_weight, %p_layers_{i}_bias", f"layers.{i}")
+    return g.model(x)
+
+
+def identities():
+    """What the older exporter leaves of the same: tensors merged behind Identity nodes, its names on nodes."""
+    g = Graph()
+    x = embedded(g)
+    for name, modules in (("one", ("one", "one_1")), ("layers.0", ("layers.0", "layers.1"))):
+        w, b = g.normal(f"onnx::MatMul_{len(g.nodes)}", D, D), g.normal(f"{name}.bias", D)
+        for i, module in enumerate(modules):
+            first, second = w, b
+            if i:
+                first = g.Identity(w, name=f"onnx::MatMul_{90 + len(g.nodes)}")
+                second = g.Identity(b, name=f"{module}.bias") if name != "one" else b
+            x = g.MatMul(x, first, name=f"/{module}/MatMul")
+            x = g.Add(x, second, name=f"/{module}/Add")
+    return g.model(x)
+
+
+def renamed():
+    """A matrix and a bias under names that an exporter has made up, and what their nodes are called."""
+    g = Graph()
+    x = g.MatMul(embedded(g), g.normal("onnx::MatMul_88", D, D), name="/encoder/layers.0/query/MatMul")
+    x = g.MatMul(x, g.normal("val_17", D, D), name="node_linear")
+    g.said("%x, %p_encoder_layers_0_value_weight", "encoder", "encoder.layers.0", "encoder.layers.0.value")
+    return g.model(x)
+
+
+def constants():
+    """Paddle's way: weights in Constant nodes."""
+    m = linear()
+    for t in [t for t in m.graph.initializer if t.name != "wte"]:
+        m.graph.node.insert(0, helper.make_node("Constant", [], [t.name], name=f"Constant_{t.name}", value=t))
+        m.graph.initializer.remove(t)
+    return m
+
+
+def quantized():
+    """A table of rows and a matrix in 8 bits, by a cast and scales and by DequantizeLinear; a mask of bytes is no table."""
+    g = Graph()
+    rows = g.Gather(g.weight("wte_q", random.integers(-127, 127, (V, D)).astype(np.int8)), g.ids())
+    scales = g.Gather(g.normal("wte_scale", V, 1), "input_ids")
+    x = g.Mul(g.Cast(rows, to=TensorProto.FLOAT), scales)
+    x = g.Add(g.MatMul(x, g.DequantizeLinear(g.weight("w_q", random.integers(0, 255, (D, D)).astype(np.uint8)), g.normal("w_scale", D),
+                                             g.weight("w_zero", np.full(D, 128, np.uint8)), axis=1)), g.normal("b", D))
+    mask = g.Cast(g.weight("mask", np.tril(np.ones((T, T), np.uint8))), to=TensorProto.FLOAT)
+    return g.model(g.MatMul(g.Mul(mask, g.const(0.5)), x))
+
+
+def integers():
+    g = Graph()
+    return g.model(g.Cast(g.MatMulInteger(g.input("x", TensorProto.INT8, 2, D), g.weight("w_q", np.ones((D, 4), np.int8)), name="product"), to=TensorProto.FLOAT))
+
+
+def hidden():
+    """Dropout that rests, dropout that drops, products in 16 bits, a matrix that is stored so."""
+    g = Graph()
+    half = lambda x: g.Cast(x, to=TensorProto.FLOAT16)
+    x = g.Dropout(embedded(g), g.const(0.1), name="rests")
+    x = g.Dropout(x, g.const(0.25), g.const(np.array(True)), name="drops")
+    stored = numpy_helper.from_array((random.normal(size=(D, D)) * 0.02).astype(np.float16), "w16")
+    g.weights.append(stored)
+    x = g.MatMul(half(x), g.Cast(g.normal("w", D, D), to=TensorProto.FLOAT16))
+    return g.model(g.Cast(g.MatMul(x, "w16"), to=TensorProto.FLOAT))
+
+
+def bytes_for_names(node=False):
+    """Names that are no UTF-8: of a matrix, or of a node only."""
+    m = linear()
+    data = m.SerializeToString()
+    old, new = (b"MatMul_", b"MatMul\xff") if node else (b"scale", b"sc\xfcle")
+    assert data.count(old) > 1
+    return data.replace(old, new)
+
+
 def thin():
     """A matrix of one column has the bytes of a vector, and is not its transpose."""
     g = Graph()
@@ -479,10 +604,9 @@ def main():
             os.link(f"{folder}/weights.bin", f"{folder}/hard.bin")
         data = m.SerializeToString()
     else:
-        arguments = {"rotary_cached": (rotary, True), "rotary_frequencies": (rotary, False)}.get(name)
+        arguments = {"rotary_cached": (rotary, True), "rotary_frequencies": (rotary, False), "bytes_for_nodes": (bytes_for_names, True)}.get(name)
         m = arguments[0](arguments[1]) if arguments else globals()[name]()
-        assert isinstance(m, ModelProto)
-        data = m.SerializeToString()
+        data = m if isinstance(m, bytes) else m.SerializeToString()
     with open(out, "wb") as f:
         f.write(data)
 

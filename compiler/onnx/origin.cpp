@@ -1,0 +1,163 @@
+//===- origin.cpp - modules, calls and lost names ----------------------------------------------------===//
+#include "compiler/onnx/origin.h"
+#include "compiler/onnx/roles.h"
+#include "compiler/onnx/text.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace zero::onnx {
+
+bool isModuleName(StringRef name) { return name.contains('.') && !name.contains('/') && !name.contains("::"); }
+
+/// PyTorch's older exporter names nodes "/a/a.1/h.0/MatMul_3": a part repeats the one before where that is a called container.
+static std::string moduleInName(StringRef name) {
+  if (!name.consume_front("/")) return {};
+  std::string module;
+  StringRef before;
+  for (size_t end = name.find('/'); end != StringRef::npos; end = name.find('/')) {
+    StringRef part = name.take_front(end);
+    if (!before.empty() && part.starts_with((before + ".").str())) module.resize(module.size() - before.size());
+    if (!module.empty() && module.back() != '.') module += '.';
+    module += part;
+    before = part;
+    name = name.drop_front(end + 1);
+  }
+  return module;
+}
+
+std::string moduleOf(const Node &node) { return node.module.empty() ? moduleInName(node.name) : node.module.str(); }
+
+std::string pathOf(const Node &node) {
+  StringRef name = !node.name.empty() ? node.name : node.outputs.empty() ? StringRef() : node.outputs[0];
+  std::string module = moduleOf(node);
+  if (name.starts_with("/")) name = name.rsplit('/').second;
+  return printable(module.empty() ? name.str() : module + "/" + name.str());
+}
+
+/// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument.
+static std::string argumentName(StringRef name) {
+  std::string text = "p_";
+  for (char c : name) text += llvm::isAlnum(c) ? llvm::toLower(c) : '_';
+  return text;
+}
+
+/// "%p_head_weight" and its like among the arguments of the call a node came from:
+/// "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x, %p_head_weight), kwargs = {})".
+static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
+  llvm::SmallVector<StringRef> found;
+  if (!node) return found;
+  StringRef call = node->call.substr(node->call.find(" = "));
+  for (size_t at = call.find('%'); at != StringRef::npos; at = call.find('%')) {
+    call = call.drop_front(at + 1);
+    found.push_back(call.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }));
+  }
+  return found;
+}
+
+Origins::Origins(llvm::ArrayRef<Site> sites) {
+  for (const Site &s : sites) {
+    for (StringRef name : {s.use.tensor->name, s.use.alias}) {
+      if (!isModuleName(name)) continue;
+      names.push_back(name);
+      mangled.insert(argumentName(name));
+    }
+    if (isModuleName(s.use.alias)) renamed.insert(s.use.tensor->name);
+  }
+  llvm::sort(names);
+}
+
+bool Origins::owns(StringRef module) const {
+  std::string prefix = (module + ".").str();
+  auto it = llvm::lower_bound(names, StringRef(prefix));
+  return it != names.end() && it->starts_with(prefix);
+}
+
+const Origins::Traces &Origins::traces(const Site &site) const {
+  auto &known = read[&site];
+  if (known) return *known;
+  known = std::make_unique<Traces>();
+  StringRef name = site.use.alias.empty() ? site.use.tensor->name : site.use.alias;
+  if (isModuleName(name)) known->name = name;
+  if (site.use.node) known->module = moduleOf(*site.use.node);
+  known->reads = argumentsOf(site.use.node);
+  std::string own = known->name.empty() ? "" : argumentName(known->name);
+  llvm::SmallVector<StringRef, 2> all, lost;
+  for (StringRef argument : known->reads) {
+    if (!argument.starts_with("p_")) continue;
+    all.push_back(argument);
+    if (!mangled.contains(argument)) lost.push_back(argument);
+  }
+  if (auto it = llvm::find(all, own); it != all.end())
+    known->claims = {*it};
+  else
+    known->claims = lost.empty() ? all : lost;
+  return *known;
+}
+
+Sameness Origins::byCall(const Site &a, const Site &b) const {
+  const Traces &left = traces(a), &right = traces(b);
+  if (!left.claims.empty() && !right.claims.empty())
+    return llvm::any_of(left.claims, [&](StringRef p) { return llvm::is_contained(right.claims, p); }) ? Sameness::Same
+                                                                                                       : Sameness::Different;
+  // A value computed of parameters alone keeps the name of the first call, "neg", where it was merged with "neg_1".
+  StringRef name = a.use.tensor->name;
+  if (a.use.tensor != b.use.tensor || isModuleName(name)) return Sameness::Unsaid;
+  auto family = [](StringRef n) { return n.rtrim("0123456789").rtrim('_'); };
+  auto readAs = [&](const Traces &use) {
+    if (llvm::is_contained(use.reads, name)) return name;
+    auto kin = llvm::find_if(use.reads, [&](StringRef other) { return family(other) == family(name); });
+    return kin == use.reads.end() ? StringRef() : *kin;
+  };
+  StringRef first = readAs(left), second = readAs(right);
+  if (first.empty() || second.empty()) return Sameness::Unsaid;
+  return first == second ? Sameness::Same : Sameness::Different;
+}
+
+Sameness Origins::byName(const Site &a, const Site &b) const {
+  StringRef first = traces(a).name, second = traces(b).name;
+  if (first.empty() || second.empty()) return Sameness::Unsaid;
+  if (first != second) return Sameness::Different;
+  return renamed.contains(a.use.tensor->name) ? Sameness::Same : Sameness::Unsaid;
+}
+
+Sameness Origins::byModule(const Site &a, const Site &b) const {
+  if (isModuleName(a.use.tensor->name) || isModuleName(b.use.tensor->name)) return Sameness::Unsaid;
+  StringRef first = traces(a).module, second = traces(b).module;
+  if (first.empty() || second.empty()) return Sameness::Unsaid;
+  if (first == second) { // a folded transposition of one weight, as often as its module is called
+    bool folded = a.use.tensor != b.use.tensor && a.role == "matmul" && b.role == "matmul" && a.use.op == b.use.op && a.summed == b.summed;
+    return folded ? Sameness::Same : Sameness::Unsaid;
+  }
+  if (a.use.alias.empty() && b.use.alias.empty()) return Sameness::Unsaid;
+  // Merged under a name that was made up: of two modules that have parameters of their own it was two.
+  llvm::SmallVector<StringRef> left, right;
+  first.split(left, '.');
+  second.split(right, '.');
+  size_t equal = 0, length = 0;
+  while (equal < left.size() && equal < right.size() && left[equal] == right[equal]) length += left[equal++].size() + 1;
+  if (equal == left.size() || equal == right.size()) return Sameness::Unsaid;
+  bool apart = owns(first.take_front(length + left[equal].size())) && owns(second.take_front(length + right[equal].size()));
+  return apart ? Sameness::Different : Sameness::Unsaid;
+}
+
+Sameness Origins::compare(const Site &a, const Site &b) const {
+  if (Sameness s = byCall(a, b); s != Sameness::Unsaid) return s;
+  if (Sameness s = byName(a, b); s != Sameness::Unsaid) return s;
+  return byModule(a, b);
+}
+
+std::string Origins::nameOf(const Site &site) const {
+  if (isModuleName(site.use.alias)) return printable(site.use.alias);
+  // Of the module's own parameters in the call the one that is lost, or the one whose name ends as the role's does.
+  const Traces &use = traces(site);
+  const std::string &module = use.module;
+  std::string name;
+  std::string prefix = module.empty() ? "p_" : argumentName(module) + "_";
+  for (StringRef p : use.claims) {
+    if (!p.starts_with(prefix) || (use.claims.size() > 1 && p.ends_with("bias") != (site.role == "bias"))) continue;
+    if (!name.empty()) return {};
+    name = (module.empty() ? "" : module + ".") + p.drop_front(prefix.size()).str();
+  }
+  return printable(name);
+}
+
+} // namespace zero::onnx

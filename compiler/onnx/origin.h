@@ -1,0 +1,51 @@
+//===- origin.h - what an exporter says of where a node stands and of whom a weight was ------------===//
+// Exporters fold, rename and merge weights, and leave traces of it: PyTorch's newer one writes the module of each node and the call it
+// came from into metadata_props, the older one makes the module a part of the node's name and puts Identity nodes under lost names.
+#pragma once
+#include "compiler/onnx/model.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace zero::onnx {
+
+struct Site;
+
+/// A path of modules, "transformer.h.0.attn.bias", and not a name that an exporter has made up ("val_12", "onnx::MatMul_88").
+bool isModuleName(StringRef name);
+/// "transformer.h.3.mlp": the module that PyTorch's exporters say a node stands in; empty where they say nothing.
+std::string moduleOf(const Node &node);
+/// "transformer.h.3.mlp/node_addmm_14": a node's module, if known, and its name, or what it computes where it has none.
+std::string pathOf(const Node &node);
+
+/// Whether two uses are of one parameter, as far as the exporter says.
+enum class Sameness { Unsaid, Same, Different };
+
+class Origins {
+public:
+  explicit Origins(llvm::ArrayRef<Site> sites);
+  /// Of uses of one initializer, or of two that hold the same values.
+  Sameness compare(const Site &a, const Site &b) const;
+  /// The name PyTorch had for the parameter at this use; empty where it cannot be told.
+  std::string nameOf(const Site &site) const;
+
+private:
+  /// What one use says, read once.
+  struct Traces {
+    StringRef name;                         // the module's parameter that the file calls it by
+    llvm::SmallVector<StringRef, 4> reads;  // arguments of the call it came from
+    llvm::SmallVector<StringRef, 2> claims; // those it may be of: the very one where its name is known, else those under no name
+    std::string module;
+  };
+  const Traces &traces(const Site &site) const;
+  bool owns(StringRef module) const;
+  Sameness byCall(const Site &a, const Site &b) const;
+  Sameness byName(const Site &a, const Site &b) const;
+  Sameness byModule(const Site &a, const Site &b) const;
+
+  mutable llvm::DenseMap<const Site *, std::unique_ptr<Traces>> read;
+  std::vector<StringRef> names; // of modules' parameters, sorted: initializers, and what Identity nodes call them
+  llvm::StringSet<> mangled;    // the same as PyTorch's calls name them
+  llvm::StringSet<> renamed;    // initializers that Identity nodes give a module's name
+};
+
+} // namespace zero::onnx
