@@ -130,5 +130,13 @@ for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.get
   else
     cat "$logs/fuzz.log"; fail "the fuzzers do not build"
   fi
+
+  # Damaged models again, through the whole compiler: an hour by hand is --seconds 3600, with another --seed.
+  title "fuzzing the compiler"
+  if .venv/bin/python test/fuzz/compile_fuzz.py --seconds 60 --seed 1 >"$logs/compile_fuzz.log" 2>&1; then
+    pass; tail -n 1 "$logs/compile_fuzz.log"
+  else
+    tail -n 40 "$logs/compile_fuzz.log"; fail "compile_fuzz"
+  fi
 fi
 finish

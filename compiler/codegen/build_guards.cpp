@@ -48,27 +48,38 @@ int ProgramBuilder::pad(PadOp op, const Indices &at) {
       });
 }
 
-int ProgramBuilder::concat(ConcatOp op, const Indices &at, unsigned piece, int64_t start) {
-  Value input = op.getInputs()[piece];
-  int64_t dim = op.getDim(), size = shapeOf(input)[dim];
-  Indices from(at);
-  from[dim] = at[dim] - Index(start);
-  if (piece + 1 == op.getInputs().size()) {
+int ProgramBuilder::concat(ConcatOp op, const Indices &at, unsigned first, unsigned end, int64_t start) {
+  int64_t dim = op.getDim();
+  auto sizeOf = [&](unsigned from, unsigned to) {
+    int64_t sum = 0;
+    for (unsigned i = from; i < to; ++i) sum += shapeOf(op.getInputs()[i])[dim];
+    return sum;
+  };
+  auto within = [&](unsigned from, unsigned to) { return Guard{at[dim] - Index(start + sizeOf(first, from)), 0, sizeOf(from, to), 1}; };
+  if (end - first == 1) {
     // The last piece is read under its own guard as well: where it does not hold an earlier piece was chosen.
-    Guard own{from[dim], 0, size, 1};
-    auto simple = p.space.simplify(own);
+    Indices from(at);
+    from[dim] = at[dim] - Index(start);
+    auto simple = p.space.simplify(within(first, end));
     size_t before = guards.size();
     if (simple && !llvm::is_contained(guards, *simple)) guards.push_back(*simple);
-    int node = build(input, from);
+    int node = build(op.getInputs()[first], from);
     guards.truncate(before);
     return node;
   }
-  Scalar type = computed(scalarOf(op.getResult()));
-  std::optional<Guard> last; // the only piece left is the last one's
-  if (piece + 2 == op.getInputs().size()) last = Guard{at[dim] - Index(start + size), 0, shapeOf(op.getInputs().back())[dim], 1};
+  // Few pieces one after another, many by halves: branches do not nest deep.
+  unsigned middle = end - first <= kPiecesInARow ? first + 1 : first + (end - first) / 2;
+  std::optional<Guard> rest;
+  if (middle != first + 1 || end - middle == 1) rest = within(middle, end); // one piece, or many, but no others
   return choose(
-      {Guard{from[dim], 0, size, 1}}, type, [&] { return build(input, from); }, [&] { return concat(op, at, piece + 1, start + size); },
-      last);
+      {within(first, middle)}, computed(scalarOf(op.getResult())),
+      [&] {
+        if (middle - first > 1) return concat(op, at, first, middle, start);
+        Indices from(at);
+        from[dim] = at[dim] - Index(start);
+        return build(op.getInputs()[first], from);
+      },
+      [&] { return concat(op, at, middle, end, start + sizeOf(first, middle)); }, rest);
 }
 
 std::optional<Index> ProgramBuilder::indexFrom(Value v, const Indices &at, int64_t size) {

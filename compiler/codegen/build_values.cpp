@@ -70,6 +70,10 @@ int ProgramBuilder::build(Value v, const Indices &at) {
   append(key, guards);
   auto it = memo.find(key);
   if (it != memo.end()) return it->second;
+  if (p.nodes.size() > kMostNodes) {
+    kernel.emitOpError("is no kernel: it would have more than ") << kMostNodes << " values for each element, counting each index by itself";
+    return -1;
+  }
   int node = isa<BlockArgument>(v) ? load(cast<BlockArgument>(v), at) : compute(v, at);
   memo[key] = node;
   return node;
@@ -120,7 +124,7 @@ int ProgramBuilder::compute(Value v, const Indices &at) {
         return build(c.getInput(), from);
       })
       .Case([&](PadOp c) { return pad(c, at); })
-      .Case([&](ConcatOp c) { return concat(c, at, 0, 0); })
+      .Case([&](ConcatOp c) { return concat(c, at, 0, c.getInputs().size(), 0); })
       .Case([&](GatherOp c) {
         size_t lead = shapeOf(c.getIndices()).size();
         auto row = indexFrom(c.getIndices(), Indices(at.begin(), at.begin() + lead), shapeOf(c.getInput())[0]);

@@ -32,6 +32,9 @@ private:
   mlir::LogicalResult assemble();
   mlir::LogicalResult assembleScatter();
 
+  /// Fusion keeps kernels far below this; it bounds the memory that a body from elsewhere can take.
+  static constexpr size_t kMostNodes = 1 << 14;
+
   //--- nodes (build_values.cpp): each returns the node's number, or -1 after an error -----------------------------------
   int intern(Node n);
   int constant(Scalar type, double value);
@@ -53,7 +56,9 @@ private:
   int choose(llvm::ArrayRef<Guard> all, Scalar type, llvm::function_ref<int()> inside, llvm::function_ref<int()> outside,
              std::optional<Guard> otherwise = {});
   int pad(nn::PadOp op, const Indices &at);
-  int concat(nn::ConcatOp op, const Indices &at, unsigned piece, int64_t start);
+  /// The pieces from `first` to before `end`, which begin at `start`.
+  int concat(nn::ConcatOp op, const Indices &at, unsigned first, unsigned end, int64_t start);
+  static constexpr unsigned kPiecesInARow = 16;
 
   /// An integer value as an index below `size`.
   std::optional<Index> indexFrom(mlir::Value v, const Indices &at, int64_t size);

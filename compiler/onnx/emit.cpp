@@ -42,8 +42,9 @@ std::string text(Shape shape) {
   return s;
 }
 
-Emitter::Emitter(OpBuilder builder, uint64_t maxConstantBytes)
-    : builder(builder), location(builder.getUnknownLoc()), maxConstantBytes(maxConstantBytes), scratch(new Block) {}
+Emitter::Emitter(OpBuilder builder, uint64_t maxConstantBytes, uint64_t maxOperations)
+    : builder(builder), location(builder.getUnknownLoc()), maxConstantBytes(maxConstantBytes), maxOperations(maxOperations),
+      scratch(new Block) {}
 
 Emitter::~Emitter() { delete scratch; }
 
@@ -62,6 +63,14 @@ bool Emitter::fits(Shape shape) {
   return false;
 }
 
+bool Emitter::affords(Shape shape, Type element) {
+  if (broken || !fits(shape)) return false;
+  uint64_t bytes = nn::bytesOf(RankedTensorType::get(shape, element));
+  if (bytes <= maxConstantBytes) return true;
+  fail("folding it makes a constant of " + Twine(bytes) + " bytes, more than the " + Twine(maxConstantBytes) + " allowed");
+  return false;
+}
+
 Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   if (broken) return {};
   bool known = true;
@@ -75,6 +84,10 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   SmallVector<Value> values;
   if (!known) {
     for (const Val &v : operands) values.push_back(materialise(v));
+    if (++operations > maxOperations) {
+      fail("by here the model has become more than the " + Twine(maxOperations) + " operations that its number of nodes allows");
+      return {};
+    }
     Operation *op = build(builder, values);
     for (Type t : op->getResultTypes())
       if (!fits(cast<ShapedType>(t).getShape())) return {};
@@ -94,12 +107,7 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   bool small = true;
   for (Type t : op->getResultTypes()) {
     auto shaped = cast<ShapedType>(t);
-    small = small && fits(shaped.getShape());
-    if (small && nn::bytesOf(shaped) > maxConstantBytes) {
-      fail("folding it makes a constant of " + Twine(nn::bytesOf(shaped)) + " bytes, more than the " + Twine(maxConstantBytes) +
-           " allowed");
-      small = false;
-    }
+    small = small && affords(shaped.getShape(), shaped.getElementType());
   }
   if (small) {
     auto evaluated = nn::evaluate(op, tensors);

@@ -44,7 +44,8 @@ Ints upTo(int64_t n);
 
 class Emitter {
 public:
-  Emitter(mlir::OpBuilder builder, uint64_t maxConstantBytes);
+  /// `maxOperations`: how many may be built in all.
+  Emitter(mlir::OpBuilder builder, uint64_t maxConstantBytes, uint64_t maxOperations);
   ~Emitter();
 
   mlir::MLIRContext *context() const { return builder.getContext(); }
@@ -64,6 +65,8 @@ public:
   mlir::Type i1() { return builder.getI1Type(); }
   Val scalar(double value, mlir::Type element);
   Val ints(llvm::ArrayRef<int64_t> values);
+  /// Whether a constant of this shape may be made; a report if not. Whoever makes a tensor by himself asks first.
+  bool affords(Shape shape, mlir::Type element);
   /// `value` in every element, as a splat: costs nothing however big the shape is.
   Val full(Shape shape, double value, mlir::Type element);
   /// The operand for an operation that is built: constants become nn.constant here.
@@ -135,7 +138,7 @@ private:
   mlir::Location location;
   std::string node;
   bool broken = false;
-  uint64_t maxConstantBytes;
+  uint64_t maxConstantBytes, maxOperations, operations = 0;
   mlir::Block *scratch; // holds the operands of operations that are evaluated
   llvm::DenseMap<const nn::Tensor *, mlir::Value> materialised;
   std::vector<std::shared_ptr<const nn::Tensor>> kept; // the keys of `materialised`

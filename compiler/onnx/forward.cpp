@@ -89,6 +89,9 @@ bool Importer::arguments(func::FuncOp f) {
   return true;
 }
 
+/// A node becomes a handful of operations, a convolution thousands.
+static constexpr uint64_t kLeastOperations = 200'000, kOperationsPerNode = 64;
+
 LogicalResult Importer::run() {
   MLIRContext *context = module.getContext();
   OpBuilder b(context);
@@ -97,7 +100,8 @@ LogicalResult Importer::run() {
   Block *entry = function.addEntryBlock();
   if (!arguments(function)) return failure();
   b.setInsertionPointToEnd(entry);
-  emitter = std::make_unique<Emitter>(b, options.maxConstantBytes);
+  mostOperations = kLeastOperations + kOperationsPerNode * model.countNodes();
+  emitter = std::make_unique<Emitter>(b, options.maxConstantBytes, mostOperations);
 
   Scope top;
   top.opsets = &model.opsets;

@@ -111,7 +111,9 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(StringRef path, const ImportOptions
   ImportReport unread;
   try {
     Weights weights(path.str());
+    if (options.reading) options.reading->bytes = weights.mapped();
     Model model = parseModel(weights.model());
+    if (options.reading) options.reading->nodes = model.countNodes();
     return import(model, weights, options, context, loc, report ? *report : unread);
   } catch (const FormatError &e) {
     emitError(loc) << path << " " << e.what();

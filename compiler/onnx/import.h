@@ -6,6 +6,7 @@
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,6 +17,13 @@ namespace zero::onnx {
 /// Where parameters take their first value from.
 enum class Init { Weights, Random };
 
+/// How far reading is, for a watcher in another thread.
+struct ImportProgress {
+  std::atomic<const char *> node = nullptr; // the node being read; lives as long as the context
+  std::atomic<uint64_t> nodes = 0;          // of the file, those of functions and subgraphs included
+  std::atomic<uint64_t> bytes = 0;          // of the file and of the external data that was looked at
+};
+
 struct ImportOptions {
   std::map<std::string, int64_t> bind;    // symbolic dimension -> size
   bool tie = true;                        // initializers that hold the same values are one parameter where there is a reason (ties.h)
@@ -23,6 +31,7 @@ struct ImportOptions {
   std::vector<std::string> freeze, train; // regular expressions over initializer names; found anywhere in the name; train wins
   Init init = Init::Weights;
   uint64_t maxConstantBytes = uint64_t(2) << 30; // largest constant folding may produce
+  ImportProgress *reading = nullptr;             // written to if given
 };
 
 /// What was found, for the table zeroc prints.

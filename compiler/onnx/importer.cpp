@@ -8,8 +8,6 @@ using namespace mlir;
 namespace zero::onnx {
 
 constexpr int kMaxNesting = 32;
-/// Functions that call functions can grow without bound from a few bytes.
-constexpr int64_t kMaxNodes = 4'000'000;
 
 Importer::Entry *Importer::Scope::find(StringRef name) {
   for (Scope *s = this; s; s = s->parent)
@@ -49,7 +47,9 @@ Val Importer::constant(const TensorProto &t, Emitter &e) {
   if (t.elements * 4 > options.maxConstantBytes)
     return e.fail("constant '" + t.name + "' of " + Twine(t.bytes()) + " bytes is larger than the " + Twine(options.maxConstantBytes) +
                   " allowed");
-  known = toHost(weights.bytes(t), t.type, t.dims, module.getContext());
+  StringRef raw = weights.bytes(t);
+  if (options.reading) options.reading->bytes = weights.mapped();
+  known = toHost(raw, t.type, t.dims, module.getContext());
   return known;
 }
 
@@ -161,9 +161,11 @@ bool Importer::node(const Node &n, Scope &scope) {
   std::string label = scope.prefix + printable((n.module.empty() ? "" : n.module.str() + "/") +
                                                (n.name.empty() ? (n.outputs.empty() ? StringRef() : n.outputs[0]) : n.name).str());
   std::string kind = printable((n.domain.empty() ? "" : n.domain.str() + "::") + n.op.str());
-  emitter->at(NameLoc::get(StringAttr::get(module.getContext(), label)), "node '" + label + "' (" + kind + ")");
-  if (++visited > kMaxNodes) {
-    emitter->fail("the graph has more than " + Twine(kMaxNodes) + " nodes once its functions are inlined");
+  auto named = StringAttr::get(module.getContext(), label);
+  emitter->at(NameLoc::get(named), "node '" + label + "' (" + kind + ")");
+  if (options.reading) options.reading->node = named.data();
+  if (++visited > mostOperations) { // functions that call functions can grow without bound from a few bytes
+    emitter->fail("the graph has more than the " + Twine(mostOperations) + " nodes that its size allows once its functions are inlined");
     return false;
   }
   auto opset = opsetOf(n.domain, scope);

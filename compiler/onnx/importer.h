@@ -141,7 +141,8 @@ private:
   std::unique_ptr<Emitter> emitter;
   mlir::func::FuncOp function;
   Scope *present = nullptr;
-  int64_t randomId = 0, batch = 1, visited = 0;
+  int64_t randomId = 0, batch = 1;
+  uint64_t visited = 0, mostOperations = 0; // nodes, functions inlined; and what may be made of them
   mlir::Value seedArgument;
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;

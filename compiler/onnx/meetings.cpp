@@ -13,7 +13,8 @@ Fact Analysis::join(nn::ConcatOp op) {
   for (Value v : op.getInputs()) {
     Fact &o = facts[v];
     if (tables) { // halves of a rotary table
-      f.sources.append(o.sources);
+      for (unsigned source : o.sources)
+        if (!llvm::is_contained(f.sources, source)) f.sources.push_back(source);
       continue;
     }
     spend(o);

@@ -114,6 +114,9 @@ struct Model {
   bool hasGraph = false;
   std::vector<OpsetImport> opsets;
   std::vector<Function> functions;
+
+  /// Those of functions and of graphs in attributes included.
+  uint64_t countNodes() const;
 };
 
 /// Throws FormatError. Work and memory are bounded by the size of `bytes`.

@@ -241,6 +241,20 @@ Function function(StringRef bytes) {
 
 } // namespace
 
+static uint64_t count(const std::vector<Node> &nodes) {
+  uint64_t n = nodes.size();
+  for (const Node &node : nodes)
+    for (const Attribute &a : node.attributes)
+      if (a.graph) n += count(a.graph->nodes); // nested kMaxDepth deep at most
+  return n;
+}
+
+uint64_t Model::countNodes() const {
+  uint64_t n = count(graph.nodes);
+  for (const Function &f : functions) n += count(f.nodes);
+  return n;
+}
+
 Model parseModel(StringRef bytes) {
   if (bytes.empty()) throw FormatError("is empty");
   Model m;

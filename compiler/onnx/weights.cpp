@@ -87,6 +87,13 @@ Weights::Weights(std::string where) : path(std::move(where)) {
   if (folder.empty()) folder.push_back('.');
 }
 
+uint64_t Weights::mapped() const {
+  uint64_t bytes = buffer->getBufferSize();
+  for (auto &[name, file] : external)
+    if (file) bytes += file->getBufferSize();
+  return bytes;
+}
+
 StringRef Weights::externalFile(const TensorProto &t) {
   auto &file = external[t.location.str()];
   if (!file) {

@@ -22,6 +22,8 @@ public:
   explicit Weights(std::string path);
 
   StringRef model() const { return buffer->getBuffer(); }
+  /// Bytes of the model and of the external files that were needed so far.
+  uint64_t mapped() const;
   /// Where the elements lie, or nothing if the file has them as varints (they exist decoded only).
   std::optional<Place> place(const TensorProto &t);
   /// The elements in raw layout. Empty for a tensor without data.

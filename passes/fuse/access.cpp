@@ -59,27 +59,39 @@ Value viewed(Value v) {
 }
 
 bool leavesKernels(Value v) {
-  return llvm::any_of(v.getUsers(),
-                      [](Operation *user) { return isa<ReshapeOp>(user) ? leavesKernels(user->getResult(0)) : isBarrier(user); });
+  for (SmallVector<Value> work{v}; !work.empty();)
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      if (isa<ReshapeOp>(user))
+        work.push_back(user->getResult(0));
+      else if (isBarrier(user))
+        return true;
+    }
+  return false;
 }
 
 SmallVector<Use> usesOf(Value v) {
   SmallVector<Use> uses;
-  SmallVector<std::pair<Value, Access>> work{{v, Access()}};
+  struct Step {
+    Value value;
+    Access access;
+    OpOperand *repetition;
+  };
+  SmallVector<Step> work{{v, Access(), nullptr}};
   while (!work.empty()) {
-    auto [value, access] = work.pop_back_val();
-    for (Operation *user : value.getUsers()) {
+    auto [value, access, repetition] = work.pop_back_val();
+    for (OpOperand &operand : value.getUses()) {
+      Operation *user = operand.getOwner();
       auto repeat = dyn_cast<BroadcastOp>(user);
       if (isa<ReshapeOp>(user)) {
-        work.push_back({user->getResult(0), access});
+        work.push_back({user->getResult(0), access, repetition});
       } else if (repeat && isFree(user)) {
         Access through = access;
         int64_t columns = elementsOf(repeat.getResult()) / elementsOf(repeat.getInput());
         if (columns > 1)
           through = access.kind == Access::Same && repeatsRows(repeat) ? Access{Access::Row, columns} : Access{Access::Other};
-        work.push_back({repeat.getResult(), through});
+        work.push_back({repeat.getResult(), through, &operand});
       } else {
-        uses.push_back({user, access});
+        uses.push_back({user, access, &operand, repetition});
       }
     }
   }

@@ -27,6 +27,8 @@ struct Access {
 struct Use {
   mlir::Operation *user;
   Access access;
+  mlir::OpOperand *operand;    // the user's
+  mlir::OpOperand *repetition; // of the last repetition on the way from the value to the user, or null
 };
 
 /// Users of a value, looked for through views and repetitions (except repetitions that are kept in memory).

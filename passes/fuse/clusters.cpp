@@ -12,6 +12,8 @@ Former::Former(func::FuncOp function) {
     position[&op] = next++;
     order.push_back(&op);
   }
+  for (BlockArgument a : function.getArguments()) leaves[a] = {a};
+  for (Operation *op : order) learn(op);
 }
 
 Clusters Former::run() {
@@ -29,37 +31,59 @@ void Former::place(Operation *op) {
   int64_t ratio = 0;
   for (const Use &use : usesOf(v)) {
     if (isBarrier(use.user)) continue; // its view, or a repetition of its own, was counted by `kept`
-    for (auto [cluster, userPlace] : evaluated[use.user]) {
-      auto [where, columns] = placeIn(clusters[cluster], use, userPlace);
+    for (auto &[cluster, ofUser] : evaluated[use.user]) {
+      auto [where, columns] = placeIn(clusters[cluster], use, ofUser.place);
       if (where == Place::Row && columns) {
         rowsOfOther |= ratio && ratio != columns;
         ratio = columns;
       }
-      auto [it, fresh] = consumers.insert({cluster, where});
-      if (!fresh && it->second != where) it->second = it->second == Place::Moved || where == Place::Moved ? Place::Moved : Place::Full;
+      auto [it, fresh] = consumers.insert({cluster, {where, {}}});
+      Place &there = it->second.place;
+      if (!fresh && there != where) there = there == Place::Moved || where == Place::Moved ? Place::Moved : Place::Full;
+      addIndices(it->second.indices, use, ofUser.indices);
     }
   }
   if (rowsOfOther)
-    for (auto &entry : consumers) entry.second = Place::Moved;
+    for (auto &entry : consumers) entry.second.place = Place::Moved;
   if (consumers.empty() && !kept) return; // dead
 
   bool everywhere = llvm::all_of(consumers, [&](auto &c) { return mayJoin(op, c.first, c.second); });
   if (!kept && everywhere && (consumers.size() == 1 || cheapToRepeat(op, consumers))) {
-    for (auto &[cluster, where] : consumers) join(op, cluster, where, consumers.size() == 1);
+    for (auto &[cluster, how] : consumers) join(op, cluster, how, consumers.size() == 1);
     return;
   }
   SmallVector<unsigned> candidates;
-  for (auto &[cluster, where] : consumers)
-    if (mayJoin(op, cluster, where) && mayKeep(op, cluster, where)) candidates.push_back(cluster);
+  for (auto &[cluster, how] : consumers)
+    if (mayJoin(op, cluster, how) && mayKeep(op, cluster, how.place)) candidates.push_back(cluster);
   llvm::sort(candidates, [&](unsigned a, unsigned b) { return first(a) < first(b); });
   for (unsigned cluster : candidates)
     if (!reachesOutside(cluster, op)) {
-      join(op, cluster, consumers.lookup(cluster), true);
+      join(op, cluster, consumers.find(cluster)->second, true);
       home[v] = cluster;
       return;
     }
   start(op);
   home[v] = clusters.size() - 1;
+}
+
+/// Operations that one evaluation takes.
+static size_t workOf(Operation *op) { return std::max<size_t>(1, isa<ConcatOp>(op) ? op->getNumOperands() - 1 : 1); }
+
+unsigned Former::below(OpOperand *operand, unsigned index) {
+  auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
+  if (fresh) movements.push_back(movements[index] + 1);
+  return it->second;
+}
+
+void Former::addIndices(SmallVectorImpl<unsigned> &into, const Use &use, ArrayRef<unsigned> ofUser) {
+  Operation *user = use.user;
+  bool moves = isMovement(user) || isa<ReduceOp, ScatterAddOp, CumSumOp>(user);
+  for (unsigned index : ofUser) {
+    if (into.size() > kMostWork) return; // too many already
+    if (moves) index = below(use.operand, index);
+    if (use.repetition) index = below(use.repetition, index);
+    if (auto at = llvm::lower_bound(into, index); at == into.end() || *at != index) into.insert(at, index);
+  }
 }
 
 std::pair<Place, int64_t> Former::placeIn(const Cluster &cluster, const Use &use, Place place) {
@@ -82,8 +106,12 @@ std::pair<Place, int64_t> Former::placeIn(const Cluster &cluster, const Use &use
   return {Place::Moved, 0};
 }
 
-bool Former::mayJoin(Operation *op, unsigned number, Place where) {
+bool Former::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
+  Place where = how.place;
+  if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
+      llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
+    return false;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     auto r = reductionOf(reduce);
     if (r.kind == Reduction::Trivial) return true;
@@ -123,8 +151,9 @@ bool Former::mayKeep(Operation *op, unsigned number, Place where) {
          (cluster.columns == 0 || elements * cluster.columns == cluster.points);
 }
 
-void Former::join(Operation *op, unsigned number, Place where, bool alone) {
+void Former::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   Cluster &cluster = clusters[number];
+  Place &where = how.place;
   auto reduce = dyn_cast<ReduceOp>(op);
   auto r = reduce ? reductionOf(reduce) : Reduction{Reduction::Trivial, 0, 0};
   if (isa<ScatterAddOp>(op)) {
@@ -132,7 +161,7 @@ void Former::join(Operation *op, unsigned number, Place where, bool alone) {
   } else if (r.kind == Reduction::Rows) {
     if (where == Place::Full) { // grows
       for (Operation *m : cluster.members)
-        if (auto it = evaluated.find(m); it != evaluated.end() && it->second.lookup(number) == Place::Full) it->second[number] = Place::Row;
+        if (Evaluation &of = evaluated[m][number]; of.place == Place::Full) of.place = Place::Row;
       cluster.points = r.whole;
       where = Place::Row;
     }
@@ -143,7 +172,8 @@ void Former::join(Operation *op, unsigned number, Place where, bool alone) {
   } else if (where == Place::Row && cluster.kind == Cluster::Rows && cluster.columns == 0) {
     cluster.columns = cluster.points / elementsOf(op->getResult(0));
   }
-  evaluated[op][number] = where;
+  cluster.work += how.indices.size() * workOf(op);
+  evaluated[op].insert({number, std::move(how)});
   if (alone) {
     member[op] = number;
     cluster.members.push_back(op);
@@ -165,7 +195,8 @@ void Former::start(Operation *op) {
   if (isa<CumSumOp>(op)) cluster.kind = Cluster::Scan;
   clusters.push_back(cluster);
   unsigned number = clusters.size() - 1;
-  evaluated[op][number] = where;
+  clusters[number].work = workOf(op);
+  evaluated[op].insert({number, {where}});
   member[op] = number;
   clusters[number].members.push_back(op);
 }

@@ -16,6 +16,7 @@ struct Cluster {
   llvm::SmallVector<mlir::Operation *> members;
   llvm::SmallVector<mlir::Value> results; // kept in memory, in order of definition
   bool merged = false;                    // into another one
+  size_t work = 0;                        // operations times the indices they are computed at, for one point
 };
 
 struct Clusters {

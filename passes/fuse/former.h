@@ -12,7 +12,23 @@ enum class Place {
   Row,  // once per row
   Moved // at some other index
 };
-using Consumers = llvm::MapVector<unsigned, Place>; // kernels that need a value, and where it stands there
+
+/// How a kernel computes a value: where it stands, and at which indices it is asked for, sorted. An index is known by the
+/// operations it was changed by on its way up from the results (see Former::below); 0 is the results' own.
+struct Evaluation {
+  Place place;
+  llvm::SmallVector<unsigned, 1> indices = {0};
+};
+using Consumers = llvm::MapVector<unsigned, Evaluation>; // kernels that need a value
+
+/// The work of a kernel is bounded: beyond this its values are more than any register file or instruction cache holds, and what
+/// generates its code takes memory for each. Real kernels stay far below.
+constexpr size_t kMostWork = 160;
+/// A value that is asked for at more indices than this is kept in memory rather than computed anew for each: two windows on top of each
+/// other would multiply. Movement alone costs no computation and is repeated freely.
+constexpr size_t kMostIndices = 16;
+/// Movements on top of each other each add conditions to every load below.
+constexpr unsigned kMostMovements = 24;
 
 class Former {
 public:
@@ -23,27 +39,37 @@ private:
   std::vector<mlir::Operation *> order;
   llvm::DenseMap<mlir::Operation *, int> position;
   std::vector<Cluster> clusters;
-  llvm::DenseMap<mlir::Operation *, unsigned> member;                                    // of the one cluster an operation belongs to
-  llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Place, 2>> evaluated; // everywhere it is computed
+  llvm::DenseMap<mlir::Operation *, unsigned> member;                                         // of the one cluster an operation belongs to
+  llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> leaves;
+  llvm::DenseSet<mlir::Operation *> holdingExpensive;
+  llvm::DenseSet<mlir::Value> leaving;                                      // kernels, see leavesKernels
+  llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
+  std::vector<unsigned> movements{0};                                       // on top of each other, of each index
 
   //--- one operation (clusters.cpp) ---------------------------------------------------------------
   void place(mlir::Operation *op);
+  /// The index that an operand is asked for at where the result of its operation is asked for at `index`.
+  unsigned below(mlir::OpOperand *operand, unsigned index);
+  /// The indices a use adds to those its user is asked for at.
+  void addIndices(llvm::SmallVectorImpl<unsigned> &into, const Use &use, llvm::ArrayRef<unsigned> ofUser);
   /// Where a value is needed by a user that stands at `place` of a kernel, and how many columns share it there.
   std::pair<Place, int64_t> placeIn(const Cluster &cluster, const Use &use, Place place);
-  bool mayJoin(mlir::Operation *op, unsigned number, Place where);
+  bool mayJoin(mlir::Operation *op, unsigned number, const Evaluation &how);
   /// Whether the kernel could also write the value.
   bool mayKeep(mlir::Operation *op, unsigned number, Place where);
-  void join(mlir::Operation *op, unsigned number, Place where, bool alone);
+  void join(mlir::Operation *op, unsigned number, Evaluation how, bool alone);
   void start(mlir::Operation *op);
   Clusters finish();
 
   //--- what computing a value again would read (repeat.cpp) --------------------------------------------
+  /// What is known of a value from its operands, in the function's order, so that nothing has to go down the graph.
+  void learn(mlir::Operation *op);
   /// Tensors in memory from which the value would be computed; the value itself if it will be in memory.
-  const llvm::SmallVector<mlir::Value, 2> &leavesOf(mlir::Value v);
+  llvm::ArrayRef<mlir::Value> leavesOf(mlir::Value v) const;
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
-  bool holdsExpensive(mlir::Operation *op);
+  bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 
   //--- order, and kernels side by side (neighbours.cpp) ---------------------------------------------------
   int first(unsigned cluster) const;

@@ -118,7 +118,7 @@ void Former::mergeNeighbours() {
       for (size_t j = i + 1; j < list.size(); ++j) {
         unsigned a = current(list[i]), b = current(list[j]);
         if (a == b || !fit(clusters[a], clusters[b]) || std::abs(last(a) - last(b)) > kNear ||
-            clusters[a].members.size() + clusters[b].members.size() > kMostMembers)
+            clusters[a].members.size() + clusters[b].members.size() > kMostMembers || clusters[a].work + clusters[b].work > kMostWork)
           continue;
         if (!independent(a, b)) continue;
         merge(a, b);
@@ -135,6 +135,7 @@ void Former::merge(unsigned a, unsigned b) {
       if (auto it = home.find(v); it != home.end() && it->second == b) it->second = a;
   }
   into.columns = std::max(into.columns, from.columns);
+  into.work += from.work;
   from.members.clear();
   from.merged = true;
 }

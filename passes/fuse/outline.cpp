@@ -53,7 +53,7 @@ std::string nameFor(func::FuncOp kernel) {
 
 KernelTable::KernelTable(ModuleOp module) : symbols(module) {}
 
-KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place, bool mayFail) {
+const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place) {
   MLIRContext *context = place->getContext();
   Location nowhere = UnknownLoc::get(context);
   OpBuilder b(context);
@@ -111,13 +111,14 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   if (!fresh) return it->second;
 
   FailureOr<codegen::KernelInfo> info = failure();
-  if (mayFail) {
-    ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
-    info = codegen::describe(*kernel);
-  } else {
+  {
+    ScopedDiagnosticHandler keep(context, [&](Diagnostic &d) {
+      it->second.why = d.str();
+      return success();
+    });
     info = codegen::describe(*kernel);
   }
-  if (failed(info)) return it->second = {func::FuncOp(), false};
+  if (failed(info)) return it->second;
   SmallVector<Attribute> pairs;
   for (auto [result, operand] : info->inplace) pairs.push_back(b.getI64ArrayAttr({int64_t(result), int64_t(operand)}));
   (*kernel)->setAttr(NnDialect::kInplaceAttr, b.getArrayAttr(pairs));
@@ -125,7 +126,7 @@ KernelTable::Entry KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Valu
   do name = base + "_" + std::to_string(numbers[base]++);
   while (symbols.lookup(name));
   kernel->setSymName(name);
-  it->second = {*kernel, true};
+  it->second.function = *kernel;
   symbols.insert(kernel.release(), place->getIterator());
   ++made;
   return it->second;
@@ -183,7 +184,7 @@ private:
     if (auto home = clusters.home.find(v); home != clusters.home.end()) {
       launch(home->second);
       if (!bad && !now.contains(v)) // its kernel is waiting for this very value: compute it apart
-        call({v}, false);
+        alone(v);
       return now.lookup(v);
     }
     if (isa<ReshapeOp>(op) || isBarrier(op)) {
@@ -209,18 +210,23 @@ private:
   llvm::SetVector<Value> operandsOf(ArrayRef<Value> results) {
     llvm::SetVector<Value> operands;
     DenseSet<Value> seen(results.begin(), results.end());
-    SmallVector<Value> order;
-    std::function<void(Operation *)> visit = [&](Operation *op) {
-      for (Value v : op->getOperands()) {
-        if (!seen.insert(v).second) continue;
-        Operation *from = v.getDefiningOp();
-        if (!from || isBarrier(from) || clusters.home.contains(v))
-          operands.insert(v);
-        else
-          visit(from);
-      }
+    // In the order of a walk from the results down, operands from the first to the last.
+    SmallVector<Value> work;
+    auto push = [&](Operation *op) {
+      for (Value v : llvm::reverse(op->getOperands())) work.push_back(v);
     };
-    for (Value v : results) visit(v.getDefiningOp());
+    for (Value v : results) {
+      push(v.getDefiningOp());
+      while (!work.empty()) {
+        Value next = work.pop_back_val();
+        if (!seen.insert(next).second) continue;
+        Operation *from = next.getDefiningOp();
+        if (!from || isBarrier(from) || clusters.home.contains(next))
+          operands.insert(next);
+        else
+          push(from);
+      }
+    }
     return operands;
   }
 
@@ -228,19 +234,25 @@ private:
     if (bad || launched[number]) return;
     launched[number] = true;
     const Cluster &cluster = clusters.clusters[number];
-    if (call(cluster.results, cluster.results.size() > 1)) return;
-    for (Value v : cluster.results) // results that do not go together: a kernel each
-      if (!bad && !now.contains(v) && !call({v}, false)) {
-        v.getDefiningOp()->emitOpError("cannot be made into a kernel");
-        bad = true;
-      }
+    if (cluster.results.size() > 1 && call(cluster.results)) return;
+    for (Value v : cluster.results) // one, or results that do not go together: a kernel each
+      if (!bad && !now.contains(v)) alone(v);
   }
 
-  bool call(ArrayRef<Value> results, bool mayFail) {
+  void alone(Value v) {
+    std::string why;
+    if (call({v}, &why)) return;
+    v.getDefiningOp()->emitError("it cannot be made into a kernel: ") << why;
+    bad = true;
+  }
+
+  bool call(ArrayRef<Value> results, std::string *why = nullptr) {
     auto wanted = operandsOf(results);
     SmallVector<Value> operands(wanted.begin(), wanted.end());
-    auto kernel = kernels.kernelFor(results, operands, function, mayFail);
-    if (!kernel.usable) return false;
+    const KernelTable::Entry &entry = kernels.kernelFor(results, operands, function);
+    if (why) *why = entry.why;
+    func::FuncOp kernel = entry.function;
+    if (!kernel) return false;
     SmallVector<Value> inputs;
     for (Value v : operands) {
       inputs.push_back(available(v));
@@ -251,7 +263,7 @@ private:
     SmallVector<Location> places;
     for (Value v : results) places.push_back(v.getLoc());
     Location loc = FusedLoc::get(function.getContext(), places);
-    auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(results)), kernel.function.getSymName(), inputs);
+    auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(results)), kernel.getSymName(), inputs);
     written.insert(op);
     ++count;
     for (auto [v, result] : llvm::zip(results, op.getOutputs())) now.try_emplace(v, result);

@@ -11,11 +11,11 @@ public:
   explicit KernelTable(mlir::ModuleOp module);
 
   struct Entry {
-    mlir::func::FuncOp function;
-    bool usable; // the kernel compiler takes it
+    mlir::func::FuncOp function; // null if the kernel compiler does not take it, and why
+    std::string why;
   };
   /// A function that computes `results` from `operands`; an equal one if there is one. `place`: where to insert it.
-  Entry kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place, bool mayFail);
+  const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place);
   int64_t size() const { return made; }
 
 private:

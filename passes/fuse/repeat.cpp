@@ -8,6 +8,9 @@ namespace zero::fuse {
 
 namespace {
 
+/// A value read from more tensors than this is never cheap to repeat: the others are not listed.
+constexpr size_t kMostLeaves = 32;
+
 /// How many of the tensors have about as many elements or more.
 int large(ArrayRef<Value> tensors, int64_t elements) {
   return llvm::count_if(tensors, [&](Value t) { return elementsOf(t) * 4 > elements; });
@@ -15,29 +18,41 @@ int large(ArrayRef<Value> tensors, int64_t elements) {
 
 } // namespace
 
-const SmallVector<Value, 2> &Former::leavesOf(Value v) {
-  v = viewed(v);
-  if (auto it = leaves.find(v); it != leaves.end()) return it->second;
+void Former::learn(Operation *op) {
+  for (Value v : op->getResults())
+    if (leavesKernels(v)) leaving.insert(v);
+  if (isBarrier(op))
+    for (Value v : op->getResults()) leaves[v] = {v};
+  if (isBarrier(op) || isa<ReshapeOp>(op)) return;
+  Value v = op->getResult(0);
+  auto computes = [&](Value operand) { // in the same kernel, as far as can be told
+    Operation *from = viewed(operand).getDefiningOp();
+    return from && !isBarrier(from) && !leaving.contains(viewed(operand)) && !isa<ReduceOp, ScatterAddOp, CumSumOp>(from);
+  };
+  if (isExpensive(op) || llvm::any_of(op->getOperands(), [&](Value o) { return computes(o) && holdsExpensive(viewed(o).getDefiningOp()); }))
+    holdingExpensive.insert(op);
+
   SmallVector<Value, 2> found;
-  Operation *op = v.getDefiningOp();
-  bool isReduction = op && isa<ReduceOp>(op) && reductionOf(cast<ReduceOp>(op)).kind != Reduction::Trivial;
-  if (!op || isBarrier(op) || (!isFree(op) && leavesKernels(v)) || isReduction || isa<ScatterAddOp, CumSumOp, GatherOp>(op)) {
+  bool isReduction = isa<ReduceOp>(op) && reductionOf(cast<ReduceOp>(op)).kind != Reduction::Trivial;
+  if ((!isFree(op) && leaving.contains(v)) || isReduction || isa<ScatterAddOp, CumSumOp, GatherOp>(op)) {
     found.push_back(v);
   } else {
     for (Value operand : op->getOperands())
-      for (Value leaf : SmallVector<Value, 2>(leavesOf(operand)))
-        if (!llvm::is_contained(found, leaf)) found.push_back(leaf);
+      for (Value leaf : leavesOf(operand))
+        if (found.size() < kMostLeaves && !llvm::is_contained(found, leaf)) found.push_back(leaf);
     if (!isFree(op) && !v.hasOneUse() && large(found, elementsOf(v)) > 1) found.assign(1, v);
   }
-  return leaves[v] = found;
+  leaves[v] = std::move(found);
 }
+
+ArrayRef<Value> Former::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }
 
 bool Former::cheapToRepeat(Operation *op, const Consumers &consumers) {
   if (isa<ScatterAddOp, CumSumOp, GatherOp>(op)) return false;
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind != Reduction::Trivial) return false;
   SmallVector<Value, 4> from;
   for (Value operand : op->getOperands())
-    for (Value leaf : SmallVector<Value, 2>(leavesOf(operand)))
+    for (Value leaf : leavesOf(operand))
       if (!llvm::is_contained(from, leaf)) from.push_back(leaf);
   // Gathered rows that only this operation reads would have to be kept in its place.
   if (llvm::any_of(op->getOperands(), [](Value v) { return isa_and_nonnull<GatherOp>(v.getDefiningOp()) && v.hasOneUse(); })) return false;
@@ -48,15 +63,6 @@ bool Former::cheapToRepeat(Operation *op, const Consumers &consumers) {
   // Sums over rows cannot share the kernel that would write the value: reading two tensors there costs no more.
   int others = llvm::count_if(consumers, [&](auto &c) { return clusters[c.first].kind != Cluster::Columns; });
   return tensors <= 1 || (tensors == 2 && others <= 1);
-}
-
-bool Former::holdsExpensive(Operation *op) {
-  if (isExpensive(op)) return true;
-  return llvm::any_of(op->getOperands(), [&](Value v) {
-    v = viewed(v);
-    Operation *from = v.getDefiningOp();
-    return from && !isBarrier(from) && !leavesKernels(v) && !isa<ReduceOp, ScatterAddOp, CumSumOp>(from) && holdsExpensive(from);
-  });
 }
 
 } // namespace zero::fuse

@@ -6,6 +6,7 @@
 #include "compiler/plan/export.h"
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
 #include "passes/pipeline/budget.h"
@@ -61,6 +62,26 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
   }
 }
 
+/// Says which pass runs.
+struct Announce : PassInstrumentation {
+  explicit Announce(Progress &progress) : progress(progress) {}
+  void runBeforePass(Pass *pass, Operation *) override { progress.pass = pass->getArgument().data(); }
+  Progress &progress;
+};
+
+/// The node of the model that most operations of the module came from; null if none did.
+const char *heaviestNode(ModuleOp module) {
+  llvm::DenseMap<mlir::Attribute, unsigned> operations;
+  std::pair<unsigned, StringAttr> most{0, {}};
+  module.walk([&](Operation *op) {
+    auto node = dyn_cast<NameLoc>(op->getLoc());
+    if (!node || !isa_and_nonnull<nn::NnDialect>(op->getDialect())) return;
+    unsigned count = ++operations[node.getName()];
+    if (count > most.first) most = {count, node.getName()};
+  });
+  return most.second ? most.second.data() : nullptr;
+}
+
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const Say &say, CompileReport &report)
@@ -72,6 +93,9 @@ public:
     context.loadAllAvailableDialects();
     context.printOpOnDiagnostic(false); // a location names the node; the operation itself can be as long as the model
     context.disableMultithreading();    // module passes gain nothing from threads, and one order of work gives one plan
+  }
+  ~Compilation() { // the names are the context's
+    if (options.progress) options.progress->node = options.progress->reading.node = options.progress->pass = nullptr;
   }
 
   bool run(std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, plan::Plan &plan) {
@@ -89,6 +113,7 @@ public:
     }
     if (!sparesInputs(plan, output)) return false;
     return timed("kernels", [&] { return generate(plan, kernels); }) && timed("write", [&] {
+             if (options.progress) options.progress->writing = true;
              plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)));
              return true;
            });
@@ -97,6 +122,10 @@ public:
 private:
   template <typename Work> bool timed(const char *what, Work work) {
     auto start = std::chrono::steady_clock::now();
+    if (options.progress) {
+      options.progress->pass = nullptr;
+      options.progress->phase = what;
+    }
     bool good = work();
     report.seconds.push_back({what, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
     return good;
@@ -113,9 +142,12 @@ private:
   }
 
   bool read() {
-    auto imported = onnx::importModel(options.model, options.import, context, &report.import);
+    onnx::ImportOptions import = options.import;
+    if (options.progress) import.reading = &options.progress->reading;
+    auto imported = onnx::importModel(options.model, import, context, &report.import);
     if (failed(imported)) return false;
     module = std::move(*imported);
+    if (options.progress) options.progress->node = heaviestNode(*module);
     for (const std::string &warning : report.import.warnings) say("warning", warning);
     for (const std::string &note : report.import.notes) say("note", note);
     return true;
@@ -129,6 +161,7 @@ private:
     }
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
+    if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
     addPhase(pm, phase, options, schedule);
     return succeeded(pm.run(*module));
   }

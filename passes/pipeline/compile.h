@@ -1,6 +1,6 @@
 //===- compile.h - the road from an ONNX file to a plan -------------------------------------------===//
 #pragma once
-#include "compiler/onnx/import.h"
+#include "passes/pipeline/progress.h"
 #include "runtime/plan/plan.pb.h"
 #include "llvm/Support/raw_ostream.h"
 #include <functional>
@@ -23,6 +23,7 @@ struct CompileOptions {
   int64_t bucketElements = 0; // 0: chosen by the model's size
   std::string cpu = "native";
   std::optional<uint64_t> memory; // bytes one rank may use
+  Progress *progress = nullptr;   // written to if given
 };
 
 /// A phase by the name `--emit` gives it; none if unknown.

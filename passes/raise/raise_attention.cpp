@@ -38,33 +38,38 @@ bool regroups(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
 /// Replacing a score by such a number is the same as adding it: it swallows every score.
 bool swallows(std::optional<double> number) { return number && *number <= -1e30; }
 
+/// More operations than this do not stand between a softmax and its product; sums, of which either operand may lead there, are tried
+/// in both orders.
+constexpr int kMostSteps = 64;
+
 /// Follows scores from the softmax's operand down to their product; on failure `scores` is meaningless.
-bool trace(Value v, Scores &scores) {
+bool trace(Value v, Scores &scores, int &steps) {
+  if (++steps > kMostSteps) return false;
   if (shapeOf(v).size() == 4 && scores.heads.empty()) scores.heads.assign({shapeOf(v)[0], shapeOf(v)[1]});
   Operation *op = v.getDefiningOp();
   if (!op) return false;
   if ((scores.product = dyn_cast<MatMulOp>(op))) return true;
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores);
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores, steps);
   if (auto cast = dyn_cast<CastOp>(op)) // softmax in f32 of scores in half precision; the operation keeps its scores in f32 anyway
-    return isFloat(cast.getInput()) && trace(cast.getInput(), scores);
+    return isFloat(cast.getInput()) && trace(cast.getInput(), scores, steps);
   if (auto div = dyn_cast<DivOp>(op)) {
     auto number = splatOf(div.getRhs());
     scores.scale /= number.value_or(1);
-    return number && trace(div.getLhs(), scores);
+    return number && trace(div.getLhs(), scores, steps);
   }
   if (isa<MulOp>(op))
     return inEitherOrder<MulOp>(v, [&](Value scaled, Value factor) {
       auto number = splatOf(factor);
       if (!number) return false;
       scores.scale *= *number;
-      return trace(scaled, scores);
+      return trace(scaled, scores, steps);
     });
   if (isa<AddOp>(op)) {
     Scores before = scores;
     return inEitherOrder<AddOp>(v, [&](Value inner, Value mask) {
       scores = before;
       scores.masks.push_back({.added = mask, .condition = {}, .factor = scores.scale});
-      return trace(inner, scores) && !dependsOnTrainable(mask);
+      return trace(inner, scores, steps) && !dependsOnTrainable(mask);
     });
   }
   if (auto select = dyn_cast<SelectOp>(op)) {
@@ -72,7 +77,7 @@ bool trace(Value v, Scores &scores) {
     auto number = splatOf(where ? select.getOnTrue() : select.getOnFalse());
     scores.masks.push_back(
         {.added = {}, .condition = select.getCondition(), .where = where, .number = number.value_or(0), .factor = scores.scale});
-    return swallows(number) && trace(where ? select.getOnFalse() : select.getOnTrue(), scores) &&
+    return swallows(number) && trace(where ? select.getOnFalse() : select.getOnTrue(), scores, steps) &&
            !dependsOnTrainable(select.getCondition());
   }
   return false;
@@ -173,7 +178,8 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   if (op.getTransposeLhs() || elementOf(op).isF64()) return failure();
   SoftmaxOp softmax = softmaxUnder(op.getLhs());
   Scores scores;
-  if (!softmax || !trace(softmax.getInput(), scores)) return failure();
+  int steps = 0;
+  if (!softmax || !trace(softmax.getInput(), scores, steps)) return failure();
   MatMulOp product = scores.product;
   auto qs = logicalShape(product.getLhs(), product.getTransposeLhs());
   auto ks = logicalShape(product.getRhs(), !product.getTransposeRhs());

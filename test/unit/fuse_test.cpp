@@ -47,7 +47,7 @@ private:
 
   void step() {
     SmallVector<int64_t> shape{batch, rows, columns};
-    switch (random() % 17) {
+    switch (random() % 19) {
     case 0:
       full.push_back(build.add(pick(full), pick(full)));
       break;
@@ -120,6 +120,23 @@ private:
       Value hit = build.compare(nn::Predicate::eq, build.iota(i64s, 2), build.rows(labels, columns));
       full.push_back(build.select(hit, pick(full), build.like(full[0], 0.5)));
       row.push_back(b.create<nn::TakeAlongOp>(build.loc, tensor({batch, rows}), pick(full), labels));
+      break;
+    }
+    case 17: { // the largest of a few neighbours, or of more than a kernel would compute anew for each
+      int64_t taps = 2 + random() % 20;
+      Value padded = build.pad(pick(full), {0, 0, taps / 2}, {0, 0, taps - 1 - taps / 2}, {0, 0, 0}), largest;
+      for (int64_t t = 0; t < taps; ++t) {
+        Value tap = build.slice(padded, {0, 0, t}, shape, {1, 1, 1});
+        largest = largest ? build.max(largest, tap) : tap;
+      }
+      full.push_back(largest);
+      break;
+    }
+    case 18: { // columns in the opposite order, each a piece
+      Value v = pick(full);
+      SmallVector<Value> pieces;
+      for (int64_t c = columns; c-- > 0;) pieces.push_back(build.slice(v, {0, 0, c}, {batch, rows, 1}, {1, 1, 1}));
+      full.push_back(b.create<nn::ConcatOp>(build.loc, pieces, 2));
       break;
     }
     }

@@ -21,6 +21,9 @@ int main(int argc, char **argv) {
       if (severity == "note" && line.quiet) return;
       std::cerr << "zeroc: " << severity.str() << ": " << sentence.str() << "\n";
     };
+    zero::pipeline::Progress progress;
+    line.compile.progress = &progress;
+    zero::Watch watch(line.limits, progress);
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
     if (!line.quiet && !line.emit) {
       std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";

@@ -55,7 +55,8 @@ struct Later {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, memory;
+  std::string init = "weights", emit, memory, compileMemory;
+  std::optional<int64_t> compileSeconds;
   std::vector<Later> later{
       {"--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32"},
       {"--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu"},
@@ -135,6 +136,15 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       })
       ->group(group);
 
+  group = "Compiling";
+  app.add_option("--compile-memory", texts.compileMemory, "memory zeroc itself may take, such as 4GiB; 0: any [by the model's size]")
+      ->type_name("SIZE")
+      ->group(group);
+  app.add_option("--compile-seconds", texts.compileSeconds, "processor time it may take; 0: any [by the model's size]")
+      ->type_name("N")
+      ->check(wholeNumber(0))
+      ->group(group);
+
   group = "Output";
   app.add_option("-o,--output", line.output, "where the plan goes")->type_name("FILE")->group(group);
   app.add_option("--cpu", o.cpu, "the CPU kernels are made for [native]")->type_name("native|x86-64-v3|x86-64-v4")->group(group);
@@ -167,6 +177,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
   if (!texts.memory.empty()) o.memory = readBytes("--device-memory", texts.memory);
+  if (!texts.compileMemory.empty()) line.limits.bytes = readBytes("--compile-memory", texts.compileMemory);
+  if (texts.compileSeconds) line.limits.seconds = uint64_t(*texts.compileSeconds);
   auto [rule, seed] = llvm::StringRef(texts.init).split(':');
   if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + texts.init + "'");
   bool seeded = llvm::StringRef(texts.init).contains(':');

@@ -1,6 +1,7 @@
 //===- options.h - the command line of zeroc --------------------------------------------------------===//
 #pragma once
 #include "passes/pipeline/compile.h"
+#include "tools/zeroc/limits.h"
 #include <CLI/CLI.hpp>
 
 namespace zero {
@@ -9,6 +10,7 @@ struct CommandLine {
   pipeline::CompileOptions compile;
   std::optional<pipeline::Phase> emit;
   std::string output;
+  Limits limits;
   bool timing = false, quiet = false, printPipeline = false;
 };
 

@@ -13,11 +13,15 @@ Val splitHeads(NodeContext &c, const Val &x, int64_t heads) {
 }
 
 /// Whether a parameter takes part in `v`: its mask then needs a gradient.
-bool dependsOnParameter(mlir::Value v, llvm::DenseSet<mlir::Operation *> &seen) {
-  mlir::Operation *op = v.getDefiningOp();
-  if (!op || !seen.insert(op).second) return false;
-  if (llvm::isa<nn::GetOp>(op)) return true;
-  return llvm::any_of(op->getOperands(), [&](mlir::Value o) { return dependsOnParameter(o, seen); });
+bool dependsOnParameter(mlir::Value v) {
+  llvm::DenseSet<mlir::Operation *> seen;
+  for (llvm::SmallVector<mlir::Value> work{v}; !work.empty();) {
+    mlir::Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second) continue;
+    if (llvm::isa<nn::GetOp>(op)) return true;
+    llvm::append_range(work, op->getOperands());
+  }
+  return false;
 }
 
 /// Whether a known mask over [queries, keys] hides exactly what lies after the diagonal that ends in the last key.
@@ -84,8 +88,7 @@ Vals attention(NodeContext &c) {
     mask = Val();
     causal = true;
   }
-  llvm::DenseSet<mlir::Operation *> seen;
-  bool learnt = mask && mask.value && dependsOnParameter(mask.value, seen);
+  bool learnt = mask && mask.value && dependsOnParameter(mask.value);
   Val y;
   if (!learnt && softcap == 0 && width == q.dim(3)) {
     y = c.e.attention(q, k, v, mask, scale, causal);

@@ -4,6 +4,9 @@
 namespace zero::onnx {
 namespace {
 
+/// Every insertion makes a new sequence.
+constexpr size_t kMostInserted = 1024;
+
 Val sequenceOf(std::vector<Val> parts) {
   Val v;
   v.sequence = std::make_shared<const std::vector<Val>>(std::move(parts));
@@ -70,13 +73,18 @@ Vals sequenceAt(NodeContext &c) {
   return {p < 0 ? Val() : (*s)[p]};
 }
 
-Vals sequenceConstruct(NodeContext &c) { return {sequenceOf({c.inputs.begin(), c.inputs.end()})}; }
+Vals sequenceConstruct(NodeContext &c) {
+  if (llvm::any_of(c.inputs, [](const Val &v) { return bool(v.sequence); })) return c.fail("sequences of sequences are not supported");
+  return {sequenceOf({c.inputs.begin(), c.inputs.end()})};
+}
 Vals sequenceEmpty(NodeContext &c) { return {sequenceOf({})}; }
 
 Vals sequenceInsert(NodeContext &c) {
   auto s = sequence(c, 0);
   Val x = c.in(1);
   if (!s || !x) return {};
+  if (x.sequence) return c.fail("sequences of sequences are not supported");
+  if (s->size() >= kMostInserted) return c.fail("more than " + llvm::Twine(kMostInserted) + " insertions are not supported");
   std::vector<Val> parts = *s;
   int64_t p = c.has(2) ? position(c, 2, int64_t(parts.size()) + 1) : int64_t(parts.size());
   if (p < 0) return {};

@@ -53,8 +53,9 @@ Val columns(NodeContext &c, Val x, const Window &g) {
 Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_t groups) {
   bool apart = true;
   for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
-  if (!apart && g.taps > 1024)
-    return c.e.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most 1024)");
+  if (!apart && g.taps > kMostTaps)
+    return c.e.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most " + llvm::Twine(kMostTaps) +
+                    ")");
   int64_t batch = x.dim(0), channels = x.dim(1) / groups, filters = w.dim(0) / groups, depth = channels * g.taps;
   Val rows = apart ? patches(c, x, g) : columns(c, x, g);
   Val y;

@@ -113,6 +113,7 @@ Vals resize(NodeContext &c) {
   if (!factors(c, x, to, scale)) return {};
   for (int64_t d = 0; d < x.rank(); ++d) {
     if (to[d] == x.dim(d) && scale[d] == 1) continue;
+    if (!c.e.affords({to[d], x.dim(d)}, x.element())) return {};
     auto m = s.matrix(x.dim(d), to[d], scale[d], x.element());
     if (!m) return c.fail("coordinate_transformation_mode='" + s.coordinates + "' is not supported");
     Ints perm = upTo(x.rank());

@@ -21,6 +21,7 @@ struct Scatter {
 /// Updates over data of one batch at known rows: a lookup in both joined, by an index computed here.
 Val overwriteKnown(NodeContext &c, const Scatter &s) {
   int64_t rows = s.rows();
+  if (!c.e.affords({rows}, c.e.i64())) return {};
   nn::Tensor source(mlir::RankedTensorType::get({rows}, c.e.i64()));
   auto from = source.data<int64_t>();
   std::iota(from.begin(), from.end(), 0);

@@ -110,6 +110,7 @@ Vals nonZero(NodeContext &c) {
   for (int64_t i = 0; i < x->size(); ++i)
     if (x->at(i) != 0) hits.push_back(i);
   int64_t n = int64_t(hits.size());
+  if (!c.e.affords({rank, n}, c.e.i64())) return {};
   nn::Tensor t(mlir::RankedTensorType::get({rank, n}, c.e.i64()));
   for (int64_t i = 0; i < n; ++i) {
     int64_t rest = hits[i];

@@ -57,6 +57,7 @@ Vals range(NodeContext &c) {
   if (by == 0) return c.fail("its step is 0");
   double n = std::max(0.0, std::ceil((to - from) / by));
   if (!(n < double(1 << 28))) return c.fail("it has too many elements");
+  if (!c.e.affords({int64_t(n)}, start->elementType())) return {};
   nn::Tensor t(mlir::RankedTensorType::get({int64_t(n)}, start->elementType()));
   for (int64_t i = 0; i < int64_t(n); ++i) t.set(i, from + double(i) * by);
   return {Val(std::move(t))};

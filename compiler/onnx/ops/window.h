@@ -4,6 +4,9 @@
 
 namespace zero::onnx {
 
+/// Windows that overlap are taken apart tap by tap; more taps than this make more operations than a node is worth.
+constexpr int64_t kMostTaps = 1024;
+
 struct Window {
   Ints kernel, stride, dilation, before, after, out;
   int64_t taps = 1, places = 1; // products of kernel and out
