@@ -4,6 +4,7 @@
 #include "runtime/comm/tcp/environment.h"
 #include "runtime/comm/tcp/tcp.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/streams.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -75,7 +76,7 @@ std::unique_ptr<CommunicatorFactory> connect() {
 void complainOnce(const std::string &line) {
   std::fflush(stdout);
   if (readLaunch().rank == 0)
-    fmt::print(stderr, "{}\n", line);
+    complain(line);
   else // a launcher ends all ranks when the first one ends: not before the first rank has spoken
     std::this_thread::sleep_for(std::chrono::seconds(3));
 }

@@ -1,6 +1,6 @@
 #include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
-#include <cstdio>
+#include "runtime/process/streams.h"
 #include <fmt/format.h>
 
 namespace zero::runtime {
@@ -50,12 +50,12 @@ void Patience::look(Clock::time_point begin, Clock::time_point now, const char *
     throw TimedOut(fmt::format("rank {} has waited {} in {} for {}, and gives up; --timeout says how long a rank waits", self,
                                seconds(now - progressed), what, names));
   if (!first || now < nextSentence) return;
-  fmt::print(stderr, "zerorun: rank {} has waited {} in {} for {}\n", self, seconds(now - begin), what, names);
+  complain(fmt::format("zerorun: rank {} has waited {} in {} for {}", self, seconds(now - begin), what, names));
   nextSentence = begin + limits.speak * (int64_t(2) << std::min(spoken++, 20));
 }
 
 void Patience::sayDone(Clock::time_point begin, const char *what) {
-  fmt::print(stderr, "zerorun: {} has gone on after {}\n", what, seconds(Clock::now() - begin));
+  complain(fmt::format("zerorun: {} has gone on after {}", what, seconds(Clock::now() - begin)));
   spoken = 0;
 }
 

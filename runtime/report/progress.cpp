@@ -1,7 +1,11 @@
 #include "runtime/report/progress.h"
+#include "runtime/process/streams.h"
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -49,8 +53,18 @@ ProgressLine::ProgressLine(std::FILE *out, bool rewrite)
     : out(out), rewrite(rewrite), start(std::chrono::steady_clock::now()), last(start) {}
 
 ProgressLine::~ProgressLine() {
-  if (open) std::fputc('\n', out);
-  std::fflush(out);
+  if (open) put("\n");
+}
+
+void ProgressLine::put(const std::string &text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) == text.size() && std::fflush(out) == 0) {
+    failed = 0;
+    return;
+  }
+  int reason = errno;
+  if (!failed) complain(fmt::format("zerorun: cannot write to standard output: {}", std::strerror(reason)));
+  failed = reason;
+  __fpurge(out); // it would be tried again, and block what follows
 }
 
 void ProgressLine::show(const StepRecord &record) {
@@ -62,21 +76,20 @@ void ProgressLine::show(const StepRecord &record) {
     if (!finished && !record.evalLoss && record.step != first && since(last) < 0.1) return;
     open = !finished && !record.evalLoss;
     std::string text = progressText(record, left);
-    fmt::print(out, "\r\x1b[K{}", open ? fitting(text, out) : text + "\n");
+    put("\r\x1b[K" + (open ? fitting(text, out) : text + "\n"));
   } else {
     // The first step, the last and each multiple of a round number, so that the lines fall where evaluations do.
     double mean = since(start) / static_cast<double>(record.step - first + 1);
     if (!finished && !record.evalLoss && record.step != first && record.step % logStride(record.steps, mean) != 0) return;
-    fmt::print(out, "{}\n", progressText(record, left));
+    put(progressText(record, left) + "\n");
   }
   last = std::chrono::steady_clock::now();
-  std::fflush(out);
 }
 
 void ProgressLine::say(const std::string &sentence) {
-  fmt::print(out, "{}{}\n", open ? "\r\x1b[K" : "", sentence);
+  put((open ? "\r\x1b[K" : "") + sentence + "\n");
   open = false;
-  std::fflush(out);
+  if (failed) complain("zerorun: " + sentence);
 }
 
 } // namespace zero::runtime

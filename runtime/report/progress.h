@@ -22,11 +22,17 @@ public:
   ~ProgressLine(); // leaves the cursor on a fresh line
   void show(const StepRecord &record);
   void say(const std::string &sentence); // a line of its own
+  // Why the last line could not be written (errno), or 0: EPIPE where nobody reads any more. The first failure is said on stderr, and
+  // from there on so are sentences; lines of steps are not.
+  int failure() const { return failed; }
 
 private:
+  void put(const std::string &text);
+
   std::FILE *out;
   bool rewrite, open = false; // open: the cursor stands behind a line that will be rewritten
   uint64_t first = 0;         // step this run started with
+  int failed = 0;
   std::chrono::steady_clock::time_point start, last;
 };
 

@@ -5,16 +5,19 @@
 #include "runtime/comm/patience.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/signals.h"
+#include "runtime/process/streams.h"
 #include "runtime/report/metrics.h"
 #include "runtime/report/progress.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
-#include "runtime/train/interrupt.h"
 #include "runtime/train/same_files.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/trace_file.h"
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <fmt/format.h>
 #include <thread>
@@ -46,14 +49,14 @@ public:
     while (at.step < setup.steps && !stop) {
       StepRecord record = step();
       std::string diverged = divergence(record);
-      stop = agreed(diverged.empty() ? interruption() : kDiverged);
+      stop = agreed(diverged.empty() ? wish() : kDiverged);
       if (stop == kDiverged) {
         report(record);
         endDiverged(diverged, saved);
       }
       if (!stop && evaluates()) { // who asks to stop may not have the time that an evaluation takes
         record.evalLoss = evaluateNow();
-        stop = agreed(interruption());
+        stop = agreed(wish());
       }
       report(record);
       if (options.checkpoint && (stop || at.step == setup.steps || (options.every && at.step % *options.every == 0))) {
@@ -64,27 +67,37 @@ public:
     if (setup.steps == 0 && setup.programs.eval >= 0) {
       std::optional<double> loss = evaluateNow();
       say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
-      if (!loss) return 128 + agreed(interruption());
+      if (!loss) return 128 + agreed(wish());
     }
     if (options.trace) trace.write(rank, *options.trace);
     if (stop && at.step < setup.steps) {
-      say(fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
-                      saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
-                                       : "; nothing was saved, because --checkpoint was not given",
-                      options.exportTo ? "; --export was not written" : ""));
+      std::string where = fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
+                                      saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
+                                                       : "; nothing was saved, because --checkpoint was not given",
+                                      options.exportTo ? "; --export was not written" : "");
+      if (stop == kUnwritten) endUnwritten("; " + where);
+      say(where);
       return 128 + stop;
     }
     if (options.exportTo) {
       exportWeights(rank, *options.exportTo);
       say(fmt::format("wrote {}", *options.exportTo));
     }
+    if (options.metrics && agreed(wish()) == kUnwritten) endUnwritten(""); // the line of the last step
     return 0;
   }
 
 private:
-  static constexpr int kDiverged = 255; // above every signal
+  static constexpr int kDiverged = 255, kUnwritten = 254; // above every signal
 
-  // What all ranks do after a step: the signal one of them got, kDiverged, or 0 to go on.
+  // What this rank would do after a step: stop for a signal or as for one (nobody reads any more what it says, as in `zerorun | head`),
+  // stop because a result cannot be written, or go on (0).
+  int wish() const {
+    if (!unwritten.empty()) return kUnwritten;
+    return line && line->failure() == EPIPE ? SIGPIPE : interruption();
+  }
+
+  // What all ranks do after a step: the wish of one of them, kDiverged, or 0 to go on.
   int agreed(int mine) { return largest(rank.communicator, static_cast<uint8_t>(mine)); }
 
   void start(int threads) {
@@ -181,12 +194,24 @@ private:
 
   std::optional<double> evaluateNow() {
     return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed,
-                    [this] { return agreed(interruption()) == 0; });
+                    [this] { return agreed(wish()) == 0; });
   }
 
   void report(const StepRecord &record) {
-    if (metrics) metrics->write(record);
     if (line) line->show(record);
+    if (!metrics) return;
+    try {
+      metrics->write(record);
+    } catch (const Error &error) { // the run ends, but not without its checkpoint
+      unwritten = error.what();
+      metrics.reset();
+    }
+  }
+
+  [[noreturn]] void endUnwritten(const std::string &where) {
+    line.reset(); // ends the line on the terminal
+    if (!leads) throw Stopped();
+    throw StoppedWith(unwritten + where);
   }
 
   // What of a step is no finite number, or nothing.
@@ -222,15 +247,16 @@ private:
   Progress at;
   std::vector<std::string> changed; // sentences about what is not as in the run that is resumed
   std::unique_ptr<Metrics> metrics;
+  std::string unwritten; // why metrics cannot be written, once they cannot
   std::unique_ptr<ProgressLine> line;
   std::unique_ptr<GradientFile> gradients;
   std::unique_ptr<DirectoryLock> lock; // of --checkpoint
   TraceFile trace;
 };
 
-void complain(const std::string &sentence, const CommunicatorFactory &factory) {
+void complainAlone(const std::string &sentence, const CommunicatorFactory &factory) {
   std::fflush(stdout);
-  fmt::print(stderr, "zerorun: {}{}\n", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence);
+  complain(fmt::format("zerorun: {}{}", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence));
 }
 
 // All ranks that wait give up at about the same time, and each has its own to say: none ends the others before.
@@ -267,12 +293,12 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   } catch (const StoppedWith &) {
     throw;
   } catch (const TimedOut &error) {
-    complain(error.what(), factory);
+    complainAlone(error.what(), factory);
     letOthersSpeak();
   } catch (const std::bad_alloc &) {
-    complain("this process cannot get the memory it needs", factory);
+    complainAlone("this process cannot get the memory it needs", factory);
   } catch (const std::exception &error) {
-    complain(error.what(), factory);
+    complainAlone(error.what(), factory);
   }
   factory.abort();
   return 1; // not reached
@@ -286,7 +312,7 @@ int runProcess(const TrainOptions &options) {
   try {
     factory = connect();
   } catch (const RankError &error) {
-    fmt::print(stderr, "zerorun: {}\n", error.what());
+    complain(fmt::format("zerorun: {}", error.what()));
     return 1;
   } catch (const std::exception &error) {
     complainOnce(fmt::format("zerorun: {}", error.what()));
@@ -301,7 +327,7 @@ int runProcess(const TrainOptions &options) {
     factory->awaitAbort();
   } catch (const std::exception &error) {
     std::fflush(stdout);
-    fmt::print(stderr, "zerorun: {}\n", error.what());
+    complain(fmt::format("zerorun: {}", error.what()));
     if (dynamic_cast<const TimedOut *>(&error)) letOthersSpeak();
     factory->abort();
   }

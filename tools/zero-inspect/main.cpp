@@ -3,6 +3,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include <fstream>
 #include <iostream>
@@ -52,6 +53,7 @@ void print(const zero::plan::Plan &plan, const Pages &pages) {
 } // namespace
 
 int main(int argc, char **argv) {
+  zero::runtime::openStandardStreams();
   CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
   std::string path, problem;
   Pages pages;

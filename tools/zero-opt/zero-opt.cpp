@@ -14,9 +14,11 @@
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
+#include "runtime/process/streams.h"
 #include "llvm/Support/CommandLine.h"
 
 int main(int argc, char **argv) {
+  zero::runtime::openStandardStreams();
   mlir::DialectRegistry registry;
   registry.insert<mlir::func::FuncDialect, zero::nn::NnDialect, zero::state::ZeroDialect, zero::planir::PlanDialect>();
   zero::codegen::registerDialects(registry);

@@ -1,12 +1,14 @@
 //===- zeroc - an ahead-of-time compiler for ZeRO -----------------------------------------------------===//
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/options.h"
 #include "tools/zeroc/parameters.h"
 #include <iostream>
 
 int main(int argc, char **argv) {
+  zero::runtime::openStandardStreams();
   CLI::App app{"Compile an ONNX model into a training plan: zeroc model.onnx -o plan.bin", "zeroc"};
   try {
     zero::CommandLine line = zero::parseCommandLine(argc, argv, app);

@@ -1,5 +1,7 @@
 // zerorun: reads the command line, and nothing else.
 #include "runtime/comm/communicator.h"
+#include "runtime/process/signals.h"
+#include "runtime/process/streams.h"
 #include "runtime/train/train.h"
 #include "tools/command_line.h"
 #include <fmt/format.h>
@@ -96,6 +98,13 @@ static void declareNotBuilt(CLI::App &app, const char *flag, const char *type, c
 }
 
 int main(int argc, char **argv) {
+  openStandardStreams();
+  try {
+    ownSignals(); // before MPI, or anything else, starts a thread
+  } catch (const zero::Error &error) {
+    complainOnce(fmt::format("zerorun: {}", error.what()));
+    return 1;
+  }
   TrainOptions options;
   CLI::App app("Train what zeroc compiled: zerorun plan.bin --data FILE --steps N, alone or one process per rank, started by\n"
                "mpirun -np N, srun --mpi=pmix, torchrun --no-python, or with RANK, WORLD_SIZE and MASTER_ADDR in the environment.",

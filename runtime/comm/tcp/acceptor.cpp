@@ -1,5 +1,6 @@
 #include "runtime/comm/tcp/acceptor.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/streams.h"
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
@@ -125,8 +126,8 @@ Deadline Acceptor::nextDeadline(Deadline until) const {
 
 void Acceptor::sendOff(const Socket &socket, const std::string &problem) {
   if (++complaints > kMaxComplaints) return;
-  fmt::print(stderr, "zerorun: sent off a process at {} that {}{}\n", peerAddress(socket).text(), problem,
-             complaints == kMaxComplaints ? "; further ones are sent off without a word" : "");
+  complain(fmt::format("zerorun: sent off a process at {} that {}{}", peerAddress(socket).text(), problem,
+                       complaints == kMaxComplaints ? "; further ones are sent off without a word" : ""));
 }
 
 void Acceptor::failed(const Watched &from) {

@@ -1,10 +1,10 @@
 #include "runtime/comm/tcp/watch.h"
 #include "runtime/comm/patience.h"
 #include "runtime/plan/start_thread.h"
+#include "runtime/process/streams.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -66,7 +66,7 @@ void Watch::run() {
     for (size_t peer = 0; peer < links.size(); ++peer)
       if (entries[peer + 1].revents) listen(static_cast<int>(peer));
     if (lost >= 0 && Clock::now() >= speakAt) {
-      fmt::print(stderr, "zerorun: {} {}, so the run ends\n", peers.name(lost), vanished ? "cannot be reached any more" : "has ended");
+      complain(fmt::format("zerorun: {} {}, so the run ends", peers.name(lost), vanished ? "cannot be reached any more" : "has ended"));
       tell(kAbort);
       endRun();
     }

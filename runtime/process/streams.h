@@ -1,0 +1,14 @@
+// The standard streams of a program: always open, and never what a failure to write to them ends the program by.
+#pragma once
+#include <string>
+
+namespace zero::runtime {
+
+// First thing in main. A program may be started with standard streams closed (`zerorun >&-`); the next file it opens would then be
+// its standard output, and be written over by messages. What is closed becomes /dev/null.
+void openStandardStreams();
+
+// One line on stderr, in one piece because several processes may write there. That nobody can read it is no error.
+void complain(const std::string &line);
+
+} // namespace zero::runtime
