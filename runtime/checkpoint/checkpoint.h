@@ -1,21 +1,22 @@
-// Checkpoints: .safetensors pieces keyed by parameter name and slice, and an index. Nothing in them depends on buckets,
+// Checkpoints: .safetensors pieces keyed by parameter name and slice, and an index (index.h). Nothing in them depends on buckets,
 // stage or world, so any run of the same parameters can resume.
 //
 //   DIR/step-20/index.json           what the run was, and where every slice lies
 //   DIR/step-20/rank-0.safetensors   what rank 0 owned; one file per rank
 //
-// index.json: {"format": 1, "step", "position", "seed", "world", "stage", "optimizer": "adamw"|"sgd",
-//   "settings": {"--lr": "0.001", …},
-//   "pieces": [{"tensor": "param"|"m"|"v"|"momentum", "parameter", "start", "count", "file", "key"}, …]}
-// starts and counts are elements of the parameter in row-major order; keys are tensors of the piece's file, and KEY.crc32c
-// holds the CRC-32C of each of its blocks of 2^20 elements.
-//
-// A checkpoint is written as DIR/step-N.partial and renamed when every rank's part is on disk; the one before it is
-// removed only then. So there is always a whole one, whatever is killed when.
+// How a checkpoint appears and goes, so that there is always a whole one, whatever is killed when:
+//   1. Rank 0 makes the folder DIR/step-N.partial; every rank writes and flushes its piece in it; rank 0 writes and flushes the index, then
+//      flushes the folder.
+//   2. Rank 0 renames it to DIR/step-N, and flushes DIR.
+//   3. Only then older ones go: each is renamed to DIR/step-M.removed, and that is removed.
+// What a killed run leaves, .partial and .removed folders, the next run removes once it holds the lock on DIR (lock.h).
 #pragma once
 #include "runtime/checkpoint/slices.h"
+#include "runtime/plan/error.h"
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace zero::runtime {
 
@@ -23,21 +24,38 @@ struct Progress {
   uint64_t step = 0;     // updates done
   uint64_t position = 0; // samples consumed: where the next global batch starts
   uint64_t seed = 0;
-  std::vector<std::pair<std::string, std::string>> settings; // hyper-parameters by flag, kept for who resumes; none in older checkpoints
+  std::vector<std::pair<std::string, std::string>> settings = {}; // hyper-parameters by flag, kept for who resumes; none in older ones
 };
 
-// The directories' names of the whole checkpoints in `directory`, oldest first; empty if there is no such directory.
-std::vector<std::string> wholeCheckpoints(const std::string &directory);
+// A checkpoint is not what was written: cut short, changed, or a part is missing. Another one may be whole.
+class Damaged : public Error {
+public:
+  using Error::Error;
+};
 
-// Collective. Writes DIR/step-N and then removes `previous`, if given, and partial ones. Returns the new one's path.
+// The folders in `directory` that are named step-N and have an index, oldest first; empty if there is no such directory.
+std::vector<std::string> checkpointsIn(const std::string &directory);
+
+// Those that `--resume directory` may go on from, newest first: those in it, or `directory` itself if it is one. Throws a sentence if there
+// is none.
+std::vector<std::string> checkpointsToResume(const std::string &directory);
+
+// Collective. Writes DIR/step-N and returns its path. `previous` is named in the sentence of a failure.
 std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous);
 
-// The newest whole checkpoint of `directory`, or `directory` itself if it is one. Throws a sentence if there is none.
-std::string findCheckpoint(const std::string &directory);
+// On rank 0, with the lock: removes what killed runs have left.
+void removeLeftovers(const std::string &directory);
+
+// On rank 0, after one was saved: removes all but the `keep` newest ones. Returns a sentence for each that cannot be removed.
+std::vector<std::string> removeOlder(const std::string &directory, uint64_t keep);
+
+// Takes the name away of one that was found damaged (step-N becomes step-N.damaged) and keeps its files: whoever looks at them may find
+// more.
+void setAside(const std::string &checkpoint);
 
 // Fills parameters and optimizer state of this rank from a checkpoint and returns where to go on. Throws a sentence if
-// it does not fit the plan.
+// it does not fit the plan, and Damaged if it is; memory then holds parts of it.
 Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint);
 
 } // namespace zero::runtime

@@ -79,6 +79,10 @@ void checkExport(const plan::Plan &plan, const std::string &path) {
     throw Error(fmt::format("--export '{}' has an ending that is not known: .safetensors or .onnx", path));
 }
 
+std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string &path) {
+  return path.ends_with(".onnx") ? exportedOnnxFiles(plan, path) : std::vector<std::string>{path};
+}
+
 void exportWeights(const Rank &rank, const std::string &path) {
   checkExport(rank.plan, path);
   if (path.ends_with(".onnx"))

@@ -1,7 +1,7 @@
 // What leaves a run under the model's own names: gradients of a step, trained weights. Every rank writes its own parts
 // of one file by offset, so nothing is ever gathered.
 #pragma once
-#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/shared_file.h"
 #include "runtime/checkpoint/slices.h"
 #include "runtime/data/safetensors.h"
 #include <memory>
@@ -34,5 +34,8 @@ void exportWeights(const Rank &rank, const std::string &path);
 
 // The same checks without writing, so that a run does not fail after its last step.
 void checkExport(const plan::Plan &plan, const std::string &path);
+
+// The files that exportWeights() will write: `path`, and beside an .onnx file its data files.
+std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string &path);
 
 } // namespace zero::runtime

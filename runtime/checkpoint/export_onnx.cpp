@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/export_onnx.h"
-#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/shared_file.h"
 #include "runtime/checkpoint/transposed.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/error.h"
@@ -115,10 +115,16 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
   }
 }
 
+std::vector<std::string> exportedOnnxFiles(const plan::Plan &plan, const std::string &path) {
+  std::vector<std::string> names;
+  for (const auto &[from, to] : canonicalFiles(plan, path)) names.push_back(to);
+  return names;
+}
+
 void exportOnnx(const Rank &rank, const std::string &path) {
   std::map<std::string, std::unique_ptr<SharedFile>> copies; // by canonical source, the same order on every rank
   for (const auto &[from, to] : canonicalFiles(rank.plan, path)) {
-    if (rank.rank == 0) fs::create_directories(parentOf(to));
+    if (rank.rank == 0) makeFolders(parentOf(to));
     copies[from] = std::make_unique<SharedFile>(to, rank.communicator, [&, from = from](const File &empty) { copyInto(from, empty); });
   }
   auto file = [&](const plan::Source &source) -> const File & { return copies.at(canonical(source.file()))->file(); };

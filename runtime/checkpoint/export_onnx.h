@@ -4,11 +4,13 @@
 #include "runtime/checkpoint/slices.h"
 #include <set>
 #include <string>
+#include <vector>
 
 namespace zero::runtime {
 
 void exportOnnx(const Rank &rank, const std::string &path); // collective
 void checkOnnxExport(const plan::Plan &plan, const std::string &path);
+std::vector<std::string> exportedOnnxFiles(const plan::Plan &plan, const std::string &path);
 
 // Names of the external data files a model refers to, relative to its folder. Understands as much of ONNX as that takes.
 std::set<std::string> externalFiles(const std::string &model);

@@ -1,7 +1,7 @@
 #include "runtime/checkpoint/initial.h"
-#include "runtime/checkpoint/files.h"
 #include "runtime/data/element.h"
 #include "runtime/data/feeder.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/start_thread.h"

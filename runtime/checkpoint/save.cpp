@@ -1,13 +1,12 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checksums.h"
-#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/folders.h"
+#include "runtime/checkpoint/index.h"
 #include "runtime/checkpoint/tensors.h"
 #include "runtime/data/safetensors.h"
-#include "runtime/plan/error.h"
-#include <algorithm>
+#include "runtime/files/file.h"
 #include <filesystem>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace fs = std::filesystem;
 
@@ -57,98 +56,48 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
 }
 
 void writeIndex(const plan::Plan &plan, const SliceMap &map, const Progress &progress, const std::string &path) {
-  nlohmann::ordered_json index = {
-      {"format", 1},           {"step", progress.step}, {"position", progress.position},   {"seed", progress.seed},
-      {"world", plan.world()}, {"stage", plan.stage()}, {"optimizer", optimizerName(plan)}};
-  index["settings"] = nlohmann::ordered_json::object();
-  for (const auto &[flag, value] : progress.settings) index["settings"][flag] = value;
-  auto pieces = nlohmann::ordered_json::array();
+  Index index{progress, plan.world(), plan.stage(), optimizerName(plan), {}};
   for (uint64_t r = 0; r < plan.world(); ++r)
     for (const Piece &piece : piecesOf(plan, map, r))
-      pieces.push_back({{"tensor", piece.tensor},
-                        {"parameter", plan.parameters(piece.slice.parameter).name()},
-                        {"start", piece.slice.start},
-                        {"count", piece.slice.count},
-                        {"file", fileOf(r)},
-                        {"key", piece.key}});
-  index["pieces"] = std::move(pieces);
-  std::string text = index.dump(1);
+      index.pieces[plan.parameters(piece.slice.parameter).name()][piece.tensor].push_back(
+          {piece.slice.start, piece.slice.count, fileOf(r), piece.key});
+  std::string text = indexText(index);
   File file(path, File::Mode::Create);
   file.write(0, text.data(), text.size());
   file.sync();
-}
-
-// step-N of "step-N", or nothing for any other name.
-std::optional<uint64_t> stepOf(const std::string &name) {
-  if (!name.starts_with("step-") || name.size() == 5 || name.size() > 23 || name.find_first_not_of("0123456789", 5) != std::string::npos)
-    return std::nullopt;
-  return std::stoull(name.substr(5));
-}
-
-void removePartial(const std::string &directory) {
-  std::error_code ignored;
-  for (const auto &entry : fs::directory_iterator(directory, ignored)) {
-    std::string name = entry.path().filename().string();
-    if (name.ends_with(".partial") && stepOf(name.substr(0, name.size() - 8))) fs::remove_all(entry.path(), ignored);
-  }
 }
 
 // Collective. The new checkpoint is under its name on disk when it returns on rank 0.
 void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::string &partial,
                 const std::string &final) {
   SliceMap map(rank.plan);
-  if (rank.rank == 0) {
-    std::error_code failed;
-    removePartial(directory);
-    fs::create_directories(partial, failed);
-    if (failed) throw Error(fmt::format("cannot create '{}': {}", partial, failed.message()));
-  }
+  if (rank.rank == 0) makePartial(partial);
   rank.communicator.barrier();
   writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
   rank.communicator.barrier();
   if (rank.rank != 0) return;
   writeIndex(rank.plan, map, progress, (fs::path(partial) / "index.json").string());
   syncDirectory(partial);
-  if (fs::exists(final)) { // not whole, or it would be the one this run goes on from
-    std::error_code ignored;
-    fs::remove_all(final, ignored);
-  }
+  if (hasIndex(final))
+    setAside(final); // damaged, or it would be the one this run goes on from
+  else if (fs::exists(final))
+    removeCheckpoint(final);
   renameOver(partial, final);
   syncDirectory(directory);
 }
 
 } // namespace
 
-std::vector<std::string> wholeCheckpoints(const std::string &directory) {
-  std::vector<std::pair<uint64_t, std::string>> found;
-  std::error_code missing;
-  for (const auto &entry : fs::directory_iterator(directory, missing))
-    if (auto step = stepOf(entry.path().filename().string()); step && fs::exists(entry.path() / "index.json"))
-      found.emplace_back(*step, entry.path().string());
-  std::sort(found.begin(), found.end());
-  std::vector<std::string> paths;
-  for (auto &[step, path] : found) paths.push_back(path);
-  return paths;
-}
-
-std::string findCheckpoint(const std::string &directory) {
-  if (fs::exists(fs::path(directory) / "index.json")) return directory;
-  std::vector<std::string> all = wholeCheckpoints(directory);
-  if (all.empty()) throw Error(fmt::format("'{}' holds no whole checkpoint: neither index.json nor a folder step-N with one", directory));
-  return all.back();
-}
-
 std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous) {
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";
-  std::error_code ignored;
   try {
     writeWhole(rank, directory, progress, partial, final);
   } catch (const Error &error) {
+    std::error_code ignored;
     fs::remove_all(partial, ignored); // on a full disk it would be in the way of everything else
     throw Error(fmt::format("{}; {}", error.what(), previous ? fmt::format("'{}' is still whole", *previous) : "there is no checkpoint"));
   }
-  if (rank.rank == 0 && previous && *previous != final) fs::remove_all(*previous, ignored);
   rank.communicator.barrier();
   return final;
 }

@@ -1,6 +1,6 @@
 // A tensor of a file written again with its axes exchanged, elsewhere in the same or another file.
 #pragma once
-#include "runtime/checkpoint/files.h"
+#include "runtime/files/file.h"
 
 namespace zero::runtime {
 

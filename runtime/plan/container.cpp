@@ -1,4 +1,5 @@
 #include "runtime/plan/container.h"
+#include "runtime/files/partial_file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/paths.h"
 #include "runtime/plan/validate.h"
@@ -62,39 +63,6 @@ const char *nameOf(SegmentKind kind) {
   }
   return "unknown";
 }
-
-// The file is written here and becomes visible under its name only when it is whole.
-class TemporaryFile {
-public:
-  explicit TemporaryFile(const std::string &name) : finalPath(replaceable(name)), path(finalPath + ".tmp." + std::to_string(getpid())) {
-    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) throw Error("cannot write " + finalPath + ": " + systemError());
-  }
-  ~TemporaryFile() {
-    if (fd >= 0) close(fd);
-    if (!committed) unlink(path.c_str());
-  }
-  void writeAt(uint64_t offset, Bytes bytes) {
-    while (!bytes.empty()) {
-      ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) throw Error("cannot write " + finalPath + ": " + systemError());
-      offset += static_cast<uint64_t>(written);
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-  }
-  void commit() {
-    int closed = close(fd);
-    fd = -1;
-    if (closed != 0 || rename(path.c_str(), finalPath.c_str()) != 0) throw Error("cannot write " + finalPath + ": " + systemError());
-    committed = true;
-  }
-
-private:
-  std::string finalPath, path;
-  int fd = -1;
-  bool committed = false;
-};
 
 struct Mapping {
   void *data = nullptr;
@@ -215,16 +183,18 @@ void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants) {
   std::vector<std::byte> first(kAlignment);
   std::memcpy(first.data(), &header, sizeof(header));
   std::memcpy(first.data() + sizeof(header), table.data(), sizeof(table));
-  TemporaryFile file(path);
-  file.writeAt(0, first);
+  runtime::PartialFile partial(replaceable(path));
+  const runtime::File &file = partial.file();
+  file.write(0, first.data(), first.size());
   uint64_t end = kAlignment;
   for (size_t i = 0; i < parts.size(); ++i) {
-    file.writeAt(table[i].offset, parts[i].bytes);
+    file.write(table[i].offset, parts[i].bytes.data(), parts[i].bytes.size());
     if (!parts[i].bytes.empty()) end = table[i].offset + table[i].size;
   }
   // What follows the last byte is padded, so that the offset of an empty last segment lies inside the file too.
-  if (end != offset) file.writeAt(end, std::vector<std::byte>(offset - end));
-  file.commit();
+  std::vector<std::byte> padding(offset - end);
+  file.write(end, padding.data(), padding.size());
+  partial.publish();
 }
 
 } // namespace zero::plan

@@ -6,7 +6,7 @@
 //   then per segment 32 bytes: kind u32, crc32 u32 (zlib, of the segment's bytes), offset u64, size u64, reserved u64 (0)
 //
 // All numbers are little-endian. Kinds unknown to a reader are skipped, so that a segment can be added without a new
-// format. A file is written beside its final name and renamed into place, so a reader never sees half of one.
+// format. A file is written as PATH.partial and renamed into place when it is on disk, so a reader never sees half of one.
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
@@ -39,7 +39,7 @@ PlanFile load(const std::string &path);
 // outlive the result.
 PlanFile parse(std::span<const std::byte> file, const std::string &name);
 
-// Writes the plan to `path` through a temporary file. plan.format is set to kFormat, names of files are stored as paths.h says.
+// Writes the plan to `path` through `path`.partial. plan.format is set to kFormat, names of files are stored as paths.h says.
 void save(const std::string &path, Plan plan, std::span<const std::byte> kernels, std::span<const std::byte> constants);
 
 } // namespace zero::plan

@@ -1,5 +1,5 @@
 #include "runtime/process/signals.h"
-#include "runtime/plan/error.h"
+#include "runtime/plan/start_thread.h"
 #include "runtime/process/streams.h"
 #include <array>
 #include <atomic>
@@ -7,9 +7,6 @@
 #include <cstring>
 #include <poll.h>
 #include <pthread.h>
-#include <string>
-#include <system_error>
-#include <thread>
 #include <unistd.h>
 
 namespace zero::runtime {
@@ -84,11 +81,7 @@ void ownSignals() {
   action.sa_handler = mappedFileFailed;
   sigaction(SIGBUS, &action, nullptr);
   pthread_atfork(nullptr, nullptr, restoreInChild);
-  try {
-    std::thread(wait, signals).detach(); // it ends with the process
-  } catch (const std::system_error &error) {
-    throw Error(std::string("cannot start a thread: ") + error.code().message());
-  }
+  startThread("the thread that waits for signals", [signals] { wait(signals); }).detach(); // it ends with the process
 }
 
 void catchInterrupts(bool speaks) {

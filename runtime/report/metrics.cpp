@@ -1,13 +1,14 @@
 #include "runtime/report/metrics.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/paths.h"
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace zero::runtime {
@@ -16,31 +17,21 @@ namespace {
 // Shortest text that reads back as the same number.
 template <class T> std::string number(T value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
-std::string linesUpTo(const std::string &path, uint64_t step) {
-  std::ifstream in(path);
-  std::string kept, line;
-  while (std::getline(in, line)) {
+// Where the lines up to `step` end: behind the last whole one of them before the first of a later step.
+off_t endOfLines(const std::string &path, uint64_t step) {
+  std::ifstream in(path, std::ios::binary);
+  off_t at = 0, end = 0;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    at += static_cast<off_t>(line.size()) + 1;
     nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
-    if (entry.is_object() && entry.contains("step") && entry["step"].is_number_unsigned() && entry["step"].get<uint64_t>() <= step)
-      kept += line + "\n";
+    if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number_unsigned()) continue;
+    if (entry["step"].get<uint64_t>() > step) break;
+    end = at;
   }
-  return kept;
+  return end;
 }
 
 Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
-
-// Drops the later lines. The file is replaced as a whole: a run killed meanwhile keeps its past.
-void keepLines(const std::string &name, uint64_t step) {
-  std::string path = plan::replaceable(name), kept = linesUpTo(path, step), partial = path + ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  out << kept;
-  out.close();
-  if (!out || std::rename(partial.c_str(), path.c_str()) != 0) {
-    Error error = cannotWrite(path);
-    std::remove(partial.c_str());
-    throw error;
-  }
-}
 
 } // namespace
 
@@ -59,25 +50,44 @@ std::string metricsLine(const StepRecord &record) {
   return line + "}";
 }
 
-Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed) : path(path), file(nullptr, std::fclose) {
-  std::error_code missing;
-  bool goesOn = resumed && std::filesystem::is_regular_file(path, missing);
-  if (goesOn) keepLines(path, *resumed);
-  file.reset(std::fopen(path.c_str(), goesOn ? "a" : "w"));
-  if (!file) throw cannotWrite(path);
-  std::setvbuf(file.get(), nullptr, _IONBF, 0); // a line is one write, and nothing is left over when it fails
-  std::fseek(file.get(), 0, SEEK_END);
-  whole = std::ftell(file.get());
+Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed)
+    : path(path), fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (fd < 0) throw cannotWrite(path);
+  try {
+    begin(resumed);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
 }
+
+void Metrics::begin(std::optional<uint64_t> resumed) {
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0) throw cannotWrite(path);
+  if (!S_ISREG(info.st_mode)) return;
+  // The lock is the system's and ends with the process; file systems that know no locks are trusted.
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(fmt::format("--metrics '{}' is being written by another run; name another file", path));
+  whole = resumed ? endOfLines(path, *resumed) : 0;
+  if (::ftruncate(fd, whole) != 0) throw cannotWrite(path);
+}
+
+Metrics::~Metrics() { ::close(fd); }
 
 void Metrics::write(const StepRecord &record) {
   std::string line = metricsLine(record) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file.get()) != line.size()) {
-    Error error = cannotWrite(path);
-    if (whole >= 0 && ::ftruncate(::fileno(file.get()), whole) != 0) throw error; // no half line stays
-    throw error;
+  for (size_t at = 0; at < line.size();) { // usually one write
+    ssize_t done = ::write(fd, line.data() + at, line.size() - at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) {
+      if (done == 0) errno = ENOSPC;
+      Error error = cannotWrite(path);
+      if (whole >= 0 && ::ftruncate(fd, whole) != 0) throw error; // no half line stays
+      throw error;
+    }
+    at += static_cast<size_t>(done);
   }
-  if (whole >= 0) whole += static_cast<long>(line.size());
+  if (whole >= 0) whole += static_cast<off_t>(line.size());
 }
 
 } // namespace zero::runtime

@@ -22,7 +22,7 @@ struct TrainOptions {
   std::optional<uint64_t> seed;
   // Results
   std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;
-  std::optional<uint64_t> every;
+  std::optional<uint64_t> every, keep;
   // Evaluation
   std::optional<std::string> evalData;
   std::optional<uint64_t> evalEvery;

@@ -1,6 +1,7 @@
 #include "runtime/train/same_files.h"
 #include "runtime/checkpoint/checksums.h"
-#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/folders.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
@@ -62,10 +63,18 @@ std::vector<std::string> modelFiles(const TrainOptions &options, const Setup &se
   const plan::Plan &plan = setup.file.plan;
   if (options.exportTo && options.exportTo->ends_with(".onnx")) return plan::ModelFiles(plan).names();
   std::set<std::string> names;
-  if (!setup.resumeFrom)
+  if (setup.candidates.empty())
     for (const plan::Parameter &parameter : plan.parameters())
       if (parameter.has_source()) names.insert(parameter.source().file());
   return {names.begin(), names.end()};
+}
+
+// What rank 0 has chosen; where this rank has no such checkpoint, the newest that it has.
+std::string resumedFrom(const std::string &folder, const Setup &setup) {
+  if (setup.candidates.empty()) return "a folder without a checkpoint";
+  if (hasIndex(setup.candidates.front())) return digestOfFolder(setup.candidates.front());
+  std::vector<std::string> own = checkpointsIn(folder);
+  return own.empty() ? "a folder without a checkpoint" : digestOfFolder(own.back());
 }
 
 void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &folder) {
@@ -107,7 +116,7 @@ Settings inputFiles(const TrainOptions &options) {
 
 Settings stateFiles(const TrainOptions &options, const Setup &setup) {
   Settings settings;
-  if (options.resume) settings.emplace_back("--resume", setup.resumeFrom ? digestOfFolder(*setup.resumeFrom) : "a folder without a checkpoint");
+  if (options.resume) settings.emplace_back("--resume", resumedFrom(*options.resume, setup));
   std::vector<std::string> names = modelFiles(options, setup);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string which = names.size() == 1 ? "" : fmt::format("{} of {}, ", i + 1, names.size());

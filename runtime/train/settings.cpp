@@ -26,8 +26,8 @@ std::string fileName(const std::optional<std::string> &path) {
 
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
-  const auto &[plan, data, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, seed, metrics, gradients, checkpoint, resume, exportTo,
-               trace, every, evalData, evalEvery, threads, timeout] = options;
+  const auto &[plan, data, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, seed, metrics, gradients, checkpoint, resume,
+               exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] = options;
   static_cast<void>(plan);    // compared by its contents
   static_cast<void>(threads); // machines have what they have
   return {{"--data", given(data)},
@@ -47,6 +47,7 @@ Settings flagSettings(const TrainOptions &options) {
           {"--export", fileName(exportTo)},
           {"--trace", fileName(trace)},
           {"--every", text(every)},
+          {"--keep", text(keep)},
           {"--eval-data", given(evalData)},
           {"--eval-every", text(evalEvery)},
           {"--timeout", text(timeout)}};

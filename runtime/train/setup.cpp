@@ -1,7 +1,7 @@
 #include "runtime/train/setup.h"
 #include "runtime/checkpoint/export.h"
-#include "runtime/checkpoint/files.h"
 #include "runtime/engine/engine.h"
+#include "runtime/files/partial_file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
@@ -27,6 +27,8 @@ void checkFlags(const TrainOptions &options) {
     throw Error(fmt::format("--warmup {} is longer than the run of {} steps", options.warmup, steps));
   if (options.every && !options.checkpoint) throw Error("--every N needs --checkpoint DIR: it says how often to write one");
   if (options.every && *options.every == 0) throw Error("--every must be at least 1");
+  if (options.keep && !options.checkpoint) throw Error("--keep N needs --checkpoint DIR: it says how many of them stay");
+  if (options.keep && *options.keep == 0) throw Error("--keep must be at least 1");
   if (options.evalEvery && !options.evalData) throw Error("--eval-every N needs --eval-data FILE: it says how often to evaluate on it");
   if (options.evalEvery && *options.evalEvery == 0) throw Error("--eval-every must be at least 1");
   if (options.gradients && steps == 0) throw Error("--gradients shows the first step's gradients, but no step is asked for");
@@ -69,36 +71,19 @@ void checkResults(const TrainOptions &options, const plan::Plan &plan) {
   add("--trace", options.trace, true);
 }
 
-// Before the run rather than at its first checkpoint.
-void makeCheckpointFolder(const std::string &path) {
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed || !fs::is_directory(path))
-    throw Error(
-        fmt::format("--checkpoint '{}' is no folder and cannot be made one{}{}", path, failed ? ": " : "", failed ? failed.message() : ""));
-  if (::access(path.c_str(), W_OK) != 0) throw Error(fmt::format("--checkpoint '{}' cannot be written: {}", path, std::strerror(errno)));
-}
-
-// The same folder for both flags means "go on with this run", which has to begin once: a job that is started again and
-// again keeps its command line.
-bool beginsHere(const TrainOptions &options) {
-  if (!options.resume || !options.checkpoint) return false;
-  std::error_code failed;
-  return fs::weakly_canonical(fs::absolute(*options.resume), failed) == fs::weakly_canonical(fs::absolute(*options.checkpoint), failed) &&
-         wholeCheckpoints(*options.checkpoint).empty() && !fs::exists(fs::path(*options.resume) / "index.json", failed);
-}
-
-void chooseCheckpoints(const TrainOptions &options, Setup &setup) {
-  if (options.resume && !beginsHere(options)) setup.resumeFrom = findCheckpoint(*options.resume);
-  if (!options.checkpoint) return;
-  // A newer checkpoint of another run would be what --resume finds afterwards, so it must not lie in the same folder.
-  std::vector<std::string> present = wholeCheckpoints(*options.checkpoint);
-  if (present.empty()) return;
-  std::error_code different;
-  if (!setup.resumeFrom || !fs::equivalent(present.back(), *setup.resumeFrom, different))
-    throw Error(fmt::format("--checkpoint '{}' already holds {} of another run; resume it, or name another folder", *options.checkpoint,
-                            fs::path(present.back()).filename().string()));
-  setup.replaces = present.back();
+// Begins a file and removes it again, with the folders that it needed.
+void tryWriting(const char *flag, const std::string &path) {
+  std::vector<std::string> made;
+  std::string sentence;
+  try {
+    made = makeFolders(parentOf(path));
+    PartialFile(plan::replaceable(path));
+  } catch (const Error &error) {
+    sentence = fmt::format("{} '{}' could not be written: {}", flag, path, error.what());
+  }
+  std::error_code ignored;
+  for (const std::string &folder : made) fs::remove(folder, ignored);
+  if (!sentence.empty()) throw Error(sentence);
 }
 
 } // namespace
@@ -112,7 +97,6 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0, options.evalData.has_value());
-  chooseCheckpoints(options, setup);
   if (options.exportTo) checkExport(plan, *options.exportTo);
   checkWritable("--export", options.exportTo, Written::Whole);
   checkWritable("--gradients", options.gradients, Written::Whole);
@@ -127,7 +111,13 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
     setup.evalData = openDataset(plan, *options.evalData);
     setup.evalFeeder.emplace(plan, *setup.evalData, 1, "--eval-data");
   }
-  if (options.checkpoint) makeCheckpointFolder(*options.checkpoint);
+}
+
+void tryResults(const TrainOptions &options, const plan::Plan &plan) {
+  if (options.exportTo)
+    for (const std::string &file : exportedFiles(plan, *options.exportTo)) tryWriting("--export", file);
+  if (options.gradients) tryWriting("--gradients", *options.gradients);
+  if (options.trace) tryWriting("--trace", *options.trace);
 }
 
 } // namespace zero::runtime

@@ -1,6 +1,7 @@
 // Everything a run can know before the first byte of an arena is allocated, checked.
 #pragma once
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/lock.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/feeder.h"
 #include "runtime/device/devices.h"
@@ -10,6 +11,8 @@
 #include "runtime/train/programs.h"
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace zero::runtime {
 
@@ -21,8 +24,10 @@ struct Setup {
   uint64_t steps = 0;
   std::unique_ptr<Dataset> data, evalData;
   std::optional<Feeder> feeder, evalFeeder;
-  std::optional<std::string> resumeFrom; // a whole checkpoint
-  std::optional<std::string> replaces;   // checkpoint that the next one of this run replaces
+  std::unique_ptr<DirectoryLock> lock;    // of --checkpoint; rank 0's
+  std::vector<std::string> candidates;    // checkpoints to go on from, newest first; none: the run starts at its beginning
+  std::optional<std::string> resumedFrom; // the one of them that was whole
+  std::vector<std::string> damaged;       // those of them that were not
 
   Setup() = default;
   Setup(const Setup &) = delete; // feeders point into it
@@ -30,5 +35,9 @@ struct Setup {
 
 // Throws a sentence for the first thing that does not fit.
 void prepare(const TrainOptions &options, int world, Setup &setup);
+
+// On one rank, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
+// there is no other way to know.
+void tryResults(const TrainOptions &options, const plan::Plan &plan);
 
 } // namespace zero::runtime

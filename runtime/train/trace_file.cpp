@@ -1,5 +1,5 @@
 #include "runtime/train/trace_file.h"
-#include "runtime/checkpoint/files.h"
+#include "runtime/checkpoint/shared_file.h"
 
 namespace zero::runtime {
 

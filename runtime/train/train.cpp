@@ -1,7 +1,7 @@
 #include "runtime/train/train.h"
 #include "runtime/checkpoint/export.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/initial.h"
-#include "runtime/checkpoint/lock.h"
 #include "runtime/comm/patience.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
@@ -11,6 +11,7 @@
 #include "runtime/report/progress.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
+#include "runtime/train/resume.h"
 #include "runtime/train/same_files.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/trace_file.h"
@@ -19,9 +20,13 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+
+namespace fs = std::filesystem;
 
 namespace zero::runtime {
 namespace {
@@ -36,7 +41,7 @@ public:
         rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); },
              communicator},
         leads(communicator.rank() == 0) {
-    together(communicator, [&] { start(device.threads()); });
+    start(device.threads());
   }
 
   int train() {
@@ -80,6 +85,7 @@ public:
       return 128 + stop;
     }
     if (options.exportTo) {
+      together(rank.communicator, [&] { requireWhole("it is not exported"); });
       exportWeights(rank, *options.exportTo);
       say(fmt::format("wrote {}", *options.exportTo));
     }
@@ -101,35 +107,40 @@ private:
   int agreed(int mine) { return largest(rank.communicator, static_cast<uint8_t>(mine)); }
 
   void start(int threads) {
-    if (options.checkpoint && leads) lock = std::make_unique<DirectoryLock>(*options.checkpoint);
-    initialiseOrLoad(threads);
-    if (options.metrics && leads)
-      metrics = std::make_unique<Metrics>(*options.metrics, setup.resumeFrom ? std::optional(at.step) : std::nullopt);
+    if (!setup.candidates.empty()) at = resume(rank, setup);
+    together(rank.communicator, [&] {
+      if (setup.resumedFrom)
+        checkResumed();
+      else
+        initialiseParameters(rank, threads), at.seed = options.seed.value_or(0);
+      if (options.metrics && leads)
+        metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
+    });
+    noteSettings();
+    lastSaved = setup.resumedFrom;
+    // A run that was killed before it had removed older ones.
+    if (leads && options.checkpoint && setup.damaged.empty()) tidy();
   }
 
-  void initialiseOrLoad(int threads) {
+  void noteSettings() {
     Settings settings = hyperSettings(plan, options, setup.hyper);
-    if (!setup.resumeFrom) {
-      initialiseParameters(rank, threads);
-      at.seed = options.seed.value_or(0);
-      at.settings = std::move(settings);
-      return;
-    }
-    at = loadCheckpoint(rank, *setup.resumeFrom);
-    changed = changes(at.settings, settings);
+    if (setup.resumedFrom) changed = changes(at.settings, settings);
     at.settings = std::move(settings);
+  }
+
+  void checkResumed() const {
     if (options.seed && *options.seed != at.seed)
       throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
-                              at.seed, *setup.resumeFrom));
+                              at.seed, *setup.resumedFrom));
     if (setup.steps > 0 && at.step > setup.steps)
-      throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumeFrom, at.step,
+      throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumedFrom, at.step,
                               setup.steps));
   }
 
   void announce() {
-    if (options.resume && !setup.resumeFrom) say(fmt::format("no checkpoint in {} yet: the run starts at its beginning", *options.resume));
-    if (setup.resumeFrom)
-      say(fmt::format("resumed from {} at step {}{}", *setup.resumeFrom, at.step,
+    if (options.resume && !setup.resumedFrom) say(fmt::format("no checkpoint in {} yet: the run starts at its beginning", *options.resume));
+    if (setup.resumedFrom)
+      say(fmt::format("resumed from {} at step {}{}", *setup.resumedFrom, at.step,
                       setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
     for (const std::string &sentence : changed) say(sentence);
     say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
@@ -230,7 +241,37 @@ private:
                                   saved != UINT64_MAX ? fmt::format("step {} is saved in {}; ", saved, *options.checkpoint) : ""));
   }
 
-  void save() { setup.replaces = saveCheckpoint(rank, *options.checkpoint, at, setup.replaces); }
+  void save() {
+    // Loss and norm are from before the update that made these numbers.
+    together(rank.communicator, [&] { requireWhole("nothing of it is saved"); });
+    lastSaved = saveCheckpoint(rank, *options.checkpoint, at, lastSaved);
+    if (leads) tidy();
+  }
+
+  // What cannot be removed is in nobody's way.
+  void tidy() {
+    auto goOn = [](const std::string &sentence) { complain(fmt::format("zerorun: {}; the run goes on", sentence)); };
+    for (const std::string &damaged : std::exchange(setup.damaged, {})) { // one of these would count as a whole one, or be the newest
+      std::error_code gone;
+      bool here = fs::equivalent(fs::path(damaged).parent_path(), *options.checkpoint, gone) && fs::exists(damaged, gone);
+      if (!here || fs::equivalent(damaged, *lastSaved, gone)) continue; // the same step was saved again
+      try {
+        setAside(damaged);
+      } catch (const Error &error) {
+        goOn(error.what());
+      }
+    }
+    for (const std::string &sentence : removeOlder(*options.checkpoint, options.keep.value_or(2))) goOn(sentence);
+  }
+
+  void requireWhole(const char *outcome) {
+    try {
+      requireFinite(rank);
+    } catch (const Error &error) {
+      throw Error(fmt::format("{} after step {}, so {}{}; a smaller --lr, more --warmup or --clip may help", error.what(), at.step, outcome,
+                              lastSaved ? fmt::format(", and '{}' stays the last checkpoint", *lastSaved) : ""));
+    }
+  }
 
   void say(const std::string &sentence) {
     if (line) line->say(sentence);
@@ -250,7 +291,7 @@ private:
   std::string unwritten; // why metrics cannot be written, once they cannot
   std::unique_ptr<ProgressLine> line;
   std::unique_ptr<GradientFile> gradients;
-  std::unique_ptr<DirectoryLock> lock; // of --checkpoint
+  std::optional<std::string> lastSaved; // checkpoint
   TraceFile trace;
 };
 
@@ -278,6 +319,10 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     device = setup.device->make({options.threads, factory.ranksHere()});
     device->requireTarget(setup.file.plan.target());
   });
+  together(*communicator, [&] {
+    if (factory.rank() == 0) tryResults(options, setup.file.plan);
+  });
+  chooseCheckpoints(options, *communicator, setup);
   if (several) {
     requireSame(*communicator, stateFiles(options, setup));
     requireSharedFolders(*communicator, options);

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Checkpoints: a run killed after one and resumed ends with the bits of a run never stopped; another world and stage may resume it too."""
+"""Checkpoints: a run killed after one, or stopped anywhere, and resumed ends with the bits of a run never stopped; another world and stage may resume it too.
+
+usage: resume.py [--stops N]     --stops: so many runs are stopped at random moments by each of the four signals (60 take some minutes)
+"""
 import os
+import random
+import shutil
 import signal
 import subprocess
 import time
@@ -96,8 +101,38 @@ def nothing_there():
     expect(result.returncode == 1 and "no-such-folder" in result.stderr, f"exit {result.returncode}: {result.stderr[-200:]}")
 
 
+def stopped_in_products(stops):
+    """A model large enough that a thread is inside the library of products most of the time: that runs on a stack of its own, where nothing may interrupt it."""
+    suite.gpt("wide.onnx", "--layers", 2, "--hidden", 256, "--heads", 4, "--vocab", 256, "--seq", 64, "--batch", 8)
+    suite.zeroc("wide.onnx", "wide.plan", "-q")
+    (suite.work / "text.txt").write_bytes(bytes(range(256)) * 64)
+    run = [suite.bin / "zerorun", "wide.plan", "--data", "text.txt", "--lr", "1e-3", "--threads", "2"]
+    rng = random.Random(0)
+    for i in range(stops):
+        number = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1][i % 4]
+        shutil.rmtree(suite.work / "stops", ignore_errors=True)
+        metrics = suite.work / "stops.jsonl"
+        metrics.unlink(missing_ok=True)
+        command = [*map(str, run), "--steps", "100000", "--checkpoint", "stops", "--resume", "stops", "--metrics", metrics.name]
+        process = subprocess.Popen(command, cwd=suite.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (not metrics.exists() or not metrics.stat().st_size):
+            time.sleep(0.001)
+        time.sleep(rng.random() / 4)
+        process.send_signal(number)
+        error = process.communicate(timeout=60)[1]
+        expect(process.returncode == 128 + number, f"stop {i}: exit {process.returncode}: {error[-300:]}")
+        steps = len(suite.losses(metrics.name))
+        expect((suite.work / "stops" / f"step-{steps}" / "index.json").exists(), f"stop {i}: no checkpoint of step {steps}")
+    suite.run([*run, "--steps", steps + 3, "--resume", "stops", "--metrics", metrics.name])
+    suite.run([*run, "--steps", steps + 3, "--metrics", "through.jsonl"])
+    expect(suite.losses(metrics.name) == suite.losses("through.jsonl"), "the resumed run differs from the one that was not stopped")
+    return f"{stops} stops"
+
+
+suite.parser.add_argument("--stops", type=int, default=1)
 suite.start()
 prepare()
+suite.check("resume: stopped inside products", stopped_in_products, 4 * suite.args.stops)
 suite.check("resume: killed and resumed, 1 rank, stage 0", killed, 1, 0, 4)
 suite.check("resume: killed and resumed, 2 ranks, stage 3", killed, 2, 3, 2)
 suite.check("resume: 2 ranks at stage 3 resumed by 4 ranks at stage 1", other_world)

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from harness import Failure, Suite, expect
 
@@ -44,7 +44,7 @@ ZERORUN = [
     ("--weight-decay -1",), ("--weight-decay x",), ("--betas 0.9",), ("--betas 0.9,1",), ("--betas 0.9,0.99,0.999",), ("--betas x,y",), ("--eps -1",),
     ("--eps x",), ("--clip -1",), ("--clip nan",), ("--seed -1",), ("--seed 18446744073709551616",), ("--metrics /no/such/file", "/no/such"),
     ("--metrics .",), ("--gradients g.npz",), ("--gradients /no/such/g.safetensors", "/no/such"), ("--checkpoint /proc/none",), ("--checkpoint data.safetensors",),
-    ("--every 2", "--checkpoint"), ("--checkpoint c --every 0", "--every"), ("--resume nowhere", "nowhere"), ("--resume .", "."), ("--export weights.pt", ".onnx"),
+    ("--every 2", "--checkpoint"), ("--keep 2", "--checkpoint"), ("--checkpoint c --keep 0", "--keep"), ("--checkpoint c --every 0", "--every"), ("--resume nowhere", "nowhere"), ("--resume .", "."), ("--export weights.pt", ".onnx"),
     ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
     ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
@@ -133,6 +133,16 @@ def bare():
     suite.run([suite.bin / "zeroc", "--bind", "batch=2,seq=8", "model.onnx", "--freeze", "wpe", "-o", "other.plan", "-q"])
 
 
+def closed_streams():
+    """A stream that is closed must not become the next file that is opened: what is said would be written into it."""
+    for command in ("zeroc model.onnx -o closed.plan --bind batch=2,seq=8", "zero-inspect good.plan", "zero-opt --help",
+                    "zerorun good.plan --data data.safetensors --steps 3 --metrics closed.jsonl --export closed.safetensors --threads 1"):
+        suite.run(["bash", "-c", f"exec {suite.bin}/{command} <&- >&- 2>&-"])
+    expect((suite.work / "closed.plan").read_bytes() == (suite.work / "good.plan").read_bytes(), "the plan is another one")
+    expect(len(suite.losses("closed.jsonl")) == 3, "the metrics are not three lines")
+    load_file(suite.work / "closed.safetensors")
+
+
 # ------------------------------------------------------------------------------------------------ checkpoints
 def run(*flags, plan="good.plan", world=1, check=True):
     return suite.zerorun(plan, "--data", "data.safetensors", *flags, world=world, check=check)
@@ -149,8 +159,16 @@ def checkpoint_folders():
     refused([*go, "--steps", 2, "--checkpoint", "c"], "'c'", "step-2")
     refused([*go, "--steps", 1, "--resume", "c"], "2 steps", "--steps 1")
     refused([*go, "--steps", 4, "--resume", "c", "--seed", 4], "--seed 4")
-    run("--steps", 5, "--resume", "c", "--checkpoint", "c", "--every", 2)
-    expect(steps_of("c") == ["step-5"], f"older checkpoints of the same run stay: {steps_of('c')}")
+    run("--steps", 9, "--resume", "c", "--checkpoint", "c", "--every", 2, "--keep", 3)
+    expect(steps_of("c") == ["step-6", "step-8", "step-9"], f"with --keep 3 there are {steps_of('c')}")
+    refused([*go, "--steps", 9, "--resume", "c/step-8", "--checkpoint", "c"], "'c'", "step-9", "newer")
+    shutil.copytree(suite.work / "c" / "step-9", suite.work / "c" / "step-3.partial")  # what killed runs leave
+    shutil.copytree(suite.work / "c" / "step-9", suite.work / "c" / "step-4.removed")
+    run("--steps", 10, "--resume", "c", "--checkpoint", "c")
+    expect(steps_of("c") == ["step-10", "step-9"], f"two should stay, and nothing of killed runs: {steps_of('c')}")
+    shutil.rmtree(suite.work / "c")
+    run("--steps", 5, "--checkpoint", "c", "--every", 2, "--keep", 1)
+    expect(steps_of("c") == ["step-5"], f"with --keep 1 there are {steps_of('c')}")
     run("--steps", 6, "--resume", "c/step-5", "--checkpoint", "d")
     expect(steps_of("c") == ["step-5"] and steps_of("d") == ["step-6"], "a checkpoint in another folder touched the one resumed from")
     refused([*go, "--steps", 7, "--resume", "d", "--checkpoint", "c"], "'c'", "step-5")
@@ -217,6 +235,7 @@ else:
     suite.check("usage: plans and models that move", moved)
     suite.check("usage: paths that are no UTF-8", bytes_in_paths)
     suite.check("usage: models that are replaced", replaced)
+    suite.check("usage: closed standard streams", closed_streams)
     suite.check("usage: checkpoint folders", checkpoint_folders)
     suite.check("usage: damaged checkpoints", damaged_checkpoint)
     suite.check("usage: checkpoints of another plan", other_plan)

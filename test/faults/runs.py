@@ -89,7 +89,7 @@ def difference(one, two):
 
 
 def temporary(name):
-    return ".partial" in name or ".tmp." in name
+    return ".partial" in name or ".removed" in name
 
 
 def bigrams():

@@ -1,7 +1,11 @@
 #include "runtime/checkpoint/checksums.h"
+#include "runtime/checkpoint/finite.h"
 #include "test/unit/full_disk.h"
 #include "test/unit/state_fixture.h"
+#include <fmt/format.h>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -18,7 +22,7 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
     for (auto [toWorld, toStage] : {std::pair{1u, 0u}, {1u, 3u}, {2u, 3u}, {4u, 2u}, {2u, 0u}}) {
       plan::Plan to = makePlan(toWorld, toStage);
       auto loaded = onRanks(to, [&](const Rank &rank, Memory &) {
-        Progress progress = loadCheckpoint(rank, findCheckpoint(folder / "c"));
+        Progress progress = loadCheckpoint(rank, checkpointsToResume(folder / "c").front());
         EXPECT_EQ(progress.step, 20u);
         EXPECT_EQ(progress.position, 160u);
         EXPECT_EQ(progress.seed, 42u);
@@ -38,21 +42,78 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
 TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   Folder folder;
   plan::Plan plan = makePlan(2, 3);
-  std::filesystem::create_directories(folder / "c/step-30.partial"); // a run was killed while writing
+  for (const char *left : {"step-30.partial", "step-4.removed"}) { // a run was killed while writing, one while removing
+    std::filesystem::create_directories(folder / (std::string("c/") + left));
+    folder.write(std::string("c/") + left + "/index.json", "{}");
+  }
   std::filesystem::create_directories(folder / "c/step-notes");
-  EXPECT_NE(refusalOf([&] { findCheckpoint(folder / "c"); }).find("no whole checkpoint"), std::string::npos);
+  EXPECT_NE(refusalOf([&] { checkpointsToResume(folder / "c"); }).find("no whole checkpoint"), std::string::npos);
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    auto first = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
-    auto second = saveCheckpoint(rank, folder / "c", {10, 0, 0}, std::nullopt);
-    rank.communicator.barrier();
-    EXPECT_EQ(wholeCheckpoints(folder / "c").size(), 2u);
-    rank.communicator.barrier();
-    saveCheckpoint(rank, folder / "c", {11, 0, 0}, second);
+    for (uint64_t step : {9u, 10u, 11u, 20u}) saveCheckpoint(rank, folder / "c", {step, 0, 0}, std::nullopt);
   });
-  EXPECT_EQ(wholeCheckpoints(folder / "c"), (std::vector<std::string>{folder / "c/step-9", folder / "c/step-11"}));
+  EXPECT_EQ(checkpointsIn(folder / "c").size(), 4u);
+  removeLeftovers(folder / "c");
   EXPECT_FALSE(std::filesystem::exists(folder / "c/step-30.partial"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "c/step-4.removed"));
   EXPECT_TRUE(std::filesystem::exists(folder / "c/step-notes"));
+  setAside(folder / "c/step-20");
+  EXPECT_TRUE(removeOlder(folder / "c", 2).empty());
+  EXPECT_EQ(checkpointsIn(folder / "c"), (std::vector<std::string>{folder / "c/step-10", folder / "c/step-11"}));
+  EXPECT_EQ(checkpointsToResume(folder / "c"), (std::vector<std::string>{folder / "c/step-11", folder / "c/step-10"}));
+  EXPECT_TRUE(removeOlder(folder / "c", 1).empty());
+  EXPECT_EQ(checkpointsIn(folder / "c"), (std::vector<std::string>{folder / "c/step-11"}));
+  std::set<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(folder / "c")) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"step-11", "step-20.damaged", "step-notes"}));
+}
+
+TEST(Checkpoint, WhatSomebodyHasPlantedIsNotFollowed) {
+  Folder folder;
+  std::filesystem::create_directories(folder / "c"), std::filesystem::create_directories(folder / "theirs");
+  folder.write("theirs/index.json", "theirs"), folder.write("theirs/rank-0.safetensors", "theirs");
+  std::filesystem::create_directory_symlink(folder / "theirs", folder / "c/step-9.partial");
+  onRanks(makePlan(1, 0), [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    EXPECT_EQ(loadCheckpoint(rank, saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt)).step, 9u);
+  });
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "c/step-9"));
+  std::filesystem::create_directory_symlink(folder / "theirs", folder / "c/step-8.removed");
+  removeLeftovers(folder / "c");
+  EXPECT_EQ(folder.read("theirs/index.json") + folder.read("theirs/rank-0.safetensors"), "theirstheirs");
+}
+
+TEST(Checkpoint, NumbersThatAreNotFiniteAreNamed) {
+  std::vector<float> values(10000, -0.0f);
+  values[17] = std::numeric_limits<float>::max(), values[18] = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(firstNotFinite(values.data(), values.size()), values.size());
+  for (float bad : {NAN, -NAN, INFINITY, -INFINITY})
+    for (size_t at : {size_t(0), size_t(4095), size_t(4096), size_t(9999)}) {
+      std::vector<float> with = values;
+      with[at] = bad;
+      EXPECT_EQ(firstNotFinite(with.data(), with.size()), at);
+    }
+  for (uint32_t stage : {0u, 3u}) {
+    plan::Plan plan = makePlan(2, stage);
+    const plan::Bucket &layer = plan.buckets(0), &frozen = plan.buckets(1);
+    auto refusals = [&](const plan::Bucket &bucket, const plan::Ref &ref, uint64_t element, float value) {
+      std::vector<std::string> sentences(2);
+      onRanks(plan, [&](const Rank &rank, Memory &memory) {
+        fillState(rank, memory);
+        Range held = heldIn(bucket, ref, rank.rank);
+        if (element >= held.begin && element < held.end) static_cast<float *>(memory.at(ref))[element - held.begin] = value;
+        sentences[rank.rank] = refusalOf([&] { requireFinite(rank); });
+      });
+      return sentences[0] + "|" + sentences[1]; // of who owns it
+    };
+    EXPECT_EQ(refusals(layer, layer.parameter(), 1, 0), "|");
+    EXPECT_EQ(refusals(layer, layer.parameter(), 33, NAN), "|the run has diverged: parameter 'w' holds nan at element 33");
+    EXPECT_EQ(refusals(layer, layer.states(1), 36, INFINITY),
+              "|the run has diverged: the optimizer's 'v' of parameter 'b' holds inf at element 1");
+    EXPECT_EQ(refusals(layer, layer.states(0), 0, -INFINITY),
+              "the run has diverged: the optimizer's 'm' of parameter 'w' holds -inf at element 0|");
+    EXPECT_EQ(refusals(frozen, frozen.parameter(), 3, -INFINITY), "|"); // a mask of the model's own
+  }
 }
 
 TEST(Checkpoint, WhatIsNotWholeIsInNobodysWay) {
@@ -62,7 +123,7 @@ TEST(Checkpoint, WhatIsNotWholeIsInNobodysWay) {
   std::string endless = "step-" + std::string(30, '9'); // beyond any step
   std::filesystem::create_directories(folder / ("c/" + endless));
   folder.write("c/" + endless + "/index.json", "{}");
-  EXPECT_TRUE(wholeCheckpoints(folder / "c").empty());
+  EXPECT_TRUE(checkpointsIn(folder / "c").empty());
   onRanks(makePlan(1, 0), [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
     std::string saved = saveCheckpoint(rank, folder / "c", {10, 0, 0}, std::nullopt);
@@ -118,7 +179,7 @@ TEST(Checkpoint, AFullDiskSparesTheOneBefore) {
       EXPECT_NE(sentence.find("step-9' is still whole"), std::string::npos) << sentence;
       EXPECT_FALSE(std::filesystem::exists(folder / "c/step-10.partial"));
     }
-    EXPECT_EQ(loadCheckpoint(rank, findCheckpoint(folder / "c")).step, 9u);
+    EXPECT_EQ(loadCheckpoint(rank, checkpointsToResume(folder / "c").front()).step, 9u);
   });
 }
 
@@ -145,20 +206,55 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   fewer.mutable_parameters()->DeleteSubrange(1, 1);
   EXPECT_NE(refused(fewer).find("'b'"), std::string::npos);
 
-  auto index = nlohmann::json::parse(folder.read("c/step-1/index.json"));
+  std::string written = folder.read("c/step-1/index.json");
+  auto index = nlohmann::json::parse(written);
   auto changed = [&](auto change) {
     auto copy = index;
     change(copy);
-    folder.write("c/step-1/index.json", copy.dump());
+    copy.erase("crc32c");
+    std::string text = copy.dump(1);
+    text.resize(text.size() - 2);
+    folder.write("c/step-1/index.json", text + fmt::format(",\n \"crc32c\": \"{:08x}\"\n}}\n", checksum(text.data(), text.size())));
     return refused(plan);
   };
   EXPECT_EQ(changed([](auto &) {}), "");
+  // Kinds and ranges of all fields.
+  for (const char *field : {"step", "position", "seed", "world", "stage", "format"})
+    for (const nlohmann::json &value :
+         {nlohmann::json(-1), nlohmann::json(1.5), nlohmann::json("1"), nlohmann::json(nullptr), nlohmann::json(true)})
+      EXPECT_NE(changed([&](auto &i) { i[field] = value; }).find(fmt::format("for '{}'", field)), std::string::npos) << field << value;
+  EXPECT_NE(changed([](auto &i) { i["world"] = 0; }), "");
+  EXPECT_NE(changed([](auto &i) { i["stage"] = 4; }), "");
+  EXPECT_NE(changed([](auto &i) { i["position"] = UINT64_MAX; }), "");
+  EXPECT_NE(changed([](auto &i) { i["optimizer"] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i.erase("step"); }), "");
+  EXPECT_NE(changed([](auto &i) { i["settings"] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["settings"]["--lr"] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["pieces"][0] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["pieces"][0]["tensor"] = "w"; }), "");
+  EXPECT_NE(changed([](auto &i) { i["pieces"][0]["count"] = 0; }), "");
+  EXPECT_NE(changed([](auto &i) { i["pieces"][0]["start"] = -1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["pieces"].push_back(i["pieces"][0]); }).find("has twice element 0"), std::string::npos);
+  // Any byte of the index.
+  for (size_t at = 0; at < written.size(); at += at + 20 < written.size() ? 7 : 1) {
+    std::string other = written;
+    other[at] = static_cast<char>(other[at] ^ 1);
+    folder.write("c/step-1/index.json", other);
+    EXPECT_TRUE(at == written.size() - 1 || refused(plan).find("damaged") != std::string::npos) << at << refused(plan);
+    folder.write("c/step-1/index.json", written.substr(0, at));
+    EXPECT_NE(refused(plan).find("damaged"), std::string::npos) << at;
+  }
+  // Format 1 had no checksum of its own.
+  auto older = index;
+  older["format"] = 1, older.erase("crc32c");
+  folder.write("c/step-1/index.json", older.dump(1));
+  EXPECT_EQ(refused(plan), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"].erase(0); }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["count"] = 30; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["start"] = UINT64_MAX; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["file"] = "../rank-0.safetensors"; }).find("outside"), std::string::npos);
   EXPECT_NE(changed([](auto &i) { i["pieces"] = 3; }), "");
-  EXPECT_NE(changed([](auto &i) { i["format"] = 2; }).find("format 2"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["format"] = 3; }).find("format 3"), std::string::npos);
   EXPECT_EQ(changed([](auto &) {}), "");
   EXPECT_EQ(changed([](auto &i) { std::reverse(i["pieces"].begin(), i["pieces"].end()); }), ""); // their order means nothing
   EXPECT_EQ(changed([](auto &) {}), "");

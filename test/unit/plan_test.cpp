@@ -295,11 +295,22 @@ TEST_F(PlanFileTest, DamageIsNamed) {
     if (offset < good.size()) tryBytes(changed(offset, std::string(1, static_cast<char>(good[offset] ^ 1))), "checksum");
   expectError([&] { load(folder / "absent.bin"); }, "No such file");
   expectError([&] { load(folder / ""); }, "not a file");
-  expectError([&] { save("/nonexistent/plan.bin", goodPlan().plan, {}, {}); }, "cannot write /nonexistent/plan.bin");
+  expectError([&] { save("/nonexistent/plan.bin", goodPlan().plan, {}, {}); }, "cannot create '/nonexistent/plan.bin.partial'");
   Plan bad = goodPlan().plan;
   bad.set_world(0);
   save(path, bad, kernels, constants);
   expectError([&] { load(path); }, "0 ranks");
+}
+
+TEST_F(PlanFileTest, AKilledCompilerLeavesNothingThatGrows) {
+  folder.write("plan.bin", "the one before"), folder.write("plan.bin.partial", std::string(100000, 'x')); // of a compiler that was killed
+  save(path, goodPlan().plan, kernels, constants);
+  EXPECT_EQ(load(folder / "plan.bin").plan.world(), goodPlan().plan.world());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), {}), 1);
+  folder.write("theirs", "theirs");
+  std::filesystem::create_symlink("theirs", folder / "plan.bin.partial");
+  expectError([&] { save(path, goodPlan().plan, kernels, constants); }, "is a symbolic link");
+  EXPECT_EQ(folder.read("theirs"), "theirs");
 }
 
 // What the parser and the validator see of hostile bytes when the checksum is no help: a crash would end the test, and

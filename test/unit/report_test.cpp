@@ -2,7 +2,9 @@
 #include "runtime/report/progress.h"
 #include "runtime/report/trace.h"
 #include "test/unit/run_fixtures.h"
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <pty.h>
 
@@ -49,6 +51,37 @@ TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
   for (std::string line; std::getline(lines, line);) steps.push_back(nlohmann::json::parse(line)["step"]);
   EXPECT_EQ(steps, (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "no/such/m.jsonl", std::nullopt); }), "");
+}
+
+TEST(Metrics, OneRunAtATime) {
+  Folder folder;
+  Metrics first(folder / "m.jsonl", std::nullopt);
+  first.write(record(1));
+  for (std::optional<uint64_t> resumed : {std::optional<uint64_t>(), std::optional<uint64_t>(0)})
+    EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "m.jsonl", resumed); }).find("is being written by another run"),
+              std::string::npos);
+  EXPECT_EQ(folder.read("m.jsonl"), metricsLine(record(1)) + "\n"); // nothing is lost by trying
+}
+
+TEST(Progress, WhatNobodyReadsIsSaidOnce) {
+  Folder folder;
+  std::signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  std::FILE *out = fdopen(ends[1], "w");
+  testing::internal::CaptureStderr();
+  {
+    ProgressLine line(out, false);
+    EXPECT_EQ(line.failure(), 0);
+    line.show(record(1));
+    EXPECT_EQ(line.failure(), EPIPE);
+    line.show(record(2));
+    line.say("stopped after step 2");
+  }
+  std::fclose(out);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "zerorun: cannot write to standard output: Broken pipe\nzerorun: stopped after step 2\n");
 }
 
 TEST(Progress, TextNamesStepLossAndRest) {

@@ -1,5 +1,6 @@
 // How a run ends that does not come to its end: refused, failed, diverged or stopped.
 #include "test/unit/zerorun_fixture.h"
+#include <map>
 
 using namespace zero;
 using namespace zero::test;
@@ -57,6 +58,8 @@ TEST_F(Zerorun, StopsBetweenStepsWhenAsked) {
     // A second run would remove this one's checkpoints.
     Outcome second = run("one.plan", "--data data.safetensors --steps 2 --checkpoint c");
     EXPECT_NE(second.error.find("written by another run"), std::string::npos);
+    second = run("one.plan", "--data data.safetensors --steps 2 --metrics m.jsonl");
+    EXPECT_NE(second.error.find("--metrics 'm.jsonl' is being written by another run"), std::string::npos) << second.error;
     return true;
   });
   EXPECT_EQ(status, 130) << folder.read("err.txt");
@@ -118,4 +121,120 @@ TEST_F(Zerorun, TheSignalOfBatchSystemsReachesAllRanks) {
                     [&] { return hasSteps("m.jsonl"); });
   EXPECT_EQ(status, 128 + SIGUSR1) << folder.read("err.txt");
   EXPECT_NE(folder.read("long.txt").find("go on with --resume c"), std::string::npos) << folder.read("long.txt");
+}
+
+// A thread that could be interrupted may be inside the library of products, whose stack pointer lies in the heap.
+TEST_F(Zerorun, NoThreadCanBeInterrupted) {
+  constexpr uint64_t kStops = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | 1 << (SIGHUP - 1) | 1 << (SIGUSR1 - 1);
+  auto ranks = [&] { // processes that run in the test's folder
+    std::vector<std::filesystem::path> found;
+    std::error_code gone;
+    for (const auto &process : std::filesystem::directory_iterator("/proc")) {
+      if (process.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+      if (std::filesystem::equivalent(process.path() / "cwd", folder / "", gone) &&
+          std::filesystem::read_symlink(process.path() / "exe", gone) == ZERORUN)
+        found.push_back(process.path());
+    }
+    return found;
+  };
+  struct Start {
+    std::string launcher, plan;
+    size_t ranks;
+  };
+  for (const Start &start : {Start{"", "one.plan", 1}, Start{"mpirun -np 2 --oversubscribe --allow-run-as-root ", "two.plan", 2}}) {
+    std::filesystem::remove(folder / "m.jsonl");
+    int status = stop(start.launcher, start.plan + " --data data.safetensors --steps 1000000000 --metrics m.jsonl", SIGUSR1, [&] {
+      if (!hasSteps("m.jsonl")) return false;
+      EXPECT_EQ(ranks().size(), start.ranks);
+      for (const auto &rank : ranks()) {
+        int open = 0; // the one that waits; while it does, the system shows them as not blocked
+        for (const auto &thread : std::filesystem::directory_iterator(rank / "task")) {
+          std::ifstream file(thread.path() / "status");
+          std::map<std::string, uint64_t> signals; // SigBlk, SigIgn, SigCgt
+          for (std::string line; std::getline(file, line);)
+            if (line.starts_with("Sig") && !line.starts_with("SigQ")) signals[line.substr(0, 6)] = std::stoull(line.substr(7), nullptr, 16);
+          open += (signals["SigBlk"] & kStops) != kStops;
+          EXPECT_EQ(signals["SigCgt"] & kStops, 0u) << thread.path(); // no handler
+          EXPECT_TRUE(signals["SigIgn"] >> (SIGPIPE - 1) & 1) << thread.path();
+        }
+        EXPECT_LE(open, 1) << rank;
+      }
+      return true;
+    });
+    EXPECT_EQ(status, 128 + SIGUSR1) << folder.read("err.txt");
+  }
+}
+
+TEST_F(Zerorun, TheSameSignalOnceMoreEndsTheRunAtOnce) {
+  std::string command = "cd " + (folder / "") + " && mkfifo m && exec " + ZERORUN +
+                        " one.plan --threads 1 --data data.safetensors --steps 9 --checkpoint c --metrics m >long.txt 2>err.txt";
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  // The run waits for a reader of its metrics, as it would inside a long step.
+  auto until = [](const std::function<bool()> &holds) {
+    for (int i = 0; i < 1000 && !holds(); ++i) usleep(10000);
+    usleep(200000);
+  };
+  until([&] { return std::filesystem::exists(folder / "c"); });
+  kill(child, SIGTERM);
+  until([&] { return folder.read("err.txt").find("stopping after this step") != std::string::npos; });
+  kill(child, SIGINT); // another one
+  usleep(100000);
+  EXPECT_EQ(kill(child, 0), 0);
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
+  kill(child, SIGTERM);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST_F(Zerorun, NobodyReadsAnyMore) {
+  auto shell = [&](const std::string &command) {
+    int status = std::system(("cd " + (folder / "") + " && bash -c '" + command + "' 2>err.txt").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  std::string train = std::string(ZERORUN) + " one.plan --threads 1 --data data.safetensors --steps 1000000000 ";
+  EXPECT_EQ(shell(train + "--checkpoint c | head -n 1 >first.txt; exit ${PIPESTATUS[0]}"), 128 + SIGPIPE);
+  EXPECT_NE(folder.read("err.txt").find("zerorun: cannot write to standard output: Broken pipe"), std::string::npos)
+      << folder.read("err.txt");
+  EXPECT_NE(folder.read("err.txt").find("go on with --resume c"), std::string::npos) << folder.read("err.txt");
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "c"));
+  EXPECT_NE(folder.read("first.txt"), "");
+  EXPECT_EQ(shell(train + "2>&1 | head -n 1; exit ${PIPESTATUS[0]}"), 128 + SIGPIPE); // stderr as well
+  // A reader of metrics: the run ends like one on a full disk, but with its checkpoint.
+  EXPECT_EQ(shell("mkfifo lines; head -n 2 lines >two.txt & " + train + "--metrics lines --checkpoint d"), 1);
+  EXPECT_NE(folder.read("err.txt").find("cannot write --metrics \'lines\': Broken pipe"), std::string::npos) << folder.read("err.txt");
+  EXPECT_NE(folder.read("err.txt").find("go on with --resume d"), std::string::npos) << folder.read("err.txt");
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "d"));
+}
+
+// The next file that is opened would have the number of the stream, and what is said would be written into it.
+TEST_F(Zerorun, StandardStreamsThatAreClosedAreNoFiles) {
+  std::string flags =
+      "one.plan --threads 1 --data data.safetensors --steps 3 --metrics m.jsonl --export w.safetensors --checkpoint c --resume c";
+  ASSERT_EQ(std::system(("cd " + (folder / "") + " && " + ZERORUN + " " + flags + " <&- >&- 2>&-").c_str()), 0);
+  EXPECT_EQ(metrics("m.jsonl").size(), 3u);
+  EXPECT_EQ(tensor("w.safetensors", "linear.weight").size(), 4u);
+}
+
+TEST_F(Zerorun, WhatCannotBeWrittenIsRefusedBeforeTraining) {
+  std::string train = "--data data.safetensors --steps 1000000000 ", longName(252, 'x');
+  Outcome outcome = run("one.plan", train + "--export " + longName.substr(0, 240) + ".safetensors"); // with .partial too long a name
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.error.find("could not be written: cannot create"), std::string::npos) << outcome.error;
+  // What somebody has put there is not written through.
+  folder.write("theirs", "theirs");
+  std::filesystem::create_symlink("theirs", folder / "w.safetensors.partial");
+  for (const char *flag : {"--export", "--gradients"}) {
+    outcome = run("one.plan", train + flag + " w.safetensors");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("w.safetensors.partial\' is a symbolic link"), std::string::npos) << outcome.error;
+  }
+  std::filesystem::remove(folder / "w.safetensors.partial");
+  std::filesystem::create_hard_link(folder / "theirs", folder / "w.safetensors.partial");
+  EXPECT_NE(run("one.plan", train + "--export w.safetensors").error.find("another name"), std::string::npos);
+  EXPECT_EQ(folder.read("theirs"), "theirs");
 }

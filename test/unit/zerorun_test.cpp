@@ -69,7 +69,8 @@ TEST_F(Zerorun, AResumedRunEndsWithTheSameBits) {
   std::string constant = "--data data.safetensors --lr 0.05 ";
   succeed("two.plan", constant + "--steps 7 --checkpoint c --every 3", 2);
   EXPECT_TRUE(std::filesystem::exists(folder / "c/step-7/index.json")); // the end of the run, too
-  EXPECT_FALSE(std::filesystem::exists(folder / "c/step-6"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "c/step-6/index.json")); // two stay
+  EXPECT_FALSE(std::filesystem::exists(folder / "c/step-3"));
   EXPECT_NE(run("two.plan", constant + "--steps 7 --checkpoint c", 2).error.find("already holds step-7 of another run"), std::string::npos);
   std::filesystem::remove_all(folder / "c");
 
@@ -89,6 +90,76 @@ TEST_F(Zerorun, AResumedRunEndsWithTheSameBits) {
   EXPECT_NE(run("one.plan", constant + "--steps 2 --resume c").error.find("already made 7 steps"), std::string::npos);
   succeed("one.plan", "--resume c --export only.safetensors");
   EXPECT_EQ(tensor("only.safetensors", "linear.weight"), tensor("resumed.safetensors", "linear.weight"));
+}
+
+// Whichever rank notices it, all go on from the same older checkpoint.
+TEST_F(Zerorun, ADamagedCheckpointIsPassedOver) {
+  std::string constant = "--data data.safetensors --lr 0.05 ";
+  succeed("two.plan", constant + "--steps 8 --export whole.safetensors", 2);
+  auto whole = tensor("whole.safetensors", "linear.weight");
+  namespace fs = std::filesystem;
+  auto change = [&](const std::string &name, auto how) { folder.write(name, how(folder.read(name))); };
+  auto flipped = [](std::string bytes) { return bytes[bytes.size() / 2] ^= 1, bytes; };
+  auto inState = [](std::string bytes) {
+    return bytes[bytes.size() - 3 * 4 - 8] ^= 1, bytes;
+  }; // before the checksums: of v, which rank 0 alone reads
+  auto cut = [](const std::string &bytes) { return bytes.substr(0, bytes.size() - 1); };
+  struct Case {
+    std::string words;
+    std::function<void()> damage;
+  };
+  for (const Case &c : {Case{"'c/step-6/rank-0.safetensors' is damaged", [&] { change("c/step-6/rank-0.safetensors", inState); }},
+                        Case{"rank-0.safetensors' is broken", [&] { change("c/step-6/rank-0.safetensors", cut); }},
+                        Case{"lacks its file 'rank-0.safetensors'", [&] { fs::remove(folder / "c/step-6/rank-0.safetensors"); }},
+                        Case{"index.json' is damaged", [&] { change("c/step-6/index.json", flipped); }}}) {
+    fs::remove_all(folder / "c");
+    succeed("two.plan", constant + "--steps 6 --checkpoint c --every 3", 2);
+    c.damage();
+    bool again = c.words.starts_with("lacks"); // the step of the damaged one is saved again
+    Outcome outcome =
+        run("two.plan", constant + "--steps 8 --resume c --checkpoint c --export w.safetensors" + (again ? " --every 3" : ""), 2);
+    EXPECT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.error.find(c.words), std::string::npos) << c.words << ": " << outcome.error;
+    EXPECT_NE(outcome.error.find("; the run goes on from 'c/step-3'"), std::string::npos) << outcome.error;
+    EXPECT_NE(folder.read("out.txt").find("resumed from c/step-3 at step 3"), std::string::npos);
+    EXPECT_EQ(tensor("w.safetensors", "linear.weight"), whole);
+    std::set<std::string> names;
+    for (const auto &entry : fs::directory_iterator(folder / "c")) names.insert(entry.path().filename());
+    EXPECT_EQ(names, (std::set<std::string>{again ? "step-6" : "step-3", "step-6.damaged", "step-8"}));
+  }
+  // A run that was killed before it had removed what is too much.
+  fs::copy(folder / "c/step-8", folder / "c/step-2", fs::copy_options::recursive);
+  succeed("two.plan", constant + "--steps 8 --resume c --checkpoint c", 2);
+  EXPECT_TRUE(!fs::exists(folder / "c/step-2") && fs::exists(folder / "c/step-3"));
+  // All of them, and one that was named.
+  for (const char *step : {"3", "8"}) change(std::string("c/step-") + step + "/index.json", cut);
+  EXPECT_NE(run("two.plan", constant + "--steps 9 --resume c", 2).error.find("none of the 1 checkpoints beside it"), std::string::npos);
+  EXPECT_NE(run("one.plan", constant + "--steps 9 --resume c/step-8").error.find("resume another checkpoint"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "c/step-8"));
+}
+
+// What a model's update leaves is looked at before it takes the place of something whole.
+TEST_F(Zerorun, NumbersThatAreNotFiniteAreNeitherSavedNorExported) {
+  for (int world : {1, 2}) {
+    std::string plan = world == 1 ? "one.plan" : "two.plan";
+    std::filesystem::remove_all(folder / "c");
+    succeed(plan, "--data data.safetensors --steps 2 --checkpoint c", world);
+    // 1e39 is infinite in f32: loss and norm of step 3 are from before its update, and finite.
+    std::string on = "--data data.safetensors --lr 1e39 --steps 3 --resume c ";
+    Outcome outcome = run(plan, on + "--checkpoint c --keep 1 --metrics m.jsonl", world);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("the run has diverged: parameter 'linear.weight' holds"), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find("after step 3, so nothing of it is saved, and 'c/step-2' stays the last checkpoint"), std::string::npos)
+        << outcome.error;
+    EXPECT_FALSE(metrics("m.jsonl")[0]["loss"].is_null());
+    EXPECT_TRUE(std::filesystem::exists(folder / "c/step-2/index.json"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "c/step-3"));
+    outcome = run(plan, on + "--export w.safetensors", world);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("'linear.weight' holds"), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find("so it is not exported"), std::string::npos) << outcome.error;
+    EXPECT_FALSE(std::filesystem::exists(folder / "w.safetensors"));
+  }
 }
 
 TEST_F(Zerorun, ACommandThatIsStartedAgainGoesOn) {

@@ -71,7 +71,8 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--every", o.every, "steps between checkpoints")->type_name("N")->check(zero::wholeNumber(1))->group(group);
-  app.add_option("--resume", o.resume, "go on from the newest one; from the start if it is the folder of --checkpoint and holds none")
+  app.add_option("--keep", o.keep, "checkpoints that stay, the newest ones [2]")->type_name("N")->check(zero::wholeNumber(1))->group(group);
+  app.add_option("--resume", o.resume, "go on from the newest whole one; from the start if it is the folder of --checkpoint and holds none")
       ->type_name("DIR")
       ->group(group);
 

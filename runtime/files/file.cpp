@@ -1,6 +1,5 @@
-#include "runtime/checkpoint/files.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/paths.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -17,21 +16,38 @@ namespace {
 constexpr uint64_t kLargestCall = 1u << 30; // Linux moves at most 2 GiB per call
 }
 
+namespace {
+
+// Two runs that write one file would mix their parts. The lock is the system's and ends with the descriptor; file systems
+// that know no locks are trusted. False if the file has lost its name meanwhile: the run that held it has renamed or removed it.
+bool takeOver(int fd, const std::string &path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) throw Error(fmt::format("'{}' is being written by another run", path));
+  struct stat mine = {}, named = {};
+  if (::fstat(fd, &mine) != 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
+  if (::lstat(path.c_str(), &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev) return false;
+  if (!S_ISREG(mine.st_mode)) throw Error(fmt::format("'{}' is no regular file; remove it", path));
+  if (mine.st_nlink > 1) throw Error(fmt::format("'{}' is another name of a file that would be lost; remove it", path));
+  if (::ftruncate(fd, 0) != 0) throw Error(fmt::format("cannot empty '{}': {}", path, std::strerror(errno)));
+  return true;
+}
+
+} // namespace
+
 File::File(const std::string &path, Mode mode) : path_(path) {
-  int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR : O_RDWR | O_CREAT;
-  fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (fd < 0) throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
-  if (mode != Mode::Create) return;
-  // Two runs that write one file would mix their parts. The lock is the system's and ends with the descriptor; file systems
-  // that know no locks are trusted.
-  std::string sentence;
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    sentence = fmt::format("'{}' is being written by another run", path);
-  else if (::ftruncate(fd, 0) != 0)
-    sentence = fmt::format("cannot empty '{}': {}", path, std::strerror(errno));
-  if (sentence.empty()) return;
-  ::close(fd);
-  throw Error(sentence);
+  int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR | O_NOFOLLOW : O_RDWR | O_CREAT | O_NOFOLLOW;
+  for (bool ready = false; !ready;) {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ELOOP && mode != Mode::Read)
+      throw Error(fmt::format("'{}' is a symbolic link, which is not followed here; remove it", path));
+    if (fd < 0) throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
+    try {
+      ready = mode != Mode::Create || takeOver(fd, path);
+    } catch (...) {
+      ::close(fd);
+      throw;
+    }
+    if (!ready) ::close(fd);
+  }
 }
 
 File::~File() { ::close(fd); }
@@ -94,38 +110,19 @@ std::string parentOf(const std::string &path) {
   return parent.empty() ? "." : parent;
 }
 
-SharedFile::SharedFile(const std::string &path, Communicator &communicator, const std::function<void(const File &)> &prepare)
-    : path(plan::replaceable(path)), partial(this->path + ".partial"), communicator(communicator) {
-  if (communicator.rank() == 0) {
-    file_ = std::make_unique<File>(partial, File::Mode::Create);
-    try {
-      prepare(*file_);
-    } catch (...) {
-      std::remove(partial.c_str());
-      throw;
-    }
+std::vector<std::string> makeFolders(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> missing;
+  std::error_code failed;
+  for (fs::path folder = fs::absolute(path).lexically_normal(); !fs::exists(folder, failed) && folder.has_relative_path();
+       folder = folder.parent_path())
+    if (folder.has_filename()) missing.push_back(folder.string()); // not the empty name behind a last slash
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    if (::mkdir(folder->c_str(), 0777) != 0 && errno != EEXIST)
+      throw Error(fmt::format("cannot create the folder '{}': {}", *folder, std::strerror(errno)));
+    syncDirectory(parentOf(*folder));
   }
-  communicator.barrier();
-  if (!file_) file_ = std::make_unique<File>(partial, File::Mode::Update);
-}
-
-SharedFile::~SharedFile() {
-  if (!published) std::remove(partial.c_str()); // whichever rank failed: the others may not come to it
-}
-
-void SharedFile::barrier() {
-  file_->sync();
-  communicator.barrier();
-}
-
-void SharedFile::publish() {
-  barrier();
-  if (communicator.rank() == 0) {
-    renameOver(partial, path);
-    syncDirectory(parentOf(path));
-  }
-  published = true;
-  communicator.barrier();
+  return missing;
 }
 
 } // namespace zero::runtime

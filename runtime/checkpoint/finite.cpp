@@ -1,0 +1,44 @@
+#include "runtime/checkpoint/finite.h"
+#include "runtime/checkpoint/tensors.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+
+uint64_t firstNotFinite(const float *values, uint64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000; // all of its bits are set
+  constexpr uint64_t kBlock = 4096;          // a loop without a branch, which compilers make vectors of
+  for (uint64_t begin = 0; begin < count; begin += kBlock) {
+    uint64_t end = std::min(begin + kBlock, count);
+    uint32_t found = 0;
+    for (uint64_t i = begin; i < end; ++i) found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+    if (!found) continue;
+    return static_cast<uint64_t>(std::find_if_not(values + begin, values + end, [](float v) { return std::isfinite(v); }) - values);
+  }
+  return count;
+}
+
+void requireFinite(const Rank &rank) {
+  SliceMap map(rank.plan);
+  for (int b = 0; b < rank.plan.buckets_size(); ++b) {
+    const plan::Bucket &bucket = rank.plan.buckets(b);
+    if (!bucket.trainable()) continue; // as the model has it: a mask may well hold -inf
+    for (const StateTensor &tensor : stateTensors(rank.plan, bucket)) {
+      Range held = heldIn(bucket, *tensor.ref, rank.rank);
+      auto *values = static_cast<const float *>(rank.locate(*tensor.ref));
+      for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
+        const float *data = values + (slice.at - held.begin);
+        uint64_t at = firstNotFinite(data, slice.count);
+        if (at == slice.count) continue;
+        throw Error(fmt::format("the run has diverged: {}parameter '{}' holds {} at element {}",
+                                tensor.name == "param" ? "" : fmt::format("the optimizer's '{}' of ", tensor.name),
+                                rank.plan.parameters(slice.parameter).name(), data[at], slice.start + at));
+      }
+    }
+  }
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,41 @@
+// Whole reads and writes at offsets, with sentences.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+// A file descriptor that closes itself.
+class File {
+public:
+  // Create and Update are for files that this program makes for itself (names in .partial, pieces of a checkpoint): what somebody has put
+  // in their place, a symbolic link or another name of a file, is not followed. Create empties the file, and is refused while another run
+  // holds it so.
+  enum class Mode { Read, Update, Create };
+  File(const std::string &path, Mode mode);
+  ~File();
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  const std::string &path() const { return path_; }
+  uint64_t size() const;
+  void read(uint64_t offset, void *data, uint64_t bytes) const;        // throws if the file ends before
+  void write(uint64_t offset, const void *data, uint64_t bytes) const; // throws if the disk is full
+  void reserve(uint64_t bytes) const;                                  // the size it will have
+  void sync() const;
+
+private:
+  std::string path_;
+  int fd = -1;
+};
+
+// Makes a rename or a new entry in this directory durable.
+void syncDirectory(const std::string &directory);
+void renameOver(const std::string &from, const std::string &to);
+std::string parentOf(const std::string &path); // "." for a bare name
+
+// Makes a folder and those above it that are missing, durably; returns those made, the deepest first. Throws a sentence.
+std::vector<std::string> makeFolders(const std::string &path);
+
+} // namespace zero::runtime

@@ -1,0 +1,16 @@
+// Which checkpoint a run goes on from. Rank 0 looks and chooses, and the others are told: ranks that looked for themselves might see
+// different folders.
+#pragma once
+#include "runtime/train/setup.h"
+
+namespace zero::runtime {
+
+// Collective. Makes and locks the folder of --checkpoint and removes what killed runs have left there, and only then looks what can be
+// resumed (setup.candidates). Throws as together() does (agreement.h).
+void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, Setup &setup);
+
+// Collective. Fills the ranks' memory from the newest candidate that is whole (setup.resumedFrom) and returns where it stands. Each one
+// before it is said to be damaged.
+Progress resume(const Rank &rank, Setup &setup);
+
+} // namespace zero::runtime
