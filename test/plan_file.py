@@ -26,14 +26,31 @@ def plan_class():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("zero.plan.Plan"))
 
 
-def message(path):
+PAGE = 4096
+
+
+def segments(path):
+    """(kind, bytes) of each, in the order of the file."""
     data = pathlib.Path(path).read_bytes()
     if data[:8] != b"ZEROPLAN":
         raise ValueError(f"{path} is not a plan")
-    for i in range(struct.unpack_from("<I", data, 12)[0]):
-        kind, _, offset, size, _ = struct.unpack_from("<IIQQQ", data, 16 + 32 * i)
+    table = [struct.unpack_from("<IIQQQ", data, 16 + 32 * i) for i in range(struct.unpack_from("<I", data, 12)[0])]
+    return [(kind, data[offset:offset + size]) for kind, _, offset, size, _ in table]
+
+
+def compose(parts):
+    """The file of these segments, without a signature."""
+    head, body = b"ZEROPLAN" + struct.pack("<II", 2, len(parts)), b""
+    for kind, content in parts:
+        head += struct.pack("<IIQQQ", kind, zlib.crc32(content), PAGE + len(body), len(content), 0)
+        body += content + b"\0" * (-len(content) % PAGE)
+    return (head + struct.pack("<I", zlib.crc32(head))).ljust(PAGE, b"\0") + body
+
+
+def message(path):
+    for kind, content in segments(path):
         if kind == 1:
-            return data[offset:offset + size]
+            return content
     raise ValueError(f"{path} has no plan segment")
 
 
@@ -43,27 +60,14 @@ def read(path):
 
 def make(path, plan):
     """The container with the message alone; the segments of kernels and constants are empty."""
-    page, body = 4096, plan.SerializeToString()
-    end = (page + len(body) + page - 1) // page * page
-    segments = [(1, body, page), (2, b"", end), (3, b"", end)]
-    data = b"ZEROPLAN" + struct.pack("<II", plan.format, len(segments))
-    for kind, content, offset in segments:
-        data += struct.pack("<IIQQQ", kind, zlib.crc32(content), offset, len(content), 0)
-    pathlib.Path(path).write_bytes(data.ljust(page, b"\0") + body.ljust(end - page, b"\0"))
+    pathlib.Path(path).write_bytes(compose([(1, plan.SerializeToString()), (2, b""), (3, b"")]))
 
 
-def write(path, original, plan):
-    """The file `original` with another plan message: its segment is appended and the table points there."""
-    data, body = bytearray(pathlib.Path(original).read_bytes()), plan.SerializeToString()
-    for i in range(struct.unpack_from("<I", data, 12)[0]):
-        at = 16 + 32 * i
-        if struct.unpack_from("<I", data, at)[0] == 1:
-            data.extend(b"\0" * (-len(data) % 4096))
-            struct.pack_into("<IIQQ", data, at, 1, zlib.crc32(body), len(data), len(body))
-            data.extend(body)
-            pathlib.Path(path).write_bytes(data)
-            return
-    raise ValueError(f"{original} has no plan segment")
+def write(path, original, plan=None, kernels=None):
+    """The file `original` with another plan message or other kernels, and without its signature."""
+    other = {1: None if plan is None else plan.SerializeToString(), 2: kernels}
+    parts = [(kind, content if other.get(kind) is None else other[kind]) for kind, content in segments(original)]
+    pathlib.Path(path).write_bytes(compose(parts))
 
 
 if __name__ == "__main__":

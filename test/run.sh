@@ -106,9 +106,9 @@ if [ $quick = no ]; then
       .venv/bin/python models/gpt.py "${small[@]}" -o $seeds/onnx_fuzz/$arch.onnx >/dev/null
       .venv/bin/python models/gpt.py "${small[@]}" --dynamic --no-weights -o $seeds/onnx_fuzz/$arch-dynamic.onnx >/dev/null
       { printf '\2'; cat $seeds/onnx_fuzz/$arch.onnx; } >$seeds/data_fuzz/$arch
-      # the first byte of a plan seed says what follows: a whole file, or its message alone
+      # the first byte of a plan seed says what follows: a whole file, as it is or resealed, or its message alone
       if build/bin/zeroc $seeds/onnx_fuzz/$arch.onnx -o $seeds/$arch.plan >/dev/null; then
-        { printf '\0'; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch
+        for how in '\0' '\2'; do { printf $how; cat $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch${how#?}; done
         { printf '\1'; .venv/bin/python test/plan_file.py $seeds/$arch.plan; } >$seeds/plan_fuzz/$arch-message
       else
         fail "fuzzing: no plan of $arch as a seed"

@@ -59,6 +59,8 @@ FailureOr<KernelInfo> describe(func::FuncOp kernel) {
   info.grain = std::min(info.grain, info.extent);
   info.args = p->inputs.size() + p->outputs.size();
   info.outputsFrom = p->inputs.size();
+  for (const auto *side : {&p->inputs, &p->outputs})
+    for (const Argument &argument : *side) info.argBytes.push_back(uint64_t(argument.elements) * bytesOf(argument.type));
   info.inplace = inplacePairs(*p);
   info.summary = summaryOf(*p, kernel);
   return info;

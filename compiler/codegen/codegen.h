@@ -32,6 +32,7 @@ struct KernelInfo {
   uint64_t bytes = 0;                                 // read + written by a whole launch
   unsigned args = 0;                                  // inputs, then outputs
   unsigned outputsFrom = 0;                           // index of the first output
+  std::vector<uint64_t> argBytes;                     // of each argument: a launch touches no others
   std::vector<std::pair<unsigned, unsigned>> inplace; // (result, operand) that may be the same bytes; at most one operand per result
                                                       // and one result per operand may be used at once
   std::string summary;                                // "rows add,layer_norm [256 x 768]", for people
@@ -42,7 +43,7 @@ llvm::FailureOr<KernelInfo> describe(mlir::func::FuncOp kernel);
 
 /// One shared object that exports, per kernel, `extern "C" void SYMBOL(void *const *args, int64_t begin, int64_t end)`
 /// computing iterations [begin, end) of [0, extent). Results do not depend on how the extent is cut. The object
-/// refers to no symbol outside itself.
+/// refers to no symbol outside itself, and says of each kernel in `SYMBOL.bounds` how far it reaches (plan.proto: Kernel).
 llvm::FailureOr<llvm::SmallVector<char, 0>> compileToSharedObject(llvm::ArrayRef<mlir::func::FuncOp> kernels, const CpuTarget &target);
 
 /// The vector code of the kernels (func, scf, arith, vector, memref), as a module of `context`: for tests and people.

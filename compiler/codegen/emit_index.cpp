@@ -46,7 +46,10 @@ Value Emitter::atomValue(unsigned atom) {
         if (bound == atom) return v;
     llvm_unreachable("a dimension outside its loop");
   }
-  if (a.kind == Atom::Value) return b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(a.node));
+  if (a.kind == Atom::Value) { // data: whatever it holds, the element exists
+    Value v = b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(a.node));
+    return b.create<arith::MinUIOp>(loc, v, number(a.size - 1));
+  }
   return divided(scalarIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
 }
 
@@ -68,7 +71,8 @@ Value Emitter::laneAtom(unsigned atom) {
   auto i64s = vectorOf(b.getI64Type());
   if (a.kind == Atom::Value) {
     Value v = value(a.node);
-    return v.getType() == i64s ? v : b.create<arith::ExtSIOp>(loc, i64s, v).getResult();
+    if (v.getType() != i64s) v = b.create<arith::ExtSIOp>(loc, i64s, v);
+    return b.create<arith::MinUIOp>(loc, v, math.whole(i64s, a.size - 1));
   }
   return divided(laneIndex(a.of), a.divisor, a.kind == Atom::Remainder, p.space.range(a.of).first < 0);
 }

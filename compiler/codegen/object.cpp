@@ -70,6 +70,15 @@ void exportThroughArray(llvm::Module &module, llvm::Function *body, const std::s
   b.CreateRetVoid();
 }
 
+/// What the loader compares with the plan: a plan that asks more of a kernel than it was made for is not run.
+void exportBounds(llvm::Module &module, const KernelInfo &info) {
+  SmallVector<uint64_t> numbers{info.extent, info.args};
+  llvm::append_range(numbers, info.argBytes);
+  auto *table = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint64_t>(numbers));
+  new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, table,
+                           info.symbol + ".bounds");
+}
+
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -166,6 +175,11 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   for (llvm::Function &f : *code)
     if (!f.isDeclaration()) bodies.push_back(&f);
   for (llvm::Function *f : bodies) exportThroughArray(*code, f, f->getName().str());
+  for (func::FuncOp kernel : kernels) {
+    auto info = describe(kernel);
+    if (failed(info)) return failure();
+    exportBounds(*code, *info);
+  }
   for (llvm::Function &f : *code)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.name);

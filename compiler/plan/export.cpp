@@ -82,6 +82,8 @@ LogicalResult Exporter::addKernels() {
     kernel->set_summary(info->summary);
     kernel->set_flops(info->flops);
     kernel->set_bytes(info->bytes);
+    kernel->set_extent(info->extent);
+    for (uint64_t bytes : info->argBytes) kernel->add_arg_bytes(bytes);
     infos.push_back(std::move(*info));
   }
   return success();

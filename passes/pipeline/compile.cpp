@@ -99,6 +99,8 @@ public:
   }
 
   bool run(std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, plan::Plan &plan) {
+    std::optional<plan::SigningKey> key; // before anything that takes time
+    if (!options.signWith.empty()) key.emplace(options.signWith);
     if (!timed("read", [&] { return read(); })) return false;
     for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
       if (!timed(kPhases[int(phase)], [&] { return lower(phase); })) return false;
@@ -112,11 +114,13 @@ public:
       return true;
     }
     if (!sparesInputs(plan, output)) return false;
-    return timed("kernels", [&] { return generate(plan, kernels); }) && timed("write", [&] {
-             if (options.progress) options.progress->writing = true;
-             plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)));
-             return true;
-           });
+    if (options.kernels && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
+    return timed("write", [&] {
+      if (options.progress) options.progress->writing = true;
+      plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)),
+                 key ? &*key : nullptr);
+      return true;
+    });
   }
 
 private:

@@ -24,6 +24,8 @@ struct CompileOptions {
   std::string cpu = "native";
   std::optional<uint64_t> memory; // bytes one rank may use
   Progress *progress = nullptr;   // written to if given
+  bool kernels = true;            // whether their machine code goes into the plan
+  std::string signWith;           // file of a private key; empty: not signed
 };
 
 /// A phase by the name `--emit` gives it; none if unknown.

@@ -51,6 +51,8 @@ struct LaunchCall {
 struct KernelSymbol {
   std::string symbol;
   KernelFunction function = nullptr; // filled by loadKernels
+  uint64_t extent = 0;               // what the plan says of it, and the object must say too (plan.Kernel)
+  std::vector<uint64_t> argBytes;
 };
 
 // The largest attention of all programs, so that scratch is allocated once.
@@ -70,7 +72,8 @@ public:
   // Before the first step --------------------------------------------------------------------------------------------
   // Memory of an arena: zero-filled, 4096-aligned, alive as long as the device.
   virtual std::byte *allocateArena(const std::string &name, uint64_t bytes) = 0;
-  // Loads the plan's shared object and resolves the symbols.
+  // Loads the plan's shared object and resolves the symbols: from here on the plan's code is run. Throws a sentence for a kernel
+  // that is not there, or reaches further or less far than the plan says.
   virtual void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) = 0;
   // Throws a sentence if kernels compiled for this target cannot run here: another kind of device, or a feature that the
   // machine lacks.

@@ -20,6 +20,7 @@ std::string nameOf(const plan::PlanFile &file) { return file.path.empty() ? "the
 void requireServable(const plan::PlanFile &file, const CommunicatorFactory &factory, Device &device) {
   device.requireTarget(file.plan.target());
   requireWorld(file, factory.world());
+  requireCode(file);
   for (const plan::Arena &arena : file.plan.arenas())
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
       throw Error(nameOf(file) + " keeps arena '" + arena.name() +
@@ -35,6 +36,13 @@ void requireWorld(const plan::PlanFile &file, int world) {
   throw Error(nameOf(file) + " was compiled for " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") + ", but this run has " +
               std::to_string(world) + "; start it with `" + start + (file.path.empty() ? "plan.bin" : file.path) +
               "`, or compile with --world " + std::to_string(world));
+}
+
+void requireCode(const plan::PlanFile &file) {
+  if (file.kernels.empty() && file.plan.kernels_size() > 0)
+    throw Error(nameOf(file) +
+                " has no machine code (zeroc --no-kernels): it can be read, with zero-inspect, but not run; compile the model "
+                "again without --no-kernels");
 }
 
 struct Engine::Impl {
@@ -56,7 +64,8 @@ struct Engine::Impl {
     for (const plan::Constant &constant : plan.constants())
       std::copy_n(file.constants.data() + constant.segment_offset(), constant.ref().bytes(),
                   static_cast<std::byte *>(address(constant.ref())));
-    for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back({kernel.symbol(), nullptr});
+    for (const plan::Kernel &kernel : plan.kernels())
+      kernels.push_back({kernel.symbol(), nullptr, kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     device.prepare(attentionLimits(plan, selected));
     programs.resize(static_cast<size_t>(plan.programs_size()));

@@ -45,6 +45,8 @@ struct TraceEvent {
 
 // Throws a sentence that says how to start it if the plan is for another number of ranks than `world`.
 void requireWorld(const plan::PlanFile &file, int world);
+// Throws a sentence if the plan names kernels and has none of their code.
+void requireCode(const plan::PlanFile &file);
 
 class Engine {
 public:

@@ -1,7 +1,7 @@
 //===- inspect.h - what a plan will do, as numbers and as text -------------------------------------===//
 // All of it follows from the plan alone: no step runs, no memory is allocated.
 #pragma once
-#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/container.h"
 #include <array>
 #include <cstdint>
 #include <map>
@@ -75,7 +75,9 @@ std::string headline(const plan::Plan &plan);
 std::string memoryTable(const plan::Plan &plan);
 std::string trafficTable(const plan::Plan &plan);
 std::string laneTable(const plan::Plan &plan);
-std::string firstPage(const plan::Plan &plan); // all of the above
+/// Of the file: the machine code it carries, and who has signed it.
+std::string fileLine(const plan::PlanFile &file);
+std::string firstPage(const plan::Plan &plan, const std::string &fileLine = ""); // all of the above
 std::string kernelTable(const plan::Plan &plan);
 /// The fullest moment of each program: bytes by layer and kind, and the largest buffers.
 std::string peakText(const plan::Plan &plan);

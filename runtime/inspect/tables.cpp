@@ -89,8 +89,15 @@ std::string laneTable(const plan::Plan &plan) {
   return table.text();
 }
 
-std::string firstPage(const plan::Plan &plan) {
-  return headline(plan) + "\n" + memoryTable(plan) + "\n" + trafficTable(plan) + "\n" + laneTable(plan);
+std::string fileLine(const plan::PlanFile &file) {
+  std::string code = file.plan.kernels_size() == 0 ? "no kernels"
+                     : file.kernels.empty()        ? "no machine code: it can be read, not run"
+                                                   : fmt::format("{} of machine code", human(file.kernels.size()));
+  return code + "; " + (file.signer ? "signed by key " + file.signer->fingerprint() : "not signed") + "\n";
+}
+
+std::string firstPage(const plan::Plan &plan, const std::string &fileLine) {
+  return headline(plan) + fileLine + "\n" + memoryTable(plan) + "\n" + trafficTable(plan) + "\n" + laneTable(plan);
 }
 
 std::string kernelTable(const plan::Plan &plan) {

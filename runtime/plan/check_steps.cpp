@@ -32,8 +32,10 @@ struct StepChecker {
                   std::to_string(kernel.args()));
     if (launch.outputs_from() > kernel.args())
       throw Error(what + " marks outputs from argument " + std::to_string(launch.outputs_from()) + " of " + std::to_string(kernel.args()));
-    if (launch.extent() > kMaxBytes) throw Error(what + " launches an impossible extent of " + std::to_string(launch.extent()));
-    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i));
+    if (launch.extent() != kernel.extent())
+      throw Error(what + " launches " + std::to_string(launch.extent()) + " iterations of kernel '" + kernel.symbol() +
+                  "', which is made for " + std::to_string(kernel.extent()) + " and would leave its buffers");
+    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i), kernel.arg_bytes(i));
   }
 
   // Bytes of `batch` matrices of rows x columns, stored with the given strides.

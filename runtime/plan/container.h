@@ -1,45 +1,64 @@
-// The plan file: a header, a segment table, and three segments that start on page boundaries.
+// The plan file: a header, a table of segments, and the segments, each on pages of its own. All numbers are little-endian.
 //
 //   bytes 0..7    "ZEROPLAN"
 //   bytes 8..11   format version (kFormat)
-//   bytes 12..15  number of segments
+//   bytes 12..15  number of segments, n
 //   then per segment 32 bytes: kind u32, crc32 u32 (zlib, of the segment's bytes), offset u64, size u64, reserved u64 (0)
+//   then 4 bytes  crc32 of all bytes before: of the header and the table
+//   then the segments in the table's order; each starts on the next page boundary, the first at byte 4096
+//   then zeros to the end of the page, and nothing else but for a signature (signature.h), which covers every byte before it
 //
-// All numbers are little-endian. Kinds unknown to a reader are skipped, so that a segment can be added without a new
-// format. A file is written as PATH.partial and renamed into place when it is on disk, so a reader never sees half of one.
+// Every byte of a file has its place: it belongs to a segment, is under a checksum, or is zero. So the same plan has one form,
+// segments cannot overlap, and nothing travels along unseen. Kinds unknown to a reader are checked and left alone, so that a segment
+// can be added without a new format. Checksums find damage; only a signature finds intent.
+//
+// A file is written as PATH.partial and renamed into place when it is on disk, so a reader never sees half of one. It is read into
+// memory once, and what was checked there is what is used: nobody who writes to the file afterwards changes a run.
 #pragma once
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/signature.h"
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 namespace zero::plan {
 
 inline constexpr char kMagic[9] = "ZEROPLAN";
-inline constexpr uint32_t kFormat = 1;
+inline constexpr uint32_t kFormat = 2;
 
 enum class SegmentKind : uint32_t { Plan = 1, Kernels = 2, Constants = 3 };
 
-// A loaded plan. The two spans point into the mapped file and live as long as any copy of this object.
+// A loaded plan. The two spans point into the file's bytes and live as long as any copy of this object.
 struct PlanFile {
   Plan plan;
-  std::span<const std::byte> kernels;   // shared object, empty if the plan launches none
+  std::span<const std::byte> kernels;   // shared object, empty if the plan launches none or was made without (zeroc --no-kernels)
   std::span<const std::byte> constants; // what Constant.segment_offset points into
   std::string path;                     // for messages; empty for a plan that was never a file
-  std::shared_ptr<const void> mapping;  // keeps the file mapped
+  std::shared_ptr<const void> bytes;    // keeps the file's bytes
+  std::optional<PublicKey> signer = {}; // whose signature is in the file, and holds
 };
 
-// Reads, checks the checksums and validates (validate.h). Throws zero::Error with a sentence that names the file. Names of
-// the model and of weights can be opened as they stand afterwards (paths.h); parse() leaves them as they are stored.
-PlanFile load(const std::string &path);
+// Reads, checks layout, checksums and the signature if there is one, and validates (validate.h), in this order. Throws zero::Error
+// with a sentence that names the file; with `required` also for a file that this key has not signed, before the message is parsed.
+// Names of the model and of weights can be opened as they stand afterwards (paths.h); parse() leaves them as they are stored.
+PlanFile load(const std::string &path, const PublicKey *required = nullptr);
 
 // The same for bytes already in memory (what the fuzzer calls); `name` stands for the path in messages. The bytes must
 // outlive the result.
-PlanFile parse(std::span<const std::byte> file, const std::string &name);
+PlanFile parse(std::span<const std::byte> file, const std::string &name, const PublicKey *required = nullptr);
 
-// Writes the plan to `path` through `path`.partial. plan.format is set to kFormat, names of files are stored as paths.h says.
-void save(const std::string &path, Plan plan, std::span<const std::byte> kernels, std::span<const std::byte> constants);
+// Writes the plan to `path` through `path`.partial, signed if there is a key. plan.format is set to kFormat, names of files are
+// stored as paths.h says.
+void save(const std::string &path, Plan plan, std::span<const std::byte> kernels, std::span<const std::byte> constants,
+          const SigningKey *key = nullptr);
+
+// Whether a file begins as plans do.
+bool isPlan(const std::string &path);
+
+// Writes the plan file `from` as it is to `to` (which may be the same), signed, in place of the signature it may have had.
+void sign(const std::string &from, const std::string &to, const SigningKey &key);
 
 } // namespace zero::plan

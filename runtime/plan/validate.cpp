@@ -1,5 +1,6 @@
 #include "runtime/plan/validate.h"
 #include "runtime/plan/checks.h"
+#include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include <unordered_set>
 
@@ -161,7 +162,7 @@ void checkParameters(const Plan &plan) {
   }
 }
 
-void checkKernels(const Plan &plan, uint64_t kernelBytes) {
+void checkKernels(const Plan &plan) {
   for (int i = 0; i < plan.kernels_size(); ++i) {
     const Kernel &kernel = plan.kernels(i);
     std::string what = "kernel " + std::to_string(i);
@@ -173,10 +174,14 @@ void checkKernels(const Plan &plan, uint64_t kernelBytes) {
     if (kernel.args() > kMaxArgs)
       throw Error(what + " '" + kernel.symbol() + "' takes " + std::to_string(kernel.args()) + " arguments; at most " +
                   std::to_string(kMaxArgs) + " are allowed");
-    if (kernel.grain() > kMaxBytes) throw Error(what + " '" + kernel.symbol() + "' has an impossible grain");
+    what += " '" + kernel.symbol() + "'";
+    if (static_cast<uint32_t>(kernel.arg_bytes_size()) != kernel.args())
+      throw Error(what + " says the bytes of " + std::to_string(kernel.arg_bytes_size()) + " of its " + std::to_string(kernel.args()) +
+                  " arguments");
+    if (kernel.extent() == 0 || kernel.extent() > kMaxBytes)
+      throw Error(what + " is made for an impossible extent of " + std::to_string(kernel.extent()));
+    if (kernel.grain() > kMaxBytes) throw Error(what + " has an impossible grain");
   }
-  if (plan.kernels_size() > 0 && kernelBytes == 0 && plan.target().kind() != Target::SIM)
-    throw Error("the plan names " + std::to_string(plan.kernels_size()) + " kernels but has no kernel segment");
 }
 
 void checkHeader(const Plan &plan) {
@@ -225,9 +230,9 @@ void checkProgramHeaders(const Plan &plan) {
 
 } // namespace
 
-void validate(const Plan &plan, uint64_t kernelBytes, uint64_t constantBytes) {
-  if (plan.format() != 0 && plan.format() > 1)
-    throw Error("the plan message has format " + std::to_string(plan.format()) + ", newer than 1");
+void validate(const Plan &plan, uint64_t constantBytes) {
+  if (plan.format() > kFormat)
+    throw Error("the plan message has format " + std::to_string(plan.format()) + ", newer than " + std::to_string(kFormat));
   checkHeader(plan);
   checkArenas(plan);
   checkProgramHeaders(plan);
@@ -236,7 +241,7 @@ void validate(const Plan &plan, uint64_t kernelBytes, uint64_t constantBytes) {
   checkConstants(plan, constantBytes);
   checkBuckets(plan);
   checkParameters(plan);
-  checkKernels(plan, kernelBytes);
+  checkKernels(plan);
   for (int i = 0; i < plan.programs_size(); ++i) {
     const Program &program = plan.programs(i);
     std::string what = "program '" + program.name() + "'";

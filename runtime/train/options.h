@@ -11,6 +11,7 @@ enum class Schedule { Constant, Cosine, Linear };
 
 struct TrainOptions {
   std::string plan;
+  std::optional<std::string> requireSignature; // file of the public key that must have signed the plan
   std::optional<std::string> data;
   std::optional<uint64_t> steps; // of the whole run, a resumed one included
   // Optimizer

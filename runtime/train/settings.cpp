@@ -26,11 +26,12 @@ std::string fileName(const std::optional<std::string> &path) {
 
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
-  const auto &[plan, data, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, seed, metrics, gradients, checkpoint, resume,
-               exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] = options;
+  const auto &[plan, requireSignature, data, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, seed, metrics, gradients, checkpoint,
+               resume, exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] = options;
   static_cast<void>(plan);    // compared by its contents
   static_cast<void>(threads); // machines have what they have
-  return {{"--data", given(data)},
+  return {{"--require-signature", given(requireSignature)},
+          {"--data", given(data)},
           {"--steps", text(steps)},
           {"--lr", text(lr)},
           {"--schedule", text(schedule)},

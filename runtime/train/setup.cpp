@@ -90,9 +90,12 @@ void tryWriting(const char *flag, const std::string &path) {
 
 void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkFlags(options);
-  setup.file = plan::load(options.plan);
+  std::optional<plan::PublicKey> required;
+  if (options.requireSignature) required = plan::readPublicKey(*options.requireSignature);
+  setup.file = plan::load(options.plan, required ? &*required : nullptr);
   const plan::Plan &plan = setup.file.plan;
   requireWorld(setup.file, world);
+  requireCode(setup.file);
   setup.device = &deviceFor(plan.target(), options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);

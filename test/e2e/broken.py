@@ -2,11 +2,9 @@
 """Broken inputs: each gives one sentence that names the matter and an exit status that is an error, never a crash or a hang."""
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
-import zlib
 
 import numpy as np
 import onnx
@@ -15,6 +13,8 @@ from safetensors.numpy import save_file
 from harness import ROOT, TINY, Failure, Suite, expect
 
 sys.path.insert(0, str(ROOT / "models"))
+sys.path.insert(0, str(ROOT / "test"))
+import plan_file  # noqa: E402
 SMALL = ["--layers", "1", "--hidden", "32", "--heads", "2", "--vocab", "50", "--seq", "8", "--batch", "2"]
 suite = Suite(__doc__)
 
@@ -159,17 +159,11 @@ def truncated_plan():
         refused(zerorun("cut.plan"), "cut.plan")
 
 
-def segments(plan):
-    """(place of the record in the table, offset, size) of each segment; runtime/plan/container.h has the layout."""
-    count = struct.unpack_from("<I", plan, 12)[0]
-    return [(16 + 32 * i, *struct.unpack_from("<QQ", plan, 16 + 32 * i + 8)) for i in range(count)]
-
-
 def corrupted_plan():
-    """A changed byte is noticed wherever it is: magic, version, number of segments, and any byte of any segment."""
+    """A changed byte is noticed wherever it is: magic, version, table, any byte of any segment and of what lies between them."""
     whole = (suite.work / "model.plan").read_bytes()
     random = np.random.default_rng(3)
-    places = [0, 8, 12] + [int(offset + random.integers(size)) for _, offset, size in segments(whole) if size for _ in range(4)]
+    places = [0, 8, 12, 20, 40, 112, 115, 116, 4095, len(whole) - 1] + [int(p) for p in random.integers(len(whole), size=12)]
     for place in places:
         (suite.work / "bad.plan").write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1:])
         try:
@@ -180,16 +174,10 @@ def corrupted_plan():
 
 
 def other_cpu():
-    """A plan whose kernels use a CPU feature that no machine has: the message is extended by the feature, its checksum made right."""
-    whole = bytearray((suite.work / "model.plan").read_bytes())
-    record, offset, size = segments(whole)[0]
-    expect(struct.unpack_from("<I", whole, record)[0] == 1, "the first segment is not the plan message")
-    feature = b"avx4096"
-    inner = bytes([3 << 3 | 2, len(feature)]) + feature  # Target.features
-    message = whole[offset:offset + size] + bytes([3 << 3 | 2, len(inner)]) + inner  # Plan.target: merged when parsed
-    whole += b"\0" * (-len(whole) % 4096)
-    struct.pack_into("<IQQ", whole, record + 4, zlib.crc32(message), len(whole), len(message))
-    (suite.work / "foreign.plan").write_bytes(whole + message)
+    """A plan whose kernels use a CPU feature that no machine has."""
+    plan = plan_file.read(suite.work / "model.plan")
+    plan.target.features.append("avx4096")
+    plan_file.write(suite.work / "foreign.plan", suite.work / "model.plan", plan)
     refused(zerorun("foreign.plan"), "avx4096")
 
 

@@ -47,7 +47,7 @@ ZERORUN = [
     ("--every 2", "--checkpoint"), ("--keep 2", "--checkpoint"), ("--checkpoint c --keep 0", "--keep"), ("--checkpoint c --every 0", "--every"), ("--resume nowhere", "nowhere"), ("--resume .", "."), ("--export weights.pt", ".onnx"),
     ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
-    ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
+    ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--require-signature /no/such.pub", "/no/such.pub"), ("--require-signature good.plan", "good.plan"), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
     ("--disk-path x", "not built"), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
 ]
 NO_STEPS = [

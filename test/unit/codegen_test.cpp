@@ -226,6 +226,69 @@ TEST(Kernels, Movement) {
   })");
 }
 
+// Whatever an index holds, what is read lies in the table: data does not lead a kernel out of its arguments.
+TEST(Kernels, IndicesAreHeldInsideTheTable) {
+  test::Context context;
+  auto module = context.parse(R"(
+  func.func private @rows(%table: tensor<4x48xf32>, %ids: tensor<6xi64>) -> tensor<6x48xf32> attributes {nn.kernel} {
+    %e = nn.gather %table, %ids : tensor<4x48xf32>, tensor<6xi64> -> tensor<6x48xf32>
+    return %e : tensor<6x48xf32>
+  }
+  func.func private @lanes(%table: tensor<4xf32>, %ids: tensor<40xi32>) -> tensor<40xf32> attributes {nn.kernel} {
+    %e = nn.gather %table, %ids : tensor<4xf32>, tensor<40xi32> -> tensor<40xf32>
+    return %e : tensor<40xf32>
+  }
+  func.func private @picked(%x: tensor<6x4xf32>, %ids: tensor<6xi64>) -> tensor<6xf32> attributes {nn.kernel} {
+    %e = nn.take_along %x, %ids : tensor<6x4xf32>, tensor<6xi64> -> tensor<6xf32>
+    return %e : tensor<6xf32>
+  })");
+  ASSERT_TRUE(module);
+  auto held = [](int64_t i) { return i < 0 || i > 3 ? 3 : i; };
+  const int64_t ids[6] = {0, 3, 4, -1, INT64_MAX, INT64_MIN};
+  const int32_t few[6] = {0, 3, 4, -1, INT32_MAX, INT32_MIN};
+  std::vector<int32_t> narrow;
+  for (int i = 0; i < 40; ++i) narrow.push_back(few[i % 6]);
+  std::vector<float> table(4 * 48), rows(6 * 48), lanes(40), picked(6);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = float(i);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    test::Library library(SmallVector<func::FuncOp>(module->getOps<func::FuncOp>()), target);
+    auto launch = [&](const char *name, const void *x, const void *at, float *result) {
+      auto info = codegen::describe(module->lookupSymbol<func::FuncOp>(name));
+      ASSERT_TRUE(succeeded(info) && library[info->symbol]);
+      void *args[] = {const_cast<void *>(x), const_cast<void *>(at), result};
+      library[info->symbol](args, 0, int64_t(info->extent));
+    };
+    launch("rows", table.data(), ids, rows.data());
+    launch("lanes", table.data(), narrow.data(), lanes.data());
+    launch("picked", table.data(), ids, picked.data());
+    for (int i = 0; i < 6; ++i) {
+      for (int c = 0; c < 48; ++c) EXPECT_EQ(rows[i * 48 + c], table[held(ids[i]) * 48 + c]) << target << ", index " << ids[i];
+      EXPECT_EQ(picked[i], table[i * 4 + held(ids[i])]) << target << ", index " << ids[i];
+    }
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(lanes[i], table[held(narrow[i])]) << target << ", index " << narrow[i];
+  }
+}
+
+// The object says of each kernel how far it reaches.
+TEST(Kernels, BoundsStandBesideTheCode) {
+  test::Context context;
+  auto module = context.parse(R"(
+  func.func private @mixed(%x: tensor<6x5xf32>, %n: tensor<6xi64>) -> (tensor<6x5xf32>, tensor<6xi1>) attributes {nn.kernel} {
+    %y = nn.mul %x, %x : tensor<6x5xf32>
+    %c = nn.compare gt %n, %n : tensor<6xi64> -> tensor<6xi1>
+    return %y, %c : tensor<6x5xf32>, tensor<6xi1>
+  })");
+  ASSERT_TRUE(module);
+  func::FuncOp kernel = module->lookupSymbol<func::FuncOp>("mixed");
+  auto info = codegen::describe(kernel);
+  ASSERT_TRUE(succeeded(info));
+  EXPECT_EQ(info->argBytes, (std::vector<uint64_t>{120, 48, 120, 6}));
+  test::Library library(kernel);
+  auto *bounds = reinterpret_cast<const uint64_t *>(library["mixed.bounds"]);
+  ASSERT_TRUE(bounds);
+  EXPECT_EQ(std::vector<uint64_t>(bounds, bounds + 6), (std::vector<uint64_t>{info->extent, 4, 120, 48, 120, 6}));
+}
+
 TEST(Kernels, ScatterAndScan) {
   check(R"(
   func.func private @scatter(%ids: tensor<3x5xi64>, %u: tensor<3x5x20xf32>) -> (tensor<150x20xf32>) attributes {nn.kernel} {

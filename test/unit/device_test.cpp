@@ -355,21 +355,41 @@ TEST(Kernels, LoadedFromMemoryAndCut) {
   for (int which : {1, 2})
     objects.push_back(test::compileKernels("void add(void *const *args, long begin, long end) { float *x = args[0];"
                                            "for (long i = begin; i < end; ++i) x[i] += " +
-                                           std::to_string(which) + "; }\n"));
+                                           std::to_string(which) +
+                                           "; }\nconst unsigned long bounds[] __asm__(\"add.bounds\") = {1001, 1, 4004};\n"));
   // Two libraries at once: the second must not be taken for the first.
   auto device = makeCpuDevice({.threads = 2});
   std::vector<float> x(1001, 0.0f);
   void *args[] = {x.data()};
   for (const auto &object : objects) {
-    KernelSymbol symbol{"add", nullptr};
+    KernelSymbol symbol{"add", nullptr, 1001, {4004}};
     device->loadKernels(std::as_bytes(std::span(object)), {&symbol, 1});
     device->launch({symbol.function, args, 1001, 10});
   }
   for (float value : x) ASSERT_EQ(value, 3.0f);
-  KernelSymbol missing{"subtract", nullptr};
+  KernelSymbol missing{"subtract", nullptr, 1, {4}};
   std::span<const std::byte> whole = std::as_bytes(std::span(objects[0]));
   EXPECT_THROW(device->loadKernels(whole, {&missing, 1}), Error);
   EXPECT_THROW(device->loadKernels(whole.first(100), {&missing, 1}), Error);
+}
+
+TEST(Kernels, ReachAsFarAsTheObjectSays) {
+  std::string code = "void add(void *const *args, long begin, long end) { (void)args, (void)begin, (void)end; }\n";
+  std::string object = test::compileKernels(code + "const unsigned long bounds[] __asm__(\"add.bounds\") = {8, 2, 32, 64};\n");
+  std::string silent = test::compileKernels(code);
+  auto device = makeCpuDevice({.threads = 1});
+  auto refusal = [&](const std::string &bytes, uint64_t extent, std::vector<uint64_t> argBytes) {
+    KernelSymbol symbol{"add", nullptr, extent, std::move(argBytes)};
+    return test::refusalOf([&] { device->loadKernels(std::as_bytes(std::span(bytes)), {&symbol, 1}); });
+  };
+  EXPECT_EQ(refusal(object, 8, {32, 64}), "");
+  EXPECT_EQ(refusal(object, 8000000, {32, 64}),
+            "kernel 'add' is made for 8 iterations over 32, 64 bytes, but the plan says 8000000 iterations over 32, 64 bytes; compile the "
+            "plan again");
+  EXPECT_NE(refusal(object, 8, {32, 32}).find("the plan says 8 iterations over 32, 32 bytes"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32}).find("the plan says 8 iterations over 32 bytes"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32, 64, 4}).find("the plan says 8 iterations over 32, 64, 4 bytes"), std::string::npos);
+  EXPECT_NE(refusal(silent, 8, {32, 64}).find("does not say how far it reaches"), std::string::npos);
 }
 
 TEST(Memory, CopyFillAndArenas) {

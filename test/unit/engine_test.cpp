@@ -28,7 +28,7 @@ auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnviron
 // A validated plan with its engine.
 struct Session {
   explicit Session(PlanFile given, EngineOptions options = {}) : file(std::move(given)), device(makeCpuDevice({.threads = 2})) {
-    validate(file.plan, file.kernels.size(), file.constants.size());
+    validate(file.plan, file.constants.size());
     engine = std::make_unique<Engine>(file, *device, *world, options);
   }
   float *floats(const Ref &ref) { return static_cast<float *>(engine->hostPointer(ref)); }
@@ -178,9 +178,18 @@ TEST(Engine, AllReduceOfAScalar) {
 // One kernel compiled at test time: x += rate * (−gradient).
 class UpdateTest : public testing::Test {
 protected:
-  std::string object =
-      compileKernels("void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
-                     "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n");
+  // The plan with its kernel, which reaches as far as the plan has it.
+  PlanFile fileOf(PlanBuilder &b) {
+    b.boundKernels();
+    object =
+        compileKernels("void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
+                       "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n" +
+                       test::boundsInC(b.plan));
+    PlanFile file = b.file();
+    file.kernels = std::as_bytes(std::span(object));
+    return file;
+  }
+  std::string object;
 };
 
 TEST_F(UpdateTest, HookSeesTheGradientFirst) {
@@ -198,9 +207,7 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   Launch *launch = update->mutable_launch();
   *launch->add_args() = mine, *launch->add_args() = hyper, *launch->add_args() = own;
   launch->set_outputs_from(2), launch->set_extent(shard);
-  PlanFile file = b.file();
-  file.kernels = std::as_bytes(std::span(object));
-  Session run(file);
+  Session run(fileOf(b));
   for (uint64_t i = 0; i < shard * n; ++i) run.floats(gradient)[i] = static_cast<float>(i);
   run.floats(hyper)[LR] = 2.0f;
   int calls = 0;
@@ -238,9 +245,7 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   Step &waiting = b.step("after it");
   waitFor(waiting, UPDATE, 1);
   waiting.mutable_fill()->mutable_dst()->CopyFrom(hyper);
-  PlanFile file = b.file();
-  file.kernels = std::as_bytes(std::span(object));
-  Session run(file);
+  Session run(fileOf(b));
   run.engine->onUpdate([](const Update &, const float *) { throw Error("the hook refuses"); });
   std::string text = refusalOf([&] { run.engine->run(0); });
   EXPECT_NE(text.find("'layer update'"), std::string::npos) << text;
@@ -298,7 +303,7 @@ TEST(Resolve, CallsFollowTheirSteps) {
   gather->set_kind(Collective::ALL_GATHER), gather->set_count(10), gather->set_dtype(BF16);
   b.plan.add_kernels()->set_grain(24);
   b.step("launch").mutable_launch()->set_extent(100);
-  auto program = resolve(b.plan, b.program(), {{"kernel", nullptr}}, [](const Ref &) -> void * { return nullptr; });
+  auto program = resolve(b.plan, b.program(), {{"kernel", nullptr, 100, {}}}, [](const Ref &) -> void * { return nullptr; });
   const auto &compute = program->lanes[COMPUTE];
   auto strides = [&](size_t i) {
     return std::vector<int64_t>(std::get<AttentionCall>(compute[i].call).maskStride,

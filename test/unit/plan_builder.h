@@ -58,6 +58,20 @@ public:
     fill->set_pattern(pattern);
   }
 
+  // Kernels reach as far as their launches have them.
+  void boundKernels() {
+    for (const plan::Program &program : plan.programs())
+      for (const plan::Step &step : program.steps()) {
+        if (!step.has_launch() && !step.has_update()) continue;
+        const plan::Launch &launch = step.has_launch() ? step.launch() : step.update().launch();
+        plan::Kernel *kernel = plan.mutable_kernels(static_cast<int>(launch.kernel()));
+        kernel->set_args(static_cast<uint32_t>(launch.args_size()));
+        kernel->set_extent(launch.extent());
+        kernel->clear_arg_bytes();
+        for (const plan::Ref &ref : launch.args()) kernel->add_arg_bytes(ref.bytes());
+      }
+  }
+
   plan::Program &program() { return *plan.mutable_programs(0); }
 
   plan::PlanFile file() const { return {plan, {}, {}, "", nullptr}; }
@@ -69,6 +83,18 @@ inline void waitFor(plan::Step &step, plan::Lane lane, uint64_t tick) {
   plan::Wait *wait = step.add_waits();
   wait->set_lane(lane);
   wait->set_tick(tick);
+}
+
+// The constants in which a shared object says how far the plan's kernels reach, in C.
+inline std::string boundsInC(const plan::Plan &plan) {
+  std::string text;
+  for (const plan::Kernel &kernel : plan.kernels()) {
+    text += "const unsigned long " + kernel.symbol() + "_bounds[] __asm__(\"" + kernel.symbol() + ".bounds\") = {" +
+            std::to_string(kernel.extent()) + ", " + std::to_string(kernel.args());
+    for (uint64_t bytes : kernel.arg_bytes()) text += ", " + std::to_string(bytes);
+    text += "};\n";
+  }
+  return text;
 }
 
 // Part of a Ref: `bytes` from `offset`, shifted by `stride` for every rank.

@@ -62,6 +62,8 @@ protected:
       info.symbol = function.getName().str();
       info.extent = 2;
       info.args = function.getNumArguments() + function.getNumResults();
+      for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+        info.argBytes.push_back(uint64_t(zero::nn::bytesOf(cast<ShapedType>(type))));
       return info;
     };
   }
@@ -82,7 +84,7 @@ protected:
 TEST_F(Export, TheLoaderAcceptsIt) {
   plan::Plan p;
   ASSERT_TRUE(run(p));
-  EXPECT_NO_THROW(plan::validate(p, 1, constants.size()));
+  EXPECT_NO_THROW(plan::validate(p, constants.size()));
   EXPECT_EQ(p.world(), 2u);
   EXPECT_EQ(p.stage(), 3u);
   EXPECT_EQ(p.samples(), 4u);

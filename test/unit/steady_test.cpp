@@ -98,7 +98,7 @@ uint64_t allocationsOf(Engine &engine, int runs) {
 
 struct Session {
   explicit Session(bool products) : file(makePlan(products).file()), device(makeCpuDevice({.threads = 2})) {
-    validate(file.plan, 0, 0);
+    validate(file.plan, 0);
     engine = std::make_unique<Engine>(file, *device, *world, EngineOptions{});
   }
   PlanFile file;

@@ -1,4 +1,5 @@
 //===- zero-inspect - read exactly what a plan will do ------------------------------------------------===//
+// It never loads a plan's code, whatever it is asked: to look at a stranger's plan is safe.
 #include "runtime/inspect/inspect.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
@@ -37,17 +38,21 @@ struct Pages {
   bool none() const { return !json && !peak && !schedule && !kernels && !why; }
 };
 
-void print(const zero::plan::Plan &plan, const Pages &pages) {
+void print(const zero::plan::PlanFile &file, const Pages &pages) {
   using namespace zero::inspect;
+  const zero::plan::Plan &plan = file.plan;
   if (pages.json) {
-    std::cout << toJson(plan, pages.schedule).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    nlohmann::json numbers = toJson(plan, pages.schedule);
+    numbers["machine_code_bytes"] = file.kernels.size();
+    numbers["signed_by"] = file.signer ? nlohmann::json(file.signer->fingerprint()) : nlohmann::json();
+    std::cout << numbers.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return; // all of the other pages is in it
   }
   if (pages.peak) std::cout << peakText(plan);
   if (pages.schedule) std::cout << scheduleText(plan, pages.operands);
   if (pages.kernels) std::cout << kernelTable(plan);
   if (pages.why) std::cout << decisionText(plan);
-  if (pages.none() && !pages.check) std::cout << firstPage(plan);
+  if (pages.none() && !pages.check) std::cout << firstPage(plan, fileLine(file));
 }
 
 } // namespace
@@ -79,7 +84,7 @@ int main(int argc, char **argv) {
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
-    print(file.plan, pages);
+    print(file, pages);
     return pages.check ? verdict(zero::judge::checkPlan(file.plan), path, pages.json ? std::cerr : std::cout) : 0;
   } catch (const CLI::ParseError &error) {
     return zero::usageError(app, error, "zero-inspect");

@@ -1,5 +1,6 @@
 //===- zeroc - an ahead-of-time compiler for ZeRO -----------------------------------------------------===//
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"
@@ -16,6 +17,11 @@ int main(int argc, char **argv) {
       std::cout << zero::pipeline::describePipeline(line.compile);
       return 0;
     }
+    if (line.signOnly) {
+      zero::plan::sign(line.compile.model, line.output, zero::plan::SigningKey(line.compile.signWith));
+      if (!line.quiet) std::cout << "wrote " << line.output << ", signed\n";
+      return 0;
+    }
     zero::pipeline::CompileReport report;
     zero::plan::Plan plan;
     auto say = [&](llvm::StringRef severity, llvm::StringRef sentence) {
@@ -29,8 +35,10 @@ int main(int argc, char **argv) {
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
     if (!line.quiet && !line.emit) {
       std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
-      std::cout << "wrote " << line.output << "; to train: " << (plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " " : "")
-                << "zerorun " << line.output << " --data FILE --steps N\n";
+      std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
+      std::cout << "wrote " << line.output
+                << (line.compile.kernels ? "; to train: " + run + line.output + " --data FILE --steps N\n"
+                                         : ", without machine code: to be read\n");
     }
     if (line.timing)
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";

@@ -1,9 +1,11 @@
 //===- options.cpp - flags into options, and sentences for what is not built -----------------------===//
 #include "tools/zeroc/options.h"
+#include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "tools/command_line.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
 
 namespace zero {
 namespace {
@@ -148,12 +150,27 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   group = "Output";
   app.add_option("-o,--output", line.output, "where the plan goes")->type_name("FILE")->group(group);
   app.add_option("--cpu", o.cpu, "the CPU kernels are made for [native]")->type_name("native|x86-64-v3|x86-64-v4")->group(group);
+  app.add_option("--sign", o.signWith, "sign the plan with this Ed25519 key in PEM form; a plan in place of a model is signed as it is")
+      ->type_name("KEY")
+      ->group(group);
+  app.add_flag_callback(
+         "--no-kernels", [&o] { o.kernels = false; }, "leave the machine code out: a plan to read, not to run")
+      ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
   app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
   for (Later &l : texts.later) app.add_option(l.flag, l.value, l.help)->type_name(l.values)->group("Not built yet");
+}
+
+/// A plan that is there already is signed and nothing else: no other flag has a say over it.
+void requireSigningAlone(const CLI::App &app) {
+  if (app.get_option("--sign")->count() == 0) throw Error("the model is a plan already; all that can be done to it is --sign KEY");
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0 && option->get_name() != "model" && option->get_name() != "--sign" && option->get_name() != "--output" &&
+        option->get_name() != "--quiet")
+      throw Error(option->get_name() + " has no say over a plan that is compiled already; it can be signed, with --sign KEY and -o");
 }
 
 } // namespace
@@ -171,6 +188,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
                   (l.harmless.empty() ? "" : "; what works is " + std::string(l.flag) + " " + l.harmless));
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
+  line.signOnly = plan::isPlan(o.model);
+  if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
@@ -191,6 +210,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   } else if (line.output.empty()) {
     throw Error("where shall the plan go? Add -o plan.bin (or --emit PHASE to print a phase)");
   }
+  if (!o.signWith.empty() && llvm::sys::fs::equivalent(o.signWith, line.output))
+    throw Error("the plan would overwrite the key '" + o.signWith + "'; name another file with -o");
   return line;
 }
 

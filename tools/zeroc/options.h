@@ -12,6 +12,7 @@ struct CommandLine {
   std::string output;
   Limits limits;
   bool timing = false, quiet = false, printPipeline = false;
+  bool signOnly = false; // the model is a plan
 };
 
 /// Parse; throws CLI::ParseError (usage, --help) or zero::Error (a flag whose part is not built, a value that makes no sense).

@@ -14,7 +14,13 @@ static const std::map<std::string, Schedule> kSchedules{
     {"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
 
 static void declareTraining(CLI::App &app, TrainOptions &o) {
-  const char *group = "Training";
+  const char *group = "Plan";
+  app.add_option("--require-signature", o.requireSignature,
+                 "run only a plan that this key has signed (zeroc --sign): a public key in PEM form")
+      ->type_name("PUBKEY")
+      ->group(group);
+
+  group = "Training";
   app.add_option("--data", o.data, ".safetensors or .npz (a tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
       ->type_name("FILE")
       ->group(group);

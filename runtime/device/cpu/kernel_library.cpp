@@ -33,11 +33,26 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<Kernel
   }
   for (KernelSymbol &symbol : symbols) {
     symbol.function = reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str()));
-    if (symbol.function) continue;
+    std::string wrong = symbol.function ? boundsRefusal(symbol) : "is not in the plan's kernel segment";
+    if (wrong.empty()) continue;
     dlclose(handle);
     close(fd);
-    throw Error("the plan's kernel segment does not contain the kernel '" + symbol.symbol + "'; compile the plan again");
+    throw Error("kernel '" + symbol.symbol + "' " + wrong + "; compile the plan again");
   }
+}
+
+// The validator holds every launch against what the plan says of its kernel; here that is held against the code.
+std::string KernelLibrary::boundsRefusal(const KernelSymbol &symbol) const {
+  const auto *found = static_cast<const uint64_t *>(dlsym(handle, (symbol.symbol + ".bounds").c_str()));
+  if (!found) return "does not say how far it reaches";
+  std::span<const uint64_t> argBytes(found + 2, found[1]);
+  if (found[0] == symbol.extent && std::ranges::equal(argBytes, symbol.argBytes)) return "";
+  auto text = [](uint64_t extent, std::span<const uint64_t> bytes) {
+    std::string list;
+    for (uint64_t n : bytes) list += (list.empty() ? "" : ", ") + std::to_string(n);
+    return std::to_string(extent) + " iterations over " + list + " bytes";
+  };
+  return "is made for " + text(found[0], argBytes) + ", but the plan says " + text(symbol.extent, symbol.argBytes);
 }
 
 KernelLibrary::~KernelLibrary() {

@@ -16,6 +16,9 @@ public:
   KernelLibrary &operator=(const KernelLibrary &) = delete;
 
 private:
+  // What the object says of a kernel's bounds, where it is not what the plan says; empty otherwise.
+  std::string boundsRefusal(const KernelSymbol &symbol) const;
+
   // The descriptor stays open while the library is loaded: dlopen recognises libraries by the text of their path, and
   // a reused descriptor number would silently give the library loaded before.
   int fd = -1;
