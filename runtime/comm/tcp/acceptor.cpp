@@ -44,7 +44,7 @@ std::optional<Arrival> Acceptor::next(Deadline until) {
       guests.erase(guests.begin() + static_cast<std::ptrdiff_t>(i));
       if (stage == Stage::Arrives) {
         std::string body = *guest.session.open(Session::From::Caller, guest.reader);
-        return Arrival{std::move(guest.socket), std::move(guest.session), guest.hello, std::move(body)};
+        return Arrival{std::move(guest.socket), guest.from, std::move(guest.session), guest.hello, std::move(body)};
       }
     }
     dismissLate(); // behind the reading: what has come while nobody looked counts
@@ -93,7 +93,7 @@ Acceptor::Stage Acceptor::challenge(Guest &guest) {
 }
 
 Acceptor::Stage Acceptor::dismiss(const Guest &guest, const std::string &problem) {
-  sendOff(guest.socket, problem);
+  sendOff(guest.from, problem);
   return Stage::Goes;
 }
 
@@ -101,7 +101,7 @@ void Acceptor::dismissLate() {
   Deadline now = Clock::now();
   std::erase_if(guests, [&](const Guest &guest) {
     if (now < guest.until) return false;
-    sendOff(guest.socket, "has not greeted in time");
+    sendOff(guest.from, "has not greeted in time");
     return true;
   });
 }
@@ -115,7 +115,8 @@ void Acceptor::takeNew() {
       throw Error("this process may not open as many files and connections as the run needs; raise the limit with ulimit -n");
     if (full || (socket && guests.size() >= mostGuests)) guests.erase(guests.begin());
     if (!socket) return;
-    guests.push_back({std::move(socket), FrameReader(sizeof(Hello)), Clock::now() + kGuestTime, false, {}, {}});
+    Address from = peerAddress(socket);
+    guests.push_back({std::move(socket), from, FrameReader(sizeof(Hello)), Clock::now() + kGuestTime, false, {}, {}});
   }
 }
 
@@ -124,9 +125,9 @@ Deadline Acceptor::nextDeadline(Deadline until) const {
   return until;
 }
 
-void Acceptor::sendOff(const Socket &socket, const std::string &problem) {
+void Acceptor::sendOff(const Address &from, const std::string &problem) {
   if (++complaints > kMaxComplaints) return;
-  complain(fmt::format("zerorun: sent off a process at {} that {}{}", peerAddress(socket).text(), problem,
+  complain(fmt::format("zerorun: sent off a process at {} that {}{}", from.storage.ss_family ? from.text() : "an unknown address", problem,
                        complaints == kMaxComplaints ? "; further ones are sent off without a word" : ""));
 }
 

@@ -11,6 +11,7 @@ namespace zero::runtime {
 // Who has called, and is who it says; it waits for a Welcome or a refusal.
 struct Arrival {
   Socket socket;
+  Address from;
   Session session;
   Hello hello;
   std::string body; // of its Join or Link
@@ -38,13 +39,14 @@ public:
   void unwatch() { watched.clear(); }
 
   // Says that a connection will not be served.
-  void sendOff(const Socket &socket, const std::string &problem);
+  void sendOff(const Address &from, const std::string &problem);
   // Drops all that have not arrived.
   void close() { guests.clear(); }
 
 private:
   struct Guest {
     Socket socket;
+    Address from; // asked at once: who has hung up has none
     FrameReader reader;
     Deadline until;
     bool challenged = false;

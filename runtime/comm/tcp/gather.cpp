@@ -83,7 +83,7 @@ private:
     Join join;
     std::string problem = read(arrival.body, join) ? impossible(arrival.hello, join) : "sent something else than a rank's greeting";
     if (!problem.empty()) {
-      acceptor.sendOff(arrival.socket, problem);
+      acceptor.sendOff(arrival.from, problem);
       return false;
     }
     makePrintable(join.peer);

@@ -93,7 +93,7 @@ void Meshes::answer(Arrival arrival, uint32_t mesh, std::vector<Socket> &links) 
   auto waits = [&](const Early &each) { return each.mesh == hello.mesh && each.rank == hello.rank; };
   bool taken = std::any_of(early.begin(), early.end(), waits) || (hello.rank < links.size() && hello.mesh == mesh && links[hello.rank]);
   if (hello.rank <= static_cast<uint32_t>(self) || hello.rank >= links.size() || hello.mesh < mesh || taken)
-    return acceptor.sendOff(arrival.socket, fmt::format("calls as rank {} for connection {}, which is not awaited", hello.rank, hello.mesh));
+    return acceptor.sendOff(arrival.from, fmt::format("calls as rank {} for connection {}, which is not awaited", hello.rank, hello.mesh));
   if (!arrival.welcome()) return; // it has gone, or is about to call again
   if (hello.mesh == mesh)
     links[hello.rank] = std::move(arrival.socket);
