@@ -207,7 +207,8 @@ int ProgramBuilder::random(RandomOp op, const Indices &at) {
   Node position(Node::Position);
   position.type = Scalar::I64;
   position.index = p.space.linearize(at, shapeOf(result));
-  int perSample = whole(Scalar::I64, elementsOf(result) / int64_t(op.getSamples()));
+  int64_t samples = int64_t(op.getSamples());
+  int perSample = whole(Scalar::I64, samples ? elementsOf(result) / samples : 0);
   int counter = apply(Fn::Add, Scalar::I64, {apply(Fn::Mul, Scalar::I64, {sample, perSample}), intern(position)});
   return apply(Fn::Random, Scalar::F32, {seed, counter}, op.getId());
 }

@@ -24,15 +24,20 @@ def Nn_Dialect : Dialect {
 
     The forward graph is `func.func @forward`; its arguments and results carry the attribute `nn.name`.
     Parameters are symbols of the module (`nn.parameter`) read by `nn.get`. The training step is
-    `func.func @train`: arguments carry `nn.role` ("data", "labels", "loss_scale", "seed", "hyper") beside
+    `func.func @train`: arguments carry `nn.role` ("data", "shared", "labels", "loss_scale", "seed", "hyper") beside
     their name, and `nn.limit` where their values index something; the loss is returned, and each gradient leaves
-    through `nn.gradient`.
+    through `nn.gradient`. Dimension 0 of data and labels is the batch; what is shared is the same for every sample.
   }];
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
     static constexpr ::llvm::StringLiteral kRoleAttr = "nn.role";
     /// Of an integer argument: its values must lie in [-limit, limit).
     static constexpr ::llvm::StringLiteral kLimitAttr = "nn.limit";
+    /// Of an argument of @forward: the symbols its dimensions have in the file, "" where one is a fixed number.
+    static constexpr ::llvm::StringLiteral kSymbolsAttr = "nn.symbols";
+    /// Of the module: what the loss is the weighted sum of, one dictionary each: `kind` ("cross_entropy", "mse", "output"), `output`,
+    /// `weight` (f64), and where it has labels `labels` (the argument) and `ignore_index`. `loss_scale` has one number for each.
+    static constexpr ::llvm::StringLiteral kLossesAttr = "nn.losses";
     /// Unit attribute of a `func.func` that is the body of a kernel (see `nn.launch`).
     static constexpr ::llvm::StringLiteral kKernelAttr = "nn.kernel";
     /// Pairs [result, operand] of a kernel: the result may be written over the operand.

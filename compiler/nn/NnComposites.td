@@ -39,19 +39,31 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdapt
 }
 
 def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
-  let summary = "Sum over rows of scale * -log softmax(logits)[label], rows with label = ignore_index left out";
+  let summary = "Sum over rows of scale * the cross entropy of softmax(logits) and the label, rows with label = ignore_index left out";
   let description = [{
     logits [rows, classes], labels [rows] (i64), scale f32[1]: the exact mean is had by scale = 1 / (labels that count in the
     global batch), which the runtime knows beforehand. Results: loss (f32[], no dimensions) and per row the log of the sum
     of exponentials, which the gradient reads. An ignored row's label is never used as an index.
+
+    A label stands for the distribution q over classes: 1 - label_smoothing at the label, and label_smoothing / classes more at every
+    class, the label's among them. The loss of a row is -sum_c q[c] * log softmax(logits)[c].
   }];
-  let arguments = (ins Nn_Float:$logits, Nn_Integer:$labels, Nn_Float:$scale, I64Attr:$ignore_index);
+  let arguments = (ins Nn_Float:$logits, Nn_Integer:$labels, Nn_Float:$scale, I64Attr:$ignore_index,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$label_smoothing);
   let results = (outs Nn_Float:$loss, Nn_Float:$lse);
   let assemblyFormat = "$logits `,` $labels `,` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The part of q at the label and at every other class.
+    double atLabel() { return 1 - smoothing() + elsewhere(); }
+    double elsewhere() { return smoothing() / double(::mlir::cast<::mlir::ShapedType>(getLogits().getType()).getDimSize(1)); }
+    double smoothing() { return getLabelSmoothing().convertToDouble(); }
+  }];
 }
 
 def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Diff, AllTypesMatch<["input", "result"]>]> {
   let summary = "x / (1 - rate) where a random number says keep, else 0; the gradient draws the same numbers again";
+  let description = [{ The numbers are those of nn.random. `samples` is set by nn-add-loss, which knows what the batch is. }];
   let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, F32Attr:$rate, I64Attr:$id, I64Attr:$samples);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$input `,` $seed attr-dict `:` type($input) `,` type($seed)";

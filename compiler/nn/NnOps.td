@@ -63,7 +63,8 @@ def Nn_RandomOp : Nn_Op<"random", [Pure]> {
     `seed` is i64[2]: the run's seed mixed with the step, and the global index s of the first sample of this
     tensor. Dimension 0 (after removing leading dimensions by reshape) is the batch: element with
     linear index i gets hash(seed[0], id, s * (elements / samples) + i), where `samples` is the number of
-    samples the tensor covers, so the stream does not depend on how the batch is split over ranks.
+    samples the tensor covers, so the stream does not depend on how the batch is split over ranks. A tensor that is the same for
+    every sample has `samples` = 0 and gets hash(seed[0], id, i) on every rank.
   }];
   let arguments = (ins StaticShapeTensorOf<[I64]>:$seed, I64Attr:$id, I64Attr:$samples);
   let results = (outs StaticShapeTensorOf<[F32]>:$result);

@@ -40,7 +40,13 @@ LogicalResult ParameterOp::verify() {
 template <typename Op> static LogicalResult verifyStream(Op op) {
   if (typeOf(op.getSeed()).getShape() != ArrayRef<int64_t>{2})
     return op.emitOpError() << "needs a seed of two numbers, not " << op.getSeed().getType();
-  if (int64_t(op.getSamples()) < 1) return op.emitOpError() << "covers " << int64_t(op.getSamples()) << " samples; it is at least one";
+  if (int64_t(op.getSamples()) < 0)
+    return op.emitOpError() << "covers " << int64_t(op.getSamples()) << " samples; it is at least one, or 0 for all of them";
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  if (!(smoothing() >= 0 && smoothing() <= 1)) return emitOpError() << "smooths labels by " << smoothing() << ", which is not in [0, 1]";
   return success();
 }
 
@@ -178,8 +184,14 @@ LogicalResult NnDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsig
   if (name == kNameAttr && !isa<StringAttr>(attribute.getValue())) return complain("which is no text");
   if (name == kRoleAttr) {
     auto role = dyn_cast<StringAttr>(attribute.getValue());
-    if (!role || !llvm::is_contained({"data", "labels", "loss_scale", "seed", "hyper"}, role.getValue()))
-      return complain("which is not data, labels, loss_scale, seed or hyper");
+    if (!role || !llvm::is_contained({"data", "shared", "labels", "loss_scale", "seed", "hyper"}, role.getValue()))
+      return complain("which is not data, shared, labels, loss_scale, seed or hyper");
+  }
+  if (name == kSymbolsAttr) {
+    auto symbols = dyn_cast<ArrayAttr>(attribute.getValue());
+    auto type = dyn_cast<RankedTensorType>(cast<func::FuncOp>(op).getArgumentTypes()[argument]);
+    if (!symbols || !type || int64_t(symbols.size()) != type.getRank() || !llvm::all_of(symbols, llvm::IsaPred<StringAttr>))
+      return complain("which is no text for each dimension");
   }
   if (name == kLimitAttr)
     if (auto limit = dyn_cast<IntegerAttr>(attribute.getValue()); !limit || !limit.getType().isInteger(64) || limit.getInt() < 1)

@@ -118,7 +118,7 @@ public:
   Val crossEntropy(const Val &logits, const Val &labels, const Val &scale, int64_t ignore);
   Val matmul(const Val &x, const Val &y, bool transposeX = false, bool transposeY = false);
   Val attention(const Val &q, const Val &k, const Val &v, const Val &mask, double scale, bool causal);
-  Val dropout(const Val &x, mlir::Value seed, double rate, int64_t id, int64_t samples);
+  Val dropout(const Val &x, mlir::Value seed, double rate, int64_t id);
 
   mlir::OpBuilder builder;
 

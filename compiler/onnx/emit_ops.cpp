@@ -207,7 +207,7 @@ Val Emitter::rmsNorm(const Val &x, const Val &scale, double eps) {
 
 Val Emitter::crossEntropy(const Val &logits, const Val &labels, const Val &scale, int64_t ignore) {
   return one({logits, labels, scale}, [&](OpBuilder &b, ValueRange v) {
-    return b.create<nn::CrossEntropyOp>(location, v[0], v[1], v[2], b.getI64IntegerAttr(ignore));
+    return b.create<nn::CrossEntropyOp>(location, v[0], v[1], v[2], b.getI64IntegerAttr(ignore), b.getF32FloatAttr(0));
   });
 }
 
@@ -231,10 +231,11 @@ Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask
   });
 }
 
-Val Emitter::dropout(const Val &x, Value seed, double rate, int64_t id, int64_t samples) {
+Val Emitter::dropout(const Val &x, Value seed, double rate, int64_t id) {
   if (!x || broken) return {};
+  IntegerAttr samples = builder.getI64IntegerAttr(1); // until nn-add-loss says
   return Value(builder.create<nn::DropoutOp>(location, x.type(), materialise(x), seed, builder.getF32FloatAttr(float(rate)),
-                                             builder.getI64IntegerAttr(id), builder.getI64IntegerAttr(samples)));
+                                             builder.getI64IntegerAttr(id), samples));
 }
 
 } // namespace zero::onnx

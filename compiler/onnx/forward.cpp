@@ -26,7 +26,6 @@ bool Importer::arguments(func::FuncOp f) {
   llvm::StringSet<> initializers, dimensions;
   for (const TensorProto &t : model.graph.initializers) initializers.insert(t.name);
   Builder b(module.getContext());
-  bool first = true;
   for (const ValueInfo &v : model.graph.inputs) {
     if (initializers.contains(v.name)) // before IR 4 initializers were inputs with a default
       continue;
@@ -42,6 +41,7 @@ bool Importer::arguments(func::FuncOp f) {
       return false;
     }
     Ints shape;
+    SmallVector<StringRef> symbols;
     for (auto [i, d] : llvm::enumerate(v.dims)) {
       std::string symbol = symbolOf(v, i);
       dimensions.insert(symbol);
@@ -61,16 +61,17 @@ bool Importer::arguments(func::FuncOp f) {
         return false;
       }
       shape.push_back(size);
+      symbols.push_back(d.size < 0 || !d.parameter.empty() ? b.getStringAttr(symbol).getValue() : StringRef());
     }
     if (!elementsOf(shape) || *elementsOf(shape) > int64_t(1) << 48) {
       emitError(loc) << what << " is too large";
       return false;
     }
-    if (first && !shape.empty()) batch = shape[0];
-    first = false;
     unsigned index = f.getNumArguments();
     f.insertArgument(index, RankedTensorType::get(shape, element),
                      b.getDictionaryAttr(b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr(v.name))), loc);
+    if (!llvm::all_of(symbols, [](StringRef s) { return s.empty(); }))
+      f.setArgAttr(index, nn::NnDialect::kSymbolsAttr, b.getStrArrayAttr(symbols));
   }
   for (auto &[name, size] : options.bind)
     if (!dimensions.contains(name)) {

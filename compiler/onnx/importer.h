@@ -84,8 +84,6 @@ public:
   /// The seed argument of @forward, made when first asked for; ids number the random draws.
   mlir::Value seed();
   int64_t nextRandomId() { return randomId++; }
-  /// Samples of a batch: the leading dimension of the first input.
-  int64_t samples() const { return batch; }
   /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
   Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
   /// Runs a branch of an If node in the present scope.
@@ -141,7 +139,7 @@ private:
   std::unique_ptr<Emitter> emitter;
   mlir::func::FuncOp function;
   Scope *present = nullptr;
-  int64_t randomId = 0, batch = 1;
+  int64_t randomId = 0;
   uint64_t visited = 0, mostOperations = 0; // nodes, functions inlined; and what may be made of them
   mlir::Value seedArgument;
   llvm::DenseMap<const TensorProto *, unsigned> uses;

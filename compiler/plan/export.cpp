@@ -41,7 +41,6 @@ public:
     plan.set_format(plan::kFormat);
     plan.set_model(options.model);
     *plan.mutable_target() = options.target;
-    *plan.mutable_loss() = options.loss;
     auto *work = plan.add_arenas(); // index 1, behind the persistent one
     work->set_name("work");
     work->set_tier(plan::DEVICE);

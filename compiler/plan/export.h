@@ -15,7 +15,6 @@ struct ExportOptions {
   std::string model;    // path of the ONNX file as given
   std::string producer; // "zeroc 0.1"
   plan::Target target;
-  plan::Loss loss;
   uint64_t initSeed = 0; // every parameter's random seed is made of this and its name
   /// How a kernel is launched; codegen::describe unless a test has another idea.
   std::function<llvm::FailureOr<codegen::KernelInfo>(mlir::func::FuncOp)> describe;

@@ -47,10 +47,25 @@ void StateExport::addHeader() {
   bool sgd = optimizer && optimizer.getValue() == "sgd";
   plan.mutable_optimizer()->set_kind(sgd ? plan::SGD : plan::ADAMW);
   plan.mutable_optimizer()->set_states(sgd ? 1 : 2);
+  addLosses();
   auto *arena = plan.add_arenas();
   arena->set_name("state");
   arena->set_tier(plan::DEVICE);
   arena->set_persistent(true);
+}
+
+void StateExport::addLosses() {
+  auto losses = module->getAttrOfType<ArrayAttr>(nn::NnDialect::kLossesAttr);
+  if (!losses) return;
+  for (auto fields : losses.getAsRange<DictionaryAttr>()) {
+    auto text = [&](StringRef name) { return fields.getAs<StringAttr>(name) ? fields.getAs<StringAttr>(name).str() : ""; };
+    auto *loss = plan.add_losses();
+    loss->set_kind(text("kind") == "output" ? plan::OUTPUT : text("kind") == "mse" ? plan::MSE : plan::CROSS_ENTROPY);
+    loss->set_output(text("output"));
+    loss->set_labels(text("labels"));
+    if (auto ignored = fields.getAs<IntegerAttr>("ignore_index")) loss->set_ignore_index(ignored.getInt());
+    if (auto weight = fields.getAs<FloatAttr>("weight")) loss->set_weight(weight.getValueAsDouble());
+  }
 }
 
 LogicalResult StateExport::addState(StateOp op) {
@@ -82,6 +97,7 @@ void StateExport::addInput(StateOp op) {
   auto *input = plan.add_inputs();
   auto type = cast<ShapedType>(*op.getType());
   auto role = llvm::StringSwitch<plan::Input::Role>(*op.getRole())
+                  .Case("shared", plan::Input::SHARED)
                   .Case("labels", plan::Input::LABELS)
                   .Case("loss_scale", plan::Input::LOSS_SCALE)
                   .Case("hyper", plan::Input::HYPER)
@@ -170,13 +186,14 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   }
 }
 
-/// Samples are the leading dimension of the data; label positions are what is counted as tokens.
+/// Samples are the leading dimension of data and labels; label positions are what is counted as tokens.
 void StateExport::countSamples() {
   for (const plan::Input &input : plan.inputs()) {
     uint64_t elements = 1;
     for (int64_t size : input.shape()) elements *= size;
-    if (input.role() == plan::Input::DATA && !plan.samples() && input.shape_size()) plan.set_samples(input.shape(0));
-    if (input.role() == plan::Input::LABELS) plan.set_tokens(elements);
+    bool begins = input.role() == plan::Input::DATA || input.role() == plan::Input::LABELS;
+    if (begins && !plan.samples() && input.shape_size()) plan.set_samples(input.shape(0));
+    if (input.role() == plan::Input::LABELS) plan.set_tokens(std::max<uint64_t>(plan.tokens(), elements));
   }
   if (!plan.tokens()) plan.set_tokens(plan.samples());
 }

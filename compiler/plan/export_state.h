@@ -22,6 +22,7 @@ public:
 
 private:
   void addHeader();
+  void addLosses();
   llvm::LogicalResult addState(StateOp op);
   void addInput(StateOp op);
   llvm::LogicalResult addConstant(StateOp op);

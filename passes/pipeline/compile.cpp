@@ -38,7 +38,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.loss, -100, options.recompute});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute});
     return;
   case Phase::Shard: { // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm);
@@ -194,7 +194,6 @@ private:
     exported.target.set_kind(plan::Target::CPU);
     exported.target.set_cpu(cpu.name);
     for (const std::string &feature : cpu.features) exported.target.add_features(feature);
-    describeLoss(exported.loss);
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (options.memory && options.world > 1) {
@@ -204,18 +203,6 @@ private:
       decision->set_reason("--device-memory allows " + inspect::grouped(*options.memory) + " bytes");
     }
     return true;
-  }
-
-  void describeLoss(plan::Loss &loss) {
-    StringRef kind = options.loss;
-    if (kind.consume_front("output:")) {
-      loss.set_kind(plan::OUTPUT);
-      loss.set_output(kind.str());
-    } else {
-      loss.set_kind(kind == "mse" ? plan::MSE : plan::CROSS_ENTROPY);
-      loss.set_labels("labels");
-      loss.set_ignore_index(-100);
-    }
   }
 
   /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.

@@ -16,8 +16,9 @@ struct CompileOptions {
   std::string model;
   onnx::ImportOptions import;
   uint64_t initSeed = 0;
-  std::string loss = "cross_entropy"; // "mse", "output:NAME"
-  std::string recompute = "auto";     // what backward computes again instead of keeping: auto | none
+  std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum: "0.5*mse:OUTPUT", … (passes/train/losses.h)
+  double labelSmoothing = 0;                        // of cross_entropy
+  std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
   int64_t bucketElements = 0; // 0: chosen by the model's size

@@ -10,8 +10,9 @@ namespace zero::train {
 #include "passes/train/Passes.h.inc"
 
 struct TrainOptions {
-  std::string loss = "cross_entropy"; // or "mse", "output:NAME"
+  std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum, as losses.h reads them
   int64_t ignoreIndex = -100;
+  double labelSmoothing = 0;
   std::string recompute = "auto"; // or "none"
 };
 

@@ -7,15 +7,21 @@ def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
   let summary = "Make @train and @eval, which return the loss, from @forward";
   let description = [{
     Needs: `@forward` with `nn.name` on arguments and results. Leaves: `@train` and `@eval` with equal signatures, every argument
-    with an `nn.role`, one result: the loss as `tensor<f32>`. `@forward` is gone. In `@eval` dropout does nothing.
+    with an `nn.role`, one result: the loss as `tensor<f32>`; the module's `nn.losses`. `@forward` is gone. In `@eval` dropout does nothing.
 
-    The argument `loss_scale` makes the loss a mean over the global batch, whatever part of it one rank sees in one
-    micro-step: the runtime puts 1 / (labels that count), 1 / (elements) or 1 / (ranks * micro-steps) there.
+    The loss is a weighted sum of losses, given as `[WEIGHT*]KIND[:OUTPUT]`:
 
-    - `cross_entropy` takes the result called "logits", or the only float result of rank 2 or more, and adds the argument
-      `labels` (i64, the logits' shape without its last dimension). Labels equal to `ignore-index` do not count.
-    - `mse` takes the only float result and adds the argument `labels` (f32, its shape).
-    - `output:NAME` takes the result NAME, which has one element.
+    - `cross_entropy:OUTPUT` of a result of rank 2 or more, and `labels` (i64, its shape without the last dimension, the classes). Labels equal
+      to `ignore-index` do not count; `label-smoothing` of the weight of a label is spread over all classes.
+    - `mse:OUTPUT` of a float result, and `labels` (f32, its shape).
+    - `output:OUTPUT` is the result, which has one element.
+
+    Without OUTPUT it is the result called "logits", or the only one that fits. Where several losses have labels they are called
+    `labels.OUTPUT`. The argument `loss_scale` has one number for each loss and makes it a mean over the global batch, whatever part of it one
+    rank sees in one micro-step: the runtime puts weight / (labels that count), / (elements) or / (ranks * micro-steps) there.
+
+    Dimension 0 of labels is the batch. Arguments that begin with it (batch.h) get the role "data", the others are "shared" by all samples, and
+    dropout learns how many samples it covers: none, where what it drops depends on none.
 
     ```mlir
     func.func @forward(%ids: tensor<2x8xi64> {nn.name = "ids"}) -> (tensor<2x8x50xf32> {nn.name = "logits"})
@@ -33,8 +39,9 @@ def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
   let options = [
-    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy, mse or output:NAME">,
-    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Label that does not count (cross_entropy)">];
+    ListOption<"losses", "loss", "std::string", "Of the sum: [WEIGHT*]cross_entropy|mse|output[:OUTPUT]; none: cross_entropy">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Label that does not count (cross_entropy)">,
+    Option<"labelSmoothing", "label-smoothing", "double", "0.0", "Part of a label that is spread over all classes (cross_entropy)">];
 }
 
 def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {

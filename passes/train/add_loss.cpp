@@ -1,6 +1,7 @@
 //===- add_loss.cpp - nn-add-loss ----------------------------------------------------------------------===//
 #include "compiler/nn/build.h"
 #include "passes/train/Passes.h"
+#include "passes/train/batch.h"
 
 using namespace mlir;
 
@@ -25,10 +26,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     if (failed(nn::verifyTensorFunction(train))) return signalPassFailure();
     train.setName("train");
     train.setPublic();
-    auto text = StringAttr::get(&getContext(), "data");
-    for (unsigned i = 0; i < train.getNumArguments(); ++i)
-      if (!train.getArgAttr(i, NnDialect::kRoleAttr)) train.setArgAttr(i, NnDialect::kRoleAttr, text);
-    if (failed(addLoss())) return signalPassFailure();
+    if (failed(addLosses())) return signalPassFailure();
     OpBuilder after(module.getContext());
     after.setInsertionPointAfter(train);
     auto eval = cast<func::FuncOp>(after.clone(*train));
@@ -39,83 +37,88 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     }
   }
 
-  /// Return the loss of @train instead of its results.
-  LogicalResult addLoss() {
-    StringRef kind = loss;
-    auto result = pick(kind);
-    if (failed(result)) return failure();
+  /// Return the weighted sum of the losses instead of the results of @train.
+  LogicalResult addLosses() {
+    SmallVector<std::string> texts(losses.begin(), losses.end());
+    if (texts.empty()) texts.push_back("cross_entropy");
+    auto found = findLosses(texts, train);
+    if (failed(found) || failed(findBatch(train, *found))) return failure();
+    if (labelSmoothing > 0 && llvm::none_of(*found, [](const Loss &loss) { return loss.kind == Loss::Kind::CrossEntropy; }))
+      return train.emitError() << "label smoothing is of cross_entropy, and no loss is one";
     Operation *terminator = train.getBody().front().getTerminator();
     OpBuilder builder(terminator);
-    nn::Build b{builder, result->getLoc()};
-    Type f32 = builder.getF32Type();
-    Value x = b.cast(*result, f32), total;
-    auto shape = nn::typeOf(x).getShape();
-    if (kind == "cross_entropy") {
-      int64_t classes = shape.back(), rows = nn::typeOf(x).getNumElements() / std::max<int64_t>(1, classes);
-      Value labels = argument("labels", "labels", RankedTensorType::get(shape.drop_back(), builder.getI64Type()), classes);
-      Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!labels || !scale) return failure();
-      Value rowsOf = b.reshape(x, {rows, classes}), flat = b.reshape(labels, {rows});
-      total = builder.create<nn::CrossEntropyOp>(b.loc, rowsOf, flat, scale, builder.getI64IntegerAttr(ignoreIndex)).getLoss();
-    } else if (kind == "mse") {
-      Value target = argument("labels", "labels", nn::typeOf(x));
-      Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!target || !scale) return failure();
-      Value error = b.sub(x, target);
-      Value sum = b.sumAll(b.mul(error, error)), factor = b.reshape(scale, {});
-      total = b.mul(sum, factor);
-    } else {
-      Value scale = argument("loss_scale", "loss_scale", RankedTensorType::get({1}, f32));
-      if (!scale) return failure();
-      Value one = b.reshape(x, {}), factor = b.reshape(scale, {});
-      total = b.mul(one, factor);
+    SmallVector<Value> labels;
+    for (const Loss &loss : *found) {
+      labels.push_back(loss.hasLabels() ? labelsOf(loss) : Value());
+      if (loss.hasLabels() && !labels.back()) return failure();
+    }
+    int64_t count = int64_t(found->size());
+    Value scales = argument("loss_scale", "loss_scale", RankedTensorType::get({count}, builder.getF32Type())), total;
+    if (!scales) return failure();
+    for (auto [i, loss] : llvm::enumerate(*found)) {
+      nn::Build b{builder, loss.value.getLoc()};
+      Value scale = count == 1 ? scales : b.slice(scales, {int64_t(i)}, {1}, {1});
+      Value one = sumOf(b, loss, labels[i], scale);
+      total = total ? b.add(total, one) : one;
     }
     terminator->setOperands(total);
     train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), total.getType()));
     train.setResAttrsAttr(
         builder.getArrayAttr(builder.getDictionaryAttr(builder.getNamedAttr(NnDialect::kNameAttr, builder.getStringAttr("loss")))));
+    record(*found);
     return success();
   }
 
-  StringRef nameOf(unsigned result) {
-    auto name = train.getResultAttrOfType<StringAttr>(result, NnDialect::kNameAttr);
-    return name ? name.getValue() : "";
+  Value labelsOf(const Loss &loss) {
+    auto type = nn::typeOf(loss.value);
+    Builder b(&getContext());
+    if (loss.kind == Loss::Kind::Mse) return argument(loss.labels, "labels", RankedTensorType::get(type.getShape(), b.getF32Type()));
+    return argument(loss.labels, "labels", RankedTensorType::get(type.getShape().drop_back(), b.getI64Type()), type.getShape().back());
   }
 
-  /// The result of @forward that the loss is made of.
-  FailureOr<Value> pick(StringRef kind) {
-    ValueRange results = train.getBody().front().getTerminator()->getOperands();
-    StringRef wanted = kind;
-    bool named = wanted.consume_front("output:");
-    if (!named && kind != "cross_entropy" && kind != "mse")
-      return train.emitError() << "loss '" << kind << "' is not known; it is cross_entropy, mse or output:NAME", failure();
-    if (!named) wanted = "logits";
-    SmallVector<Value> fitting;
-    for (auto [i, v] : llvm::enumerate(results)) {
-      bool fits = nn::isFloat(v) && (named ? nn::typeOf(v).getNumElements() == 1 : kind == "mse" || nn::typeOf(v).getRank() >= 2);
-      if (nameOf(i) == wanted && fits) return v;
-      if (nameOf(i) == wanted && named)
-        return train.emitError() << "output '" << wanted << "' cannot be the loss: it is " << v.getType() << ", not one float", failure();
-      if (fits && !named) fitting.push_back(v);
+  /// The sum of a loss over what this rank has of the batch, times `scale` : tensor<1xf32>.
+  Value sumOf(nn::Build &b, const Loss &loss, Value labels, Value scale) {
+    Value x = b.cast(loss.value, b.b.getF32Type());
+    auto shape = nn::typeOf(x).getShape();
+    if (loss.kind == Loss::Kind::CrossEntropy) {
+      int64_t classes = shape.back(), rows = nn::typeOf(x).getNumElements() / std::max<int64_t>(1, classes);
+      Value rowsOf = b.reshape(x, {rows, classes}), flat = b.reshape(labels, {rows});
+      return b.b
+          .create<nn::CrossEntropyOp>(b.loc, rowsOf, flat, scale, b.b.getI64IntegerAttr(ignoreIndex), b.b.getF32FloatAttr(labelSmoothing))
+          .getLoss();
     }
-    if (fitting.size() == 1) return fitting.front();
-    auto error = train.emitError();
-    if (named)
-      error << "no output is called '" << wanted << "'";
-    else
-      error << "loss '" << kind << "' needs an output called 'logits' or exactly one float output"
-            << (kind == "mse" ? "" : " of rank 2 or more");
-    error << "; the outputs are";
-    for (auto [i, v] : llvm::enumerate(results)) error << (i ? ", '" : " '") << nameOf(i) << "' " << v.getType();
-    return error << "; --loss output:NAME takes one of them as the loss", failure();
+    Value sum;
+    if (loss.kind == Loss::Kind::Mse) {
+      Value error = b.sub(x, labels);
+      sum = b.sumAll(b.mul(error, error));
+    } else {
+      sum = b.reshape(x, {});
+    }
+    return b.mul(sum, b.reshape(scale, {}));
+  }
+
+  /// What the plan says of them.
+  void record(ArrayRef<Loss> found) {
+    Builder b(&getContext());
+    SmallVector<Attribute> all;
+    for (const Loss &loss : found) {
+      NamedAttrList fields;
+      fields.append("kind", b.getStringAttr(loss.name()));
+      fields.append("output", b.getStringAttr(loss.output));
+      fields.append("weight", b.getF64FloatAttr(loss.weight));
+      if (loss.hasLabels()) fields.append("labels", b.getStringAttr(loss.labels));
+      if (loss.kind == Loss::Kind::CrossEntropy) fields.append("ignore_index", b.getI64IntegerAttr(ignoreIndex));
+      all.push_back(fields.getDictionary(&getContext()));
+    }
+    getOperation()->setAttr(NnDialect::kLossesAttr, b.getArrayAttr(all));
   }
 
   /// A further argument of @train; null, with an error, if one has that name.
   Value argument(StringRef name, StringRef role, RankedTensorType type, int64_t limit = 0) {
     for (unsigned i = 0; i < train.getNumArguments(); ++i)
       if (auto taken = train.getArgAttrOfType<StringAttr>(i, NnDialect::kNameAttr); taken && taken.getValue() == name) {
-        train.emitError() << "the model has an input '" << name << "' of its own, which loss '" << loss
-                          << "' would add; if the model computes its loss, use --loss output:NAME";
+        train.emitError() << "the model has an input '" << name
+                          << "' of its own, which the loss would add; if the model computes its loss, use --loss output:NAME";
         return {};
       }
     Builder b(&getContext());

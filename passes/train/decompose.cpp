@@ -55,19 +55,22 @@ Results gelu(Build &b, nn::GeluOp op) {
 }
 
 /// The label's logit is found by comparing the label with the index of every class: an ignored label, whatever its value, selects
-/// nothing that counts and is never an index.
+/// nothing that counts and is never an index. A smoothed label takes all of the row's logits, centred as in the sum of exponentials: one
+/// loop makes both sums, and large logits cancel before they are added.
 Results crossEntropy(Build &b, nn::CrossEntropyOp op) {
   Value x = op.getLogits(), labels = op.getLabels();
   int64_t rows = typeOf(x).getDimSize(0), classes = typeOf(x).getDimSize(1);
-  Value max = b.maxLast(x);
-  Value lse = b.add(b.log(b.sumLast(b.exp(b.sub(x, b.rows(max, classes))))), max);
+  Value max = b.maxLast(x), centred = b.sub(x, b.rows(max, classes));
+  Value log = b.log(b.sumLast(b.exp(centred))), lse = b.add(log, max);
   Type index = b.b.getI32Type();
-  Value here = b.compare(nn::Predicate::eq, b.iota(nn::withElement(x, index), 1), b.rows(b.cast(labels, index), classes));
-  Value picked = b.sumLast(b.select(here, x, b.like(x, 0)));
+  Value here = b.compare(nn::Predicate::eq, b.iota(nn::withElement(x, index), 1), b.rows(b.cast(labels, index), classes)), row;
+  if (op.smoothing() > 0)
+    row = b.sub(log, b.sumLast(b.mul(b.select(here, b.like(x, op.atLabel()), b.like(x, op.elsewhere())), centred)));
+  else
+    row = b.sub(lse, b.sumLast(b.select(here, x, b.like(x, 0))));
   Value scale = b.everywhere(b.cast(op.getScale(), nn::elementOf(x)), {rows});
   Value counts = b.compare(nn::Predicate::ne, labels, b.like(labels, double(op.getIgnoreIndexAttr().getInt())));
-  Value each = b.select(counts, b.mul(b.sub(lse, picked), scale), b.like(lse, 0));
-  return {b.sumAll(each), lse};
+  return {b.sumAll(b.select(counts, b.mul(row, scale), b.like(lse, 0))), lse};
 }
 
 Results dropout(Build &b, nn::DropoutOp op) {

@@ -9,8 +9,9 @@ namespace zero::train {
 
 void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   AddLossPassOptions loss;
-  loss.loss = options.loss;
+  loss.losses = options.losses;
   loss.ignoreIndex = options.ignoreIndex;
+  loss.labelSmoothing = options.labelSmoothing;
   pm.addPass(createAddLossPass(loss));
   // What the loss does not need, and what rules should not have to differentiate.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
@@ -28,8 +29,9 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
 
 namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
-  Option<std::string> loss{*this, "loss", llvm::cl::init("cross_entropy")};
+  ListOption<std::string> losses{*this, "loss"};
   Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::init(-100)};
+  Option<double> labelSmoothing{*this, "label-smoothing", llvm::cl::init(0)};
   Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
 };
 } // namespace
@@ -39,8 +41,9 @@ void registerPasses() {
   PassPipelineRegistration<PipelineOptions>("zero-train-pipeline", "The whole train phase",
                                             [](OpPassManager &pm, const PipelineOptions &o) {
                                               TrainOptions options;
-                                              options.loss = o.loss;
+                                              options.losses.assign(o.losses.begin(), o.losses.end());
                                               options.ignoreIndex = o.ignoreIndex;
+                                              options.labelSmoothing = o.labelSmoothing;
                                               options.recompute = o.recompute;
                                               buildPipeline(pm, options);
                                             });

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,11 +17,11 @@ public:
   const std::string &path() const { return path_; }
   uint64_t samples() const { return samples_; }
 
-  // Writes sample `sample` of plan input `input` (DATA or LABELS) to `dst`, converted to the input's type. Throws a
-  // sentence that names the sample if a value lies outside the input's limit.
+  // Writes sample `sample` of plan input `input` (DATA or LABELS; of SHARED the whole tensor, `sample` being 0) to `dst`,
+  // converted to the input's type. Throws a sentence that names the sample if a value lies outside the input's limit.
   virtual void read(int input, uint64_t sample, std::span<std::byte> dst) const = 0;
-  // Labels of a sample that are not the ignored value. Only for plans with a cross-entropy loss.
-  virtual uint64_t countedLabels(uint64_t sample) const = 0;
+  // Labels of a sample in plan input `input` that are not the ignored value of the cross-entropy loss that reads them.
+  virtual uint64_t countedLabels(int input, uint64_t sample) const = 0;
 
 protected:
   std::string path_;
@@ -33,5 +34,9 @@ std::unique_ptr<Dataset> openDataset(const plan::Plan &plan, const std::string &
 
 // Elements one sample of an input has: all dimensions but the first.
 uint64_t sampleElements(const plan::Input &input);
+
+// The plan input that holds the labels of `loss`, or -1; and the label value that the loss of a LABELS input ignores.
+int labelsOf(const plan::Plan &plan, const plan::Loss &loss);
+std::optional<int64_t> ignoredLabel(const plan::Plan &plan, const plan::Input &input);
 
 } // namespace zero::runtime

@@ -21,22 +21,30 @@ Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, con
                             what, data.path(), samples(), globalBatch(), plan.samples(),
                             plan.world() > 1 ? fmt::format(" x {} ranks", plan.world()) : "",
                             micros > 1 ? fmt::format(" x {} micro-steps", micros) : ""));
+  for (const plan::Loss &loss : plan.losses()) terms.push_back({loss.kind(), loss.has_weight() ? loss.weight() : 1, labelsOf(plan, loss)});
 }
 
-uint64_t Feeder::divisor(uint64_t start) const {
-  switch (plan.loss().kind()) {
-  case plan::CROSS_ENTROPY: {
-    uint64_t counted = 0;
-    for (uint64_t i = 0; i < globalBatch(); ++i) counted += data.countedLabels(sampler_.sample(start, i));
-    return counted;
+LossDivisors Feeder::divisors(uint64_t start) const {
+  LossDivisors divisors{};
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Term &term = terms[i];
+    uint64_t count = sampler_.world * sampler_.micros;
+    if (term.kind == plan::CROSS_ENTROPY) {
+      count = 0;
+      for (uint64_t s = 0; s < globalBatch(); ++s) count += data.countedLabels(term.labels, sampler_.sample(start, s));
+    } else if (term.kind == plan::MSE) {
+      count = sampleElements(plan.inputs(term.labels)) * globalBatch();
+    }
+    divisors[i] = static_cast<double>(count);
   }
-  case plan::MSE:
-    for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::LABELS) return sampleElements(input) * globalBatch();
-    throw Error("the plan's mse loss has no input for its targets");
-  default:
-    return sampler_.world * sampler_.micros;
-  }
+  return divisors;
+}
+
+LossScales Feeder::scales(const LossDivisors &divisors) const {
+  LossScales scales{};
+  for (size_t i = 0; i < terms.size(); ++i)
+    if (divisors[i] > 0) scales[i] = static_cast<float>(terms[i].weight / divisors[i]);
+  return scales;
 }
 
 void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
@@ -51,12 +59,12 @@ void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
         data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), {dst + i * bytes, bytes});
       break;
     }
-    case plan::Input::LOSS_SCALE: {
-      // A batch in which no label counts has the loss 0 and no gradient.
-      float scale = turn.divisor ? static_cast<float>(1.0 / static_cast<double>(turn.divisor)) : 0.0f;
-      std::memcpy(dst, &scale, sizeof scale);
+    case plan::Input::SHARED:
+      data.read(index, 0, {dst, input.ref().bytes()});
       break;
-    }
+    case plan::Input::LOSS_SCALE:
+      std::memcpy(dst, turn.scales.data(), terms.size() * sizeof(float));
+      break;
     case plan::Input::SEED: {
       uint64_t values[2] = {mix(turn.seed ^ mix(turn.step)), sampler_.within(turn.micro, rank, 0)};
       std::memcpy(dst, values, sizeof values);

@@ -3,8 +3,11 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/sampler.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/validate.h"
+#include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace zero::runtime {
 
@@ -14,13 +17,18 @@ using Locate = std::function<void *(const plan::Ref &)>;
 // SplitMix64's output function: a bijection that spreads its argument over all 64 bits.
 uint64_t mix(uint64_t value);
 
+// Of each of the plan's losses: the number by which its sum over some samples becomes their mean, and what the program
+// multiplies it with.
+using LossDivisors = std::array<double, plan::kMaxLosses>;
+using LossScales = std::array<float, plan::kMaxLosses>;
+
 // Which part of the run a program run is.
 struct Turn {
-  uint64_t start = 0;   // stream position of the global batch's first sample
-  uint64_t step = 0;    // updates done before
-  uint64_t micro = 0;   // micro-step
-  uint64_t seed = 0;    // of the run
-  uint64_t divisor = 1; // Feeder::divisor(start)
+  uint64_t start = 0; // stream position of the global batch's first sample
+  uint64_t step = 0;  // updates done before
+  uint64_t micro = 0; // micro-step
+  uint64_t seed = 0;  // of the run
+  LossScales scales{};
 };
 
 class Feeder {
@@ -30,18 +38,28 @@ public:
 
   uint64_t globalBatch() const { return sampler_.globalBatch(); }
   uint64_t samples() const { return sampler_.samples; }
+  uint64_t wholeBatches() const { return samples() / globalBatch(); }
 
-  // The number by which a sum over the global batch starting at stream position `start` becomes its mean: labels that
-  // count, elements of the targets, or losses of single ranks. The same on every rank.
-  uint64_t divisor(uint64_t start) const;
+  // Of the global batch that starts at stream position `start`: labels that count, elements of the targets, or losses of
+  // single ranks. The same on every rank.
+  LossDivisors divisors(uint64_t start) const;
+  // What makes of the plan's losses the weighted sum of their means. One without labels is 0 and has no gradient.
+  LossScales scales(const LossDivisors &divisors) const;
 
-  // Writes every input of role DATA, LABELS, LOSS_SCALE and SEED.
+  // Writes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED.
   void fill(const Turn &turn, uint64_t rank, const Locate &locate) const;
 
 private:
+  struct Term {
+    plan::LossKind kind;
+    double weight;
+    int labels; // plan input, or -1
+  };
+
   const plan::Plan &plan;
   const Dataset &data;
   Sampler sampler_;
+  std::vector<Term> terms; // of the loss
 };
 
 } // namespace zero::runtime

@@ -19,6 +19,10 @@ public:
         claim(tokens, i);
       else if (input.role() == plan::Input::LABELS)
         claim(labels, i);
+      else if (input.role() == plan::Input::SHARED)
+        throw Error(fmt::format("'{}' holds one stream of tokens, but the plan also needs '{}', which is the same for all samples; give a "
+                                ".safetensors or .npz file",
+                                path, input.name()));
     }
     if (tokens < 0) throw Error(fmt::format("'{}' holds tokens, but the plan has no input that takes them", path));
     sequence = std::max<uint64_t>(1, sampleElements(plan.inputs(tokens)));
@@ -48,10 +52,10 @@ public:
     convert(type, src, input.dtype(), dst.data(), sequence);
   }
 
-  uint64_t countedLabels(uint64_t sample) const override {
-    if (labels < 0) return 0;
+  uint64_t countedLabels(int index, uint64_t sample) const override {
+    std::optional<int64_t> ignored = ignoredLabel(plan, plan.inputs(index));
     uint64_t counted = 0;
-    for (uint64_t i = 0; i < sequence; ++i) counted += integerAt(type, at(sample), i + 1) != plan.loss().ignore_index();
+    for (uint64_t i = 0; i < sequence; ++i) counted += integerAt(type, at(sample), i + 1) != ignored;
     return counted;
   }
 

@@ -72,6 +72,8 @@ struct Runs {
 std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips);
 
 std::string headline(const plan::Plan &plan);
+/// What the data file holds: each input's type and shape, and the loss that is trained.
+std::string dataTable(const plan::Plan &plan);
 std::string memoryTable(const plan::Plan &plan);
 std::string trafficTable(const plan::Plan &plan);
 std::string laneTable(const plan::Plan &plan);

@@ -2,6 +2,7 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include <cmath>
 #include <unordered_set>
 
 namespace zero::plan {
@@ -78,15 +79,31 @@ void checkInputs(const Plan &plan) {
     requireBytes(input.ref().bytes(), bytes, what);
     bool fits = true;
     if (input.role() == Input::LOSS_SCALE)
-      fits = input.dtype() == F32 && bytes == 4;
+      fits = input.dtype() == F32 && bytes == 4 * static_cast<uint64_t>(plan.losses_size());
     else if (input.role() == Input::HYPER)
       fits = input.dtype() == F32 && bytes == 64;
     else if (input.role() == Input::SEED)
       fits = input.dtype() == I64 && bytes == 16;
-    else
+    else if (input.role() != Input::SHARED)
       fits = input.shape_size() > 0 && static_cast<uint64_t>(input.shape(0)) == plan.samples();
     if (!fits) throw Error(what + " does not have the type and shape its role asks for");
     if (input.limit() < 0) throw Error(what + " has the negative index limit " + std::to_string(input.limit()));
+  }
+}
+
+void checkLosses(const Plan &plan) {
+  if (plan.losses_size() > kMaxLosses)
+    throw Error("the plan has " + std::to_string(plan.losses_size()) + " losses; expected at most " + std::to_string(kMaxLosses));
+  for (int i = 0; i < plan.losses_size(); ++i) {
+    const Loss &loss = plan.losses(i);
+    std::string what = "loss " + std::to_string(i);
+    if (!LossKind_IsValid(loss.kind())) throw Error(what + " is of the unknown kind " + std::to_string(loss.kind()));
+    requireText(what, loss.output());
+    requireText(what, loss.labels());
+    if (loss.has_weight() && !std::isfinite(loss.weight())) throw Error(what + " has a weight that is not finite");
+    bool found = loss.kind() == OUTPUT;
+    for (const Input &input : plan.inputs()) found |= input.role() == Input::LABELS && input.name() == loss.labels();
+    if (!found) throw Error(what + " reads the labels '" + loss.labels() + "', which no input of the plan holds");
   }
 }
 
@@ -198,9 +215,6 @@ void checkHeader(const Plan &plan) {
     throw Error("the plan accumulates " + std::to_string(plan.accumulate()) + " micro-steps; expected 1 to " + std::to_string(kMaxWorld));
   if (plan.samples() > kMaxBytes || plan.tokens() > kMaxBytes) throw Error("the plan's samples or tokens per micro-step are impossible");
   if (!OptimizerKind_IsValid(plan.optimizer().kind()) || plan.optimizer().states() > 16) throw Error("the plan has an unknown optimizer");
-  if (!LossKind_IsValid(plan.loss().kind())) throw Error("the plan has an unknown loss");
-  requireText("the loss", plan.loss().output());
-  requireText("the loss", plan.loss().labels());
   for (const Decision &decision : plan.decisions()) {
     requireText("a decision", decision.subject());
     requireText("a decision", decision.choice(), kMaxReason);
@@ -238,6 +252,7 @@ void validate(const Plan &plan, uint64_t constantBytes) {
   checkProgramHeaders(plan);
   checkBuffers(plan);
   checkInputs(plan);
+  checkLosses(plan);
   checkConstants(plan, constantBytes);
   checkBuckets(plan);
   checkParameters(plan);

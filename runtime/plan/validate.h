@@ -16,6 +16,8 @@
 
 namespace zero::plan {
 
+inline constexpr int kMaxLosses = 16;
+
 // `constantBytes` is the size of the segment of constants.
 void validate(const Plan &plan, uint64_t constantBytes);
 

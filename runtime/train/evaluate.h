@@ -7,7 +7,7 @@
 
 namespace zero::runtime {
 
-// Collective. The exact mean over all whole global batches of the set: each batch's mean weighs as much as it has labels.
+// Collective. The weighted sum of the plan's losses, each the exact mean over all whole global batches of the set.
 // Nothing if `goesOn`, which is asked before each batch and answers the same on every rank, ends it.
 std::optional<double> evaluate(Engine &engine, const plan::Plan &plan, uint32_t program, const Feeder &feeder, const Locate &locate,
                                uint64_t step, uint64_t seed, const std::function<bool()> &goesOn);

@@ -166,7 +166,7 @@ private:
     record.lr = learningRate(options.schedule, options.lr, at.step, setup.steps, options.warmup);
     writeHyper(record.lr);
     engine.resetStats();
-    Turn turn{at.position, at.step, 0, at.seed, setup.feeder->divisor(at.position)};
+    Turn turn{at.position, at.step, 0, at.seed, setup.feeder->scales(setup.feeder->divisors(at.position))};
     double loss = 0;
     for (uint32_t program : setup.programs.micros) {
       setup.feeder->fill(turn, rank.rank, rank.locate);

@@ -1,5 +1,6 @@
 // Loss and gradients of an ONNX model by the reference interpreter, after import, raising and the train phase:
-//   evaluate_training MODEL.onnx INPUTS.safetensors OUT.safetensors [--loss L] [--tie off] [--bind a=1,b=2] [--plain]
+//   evaluate_training MODEL.onnx INPUTS.safetensors OUT.safetensors [--loss L]… [--label-smoothing X] [--tie off] [--bind a=1,b=2]
+//   [--plain]
 // INPUTS holds every argument of @train by name (also labels and loss_scale); OUT gets "loss" and one tensor per parameter.
 // --plain leaves raising out. check_gradients.py compares OUT with PyTorch.
 #include "compiler/nn/eval/eval.h"
@@ -44,9 +45,11 @@ int fail(const std::string &why) {
 
 int main(int argc, char **argv) {
   if (argc < 4)
-    return fail("usage: evaluate_training MODEL.onnx INPUTS.safetensors OUT.safetensors [--loss L] [--tie off] [--bind a=1,b=2] [--plain]");
+    return fail("usage: evaluate_training MODEL.onnx INPUTS.safetensors OUT.safetensors [--loss L]… [--label-smoothing X] [--tie off] "
+                "[--bind a=1,b=2] [--plain]");
   onnx::ImportOptions import;
   train::TrainOptions training;
+  std::vector<std::string> losses;
   bool plain = false;
   for (int i = 4; i < argc; ++i) {
     std::string flag = argv[i];
@@ -55,7 +58,9 @@ int main(int argc, char **argv) {
     } else if (i + 1 == argc) {
       return fail(flag + " needs a value");
     } else if (flag == "--loss") {
-      training.loss = argv[++i];
+      losses.push_back(argv[++i]);
+    } else if (flag == "--label-smoothing") {
+      training.labelSmoothing = std::stod(argv[++i]);
     } else if (flag == "--tie") {
       import.tie = std::string(argv[++i]) != "off";
     } else if (flag == "--bind") {
@@ -67,6 +72,7 @@ int main(int argc, char **argv) {
     }
   }
 
+  if (!losses.empty()) training.losses = losses;
   MLIRContext context;
   context.loadDialect<nn::NnDialect, func::FuncDialect>();
   context.disableMultithreading();

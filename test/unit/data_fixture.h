@@ -80,7 +80,8 @@ inline std::string zip(const std::vector<std::pair<std::string, std::string>> &m
 inline plan::Plan tokenPlan(uint32_t world, uint32_t accumulate, uint64_t batch, int64_t vocabulary = 1000) {
   plan::Plan plan;
   plan.set_world(world), plan.set_accumulate(accumulate), plan.set_samples(batch);
-  plan.mutable_loss()->set_kind(plan::CROSS_ENTROPY), plan.mutable_loss()->set_ignore_index(-100);
+  plan::Loss *loss = plan.add_losses();
+  loss->set_kind(plan::CROSS_ENTROPY), loss->set_ignore_index(-100), loss->set_labels("labels");
   auto add = [&](const char *name, plan::Input::Role role, plan::DType type, std::vector<int64_t> shape) {
     plan::Input *input = plan.add_inputs();
     input->set_name(name), input->set_role(role), input->set_dtype(type);

@@ -22,7 +22,7 @@ TEST(Sampler, EveryWorldSeesTheSameGlobalBatch) {
     for (uint64_t micro = 0; micro < accumulate; ++micro)
       for (uint64_t rank = 0; rank < world; ++rank) {
         Memory memory;
-        feeder.fill({start, start / 8, micro, 42, 1}, rank, memory.locate);
+        feeder.fill({start, start / 8, micro, 42, {}}, rank, memory.locate);
         auto tokens = memory.as<int64_t>(0), labels = memory.as<int64_t>(1), seed = memory.as<int64_t>(3);
         EXPECT_EQ(tokens[1], labels[0]);
         EXPECT_EQ(tokens[7] + 1, labels[7]);
@@ -49,18 +49,90 @@ TEST(Feeder, LossScaleCountsTheGlobalBatch) {
   plan::Plan plan = tokenPlan(2, 2, 1);
   auto data = openDataset(plan, path);
   Feeder feeder(plan, *data, 2, "--data");
-  EXPECT_EQ(feeder.divisor(0), 15u);
-  EXPECT_EQ(feeder.divisor(4), 14u);
+  EXPECT_EQ(feeder.divisors(0)[0], 15);
+  EXPECT_EQ(feeder.divisors(4)[0], 14);
   Memory memory;
-  feeder.fill({4, 1, 1, 0, 14}, 1, memory.locate);
+  feeder.fill({4, 1, 1, 0, feeder.scales({14})}, 1, memory.locate);
   EXPECT_EQ(memory.as<float>(2)[0], 1.0f / 14);
   EXPECT_EQ(memory.as<int64_t>(1)[3], -100); // sample 7
-  feeder.fill({4, 1, 1, 0, 0}, 1, memory.locate);
+  feeder.fill({4, 1, 1, 0, feeder.scales({0})}, 1, memory.locate);
   EXPECT_EQ(memory.as<float>(2)[0], 0.0f);
-  plan.mutable_loss()->set_kind(plan::OUTPUT);
-  EXPECT_EQ(feeder.divisor(0), 4u);
-  plan.mutable_loss()->set_kind(plan::MSE);
-  EXPECT_EQ(feeder.divisor(0), 16u);
+  for (auto [kind, divisor] : {std::pair(plan::OUTPUT, 4), std::pair(plan::MSE, 16)}) {
+    plan.mutable_losses(0)->set_kind(kind);
+    EXPECT_EQ(Feeder(plan, *data, 2, "--data").divisors(0)[0], divisor);
+  }
+}
+
+// Each loss counts its own labels, ignores its own value, and weighs as the plan says.
+TEST(Feeder, SeveralLossesHaveTheirOwnScales) {
+  Folder folder;
+  std::vector<int64_t> tokens(8 * 4, 1), start(8, 2), end(8, 3);
+  start[1] = start[2] = -100, end[5] = 7;
+  SafetensorsLayout layout =
+      layoutSafetensors({{"tokens", Element::I64, {8, 4}}, {"labels.start", Element::I64, {8}}, {"labels.end", Element::I64, {8}}});
+  std::string path = folder.write("x.safetensors", layout.header + raw(tokens) + raw(start) + raw(end));
+  plan::Plan plan = tokenPlan(2, 2, 1);
+  plan::Input labels = plan.inputs(1);
+  labels.clear_shape(), labels.add_shape(1), labels.mutable_ref()->set_bytes(8);
+  *plan.add_inputs() = labels;
+  plan.mutable_inputs(4)->mutable_ref()->set_buffer(4);
+  *plan.mutable_inputs(1) = labels;
+  plan.mutable_inputs(1)->set_name("labels.start"), plan.mutable_inputs(4)->set_name("labels.end");
+  plan.mutable_losses(0)->set_labels("labels.start"), *plan.add_losses() = plan.losses(0);
+  plan.mutable_losses(1)->set_labels("labels.end"), plan.mutable_losses(1)->set_weight(0.5), plan.mutable_losses(1)->set_ignore_index(7);
+  plan.add_losses()->set_kind(plan::OUTPUT), plan.mutable_losses(2)->set_weight(-3);
+  plan.mutable_inputs(2)->set_shape(0, 3), plan.mutable_inputs(2)->mutable_ref()->set_bytes(12);
+  auto data = openDataset(plan, path);
+  Feeder feeder(plan, *data, 2, "--data");
+  LossDivisors first = feeder.divisors(0), second = feeder.divisors(4);
+  EXPECT_EQ(std::vector(first.begin(), first.begin() + 3), (std::vector<double>{2, 4, 4}));
+  EXPECT_EQ(std::vector(second.begin(), second.begin() + 3), (std::vector<double>{4, 3, 4}));
+  Memory memory;
+  feeder.fill({4, 1, 0, 0, feeder.scales(second)}, 1, memory.locate);
+  EXPECT_EQ(memory.as<float>(2), (std::vector<float>{0.25f, 0.5f / 3, -0.75f}));
+  EXPECT_EQ(memory.as<int64_t>(1)[0], 2);
+  EXPECT_EQ(memory.as<int64_t>(4)[0], 7); // sample 5, which only its own loss may ignore
+  plan.mutable_losses(1)->set_ignore_index(-100);
+  for (auto index : {1, 4}) plan.mutable_inputs(index)->set_limit(5);
+  std::vector<std::byte> out(8);
+  EXPECT_EQ(refusalOf([&] { data->read(1, 1, out); }), "");
+  EXPECT_NE(refusalOf([&] { data->read(4, 5, out); }).find("'labels.end' has the value 7"), std::string::npos);
+}
+
+TEST(Dataset, SharedTensorsAreReadWholeForEverySample) {
+  Folder folder;
+  std::vector<int64_t> tokens(6 * 4, 1), labels(6 * 4, 2), positions{3, 2, 1, 0};
+  SafetensorsLayout layout = layoutSafetensors(
+      {{"tokens", Element::I64, {6, 4}}, {"labels", Element::I64, {6, 4}}, {"positions", Element::I64, {1, 4}}, {"k", Element::F32, {}}});
+  std::string path = folder.write("x.safetensors", layout.header + raw(tokens) + raw(labels) + raw(positions) + raw<float>({0.5f}));
+  plan::Plan plan = tokenPlan(2, 1, 2);
+  auto share = [&](const char *name, plan::DType type, std::vector<int64_t> shape, uint64_t bytes) {
+    plan::Input *input = plan.add_inputs();
+    input->set_name(name), input->set_role(plan::Input::SHARED), input->set_dtype(type);
+    input->mutable_shape()->Add(shape.begin(), shape.end());
+    input->mutable_ref()->set_buffer(static_cast<uint32_t>(plan.inputs_size() - 1)), input->mutable_ref()->set_bytes(bytes);
+    return input;
+  };
+  plan::Input *shared = share("positions", plan::I64, {1, 4}, 32);
+  share("k", plan::F32, {}, 4);
+  auto data = openDataset(plan, path);
+  EXPECT_EQ(data->samples(), 6u);
+  Feeder feeder(plan, *data, 1, "--data");
+  for (uint64_t start : {0, 4})
+    for (uint64_t rank : {0, 1}) {
+      Memory memory;
+      feeder.fill({start, 0, 0, 0, {}}, rank, memory.locate);
+      EXPECT_EQ(memory.as<int64_t>(4), positions);
+      EXPECT_EQ(memory.as<float>(5), std::vector<float>{0.5f});
+    }
+  shared->set_limit(3);
+  std::vector<std::byte> out(32);
+  EXPECT_NE(refusalOf([&] { data->read(4, 0, out); }).find("'positions' has the value 3 at position 0"), std::string::npos);
+  shared->set_shape(0, 2);
+  std::string sentence = refusalOf([&] { openDataset(plan, path); });
+  EXPECT_NE(sentence.find("has shape [1 x 4], but the plan needs [2 x 4], once for all samples"), std::string::npos) << sentence;
+  EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("x.txt", "abcdefghi")); }).find("'positions', which is the same for all"),
+            std::string::npos);
 }
 
 TEST(Dataset, WhatDoesNotFitThePlanIsRefused) {
@@ -142,10 +214,10 @@ TEST(TokenFile, TakesOneInputOfSequences) {
 TEST(TokenFile, LabelsThatAreIgnoredDoNotCount) {
   Folder folder;
   plan::Plan plan = tokenPlan(1, 1, 1);
-  plan.mutable_loss()->set_ignore_index('a');
+  plan.mutable_losses(0)->set_ignore_index('a');
   auto data = openDataset(plan, folder.write("x.txt", "abacaaxyz"));
-  EXPECT_EQ(data->countedLabels(0), 2u); // of b a c a
-  EXPECT_EQ(data->countedLabels(1), 3u); // of a x y z
+  EXPECT_EQ(data->countedLabels(1, 0), 2u); // of b a c a
+  EXPECT_EQ(data->countedLabels(1, 1), 3u); // of a x y z
 }
 
 TEST(Dataset, OnlyLabelsMayBeIgnored) {
@@ -168,7 +240,7 @@ TEST(Feeder, SeedsDifferByRunAndStep) {
   for (uint64_t seed : {0, 1})
     for (uint64_t step : {0, 1, 2}) {
       Memory memory;
-      feeder.fill({0, step, 0, seed, 1}, 0, memory.locate);
+      feeder.fill({0, step, 0, seed, {}}, 0, memory.locate);
       seeds.insert(memory.as<int64_t>(3)[0]);
     }
   EXPECT_EQ(seeds.size(), 6u);

@@ -279,6 +279,16 @@ TEST_F(Gradients, CrossEntropy) {
         {-3, 3}, {labels, scale});
 }
 
+TEST_F(Gradients, CrossEntropyOfSmoothedLabels) {
+  auto scale = nn::Tensor::fromValues(RankedTensorType::get({1}, Float64Type::get(&context)), {0.25});
+  for (const char *smoothing : {"0.125", "1.0"})
+    check(parse({{"x", "tensor<4x6xf64>"}}, "%labels: tensor<4xi64>, %scale: tensor<1xf64>",
+                std::string("    %y, %lse = nn.cross_entropy %x, %labels, %scale {ignore_index = -100 : i64, label_smoothing = ") +
+                    smoothing + " : f32} : (tensor<4x6xf64>, tensor<4xi64>, tensor<1xf64>) -> (tensor<f64>, tensor<4xf64>)",
+                "tensor<f64>"),
+          {-3, 3}, {integers({4}, {2, -100, 0, 5}), scale});
+}
+
 TEST_F(Gradients, Dropout) {
   check(parse({{"x", "tensor<4x6xf64>"}}, "%seed: tensor<2xi64>",
               "    %y = nn.dropout %x, %seed {rate = 0.5 : f32, id = 3 : i64, samples = 4 : i64} : tensor<4x6xf64>, tensor<2xi64>",

@@ -6,6 +6,7 @@
 #include "test/unit/reseal.h"
 #include "test/unit/run_fixtures.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <google/protobuf/stubs/logging.h>
 #include <sys/stat.h>
@@ -200,6 +201,13 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_inputs(0)->set_shape(0, 2); }, "input 'tokens' has 64 bytes"},
       {[](Plan &p) { p.mutable_inputs(0)->mutable_ref()->set_buffer(2); }, "belongs to another program"},
       {[](Plan &p) { p.mutable_inputs(0)->set_limit(-1); }, "negative index limit"},
+      {[](Plan &p) { p.add_losses()->set_labels("classes"); }, "loss 0 reads the labels 'classes', which no input of the plan holds"},
+      {[](Plan &p) { p.add_losses()->set_kind(OUTPUT), p.mutable_losses(0)->set_weight(INFINITY); }, "weight that is not finite"},
+      {[](Plan &p) { p.add_losses()->set_kind(LossKind(7)); }, "loss 0 is of the unknown kind 7"},
+      {[](Plan &p) {
+         for (int i = 0; i < 17; ++i) p.add_losses()->set_kind(OUTPUT);
+       },
+       "17 losses; expected at most 16"},
       {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(4); }, "constant segment of 256 bytes"},
       {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(~0ull); }, "constant segment of 256 bytes"},
       {[](Plan &p) { *p.mutable_programs(0)->mutable_loss() = p.buckets(0).parameter(); }, "the loss of program 'step'"},

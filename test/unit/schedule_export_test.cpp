@@ -17,7 +17,8 @@ namespace plan = zero::plan;
 namespace {
 
 const char *const kModule = R"mlir(
-module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate = 1 : i64, zero.optimizer = "adamw"} {
+module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate = 1 : i64, zero.optimizer = "adamw",
+    nn.losses = [{kind = "cross_entropy", output = "y", labels = "labels", ignore_index = -7 : i64, weight = 0.5 : f64}]} {
   nn.parameter @w : tensor<8x6xf32> {trainable = true, file = "m.onnx", offset = 100 : i64, bytes = 192 : i64, stored = f32,
     aliases = [{name = "w.T", transposed = true, file = "m.onnx", offset = 400 : i64, bytes = 192 : i64, stored = f32}]}
   nn.parameter @b : tensor<6xf32> {trainable = true, init = "normal", init_std = 0.02 : f32}
@@ -127,6 +128,11 @@ TEST_F(Export, InputsAndConstants) {
   ASSERT_TRUE(run(p));
   ASSERT_EQ(p.inputs_size(), 4);
   EXPECT_EQ(p.inputs(1).role(), plan::Input::LABELS);
+  ASSERT_EQ(p.losses_size(), 1);
+  EXPECT_EQ(p.losses(0).kind(), plan::CROSS_ENTROPY);
+  EXPECT_EQ(p.losses(0).output() + " " + p.losses(0).labels(), "y labels");
+  EXPECT_EQ(p.losses(0).ignore_index(), -7);
+  EXPECT_EQ(p.losses(0).weight(), 0.5);
   EXPECT_EQ(p.inputs(1).limit(), 6);
   EXPECT_EQ(p.inputs(1).dtype(), plan::I64);
   ASSERT_EQ(p.constants_size(), 2);

@@ -46,7 +46,8 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   PlanBuilder b(world);
   b.plan.set_samples(batch), b.plan.set_tokens(batch), b.plan.set_stage(2);
   b.plan.mutable_optimizer()->set_states(2);
-  b.plan.mutable_loss()->set_kind(MSE), b.plan.mutable_loss()->set_labels("y");
+  plan::Loss *mse = b.plan.add_losses();
+  mse->set_kind(MSE), mse->set_labels("y");
   Ref x = b.floats("x", batch * 4), y = b.floats("y", batch), scale = b.floats("scale", 1), hyper = b.floats("hyper", 16);
   Ref w = b.floats("w", 16 * world), m = b.floats("m", 16), v = b.floats("v", 16), gradient = b.floats("gradient", 16 * world);
   Ref pred = b.floats("pred", batch), diff = b.floats("diff", batch), loss = b.floats("loss", 1), sum = b.floats("norm", 1);

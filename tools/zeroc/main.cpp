@@ -34,7 +34,8 @@ int main(int argc, char **argv) {
     zero::Watch watch(line.limits, progress);
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
     if (!line.quiet && !line.emit) {
-      std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
+      std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::dataTable(plan) << "\n";
+      std::cout << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
       std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
       std::cout << "wrote " << line.output
                 << (line.compile.kernels ? "; to train: " + run + line.output + " --data FILE --steps N\n"

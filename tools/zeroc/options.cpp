@@ -103,8 +103,15 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
 
   group = "Training step";
-  app.add_option("--loss", o.loss, "over an input 'labels', or an output the model computes itself [cross_entropy]")
-      ->type_name("cross_entropy|mse|output:NAME")
+  addList(
+      app, "--loss", o.losses,
+      "cross_entropy or mse of an output and an input 'labels', or an output that is the loss; given several times: their weighted sum, "
+      "with inputs 'labels.OUTPUT' [cross_entropy]")
+      ->type_name("[WEIGHT*]cross_entropy|mse|output[:OUTPUT]")
+      ->group(group);
+  app.add_option("--label-smoothing", o.labelSmoothing, "part of each label of cross_entropy that is spread over all classes [0]")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 1.0))
       ->group(group);
   app.add_option("--optimizer", o.optimizer, "its numbers are zerorun's flags [adamw]")
       ->type_name("adamw|sgd")

@@ -23,11 +23,11 @@ LogicalResult iota(IotaOp op, Tensor &out) {
 
 /// Where the stream of a tensor begins: the index of its first element.
 uint64_t firstIndex(const Tensor &seed, int64_t elements, int64_t samples) {
-  return uint64_t(seed.data<int64_t>()[1]) * uint64_t(elements / samples);
+  return samples ? uint64_t(seed.data<int64_t>()[1]) * uint64_t(elements / samples) : 0;
 }
 
 LogicalResult random(RandomOp op, const Tensor &seed, Tensor &out) {
-  if (seed.size() != 2 || op.getSamples() == 0 || out.size() % int64_t(op.getSamples()))
+  if (seed.size() != 2 || (op.getSamples() && out.size() % int64_t(op.getSamples())))
     return op.emitOpError() << "needs a seed of two numbers and samples that divide its " << out.size() << " elements";
   RandomKey key = randomKey(seed.data<int64_t>()[0], op.getId());
   uint64_t first = firstIndex(seed, out.size(), op.getSamples());
@@ -38,7 +38,7 @@ LogicalResult random(RandomOp op, const Tensor &seed, Tensor &out) {
 
 LogicalResult dropout(DropoutOp op, Operands in, Tensor &out) {
   const Tensor &seed = *in[1];
-  if (seed.size() != 2 || op.getSamples() == 0 || out.size() % int64_t(op.getSamples()))
+  if (seed.size() != 2 || (op.getSamples() && out.size() % int64_t(op.getSamples())))
     return op.emitOpError() << "needs a seed of two numbers and samples that divide its " << out.size() << " elements";
   RandomKey key = randomKey(seed.data<int64_t>()[0], op.getId());
   uint64_t first = firstIndex(seed, out.size(), op.getSamples());
@@ -139,7 +139,9 @@ LogicalResult crossEntropy(CrossEntropyOp op, Operands in, Results out) {
       if (labels[row] == ignore) continue;
       if (labels[row] < 0 || labels[row] >= classes)
         return op.emitOpError() << "label " << labels[row] << " of row " << row << " is not in [0, " << classes << ")";
-      loss += norm - double(r[labels[row]]);
+      double mean = 0; // of the logits, by the label's distribution
+      for (int64_t c = 0; c < classes && op.smoothing() > 0; ++c) mean += op.elsewhere() * double(r[c]);
+      loss += norm - (1 - op.smoothing()) * double(r[labels[row]]) - mean;
     }
     out[0].data<T>()[0] = T(loss * scale);
     return success();

@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace zero::nn {
 
-/// dlogits = (softmax(logits) - onehot(label)) * scale * dloss on rows that count, 0 on the others. Written with a
+/// dlogits = (softmax(logits) - q(label)) * scale * dloss on rows that count, 0 on the others. Written with a
 /// comparison instead of a scatter, and softmax as exp(logits - lse), so that one row kernel can turn the logits
 /// into their gradient in place. The scale is the run's, not the model's: it has no gradient.
 LogicalResult CrossEntropyOp::differentiate(OpBuilder &builder, ValueRange d, SmallVectorImpl<Value> &out) {
@@ -20,9 +20,9 @@ LogicalResult CrossEntropyOp::differentiate(OpBuilder &builder, ValueRange d, Sm
   // 32-bit indices: as wide as the logits they are compared beside.
   Type index = builder.getI32Type();
   Value here = b.compare(Predicate::eq, b.iota(withElement(getLogits(), index), 1), b.rows(b.cast(getLabels(), index), classes));
-  Value onehot = b.select(here, b.like(getLogits(), 1), b.like(getLogits(), 0));
+  Value target = b.select(here, b.like(getLogits(), atLabel()), b.like(getLogits(), elsewhere()));
   Value softmax = b.exp(b.sub(getLogits(), b.rows(getLse(), classes)));
-  out[0] = b.mul(b.sub(softmax, onehot), b.rows(weight, classes));
+  out[0] = b.mul(b.sub(softmax, target), b.rows(weight, classes));
   return success();
 }
 

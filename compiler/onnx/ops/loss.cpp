@@ -119,7 +119,7 @@ Vals dropout(NodeContext &c) {
   if (!training || rate == 0) // and everything is kept
     return {x, c.node.outputs.size() > 1 ? c.e.full(x.shape(), 1, c.e.i1()) : Val()};
   if (!(rate > 0 && rate < 1)) return c.fail("its ratio " + std::to_string(rate) + " is not between 0 and 1");
-  return {c.e.dropout(x, c.importer.seed(), rate, c.importer.nextRandomId(), c.importer.samples())};
+  return {c.e.dropout(x, c.importer.seed(), rate, c.importer.nextRandomId())};
 }
 
 } // namespace

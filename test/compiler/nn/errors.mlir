@@ -17,8 +17,22 @@ nn.parameter @w : tensor<4xf32> {trainable = true, aliases = [{name = "v", offse
 // -----
 
 func.func @f(%s: tensor<2xi64>) {
-  // expected-error @+1 {{covers 0 samples; it is at least one}}
-  %r = nn.random %s {id = 1 : i64, samples = 0 : i64} : tensor<2xi64> -> tensor<4xf32>
+  // expected-error @+1 {{covers -1 samples; it is at least one, or 0 for all of them}}
+  %r = nn.random %s {id = 1 : i64, samples = -1 : i64} : tensor<2xi64> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %l: tensor<4xi64>, %s: tensor<1xf32>) {
+  // expected-error @+1 {{smooths labels by 1.500000e+00, which is not in [0, 1]}}
+  %r, %lse = nn.cross_entropy %x, %l, %s {ignore_index = -100 : i64, label_smoothing = 1.5 : f32} : (tensor<4x3xf32>, tensor<4xi64>, tensor<1xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32> {nn.symbols = ["batch", "seq"]}) { // expected-error {{which is no text for each dimension}}
   return
 }
 
@@ -83,7 +97,7 @@ func.func private @k(tensor<?xf32>) attributes {nn.kernel}
 
 // -----
 
-// expected-error @+1 {{which is not data, labels, loss_scale, seed or hyper}}
+// expected-error @+1 {{which is not data, shared, labels, loss_scale, seed or hyper}}
 func.func @f(%x: tensor<4xf32> {nn.name = "x", nn.role = "label"}) {
   return
 }

@@ -16,7 +16,7 @@
 // TAKEN: error: the model has an input 'labels' of its own
 // NONE: error: no output is called 'nothing'; the outputs are 'logits' 'tensor<2x4xf32>', 'mean' 'tensor<f32>'
 // BIG: error: output 'logits' cannot be the loss: it is 'tensor<2x4xf32>', not one float
-// UNKNOWN: error: loss 'hinge' is not known; it is cross_entropy, mse or output:NAME
+// UNKNOWN: error: loss 'hinge' is not known; it is cross_entropy[:OUTPUT], mse[:OUTPUT] or output:OUTPUT
 nn.parameter @w : tensor<2x4xf32> {trainable = true}
 func.func @forward(%labels: tensor<2x4xf32> {nn.name = "labels"}) -> (tensor<2x4xf32> {nn.name = "logits"}, tensor<f32> {nn.name = "mean"}) {
   %w = nn.get @w : tensor<2x4xf32>

@@ -41,6 +41,22 @@ func.func @cross_entropy(%x: tensor<4x8xf32>, %l: tensor<4xi64>, %s: tensor<1xf3
   return %loss : tensor<f32>
 }
 
+// A smoothed label weighs all centred logits in one sum; the row's maximum is subtracted before anything is added.
+// CHECK-LABEL: func.func @smoothed(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
+// CHECK: %[[CENTRED:.*]] = nn.sub %[[X]]
+// CHECK: nn.exp %[[CENTRED]]
+// CHECK-DAG: %[[AT:.*]] = nn.constant dense<7.812500e-01> : tensor<4x8xf32>
+// CHECK-DAG: %[[ELSEWHERE:.*]] = nn.constant dense<3.125000e-02> : tensor<4x8xf32>
+// CHECK-DAG: %[[HERE:.*]] = nn.compare eq
+// CHECK: %[[Q:.*]] = nn.select %[[HERE]], %[[AT]], %[[ELSEWHERE]]
+// CHECK: %[[TERMS:.*]] = nn.mul %[[Q]], %[[CENTRED]]
+// CHECK: nn.reduce sum %[[TERMS]] dims [1]
+func.func @smoothed(%x: tensor<4x8xf32>, %l: tensor<4xi64>, %s: tensor<1xf32>) -> tensor<f32> {
+  %loss, %lse = nn.cross_entropy %x, %l, %s {ignore_index = -100 : i64, label_smoothing = 0.25 : f32} : (tensor<4x8xf32>, tensor<4xi64>, tensor<1xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return %loss : tensor<f32>
+}
+
 // CHECK-LABEL: func.func @dropout(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK: %[[R:.*]] = nn.random %{{.*}} {id = 2 : i64, samples = 4 : i64}
