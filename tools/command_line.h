@@ -39,6 +39,11 @@ inline std::string realNumber(const std::string &text) {
   return error == std::errc() && end == text.data() + text.size() ? "" : "wants a number, not '" + text + "'";
 }
 
+// A flag that may be given several times, with one value each time.
+inline CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::string> &values, const char *help) {
+  return app.add_option(flag, values, help)->expected(1)->allow_extra_args(false)->take_all();
+}
+
 // Letters to add, drop or change to make one word of the other.
 inline size_t editDistance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);

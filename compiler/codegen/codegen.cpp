@@ -48,6 +48,7 @@ FailureOr<KernelInfo> describe(func::FuncOp kernel) {
   KernelInfo info;
   info.symbol = p->name;
   info.extent = p->extent();
+  if (p->kind == Program::Rows) info.row = p->chunked() ? kChunk : p->points(p->inner);
   Work work = workOf(*p);
   info.flops = work.flops;
   info.bytes = work.bytes;

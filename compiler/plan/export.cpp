@@ -145,6 +145,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     fillLaunch(to->mutable_launch(), op, update.getKernelAttr());
     ref(1, to->mutable_gradient());
     to->set_whole(update.getWhole());
+    to->set_row(infos[kernels.lookup(update.getKernelAttr().getAttr())].row);
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtype(product.getType()));

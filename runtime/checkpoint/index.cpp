@@ -36,6 +36,12 @@ public:
     return *at;
   }
 
+  bool flag(const char *field) const { // older checkpoints have none: false
+    auto at = object.find(field);
+    if (at != object.end() && !at->is_boolean()) throw wrong(fmt::format("{} for '{}'", at->dump(), field));
+    return at != object.end() && at->get<bool>();
+  }
+
   Damaged wrong(const std::string &what) const {
     return Damaged(fmt::format("'{}' is not the index of a checkpoint, or is damaged: it has {}", name, what));
   }
@@ -81,8 +87,8 @@ void readSettings(const nlohmann::json &json, const Fields &fields, Index &index
 
 std::string indexText(const Index &index) {
   nlohmann::ordered_json json = {{"format", kFormat},           {"step", index.progress.step}, {"position", index.progress.position},
-                                 {"seed", index.progress.seed}, {"world", index.world},        {"stage", index.stage},
-                                 {"optimizer", index.optimizer}};
+                                 {"seed", index.progress.seed}, {"shuffled", index.progress.shuffled}, {"world", index.world},
+                                 {"stage", index.stage},        {"optimizer", index.optimizer}};
   json["settings"] = nlohmann::ordered_json::object();
   for (const auto &[flag, value] : index.progress.settings) json["settings"][flag] = value;
   auto list = nlohmann::ordered_json::array();
@@ -111,7 +117,8 @@ Index parseIndex(std::string_view text, const std::string &name) {
   if (format > kFormat) throw Error(fmt::format("'{}' has format {}; this zerorun knows formats up to {}", name, format, kFormat));
   if (format > 1 && text.rfind(kSum) == std::string_view::npos) throw fields.wrong("no checksum");
   Index index;
-  index.progress = {fields.number("step", 0, kLargest), fields.number("position", 0, kLargest), fields.number("seed", 0, UINT64_MAX), {}};
+  index.progress = {fields.number("step", 0, kLargest), fields.number("position", 0, kLargest), fields.number("seed", 0, UINT64_MAX),
+                    fields.flag("shuffled"), {}};
   readSettings(json, fields, index);
   index.world = fields.number("world", 1, 1u << 30), index.stage = fields.number("stage", 0, 3);
   index.optimizer = fields.text("optimizer", {"adamw", "sgd"});

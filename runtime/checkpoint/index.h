@@ -1,6 +1,6 @@
 // index.json of a checkpoint: what the run was, and where every slice lies.
 //
-// {"format": 2, "step", "position", "seed", "world", "stage", "optimizer": "adamw"|"sgd",
+// {"format": 2, "step", "position", "seed", "shuffled", "world", "stage", "optimizer": "adamw"|"sgd",
 //  "settings": {"--lr": "0.001", …},
 //  "pieces": [{"tensor": "param"|"m"|"v"|"momentum", "parameter", "start", "count", "file", "key"}, …], "crc32c": "e3069283"}
 //

@@ -6,15 +6,8 @@
 
 namespace zero::runtime {
 
-uint64_t mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return value ^ value >> 31;
-}
-
 Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what)
-    : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros} {
+    : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros, {}} {
   if (globalBatch() == 0 || samples() < globalBatch())
     throw Error(fmt::format("{} '{}' has {} samples, but one global batch takes {} ({} per rank{}{}); give more, or compile with a "
                             "smaller batch",

@@ -14,9 +14,6 @@ namespace zero::runtime {
 // Where this rank finds the bytes of a Ref: Engine::hostPointer.
 using Locate = std::function<void *(const plan::Ref &)>;
 
-// SplitMix64's output function: a bijection that spreads its argument over all 64 bits.
-uint64_t mix(uint64_t value);
-
 // Of each of the plan's losses: the number by which its sum over some samples becomes their mean, and what the program
 // multiplies it with.
 using LossDivisors = std::array<double, plan::kMaxLosses>;
@@ -36,9 +33,14 @@ public:
   // `what` names the flag in messages. Throws if the data set is smaller than one global batch.
   Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what);
 
+  // From now on every epoch has an order of its own, drawn from the seed.
+  void shuffle(uint64_t seed) { sampler_.shuffled = seed; }
+
   uint64_t globalBatch() const { return sampler_.globalBatch(); }
   uint64_t samples() const { return sampler_.samples; }
   uint64_t wholeBatches() const { return samples() / globalBatch(); }
+  // The data set's sample that stands at stream position `position`.
+  uint64_t sampleAt(uint64_t position) const { return sampler_.sample(position, 0); }
 
   // Of the global batch that starts at stream position `start`: labels that count, elements of the targets, or losses of
   // single ranks. The same on every rank.

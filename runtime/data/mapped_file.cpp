@@ -10,8 +10,28 @@
 
 namespace zero::runtime {
 
+namespace {
+
+std::string notRegular(const std::string &path, mode_t mode) {
+  const char *kind = S_ISDIR(mode)    ? "a folder"
+                     : S_ISFIFO(mode) ? "a pipe"
+                     : S_ISSOCK(mode) ? "a socket"
+                     : S_ISREG(mode)  ? nullptr
+                                      : "a device";
+  return kind ? fmt::format("'{}' is {}, but a regular file is needed, which can be read at any place", path, kind) : "";
+}
+
+} // namespace
+
+void requireRegularFile(const std::string &path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
+  if (std::string why = notRegular(path, info.st_mode); !why.empty()) throw Error(why);
+}
+
 MappedFile::MappedFile(const std::string &path) : path_(path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  requireRegularFile(path);
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // what took the file's place since does not block either
   if (fd < 0) throw Error(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
   struct stat info = {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -6,6 +6,9 @@
 
 namespace zero::runtime {
 
+// Throws a sentence if the path names a folder, a pipe, a socket or a device, without opening it: a pipe would wait for its other end.
+void requireRegularFile(const std::string &path);
+
 class MappedFile {
 public:
   explicit MappedFile(const std::string &path); // throws zero::Error naming the file

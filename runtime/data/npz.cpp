@@ -3,8 +3,10 @@
 #include "runtime/data/npy.h"
 #include "runtime/data/tensor_file.h"
 #include "runtime/plan/error.h"
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <set>
 #include <zlib.h>
 
 namespace zero::runtime {
@@ -30,6 +32,7 @@ public:
     }
     if (count > bytes.size() / 46) throw broken("its directory claims more members than the file has room for");
     std::vector<Member> members;
+    uint64_t start = at;
     for (uint64_t i = 0; i < count; ++i) {
       if (number(at, 4) != 0x02014b50) throw broken("its directory is damaged");
       if (number(at + 8, 2) & 1) throw broken("its members are encrypted");
@@ -46,15 +49,16 @@ public:
       members.push_back(std::move(m));
       at += 46 + nameSize + extraSize + commentSize;
     }
+    requireApart(members, start);
     return members;
   }
 
   // The member's bytes: a view of the file if stored, else inflated into a new owner.
   std::span<const std::byte> extract(const Member &m, std::vector<std::shared_ptr<const void>> &owners) const {
-    if (number(m.local, 4) != 0x04034b50) throw broken(fmt::format("member '{}' has no local header", m.name));
-    std::span<const std::byte> packed = part(m.local + 30 + number(m.local + 26, 2) + number(m.local + 28, 2), m.packed);
+    std::span<const std::byte> packed = part(dataOf(m), m.packed);
     if (m.method == 0) {
       if (m.packed != m.size) throw broken(fmt::format("member '{}' is stored with two different sizes", m.name));
+      requireSum(m, packed);
       return packed;
     }
     if (m.method != 8)
@@ -78,6 +82,30 @@ private:
     uint64_t value = 0;
     std::memcpy(&value, part(at, size).data(), size);
     return value;
+  }
+
+  // Where the member's bytes begin, behind its local header.
+  uint64_t dataOf(const Member &m) const {
+    if (number(m.local, 4) != 0x04034b50) throw broken(fmt::format("member '{}' has no local header", m.name));
+    return m.local + 30 + number(m.local + 26, 2) + number(m.local + 28, 2);
+  }
+
+  // Members that share bytes let a small file claim any number of large arrays; no program writes such files.
+  void requireApart(const std::vector<Member> &members, uint64_t directory) const {
+    std::vector<const Member *> order;
+    for (const Member &m : members) order.push_back(&m);
+    std::sort(order.begin(), order.end(), [](const Member *a, const Member *b) { return a->local < b->local; });
+    for (size_t i = 0; i < order.size(); ++i) {
+      uint64_t data = dataOf(*order[i]), end = data + part(data, order[i]->packed).size();
+      if (i + 1 < order.size() && order[i + 1]->local < end)
+        throw broken(fmt::format("members '{}' and '{}' overlap", order[i]->name, order[i + 1]->name));
+      if (end > directory) throw broken(fmt::format("member '{}' overlaps its directory", order[i]->name));
+    }
+  }
+
+  void requireSum(const Member &m, std::span<const std::byte> bytes) const {
+    if (crc32_z(0, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size()) != m.crc)
+      throw broken(fmt::format("the bytes of member '{}' are not those whose checksum (CRC-32) its directory has", m.name));
   }
 
   uint64_t endRecord() const {
@@ -110,9 +138,9 @@ private:
       in += feed - stream.avail_in, done += room - stream.avail_out;
     }
     inflateEnd(&stream);
-    uLong crc = crc32_z(0, reinterpret_cast<const Bytef *>(out.data()), out.size());
-    if (state != Z_STREAM_END || done != out.size() || crc != m.crc)
+    if (state != Z_STREAM_END || done != out.size())
       throw broken(fmt::format("member '{}' does not inflate to what the directory promises", m.name));
+    requireSum(m, out);
   }
 
   std::string path;
@@ -125,8 +153,10 @@ TensorFile openNpz(const std::string &path) {
   auto file = std::make_shared<MappedFile>(path);
   Archive archive(path, file->bytes());
   TensorFile result{path, {}, {file}};
+  std::set<std::string> names;
   for (const Member &member : archive.directory()) {
     if (!member.name.ends_with(".npy")) continue;
+    if (!names.insert(member.name).second) throw archive.broken(fmt::format("it has two members named '{}'", member.name));
     Tensor tensor = parseNpy(archive.extract(member, result.owners), path, member.name);
     tensor.name = member.name.substr(0, member.name.size() - 4);
     result.tensors.push_back(std::move(tensor));

@@ -59,6 +59,8 @@ public:
     return counted;
   }
 
+  bool holds(const std::string &) const override { return false; }
+
 private:
   const std::byte *at(uint64_t sample) const { return file.bytes().data() + sample * sequence * sizeOf(type); }
 

@@ -45,7 +45,8 @@ using KernelFunction = void (*)(void *const *args, int64_t begin, int64_t end);
 struct LaunchCall {
   KernelFunction function;
   void *const *args;
-  int64_t extent, grain;
+  int64_t extent, grain; // extent: iterations
+  int64_t begin = 0;     // the first one
 };
 
 struct KernelSymbol {

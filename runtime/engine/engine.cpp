@@ -68,10 +68,12 @@ struct Engine::Impl {
       kernels.push_back({kernel.symbol(), nullptr, kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     device.prepare(attentionLimits(plan, selected));
+    makeGroups(options.groups, selected);
     programs.resize(static_cast<size_t>(plan.programs_size()));
     for (uint32_t index : selected)
-      programs[index] =
-          resolve(plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); });
+      programs[index] = resolve(
+          plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); }, groups,
+          static_cast<uint64_t>(rank));
     makeLanes(factory, options.trace);
     startLanes();
   }
@@ -106,6 +108,20 @@ struct Engine::Impl {
       arenas.push_back(bytes ? device.allocateArena(arena.name(), bytes) : nullptr);
       allocated += bytes;
     }
+  }
+
+  // A few pages beside the plan's arenas: hyper-parameters of each group, and room for iterations that several groups share.
+  void makeGroups(const std::vector<uint32_t> &of, const std::vector<uint32_t> &selected) {
+    if (std::all_of(of.begin(), of.end(), [](uint32_t group) { return group == 0; })) return;
+    groups.of = of;
+    uint64_t count = *std::max_element(of.begin(), of.end()), room = scratchBytes(plan, selected);
+    constexpr uint64_t kHyperBytes = 16 * sizeof(float);
+    std::byte *at = device.allocateArena("parameter groups", count * kHyperBytes + kLanes * room);
+    for (const plan::Input &input : plan.inputs())
+      if (input.role() == plan::Input::HYPER) groups.hyper = {static_cast<float *>(address(input.ref()))};
+    if (groups.hyper.empty()) throw Error(nameOf(file) + " has no input for hyper-parameters, so no parameter can have others");
+    for (uint64_t g = 0; g < count; ++g, at += kHyperBytes) groups.hyper.push_back(reinterpret_cast<float *>(at));
+    for (int lane = 0; lane < kLanes; ++lane, at += room) groups.scratch.push_back(at);
   }
 
   void *address(const plan::Ref &ref) const {
@@ -186,6 +202,7 @@ struct Engine::Impl {
   std::vector<std::byte *> arenas;
   uint64_t allocated = 0;
   std::vector<KernelSymbol> kernels;
+  ParameterGroups groups;
   std::vector<std::unique_ptr<ResolvedProgram>> programs; // null: not selected
   Timeline timeline;
   LaneContext context;
@@ -207,6 +224,7 @@ Engine::~Engine() = default;
 int Engine::rank() const { return impl->rank; }
 int Engine::world() const { return impl->world; }
 void *Engine::hostPointer(const plan::Ref &ref) const { return impl->address(ref); }
+float *Engine::hyper(uint32_t group) const { return impl->groups.hyper.at(group); }
 void Engine::run(uint32_t program) { impl->run(program); }
 void Engine::onUpdate(UpdateHook hook) { impl->context.hook = std::move(hook); }
 Communicator &Engine::communicator() { return *impl->host; }

@@ -26,8 +26,10 @@ namespace zero::runtime {
 inline constexpr int kLanes = 8; // plan.Lane
 
 struct EngineOptions {
-  std::vector<uint32_t> programs; // indices of the programs that will be run; empty: all of them
-  bool trace = false;             // record one TraceEvent per step
+  std::vector<uint32_t> programs{}; // indices of the programs that will be run; empty: all of them
+  bool trace = false;               // record one TraceEvent per step
+  std::vector<uint32_t> groups{};   // for each of the plan's parameters, the hyper-parameters its update takes: 0 those of the HYPER
+                                    // input, g > 0 those of Engine::hyper(g). Empty: 0 for all, at no cost
 };
 
 // What a lane has done since the last resetStats().
@@ -62,6 +64,9 @@ public:
 
   // Where this rank finds a Ref; valid between runs. A transient buffer keeps its contents only until the next run.
   void *hostPointer(const plan::Ref &ref) const;
+
+  // Hyper-parameters of group `group` > 0: f32[16] like the HYPER input, which the host writes before each program that updates.
+  float *hyper(uint32_t group) const;
 
   // Runs a whole program; all lanes are drained when it returns. Throws zero::Error if a step failed; the engine
   // must then not be used again (other ranks may wait: call CommunicatorFactory::abort()).

@@ -34,7 +34,12 @@ void Lane::execute(const Operation &operation) {
                  [&](const FillCall &call) { device.fill(call.dst, call.pattern, call.bytes); },
                  [&](const UpdateCall &call) {
                    if (context.hook) context.hook(*call.update, call.gradient);
-                   device.launch(call.launch);
+                   if (call.parts.empty()) device.launch(call.launch);
+                   for (const UpdatePart &part : call.parts) {
+                     for (const CopyCall &copy : part.before) device.copy(copy.dst, copy.src, copy.bytes);
+                     device.launch(part.launch);
+                     for (const CopyCall &copy : part.after) device.copy(copy.dst, copy.src, copy.bytes);
+                   }
                  },
              },
              operation.call);

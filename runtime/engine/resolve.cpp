@@ -8,8 +8,10 @@ namespace {
 
 class Resolver {
 public:
-  Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address)
-      : plan(plan), program(program), kernels(kernels), address(address), result(std::make_unique<ResolvedProgram>()) {}
+  Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address,
+           const ParameterGroups &groups, uint64_t rank)
+      : plan(plan), program(program), kernels(kernels), address(address), groups(groups), rank(rank),
+        result(std::make_unique<ResolvedProgram>()) {}
 
   std::unique_ptr<ResolvedProgram> run() {
     // Calls point into `args`, so it must not move while it grows.
@@ -53,7 +55,10 @@ private:
       return FillCall{address(step.fill().dst()), step.fill().pattern(), step.fill().dst().bytes()};
     case plan::Step::kUpdate: {
       const plan::Update &update = step.update();
-      return UpdateCall{launch(update.launch()), &update, floats(update.gradient())};
+      UpdateCall call{launch(update.launch()), &update, floats(update.gradient()), {}};
+      if (!groups.of.empty())
+        call.parts = cutUpdate(plan, update, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
+      return call;
     }
     case plan::Step::WHAT_NOT_SET:
       break;
@@ -118,6 +123,8 @@ private:
   const plan::Program &program;
   const std::vector<KernelSymbol> &kernels;
   const Address &address;
+  const ParameterGroups &groups;
+  uint64_t rank;
   std::unique_ptr<ResolvedProgram> result;
   std::string name;
 };
@@ -133,8 +140,8 @@ bool ResolvedProgram::communicates(int lane) const {
 }
 
 std::unique_ptr<ResolvedProgram> resolve(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels,
-                                         const Address &address) {
-  return Resolver(plan, program, kernels, address).run();
+                                         const Address &address, const ParameterGroups &groups, uint64_t rank) {
+  return Resolver(plan, program, kernels, address, groups, rank).run();
 }
 
 AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32_t> &programs) {

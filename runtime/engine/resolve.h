@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/parameter_groups.h"
 #include "runtime/engine/timeline.h"
 #include "runtime/plan/plan.pb.h"
 #include <array>
@@ -29,11 +30,6 @@ struct AllReduceCall {
   uint64_t count;
   float *staging;
 };
-struct CopyCall {
-  void *dst;
-  const void *src;
-  uint64_t bytes;
-};
 struct FillCall {
   void *dst;
   uint32_t pattern;
@@ -43,6 +39,7 @@ struct UpdateCall {
   LaunchCall launch;
   const plan::Update *update;
   const float *gradient;
+  std::vector<UpdatePart> parts; // instead of the launch, where parameters have hyper-parameters of their own
 };
 
 using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, AllGatherCall, ReduceScatterCall, AllReduceCall,
@@ -69,9 +66,9 @@ struct ResolvedProgram {
 
 using Address = std::function<void *(const plan::Ref &)>;
 
-// Throws a sentence for a step this runtime does not have yet.
+// Throws a sentence for a step this runtime does not have yet. `rank`: of the groups alone; addresses know it.
 std::unique_ptr<ResolvedProgram> resolve(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels,
-                                         const Address &address);
+                                         const Address &address, const ParameterGroups &groups = {}, uint64_t rank = 0);
 
 // What the device must be prepared for.
 AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32_t> &programs);

@@ -38,7 +38,8 @@ Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot wr
 std::string metricsLine(const StepRecord &record) {
   std::string line = fmt::format(R"({{"step": {}, "loss": {}, "lr": {})", record.step, number(record.loss), number(record.lr));
   if (record.gradientNorm) line += fmt::format(R"(, "grad_norm": {})", number(*record.gradientNorm));
-  line += fmt::format(R"(, "tokens_per_s": {:.1f}, "seconds": {:.6f}, "bytes": {{)", record.tokensPerSecond, record.seconds);
+  line += fmt::format(R"(, "epoch": {:.6g}, "{}_per_s": {:.1f}, "seconds": {:.6f}, "bytes": {{)", record.epoch,
+                      record.countsTokens ? "tokens" : "samples", record.perSecond, record.seconds);
   bool first = true;
   for (size_t lane = 0; lane < record.laneBytes.size(); ++lane)
     if (record.laneBytes[lane]) {

@@ -7,7 +7,7 @@
 
 namespace zero::runtime {
 
-// "step 12/300  loss 3.4567  lr 1.0e-03  1234 tokens/s  0:48 left"
+// "step 12/300  epoch 0.35  loss 3.4567  lr 1.0e-03  1234 tokens/s  0:48 left"
 std::string progressText(const StepRecord &record, double secondsLeft);
 std::string durationText(double seconds); // "0:48", "1:02:03", "3 days"
 

@@ -17,7 +17,9 @@ struct StepRecord {
   double lr = 0;
   std::optional<float> gradientNorm;
   double seconds = 0;
-  double tokensPerSecond = 0;
+  bool countsTokens = true;            // false: samples, where the model reads no tokens
+  double perSecond = 0;                // tokens or samples of all ranks
+  double epoch = 0;                    // how often every sample has been read after this step
   std::array<uint64_t, 8> laneBytes{}; // moved by this rank, by lane
   uint64_t memoryBytes = 0;            // arenas of this rank: what the plan said before the run
   std::optional<double> evalLoss;      // after this step's update

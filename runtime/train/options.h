@@ -1,8 +1,10 @@
 // What a user asked of zerorun. A value left out is chosen by the training loop, which knows the plan.
 #pragma once
+#include "runtime/data/dataset.h"
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace zero::runtime {
@@ -13,13 +15,17 @@ struct TrainOptions {
   std::string plan;
   std::optional<std::string> requireSignature; // file of the public key that must have signed the plan
   std::optional<std::string> data;
+  DataOptions reading; // of --data and --eval-data
+  bool showBatch = false, shuffle = false;
   std::optional<uint64_t> steps; // of the whole run, a resumed one included
   // Optimizer
   double lr = 1e-3;
   Schedule schedule = Schedule::Constant;
   uint64_t warmup = 0;
   std::optional<double> weightDecay, eps, clip;
-  std::vector<double> betas; // as given: none, one (SGD's momentum) or two
+  std::vector<double> betas;                            // as given: none, one (SGD's momentum) or two
+  std::vector<std::string> noDecay;                     // regular expressions for names of parameters
+  std::vector<std::pair<std::string, double>> lrScales; // the same, and what their learning rate is multiplied by
   std::optional<uint64_t> seed;
   // Results
   std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;

@@ -23,6 +23,7 @@ void checkFlags(const TrainOptions &options) {
   uint64_t steps = options.steps.value_or(0);
   if (steps > 0 && !options.data)
     throw Error("--data FILE is missing: training needs samples (.safetensors, .npz, .bin, .u32.bin or .txt)");
+  if (options.showBatch && !options.data) throw Error("--show-batch shows a sample of --data, which is missing");
   if (options.warmup > steps && options.warmup > 0)
     throw Error(fmt::format("--warmup {} is longer than the run of {} steps", options.warmup, steps));
   if (options.every && !options.checkpoint) throw Error("--every N needs --checkpoint DIR: it says how often to write one");
@@ -86,6 +87,13 @@ void tryWriting(const char *flag, const std::string &path) {
   if (!sentence.empty()) throw Error(sentence);
 }
 
+// A misspelt name would let through what it was to name.
+void checkIgnored(const TrainOptions &options, const Setup &setup) {
+  for (const std::string &name : options.reading.ignored)
+    if (!(setup.data && setup.data->holds(name)) && !(setup.evalData && setup.evalData->holds(name)))
+      throw Error(fmt::format("--ignore-tensor '{}': no data file of this run holds a tensor of this name", name));
+}
+
 } // namespace
 
 void prepare(const TrainOptions &options, int world, Setup &setup) {
@@ -99,6 +107,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.device = &deviceFor(plan.target(), options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
+  setup.groups = resolveGroups(plan, options, setup.hyper);
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0, options.evalData.has_value());
   if (options.exportTo) checkExport(plan, *options.exportTo);
   checkWritable("--export", options.exportTo, Written::Whole);
@@ -106,14 +115,16 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkWritable("--metrics", options.metrics, Written::ByLine);
   checkWritable("--trace", options.trace, Written::Whole);
   checkResults(options, plan);
-  if (setup.steps > 0) {
-    setup.data = openDataset(plan, *options.data);
+  if (setup.steps > 0 || options.showBatch) {
+    setup.data = openDataset(plan, *options.data, options.reading);
     setup.feeder.emplace(plan, *setup.data, plan.accumulate(), "--data");
+    setup.warning = labelWarning(plan, *setup.data, options.reading.labels);
   }
   if (options.evalData) {
-    setup.evalData = openDataset(plan, *options.evalData);
+    setup.evalData = openDataset(plan, *options.evalData, options.reading);
     setup.evalFeeder.emplace(plan, *setup.evalData, 1, "--eval-data");
   }
+  checkIgnored(options, setup);
 }
 
 void tryResults(const TrainOptions &options, const plan::Plan &plan) {

@@ -6,7 +6,7 @@
 #include "runtime/data/feeder.h"
 #include "runtime/device/devices.h"
 #include "runtime/plan/container.h"
-#include "runtime/train/hyper.h"
+#include "runtime/train/groups.h"
 #include "runtime/train/options.h"
 #include "runtime/train/programs.h"
 #include <memory>
@@ -20,10 +20,12 @@ struct Setup {
   plan::PlanFile file;
   const DeviceKind *device = nullptr; // that runs it
   Hyper hyper{};
+  HyperGroups groups;
   Programs programs;
   uint64_t steps = 0;
   std::unique_ptr<Dataset> data, evalData;
   std::optional<Feeder> feeder, evalFeeder;
+  std::string warning;                    // about the labels; empty if nothing is suspicious
   std::unique_ptr<DirectoryLock> lock;    // of --checkpoint; rank 0's
   std::vector<std::string> candidates;    // checkpoints to go on from, newest first; none: the run starts at its beginning
   std::optional<std::string> resumedFrom; // the one of them that was whole

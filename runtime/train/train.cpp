@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/comm/patience.h"
+#include "runtime/data/show.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/error.h"
 #include "runtime/process/signals.h"
@@ -15,6 +16,7 @@
 #include "runtime/train/same_files.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/trace_file.h"
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -37,7 +39,7 @@ class Run {
 public:
   Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
       : options(options), setup(setup), plan(setup.file.plan),
-        engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value()}),
+        engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value(), setup.groups.of}),
         rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); },
              communicator},
         leads(communicator.rank() == 0) {
@@ -112,7 +114,8 @@ private:
       if (setup.resumedFrom)
         checkResumed();
       else
-        initialiseParameters(rank, threads), at.seed = options.seed.value_or(0);
+        initialiseParameters(rank, threads), at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
+      if (setup.feeder && at.shuffled) setup.feeder->shuffle(at.seed);
       if (options.metrics && leads)
         metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
     });
@@ -129,6 +132,10 @@ private:
   }
 
   void checkResumed() const {
+    if (options.shuffle && !at.shuffled)
+      throw Error(
+          fmt::format("--shuffle: checkpoint '{}' has read its samples in the order of the file; leave it out to go on with that run",
+                      *setup.resumedFrom));
     if (options.seed && *options.seed != at.seed)
       throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
                               at.seed, *setup.resumedFrom));
@@ -145,12 +152,20 @@ private:
     for (const std::string &sentence : changed) say(sentence);
     say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
                     static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
-    if (setup.feeder && leads)
-      say(fmt::format("{} samples in '{}', {} per step", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch()));
+    if (setup.feeder && leads) sayData();
+    for (const std::string &report : setup.groups.report) say(report);
     if (setup.evalFeeder)
       if (uint64_t left = setup.evalFeeder->samples() % setup.evalFeeder->globalBatch())
         say(fmt::format("{} of {} samples in '{}' make no whole batch of {} and are left out", left, setup.evalFeeder->samples(),
                         setup.evalData->path(), setup.evalFeeder->globalBatch()));
+  }
+
+  // What the model is about to read, so that what is not meant is seen before it is trained.
+  void sayData() {
+    say(fmt::format("{} samples in '{}', {} per step{}", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch(),
+                    at.shuffled ? ", in another order every epoch" : ""));
+    if (!setup.warning.empty()) warn(setup.warning);
+    if (options.showBatch) say("the next batch begins with " + describeSample(plan, *setup.data, setup.feeder->sampleAt(at.position)));
   }
 
   void startGradients() {
@@ -180,7 +195,10 @@ private:
     if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
       record.gradientNorm = std::abs(std::sqrt(scalar(norm))); // no "-nan"
     record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    record.tokensPerSecond = static_cast<double>(plan.tokens() * plan.world() * setup.programs.micros.size()) / record.seconds;
+    uint64_t tokens = sampleTokens(plan);
+    record.countsTokens = tokens > 0;
+    record.perSecond = static_cast<double>(std::max<uint64_t>(tokens, 1) * setup.feeder->globalBatch()) / record.seconds;
+    record.epoch = static_cast<double>(at.position) / static_cast<double>(setup.feeder->samples());
     for (size_t lane = 0; lane < record.laneBytes.size(); ++lane) record.laneBytes[lane] = engine.stats()[lane].bytes;
     record.memoryBytes = engine.allocatedBytes();
     if (gradients) {
@@ -193,9 +211,12 @@ private:
   }
 
   void writeHyper(double lr) {
-    std::array<float, 16> values = hyperInput(setup.hyper, lr, at.step);
-    for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+    for (size_t group = 0; group < setup.groups.list.size(); ++group) {
+      std::array<float, 16> values = hyperInput(setup.hyper, setup.groups.list[group], lr, at.step);
+      if (group > 0) std::memcpy(engine.hyper(static_cast<uint32_t>(group)), values.data(), sizeof values);
+      for (const plan::Input &input : plan.inputs())
+        if (group == 0 && input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+    }
   }
 
   bool evaluates() const {
@@ -275,6 +296,11 @@ private:
 
   void say(const std::string &sentence) {
     if (line) line->say(sentence);
+  }
+
+  static void warn(const std::string &sentence) {
+    std::fflush(stdout);
+    fmt::print(stderr, "zerorun: warning: {}\n", sentence);
   }
 
   float scalar(const plan::Ref &ref) const { return *static_cast<const float *>(engine.hostPointer(ref)); }

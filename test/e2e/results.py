@@ -120,7 +120,7 @@ def resumed(case):
 # ------------------------------------------------------------------------------------------------ what a run tells
 def metrics(world, stage):
     rows, _ = suite.train(suite.plan("gpt", world, stage, 3 - world), world=world)
-    fields = {"step", "loss", "lr", "grad_norm", "tokens_per_s", "seconds", "bytes", "memory_bytes"}
+    fields = {"step", "loss", "lr", "grad_norm", "epoch", "tokens_per_s", "seconds", "bytes", "memory_bytes"}
     for i, row in enumerate(rows):
         expect(set(row) == fields, f"fields of a line: {sorted(row)}")
         expect(row["step"] == i + 1 and row["seconds"] > 0, f"a line is {row}")

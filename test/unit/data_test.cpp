@@ -1,6 +1,12 @@
 // From files to batches: which values reach which input, in which order.
+#include "runtime/data/permutation.h"
+#include "runtime/data/show.h"
 #include "test/unit/data_fixture.h"
+#include <array>
 #include <set>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -247,6 +253,201 @@ TEST(Feeder, SeedsDifferByRunAndStep) {
 }
 
 TEST(Sampler, TheStreamIsEndless) {
-  Sampler sampler{10, 1, 1, 1};
+  Sampler sampler{10, 1, 1, 1, {}};
   EXPECT_EQ(sampler.sample(UINT64_MAX, 7), 2u); // 2^64 - 1 ends in a 5
+}
+
+TEST(Permutation, IsABijectionOfAnySize) {
+  for (uint64_t n : {1, 2, 3, 4, 5, 7, 16, 17, 63, 64, 65, 1000, 4097, 100000})
+    for (uint64_t epoch : {0, 1, 2}) {
+      Permutation permutation(n, 7, epoch);
+      std::vector<bool> seen(n);
+      for (uint64_t i = 0; i < n; ++i) {
+        uint64_t value = permutation(i);
+        ASSERT_LT(value, n);
+        ASSERT_FALSE(seen[value]) << n << " has " << value << " twice";
+        seen[value] = true;
+      }
+    }
+  for (uint64_t n : {uint64_t(1) << 40, UINT64_MAX}) EXPECT_LT(Permutation(n, 1, 0)(n - 1), n);
+}
+
+// Every place sees every value about equally often, and neighbours do not stay neighbours.
+TEST(Permutation, IsSpreadEvenly) {
+  constexpr uint64_t kSize = 10, kOrders = 20000;
+  std::array<std::array<int, kSize>, kSize> counts{};
+  int neighbours = 0;
+  for (uint64_t order = 0; order < kOrders; ++order) {
+    Permutation permutation(kSize, order % 100, order / 100);
+    for (uint64_t i = 0; i < kSize; ++i) {
+      ++counts[i][permutation(i)];
+      neighbours += i > 0 && permutation(i) == permutation(i - 1) + 1;
+    }
+  }
+  double chi = 0;
+  for (const auto &row : counts)
+    for (int count : row) chi += std::pow(count - kOrders / 10.0, 2) / (kOrders / 10.0);
+  EXPECT_LT(chi, 140);                                  // 81 degrees of freedom: beyond one in ten thousand
+  EXPECT_NEAR(neighbours / double(kOrders), 0.9, 0.03); // 9 pairs, of which each is one of 90 in 9 orders
+}
+
+TEST(Sampler, ShuffledEpochsHoldEachSampleOnceForAnyNumberOfRanks) {
+  std::vector<uint64_t> orders[3];
+  struct {
+    uint64_t perRank, world, micros;
+  } layouts[] = {{8, 1, 1}, {2, 4, 1}, {2, 2, 2}};
+  for (int l = 0; l < 3; ++l) {
+    auto [perRank, world, micros] = layouts[l];
+    Sampler sampler{21, perRank, world, micros, 42};
+    for (uint64_t start = 0; start < 21 * 8; start += sampler.globalBatch())
+      for (uint64_t micro = 0; micro < micros; ++micro)
+        for (uint64_t rank = 0; rank < world; ++rank)
+          for (uint64_t i = 0; i < perRank; ++i) orders[l].push_back(sampler.sample(start, sampler.within(micro, rank, i)));
+  }
+  EXPECT_EQ(orders[0], orders[1]);
+  EXPECT_EQ(orders[0], orders[2]);
+  std::set<std::vector<uint64_t>> epochs;
+  for (size_t e = 0; e < 8; ++e) {
+    std::vector<uint64_t> epoch(orders[0].begin() + static_cast<long>(e * 21), orders[0].begin() + static_cast<long>(e * 21 + 21));
+    EXPECT_EQ(std::set<uint64_t>(epoch.begin(), epoch.end()).size(), 21u);
+    epochs.insert(epoch);
+  }
+  EXPECT_EQ(epochs.size(), 8u);
+  EXPECT_EQ((Sampler{21, 8, 1, 1, 42}.sample(8, 3)), orders[0][11]); // a resumed run goes on where it was
+  EXPECT_NE((Sampler{21, 21, 1, 1, 42}.sample(0, 0)), (Sampler{21, 21, 1, 1, 43}.sample(0, 0)));
+}
+
+namespace {
+
+// tokens and other tensors of two samples of four, under names.
+std::string fourPlaces(const Folder &folder, const std::vector<std::pair<std::string, std::vector<int64_t>>> &tensors) {
+  std::vector<TensorSpec> specs;
+  std::string bytes;
+  for (const auto &[name, values] : tensors) specs.push_back({name, Element::I64, {values.size() / 4, 4}}), bytes += raw(values);
+  return folder.write("places.safetensors", layoutSafetensors(specs).header + bytes);
+}
+
+std::vector<int64_t> labelsOf(const Dataset &data, uint64_t sample) {
+  std::vector<int64_t> labels(4);
+  data.read(1, sample, std::as_writable_bytes(std::span(labels)));
+  return labels;
+}
+
+} // namespace
+
+TEST(Dataset, WhatThePlanDoesNotReadIsRefused) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  std::vector<int64_t> some{1, 2, 3, 4, 5, 6, 7, 8};
+  std::string path = fourPlaces(folder, {{"attention_mask", some}, {"labels", some}, {"tokens", some}});
+  std::string sentence = refusalOf([&] { openDataset(plan, path); });
+  EXPECT_NE(sentence.find("holds 'attention_mask', which the plan does not read (it reads 'tokens', 'labels')"), std::string::npos)
+      << sentence;
+  EXPECT_NE(sentence.find("--ignore-tensor attention_mask"), std::string::npos) << sentence;
+  EXPECT_EQ(openDataset(plan, path, {{}, {"attention_mask"}})->samples(), 2u);
+  EXPECT_TRUE(openDataset(plan, path, {{}, {"attention_mask"}})->holds("attention_mask"));
+  EXPECT_NE(refusalOf([&] { openDataset(plan, path, {{}, {"attention_mask", "tokens"}}); }).find("cannot be ignored"), std::string::npos);
+}
+
+TEST(Dataset, LabelsAreReadWhereTheyBelong) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1, 50);
+  std::string path = fourPlaces(folder, {{"tokens", {1, 2, 3, 4, 5, 6, 7, 8}}, {"labels", {-100, 2, 3, 4, 5, -100, 7, 8}}});
+  auto same = openDataset(plan, path), shifted = openDataset(plan, path, {*labelRule("shifted"), {}});
+  EXPECT_EQ(labelsOf(*same, 1), (std::vector<int64_t>{5, -100, 7, 8}));
+  EXPECT_EQ(labelsOf(*shifted, 0), (std::vector<int64_t>{2, 3, 4, -100}));
+  EXPECT_EQ(labelsOf(*shifted, 1), (std::vector<int64_t>{-100, 7, 8, -100}));
+  EXPECT_EQ(same->countedLabels(1, 0), 3u);
+  EXPECT_EQ(shifted->countedLabels(1, 0), 3u); // not the last, and the first has gone
+  EXPECT_EQ(shifted->countedLabels(1, 1), 2u);
+  std::string alone = fourPlaces(folder, {{"tokens", {1, 2, 3, 4, 5, 6, 7, 8}}});
+  auto next = openDataset(plan, alone, {*labelRule("next:tokens"), {}});
+  EXPECT_EQ(labelsOf(*next, 1), (std::vector<int64_t>{6, 7, 8, -100}));
+  EXPECT_EQ(next->countedLabels(1, 1), 3u);
+  EXPECT_NE(refusalOf([&] { openDataset(plan, alone); }).find("--labels next:INPUT"), std::string::npos);
+  EXPECT_NE(refusalOf([&] {
+              openDataset(plan, alone, {*labelRule("next:words"), {}});
+            }).find("no tensor named 'words', which --labels names"),
+            std::string::npos);
+  // labels that lie in the file would not be read
+  EXPECT_NE(refusalOf([&] {
+              openDataset(plan, fourPlaces(folder, {{"tokens", {1, 2, 3, 4}}, {"labels", {1, 2, 3, 4}}}), {*labelRule("next:tokens"), {}});
+            }).find("holds 'labels', which the plan does not read"),
+            std::string::npos);
+  EXPECT_NE(refusalOf([&] {
+              openDataset(plan, folder.write("x.txt", "abcdefghi"), {*labelRule("shifted"), {}});
+            }).find("stream of tokens"),
+            std::string::npos);
+  plan.mutable_inputs(1)->mutable_shape()->Truncate(1); // a class
+  EXPECT_NE(refusalOf([&] { openDataset(plan, alone, {*labelRule("shifted"), {}}); }), "");
+  for (const char *text : {"", "next", "next:", "Same", "shifted:x"}) EXPECT_FALSE(labelRule(text)) << text;
+}
+
+TEST(Labels, ThatEqualTheInputsAreSaid) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1, 50);
+  auto warned = [&](std::vector<int64_t> tokens, std::vector<int64_t> labels, const char *rule = "same") {
+    auto data = openDataset(plan, fourPlaces(folder, {{"tokens", tokens}, {"labels", labels}}), {*labelRule(rule), {}});
+    return labelWarning(plan, *data, *labelRule(rule));
+  };
+  std::vector<int64_t> tokens{1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_NE(warned(tokens, tokens).find("learns to copy its input"), std::string::npos);
+  EXPECT_NE(warned(tokens, {1, 2, -100, -100, 5, 6, -100, -100}).find("--labels shifted"), std::string::npos); // padding does not count
+  EXPECT_EQ(warned(tokens, tokens, "shifted"), "");
+  EXPECT_EQ(warned(tokens, {2, 3, 4, -100, 6, 7, 8, -100}), "");
+  EXPECT_NE(warned(tokens, {2, 3, 4, -100, 6, 7, 8, -100}, "shifted").find("two places later"), std::string::npos);
+  EXPECT_EQ(warned({3, 3, 3, 3}, {3, 3, 3, 3}), ""); // the next token as well
+  EXPECT_EQ(warned(tokens, {1, 2, 3, 4, 5, 6, 7, 9}), "");
+  EXPECT_EQ(warned(tokens, {-100, -100, -100, -100, -100, -100, -100, -100}), "");
+}
+
+TEST(Show, ASampleIsToldInWords) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1, 256);
+  auto text = openDataset(plan, folder.write("x.txt", "ab\"\n\xff"
+                                                      "fghi"));
+  EXPECT_EQ(describeSample(plan, *text, 0), "sample 0 of '" + (folder / "x.txt") +
+                                                "':\n"
+                                                "  tokens  I64  [4]  97 98 34 10\n"
+                                                "          \"ab\\\"\\n\"\n"
+                                                "  labels  I64  [4]  98 34 10 255\n"
+                                                "  place      tokens      labels\n"
+                                                "      0          97          98\n"
+                                                "      1          98          34\n"
+                                                "      2          34          10\n"
+                                                "      3          10         255");
+  auto tensors = openDataset(plan, fourPlaces(folder, {{"tokens", {1, 2, 3, 4}}}), {*labelRule("next:tokens"), {}});
+  EXPECT_NE(describeSample(plan, *tensors, 0).find("      3           4        -100 (does not count)"), std::string::npos);
+}
+
+TEST(SampleTokens, AreTheLargestInputOfIndices) {
+  plan::Plan plan = tokenPlan(1, 1, 2);
+  EXPECT_EQ(sampleTokens(plan), 4u);
+  plan.mutable_inputs(1)->mutable_shape()->Truncate(1); // one class per sample
+  EXPECT_EQ(sampleTokens(plan), 4u);
+  plan::Input *longer = plan.add_inputs(); // of an encoder
+  *longer = plan.inputs(0), longer->set_shape(1, 6);
+  EXPECT_EQ(sampleTokens(plan), 6u);
+  for (plan::Input &input : *plan.mutable_inputs()) input.set_limit(0); // an image, a mask
+  EXPECT_EQ(sampleTokens(plan), 0u);
+}
+
+// A pipe would wait for a writer.
+TEST(Dataset, WhatIsNoRegularFileIsRefusedAtOnce) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  auto refused = [&](const std::string &path) { return refusalOf([&] { openDataset(plan, path); }); };
+  ASSERT_EQ(mkfifo((folder / "x.npz").c_str(), 0600), 0);
+  EXPECT_NE(refused(folder / "x.npz").find("is a pipe, but a regular file is needed"), std::string::npos);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::string name = folder / "x.bin";
+  name.copy(address.sun_path, sizeof address.sun_path - 1);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof address), 0);
+  EXPECT_NE(refused(name).find("is a socket"), std::string::npos);
+  close(fd);
+  EXPECT_NE(refused("/dev/null").find("is a device"), std::string::npos);
+  EXPECT_NE(refused(folder / "").find("is a folder"), std::string::npos);
+  EXPECT_NE(refused(folder / "none.txt").find("No such file"), std::string::npos);
 }

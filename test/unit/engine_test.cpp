@@ -7,6 +7,8 @@
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -286,6 +288,94 @@ TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
   EXPECT_EQ(both.engine->allocatedBytes(), builder.plan.arenas(0).bytes() + (1 << 20));
   EXPECT_NE(refusalOf([&] { small.engine->run(1); }), "");
   both.engine->run(1);
+}
+
+// An update in rows of 32 elements, the last of 16, over parameters that end within rows.
+struct UpdatePlan : PlanBuilder {
+  static constexpr uint64_t kShard = 208, kRow = 32;
+  Ref p, m, gradient, hyper, sums;
+  explicit UpdatePlan(uint32_t world, bool whole) : PlanBuilder(world) {
+    plan.mutable_optimizer()->set_states(1);
+    uint64_t count = whole ? kShard * world : kShard;
+    p = floats("p", count), m = floats("m", count), gradient = floats("gradient", count);
+    hyper = floats("hyper", 16), sums = floats("sums", (count + kRow - 1) / kRow);
+    Input *input = plan.add_inputs();
+    input->set_name("hyper"), input->set_role(Input::HYPER), input->set_dtype(F32), input->add_shape(16), *input->mutable_ref() = hyper;
+    Bucket *bucket = plan.add_buckets();
+    bucket->set_name("bucket"), bucket->set_elements(kShard * world), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
+    *bucket->mutable_parameter() = p, *bucket->add_states() = m;
+    uint64_t at = 0;
+    for (uint64_t size : {10, 60, 5, 1, 16}) {
+      Parameter *parameter = plan.add_parameters();
+      parameter->set_name("p" + std::to_string(at)), parameter->add_shape(static_cast<int64_t>(size)), parameter->set_offset_elements(at);
+      at += (size + 15) / 16 * 16;
+    }
+    bucket->set_padding_elements(kShard * world - 92);
+    plan.add_kernels()->set_symbol("sgd"), plan.mutable_kernels(0)->set_args(7);
+    Update *update = step("update").mutable_update();
+    *update->mutable_gradient() = gradient, update->set_whole(whole), update->set_row(kRow);
+    Launch *launch = update->mutable_launch();
+    for (const Ref &ref : {p, gradient, m, hyper, p, m, sums}) *launch->add_args() = ref;
+    launch->set_outputs_from(4), launch->set_extent((count + kRow - 1) / kRow);
+  }
+  PlanFile file() const {
+    static const std::string object =
+        compileKernels("void sgd(void *const *a, long begin, long end) {"
+                       "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[6];"
+                       "  for (long i = begin; i < end; ++i) {"
+                       "    float sum = 0;"
+                       "    for (long e = i * 32; e < i * 32 + 32 && e < (long)h[15]; ++e) {"
+                       "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e]; }"
+                       "    sums[i] = sum; } }");
+    return {plan, {reinterpret_cast<const std::byte *>(object.data()), object.size()}, {}, "", nullptr};
+  }
+};
+
+// Each element has the bits that a launch of everything with its group's hyper-parameters gives it; sums are those of all.
+TEST(Engine, GroupsOfParametersHaveTheirHyperParameters) {
+  for (bool whole : {true, false}) {
+    UpdatePlan builder(ranks(), whole);
+    uint64_t count = builder.p.bytes() / 4;
+    const std::vector<std::array<float, 2>> groups{{0.1f, 0.01f}, {0.1f, 0.0f}, {0.3f, 0.01f}}; // learning rate, decay
+    auto updated = [&](const std::vector<uint32_t> &of, size_t only) {
+      Session run(builder.file(), {.groups = of});
+      for (size_t g = 0; g < groups.size(); ++g) {
+        if (g > 0 && !of.empty() && std::count(of.begin(), of.end(), g) == 0) continue;
+        float *hyper = of.empty() || g == 0 ? run.floats(builder.hyper) : run.engine->hyper(static_cast<uint32_t>(g));
+        auto [lr, decay] = groups[of.empty() ? only : g];
+        hyper[LR] = lr, hyper[WEIGHT_DECAY] = decay, hyper[MOMENTUM] = 0.9f, hyper[15] = static_cast<float>(count);
+      }
+      for (uint64_t e = 0; e < count; ++e) {
+        run.floats(builder.p)[e] = std::sin(static_cast<float>(e)), run.floats(builder.m)[e] = std::cos(static_cast<float>(e));
+        run.floats(builder.gradient)[e] = 1.0f / static_cast<float>(e + 1);
+      }
+      for (int step = 0; step < 3; ++step) run.engine->run(0);
+      std::vector<float> all(run.floats(builder.p), run.floats(builder.p) + count);
+      all.insert(all.end(), run.floats(builder.m), run.floats(builder.m) + count);
+      all.insert(all.end(), run.floats(builder.sums), run.floats(builder.sums) + builder.sums.bytes() / 4);
+      return all;
+    };
+    std::vector<std::vector<float>> alone;
+    for (size_t g = 0; g < groups.size(); ++g) alone.push_back(updated({}, g));
+    const std::vector<uint32_t> of{1, 0, 2, 0, 1};
+    std::vector<float> mixed = updated(of, 0);
+    uint64_t first = whole ? 0 : UpdatePlan::kShard * static_cast<uint64_t>(world->rank());
+    auto groupAt = [&](uint64_t e) { // padding goes with the parameter before it
+      uint32_t group = 0;
+      for (int i = 0; i < builder.plan.parameters_size(); ++i)
+        if (builder.plan.parameters(i).offset_elements() <= first + e) group = of[static_cast<size_t>(i)];
+      return group;
+    };
+    for (uint64_t e = 0; e < mixed.size(); ++e) {
+      const std::vector<float> &expected = alone[e < 2 * count ? groupAt(e % count) : 0];
+      ASSERT_EQ(mixed[e], expected[e]) << e << (whole ? " of all" : " of a shard");
+    }
+    EXPECT_EQ(updated({0, 0, 0, 0, 0}, 0), updated({}, 0)); // nothing is cut
+    builder.program().mutable_steps(0)->mutable_update()->set_row(0);
+    EXPECT_NE(refusalOf([&] { updated(of, 0); }).find("compile it again"), std::string::npos);
+    builder.program().mutable_steps(0)->mutable_update()->set_row(16);
+    EXPECT_NE(refusalOf([&] { updated({}, 0); }).find("iterations of 16"), std::string::npos);
+  }
 }
 
 // Steps whose addresses do not matter, resolved.

@@ -92,6 +92,30 @@ TEST(Npz, BrokenFilesAreRefused) {
   EXPECT_NE(refused(zip({{"a.npy", "not an array"}}, false)), "");
 }
 
+TEST(Npz, StoredBytesAreSummed) {
+  Folder folder;
+  std::string bytes = zip({{"a.npy", npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4}))}}, false);
+  bytes[bytes.find("PK\1\2") - 1] ^= 1; // the last element
+  EXPECT_NE(
+      refusalOf([&] { openTensorFile(folder.write("x.npz", bytes)); }).find("the bytes of member 'a.npy' are not those whose checksum"),
+      std::string::npos);
+}
+
+TEST(Npz, MembersDoNotOverlap) {
+  Folder folder;
+  std::string body = npy("<f4", "(2, 2)", raw<float>({1, 2, 3, 4})), good = zip({{"a.npy", body}, {"b.npy", body}}, false);
+  auto refused = [&](const std::string &bytes) { return refusalOf([&] { openTensorFile(folder.write("x.npz", bytes)); }); };
+  ASSERT_EQ(refused(good), "");
+  size_t first = good.find("PK\1\2"), second = good.find("PK\1\2", first + 1);
+  std::string twice = good, longer = good, beyond = good;
+  twice.replace(second + 42, 4, good.substr(first + 42, 4)); // both entries name the first member's place
+  EXPECT_NE(refused(twice).find("members 'a.npy' and 'b.npy' overlap"), std::string::npos) << refused(twice);
+  for (size_t field : {20, 24}) longer[first + field] = beyond[second + field] = static_cast<char>(body.size() + 1);
+  EXPECT_NE(refused(longer).find("members 'a.npy' and 'b.npy' overlap"), std::string::npos) << refused(longer);
+  EXPECT_NE(refused(beyond).find("overlaps its directory"), std::string::npos) << refused(beyond);
+  EXPECT_NE(refused(zip({{"a.npy", body}, {"a.npy", body}}, false)).find("two members named 'a.npy'"), std::string::npos);
+}
+
 TEST(Element, IntegersKeepTheirRange) {
   auto converted = [](Element from, const std::string &bytes, plan::DType to) {
     std::vector<std::byte> out(8);
@@ -135,7 +159,7 @@ TEST(Npz, WhatTheDirectoryClaimsIsChecked) {
   EXPECT_EQ(changed(0, 0), "");
   EXPECT_NE(changed(8, 1).find("encrypted"), std::string::npos);
   EXPECT_NE(changed(10, 4).find("zip method 12"), std::string::npos);
-  EXPECT_NE(changed(16, 1).find("does not inflate"), std::string::npos);   // the checksum
+  EXPECT_NE(changed(16, 1).find("CRC-32"), std::string::npos);             // the checksum
   EXPECT_NE(changed(27, 0x40).find("claims 10737419"), std::string::npos); // a gigabyte from a few bytes
 }
 

@@ -14,7 +14,7 @@ using zero::test::Folder;
 namespace {
 StepRecord record(uint64_t step) {
   StepRecord r;
-  r.step = step, r.steps = 40, r.loss = 1.1f, r.lr = 1e-3, r.seconds = 0.5, r.tokensPerSecond = 100;
+  r.step = step, r.steps = 40, r.loss = 1.1f, r.lr = 1e-3, r.seconds = 0.5, r.perSecond = 100, r.epoch = 0.375;
   r.laneBytes[1] = 64, r.laneBytes[2] = 128;
   return r;
 }
@@ -28,11 +28,17 @@ TEST(Metrics, ALineHoldsWhatIsKnown) {
   EXPECT_EQ(line["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 128}}));
   EXPECT_FALSE(line.contains("grad_norm"));
   EXPECT_FALSE(line.contains("eval_loss"));
+  EXPECT_EQ(line["epoch"], 0.375);
+  EXPECT_EQ(line["tokens_per_s"], 100);
   r.gradientNorm = 2.5f, r.evalLoss = 0.25, r.loss = NAN;
   line = nlohmann::json::parse(metricsLine(r));
   EXPECT_EQ(line["grad_norm"], 2.5);
   EXPECT_EQ(line["eval_loss"], 0.25);
   EXPECT_TRUE(line["loss"].is_null());
+  r.countsTokens = false;
+  line = nlohmann::json::parse(metricsLine(r));
+  EXPECT_EQ(line["samples_per_s"], 100);
+  EXPECT_FALSE(line.contains("tokens_per_s"));
 }
 
 TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
@@ -89,7 +95,10 @@ TEST(Progress, TextNamesStepLossAndRest) {
   EXPECT_EQ(durationText(3723), "1:02:03");
   EXPECT_EQ(durationText(47 * 3600), "47:00:00");
   EXPECT_EQ(durationText(75 * 3600), "3 days");
-  EXPECT_EQ(progressText(record(3), 65), "step  3/40  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
+  EXPECT_EQ(progressText(record(3), 65), "step  3/40  epoch 0.38  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
+  StepRecord r = record(40);
+  r.countsTokens = false, r.perSecond = 2.25;
+  EXPECT_EQ(progressText(r, 0), "step 40/40  epoch 0.38  loss 1.1000  lr 1.00e-03  2.2 samples/s");
 }
 
 TEST(Progress, LinesStandARoundNumberOfStepsApart) {

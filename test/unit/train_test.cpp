@@ -1,5 +1,6 @@
 #include "runtime/plan/error.h"
 #include "runtime/train/agreement.h"
+#include "runtime/train/groups.h"
 #include "runtime/train/hyper.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/settings.h"
@@ -39,6 +40,10 @@ TEST(Hyper, AdamwAndSgdTakeTheirOwnFlags) {
   EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("round to 1"), std::string::npos);
   options.betas = {0.8, 1.0};
   EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }), "");
+  options.betas = {0.9, 0.99999999}; // in single precision
+  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("round to 1 in f32"), std::string::npos);
+  options.betas = {0.9, 0.9999999};
+  EXPECT_EQ(refusalOf([&] { resolveHyper(adamw, options); }), "");
   options.betas.clear(), options.eps = 1e-6;
   EXPECT_NE(refusalOf([&] { resolveHyper(sgd, options); }).find("--eps"), std::string::npos);
   options.eps.reset(), options.clip = -1;
@@ -55,6 +60,45 @@ TEST(Hyper, InputFollowsThePlansLayout) {
   EXPECT_EQ(first[plan::BIAS_CORRECTION2], 1 - first[plan::BETA2]);
   EXPECT_EQ(values[plan::MOMENTUM], 0.5f);
   EXPECT_EQ(values[plan::CLIP], 2.0f);
+}
+
+TEST(Groups, FollowTheNames) {
+  plan::Plan plan;
+  for (bool trainable : {true, false}) plan.add_buckets()->set_trainable(trainable);
+  for (const char *name : {"wte.weight", "h.0.ln.weight", "h.0.ln.bias", "h.0.fc.weight", "h.0.fc.bias"})
+    plan.add_parameters()->set_name(name);
+  plan.mutable_parameters(0)->add_aliases()->set_name("lm_head.weight");
+  plan.add_parameters()->set_name("frozen.bias"), plan.mutable_parameters(5)->set_bucket(1);
+  TrainOptions options;
+  Hyper hyper{0.9, 0.999, 1e-8, 0.1, 0, 0};
+  EXPECT_TRUE(resolveGroups(plan, options, hyper).of.empty());
+  options.noDecay = {"ln", "bias$"}, options.lrScales = {{"weight", 0.5}, {"^lm_head", 2}};
+  HyperGroups groups = resolveGroups(plan, options, hyper);
+  auto group = [&](size_t i) { return groups.list[groups.of[i]]; };
+  EXPECT_EQ(group(0), (HyperGroup{2, true})); // by the name of what is tied to it; the last one counts
+  EXPECT_EQ(group(1), (HyperGroup{0.5, false}));
+  EXPECT_EQ(group(2), (HyperGroup{1, false}));
+  EXPECT_EQ(group(3), (HyperGroup{0.5, true}));
+  EXPECT_EQ(groups.of[5], 0u);
+  EXPECT_EQ(groups.report,
+            (std::vector<std::string>{"weight decay 0.1 for 2 tensors, none for 3 (--no-decay)",
+                                      "learning rate x 0.5 for 2 tensors, x 2 for 1 tensor, as it is for 2 tensors (--lr-scale)"}));
+  auto values = hyperInput(hyper, group(1), 1e-2, 0);
+  EXPECT_EQ(values[plan::LR], 5e-3f);
+  EXPECT_EQ(values[plan::WEIGHT_DECAY], 0.0f);
+  EXPECT_EQ(hyperInput(hyper, group(0), 1e-2, 0)[plan::WEIGHT_DECAY], 0.1f);
+
+  auto refused = [&](std::vector<std::string> noDecay, std::vector<std::pair<std::string, double>> scales) {
+    options.noDecay = noDecay, options.lrScales = scales;
+    return refusalOf([&] { resolveGroups(plan, options, hyper); });
+  };
+  std::string sentence = refused({"h.0.lnn.weight"}, {});
+  EXPECT_NE(sentence.find("--no-decay 'h.0.lnn.weight' is found in the name of no trained parameter; near ones are 'h.0.ln"),
+            std::string::npos)
+      << sentence;
+  EXPECT_NE(refused({"frozen"}, {}), "");
+  EXPECT_NE(refused({}, {{"(", 1}}).find("--lr-scale '(' is no regular expression"), std::string::npos);
+  EXPECT_NE(refused({}, {{"ln", -1}}).find("must not be negative"), std::string::npos);
 }
 
 TEST(Programs, FollowAccumulationAndClipping) {

@@ -72,11 +72,6 @@ struct Texts {
   };
 };
 
-/// A flag that may be given several times, with one value each time.
-CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::string> &values, const char *help) {
-  return app.add_option(flag, values, help)->expected(1)->allow_extra_args(false)->take_all();
-}
-
 void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   pipeline::CompileOptions &o = line.compile;
   app.get_formatter()->column_width(38);

@@ -13,17 +13,51 @@ using namespace zero::runtime;
 static const std::map<std::string, Schedule> kSchedules{
     {"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}, {"linear", Schedule::Linear}};
 
-static void declareTraining(CLI::App &app, TrainOptions &o) {
+static std::string isLabelRule(const std::string &text) {
+  return labelRule(text) ? "" : "wants same, shifted or next:INPUT, not '" + text + "'";
+}
+
+static void declareData(CLI::App &app, TrainOptions &o) {
   const char *group = "Plan";
   app.add_option("--require-signature", o.requireSignature,
                  "run only a plan that this key has signed (zeroc --sign): a public key in PEM form")
       ->type_name("PUBKEY")
       ->group(group);
 
-  group = "Training";
+  group = "Data";
   app.add_option("--data", o.data, ".safetensors or .npz (a tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
       ->type_name("FILE")
       ->group(group);
+  app.add_option_function<std::string>(
+         "--labels", [&o](const std::string &text) { o.reading.labels = *labelRule(text); },
+         "the file's, for their own places or (shifted, as Hugging Face has them) the ones before; or the next tokens of INPUT [same]")
+      ->type_name("same|shifted|next:INPUT")
+      ->check(isLabelRule)
+      ->group(group);
+  zero::addList(app, "--ignore-tensor", o.reading.ignored,
+                "train without a tensor that the data holds and the plan does not read (may be given again)")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_flag("--shuffle", o.shuffle, "every epoch in another order, drawn from --seed [the order of the file]")->group(group);
+  app.add_flag("--show-batch", o.showBatch, "show the first sample in words before training; --steps 0 shows it and ends")->group(group);
+}
+
+// An expression may hold signs of equality, a number does not.
+static std::string isScale(const std::string &text) {
+  size_t at = text.rfind('=');
+  return at != std::string::npos && at > 0 && zero::realNumber(text.substr(at + 1)).empty()
+             ? ""
+             : "wants REGEX=X, an expression and a number, not '" + text + "'";
+}
+
+static std::vector<std::pair<std::string, double>> scales(const std::vector<std::string> &texts) {
+  std::vector<std::pair<std::string, double>> list;
+  for (const std::string &text : texts) list.emplace_back(text.substr(0, text.rfind('=')), std::stod(text.substr(text.rfind('=') + 1)));
+  return list;
+}
+
+static void declareTraining(CLI::App &app, TrainOptions &o) {
+  const char *group = "Training";
   app.add_option("--steps", o.steps, "optimizer steps of the whole run, those of a resumed one included")
       ->type_name("N")
       ->check(zero::wholeNumber(0, 1000000000000000))
@@ -53,6 +87,18 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
   app.add_option("--weight-decay", o.weightDecay, "decoupled for AdamW [AdamW 0.01, SGD 0]")
       ->type_name("X")
       ->check(zero::realNumber)
+      ->group(group);
+  zero::addList(app, "--no-decay", o.noDecay, "no weight decay for parameters whose name matches (may be given again) [all decay]")
+      ->type_name("REGEX")
+      ->group(group);
+  app.add_option_function<std::vector<std::string>>(
+         "--lr-scale", [&o](const std::vector<std::string> &texts) { o.lrScales = scales(texts); },
+         "learning rate times X for parameters whose name matches (may be given again) [1]")
+      ->type_name("REGEX=X")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->check(isScale)
       ->group(group);
   app.add_option("--betas", o.betas, "A,B of AdamW [0.9,0.999]; A alone is the momentum of SGD [0]")
       ->type_name("A[,B]")
@@ -118,6 +164,7 @@ int main(int argc, char **argv) {
                "zerorun");
   app.get_formatter()->column_width(38);
   app.add_option("plan", options.plan, "the plan, as zeroc wrote it")->type_name("FILE");
+  declareData(app, options);
   declareTraining(app, options);
   declareResults(app, options);
   declareNotBuilt(app, "--disk-path", "DIR", "where state that is offloaded to disk lies");

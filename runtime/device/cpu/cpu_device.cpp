@@ -80,7 +80,7 @@ public:
     int64_t size = (call.extent + pieces - 1) / pieces;
     pool.run(pieces, [&](int64_t piece, int) {
       int64_t begin = piece * size, end = std::min(call.extent, begin + size);
-      if (begin < end) call.function(call.args, begin, end);
+      if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
     });
   }
 

@@ -1,0 +1,161 @@
+#include "runtime/engine/parameter_groups.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cstdint>
+
+namespace zero::runtime {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+// Elements up to `end` belong to `group`.
+struct Run {
+  uint64_t end;
+  uint32_t group;
+};
+
+// The groups along elements [begin, begin + count) of a bucket. Padding, which stays 0 whatever is done to it, goes with its neighbour.
+std::vector<Run> runsOf(const plan::Plan &plan, uint32_t bucket, const std::vector<uint32_t> &groupOf, uint64_t begin, uint64_t count) {
+  struct Start {
+    uint64_t at;
+    uint32_t group;
+  };
+  std::vector<Start> starts;
+  for (int i = 0; i < plan.parameters_size(); ++i)
+    if (plan.parameters(i).bucket() == bucket) starts.push_back({plan.parameters(i).offset_elements(), groupOf[static_cast<size_t>(i)]});
+  std::sort(starts.begin(), starts.end(), [](const Start &a, const Start &b) { return a.at < b.at; });
+  std::vector<Run> runs;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    uint64_t end = i + 1 < starts.size() ? starts[i + 1].at : begin + count;
+    if (end <= begin) continue;
+    end = std::min(end - begin, count);
+    if (!runs.empty() && runs.back().group == starts[i].group)
+      runs.back().end = end;
+    else if (runs.empty() || end > runs.back().end)
+      runs.push_back({end, starts[i].group});
+  }
+  if (runs.empty()) runs.push_back({count, 0});
+  return runs;
+}
+
+class Cutter {
+public:
+  Cutter(const plan::Plan &plan, const plan::Update &update, const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank,
+         std::byte *scratch)
+      : update(update), whole(whole), groups(groups), row(update.row()), count(update.gradient().bytes() / sizeof(float)) {
+    const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
+    runs = runsOf(plan, update.bucket(), groups.of, update.whole() ? 0 : rank * bucket.shard_elements(), count);
+    const plan::Ref *hyper = nullptr;
+    for (const plan::Input &input : plan.inputs())
+      if (input.role() == plan::Input::HYPER) hyper = &input.ref();
+    for (int a = 0; a < update.launch().args_size(); ++a) {
+      const plan::Ref &ref = update.launch().args(a);
+      isHyper.push_back(hyper && ref.buffer() == hyper->buffer() && ref.offset() == hyper->offset());
+      bool elementwise = !isHyper.back() && ref.bytes() == update.gradient().bytes();
+      aside.push_back(elementwise ? placeOf(whole.args[a], scratch) : nullptr);
+    }
+  }
+
+  std::vector<UpdatePart> run() {
+    auto extent = static_cast<uint64_t>(whole.extent);
+    size_t r = 0;
+    for (uint64_t i = 0; i < extent;) {
+      while (runs[r].end <= i * row) ++r;
+      uint64_t last = runs[r].end == count ? extent : runs[r].end / row;
+      if (last > i)
+        launch(runs[r].group, i, last, nullptr);
+      else
+        shared(r, i);
+      i = std::max(last, i + 1);
+    }
+    return std::move(parts);
+  }
+
+private:
+  struct Aside {
+    std::byte *memory, *scratch;
+  };
+
+  // Arguments at the same address, read and written in place, share their scratch.
+  std::byte *placeOf(void *memory, std::byte *scratch) {
+    for (const Aside &slot : slots)
+      if (slot.memory == memory) return slot.scratch;
+    uint64_t stride = (row * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    slots.push_back({static_cast<std::byte *>(memory), scratch + slots.size() * stride});
+    return slots.back().scratch;
+  }
+
+  // Iterations [begin, end) for one group; with `scratch`, the one iteration finds its elements there.
+  UpdatePart &launch(uint32_t group, uint64_t begin, uint64_t end, const std::byte *scratch) {
+    size_t n = isHyper.size();
+    UpdatePart &part = parts.emplace_back();
+    part.args = std::make_unique<void *[]>(n);
+    for (size_t a = 0; a < n; ++a) {
+      part.args[a] = isHyper[a] ? groups.hyper[group] : whole.args[a];
+      if (scratch && aside[a]) // the kernel adds the iteration's place to what it is given
+        part.args[a] = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(aside[a]) - begin * row * sizeof(float));
+    }
+    part.launch = {whole.function, part.args.get(), static_cast<int64_t>(end - begin), whole.grain, static_cast<int64_t>(begin)};
+    return part;
+  }
+
+  // Iteration i, whose elements belong to several runs, the first of which is runs[r].
+  void shared(size_t r, uint64_t i) {
+    uint64_t begin = i * row, end = std::min(begin + row, count);
+    std::vector<uint32_t> done;
+    for (size_t first = r; first < runs.size() && (first == r || runs[first - 1].end < end); ++first) {
+      uint32_t group = runs[first].group;
+      if (std::find(done.begin(), done.end(), group) != done.end()) continue;
+      done.push_back(group);
+      UpdatePart &part = launch(group, i, i + 1, slots[0].scratch);
+      for (const Aside &slot : slots)
+        part.before.push_back({slot.scratch, slot.memory + begin * sizeof(float), (end - begin) * sizeof(float)});
+      for (size_t k = first; k < runs.size() && (k == r || runs[k - 1].end < end); ++k) {
+        if (runs[k].group != group) continue;
+        uint64_t from = k == r ? begin : runs[k - 1].end, to = std::min(runs[k].end, end);
+        for (const Aside &slot : slots)
+          if (isWritten(slot))
+            part.after.push_back(
+                {slot.memory + from * sizeof(float), slot.scratch + (from - begin) * sizeof(float), (to - from) * sizeof(float)});
+      }
+    }
+  }
+
+  bool isWritten(const Aside &slot) const {
+    for (size_t a = update.launch().outputs_from(); a < aside.size(); ++a)
+      if (aside[a] == slot.scratch) return true;
+    return false;
+  }
+
+  const plan::Update &update;
+  const LaunchCall &whole;
+  const ParameterGroups &groups;
+  uint64_t row, count; // elements of one iteration, of the update
+  std::vector<Run> runs;
+  std::vector<bool> isHyper;      // by argument
+  std::vector<std::byte *> aside; // scratch of an argument that has an element for each of the gradient's; null for others
+  std::vector<Aside> slots;
+  std::vector<UpdatePart> parts;
+};
+
+} // namespace
+
+uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs) {
+  uint64_t bytes = 0;
+  for (uint32_t index : programs)
+    for (const plan::Step &step : plan.programs(static_cast<int>(index)).steps()) {
+      if (!step.has_update()) continue;
+      if (step.update().row() == 0)
+        throw Error("this plan does not say where its updates can be cut, which --no-decay and --lr-scale need; compile it again");
+      uint64_t stride = (step.update().row() * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+      bytes = std::max(bytes, stride * static_cast<uint64_t>(step.update().launch().args_size()));
+    }
+  return bytes;
+}
+
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Update &update, const LaunchCall &whole,
+                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
+  return Cutter(plan, update, whole, groups, rank, scratch).run();
+}
+
+} // namespace zero::runtime
