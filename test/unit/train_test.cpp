@@ -159,11 +159,12 @@ static std::vector<std::string> compared(const std::vector<Settings> &given) {
 }
 
 TEST(Agreement, ADifferenceNamesTheFlagAndTheRanks) {
-  Settings usual{{"--lr", "0.001"}, {"--clip", ""}}, clipped{{"--lr", "0.001"}, {"--clip", "0.5"}}, other{{"--lr", "0.01"}, {"--clip", "1"}};
+  Settings usual{{"--lr", "0.001"}, {"--clip", ""}}, clipped{{"--lr", "0.001"}, {"--clip", "0.5"}},
+      other{{"--lr", "0.01"}, {"--clip", "1"}};
   EXPECT_EQ(compared({usual, usual, usual}), (std::vector<std::string>{"", "", ""}));
   EXPECT_EQ(compared({usual, usual, usual, clipped}),
-            (std::vector<std::string>{"--clip is not given on ranks 0 to 2, but 0.5 on rank 3; all ranks of a run must be given the same", "silent",
-                                      "silent", "silent"}));
+            (std::vector<std::string>{"--clip is not given on ranks 0 to 2, but 0.5 on rank 3; all ranks of a run must be given the same",
+                                      "silent", "silent", "silent"}));
   EXPECT_EQ(compared({usual, other, usual})[0],
             "--lr is 0.001 on ranks 0, 2, but 0.01 on rank 1; --clip differs too; all ranks of a run must be given the same");
   // One that has files which another one lacks.
@@ -182,6 +183,15 @@ TEST(Agreement, FlagsAreComparedByTheirMeaning) {
   EXPECT_EQ(flagSettings(one), flagSettings(two)); // contents and folders are compared by themselves
   two.exportTo = "/b/y.onnx";
   EXPECT_NE(flagSettings(one), flagSettings(two)); // all ranks write one file
+  for (auto change : std::vector<std::function<void(TrainOptions &)>>{
+           [](auto &o) { o.shuffle = true; }, [](auto &o) { o.noDecay = {"bias"}; },
+           [](auto &o) {
+             o.lrScales = {{"wte", 0.5}};
+           },
+           [](auto &o) { o.reading.ignored = {"mask"}; }, [](auto &o) { o.reading.labels = *labelRule("shifted"); }}) {
+    two = one, change(two);
+    EXPECT_NE(flagSettings(one), flagSettings(two));
+  }
   two = one, two.resume = "/a";
   EXPECT_NE(flagSettings(one), flagSettings(two));
 }
@@ -195,8 +205,8 @@ TEST(Hyper, ChangesAgainstACheckpointAreSaid) {
   options.betas = {0.9, 0.999}, options.eps = 1e-8; // the defaults, given
   EXPECT_TRUE(changes(before, settings(adamw)).empty());
   options.betas = {0.9, 0.95}, options.lr = 0.5;
-  EXPECT_EQ(changes(before, settings(adamw)),
-            (std::vector<std::string>{"--lr is 0.5, where the checkpoint's run had 0.001", "--betas is 0.9,0.95, where the checkpoint's run had 0.9,0.999"}));
+  EXPECT_EQ(changes(before, settings(adamw)), (std::vector<std::string>{"--lr is 0.5, where the checkpoint's run had 0.001",
+                                                                        "--betas is 0.9,0.95, where the checkpoint's run had 0.9,0.999"}));
   EXPECT_TRUE(changes({}, settings(adamw)).empty()); // an older checkpoint remembers nothing
   options = {}, options.schedule = Schedule::Cosine, options.steps = 10;
   before = settings(sgd), options.steps = 20;
