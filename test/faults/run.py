@@ -114,7 +114,7 @@ class Suite:
 
     def durable(self, job):
         self.group(f"{job}, order of what reaches the disk",
-                   [(f"rank {rank}", lambda calls=calls: every_call.check_durable(calls)) for rank, calls in enumerate(every_call.count(self.world, job))])
+                   [(f"rank {rank}", lambda calls=calls, rank=rank: every_call.check_durable(calls, rank)) for rank, calls in enumerate(every_call.count(self.world, job))])
 
     def threads(self, job):
         """No thread to be had, whichever it is."""
@@ -145,9 +145,23 @@ class Suite:
             self.threads(self.world.jobs["products", ranks])
 
     def print_table(self):
-        print(f"\n| | cases | ended as |\n|---|---|---|")
+        """A row for each job and rank, with the number of cases of each fault; then what is no file call."""
+        rows, others = {}, []
         for title, cases, ends in self.table:
-            print(f"| {title} | {cases} | {', '.join(f'{n} {how}' for how, n in sorted(ends.items()))} |")
+            where, _, kind = title.rpartition(", ")
+            if kind in every_call.KINDS:
+                counts, sums = rows.setdefault(where, ({}, collections.Counter()))
+                counts[kind] = cases
+                sums.update(ends)
+            else:
+                others.append((title, cases, ends))
+        told = lambda ends: ", ".join(f"{n} {how}" for how, n in sorted(ends.items()))
+        print("\n| | " + " | ".join(every_call.KINDS) + " | ended as |\n|---|" + "---|" * (len(every_call.KINDS) + 1))
+        for where, (counts, sums) in rows.items():
+            print(f"| {where} | " + " | ".join(str(counts.get(kind, "")) for kind in every_call.KINDS) + f" | {told(sums)} |")
+        print("\n| | cases | ended as |\n|---|---|---|")
+        for title, cases, ends in others:
+            print(f"| {title} | {cases} | {told(ends)} |")
 
 
 SAMPLE = 6  # one in so many kinds of calls
