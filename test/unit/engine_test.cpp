@@ -317,16 +317,19 @@ struct UpdatePlan : PlanBuilder {
     Launch *launch = update->mutable_launch();
     for (const Ref &ref : {p, gradient, m, hyper, p, m, sums}) *launch->add_args() = ref;
     launch->set_outputs_from(4), launch->set_extent((count + kRow - 1) / kRow);
-  }
-  PlanFile file() const {
-    static const std::string object =
+    boundKernels();
+    object =
         compileKernels("void sgd(void *const *a, long begin, long end) {"
                        "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[6];"
                        "  for (long i = begin; i < end; ++i) {"
                        "    float sum = 0;"
                        "    for (long e = i * 32; e < i * 32 + 32 && e < (long)h[15]; ++e) {"
                        "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e]; }"
-                       "    sums[i] = sum; } }");
+                       "    sums[i] = sum; } }\n" +
+                       test::boundsInC(plan));
+  }
+  std::string object;
+  PlanFile file() const {
     return {plan, {reinterpret_cast<const std::byte *>(object.data()), object.size()}, {}, "", nullptr};
   }
 };
