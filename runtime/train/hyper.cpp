@@ -19,8 +19,10 @@ Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
   if (!sgd && options.betas.size() == 1) throw Error("--betas takes two numbers for AdamW, as in --betas 0.9,0.999");
   if (sgd && options.betas.size() == 2) throw Error("--betas takes one number for SGD: its momentum");
   for (double beta : options.betas)
-    if (!(beta >= 0 && static_cast<float>(beta) < 1)) // as the kernels have it: a correction by 1 - 1 would divide by zero
-      throw Error(fmt::format("--betas must lie in [0, 1) and not round to 1 in f32, but one is {}", beta));
+    if (!(beta >= 0 && beta < 1)) throw Error(fmt::format("--betas must lie in [0, 1), not {}", beta));
+  for (double beta : options.betas) // a moment that never changes, divided by a correction of 0
+    if (static_cast<float>(beta) == 1)
+      throw Error(fmt::format("--betas {} is 1 in single precision; the largest below it is 0.99999994", beta));
   auto notNegative = [](const char *flag, std::optional<double> value) {
     if (value && !(*value >= 0 && std::isfinite(*value))) throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
   };

@@ -88,18 +88,21 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
   name.back() = 0;
   fs::path probe = fs::path(folder) / name.data();
   std::error_code failed;
-  together(communicator, [&] {
-    if (leads) File(probe.string(), File::Mode::Create);
-  });
-  bool seen = fs::exists(probe, failed);
-  communicator.barrier();
-  if (leads) fs::remove(probe, failed); // before anybody may end the run
-  together(communicator, [&] {
-    if (!seen)
-      throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
-                              "folder everywhere, in a file system that all machines share",
-                              flag, path));
-  });
+  try {
+    together(communicator, [&] {
+      if (leads) File(probe.string(), File::Mode::Create);
+    });
+    together(communicator, [&] {
+      if (!fs::exists(probe, failed))
+        throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
+                                "folder everywhere, in a file system that all machines share",
+                                flag, path));
+    });
+  } catch (...) {
+    if (leads) fs::remove(probe, failed);
+    throw;
+  }
+  if (leads) fs::remove(probe, failed);
 }
 
 } // namespace

@@ -12,16 +12,15 @@ const char *nameOf(Schedule schedule) {
 }
 
 std::string text(Schedule value) { return nameOf(value); }
-std::string text(bool value) { return value ? "given" : ""; }
 std::string text(double value) { return fmt::format("{}", value); }
 std::string text(uint64_t value) { return fmt::format("{}", value); }
-std::string text(const std::vector<double> &values) { return fmt::format("{}", fmt::join(values, ",")); }
-std::string text(const std::vector<std::string> &values) { return fmt::format("{}", fmt::join(values, " ")); }
-std::string text(const std::vector<std::pair<std::string, double>> &values) {
-  std::vector<std::string> parts;
-  for (const auto &[name, value] : values) parts.push_back(fmt::format("{}={}", name, value));
-  return text(parts);
+std::string text(const std::vector<std::string> &values) { return values.empty() ? "" : fmt::format("'{}'", fmt::join(values, "' '")); }
+std::string text(const std::vector<std::pair<std::string, double>> &scales) {
+  std::vector<std::string> values;
+  for (const auto &[expression, scale] : scales) values.push_back(fmt::format("{}={}", expression, scale));
+  return text(values);
 }
+std::string text(const std::vector<double> &values) { return fmt::format("{}", fmt::join(values, ",")); }
 template <typename T> std::string text(const std::optional<T> &value) { return value ? text(*value) : ""; }
 
 std::string given(const std::optional<std::string> &path) { return path ? "given" : ""; }
@@ -34,17 +33,15 @@ std::string fileName(const std::optional<std::string> &path) {
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
   const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, noDecay,
-               lrScales, seed, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] =
-      options;
-  const auto &[labels, ignored] = reading;
-  static_cast<void>(plan);    // compared by its contents
-  static_cast<void>(threads); // machines have what they have
+               lrScales, seed, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] = options;
+  static_cast<void>(showBatch); // rank 0 shows it
+  static_cast<void>(plan);      // compared by its contents
+  static_cast<void>(threads);   // machines have what they have
   return {{"--require-signature", given(requireSignature)},
           {"--data", given(data)},
-          {"--labels", textOf(labels)},
-          {"--ignore-tensor", text(ignored)},
-          {"--show-batch", text(showBatch)},
-          {"--shuffle", text(shuffle)},
+          {"--labels", textOf(reading.labels)},
+          {"--ignore-tensor", text(reading.ignored)},
+          {"--shuffle", shuffle ? "given" : ""},
           {"--steps", text(steps)},
           {"--lr", text(lr)},
           {"--schedule", text(schedule)},
@@ -77,8 +74,9 @@ Settings hyperSettings(const plan::Plan &plan, const TrainOptions &options, cons
   settings.emplace_back("--betas", sgd ? text(hyper.momentum) : text(std::vector{hyper.beta1, hyper.beta2}));
   if (!sgd) settings.emplace_back("--eps", text(hyper.eps));
   settings.emplace_back("--clip", text(hyper.clip));
-  settings.emplace_back("--no-decay", text(options.noDecay));
-  settings.emplace_back("--lr-scale", text(options.lrScales));
+  auto orNothing = [](const std::string &value) { return value.empty() ? "not given" : value; };
+  settings.emplace_back("--no-decay", orNothing(text(options.noDecay)));
+  settings.emplace_back("--lr-scale", orNothing(text(options.lrScales)));
   return settings;
 }
 

@@ -228,6 +228,7 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   EXPECT_NE(changed([](auto &i) { i["position"] = UINT64_MAX; }), "");
   EXPECT_NE(changed([](auto &i) { i["optimizer"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i.erase("step"); }), "");
+  EXPECT_NE(changed([](auto &i) { i["shuffled"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["settings"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["settings"]["--lr"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0] = 1; }), "");

@@ -41,7 +41,7 @@ TEST(Hyper, AdamwAndSgdTakeTheirOwnFlags) {
   options.betas = {0.8, 1.0};
   EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }), "");
   options.betas = {0.9, 0.99999999}; // in single precision
-  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("round to 1 in f32"), std::string::npos);
+  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("is 1 in single precision"), std::string::npos);
   options.betas = {0.9, 0.9999999};
   EXPECT_EQ(refusalOf([&] { resolveHyper(adamw, options); }), "");
   options.betas.clear(), options.eps = 1e-6;
