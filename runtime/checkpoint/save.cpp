@@ -93,7 +93,7 @@ std::string saveCheckpoint(const Rank &rank, const std::string &directory, const
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";
   try {
     writeWhole(rank, directory, progress, partial, final);
-  } catch (const Error &error) {
+  } catch (const std::exception &error) { // also what std::filesystem says
     std::error_code ignored;
     fs::remove_all(partial, ignored); // on a full disk it would be in the way of everything else
     throw Error(fmt::format("{}; {}", error.what(), previous ? fmt::format("'{}' is still whole", *previous) : "there is no checkpoint"));

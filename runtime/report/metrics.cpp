@@ -28,6 +28,9 @@ off_t endOfLines(const std::string &path, uint64_t step) {
     if (entry["step"].get<uint64_t>() > step) break;
     end = at;
   }
+  // Taken for the end of the file, it would cut off the run's past.
+  if (!in.is_open() || in.bad())
+    throw Error(fmt::format("cannot read --metrics '{}', in which the run goes on: {}", path, std::strerror(errno)));
   return end;
 }
 

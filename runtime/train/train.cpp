@@ -95,6 +95,9 @@ public:
     return 0;
   }
 
+  // Before the process ends without its destructors: what is half written is removed.
+  void giveUp() { gradients.reset(); }
+
 private:
   static constexpr int kDiverged = 255, kUnwritten = 254; // above every signal
 
@@ -371,6 +374,7 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   } catch (const std::exception &error) {
     complainAlone(error.what(), factory);
   }
+  if (run) run->giveUp();
   factory.abort();
   return 1; // not reached
 }
