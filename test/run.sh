@@ -73,19 +73,23 @@ echo "lit: ${ok:-0} passed, ${#bad[@]} failed"
 
 if [ $quick = no ]; then
   # The scripts print `ok …` or `FAILED …` for each check.
-  for script in test/e2e/*.py; do
-    name=$(basename "$script" .py)
-    case $name in harness|ranks|make_*|trained) continue ;; esac
-    title "end to end: $name"
-    log=$logs/$name.log
-    timeout 900 .venv/bin/python "$script" 2>&1 | tee "$log"
+  run_script() { # title, script
+    local log=$logs/script.log status bad b
+    title "$1"
+    timeout 900 .venv/bin/python "$2" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     passed=$((passed + $(grep -c '^ok ' "$log")))
     mapfile -t bad < <(sed -n 's/^FAILED //p' "$log")
     for b in "${bad[@]}"; do fail "$b"; done
-    if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "test/e2e/$name.py: exit $status"; fi
-    grep -qE '^(ok|FAILED) ' "$log" || { [ "$status" -ne 0 ] || fail "test/e2e/$name.py: ran nothing"; }
+    if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "$2: exit $status"; fi
+    grep -qE '^(ok|FAILED) ' "$log" || { [ "$status" -ne 0 ] || fail "$2: ran nothing"; }
+  }
+  for script in test/e2e/*.py; do
+    name=$(basename "$script" .py)
+    case $name in harness|ranks|make_*|trained) continue ;; esac
+    run_script "end to end: $name" "$script"
   done
+  run_script "faults: a sample of what test/faults/run.py --all does" test/faults/run.py
 
   title "the runtime alone, without LLVM"
   if bash tools/setup.sh --preset runtime-only >"$logs/runtime.log" 2>&1; then

@@ -10,6 +10,7 @@
 #include <array>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <random>
 #include <set>
 
@@ -77,32 +78,35 @@ std::string resumedFrom(const std::string &folder, const Setup &setup) {
   return own.empty() ? "a folder without a checkpoint" : digestOfFolder(own.back());
 }
 
-void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &folder) {
-  std::array<char, 33> name{};
+// Rank 0 writes a number into a file beside `result` that all others must then read there. The file's name is the result's, so that a run
+// with the same result removes what one that was killed has left.
+void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &result) {
   bool leads = communicator.rank() == 0;
-  if (leads) {
-    std::random_device random;
-    fmt::format_to_n(name.data(), name.size() - 1, ".zerorun-{:08x}{:08x}", random(), random());
-  }
-  communicator.broadcast(name.data(), name.size(), 0);
-  name.back() = 0;
-  fs::path probe = fs::path(folder) / name.data();
+  std::random_device random;
+  std::array<uint32_t, 4> number{random(), random(), random(), random()};
+  communicator.broadcast(number.data(), sizeof number, 0);
+  std::string probe = result + ".probe";
   std::error_code failed;
+  auto removeProbe = [&] {
+    if (leads) fs::remove(probe, failed);
+  };
   try {
     together(communicator, [&] {
-      if (leads) File(probe.string(), File::Mode::Create);
+      if (leads) File(probe, File::Mode::Create).write(0, number.data(), sizeof number);
     });
     together(communicator, [&] {
-      if (!fs::exists(probe, failed))
+      std::array<uint32_t, 4> seen{};
+      std::ifstream(probe, std::ios::binary).read(reinterpret_cast<char *>(seen.data()), sizeof seen);
+      if (seen != number)
         throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
                                 "folder everywhere, in a file system that all machines share",
                                 flag, path));
     });
   } catch (...) {
-    if (leads) fs::remove(probe, failed);
+    removeProbe();
     throw;
   }
-  if (leads) fs::remove(probe, failed);
+  removeProbe();
 }
 
 } // namespace
@@ -129,9 +133,9 @@ Settings stateFiles(const TrainOptions &options, const Setup &setup) {
 void requireSharedFolders(Communicator &communicator, const TrainOptions &options) {
   if (communicator.world() == 1) return;
   auto require = [&](const char *flag, const std::optional<std::string> &path) {
-    if (path) requireSharedFolder(communicator, flag, *path, parentOf(plan::replaceable(*path)));
+    if (path) requireSharedFolder(communicator, flag, *path, plan::replaceable(*path));
   };
-  if (options.checkpoint) requireSharedFolder(communicator, "--checkpoint", *options.checkpoint, *options.checkpoint);
+  if (options.checkpoint) requireSharedFolder(communicator, "--checkpoint", *options.checkpoint, *options.checkpoint + "/");
   require("--export", options.exportTo);
   require("--gradients", options.gradients);
   require("--trace", options.trace);

@@ -90,7 +90,7 @@ def difference(one, two):
 
 
 def temporary(name):
-    return any(ending in name for ending in (".partial", ".removed", ".tmp."))
+    return any(ending in name for ending in (".partial", ".removed", ".probe"))
 
 
 def bigrams():
@@ -172,7 +172,7 @@ class World:
         base = self.material("small", bigrams(), 8)
         (base / "out").mkdir()
         (base / "w.safetensors").write_bytes(b"the result of an earlier run")
-        go_on = ["--threads", 1, "--checkpoint", "c", "--resume", "c", "--every", 2, "--metrics", "m.jsonl"]
+        go_on = ["--threads", 1, "--checkpoint", "c", "--resume", "c", "--every", 2, "--keep", 1, "--metrics", "m.jsonl"]
         for world in (1, 2):
             self.training("half", world, [*go_on, "--steps", 2], base)
             middle = self.work / f"half-{world}-undisturbed"
@@ -191,7 +191,7 @@ class World:
         base = self.material("large", self.gpt("--layers", 2, "--hidden", 256, "--heads", 4, "--vocab", 512, "--seq", 64, "--batch", 4), 512)
         for world in (1, 2):
             for name, flags in (("products", []), ("checkpoints", ["--every", 1])):
-                self.jobs[name, world] = self.training(name, world, ["--threads", 2 if world == 1 else 1, "--checkpoint", "c", "--resume", "c",
+                self.jobs[name, world] = self.training(name, world, ["--threads", 2 if world == 1 else 1, "--checkpoint", "c", "--resume", "c", "--keep", 1,
                                                                      "--metrics", "m.jsonl", "--steps", 6, *flags], base)
 
     # ------------------------------------------------------------------------------------------ one run
