@@ -108,11 +108,11 @@ std::string indexText(const Index &index) {
 }
 
 Index parseIndex(std::string_view text, const std::string &name) {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  Fields fields(json, name); // refuses what is no JSON
   // The sum first: a format that only a damaged byte names is no later format.
   if (size_t at = text.rfind(kSum); at != std::string_view::npos && text.substr(at) != sumLine(text.substr(0, at)))
     throw Damaged(fmt::format("'{}' is damaged: it is not what was written", name));
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  Fields fields(json, name); // refuses what is no JSON
   uint64_t format = fields.number("format", 1, UINT64_MAX);
   if (format > kFormat) throw Error(fmt::format("'{}' has format {}; this zerorun knows formats up to {}", name, format, kFormat));
   if (format > 1 && text.rfind(kSum) == std::string_view::npos) throw fields.wrong("no checksum");

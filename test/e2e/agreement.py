@@ -20,7 +20,7 @@ suite.parser.add_argument("--long", action="store_true", help="every case with 2
 # Values that zerorun's command line takes, by the type that --help prints; None: no value.
 VALUES = {"FILE": "x.safetensors", "DIR": "x", "N": "3", "X": "0.25", "A[,B]": "0.8,0.9", "SECONDS": "77", "NAME": "x", "REGEX": "x",
           "REGEX=X": "x=0.5", "PUBKEY": "x.pub"}
-FREE = {"--threads", "--help", "--disk-path", "--simulate"}  # may differ; not built
+FREE = {"--threads", "--show-batch", "--help", "--disk-path", "--simulate"}  # may differ; not built
 
 
 def flags():
@@ -169,7 +169,7 @@ def changed_settings():
     expect("--eps" not in outs[0] and "where the" not in outs[1], f"said: {outs}")
     recorded = json.loads((suite.work / "c2" / "step-2" / "index.json").read_text())["settings"]
     expect(recorded == {"--lr": "0.001", "--schedule": "constant", "--warmup": "0", "--weight-decay": "0.01", "--betas": "0.9,0.999",
-                        "--eps": "1e-08", "--clip": "0"}, f"recorded: {recorded}")
+                        "--eps": "1e-08", "--clip": "0", "--no-decay": "not given", "--lr-scale": "not given"}, f"recorded: {recorded}")
 
 
 args = suite.start()

@@ -64,7 +64,7 @@ def check_durable(calls, rank):
                 if inside(path):
                     raise Broken(f"call {call.number} renames to '{call.path}' what call {change.number}, {change.name} of '{path}', has not brought to the disk")
             names[str(pathlib.PurePath(call.path).parent).removeprefix(".")] = call
-        elif "m" in call.traits and "c" in call.traits and call.path != "m.jsonl":
+        elif "m" in call.traits and "c" in call.traits and call.path != "m.jsonl" and not call.path.endswith(".probe"):
             files[call.path] = call
         elif call.name.startswith(("open", "mkdir")) and "r" in call.traits and call.path != "m.jsonl":
             names[str(pathlib.PurePath(call.path).parent).removeprefix(".")] = call

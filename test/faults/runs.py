@@ -210,7 +210,8 @@ class World:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            env.update(WORLD_SIZE=str(job.world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), ZERORUN_SECRET="a secret that is known to a test")
+            env.update(WORLD_SIZE=str(job.world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), ZERORUN_SECRET="a secret that is known to a test",
+                       ZERORUN_START_TIMEOUT="20")  # where one ends before it has met the others, nobody but this tells them
         processes = []
         for rank in range(job.world):
             command = [self.bin / job.program, *job.command[1:]]

@@ -36,8 +36,6 @@ TEST(Hyper, AdamwAndSgdTakeTheirOwnFlags) {
   options.betas = {0.8};
   EXPECT_EQ(resolveHyper(sgd, options).momentum, 0.8);
   EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("--betas"), std::string::npos);
-  options.betas = {0.8, 0.99999999}; // 1 in f32
-  EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }).find("round to 1"), std::string::npos);
   options.betas = {0.8, 1.0};
   EXPECT_NE(refusalOf([&] { resolveHyper(adamw, options); }), "");
   options.betas = {0.9, 0.99999999}; // in single precision
