@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -168,6 +169,7 @@ SAMPLE = 6  # one in so many kinds of calls
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would every run started here
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--all", action="store_true", help="every case, and a table of them at the end")
     p.add_argument("--bin", default=str(ROOT / "build" / "bin"), help="folder of zeroc, zerorun and fault")

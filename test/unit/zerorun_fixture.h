@@ -134,6 +134,7 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
 class Zerorun : public testing::Test {
 protected:
   void SetUp() override {
+    ::signal(SIGINT, SIG_DFL); // a shell's background jobs ignore it, and so would every run that is started here
     folder.write("w.raw", {reinterpret_cast<const char *>(kWeights.data()), 16});
     for (int i = 0; i < 10 * 4; ++i) x.push_back(std::sin(static_cast<float>(i)));
     for (int i = 0; i < 10; ++i) y.push_back(std::cos(static_cast<float>(3 * i)));
