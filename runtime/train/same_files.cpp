@@ -106,7 +106,10 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
     removeProbe();
     throw;
   }
-  removeProbe();
+  together(communicator, [&] {
+    removeProbe();
+    if (failed) throw Error(fmt::format("{} '{}': cannot remove '{}' again: {}", flag, path, probe, failed.message()));
+  });
 }
 
 } // namespace
