@@ -300,8 +300,10 @@ static std::optional<unsigned> summedDimension(Value v, SmallVector<int> dims, i
 
 void findRoles(func::FuncOp forward, MutableArrayRef<Site> sites, Weights &weights) {
   Analysis(forward, sites, weights).run();
+  llvm::DenseSet<Operation *> kept; // what nothing reads was erased behind the walk
+  forward.walk([&](nn::GetOp get) { kept.insert(get); });
   for (Site &s : sites)
-    if (s.get && s.use.tensor->dims.size() == 2) s.summed = summedDimension(s.get->getResult(0), {0, 1});
+    if (s.get && kept.contains(s.get) && s.use.tensor->dims.size() == 2) s.summed = summedDimension(s.get->getResult(0), {0, 1});
 }
 
 } // namespace zero::onnx
