@@ -112,17 +112,19 @@ std::string parentOf(const std::string &path) {
 
 std::vector<std::string> makeFolders(const std::string &path) {
   namespace fs = std::filesystem;
-  std::vector<std::string> missing;
-  std::error_code failed;
-  for (fs::path folder = fs::absolute(path).lexically_normal(); !fs::exists(folder, failed) && folder.has_relative_path();
-       folder = folder.parent_path())
+  std::vector<std::string> missing, made;
+  for (fs::path folder = fs::absolute(path).lexically_normal(); folder.has_relative_path(); folder = folder.parent_path()) {
+    std::error_code failed;
+    if (fs::exists(folder, failed)) break;
+    if (failed) throw Error(fmt::format("cannot look at '{}': {}", folder.string(), failed.message())); // it may well be there
     if (folder.has_filename()) missing.push_back(folder.string()); // not the empty name behind a last slash
+  }
   for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
-    if (::mkdir(folder->c_str(), 0777) != 0 && errno != EEXIST)
-      throw Error(fmt::format("cannot create the folder '{}': {}", *folder, std::strerror(errno)));
+    if (::mkdir(folder->c_str(), 0777) == 0) made.insert(made.begin(), *folder);
+    else if (errno != EEXIST) throw Error(fmt::format("cannot create the folder '{}': {}", *folder, std::strerror(errno)));
     syncDirectory(parentOf(*folder));
   }
-  return missing;
+  return made;
 }
 
 } // namespace zero::runtime

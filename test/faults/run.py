@@ -59,8 +59,8 @@ class Suite:
         self.results = Results(self.world.work, self.world.bin) if args.all else None
         self.table = []
 
-    def group(self, title, cases):
-        """One line for cases [(name, work)] that are of a kind."""
+    def group(self, title, cases, aim=None):
+        """One line for cases [(name, work)] that are of a kind. Of a whole group at least one must have ended as `aim`: moments that all miss show nothing."""
         if self.args.only not in title:
             return
         begin = time.time()
@@ -79,7 +79,10 @@ class Suite:
         broken = [row for row in rows if row["how"] == "BROKEN"]
         ends = collections.Counter(row["how"] for row in rows)
         self.table.append((title, len(rows), ends))
-        if broken:
+        if self.args.all and aim and not ends[aim]:
+            self.failed += 1
+            print(f"FAILED faults: {title}: none of {len(rows)} was {aim}: {dict(ends)}", flush=True)
+        elif broken:
             self.failed += 1
             print(f"FAILED faults: {title}: {len(broken)} of {len(rows)}, the first: {broken[0]['case']}: {broken[0]['said']}", flush=True)
         else:
@@ -96,6 +99,9 @@ class Suite:
                     for kind in call.faults():
                         by_fault[kind].append(call)
             else:
+                for call in calls:
+                    if (str(job), rank, call.name, call.path) in ONCE_BROKEN:
+                        by_fault["EIO"].append(call)
                 for i, call in enumerate({every_call.kind_of(c): c for c in calls}.values()):
                     kinds = list(call.faults())
                     if i % SAMPLE == offset % SAMPLE:
@@ -128,10 +134,10 @@ class Suite:
 
     def random_ends(self, job, kills, stops):
         if job.name == "checkpoints":
-            self.group(f"{job}, killed at random", [(f"number {i}", lambda i=i: at_random.killed(self.world, job, i)) for i in range(kills)])
+            self.group(f"{job}, killed at random", [(f"number {i}", lambda i=i: at_random.killed(self.world, job, i)) for i in range(kills)], "killed")
         else:
             for name in at_random.STOPS:
-                self.group(f"{job}, {name} at random", [(f"number {i}", lambda i=i: at_random.stopped(self.world, job, i, name)) for i in range(stops)])
+                self.group(f"{job}, {name} at random", [(f"number {i}", lambda i=i: at_random.stopped(self.world, job, i, name)) for i in range(stops)], "stopped")
 
     # ------------------------------------------------------------------------------------------
     def run(self):
@@ -167,9 +173,14 @@ class Suite:
 
 SAMPLE = 6  # one in so many kinds of calls
 
+# EIO at these broke a promise once: a folder that could not be looked at was taken for a new one, and removed with what was tried in it.
+ONCE_BROKEN = {("resume, 2 ranks", 0, "newfstatat", "out")}
+
 
 def main():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would every run started here
+    # A shell's background jobs ignore SIGINT, those of nohup SIGHUP, and so would every run started here.
+    for name in at_random.STOPS:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--all", action="store_true", help="every case, and a table of them at the end")
     p.add_argument("--bin", default=str(ROOT / "build" / "bin"), help="folder of zeroc, zerorun and fault")
