@@ -115,7 +115,7 @@ std::string difference(const std::vector<Settings> &all) {
 
 } // namespace
 
-void together(Communicator &communicator, const std::function<void()> &work) {
+void collectively(Communicator &communicator, const std::function<void()> &work) {
   std::string sentence;
   try {
     work();
@@ -128,8 +128,8 @@ void together(Communicator &communicator, const std::function<void()> &work) {
   auto first = std::find(failed.begin(), failed.end(), 1);
   if (first == failed.end()) return;
   auto speaker = static_cast<int>(first - failed.begin());
-  if (speaker == communicator.rank()) throw StoppedWith(speaker == 0 ? sentence : "rank " + std::to_string(speaker) + ": " + sentence);
-  throw Stopped();
+  if (speaker == communicator.rank()) throw CollectiveError(speaker == 0 ? sentence : "rank " + std::to_string(speaker) + ": " + sentence);
+  throw ReportedElsewhere();
 }
 
 void requireSame(Communicator &communicator, const Settings &mine) {
@@ -137,8 +137,8 @@ void requireSame(Communicator &communicator, const Settings &mine) {
   if (allHave(communicator, text)) return;
   std::vector<Settings> all;
   for (const std::string &each : everyones(communicator, text)) all.push_back(settingsOf(each));
-  if (communicator.rank() == 0) throw StoppedWith(difference(all));
-  throw Stopped();
+  if (communicator.rank() == 0) throw CollectiveError(difference(all));
+  throw ReportedElsewhere();
 }
 
 uint8_t largest(Communicator &communicator, uint8_t mine) {

@@ -7,21 +7,21 @@
 
 namespace zero::runtime {
 
-// Thrown on ranks that have nothing to say: another one prints the sentence. All ranks have agreed to stop.
-class Stopped : public std::exception {};
+// All ranks have agreed to stop, and another one reports why.
+class ReportedElsewhere : public std::exception {};
 
-// Thrown on the rank that speaks for all that stopped together.
-class StoppedWith : public std::runtime_error {
+// All ranks have agreed to stop, and this one reports why.
+class CollectiveError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-// Runs `work`, which must not communicate, on every rank. If it throws anywhere, the first rank on which it did throws
-// StoppedWith that sentence and all others Stopped.
-void together(Communicator &communicator, const std::function<void()> &work);
+// Collective. Runs `work`, which must not communicate, on every rank. If it throws anywhere, the first rank on which it did throws
+// CollectiveError with that sentence, and all others throw ReportedElsewhere.
+void collectively(Communicator &communicator, const std::function<void()> &work);
 
-// Collective. If a setting has another value on one rank than on another, rank 0 throws StoppedWith a sentence that names the setting
-// and the ranks with their values, and all others throw Stopped.
+// Collective. If a setting has another value on one rank than on another, rank 0 throws CollectiveError with a sentence that names the
+// setting and the ranks with their values, and all others throw ReportedElsewhere.
 void requireSame(Communicator &communicator, const Settings &mine);
 
 // The largest of the ranks' values.

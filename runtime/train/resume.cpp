@@ -88,12 +88,12 @@ std::string firstOf(Communicator &communicator, std::string text) {
 void requireSameIndex(Communicator &communicator, const std::string &checkpoint) {
   std::vector<uint32_t> sums(static_cast<size_t>(communicator.world()));
   uint32_t mine = 0;
-  together(communicator, [&] {
+  collectively(communicator, [&] {
     MappedFile index((fs::path(checkpoint) / "index.json").string());
     mine = checksum(index.bytes().data(), index.bytes().size());
   });
   communicator.allGather(&mine, sums.data(), sizeof mine);
-  together(communicator, [&] {
+  collectively(communicator, [&] {
     if (mine != sums[0]) throw Error(fmt::format("'{}' is not what rank 0 reads there; all ranks must see the same files", checkpoint));
   });
 }
@@ -101,7 +101,7 @@ void requireSameIndex(Communicator &communicator, const std::string &checkpoint)
 } // namespace
 
 void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, Setup &setup) {
-  together(communicator, [&] {
+  collectively(communicator, [&] {
     if (communicator.rank() == 0) choose(options, setup);
   });
   // Their names inside --resume, which each rank may have under another path; a point stands for the folder itself.
@@ -121,7 +121,7 @@ Progress resume(const Rank &rank, Setup &setup) {
   for (const std::string &candidate : setup.candidates) {
     Progress progress;
     std::string damage;
-    together(rank.communicator, [&] {
+    collectively(rank.communicator, [&] {
       try {
         progress = loadCheckpoint(rank, candidate);
       } catch (const Damaged &error) {
@@ -140,13 +140,25 @@ Progress resume(const Rank &rank, Setup &setup) {
       for (const std::string &sentence : sentences) complain(fmt::format("zerorun: {}; the run goes on from '{}'", sentence, candidate));
     return progress;
   }
-  together(rank.communicator, [&] {
+  collectively(rank.communicator, [&] {
     throw Error(fmt::format("{}; {}", sentences.front(),
                             sentences.size() == 1
                                 ? "resume another checkpoint"
                                 : fmt::format("none of the {} checkpoints beside it is whole either", sentences.size() - 1)));
   });
   return {}; // not reached
+}
+
+void checkResumed(const TrainOptions &options, const Setup &setup, const Progress &at) {
+  if (options.shuffle && !at.shuffled)
+    throw Error(fmt::format("--shuffle: checkpoint '{}' has read its samples in the order of the file; leave it out to go on with that run",
+                            *setup.resumedFrom));
+  if (options.seed && *options.seed != at.seed)
+    throw Error(fmt::format("--seed {} differs from the seed {} of checkpoint '{}'; leave it out to go on with that run", *options.seed,
+                            at.seed, *setup.resumedFrom));
+  if (setup.steps > 0 && at.step > setup.steps)
+    throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumedFrom, at.step,
+                            setup.steps));
 }
 
 } // namespace zero::runtime

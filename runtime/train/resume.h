@@ -6,11 +6,14 @@
 namespace zero::runtime {
 
 // Collective. Makes and locks the folder of --checkpoint and removes what killed runs have left there, and only then looks what can be
-// resumed (setup.candidates). Throws as together() does (agreement.h).
+// resumed (setup.candidates). Throws as collectively() does (agreement.h).
 void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, Setup &setup);
 
 // Collective. Fills the ranks' memory from the newest candidate that is whole (setup.resumedFrom) and returns where it stands. Each one
 // before it is said to be damaged.
 Progress resume(const Rank &rank, Setup &setup);
+
+// Throws a sentence for a flag that the run which is resumed at `at` cannot go on with.
+void checkResumed(const TrainOptions &options, const Setup &setup, const Progress &at);
 
 } // namespace zero::runtime

@@ -91,10 +91,10 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
     if (leads) fs::remove(probe, failed);
   };
   try {
-    together(communicator, [&] {
+    collectively(communicator, [&] {
       if (leads) File(probe, File::Mode::Create).write(0, number.data(), sizeof number);
     });
-    together(communicator, [&] {
+    collectively(communicator, [&] {
       std::array<uint32_t, 4> seen{};
       std::ifstream(probe, std::ios::binary).read(reinterpret_cast<char *>(seen.data()), sizeof seen);
       if (seen != number)
@@ -106,7 +106,7 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
     removeProbe();
     throw;
   }
-  together(communicator, [&] {
+  collectively(communicator, [&] {
     removeProbe();
     if (failed) throw Error(fmt::format("{} '{}': cannot remove '{}' again: {}", flag, path, probe, failed.message()));
   });

@@ -12,7 +12,7 @@ Settings inputFiles(const TrainOptions &options);
 // The same of what parameters come from: the files of the model, or of a checkpoint. Files that belong together share the 64 MiB.
 Settings stateFiles(const TrainOptions &options, const Setup &setup);
 
-// Collective: whether all ranks see what rank 0 writes into the folders of their results. Throws as together() does.
+// Collective: whether all ranks see what rank 0 writes into the folders of their results. Throws as collectively() does.
 void requireSharedFolders(Communicator &communicator, const TrainOptions &options);
 
 } // namespace zero::runtime

@@ -123,14 +123,14 @@ TEST(Agreement, OneSpeaksAndAllStop) {
   std::atomic<int> spoke = 0, silent = 0;
   std::string sentence;
   test::Ranks(3).run([&](Communicator &communicator) {
-    together(communicator, [] {});
+    collectively(communicator, [] {});
     try {
-      together(communicator, [&] {
+      collectively(communicator, [&] {
         if (communicator.rank() >= 1) throw Error("no such file");
       });
-    } catch (const StoppedWith &error) {
+    } catch (const CollectiveError &error) {
       ++spoke, sentence = error.what();
-    } catch (const Stopped &) {
+    } catch (const ReportedElsewhere &) {
       ++silent;
     }
     EXPECT_EQ(largest(communicator, static_cast<uint8_t>(communicator.rank())), 2);
@@ -147,9 +147,9 @@ static std::vector<std::string> compared(const std::vector<Settings> &given) {
     auto rank = static_cast<size_t>(communicator.rank());
     try {
       requireSame(communicator, given[rank]);
-    } catch (const StoppedWith &error) {
+    } catch (const CollectiveError &error) {
       ends[rank] = error.what();
-    } catch (const Stopped &) {
+    } catch (const ReportedElsewhere &) {
       ends[rank] = "silent";
     }
   });

@@ -1,0 +1,51 @@
+#include "runtime/train/checkpoints.h"
+#include "runtime/checkpoint/finite.h"
+#include "runtime/process/streams.h"
+#include "runtime/train/agreement.h"
+#include <filesystem>
+#include <fmt/format.h>
+#include <utility>
+
+namespace fs = std::filesystem;
+
+namespace zero::runtime {
+
+Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank)
+    : options(options), setup(setup), rank(rank), last(setup.resumedFrom) {
+  if (options.checkpoint && setup.damaged.empty()) removeOld(); // a run that was killed may not have come to it
+}
+
+void Checkpoints::save(const Progress &at) {
+  // Loss and norm are from before the update that made these numbers.
+  collectively(rank.communicator, [&] { requireFinite(at, "nothing of it is saved"); });
+  last = saveCheckpoint(rank, *options.checkpoint, at, last);
+  removeOld();
+}
+
+// On rank 0. What cannot be removed is in nobody's way.
+void Checkpoints::removeOld() {
+  if (rank.rank != 0) return;
+  auto goOn = [](const std::string &sentence) { complain(fmt::format("zerorun: {}; the run goes on", sentence)); };
+  for (const std::string &damaged : std::exchange(setup.damaged, {})) { // one of these would count as a whole one, or be the newest
+    std::error_code gone;
+    bool here = fs::equivalent(fs::path(damaged).parent_path(), *options.checkpoint, gone) && fs::exists(damaged, gone);
+    if (!here || fs::equivalent(damaged, *last, gone)) continue; // the same step was saved again
+    try {
+      setAside(damaged);
+    } catch (const Error &error) {
+      goOn(error.what());
+    }
+  }
+  for (const std::string &sentence : removeOlder(*options.checkpoint, options.keep.value_or(2))) goOn(sentence);
+}
+
+void Checkpoints::requireFinite(const Progress &at, const char *outcome) const {
+  try {
+    runtime::requireFinite(rank);
+  } catch (const Error &error) {
+    throw Error(fmt::format("{} after step {}, so {}{}; a smaller --lr, more --warmup or --clip may help", error.what(), at.step, outcome,
+                            last ? fmt::format(", and '{}' stays the last checkpoint", *last) : ""));
+  }
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,181 @@
+#include "runtime/train/run.h"
+#include "runtime/checkpoint/initial.h"
+#include "runtime/data/show.h"
+#include "runtime/plan/error.h"
+#include "runtime/process/signals.h"
+#include "runtime/process/streams.h"
+#include "runtime/train/agreement.h"
+#include "runtime/train/evaluate.h"
+#include "runtime/train/resume.h"
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace zero::runtime {
+namespace {
+
+// What of a step is no finite number, or nothing.
+std::string divergence(const StepRecord &record) {
+  if (!std::isfinite(record.loss)) return fmt::format("the loss of step {} is {}", record.step, record.loss);
+  if (record.gradientNorm && !std::isfinite(*record.gradientNorm))
+    return fmt::format("the gradient's norm in step {} is {}", record.step, *record.gradientNorm);
+  return "";
+}
+
+} // namespace
+
+Run::Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
+    : options(options), setup(setup), plan(setup.file.plan),
+      engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value(), setup.groups.of}),
+      rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); },
+           communicator},
+      leads(communicator.rank() == 0), trainingStep(options, setup, engine, rank) {
+  start(device.threads());
+}
+
+void Run::start(int threads) {
+  if (!setup.candidates.empty()) at = resume(rank, setup);
+  collectively(rank.communicator, [&] {
+    if (setup.resumedFrom)
+      checkResumed(options, setup, at);
+    else
+      initialiseParameters(rank, threads), at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
+    if (setup.feeder && at.shuffled) setup.feeder->shuffle(at.seed);
+    if (options.metrics && leads)
+      metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
+  });
+  Settings settings = hyperSettings(plan, options, setup.hyper);
+  if (setup.resumedFrom) changed = changes(at.settings, settings);
+  at.settings = std::move(settings);
+  checkpoints.emplace(options, setup, rank);
+}
+
+int Run::train() {
+  if (leads) // mpirun gives its ranks a terminal even where its own output is a file, so several ranks always write a log.
+    line = std::make_unique<ProgressLine>(stdout, plan.world() == 1 && ::isatty(::fileno(stdout)));
+  announce();
+  if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients);
+  int stop = 0;
+  uint64_t saved = UINT64_MAX;
+  while (at.step < setup.steps && !stop) {
+    StepRecord record = trainingStep.run(at);
+    if (options.trace) trace.collect(engine, plan);
+    std::string diverged = divergence(record);
+    stop = agreed(diverged.empty() ? vote() : kDiverged);
+    if (stop == kDiverged) {
+      report(record);
+      endDiverged(diverged, saved);
+    }
+    if (!stop && evaluates()) { // who asks to stop may not have the time that an evaluation takes
+      record.evalLoss = evaluateNow();
+      stop = agreed(vote());
+    }
+    report(record);
+    if (options.checkpoint && (stop || at.step == setup.steps || (options.every && at.step % *options.every == 0))) {
+      checkpoints->save(at);
+      saved = at.step;
+    }
+  }
+  if (setup.steps == 0 && setup.programs.eval >= 0) {
+    std::optional<double> loss = evaluateNow();
+    say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
+    if (!loss) return 128 + agreed(vote());
+  }
+  if (options.trace) trace.write(rank, *options.trace);
+  if (stop && at.step < setup.steps) {
+    std::string where = fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
+                                    saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
+                                                     : "; nothing was saved, because --checkpoint was not given",
+                                    options.exportTo ? "; --export was not written" : "");
+    if (stop == kUnwritten) endUnwritten("; " + where);
+    say(where);
+    return 128 + stop;
+  }
+  if (options.exportTo) {
+    collectively(rank.communicator, [&] { checkpoints->requireFinite(at, "it is not exported"); });
+    exportWeights(rank, *options.exportTo);
+    say(fmt::format("wrote {}", *options.exportTo));
+  }
+  if (options.metrics && agreed(vote()) == kUnwritten) endUnwritten(""); // the line of the last step
+  return 0;
+}
+
+void Run::announce() {
+  if (options.resume && !setup.resumedFrom) say(fmt::format("no checkpoint in {} yet: the run starts at its beginning", *options.resume));
+  if (setup.resumedFrom)
+    say(fmt::format("resumed from {} at step {}{}", *setup.resumedFrom, at.step,
+                    setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
+  for (const std::string &sentence : changed) say(sentence);
+  say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
+                  static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
+  if (setup.feeder && leads) announceData();
+  for (const std::string &report : setup.groups.report) say(report);
+  if (setup.evalFeeder)
+    if (uint64_t left = setup.evalFeeder->samples() % setup.evalFeeder->globalBatch())
+      say(fmt::format("{} of {} samples in '{}' make no whole batch of {} and are left out", left, setup.evalFeeder->samples(),
+                      setup.evalData->path(), setup.evalFeeder->globalBatch()));
+}
+
+// What the model is about to read, so that what is not meant is seen before it is trained.
+void Run::announceData() {
+  say(fmt::format("{} samples in '{}', {} per step{}", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch(),
+                  at.shuffled ? ", in another order every epoch" : ""));
+  if (!setup.warning.empty()) {
+    std::fflush(stdout);
+    complain(fmt::format("zerorun: warning: {}", setup.warning));
+  }
+  if (options.showBatch) say("the next batch begins with " + describeSample(plan, *setup.data, setup.feeder->sampleAt(at.position)));
+}
+
+// What this rank would do after a step: stop for a signal or as for one (nobody reads any more what it says, as in `zerorun | head`),
+// stop because a result cannot be written, or go on (0).
+int Run::vote() const {
+  if (!unwritten.empty()) return kUnwritten;
+  return line && line->failure() == EPIPE ? SIGPIPE : interruption();
+}
+
+// What all ranks do after a step: the largest of their votes.
+int Run::agreed(int vote) { return largest(rank.communicator, static_cast<uint8_t>(vote)); }
+
+bool Run::evaluates() const {
+  if (setup.programs.eval < 0) return false;
+  return at.step == setup.steps || (options.evalEvery && at.step % *options.evalEvery == 0);
+}
+
+std::optional<double> Run::evaluateNow() {
+  return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed,
+                  [this] { return agreed(vote()) == 0; });
+}
+
+void Run::report(const StepRecord &record) {
+  if (line) line->show(record);
+  if (!metrics) return;
+  try {
+    metrics->write(record);
+  } catch (const Error &error) { // the run ends, but not without its checkpoint
+    unwritten = error.what();
+    metrics.reset();
+  }
+}
+
+void Run::say(const std::string &sentence) {
+  if (line) line->say(sentence);
+}
+
+void Run::endUnwritten(const std::string &where) {
+  line.reset(); // ends the line on the terminal
+  if (!leads) throw ReportedElsewhere();
+  throw CollectiveError(unwritten + where);
+}
+
+// The parameters are lost: every further step would be a waste, and a checkpoint would replace a good one.
+void Run::endDiverged(const std::string &why, uint64_t saved) {
+  line.reset(); // ends the line on the terminal
+  if (!leads) throw ReportedElsewhere();
+  throw CollectiveError(fmt::format("{}, so the run ends; {}a smaller --lr, more --warmup or --clip may help", why,
+                                    saved != UINT64_MAX ? fmt::format("step {} is saved in {}; ", saved, *options.checkpoint) : ""));
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,60 @@
+// One run on this rank, from first values to last results, once its setup is complete.
+#pragma once
+#include "runtime/engine/engine.h"
+#include "runtime/report/metrics.h"
+#include "runtime/report/progress.h"
+#include "runtime/train/checkpoints.h"
+#include "runtime/train/setup.h"
+#include "runtime/train/trace_file.h"
+#include "runtime/train/training_step.h"
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+class Run {
+public:
+  // Collective: makes the memory of the plan and fills it, from a checkpoint or with first values. The arguments outlive it.
+  Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator);
+
+  // Collective. Returns the exit status (0, or 128 + the signal that stopped it).
+  int train();
+
+  // Before the process ends without its destructors: what is half written is removed.
+  void giveUp() { trainingStep.dropGradients(); }
+
+private:
+  // A step's outcome that all ranks agree on: a signal, one of these above every signal, or 0 to go on.
+  static constexpr int kDiverged = 255, kUnwritten = 254;
+
+  void start(int threads);
+  void announce();
+  void announceData();
+  int vote() const;
+  int agreed(int vote);
+  bool evaluates() const;
+  std::optional<double> evaluateNow();
+  void report(const StepRecord &record);
+  void say(const std::string &sentence);
+  [[noreturn]] void endUnwritten(const std::string &where);
+  [[noreturn]] void endDiverged(const std::string &why, uint64_t saved);
+
+  const TrainOptions &options;
+  Setup &setup;
+  const plan::Plan &plan;
+  Engine engine;
+  Rank rank;
+  bool leads; // rank 0, which reports for all
+  Progress at;
+  TrainingStep trainingStep;
+  std::optional<Checkpoints> checkpoints;
+  std::vector<std::string> changed; // sentences about what is not as in the run that is resumed
+  std::unique_ptr<Metrics> metrics;
+  std::string unwritten; // why metrics cannot be written, once they cannot
+  std::unique_ptr<ProgressLine> line;
+  TraceFile trace;
+};
+
+} // namespace zero::runtime

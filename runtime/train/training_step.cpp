@@ -1,0 +1,62 @@
+#include "runtime/train/training_step.h"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace zero::runtime {
+
+TrainingStep::TrainingStep(const TrainOptions &options, const Setup &setup, Engine &engine, const Rank &rank)
+    : options(options), setup(setup), plan(setup.file.plan), engine(engine), rank(rank) {}
+
+void TrainingStep::recordGradients(const std::string &path) {
+  gradients = std::make_unique<GradientFile>(rank, path);
+  engine.onUpdate([this](const plan::Update &update, const float *gradient) { gradients->add(update, gradient); });
+}
+
+StepRecord TrainingStep::run(Progress &at) {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  StepRecord record;
+  record.steps = setup.steps;
+  record.lr = learningRate(options.schedule, options.lr, at.step, setup.steps, options.warmup);
+  writeHyper(at.step, record.lr);
+  engine.resetStats();
+  Turn turn{at.position, at.step, 0, at.seed, setup.feeder->scales(setup.feeder->divisors(at.position))};
+  double loss = 0;
+  for (uint32_t program : setup.programs.micros) {
+    setup.feeder->fill(turn, rank.rank, rank.locate);
+    engine.run(program);
+    loss += scalar(plan.programs(static_cast<int>(program)).loss());
+    ++turn.micro;
+  }
+  at.position += setup.feeder->globalBatch();
+  record.step = ++at.step;
+  record.loss = static_cast<float>(loss);
+  if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
+    record.gradientNorm = std::abs(std::sqrt(scalar(norm))); // no "-nan"
+  record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  uint64_t tokens = sampleTokens(plan);
+  record.countsTokens = tokens > 0;
+  record.perSecond = static_cast<double>(std::max<uint64_t>(tokens, 1) * setup.feeder->globalBatch()) / record.seconds;
+  record.epoch = static_cast<double>(at.position) / static_cast<double>(setup.feeder->samples());
+  for (size_t lane = 0; lane < record.laneBytes.size(); ++lane) record.laneBytes[lane] = engine.stats()[lane].bytes;
+  record.memoryBytes = engine.allocatedBytes();
+  if (gradients) {
+    engine.onUpdate(nullptr);
+    gradients->finish();
+    gradients.reset();
+  }
+  return record;
+}
+
+void TrainingStep::writeHyper(uint64_t step, double lr) {
+  for (size_t group = 0; group < setup.groups.list.size(); ++group) {
+    std::array<float, 16> values = hyperInput(setup.hyper, setup.groups.list[group], lr, step);
+    if (group > 0) std::memcpy(engine.hyper(static_cast<uint32_t>(group)), values.data(), sizeof values);
+    for (const plan::Input &input : plan.inputs())
+      if (group == 0 && input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+  }
+}
+
+} // namespace zero::runtime
