@@ -1,6 +1,7 @@
 #include "runtime/comm/collectives.h"
 #include "runtime/comm/ordered_sum.h"
 #include "runtime/plan/error.h"
+#include <algorithm>
 #include <cstring>
 
 namespace zero::runtime {
@@ -14,20 +15,23 @@ void MessageCommunicator::allGather(const void *src, void *dst, uint64_t bytes, 
   complete(what);
 }
 
-void MessageCommunicator::reduceScatter(const float *src, float *dst, uint64_t count, float *staging) {
-  uint64_t bytes = count * sizeof(float);
-  forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
-  forOthers([&](int peer) { post(src + static_cast<uint64_t>(peer) * count, bytes, peer); });
-  complete("a reduce-scatter");
-  orderedSum(staging, count, size, self, src + static_cast<uint64_t>(self) * count, dst, count);
+// dst = the sum over ranks of what each has for this one; forPeer(r) is what this rank has for r.
+template <typename For> void MessageCommunicator::sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what) {
+  for (uint64_t begin = 0; begin < count; begin += staging.slice) {
+    uint64_t size = std::min(staging.slice, count - begin), bytes = size * sizeof(float);
+    forOthers([&](int peer) { receive(staging.room + static_cast<uint64_t>(peer) * size, bytes, peer); });
+    forOthers([&](int peer) { post(forPeer(peer) + begin, bytes, peer); });
+    complete(what); // before the sum: of an all-reduce, what is overwritten was being sent
+    orderedSum(staging.room, size, world(), self, forPeer(self) + begin, dst + begin, size);
+  }
 }
 
-void MessageCommunicator::allReduce(float *data, uint64_t count, float *staging) {
-  uint64_t bytes = count * sizeof(float);
-  forOthers([&](int peer) { receive(staging + static_cast<uint64_t>(peer) * count, bytes, peer); });
-  forOthers([&](int peer) { post(data, bytes, peer); });
-  complete("an all-reduce"); // before the sum: data is being sent
-  orderedSum(staging, count, size, self, data, data, count);
+void MessageCommunicator::reduceScatter(const float *src, float *dst, uint64_t count, Staging staging) {
+  sum([&](int rank) { return src + static_cast<uint64_t>(rank) * count; }, dst, count, staging, "a reduce-scatter");
+}
+
+void MessageCommunicator::allReduce(float *data, uint64_t count, Staging staging) {
+  sum([&](int) { return data; }, data, count, staging, "an all-reduce");
 }
 
 void MessageCommunicator::barrier() {

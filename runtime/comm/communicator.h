@@ -13,6 +13,13 @@
 
 namespace zero::runtime {
 
+// Room for what other ranks send towards a sum: `slice` elements of each rank, world * slice in all. A longer sum goes slice by slice, so
+// that the room need not grow with what is summed; bits do not depend on it. All ranks must give the same slice. Not used in a world of one.
+struct Staging {
+  float *room = nullptr;
+  uint64_t slice = 0; // elements, > 0
+};
+
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -22,10 +29,9 @@ public:
   // dst[r * bytes ...] = src of rank r. src may be dst + rank * bytes (in place).
   virtual void allGather(const void *src, void *dst, uint64_t bytes) = 0;
   // dst = sum over ranks r, in rank order, of src_r[rank * count ...]. dst may be src + rank * count.
-  // `staging` holds world * count elements; unused in a world of one.
-  virtual void reduceScatter(const float *src, float *dst, uint64_t count, float *staging) = 0;
+  virtual void reduceScatter(const float *src, float *dst, uint64_t count, Staging staging) = 0;
   // data = sum over ranks, in rank order; the same bits everywhere.
-  virtual void allReduce(float *data, uint64_t count, float *staging) = 0;
+  virtual void allReduce(float *data, uint64_t count, Staging staging) = 0;
   virtual void barrier() = 0;
   // Copies `bytes` from the root to all others.
   virtual void broadcast(void *data, uint64_t bytes, int root) = 0;

@@ -25,8 +25,8 @@ void Lane::execute(const Operation &operation) {
                  [&](const AttentionCall &call) { device.attention(call); },
                  [&](const AttentionGradCall &call) { device.attentionGrad(call); },
                  [&](const AllGatherCall &call) { communicator->allGather(call.src, call.dst, call.bytes); },
-                 [&](const ReduceScatterCall &call) { communicator->reduceScatter(call.src, call.dst, call.count, call.staging); },
-                 [&](const AllReduceCall &call) { communicator->allReduce(call.data, call.count, call.staging); },
+                 [&](const ReduceScatterCall &call) { communicator->reduceScatter(call.src, call.dst, call.count, {call.staging, call.count}); },
+                 [&](const AllReduceCall &call) { communicator->allReduce(call.data, call.count, {call.staging, call.count}); },
                  [&](const CopyCall &call) {
                    device.copy(call.dst, call.src, call.bytes);
                    copied += call.bytes;

@@ -32,10 +32,14 @@ float orderedSumOf(int ranks, uint64_t i) {
   return sum;
 }
 
-void checkCollectives(Communicator &comm, uint64_t count) {
+// `slice`: elements of a sum that go at a time; 0: all of them.
+void checkCollectives(Communicator &comm, uint64_t count, uint64_t slice = 0) {
   int self = comm.rank(), size = comm.world();
   auto total = count * static_cast<uint64_t>(size), own = count * static_cast<uint64_t>(self);
-  std::vector<float> whole(total), staging(total), dst(count);
+  std::vector<float> whole(total), dst(count);
+  if (slice == 0) slice = count;
+  std::vector<float> room(slice * static_cast<uint64_t>(size));
+  Staging staging{room.data(), slice};
 
   for (uint64_t i = 0; i < count; ++i) whole[own + i] = valueOf(self, i);
   comm.allGather(whole.data() + own, whole.data(), count * 4); // in place
@@ -45,13 +49,13 @@ void checkCollectives(Communicator &comm, uint64_t count) {
   EXPECT_EQ(copy, whole);
 
   for (uint64_t i = 0; i < total; ++i) whole[i] = valueOf(self, i);
-  comm.reduceScatter(whole.data(), dst.data(), count, staging.data());
+  comm.reduceScatter(whole.data(), dst.data(), count, staging);
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(dst[i], orderedSumOf(size, own + i)) << "element " << i;
-  comm.reduceScatter(whole.data(), whole.data() + own, count, staging.data()); // into its own part
+  comm.reduceScatter(whole.data(), whole.data() + own, count, staging); // into its own part
   EXPECT_EQ(0, std::memcmp(whole.data() + own, dst.data(), count * 4));
 
   for (uint64_t i = 0; i < count; ++i) dst[i] = valueOf(self, i);
-  comm.allReduce(dst.data(), count, staging.data());
+  comm.allReduce(dst.data(), count, staging);
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(dst[i], orderedSumOf(size, i)) << "element " << i;
 
   std::vector<int> message{self, self};
@@ -65,6 +69,12 @@ TEST(Communicator, CollectivesOfManySizes) {
   EXPECT_EQ(comm->rank(), world->rank());
   EXPECT_EQ(comm->world(), world->world());
   for (uint64_t count : {1, 3, 1000, 300000}) checkCollectives(*comm, count);
+}
+
+// The same bits, whatever the room for partial sums: also where the last slice is short.
+TEST(Communicator, SumsGoInSlices) {
+  auto comm = world->create();
+  for (uint64_t slice : {1, 7, 999, 1000, 5000}) checkCollectives(*comm, 1000, slice);
 }
 
 TEST(Communicator, RanksKnowWhoSharesTheirMachine) { EXPECT_EQ(world->ranksHere(), world->world()); }
@@ -82,7 +92,7 @@ TEST(Communicator, CountsWhatItSends) {
   std::vector<float> data(static_cast<size_t>(comm->world()) * 10), staging(data.size());
   comm->allGather(data.data() + comm->rank() * 10, data.data(), 40);
   EXPECT_EQ(comm->bytesSent(), others * 40);
-  comm->reduceScatter(data.data(), data.data(), 10, staging.data());
+  comm->reduceScatter(data.data(), data.data(), 10, {staging.data(), 10});
   EXPECT_EQ(comm->bytesSent(), others * 80);
 }
 

@@ -13,10 +13,10 @@ public:
   void allGather(const void *src, void *dst, uint64_t bytes) override {
     if (src != dst) std::memcpy(dst, src, bytes);
   }
-  void reduceScatter(const float *src, float *dst, uint64_t count, float *) override {
+  void reduceScatter(const float *src, float *dst, uint64_t count, Staging) override {
     if (src != dst) std::memcpy(dst, src, count * sizeof(float));
   }
-  void allReduce(float *, uint64_t, float *) override {}
+  void allReduce(float *, uint64_t, Staging) override {}
   void barrier() override {}
   void broadcast(void *, uint64_t, int) override {}
   uint64_t bytesSent() const override { return 0; }
