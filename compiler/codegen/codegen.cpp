@@ -1,7 +1,7 @@
 //===- codegen.cpp - kernels to vector code and their description ----------------------------------===//
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/emit.h"
-#include "compiler/codegen/program.h"
+#include "compiler/codegen/object.h"
 #include "compiler/nn/Nn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -42,29 +42,33 @@ std::string summaryOf(const Program &p, func::FuncOp kernel) {
 
 } // namespace
 
-FailureOr<KernelInfo> describe(func::FuncOp kernel) {
-  auto p = buildProgram(kernel);
-  if (failed(p)) return failure();
+KernelInfo describe(const Program &p, func::FuncOp kernel) {
   KernelInfo info;
-  info.symbol = p->name;
-  info.extent = p->extent();
-  if (p->kind == Program::Rows) info.row = p->chunked() ? kChunk : p->points(p->inner);
-  Work work = workOf(*p);
+  info.symbol = p.name;
+  info.extent = p.extent();
+  if (p.kind == Program::Rows) info.row = p.chunked() ? kChunk : p.points(p.inner);
+  Work work = workOf(p);
   info.flops = work.flops;
   info.bytes = work.bytes;
   // Nanoseconds of one iteration on one core, roughly: 10 GB/s, 10 GFLOP/s. A piece should take 10 µs and more.
   double each = std::max(work.bytes, work.flops) / 10.0 / double(info.extent);
   info.grain = std::max<uint64_t>(1, uint64_t(10000.0 / std::max(each, 0.01)));
-  if (p->kind == Program::Scatter) // every piece looks at all indices
+  if (p.kind == Program::Scatter) // every piece looks at all indices
     info.grain = std::max(info.grain, llvm::divideCeil(info.extent, 16));
   info.grain = std::min(info.grain, info.extent);
-  info.args = p->inputs.size() + p->outputs.size();
-  info.outputsFrom = p->inputs.size();
-  for (const auto *side : {&p->inputs, &p->outputs})
+  info.args = p.inputs.size() + p.outputs.size();
+  info.outputsFrom = p.inputs.size();
+  for (const auto *side : {&p.inputs, &p.outputs})
     for (const Argument &argument : *side) info.argBytes.push_back(uint64_t(argument.elements) * bytesOf(argument.type));
-  info.inplace = inplacePairs(*p);
-  info.summary = summaryOf(*p, kernel);
+  info.inplace = inplacePairs(p);
+  info.summary = summaryOf(p, kernel);
   return info;
+}
+
+FailureOr<KernelInfo> describe(func::FuncOp kernel) {
+  auto program = buildProgram(kernel);
+  if (failed(program)) return failure();
+  return describe(*program, kernel);
 }
 
 void registerDialects(DialectRegistry &registry) {
@@ -76,7 +80,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MLIRContext &context, ArrayRef<func
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (func::FuncOp kernel : kernels) {
     auto p = buildProgram(kernel);
-    if (failed(p) || failed(emitProgram(*p, *module, lanes, UnknownLoc::get(&context)))) return failure();
+    if (failed(p)) return failure();
+    emitProgram(*p, *module, lanes, UnknownLoc::get(&context));
   }
   return module;
 }

@@ -42,10 +42,11 @@ struct KernelInfo {
 /// Cheap: analyses the body, generates nothing. Errors are reported on the function.
 llvm::FailureOr<KernelInfo> describe(mlir::func::FuncOp kernel);
 
-/// One shared object that exports, per kernel, `extern "C" void SYMBOL(void *const *args, int64_t begin, int64_t end)`
+/// One shared object, made by up to `threads` threads, whose number does not change a byte. It exports, per kernel, `extern "C" void SYMBOL(void *const *args, int64_t begin, int64_t end)`
 /// computing iterations [begin, end) of [0, extent). Results do not depend on how the extent is cut. The object
 /// refers to no symbol outside itself, and says of each kernel in `SYMBOL.bounds` how far it reaches (plan.proto: Kernel).
-llvm::FailureOr<llvm::SmallVector<char, 0>> compileToSharedObject(llvm::ArrayRef<mlir::func::FuncOp> kernels, const CpuTarget &target);
+llvm::FailureOr<llvm::SmallVector<char, 0>> compileToSharedObject(llvm::ArrayRef<mlir::func::FuncOp> kernels, const CpuTarget &target,
+                                                                  unsigned threads = 1);
 
 /// The vector code of the kernels (func, scf, arith, vector, memref), as a module of `context`: for tests and people.
 /// The dialects must be loaded, see `registerDialects`.

@@ -7,6 +7,6 @@ namespace zero::codegen {
 
 /// Appends `func.func @NAME(inputs…, outputs…, begin, end)` over flat memrefs to the module: scf loops around arith,
 /// math and vector operations on `lanes` f32 at once.
-mlir::LogicalResult emitProgram(const Program &program, mlir::ModuleOp module, unsigned lanes, mlir::Location loc);
+void emitProgram(const Program &program, mlir::ModuleOp module, unsigned lanes, mlir::Location loc);
 
 } // namespace zero::codegen

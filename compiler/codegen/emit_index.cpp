@@ -27,10 +27,10 @@ std::vector<bool> Emitter::dependsOf(const Index &index) const {
 bool Emitter::variesByLane(const Index &index) const { return lane && dependsOf(index)[*lane]; }
 
 Value Emitter::divided(Value v, int64_t divisor, bool remainder, bool maybeNegative) {
-  Value d = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, divisor).getResult() : math.whole(v.getType(), divisor);
+  auto constant = [&](int64_t n) { return isa<IndexType>(v.getType()) ? number(n) : math.whole(v.getType(), n); };
+  Value d = constant(divisor);
   if (!maybeNegative) return remainder ? b.create<arith::RemUIOp>(loc, v, d).getResult() : b.create<arith::DivUIOp>(loc, v, d).getResult();
-  Value zero = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 0).getResult() : math.whole(v.getType(), 0);
-  Value one = isa<IndexType>(v.getType()) ? b.create<arith::ConstantIndexOp>(loc, 1).getResult() : math.whole(v.getType(), 1);
+  Value zero = constant(0), one = constant(1);
   Value rest = b.create<arith::RemSIOp>(loc, v, d);
   Value below = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, rest, zero);
   if (remainder) return b.create<arith::SelectOp>(loc, below, b.create<arith::AddIOp>(loc, rest, d), rest);
@@ -91,7 +91,7 @@ Value Emitter::laneIndex(const Index &index) {
       uniform = uniform + one; // the first lane's, plus the steps between lanes
       SmallVector<int64_t> steps;
       for (unsigned l = 0; l < lanes; ++l) steps.push_back(l * t.scale);
-      varying.push_back(b.create<arith::ConstantOp>(loc, b.getI64VectorAttr(steps)));
+      varying.push_back(math.constants(b.getI64VectorAttr(steps)));
       continue;
     }
     Value v = laneAtom(t.atom);
@@ -107,7 +107,7 @@ Value Emitter::laneIndex(const Index &index) {
 Value Emitter::maskOf(int64_t count) {
   SmallVector<bool> bits;
   for (unsigned l = 0; l < lanes; ++l) bits.push_back(l < count);
-  return b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
+  return math.constants(DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(bits)));
 }
 
 /// Null when all of them are known to hold.
@@ -132,7 +132,7 @@ Value Emitter::holds(ArrayRef<Guard> guards, bool asVector) {
     if (least < g.low) narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::sge, i, low));
     if (most >= g.high) narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, i, high));
     if (g.step > 1) narrow(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, b.create<arith::RemSIOp>(loc, i, steps), zero));
-    if (!inside) inside = b.create<arith::ConstantIntOp>(loc, 1, 1);
+    if (!inside) inside = math.constants(b.getIntegerAttr(b.getI1Type(), 1));
     if (asVector && !isa<VectorType>(inside.getType())) inside = b.create<vector::BroadcastOp>(loc, vectorOf(b.getI1Type()), inside);
     both(inside);
   }

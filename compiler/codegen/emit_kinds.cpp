@@ -205,7 +205,7 @@ void Emitter::emitScatter(Value begin, Value end) {
         Value update = vector(p.scatterValue);
         Value at = b.create<arith::AddIOp>(loc, start, scalarIndex(column));
         VectorType wide = vectorOf(storedAs(stored));
-        Value zeros = b.create<arith::ConstantOp>(loc, b.getZeroAttr(wide));
+        Value zeros = math.constants(b.getZeroAttr(wide));
         Value old = mask ? b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, zeros).getResult()
                          : b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at}).getResult();
         Value sum = toMemory(combine(Fn::Add, type, fromMemory(old, stored), update), stored);
@@ -246,7 +246,7 @@ void Emitter::emitScan(Value begin, Value end) {
 // The function
 //===----------------------------------------------------------------------===//
 
-LogicalResult emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc) {
+void emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc) {
   OpBuilder b(module.getContext());
   b.setInsertionPointToEnd(module.getBody());
   Emitter e(p, b, loc, lanes);
@@ -276,7 +276,6 @@ LogicalResult emitProgram(const Program &p, ModuleOp module, unsigned lanes, Loc
     e.emitScan(begin, end);
     break;
   }
-  return success();
 }
 
 } // namespace zero::codegen

@@ -51,7 +51,7 @@ Value Emitter::loadNode(const Node &n) {
   }
   auto vectorType = vectorOf(element);
   auto nothing = [&]() -> Value {
-    return isa<FloatType>(element) ? b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType)).getResult() : math.whole(vectorType, 0);
+    return math.constants(b.getZeroAttr(vectorType));
   };
   // Neighbouring lanes read neighbouring elements?
   Index rest = n.index.without(*lane);
@@ -79,7 +79,7 @@ Value Emitter::reload(const Store &place) {
   auto type = vectorOf(b.getF32Type());
   Value memory = outputs[place.result], at = scalarIndex(place.index);
   if (!mask) return b.create<vector::LoadOp>(loc, type, memory, ValueRange{at});
-  return b.create<vector::MaskedLoadOp>(loc, type, memory, ValueRange{at}, mask, b.create<arith::ConstantOp>(loc, b.getZeroAttr(type)));
+  return b.create<vector::MaskedLoadOp>(loc, type, memory, ValueRange{at}, mask, math.constants(b.getZeroAttr(type)));
 }
 
 void Emitter::store(unsigned output, const Index &index, int node) {

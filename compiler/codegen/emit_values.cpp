@@ -57,11 +57,7 @@ void Emitter::goTo(size_t depth) {
     b.setInsertionPointToEnd(s.block);
 }
 
-Value Emitter::number(int64_t value) {
-  OpBuilder::InsertionGuard guard(b);
-  goTo(0);
-  return b.create<arith::ConstantIndexOp>(loc, value);
-}
+Value Emitter::number(int64_t value) { return math.constants(b.getIndexAttr(value)); }
 
 /// Where it is emitted: where everything it depends on is known, and not before what guards it.
 size_t Emitter::depthOf(const Node &n) const { return std::max(depthOf(n.depends), n.guarded ? branch : 0); }
@@ -101,7 +97,7 @@ Value Emitter::compute(const Node &n) {
   switch (n.kind) {
   case Node::Constant: {
     Type t = typeOf(n.type);
-    if (isFloat(n.type)) return b.create<arith::ConstantOp>(loc, b.getFloatAttr(t, n.real));
+    if (isFloat(n.type)) return math.constants(b.getFloatAttr(t, n.real));
     return math.whole(t, n.type == Scalar::Bool ? n.whole != 0 : n.whole);
   }
   case Node::Load:
@@ -164,7 +160,7 @@ Value Emitter::position(const Node &n) {
     for (unsigned l = 0; l < lanes; ++l) offsets.push_back(int32_t(l * n.index.scaleOf(*lane)));
     Value base = b.create<arith::IndexCastOp>(loc, b.getI32Type(), scalarIndex(first));
     i = b.create<arith::AddIOp>(loc, b.create<vector::BroadcastOp>(loc, vectorOf(b.getI32Type()), base),
-                                b.create<arith::ConstantOp>(loc, b.getI32VectorAttr(offsets)));
+                                math.constants(b.getI32VectorAttr(offsets)));
     if (n.type == Scalar::I32) return i;
   } else if (isVector(n))
     i = laneIndex(n.index);
@@ -195,7 +191,7 @@ Value Emitter::identity(Fn fn, Scalar type, bool asVector) {
   double value = fn == Fn::Max ? -INFINITY : fn == Fn::Min ? INFINITY : 0.0;
   TypedAttr one = b.getFloatAttr(typeOf(type), value);
   if (asVector) one = DenseElementsAttr::get(cast<VectorType>(t), Attribute(one));
-  return b.create<arith::ConstantOp>(loc, one);
+  return math.constants(one);
 }
 
 /// Max and Min are NaN if either operand is; the sign of zero does not count.

@@ -19,14 +19,14 @@ Value Math::constant(Value like, double number) {
   Type element = getElementTypeOrSelf(like.getType());
   TypedAttr one = b.getFloatAttr(element, number);
   if (auto v = dyn_cast<VectorType>(like.getType())) one = DenseElementsAttr::get(v, Attribute(one));
-  return b.create<arith::ConstantOp>(loc, one);
+  return constants(one);
 }
 
 Value Math::whole(Type type, int64_t number) {
   Type element = getElementTypeOrSelf(type);
   TypedAttr one = b.getIntegerAttr(element, APInt(element.getIntOrFloatBitWidth(), uint64_t(number), true).getSExtValue());
   if (auto v = dyn_cast<VectorType>(type)) one = DenseElementsAttr::get(v, Attribute(one));
-  return b.create<arith::ConstantOp>(loc, one);
+  return constants(one);
 }
 
 Value Math::fma(Value x, Value y, Value z) { return b.create<math::FmaOp>(loc, x, y, z); }
@@ -40,7 +40,7 @@ Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
 /// p * 2^n, rounded once; n is a whole number in [-150, 128].
 Value Math::scale(Value p, Value n, Value wanted) {
   if (auto v = dyn_cast<VectorType>(p.getType()); v && v.getNumElements() == 16 && avx512) {
-    Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = b.create<arith::ConstantIntOp>(loc, 4, 32);
+    Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = constants(b.getI32IntegerAttr(4));
     return b
         .create<LLVM::CallIntrinsicOp>(loc, TypeRange{v}, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
                                        ValueRange{p, n, constant(p, 0.0), mask, asUsual},

@@ -2,6 +2,7 @@
 // Polynomials in fused multiply-adds: the same bits for a scalar, a full vector and a masked one, on every
 // target, and no call of a library. Errors are a few units in the last place (test/unit/codegen_test.cpp measures them).
 #pragma once
+#include "compiler/codegen/constants.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 
@@ -12,6 +13,7 @@ struct Math {
   mlir::OpBuilder &b;
   mlir::Location loc;
   bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
+  Constants constants{b, loc};
 
   mlir::Value constant(mlir::Value like, double number);
   mlir::Value whole(mlir::Type intType, int64_t number);

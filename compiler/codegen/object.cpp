@@ -1,8 +1,7 @@
-//===- object.cpp - vector code to one shared object -----------------------------------------------===//
-// Kernels are emitted into a context of their own, lowered by the conversions of MLIR, optimised and
-// assembled by LLVM and linked by lld, all in this process.
-#include "compiler/codegen/codegen.h"
-#include "lld/Common/Driver.h"
+//===- object.cpp - a few kernels to one relocatable object -----------------------------------------===//
+// Kernels are emitted into a context of their own, lowered by the conversions of MLIR, and optimised and assembled by LLVM.
+#include "compiler/codegen/object.h"
+#include "compiler/codegen/emit.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -10,22 +9,14 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include <fcntl.h>
 #include <mutex>
-#include <sys/mman.h>
-#include <unistd.h>
-
-LLD_HAS_DRIVER(elf)
 
 using namespace mlir;
 
@@ -96,66 +87,9 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-FailureOr<SmallVector<char, 0>> link(ArrayRef<char> object, Location loc) {
-  int in = memfd_create("kernels.o", MFD_CLOEXEC), out = memfd_create("kernels.so", MFD_CLOEXEC);
-  auto closeBoth = llvm::make_scope_exit([&] {
-    close(in);
-    close(out);
-  });
-  if (in < 0 || out < 0 || write(in, object.data(), object.size()) != ssize_t(object.size()))
-    return emitError(loc) << "cannot hold the kernels' object in memory: " << strerror(errno);
-  std::string source = "/proc/self/fd/" + std::to_string(in);
-  // lld renames its output into place, so it needs a directory; /dev/shm keeps it off the disk.
-  char path[] = "/dev/shm/zero-kernels-XXXXXX";
-  const char *directory = mkdtemp(path);
-  std::string folder = directory ? directory : "", target = folder + "/kernels.so";
-  if (!directory) return emitError(loc) << "cannot make a folder in /dev/shm: " << strerror(errno);
-  auto cleanUp = llvm::make_scope_exit([&] {
-    unlink(target.c_str());
-    rmdir(folder.c_str());
-  });
-  std::string complaints;
-  llvm::raw_string_ostream complain(complaints);
-  std::vector<const char *> arguments{"ld.lld", "-shared",     "--threads=1",  "-Bsymbolic", "--no-undefined", "--build-id=none",
-                                      "-z",     "noexecstack", source.c_str(), "-o",         target.c_str()};
-  auto result = lld::lldMain(arguments, complain, complain, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode) return emitError(loc) << "kernels do not link: " << complaints;
-  auto buffer = llvm::MemoryBuffer::getFile(target, false, false);
-  if (!buffer) return emitError(loc) << "cannot read the linked kernels back: " << buffer.getError().message();
-  StringRef bytes = (*buffer)->getBuffer();
-  return SmallVector<char, 0>(bytes.begin(), bytes.end());
-}
-
-/// A kernel that calls anything (a function of the C library, say) would not load everywhere.
-LogicalResult refersToNothing(ArrayRef<char> object, Location loc) {
-  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(StringRef(object.data(), object.size()), "kernels.o"));
-  if (!file) return emitError(loc) << "the kernels' object is malformed: " << llvm::toString(file.takeError());
-  for (const auto &symbol : (*file)->symbols()) {
-    auto flags = symbol.getFlags();
-    auto name = symbol.getName();
-    if (flags && name && (*flags & llvm::object::BasicSymbolRef::SF_Undefined) && !name->empty() && *name != "_GLOBAL_OFFSET_TABLE_")
-      return emitError(loc) << "generated code refers to the symbol '" << *name << "', which nobody defines";
-  }
-  return success();
-}
-
 } // namespace
 
-FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
-  if (kernels.empty()) return SmallVector<char, 0>();
-  Location loc = func::FuncOp(kernels.front()).getLoc();
-  DialectRegistry registry;
-  registerDialects(registry);
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  auto module = emitKernels(context, kernels, target.lanes);
-  if (failed(module) || failed(verify(**module)) || failed(lower(**module))) return emitError(loc) << "kernels could not be lowered";
-
-  llvm::LLVMContext llvmContext;
-  auto code = translateModuleToLLVMIR(**module, llvmContext, "kernels");
-  if (!code) return emitError(loc) << "kernels could not be translated";
+llvm::Expected<SmallVector<char, 0>> compileObject(ArrayRef<const KernelSource *> kernels, const CpuTarget &target) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     LLVMInitializeX86TargetInfo();
@@ -163,9 +97,33 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
+  DialectRegistry registry;
+  registerDialects(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::string said;
+  ScopedDiagnosticHandler keep(&context, [&](Diagnostic &d) {
+    if (said.empty()) said = d.str();
+    return success();
+  });
+  auto failed = [&](const char *what) {
+    return llvm::createStringError("kernels could not be " + std::string(what) + (said.empty() ? "" : ": " + said));
+  };
+
+  Location loc = UnknownLoc::get(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  for (const KernelSource *kernel : kernels) emitProgram(kernel->program, *module, target.lanes, loc);
+  if (mlir::failed(verify(*module)) || mlir::failed(lower(*module))) return failed("lowered");
+  llvm::LLVMContext llvmContext;
+  auto code = translateModuleToLLVMIR(*module, llvmContext, "kernels");
+  if (!code) return failed("translated");
+  module = {}; // LLVM needs the room
+
   std::string triple = "x86_64-unknown-linux-gnu", error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend) return emitError(loc) << error;
+  if (!backend) return llvm::createStringError(error);
   std::string width = std::to_string(target.lanes * 32);
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
       triple, target.name, "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
@@ -175,11 +133,7 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   for (llvm::Function &f : *code)
     if (!f.isDeclaration()) bodies.push_back(&f);
   for (llvm::Function *f : bodies) exportThroughArray(*code, f, f->getName().str());
-  for (func::FuncOp kernel : kernels) {
-    auto info = describe(kernel);
-    if (failed(info)) return failure();
-    exportBounds(*code, *info);
-  }
+  for (const KernelSource *kernel : kernels) exportBounds(*code, kernel->info);
   for (llvm::Function &f : *code)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", target.name);
@@ -193,10 +147,9 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager assemble;
   if (machine->addPassesToEmitFile(assemble, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return emitError(loc) << "LLVM cannot write objects for " << triple;
+    return llvm::createStringError("LLVM cannot write objects for " + triple);
   assemble.run(*code);
-  if (failed(refersToNothing(object, loc))) return failure();
-  return link(object, loc);
+  return object;
 }
 
 } // namespace zero::codegen

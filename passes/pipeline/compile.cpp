@@ -229,7 +229,7 @@ private:
   bool generate(const plan::Plan &plan, llvm::SmallVector<char, 0> &object) {
     llvm::SmallVector<func::FuncOp> kernels;
     for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
-    auto compiled = codegen::compileToSharedObject(kernels, cpu);
+    auto compiled = codegen::compileToSharedObject(kernels, cpu, options.threads);
     if (failed(compiled)) return false;
     object = std::move(*compiled);
     return true;

@@ -26,6 +26,7 @@ struct CompileOptions {
   std::optional<uint64_t> memory; // bytes one rank may use
   Progress *progress = nullptr;   // written to if given
   bool kernels = true;            // whether their machine code goes into the plan
+  unsigned threads = 1;           // that may make it; their number does not change the plan
   std::string signWith;           // file of a private key; empty: not signed
 };
 

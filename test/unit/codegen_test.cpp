@@ -289,6 +289,25 @@ TEST(Kernels, BoundsStandBesideTheCode) {
   EXPECT_EQ(std::vector<uint64_t>(bounds, bounds + 6), (std::vector<uint64_t>{info->extent, 4, 120, 48, 120, 6}));
 }
 
+// More kernels than one group: the object says nothing of how many threads made it.
+TEST(Kernels, ThreadsChangeNoByte) {
+  test::Context context;
+  std::string text;
+  for (int i = 0; i < 24; ++i)
+    text += replaced(kLayerNorm, {{"@layer_norm", "@layer_norm_" + std::to_string(i)}, {"R", "3"}, {"C", std::to_string(30 + i)}, {"INV", "0.01"}});
+  auto module = context.parse(text);
+  ASSERT_TRUE(module);
+  SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
+  std::string error;
+  auto cpu = codegen::CpuTarget::fromName("native", error);
+  ASSERT_TRUE(succeeded(cpu)) << error;
+  auto made = [&](unsigned threads) { return std::move(*codegen::compileToSharedObject(kernels, *cpu, threads)); };
+  auto alone = made(1);
+  ASSERT_FALSE(alone.empty());
+  for (unsigned threads : {2, 3, 64}) EXPECT_EQ(made(threads), alone) << threads;
+  check(text); // all of them are there, and right
+}
+
 TEST(Kernels, ScatterAndScan) {
   check(R"(
   func.func private @scatter(%ids: tensor<3x5xi64>, %u: tensor<3x5x20xf32>) -> (tensor<150x20xf32>) attributes {nn.kernel} {

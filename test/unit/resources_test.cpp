@@ -1,6 +1,7 @@
 // What the machine gives: memory, as /proc and control groups tell it, and threads.
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/device/cpu/thread_pool.h"
+#include "runtime/process/processors.h"
 #include "test/unit/run_fixtures.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -107,6 +108,28 @@ TEST_F(Machine, FindsTheGroupOfAContainer) {
 }
 
 TEST_F(Machine, KnowsNoLimitWhereNothingCanBeRead) { expect(UINT64_MAX, ""); }
+
+TEST_F(Machine, GivesProcessorsByTime) {
+  const unsigned bound = processors(root / "");
+  EXPECT_GE(bound, 1u);
+  mounts(kSecondMount);
+  groups("0::/slice/job\n");
+  write("sys/fs/cgroup/slice/job/cpu.max", "max 100000\n");
+  EXPECT_EQ(processors(root / ""), bound);
+  write("sys/fs/cgroup/slice/cpu.max", "110000 100000\n"); // a little more than one, by the group above
+  EXPECT_EQ(processors(root / ""), std::min(bound, 2u));
+  write("sys/fs/cgroup/slice/job/cpu.max", "50000 100000\n");
+  EXPECT_EQ(processors(root / ""), 1u);
+  write("sys/fs/cgroup/slice/job/cpu.max", "9000000000000000 1\n");
+  EXPECT_EQ(processors(root / ""), std::min(bound, 2u));
+  mounts("34 31 0:31 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n");
+  groups("5:cpu,cpuacct:/job\n");
+  write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(processors(root / ""), bound);
+  write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "100000\n");
+  EXPECT_EQ(processors(root / ""), 1u);
+}
 
 TEST(Threads, AreRefusedInASentence) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

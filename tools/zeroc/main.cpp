@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/options.h"
@@ -31,6 +32,7 @@ int main(int argc, char **argv) {
     };
     zero::pipeline::Progress progress;
     line.compile.progress = &progress;
+    line.compile.threads = zero::runtime::processors();
     zero::Watch watch(line.limits, progress);
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
     if (!line.quiet && !line.emit) {
