@@ -8,6 +8,9 @@
 #include "runtime/train/agreement.h"
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -86,29 +89,29 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
   std::array<uint32_t, 4> number{random(), random(), random(), random()};
   communicator.broadcast(number.data(), sizeof number, 0);
   std::string probe = result + ".probe";
-  std::error_code failed;
   auto removeProbe = [&] {
-    if (leads) fs::remove(probe, failed);
+    if (std::remove(probe.c_str()) != 0 && errno != ENOENT)
+      throw Error(fmt::format("{} '{}': cannot remove '{}' again: {}", flag, path, probe, std::strerror(errno)));
   };
-  try {
-    collectively(communicator, [&] {
-      if (leads) File(probe, File::Mode::Create).write(0, number.data(), sizeof number);
-    });
-    collectively(communicator, [&] {
-      std::array<uint32_t, 4> seen{};
-      std::ifstream(probe, std::ios::binary).read(reinterpret_cast<char *>(seen.data()), sizeof seen);
-      if (seen != number)
-        throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
-                                "folder everywhere, in a file system that all machines share",
-                                flag, path));
-    });
-  } catch (...) {
-    removeProbe();
-    throw;
-  }
   collectively(communicator, [&] {
-    removeProbe();
-    if (failed) throw Error(fmt::format("{} '{}': cannot remove '{}' again: {}", flag, path, probe, failed.message()));
+    if (!leads) return;
+    File file(probe, File::Mode::Create);
+    try {
+      file.write(0, number.data(), sizeof number);
+    } catch (const Error &) {
+      std::remove(probe.c_str());
+      throw;
+    }
+  });
+  std::array<uint32_t, 4> seen{};
+  std::ifstream(probe, std::ios::binary).read(reinterpret_cast<char *>(seen.data()), sizeof seen);
+  communicator.barrier();
+  collectively(communicator, [&] { // removed before any rank may end the others
+    if (leads) removeProbe();
+    if (seen != number)
+      throw Error(fmt::format("{} '{}' is in another folder than rank 0's: what rank 0 writes there cannot be seen here; name the same "
+                              "folder everywhere, in a file system that all machines share",
+                              flag, path));
   });
 }
 
