@@ -45,13 +45,7 @@ void removeAll(const fs::path &path) {
 
 } // namespace
 
-bool hasIndex(const fs::path &checkpoint) {
-  std::error_code failed;
-  fs::file_status index = fs::status(checkpoint / "index.json", failed);
-  if (failed && index.type() == fs::file_type::none)
-    throw Error(fmt::format("cannot look at '{}': {}", (checkpoint / "index.json").string(), failed.message()));
-  return fs::exists(index);
-}
+bool hasIndex(const fs::path &checkpoint) { return isThere(checkpoint / "index.json"); }
 
 void makePartial(const std::string &partial) {
   makeFolders(parentOf(partial));

@@ -72,7 +72,7 @@ private:
 
   void readPiece(const IndexPiece &piece, uint64_t skip, uint64_t count, float *out) {
     auto &open = files[piece.file];
-    if (!open && !fs::exists(fs::path(path) / piece.file))
+    if (!open && !isThere(fs::path(path) / piece.file))
       throw Damaged(fmt::format("checkpoint '{}' lacks its file '{}'", path, piece.file));
     if (!open) open = std::make_unique<PieceFile>((fs::path(path) / piece.file).string());
     auto tensor = open->tensors.find(piece.key);

@@ -80,7 +80,7 @@ void writeWhole(const Rank &rank, const std::string &directory, const Progress &
   syncDirectory(partial);
   if (hasIndex(final))
     setAside(final); // damaged, or it would be the one this run goes on from
-  else if (fs::exists(final))
+  else if (isThere(final))
     removeCheckpoint(final);
   renameOver(partial, final);
   syncDirectory(directory);

@@ -13,10 +13,8 @@
 
 namespace zero::runtime {
 namespace {
-constexpr uint64_t kLargestCall = 1u << 30; // Linux moves at most 2 GiB per call
-}
 
-namespace {
+constexpr uint64_t kLargestCall = 1u << 30; // Linux moves at most 2 GiB per call
 
 // Two runs that write one file would mix their parts. The lock is the system's and ends with the descriptor; file systems
 // that know no locks are trusted. False if the file has lost its name meanwhile: the run that held it has renamed or removed it.
@@ -91,6 +89,15 @@ void File::sync() const {
   if (::fsync(fd) != 0) throw Error(fmt::format("cannot make '{}' durable: {}", path_, std::strerror(errno)));
 }
 
+std::filesystem::file_type kindOf(const std::filesystem::path &path) {
+  std::error_code failed;
+  std::filesystem::file_type kind = std::filesystem::status(path, failed).type();
+  if (kind == std::filesystem::file_type::none) throw Error(fmt::format("cannot look at '{}': {}", path.string(), failed.message()));
+  return kind;
+}
+
+bool isThere(const std::filesystem::path &path) { return kindOf(path) != std::filesystem::file_type::not_found; }
+
 void syncDirectory(const std::string &directory) {
   int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw Error(fmt::format("cannot open the directory '{}': {}", directory, std::strerror(errno)));
@@ -113,15 +120,14 @@ std::string parentOf(const std::string &path) {
 std::vector<std::string> makeFolders(const std::string &path) {
   namespace fs = std::filesystem;
   std::vector<std::string> missing, made;
-  for (fs::path folder = fs::absolute(path).lexically_normal(); folder.has_relative_path(); folder = folder.parent_path()) {
-    std::error_code failed;
-    if (fs::exists(folder, failed)) break;
-    if (failed) throw Error(fmt::format("cannot look at '{}': {}", folder.string(), failed.message())); // it may well be there
+  for (fs::path folder = fs::absolute(path).lexically_normal(); folder.has_relative_path() && !isThere(folder);
+       folder = folder.parent_path())
     if (folder.has_filename()) missing.push_back(folder.string()); // not the empty name behind a last slash
-  }
   for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
-    if (::mkdir(folder->c_str(), 0777) == 0) made.insert(made.begin(), *folder);
-    else if (errno != EEXIST) throw Error(fmt::format("cannot create the folder '{}': {}", *folder, std::strerror(errno)));
+    if (::mkdir(folder->c_str(), 0777) == 0)
+      made.insert(made.begin(), *folder);
+    else if (errno != EEXIST)
+      throw Error(fmt::format("cannot create the folder '{}': {}", *folder, std::strerror(errno)));
     syncDirectory(parentOf(*folder));
   }
   return made;

@@ -1,6 +1,7 @@
 // Whole reads and writes at offsets, with sentences.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,11 @@ private:
   std::string path_;
   int fd = -1;
 };
+
+// What is under this name, behind links. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what is not
+// there.
+std::filesystem::file_type kindOf(const std::filesystem::path &path);
+bool isThere(const std::filesystem::path &path);
 
 // Makes a rename or a new entry in this directory durable.
 void syncDirectory(const std::string &directory);

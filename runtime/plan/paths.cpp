@@ -1,4 +1,5 @@
 #include "runtime/plan/paths.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
 #include <filesystem>
 #include <functional>
@@ -68,9 +69,10 @@ void restoreNames(Plan &plan, const std::string &path) {
 }
 
 std::string replaceable(const std::string &path) {
+  fs::file_type kind = runtime::kindOf(path);
+  if (kind == fs::file_type::not_found) return path;
+  if (kind != fs::file_type::regular) throw Error("'" + path + "' is not a regular file, and cannot be replaced by one");
   std::error_code failed;
-  if (!fs::exists(path, failed)) return path;
-  if (!fs::is_regular_file(path, failed)) throw Error("'" + path + "' is not a regular file, and cannot be replaced by one");
   return fs::is_symlink(path, failed) ? fs::canonical(path).string() : path;
 }
 

@@ -43,8 +43,9 @@ enum class Written { Whole, ByLine };
 
 void checkWritable(const char *flag, const std::optional<std::string> &path, Written how) {
   if (!path) return;
-  if (!fs::is_directory(parentOf(*path))) throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
-  if (fs::is_directory(*path)) throw Error(fmt::format("{} '{}' is a folder, but a file is to be written", flag, *path));
+  if (kindOf(parentOf(*path)) != fs::file_type::directory)
+    throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
+  if (kindOf(*path) == fs::file_type::directory) throw Error(fmt::format("{} '{}' is a folder, but a file is to be written", flag, *path));
   std::string folder = parentOf(how == Written::Whole ? plan::replaceable(*path) : *path);
   if (::access(folder.c_str(), W_OK) != 0)
     throw Error(fmt::format("{} '{}': the folder '{}' cannot be written: {}", flag, *path, folder, std::strerror(errno)));

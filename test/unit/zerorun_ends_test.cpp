@@ -225,6 +225,14 @@ TEST_F(Zerorun, WhatCannotBeWrittenIsRefusedBeforeTraining) {
   Outcome outcome = run("one.plan", train + "--export " + longName.substr(0, 240) + ".safetensors"); // with .partial too long a name
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.error.find("could not be written: cannot create"), std::string::npos) << outcome.error;
+  // What cannot be looked at is not taken for what is not there.
+  std::filesystem::create_symlink("loop", folder / "loop");
+  for (const char *flags : {"--export loop/w.safetensors", "--metrics loop", "--checkpoint loop/c", "--resume loop"}) {
+    outcome = run("one.plan", train + flags);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.error.find("Too many levels of symbolic links"), std::string::npos) << flags << outcome.error;
+    EXPECT_EQ(outcome.error.find("filesystem error"), std::string::npos) << outcome.error;
+  }
   // What somebody has put there is not written through.
   folder.write("theirs", "theirs");
   std::filesystem::create_symlink("theirs", folder / "w.safetensors.partial");
