@@ -9,13 +9,8 @@
 namespace zero::runtime {
 
 DirectoryLock::DirectoryLock(const std::string &directory) : fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  ::close(fd);
-  throw Error(fmt::format("--checkpoint '{}' is being written by another run; wait for its end, or name another folder", directory));
-}
-
-DirectoryLock::~DirectoryLock() {
-  if (fd >= 0) ::close(fd);
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(fmt::format("--checkpoint '{}' is being written by another run; wait for its end, or name another folder", directory));
 }
 
 } // namespace zero::runtime

@@ -1,4 +1,5 @@
 #include "runtime/plan/container.h"
+#include "runtime/files/descriptor.h"
 #include "runtime/files/partial_file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/layout.h"
@@ -32,23 +33,16 @@ struct Memory {
   }
 };
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 struct WholeFile {
   std::shared_ptr<const Memory> memory;
   Bytes bytes;
 };
 
 WholeFile readWhole(const std::string &path) {
-  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a pipe is refused, not waited for
-  if (file.fd < 0) throw Error("cannot open the plan " + path + ": " + systemError());
+  runtime::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a pipe is refused, not waited for
+  if (!file) throw Error("cannot open the plan " + path + ": " + systemError());
   struct stat info;
-  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) throw Error("cannot read the plan " + path + ": it is not a file");
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) throw Error("cannot read the plan " + path + ": it is not a file");
   auto size = static_cast<size_t>(info.st_size), done = size_t(0);
   auto memory = std::make_shared<Memory>();
   if (size == 0) return {memory, {}};
@@ -57,7 +51,7 @@ WholeFile readWhole(const std::string &path) {
   memory->data = data;
   memory->size = size;
   while (done < size) {
-    ssize_t got = read(file.fd, static_cast<char *>(data) + done, size - done);
+    ssize_t got = read(file.get(), static_cast<char *>(data) + done, size - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw Error("cannot read the plan " + path + ": " + systemError());
     if (got == 0) break; // shorter by now: what is missing is missed below

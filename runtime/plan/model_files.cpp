@@ -1,4 +1,5 @@
 #include "runtime/plan/model_files.h"
+#include "runtime/files/descriptor.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
@@ -40,19 +41,14 @@ uint32_t crcBetween(int fd, const std::string &name, uint64_t size, const Extent
 }
 
 ModelFile read(const std::string &name, const Extents &weights) {
-  struct Descriptor {
-    int fd;
-    ~Descriptor() {
-      if (fd >= 0) close(fd);
-    }
-  } file{open(name.c_str(), O_RDONLY | O_CLOEXEC)};
+  runtime::Descriptor file(open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a pipe is refused, not waited for
   struct stat status {};
-  if (file.fd < 0 || fstat(file.fd, &status) != 0) throw cannotRead(name, std::strerror(errno));
+  if (!file || fstat(file.get(), &status) != 0) throw cannotRead(name, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) throw cannotRead(name, "it is no regular file");
   ModelFile facts;
   facts.set_file(name);
   facts.set_bytes(static_cast<uint64_t>(status.st_size));
-  facts.set_crc(crcBetween(file.fd, name, facts.bytes(), weights));
+  facts.set_crc(crcBetween(file.get(), name, facts.bytes(), weights));
   return facts;
 }
 

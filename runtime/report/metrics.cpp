@@ -56,37 +56,30 @@ std::string metricsLine(const StepRecord &record) {
 
 Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed)
     : path(path), fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (fd < 0) throw cannotWrite(path);
-  try {
-    begin(resumed);
-  } catch (...) {
-    ::close(fd);
-    throw;
-  }
+  if (!fd) throw cannotWrite(path);
+  begin(resumed);
 }
 
 void Metrics::begin(std::optional<uint64_t> resumed) {
   struct stat info = {};
-  if (::fstat(fd, &info) != 0) throw cannotWrite(path);
+  if (::fstat(fd.get(), &info) != 0) throw cannotWrite(path);
   if (!S_ISREG(info.st_mode)) return;
   // The lock is the system's and ends with the process; file systems that know no locks are trusted.
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw Error(fmt::format("--metrics '{}' is being written by another run; name another file", path));
   whole = resumed ? endOfLines(path, *resumed) : 0;
-  if (::ftruncate(fd, whole) != 0) throw cannotWrite(path);
+  if (::ftruncate(fd.get(), whole) != 0) throw cannotWrite(path);
 }
-
-Metrics::~Metrics() { ::close(fd); }
 
 void Metrics::write(const StepRecord &record) {
   std::string line = metricsLine(record) + "\n";
   for (size_t at = 0; at < line.size();) { // usually one write
-    ssize_t done = ::write(fd, line.data() + at, line.size() - at);
+    ssize_t done = ::write(fd.get(), line.data() + at, line.size() - at);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
       if (done == 0) errno = ENOSPC;
       Error error = cannotWrite(path);
-      if (whole >= 0 && ::ftruncate(fd, whole) != 0) throw error; // no half line stays
+      if (whole >= 0 && ::ftruncate(fd.get(), whole) != 0) throw error; // no half line stays
       throw error;
     }
     at += static_cast<size_t>(done);

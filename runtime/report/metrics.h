@@ -1,5 +1,6 @@
 // --metrics: one JSON object a line, flushed line by line, so that a run can be watched and a killed one keeps its past.
 #pragma once
+#include "runtime/files/descriptor.h"
 #include "runtime/report/record.h"
 #include <optional>
 #include <string>
@@ -15,16 +16,13 @@ public:
   // A run resumed after step `resumed` goes on in a file that exists: lines of later steps, which it will make again, are
   // dropped. Otherwise the file starts empty. Throws a sentence if another run writes to it.
   Metrics(const std::string &path, std::optional<uint64_t> resumed);
-  ~Metrics();
-  Metrics(const Metrics &) = delete;
-  Metrics &operator=(const Metrics &) = delete;
   void write(const StepRecord &record);
 
 private:
   void begin(std::optional<uint64_t> resumed);
 
   std::string path;
-  int fd;
+  Descriptor fd;
   off_t whole = -1; // bytes of whole lines; -1 for what has no position, such as a pipe
 };
 

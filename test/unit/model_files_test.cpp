@@ -1,6 +1,7 @@
 // A plan knows its model again: other weights in the same places are welcome, any other file is not.
 #include "runtime/plan/model_files.h"
 #include "test/unit/run_fixtures.h"
+#include <sys/stat.h>
 
 namespace zero::plan {
 namespace {
@@ -62,6 +63,8 @@ TEST_F(ModelFilesTest, SoDoesTheSize) {
 TEST_F(ModelFilesTest, WhatCannotBeReadIsNoPlan) {
   std::filesystem::remove(name);
   EXPECT_NE(refusalOf([&] { record(); }).find("model.onnx': No such file"), std::string::npos);
+  ASSERT_EQ(mkfifo(name.c_str(), 0600), 0); // nobody writes into it
+  EXPECT_NE(refusalOf([&] { record(); }).find("model.onnx': it is no regular file"), std::string::npos);
 }
 
 // The graph of a model with weights elsewhere says where they are.

@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/secret.h"
+#include "runtime/files/descriptor.h"
 #include "runtime/plan/error.h"
 #include <cerrno>
 #include <cstdlib>
@@ -6,7 +7,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
@@ -15,16 +15,15 @@ constexpr size_t kLeast = 16, kMost = 4096;
 constexpr const char *kAdvice = "`openssl rand -hex 32` makes one";
 
 std::string readFile(const char *path) {
-  int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe without a writer must not hold the run up
-  if (fd < 0) throw Error(fmt::format("cannot open ZERORUN_SECRET_FILE '{}': {}", path, std::strerror(errno)));
+  Descriptor file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a pipe without a writer must not hold the run up
+  if (!file) throw Error(fmt::format("cannot open ZERORUN_SECRET_FILE '{}': {}", path, std::strerror(errno)));
   struct stat info {};
   std::string text(kMost + 1, 0), problem;
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
     problem = "is not a regular file";
   else if (info.st_mode & S_IROTH)
     problem = fmt::format("can be read by everybody on this machine; chmod 600 '{}'", path);
-  ssize_t got = problem.empty() ? ::read(fd, text.data(), text.size()) : 0;
-  ::close(fd);
+  ssize_t got = problem.empty() ? ::read(file.get(), text.data(), text.size()) : 0;
   if (got < 0) problem = fmt::format("cannot be read: {}", std::strerror(errno));
   if (got > static_cast<ssize_t>(kMost)) problem = fmt::format("is longer than {} bytes", kMost);
   if (!problem.empty()) throw Error(fmt::format("ZERORUN_SECRET_FILE '{}' {}", path, problem));
