@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/export_onnx.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/shared_file.h"
 #include "runtime/checkpoint/transposed.h"
 #include "runtime/data/element.h"
@@ -71,13 +72,21 @@ void copyInto(const std::string &from, const File &to) {
   }
 }
 
-void writeValues(const File &file, const plan::Source &source, uint64_t start, const float *values, uint64_t count) {
-  uint64_t size = sizeOf(source.dtype());
+// Elements [start, start + count) of the parameter, which are finite.
+void writeValues(const File &file, const plan::Source &source, const std::string &parameter, uint64_t start, const float *values,
+                 uint64_t count) {
+  uint64_t size = sizeOf(source.dtype()), most = std::min<uint64_t>(count, 1 << 20);
   if (source.dtype() == plan::F32) return file.write(source.offset() + start * size, values, count * size);
-  std::vector<std::byte> chunk(std::min<uint64_t>(count, 1 << 20) * size);
+  std::vector<std::byte> chunk(most * size);
+  std::vector<float> stored(most);
   for (uint64_t done = 0; done < count;) {
-    uint64_t part = std::min<uint64_t>(count - done, 1 << 20);
+    uint64_t part = std::min<uint64_t>(count - done, most);
     convert(Element::F32, reinterpret_cast<const std::byte *>(values + done), source.dtype(), chunk.data(), part);
+    convert(elementOf(source.dtype()), chunk.data(), plan::F32, reinterpret_cast<std::byte *>(stored.data()), part);
+    if (uint64_t at = firstNotFinite(stored.data(), part); at < part)
+      throw Error(fmt::format("'{}' holds {} at element {}, which is beyond {}, the type that the model stores it in; nothing is exported; "
+                              "export to .safetensors instead, which keeps f32",
+                              parameter, values[done + at], start + done + at, nameOf(elementOf(source.dtype()))));
     file.write(source.offset() + (start + done) * size, chunk.data(), part * size);
     done += part;
   }
@@ -137,9 +146,9 @@ void exportOnnx(const Rank &rank, const std::string &path) {
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
       const float *data = values + (slice.at - held.begin);
-      writeValues(file(parameter.source()), parameter.source(), slice.start, data, slice.count);
+      writeValues(file(parameter.source()), parameter.source(), parameter.name(), slice.start, data, slice.count);
       for (const plan::Alias &alias : parameter.aliases())
-        if (!alias.transposed()) writeValues(file(alias.source()), alias.source(), slice.start, data, slice.count);
+        if (!alias.transposed()) writeValues(file(alias.source()), alias.source(), alias.name(), slice.start, data, slice.count);
     }
   }
   for (auto &[from, copy] : copies) copy->barrier();

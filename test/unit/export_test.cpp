@@ -227,6 +227,19 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   EXPECT_EQ(more.substr(206), std::string(94, '.'));
   EXPECT_EQ(folder.read("in/m.onnx"), model);
 
+  // What bf16 would make infinite is not written, and nothing takes the place of what was exported before.
+  plan::Plan alone = makePlan(1, 0);
+  alone.set_model(plan.model()), *alone.mutable_parameters() = plan.parameters();
+  onRanks(alone, [&](const Rank &rank, Memory &memory) {
+    auto *values = static_cast<float *>(memory.at(alone.buckets(0).parameter()));
+    values[36] = 3.4e38f;
+    EXPECT_NE(refusalOf([&] { exportWeights(rank, folder / "out/m.onnx"); })
+                  .find("'b' holds 3.4e+38 at element 1, which is beyond BF16, the type that the model stores it in"),
+              std::string::npos);
+  });
+  EXPECT_EQ(folder.read("out/m.onnx"), out);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/m.onnx.partial"));
+
   auto refused = [&](const std::string &path) { return refusalOf([&] { checkExport(plan, folder / path); }); };
   EXPECT_EQ(refused("out/other.onnx"), "");
   EXPECT_NE(refused("in/m.onnx").find("overwrite"), std::string::npos);
