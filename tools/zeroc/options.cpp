@@ -44,32 +44,12 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
   return uint64_t(value * factor);
 }
 
-/// A flag of the command line whose part is not built: any value but `harmless` is refused by name.
-struct Later {
-  const char *flag;
-  const char *values;
-  const char *help;
-  std::string harmless; // the value that asks for nothing; none if empty
-  std::string value = {};
-};
-
 /// What the flags say in text, before it is understood.
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
   std::string init = "weights", emit, memory, compileMemory;
   std::optional<int64_t> compileSeconds;
-  std::vector<Later> later{
-      {"--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32"},
-      {"--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu"},
-      {"--host-memory", "SIZE", "bytes one rank may use of the host tier", ""},
-      {"--disk-memory", "SIZE", "bytes one rank may use of the disk tier", ""},
-      {"--offload-params", "none|host|disk|auto", "where parameters rest [none]", "none"},
-      {"--offload-optimizer", "none|host|disk|auto", "where optimizer state rests [none]", "none"},
-      {"--offload-activations", "none|host|disk|auto", "where activations wait for backward [none]", "none"},
-      {"--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off"},
-      {"--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today", ""},
-  };
 };
 
 void declare(CLI::App &app, CommandLine &line, Texts &texts) {
@@ -163,7 +143,15 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
-  for (Later &l : texts.later) app.add_option(l.flag, l.value, l.help)->type_name(l.values)->group("Not built yet");
+  addLater(app, "--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32");
+  addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
+  addLater(app, "--host-memory", "SIZE", "bytes one rank may use of the host tier");
+  addLater(app, "--disk-memory", "SIZE", "bytes one rank may use of the disk tier");
+  addLater(app, "--offload-params", "none|host|disk|auto", "where parameters rest [none]", "none");
+  addLater(app, "--offload-optimizer", "none|host|disk|auto", "where optimizer state rests [none]", "none");
+  addLater(app, "--offload-activations", "none|host|disk|auto", "where activations wait for backward [none]", "none");
+  addLater(app, "--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off");
+  addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
 /// A plan that is there already is signed and nothing else: no other flag has a say over it.
@@ -184,10 +172,6 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   parse(app, argc, argv);
   pipeline::CompileOptions &o = line.compile;
 
-  for (const Later &l : texts.later)
-    if (!l.value.empty() && l.value != l.harmless)
-      throw Error(std::string(l.flag) + " " + l.value + " is not built yet" +
-                  (l.harmless.empty() ? "" : "; what works is " + std::string(l.flag) + " " + l.harmless));
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
   line.signOnly = plan::isPlan(o.model);

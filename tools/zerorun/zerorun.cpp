@@ -143,13 +143,6 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
       ->group(group);
 }
 
-static void declareNotBuilt(CLI::App &app, const char *flag, const char *type, const char *help) {
-  app.add_option_function<std::string>(
-         flag, [flag](const std::string &) { throw CLI::ValidationError(fmt::format("{} is not built yet", flag)); }, help)
-      ->type_name(type)
-      ->group("Not built yet");
-}
-
 int main(int argc, char **argv) {
   openStandardStreams();
   try {
@@ -167,8 +160,8 @@ int main(int argc, char **argv) {
   declareData(app, options);
   declareTraining(app, options);
   declareResults(app, options);
-  declareNotBuilt(app, "--disk-path", "DIR", "where state that is offloaded to disk lies");
-  declareNotBuilt(app, "--simulate", "FILE", "run the plan on a machine described in a file");
+  zero::addLater(app, "--disk-path", "DIR", "where state that is offloaded to disk lies");
+  zero::addLater(app, "--simulate", "FILE", "run the plan on a machine described in a file");
   try {
     zero::parse(app, argc, argv);
   } catch (const CLI::ParseError &error) {
