@@ -1,5 +1,6 @@
 // What the command lines share: numbers that are checked to their last character, and usage errors in one sentence.
 #pragma once
+#include "runtime/process/streams.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -44,7 +45,6 @@ inline CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::st
   return app.add_option(flag, values, help)->expected(1)->allow_extra_args(false)->take_all();
 }
 
-// Letters to add, drop or change to make one word of the other.
 // A flag whose part is not built: any value but `harmless`, which asks for nothing, is refused by name.
 inline void addLater(CLI::App &app, const std::string &flag, const char *values, const char *help, const std::string &harmless = "") {
   auto refuse = [flag, harmless](const std::string &value) {
@@ -54,6 +54,7 @@ inline void addLater(CLI::App &app, const std::string &flag, const char *values,
   app.add_option_function<std::string>(flag, refuse, help)->type_name(values)->group("Not built yet");
 }
 
+// Letters to add, drop or change to make one word of the other.
 inline size_t editDistance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -95,7 +96,7 @@ inline std::string usageSentence(const CLI::ParseError &error, const std::string
 // 0 after --help; otherwise prints the sentence and returns 1.
 inline int usageError(const CLI::App &app, const CLI::ParseError &error, const std::string &program) {
   if (error.get_exit_code() == 0) return app.exit(error);
-  std::cerr << usageSentence(error, program) + "\n"; // in one piece: several processes may write here
+  runtime::complain(usageSentence(error, program));
   return 1;
 }
 

@@ -13,8 +13,21 @@ void openStandardStreams() {
   }
 }
 
+std::string printable(std::string_view text) {
+  static constexpr const char *digits = "0123456789abcdef";
+  std::string safe;
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 127)
+      safe += c;
+    else
+      safe += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+  }
+  return safe;
+}
+
 void complain(const std::string &line) {
-  std::string text = line + "\n";
+  std::string text = printable(line) + "\n";
   for (size_t at = 0; at < text.size();) {
     ssize_t done = ::write(STDERR_FILENO, text.data() + at, text.size() - at);
     if (done < 0 && errno == EINTR) continue;

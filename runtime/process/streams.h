@@ -1,6 +1,7 @@
 // The standard streams of a program: always open, and never what a failure to write to them ends the program by.
 #pragma once
 #include <string>
+#include <string_view>
 
 namespace zero::runtime {
 
@@ -8,7 +9,11 @@ namespace zero::runtime {
 // its standard output, and be written over by messages. What is closed becomes /dev/null.
 void openStandardStreams();
 
-// One line on stderr, in one piece because several processes may write there. That nobody can read it is no error.
+// Text that may hold names from anywhere (files, other ranks), with its control characters as in "\x1b": they would move the cursor, or
+// say to a terminal what its user has not.
+std::string printable(std::string_view text);
+
+// One line on stderr, made printable, in one piece because several processes may write there. That nobody can read it is no error.
 void complain(const std::string &line);
 
 } // namespace zero::runtime

@@ -1,3 +1,4 @@
+#include "runtime/process/streams.h"
 #include "runtime/report/metrics.h"
 #include "runtime/report/progress.h"
 #include "runtime/report/trace.h"
@@ -67,6 +68,12 @@ TEST(Metrics, OneRunAtATime) {
     EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "m.jsonl", resumed); }).find("is being written by another run"),
               std::string::npos);
   EXPECT_EQ(folder.read("m.jsonl"), metricsLine(record(1)) + "\n"); // nothing is lost by trying
+}
+
+TEST(Streams, NamesDoNotCommandATerminal) {
+  testing::internal::CaptureStderr();
+  complain("'a\x1b[2J\n\x7f\u00e9' is damaged");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "'a\\x1b[2J\\x0a\\x7f\u00e9' is damaged\n");
 }
 
 TEST(Progress, WhatNobodyReadsIsSaidOnce) {

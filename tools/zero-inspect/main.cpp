@@ -15,7 +15,7 @@ namespace {
 
 /// Prints the judge's sentences; 0 when there is none.
 int verdict(const std::vector<std::string> &found, const std::string &what, std::ostream &out = std::cout) {
-  for (const std::string &sentence : found) std::cerr << "zero-inspect: " << sentence << "\n";
+  for (const std::string &sentence : found) zero::runtime::complain("zero-inspect: " + sentence);
   if (found.empty()) out << what << " holds: places, order, values, updates and ranks are as promised\n";
   return found.empty() ? 0 : 1;
 }
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return zero::usageError(app, error, "zero-inspect");
   } catch (const std::exception &error) {
-    std::cerr << "zero-inspect: " << error.what() << "\n";
+    zero::runtime::complain(std::string("zero-inspect: ") + error.what());
     return 1;
   }
 }

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     auto say = [&](llvm::StringRef severity, llvm::StringRef sentence) {
       if (severity == "remark" && !line.emit) return; // the table of parameters says it
       if (severity == "note" && line.quiet) return;
-      std::cerr << "zeroc: " << severity.str() << ": " << sentence.str() << "\n";
+      zero::runtime::complain("zeroc: " + severity.str() + ": " + sentence.str());
     };
     zero::pipeline::Progress progress;
     line.compile.progress = &progress;
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return zero::usageError(app, error, "zeroc: error");
   } catch (const std::exception &error) {
-    std::cerr << "zeroc: error: " << error.what() << "\n";
+    zero::runtime::complain(std::string("zeroc: error: ") + error.what());
     return 1;
   }
 }

@@ -134,7 +134,7 @@ void Acceptor::sendOff(const Address &from, const std::string &problem) {
 void Acceptor::failed(const Watched &from) {
   FrameReader reader(kMaxSentence + Session::kTag);
   if (await(from.line->socket, reader, Clock::now()) == FrameReader::State::Whole && reader.kind() == Kind::Refusal)
-    if (std::optional<std::string> sentence = from.line->session.open(Session::From::Callee, reader)) throw Error(printable(*sentence));
+    if (std::optional<std::string> sentence = from.line->session.open(Session::From::Callee, reader)) throw Error(*sentence);
   throw Error(fmt::format("{} ended before all ranks had found each other", from.name));
 }
 

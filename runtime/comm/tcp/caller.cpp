@@ -44,7 +44,7 @@ Greeting greet(const Socket &socket, const std::string &secret, Hello hello, con
   if (answer.kind() == Kind::Denied) return {Outcome::Denied, {}, {}};
   std::optional<std::string> content = session.open(Session::From::Callee, answer);
   if (!content) return {Outcome::Strange, {}, "does not know the secret of this run"};
-  if (answer.kind() == Kind::Refusal) return {Outcome::Refused, {}, printable(*content)};
+  if (answer.kind() == Kind::Refusal) return {Outcome::Refused, {}, *content};
   if (answer.kind() != Kind::Welcome) return {Outcome::Strange, {}, "sent something else than a welcome"};
   return {Outcome::Welcome, std::move(session), {}};
 }

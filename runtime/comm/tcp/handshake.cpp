@@ -65,9 +65,4 @@ void makePrintable(Peer &peer) {
     if (c && (c <= ' ' || c > '~')) c = '?';
 }
 
-std::string printable(std::string text) {
-  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
-  return text;
-}
-
 } // namespace zero::runtime

@@ -98,7 +98,6 @@ template <typename Body> bool read(const std::string &content, Body &body) {
   return true;
 }
 
-void makePrintable(Peer &peer);          // a host's name from the network
-std::string printable(std::string text); // a sentence from the network
+void makePrintable(Peer &peer); // a host's name from the network
 
 } // namespace zero::runtime

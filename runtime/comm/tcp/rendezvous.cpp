@@ -49,7 +49,7 @@ Meeting awaitTable(const Membership &membership, Line line, Socket listener) {
     throw Error(fmt::format("{} ended before all ranks had found each other", where));
   }
   std::optional<std::string> body = line.session.open(Session::From::Callee, reader);
-  if (body && reader.kind() == Kind::Refusal) throw Error(printable(*body));
+  if (body && reader.kind() == Kind::Refusal) throw Error(*body);
   if (!body || reader.kind() != Kind::Table)
     throw Error(fmt::format("what rank {} found as {} sent something else than the list of ranks", membership.rank, where));
   Meeting meeting = readTable(membership, *body, first);
