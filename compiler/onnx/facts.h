@@ -1,5 +1,5 @@
 //===- facts.h - what is known of each value while roles are told --------------------------------===//
-// Private to roles.cpp (how facts pass through operations) and meetings.cpp (what a known value is to the data).
+// Private to roles.cpp (how facts pass through operations), meetings.cpp (what a known value is to the data) and sequence.cpp.
 #pragma once
 #include "compiler/onnx/content.h"
 #include "compiler/onnx/roles.h"
@@ -18,6 +18,9 @@ struct Fact {
   bool picked = false; // one number taken out of several
   bool curved = false; // behind a function that an exporter would have folded into a constant
 };
+
+/// `bits` of the dimensions of `from`, as the dimensions `to` of the same elements have them: where any of those they are made of did.
+llvm::SmallBitVector reshaped(const llvm::SmallBitVector &bits, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
 class Analysis {
 public:
@@ -45,6 +48,12 @@ private:
   void spend(const Fact &o);
   void evidence(const Fact &o, StringRef role);
   void refuse(const Fact &o, StringRef why);
+
+  // Which dimensions of the data run along the sequence.
+  void followSequence(mlir::BlockArgument input, bool positions);
+  void followSequence(mlir::Operation &op);
+  llvm::SmallBitVector sequenceOf(mlir::Value v);
+  llvm::SmallBitVector bySize(mlir::Value v) const;
 
   // What the numbers of the initializers behind a value tell.
   template <typename Test> bool content(const Fact &o, Test test) {
@@ -74,6 +83,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> siteOf;
   llvm::DenseSet<mlir::Value> toSoftmax, toTrig;
   llvm::DenseSet<int64_t> lengths; // sizes of the integer inputs beyond the batch
+  llvm::DenseMap<mlir::Value, llvm::SmallBitVector> sequence; // of values that are not known
   int64_t samples = 1;             // size of the batch
 };
 

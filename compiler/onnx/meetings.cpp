@@ -149,9 +149,13 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   while (last > 0 && shape[last] == 1) --last; // behind it stands the part of a complex number
   along = o.varying.test(last);
-  bool sequence = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
-  for (int64_t d = 0; d < last; ++d) sequence |= o.varying.test(d) && lengths.contains(shape[d]);
-  if (sequence) return refuse(o, "a table that multiplies activations");
+  bool table = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
+  llvm::SmallBitVector positions = bySize(op.getResult(0)), followed(positions.size());
+  for (Value v : op.getOperands())
+    if (facts[v].kind != Kind::Known) followed |= sequenceOf(v);
+  positions &= followed;
+  for (int64_t d = 0; d < last; ++d) table |= o.varying.test(d) && positions.test(d);
+  if (table) return refuse(o, "a table that multiplies activations");
   evidence(o, "scale");
 }
 

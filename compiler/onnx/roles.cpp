@@ -16,8 +16,7 @@ static llvm::SmallBitVector wide(Value v) {
   return b;
 }
 
-/// A group of new dimensions that covers the same elements as a group of old ones varies where any of those did.
-static llvm::SmallBitVector reshaped(const llvm::SmallBitVector &was, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+llvm::SmallBitVector reshaped(const llvm::SmallBitVector &was, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   llvm::SmallBitVector v(to.size());
   size_t i = 0, j = 0;
   while (j < to.size()) {
@@ -54,7 +53,11 @@ void Analysis::run() {
     if (!real)
       for (int64_t d : type.getShape().drop_front(std::min<size_t>(1, type.getRank()))) lengths.insert(d);
   }
-  for (Operation &op : body) forward(op);
+  for (BlockArgument a : body.getArguments()) followSequence(a, facts[a].kind == Kind::Plain);
+  for (Operation &op : body) {
+    forward(op);
+    followSequence(op);
+  }
 }
 
 /// Which values reach a softmax, or a sine, without a product in between.

@@ -251,6 +251,20 @@ def features():
     return g.model(g.Add(x, g.weight("loss.bias", [0.5])))
 
 
+def state_space():
+    """Mamba's decays, a matrix of the layer's width and its states, in a layer as wide as the sequence is long; a table of positions in
+    one with as many heads."""
+    g = Graph()
+    x = g.linear(embedded(g), "w", D, T)
+    last = g.const(np.array([-1]))
+    decay = g.Neg(g.Exp(g.weight("A_log", np.log(1 + random.random(size=(T, 3))))))
+    steps = g.Unsqueeze(g.Softplus(g.Add(x, g.normal("dt_bias", T))), last)
+    folded = g.Mul(steps, g.weight("A", -1 - random.random(size=(T, 3))))
+    x = g.ReduceSum(g.Mul(g.Exp(g.Mul(steps, decay)), g.Exp(folded)), last, keepdims=0)
+    heads = g.Transpose(g.Reshape(g.linear(x, "q", T, 2 * T), g.const(np.array([0, 0, T, 2]))), perm=[0, 2, 1, 3])
+    return g.model(g.Mul(heads, g.weight("table", random.normal(size=(1, 1, T, 2)))))
+
+
 def spectrum():
     """A filter that is learnt for each frequency and channel, its real parts in a dimension of their own."""
     g = Graph()
