@@ -28,6 +28,7 @@ struct ImportOptions {
   std::map<std::string, int64_t> bind;    // symbolic dimension -> size
   bool tie = true;                        // initializers that hold the same values are one parameter where there is a reason (ties.h)
   std::vector<std::string> tied;          // regular expressions: those they name are one parameter where they hold the same values
+  std::vector<std::string> untied;        // regular expressions: each use of an initializer they name is a parameter of its own
   std::vector<std::string> freeze, train; // regular expressions over initializer names; found anywhere in the name; train wins
   Init init = Init::Weights;
   uint64_t maxConstantBytes = uint64_t(2) << 30; // largest constant folding may produce

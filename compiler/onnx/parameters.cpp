@@ -71,8 +71,14 @@ Parameter *Decisions::add(std::string name, const Uses &uses) {
 /// The uses of one initializer, by the parameters they are of: exporters merge tensors of equal value. Where they do not say it, a tensor
 /// of one repeated number is one for each use, as the zero biases of a fresh model are, and any other is one.
 std::vector<Decisions::Uses> Decisions::split(const Uses &uses) {
-  bool filled = Content(*uses[0]->use.tensor, weights).isConstant() && !sharesLayers;
+  const TensorProto &t = *uses[0]->use.tensor;
   std::vector<Uses> pieces;
+  if (!untied.empty() && untied.match(namesOf(t.name, uses, origins))) {
+    for (const Site *s : uses) pieces.push_back({s});
+    if (pieces.size() > 1) parted.insert(&t);
+    return pieces;
+  }
+  bool filled = Content(t, weights).isConstant() && !sharesLayers;
   for (const Site *s : uses) {
     auto fits = [&](const Uses &piece) {
       bool same = false;
@@ -91,6 +97,14 @@ std::vector<Decisions::Uses> Decisions::split(const Uses &uses) {
       piece->push_back(s);
   }
   return pieces;
+}
+
+/// Whether nothing tells that these uses are of one parameter but that they share an initializer, as layers do that an exporter has merged
+/// and that have lost their names since.
+bool Decisions::maybeMerged(const Uses &uses) const {
+  auto alike = [&](const Site *s) { return s->summed == uses[0]->summed; }; // else an embedding and an output projection
+  return llvm::all_of(uses, alike) &&
+         llvm::any_of(llvm::drop_begin(uses), [&](const Site *s) { return origins.compare(*uses[0], *s) == Sameness::Unsaid; });
 }
 
 void Decisions::become(const TensorProto &t, const Site *first, std::vector<Uses> pieces) {
@@ -118,9 +132,10 @@ void Decisions::become(const TensorProto &t, const Site *first, std::vector<Uses
     p->where = i || !isModuleName(name) ? whereOf(piece, origin) : "";
     p->asked = train.match(p->knownBy);
     p->trainable = !freeze.match(p->knownBy) || p->asked;
+    p->untied = parted.contains(&t);
     for (const Site *s : piece) readings[{&t, s->use.occurrence}] = {p, false};
   }
-  if (pieces.size() > 1 && filled) // other pieces are told of with all that starts equal
+  if (pieces.size() > 1 && filled && !parted.contains(&t)) // other pieces are told of with all that starts equal
     report.warnings.push_back("'" + name + "' holds one number throughout and is used at " + std::to_string(pieces.size()) +
                               " places: an exporter merged equal tensors, so they are trained as " + std::to_string(pieces.size()) +
                               " parameters");
@@ -144,6 +159,7 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
   }
   auto pieces = split(asParameter);
   bool whole = pieces.size() == 1;
+  if (whole && maybeMerged(asParameter)) merged.push_back(t.name.str());
   become(t, uses.front(), std::move(pieces));
   // What is one parameter is read wherever the initializer is.
   if (whole)
@@ -152,7 +168,8 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
 }
 
 LogicalResult Decisions::make() {
-  if (failed(freeze.compile(options.freeze, loc)) || failed(train.compile(options.train, loc)) || failed(tied.compile(options.tied, loc)))
+  if (failed(freeze.compile(options.freeze, loc)) || failed(train.compile(options.train, loc)) || failed(tied.compile(options.tied, loc)) ||
+      failed(untied.compile(options.untied, loc)))
     return failure();
   std::vector<const TensorProto *> order;
   llvm::DenseMap<const TensorProto *, Uses> uses;
@@ -171,11 +188,15 @@ LogicalResult Decisions::make() {
   for (const TensorProto *t : order) decide(*t, uses[t]);
   llvm::stable_sort(list, [](auto &a, auto &b) { return a->place < b->place; });
   tie();
-  if (failed(freeze.allFound("parameter", loc)) || failed(train.allFound("initializer", loc)) || failed(tied.allFound("parameter", loc)))
+  if (failed(freeze.allFound("parameter", loc)) || failed(train.allFound("initializer", loc)) || failed(tied.allFound("parameter", loc)) ||
+      failed(untied.allFound("parameter", loc)))
     return failure();
   if (!options.tied.empty() && !tiedAny)
     return emitError(loc) << "--tie '" << options.tied[0] << "' ties nothing: of the parameters it names no two hold the same values";
+  if (!untied.empty() && parted.empty())
+    return emitError(loc) << "--untie '" << options.untied[0] << "' parts nothing: no parameter that it names is used at more than one place";
   noteApart();
+  noteMerged();
   for (auto &p : list) {
     if (p->trainable)
       report.parameters.push_back({p->name, p->tensor->dims, name(p->tensor->type).str(), p->role, p->where});
@@ -206,7 +227,7 @@ void Decisions::tie() {
         report.ties.push_back({kept->name, p->name, transposed});
         emitRemark(loc) << "tied " << kept->name << " and " << p->name << (transposed ? " (transposed)" : "");
       }
-      if (kept->trainable) trained.push_back(kept->name);
+      if (kept->trainable && !kept->untied) trained.push_back(kept->name);
     }
     if (trained.size() > 1 && options.tie) apart.push_back(trained);
   }
@@ -215,19 +236,33 @@ void Decisions::tie() {
   llvm::erase_if(list, [&](auto &p) { return merged.count(p.get()); });
 }
 
+/// "'a', 'b', 'c' and 4 more"
+static std::string nameSome(ArrayRef<std::string> names) {
+  constexpr size_t kNames = 3;
+  std::string text = llvm::join(llvm::map_range(names.take_front(kNames), [](const std::string &n) { return "'" + n + "'"; }), ", ");
+  return names.size() > kNames ? text + " and " + std::to_string(names.size() - kNames) + " more" : text;
+}
+
 void Decisions::noteApart() {
   if (apart.empty()) return;
-  constexpr size_t kSets = 3, kNames = 3;
+  constexpr size_t kSets = 3;
   std::string text = std::to_string(apart.size()) + (apart.size() > 1 ? " sets of" : "") +
                      " parameters start equal and are trained apart, since nothing in the graph says that they are one: ";
   if (apart.size() == 1) text.replace(0, 1, std::to_string(apart[0].size()));
   for (auto [i, set] : llvm::enumerate(ArrayRef(apart).take_front(kSets))) {
     if (i) text += "; ";
-    text += llvm::join(llvm::map_range(ArrayRef(set).take_front(kNames), [](const std::string &n) { return "'" + n + "'"; }), ", ");
-    if (set.size() > kNames) text += " and " + std::to_string(set.size() - kNames) + " more";
+    text += nameSome(set);
   }
   if (apart.size() > kSets) text += "; and so on";
   report.notes.push_back(text + " (if some are one in your model, name them with --tie REGEX)");
+}
+
+void Decisions::noteMerged() {
+  if (merged.empty()) return;
+  bool several = merged.size() > 1;
+  report.notes.push_back((several ? std::to_string(merged.size()) + " initializers are" : std::string("1 initializer is")) +
+                         " used at several places and trained as one parameter" + (several ? " each: " : ": ") + nameSome(merged) +
+                         " (if an exporter merged layers that started equal, part them with --untie REGEX)");
 }
 
 Reading Decisions::at(const Use &use) const {

@@ -19,6 +19,7 @@ struct Parameter {
   bool trainable = true, plusOne = false;
   bool asked = false;     // --train names it
   bool maybeTied = false; // --tie names it
+  bool untied = false;    // --untie names it
   struct Alias {
     const TensorProto *tensor;
     bool transposed;
@@ -49,7 +50,9 @@ private:
   std::vector<Uses> split(const Uses &uses);
   void become(const TensorProto &t, const Site *first, std::vector<Uses> pieces);
   void tie();
+  bool maybeMerged(const Uses &uses) const;
   void noteApart();
+  void noteMerged();
 
   llvm::ArrayRef<Site> sites;
   Weights &weights;
@@ -57,10 +60,12 @@ private:
   mlir::Location loc;
   ImportReport &report;
   Origins origins;
-  Patterns freeze{"--freeze"}, train{"--train"}, tied{"--tie"};
+  Patterns freeze{"--freeze"}, train{"--train"}, tied{"--tie"}, untied{"--untie"};
   bool sharesLayers = false;                   // the model applies the same matrices more than once: then a shared vector is shared too
   bool tiedAny = false;                        // by --tie
+  llvm::DenseSet<const TensorProto *> parted;  // by --untie
   std::vector<std::vector<std::string>> apart; // parameters that start equal and are trained apart
+  std::vector<std::string> merged;             // parameters of several uses that may have been several
   std::vector<std::unique_ptr<Parameter>> list;
   std::map<std::pair<const TensorProto *, unsigned>, Reading> readings;
   llvm::StringSet<> names;

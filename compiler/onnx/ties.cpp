@@ -58,7 +58,8 @@ std::vector<std::vector<Copy>> onesAmong(llvm::ArrayRef<Copy> copies, const Orig
   Content first(*copies[0].parameter->tensor, weights);
   if (automatic && !first.equals(first, true)) { // else it is its own transpose
     std::map<size_t, unsigned> seen;             // by the first member of each
-    for (size_t i = 0; i < copies.size(); ++i) seen[one.getLeaderValue(i)] |= products(copies[i]);
+    for (size_t i = 0; i < copies.size(); ++i)
+      if (!copies[i].parameter->untied) seen[one.getLeaderValue(i)] |= products(copies[i]);
     std::vector<size_t> straight, transposed;
     for (size_t i = 0; i < copies.size(); ++i)
       if (one.getLeaderValue(i) == i && seen[i] && seen[i] != 3) (seen[i] == 1 ? straight : transposed).push_back(i);

@@ -1,5 +1,5 @@
 //===- onnx_eval.cpp - what the reader makes of a model, and what that computes ------------------===//
-// onnx-eval MODEL [--bind a=1,b=2] [--tie off|RE] [--freeze RE] [--train RE] [--init random] [--print] [--run DIR]
+// onnx-eval MODEL [--bind a=1,b=2] [--tie off|RE] [--untie RE] [--freeze RE] [--train RE] [--init random] [--print] [--run DIR]
 // Prints the report as JSON, or the module with --print. --run reads DIR/<input>.bin, runs @forward with the reference
 // interpreter and writes DIR/out<i>.bin. For the tests of the reader.
 #include "compiler/nn/eval/eval.h"
@@ -80,6 +80,8 @@ int main(int argc, char **argv) {
         options.tie = false;
       else if (how != "auto")
         options.tied.push_back(how.str());
+    } else if (a == "--untie") {
+      options.untied.push_back(value().str());
     } else if (a == "--freeze") {
       options.freeze.push_back(value().str());
     } else if (a == "--train") {

@@ -389,6 +389,16 @@ def identities():
     return g.model(x)
 
 
+def stripped():
+    """Two layers that an exporter has merged and a tool has stripped of their names, beside an embedding that is the output projection."""
+    g = Graph()
+    wte, w, b = g.normal("wte", V, D), g.normal("layers.0.weight", D, D), g.normal("layers.0.bias", D)
+    x = g.Gather(wte, g.ids())
+    for _ in range(2):
+        x = g.Tanh(g.Add(g.MatMul(x, w), b))
+    return g.model(g.MatMul(x, g.Transpose(wte, perm=[1, 0])))
+
+
 def renamed():
     """A matrix and a bias under names that an exporter has made up, and what their nodes are called."""
     g = Graph()
