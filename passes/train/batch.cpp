@@ -11,6 +11,32 @@ namespace {
 
 using nn::NnDialect;
 
+/// Whether the rows of `v` are those of samples, one sample's after the other's: whether they lead back to a value whose first dimension
+/// is the samples, through what takes rows apart or computes each by itself.
+bool isOfSamples(Value v, int64_t samples) {
+  SmallVector<Value> open{v};
+  llvm::DenseSet<Value> seen;
+  auto follow = [&](Value from) {
+    if (seen.insert(from).second) open.push_back(from);
+  };
+  while (!open.empty()) {
+    Value at = open.pop_back_val();
+    Operation *op = at.getDefiningOp();
+    if (!op) continue;
+    int64_t rows = nn::typeOf(at).getDimSize(0);
+    if (auto product = dyn_cast<nn::MatMulOp>(op)) {
+      if (!product.getTransposeLhs()) follow(product.getLhs());
+    } else if (isa<nn::ReshapeOp, nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op) || op->hasTrait<nn::Elementwise>()) {
+      for (Value operand : op->getOperands()) {
+        auto type = nn::typeOf(operand);
+        if (isa<nn::ReshapeOp>(op) && type.getRank() > 0 && type.getDimSize(0) == samples) return true;
+        if (type.getRank() > 0 && type.getDimSize(0) == rows) follow(operand);
+      }
+    }
+  }
+  return false;
+}
+
 class Batch {
 public:
   explicit Batch(func::FuncOp train) : train(train) {
@@ -31,9 +57,10 @@ public:
       llvm::copy_if(inputs, std::back_inserter(candidates), [&](unsigned i) { return typeOf(i).getRank() > 0; });
   }
 
-  LogicalResult ofOutputs(ArrayRef<Loss> losses) {
-    for (const Loss &loss : losses) {
+  LogicalResult ofOutputs(MutableArrayRef<Loss> losses) {
+    for (Loss &loss : losses) {
       if (!loss.hasLabels()) continue;
+      unflatten(loss);
       auto type = nn::typeOf(loss.value);
       if (!size) size = type.getDimSize(0), output = loss;
       if (type.getDimSize(0) != size)
@@ -43,14 +70,7 @@ public:
     return success();
   }
 
-  /// The first dimension that most inputs have; among equals not 1, then the first.
-  void ofInputs() {
-    llvm::MapVector<int64_t, unsigned> votes;
-    for (unsigned i : candidates) ++votes[typeOf(i).getDimSize(0)];
-    unsigned most = 0;
-    for (auto [candidate, count] : votes)
-      if (count > most || (count == most && size == 1)) size = candidate, most = count;
-  }
+  void ofInputs() { size = mostFrequent(); }
 
   LogicalResult assign() {
     auto begins = [&](unsigned i) { return typeOf(i).getRank() > 0 && typeOf(i).getDimSize(0) == size; };
@@ -74,6 +94,28 @@ public:
 
 private:
   RankedTensorType typeOf(unsigned i) { return nn::typeOf(train.getArgument(i)); }
+
+  /// The first dimension that most inputs have; among equals not 1, then the first. 0 without inputs.
+  int64_t mostFrequent() {
+    llvm::MapVector<int64_t, unsigned> votes;
+    for (unsigned i : candidates) ++votes[typeOf(i).getDimSize(0)];
+    int64_t chosen = 0;
+    unsigned most = 0;
+    for (auto [candidate, count] : votes)
+      if (count > most || (count == most && chosen == 1)) chosen = candidate, most = count;
+    return chosen;
+  }
+
+  /// Logits that the model gives as [samples * places, classes] become [samples, places, classes] again.
+  void unflatten(Loss &loss) {
+    auto type = nn::typeOf(loss.value);
+    int64_t samples = mostFrequent(), rows = type.getDimSize(0);
+    if (samples < 1 || rows == samples || rows % samples != 0 || !isOfSamples(loss.value, samples)) return;
+    SmallVector<int64_t> shape{samples, rows / samples};
+    llvm::append_range(shape, type.getShape().drop_front());
+    OpBuilder builder(train.getBody().front().getTerminator());
+    loss.value = nn::Build{builder, loss.value.getLoc()}.reshape(loss.value, shape);
+  }
 
   StringRef leading(unsigned i) {
     auto symbols = train.getArgAttrOfType<ArrayAttr>(i, NnDialect::kSymbolsAttr);
@@ -101,7 +143,7 @@ private:
 
 } // namespace
 
-LogicalResult findBatch(func::FuncOp train, ArrayRef<Loss> losses) {
+LogicalResult findBatch(func::FuncOp train, MutableArrayRef<Loss> losses) {
   Batch batch(train);
   if (failed(batch.ofOutputs(losses))) return failure();
   if (llvm::none_of(losses, [](const Loss &loss) { return loss.hasLabels(); })) batch.ofInputs();

@@ -244,6 +244,22 @@ def shares(layout, fixed=False):
     return f"gradients within {worst:.0e}"
 
 
+def flattened(layout):
+    """Logits that the model gives as rows of places, [batch * 3, 5], with labels of samples."""
+    some = save("flattened", """
+    flattened (float[batch,3,6] x) => (float[rows,5] logits) <int64[2] shape = {-1, 5}> {
+      y = MatMul(x, w)
+      logits = Reshape(y, shape)
+    }""", w=rng.normal(size=(FEATURES, CLASSES)))
+    x, labels = rng.normal(size=(GLOBAL, 3, FEATURES)).astype(np.float32), rng.integers(0, CLASSES, (GLOBAL, 3))
+    labels[2, 1] = -100
+    rows, gradients, _ = run("flattened", layout, ["cross_entropy"], {"x": x, "labels": labels})
+    loss, d = cross_entropy((x @ some["w"]).reshape(-1, CLASSES), labels.reshape(-1))
+    expect(relative(rows[0]["loss"], loss) < 2e-6, f"the loss is {rows[0]['loss']}, by the formula {loss}")
+    worst = np.abs(gradients["w"] - x.reshape(-1, FEATURES).T @ d).max()
+    expect(worst < 1e-6, f"a gradient is off by {worst:.1e}")
+
+
 def shared_refusals():
     positions(False)
     suite.zeroc("positions.onnx", "plan.bin", "-q", "--bind", f"batch=1,seq={T}")
@@ -290,6 +306,7 @@ for layout in LAYOUTS:
     suite.check(f"smoothed labels {label}", smoothed, layout)
     suite.check(f"a sum of losses {label}", sum_of, layout)
     suite.check(f"inputs that samples share {label}", shares, layout)
+    suite.check(f"logits as rows of places {label}", flattened, layout)
 suite.check("labels and a loss of the model's own", with_own_loss, (2, 2, 1))
 suite.check("inputs that samples share, of fixed sizes", shares, (1, 0, 1), True)
 suite.check("smoothing of 0 changes nothing", smoothing_nothing)

@@ -75,3 +75,20 @@ func.func @forward(%edges: tensor<8x8xf32> {nn.name = "edges", nn.symbols = ["n"
   %mean = nn.reduce sum %s dims [0, 1] : tensor<8x3xf32> -> tensor<f32>
   return %s, %mean : tensor<8x3xf32>, tensor<f32>
 }
+
+// -----
+
+// What the model has flattened to rows of places is taken apart again: the labels have a place for each.
+// CHECK-LABEL: func.func @train(
+// CHECK-SAME: tensor<4x2x6xf32> {nn.name = "x", nn.role = "data"}
+// CHECK-SAME: tensor<4x2x5xf32> {nn.name = "labels", nn.role = "labels"}
+// CHECK: nn.reshape {{.*}} : tensor<8x5xf32> -> tensor<4x2x5xf32>
+func.func @forward(%x: tensor<4x2x6xf32> {nn.name = "x"}, %w: tensor<6x5xf32> {nn.name = "w"}, %b: tensor<5xf32> {nn.name = "b"})
+    -> (tensor<8x5xf32> {nn.name = "out"}, tensor<f32> {nn.name = "mean"}) {
+  %r = nn.reshape %x : tensor<4x2x6xf32> -> tensor<8x6xf32>
+  %m = nn.matmul %r, %w : (tensor<8x6xf32>, tensor<6x5xf32>) -> tensor<8x5xf32>
+  %bias = nn.broadcast %b dims [1] : tensor<5xf32> -> tensor<8x5xf32>
+  %s = nn.add %bias, %m : tensor<8x5xf32>
+  %mean = nn.reduce sum %s dims [0, 1] : tensor<8x5xf32> -> tensor<f32>
+  return %s, %mean : tensor<8x5xf32>, tensor<f32>
+}
