@@ -65,6 +65,7 @@ void exportThroughArray(llvm::Module &module, llvm::Function *body, const std::s
 void exportBounds(llvm::Module &module, const KernelInfo &info) {
   SmallVector<uint64_t> numbers{info.extent, info.args};
   llvm::append_range(numbers, info.argBytes);
+  numbers.push_back(info.row);
   auto *table = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint64_t>(numbers));
   new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, table,
                            info.symbol + ".bounds");

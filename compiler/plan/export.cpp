@@ -82,6 +82,7 @@ LogicalResult Exporter::addKernels() {
     kernel->set_flops(info->flops);
     kernel->set_bytes(info->bytes);
     kernel->set_extent(info->extent);
+    kernel->set_row(info->row);
     for (uint64_t bytes : info->argBytes) kernel->add_arg_bytes(bytes);
     infos.push_back(std::move(*info));
   }

@@ -54,6 +54,7 @@ struct KernelSymbol {
   KernelFunction function = nullptr; // filled by loadKernels
   uint64_t extent = 0;               // what the plan says of it, and the object must say too (plan.Kernel)
   std::vector<uint64_t> argBytes;
+  uint64_t row = 0;
 };
 
 // The largest attention of all programs, so that scratch is allocated once.

@@ -65,7 +65,7 @@ struct Engine::Impl {
       std::copy_n(file.constants.data() + constant.segment_offset(), constant.ref().bytes(),
                   static_cast<std::byte *>(address(constant.ref())));
     for (const plan::Kernel &kernel : plan.kernels())
-      kernels.push_back({kernel.symbol(), nullptr, kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}});
+      kernels.push_back({kernel.symbol(), nullptr, kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row()});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     device.prepare(attentionLimits(plan, selected));
     makeGroups(options.groups, selected);

@@ -143,6 +143,9 @@ struct StepChecker {
     checkRef(plan, call.gradient(), "the gradient of " + what, program);
     uint64_t elements = call.whole() ? bucket.elements() : bucket.shard_elements();
     requireBytes(call.gradient().bytes(), multiply(elements, 4, what), "the gradient of " + what);
+    if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
+      throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +
+                  " elements; it is made for " + std::to_string(kernel.row()));
     if (uint64_t row = call.row(); row && (row > kMaxBytes || (elements + row - 1) / row != call.launch().extent()))
       throw Error(what + " covers " + std::to_string(elements) + " elements by " + std::to_string(call.launch().extent()) +
                   " iterations of " + std::to_string(row));

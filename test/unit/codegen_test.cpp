@@ -286,7 +286,29 @@ TEST(Kernels, BoundsStandBesideTheCode) {
   test::Library library(kernel);
   auto *bounds = reinterpret_cast<const uint64_t *>(library["mixed.bounds"]);
   ASSERT_TRUE(bounds);
-  EXPECT_EQ(std::vector<uint64_t>(bounds, bounds + 6), (std::vector<uint64_t>{info->extent, 4, 120, 48, 120, 6}));
+  EXPECT_EQ(std::vector<uint64_t>(bounds, bounds + 7), (std::vector<uint64_t>{info->extent, 4, 120, 48, 120, 6, info->row}));
+}
+
+// A compiler that is stopped leaves nothing: no file ever has a name.
+TEST(Kernels, AreLinkedWithoutFiles) {
+  test::Context context;
+  auto module = context.parse(R"(
+  func.func private @twice(%x: tensor<6xf32>) -> tensor<6xf32> attributes {nn.kernel} {
+    %y = nn.add %x, %x : tensor<6xf32>
+    return %y : tensor<6xf32>
+  })");
+  ASSERT_TRUE(module);
+  int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  for (const char *folder : {"/dev/shm", "/tmp", "."}) ASSERT_GE(inotify_add_watch(watch, folder, IN_CREATE), 0) << folder;
+  test::Library library(module->lookupSymbol<func::FuncOp>("twice"));
+  EXPECT_TRUE(library["twice"]);
+  alignas(inotify_event) char events[4096];
+  for (ssize_t n = read(watch, events, sizeof events), at = 0; at < n;) {
+    auto *event = reinterpret_cast<inotify_event *>(events + at);
+    EXPECT_EQ(std::string(event->name).find("kernels"), std::string::npos) << event->name;
+    at += ssize_t(sizeof *event + event->len);
+  }
+  close(watch);
 }
 
 // More kernels than one group: the object says nothing of how many threads made it.

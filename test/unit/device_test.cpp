@@ -356,7 +356,7 @@ TEST(Kernels, LoadedFromMemoryAndCut) {
     objects.push_back(test::compileKernels("void add(void *const *args, long begin, long end) { float *x = args[0];"
                                            "for (long i = begin; i < end; ++i) x[i] += " +
                                            std::to_string(which) +
-                                           "; }\nconst unsigned long bounds[] __asm__(\"add.bounds\") = {1001, 1, 4004};\n"));
+                                           "; }\nconst unsigned long bounds[] __asm__(\"add.bounds\") = {1001, 1, 4004, 0};\n"));
   // Two libraries at once: the second must not be taken for the first.
   auto device = makeCpuDevice({.threads = 2});
   std::vector<float> x(1001, 0.0f);
@@ -375,20 +375,22 @@ TEST(Kernels, LoadedFromMemoryAndCut) {
 
 TEST(Kernels, ReachAsFarAsTheObjectSays) {
   std::string code = "void add(void *const *args, long begin, long end) { (void)args, (void)begin, (void)end; }\n";
-  std::string object = test::compileKernels(code + "const unsigned long bounds[] __asm__(\"add.bounds\") = {8, 2, 32, 64};\n");
+  std::string object = test::compileKernels(code + "const unsigned long bounds[] __asm__(\"add.bounds\") = {8, 2, 32, 64, 4};\n");
   std::string silent = test::compileKernels(code);
   auto device = makeCpuDevice({.threads = 1});
-  auto refusal = [&](const std::string &bytes, uint64_t extent, std::vector<uint64_t> argBytes) {
-    KernelSymbol symbol{"add", nullptr, extent, std::move(argBytes)};
+  auto refusal = [&](const std::string &bytes, uint64_t extent, std::vector<uint64_t> argBytes, uint64_t row = 4) {
+    KernelSymbol symbol{"add", nullptr, extent, std::move(argBytes), row};
     return test::refusalOf([&] { device->loadKernels(std::as_bytes(std::span(bytes)), {&symbol, 1}); });
   };
   EXPECT_EQ(refusal(object, 8, {32, 64}), "");
   EXPECT_EQ(refusal(object, 8000000, {32, 64}),
-            "kernel 'add' is made for 8 iterations over 32, 64 bytes, but the plan says 8000000 iterations over 32, 64 bytes; compile the "
-            "plan again");
-  EXPECT_NE(refusal(object, 8, {32, 32}).find("the plan says 8 iterations over 32, 32 bytes"), std::string::npos);
-  EXPECT_NE(refusal(object, 8, {32}).find("the plan says 8 iterations over 32 bytes"), std::string::npos);
-  EXPECT_NE(refusal(object, 8, {32, 64, 4}).find("the plan says 8 iterations over 32, 64, 4 bytes"), std::string::npos);
+            "kernel 'add' is made for 8 iterations of 4 elements over 32, 64 bytes, but the plan says 8000000 iterations of 4 elements over "
+            "32, 64 bytes; compile the plan again");
+  EXPECT_NE(refusal(object, 8, {32, 64}, 5).find("the plan says 8 iterations of 5 elements"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32, 64}, 0).find("the plan says 8 iterations over"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32, 32}).find("the plan says 8 iterations of 4 elements over 32, 32 bytes"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32}).find("the plan says 8 iterations of 4 elements over 32 bytes"), std::string::npos);
+  EXPECT_NE(refusal(object, 8, {32, 64, 4}).find("the plan says 8 iterations of 4 elements over 32, 64, 4 bytes"), std::string::npos);
   EXPECT_NE(refusal(silent, 8, {32, 64}).find("does not say how far it reaches"), std::string::npos);
 }
 

@@ -374,10 +374,14 @@ TEST(Engine, GroupsOfParametersHaveTheirHyperParameters) {
       ASSERT_EQ(mixed[e], expected[e]) << e << (whole ? " of all" : " of a shard");
     }
     EXPECT_EQ(updated({0, 0, 0, 0, 0}, 0), updated({}, 0)); // nothing is cut
-    builder.program().mutable_steps(0)->mutable_update()->set_row(0);
-    EXPECT_NE(refusalOf([&] { updated(of, 0); }).find("compile it again"), std::string::npos);
-    builder.program().mutable_steps(0)->mutable_update()->set_row(16);
+    Update *update = builder.program().mutable_steps(0)->mutable_update();
+    update->set_row(0);
+    EXPECT_NE(refusalOf([&] { updated(of, 0); }).find("says that an iteration of kernel 'sgd' covers 0 elements; it is made for 32"), std::string::npos);
+    update->set_row(16), builder.plan.mutable_kernels(0)->set_row(16);
     EXPECT_NE(refusalOf([&] { updated({}, 0); }).find("iterations of 16"), std::string::npos);
+    update->set_row(33), builder.plan.mutable_kernels(0)->set_row(33); // as many iterations, but not as the code cuts them
+    EXPECT_EQ((count + 32) / 33, builder.plan.kernels(0).extent()) << count;
+    EXPECT_NE(refusalOf([&] { updated(of, 0); }).find("is made for"), std::string::npos);
   }
 }
 

@@ -67,6 +67,7 @@ public:
         plan::Kernel *kernel = plan.mutable_kernels(static_cast<int>(launch.kernel()));
         kernel->set_args(static_cast<uint32_t>(launch.args_size()));
         kernel->set_extent(launch.extent());
+        if (step.has_update()) kernel->set_row(step.update().row());
         kernel->clear_arg_bytes();
         for (const plan::Ref &ref : launch.args()) kernel->add_arg_bytes(ref.bytes());
       }
@@ -92,7 +93,7 @@ inline std::string boundsInC(const plan::Plan &plan) {
     text += "const unsigned long " + kernel.symbol() + "_bounds[] __asm__(\"" + kernel.symbol() + ".bounds\") = {" +
             std::to_string(kernel.extent()) + ", " + std::to_string(kernel.args());
     for (uint64_t bytes : kernel.arg_bytes()) text += ", " + std::to_string(bytes);
-    text += "};\n";
+    text += ", " + std::to_string(kernel.row()) + "};\n";
   }
   return text;
 }

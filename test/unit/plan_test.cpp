@@ -306,7 +306,7 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 2");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 3");
   tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 2; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");

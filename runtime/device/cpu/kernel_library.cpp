@@ -46,13 +46,14 @@ std::string KernelLibrary::boundsRefusal(const KernelSymbol &symbol) const {
   const auto *found = static_cast<const uint64_t *>(dlsym(handle, (symbol.symbol + ".bounds").c_str()));
   if (!found) return "does not say how far it reaches";
   std::span<const uint64_t> argBytes(found + 2, found[1]);
-  if (found[0] == symbol.extent && std::ranges::equal(argBytes, symbol.argBytes)) return "";
-  auto text = [](uint64_t extent, std::span<const uint64_t> bytes) {
+  uint64_t row = found[2 + found[1]];
+  if (found[0] == symbol.extent && row == symbol.row && std::ranges::equal(argBytes, symbol.argBytes)) return "";
+  auto text = [](uint64_t extent, uint64_t row, std::span<const uint64_t> bytes) {
     std::string list;
     for (uint64_t n : bytes) list += (list.empty() ? "" : ", ") + std::to_string(n);
-    return std::to_string(extent) + " iterations over " + list + " bytes";
+    return std::to_string(extent) + " iterations" + (row ? " of " + std::to_string(row) + " elements" : "") + " over " + list + " bytes";
   };
-  return "is made for " + text(found[0], argBytes) + ", but the plan says " + text(symbol.extent, symbol.argBytes);
+  return "is made for " + text(found[0], row, argBytes) + ", but the plan says " + text(symbol.extent, symbol.row, symbol.argBytes);
 }
 
 KernelLibrary::~KernelLibrary() {
