@@ -5,7 +5,11 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cerrno>
+#include <fcntl.h>
+#include <future>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -27,6 +31,15 @@ llvm::Error refersToNothing(ArrayRef<char> object) {
   return llvm::Error::success();
 }
 
+/// All that is written into a pipe, until its other end is closed.
+SmallVector<char, 0> readAll(int pipe) {
+  SmallVector<char, 0> all;
+  char part[1 << 16];
+  for (ssize_t n; (n = read(pipe, part, sizeof part)) > 0 || (n < 0 && errno == EINTR);)
+    if (n > 0) all.append(part, part + n);
+  return all;
+}
+
 } // namespace
 
 llvm::Expected<SmallVector<char, 0>> link(ArrayRef<SmallVector<char, 0>> objects) {
@@ -43,26 +56,27 @@ llvm::Expected<SmallVector<char, 0>> link(ArrayRef<SmallVector<char, 0>> objects
       return llvm::createStringError(std::string("cannot hold the kernels' object in memory: ") + strerror(errno));
     sources.push_back("/proc/self/fd/" + std::to_string(file));
   }
-  // lld renames its output into place, so it needs a directory; /dev/shm keeps it off the disk.
-  char path[] = "/dev/shm/zero-kernels-XXXXXX";
-  const char *directory = mkdtemp(path);
-  if (!directory) return llvm::createStringError(std::string("cannot make a folder in /dev/shm: ") + strerror(errno));
-  std::string folder = directory, target = folder + "/kernels.so";
-  auto cleanUp = llvm::make_scope_exit([&] {
-    unlink(target.c_str());
-    rmdir(folder.c_str());
-  });
+  // lld renames a file into place, in a folder that a zeroc which is stopped would leave behind; into a pipe it writes.
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return llvm::createStringError(std::string("cannot make a pipe for the kernels: ") + strerror(errno));
+  files.append({ends[0], ends[1]});
+  std::string target = "/proc/self/fd/" + std::to_string(ends[1]);
+  std::future<SmallVector<char, 0>> linked;
+  try {
+    linked = std::async(std::launch::async, readAll, ends[0]);
+  } catch (const std::system_error &error) {
+    return llvm::createStringError(std::string("no thread can be started: ") + error.what());
+  }
   std::string complaints;
   llvm::raw_string_ostream complain(complaints);
   std::vector<const char *> arguments{"ld.lld",         "-shared", "--threads=1", "-Bsymbolic", "--no-undefined",
                                       "--build-id=none", "-z",      "noexecstack", "-o",         target.c_str()};
   for (const std::string &source : sources) arguments.push_back(source.c_str());
   auto result = lld::lldMain(arguments, complain, complain, {{lld::Gnu, &lld::elf::link}});
+  close(files.pop_back_val()); // the reader's end of file
+  SmallVector<char, 0> bytes = linked.get();
   if (result.retCode) return llvm::createStringError("kernels do not link: " + complaints);
-  auto buffer = llvm::MemoryBuffer::getFile(target, false, false);
-  if (!buffer) return llvm::createStringError("cannot read the linked kernels back: " + buffer.getError().message());
-  StringRef bytes = (*buffer)->getBuffer();
-  return SmallVector<char, 0>(bytes.begin(), bytes.end());
+  return bytes;
 }
 
 } // namespace zero::codegen

@@ -1,6 +1,8 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
 #include "compiler/codegen/index.h"
 #include "kernel_check.h"
+#include <sys/inotify.h>
+#include <unistd.h>
 #include <gtest/gtest.h>
 
 using namespace mlir;
