@@ -32,8 +32,10 @@ struct Shown {
     if (elements > kValues) list.push_back("…");
     return fmt::format("{}", fmt::join(list, " "));
   }
+  bool isShared() const { return input->role() == plan::Input::SHARED; }
   std::string shape() const {
-    return fmt::format("[{}]", fmt::join(input->shape().begin() + std::min(1, input->shape_size()), input->shape().end(), " x "));
+    int first = isShared() ? 0 : std::min(1, input->shape_size());
+    return fmt::format("[{}]", fmt::join(input->shape().begin() + first, input->shape().end(), " x "));
   }
   bool sameShape(const Shown &other) const {
     return std::equal(input->shape().begin(), input->shape().end(), other.input->shape().begin(), other.input->shape().end());
@@ -44,10 +46,11 @@ std::vector<Shown> read(const plan::Plan &plan, const Dataset &data, uint64_t sa
   std::vector<Shown> all;
   for (int i = 0; i < plan.inputs_size(); ++i) {
     const plan::Input &input = plan.inputs(i);
-    if (input.role() != plan::Input::DATA && input.role() != plan::Input::LABELS) continue;
+    if (input.role() != plan::Input::DATA && input.role() != plan::Input::LABELS && input.role() != plan::Input::SHARED) continue;
     Shown shown{&input, elementOf(input.dtype()), sampleElements(input), {}};
+    if (shown.isShared() && input.shape_size() > 0) shown.elements *= static_cast<uint64_t>(input.shape(0));
     shown.bytes.resize(shown.elements * sizeOf(shown.type));
-    data.read(i, sample, shown.bytes);
+    data.read(i, shown.isShared() ? 0 : sample, shown.bytes);
     all.push_back(std::move(shown));
   }
   return all;
@@ -89,6 +92,7 @@ std::string describeSample(const plan::Plan &plan, const Dataset &data, uint64_t
   std::string text = fmt::format("sample {} of '{}':", sample, data.path());
   for (const Shown &shown : all) {
     text += fmt::format("\n  {:{}}  {:4} {:{}}  {}", shown.input->name(), name, nameOf(shown.type), shown.shape(), shape, shown.values());
+    if (shown.isShared()) text += " (the same for every sample)";
     if (data.path().ends_with(".txt") && shown.input->role() == plan::Input::DATA)
       text += fmt::format("\n  {:{}}  {}", "", name, textOf(shown));
   }

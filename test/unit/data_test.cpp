@@ -418,6 +418,16 @@ TEST(Show, ASampleIsToldInWords) {
                                                 "      3          10         255");
   auto tensors = openDataset(plan, fourPlaces(folder, {{"tokens", {1, 2, 3, 4}}}), {*labelRule("next:tokens"), {}});
   EXPECT_NE(describeSample(plan, *tensors, 0).find("      3           4        -100 (does not count)"), std::string::npos);
+  plan::Input *positions = plan.add_inputs(), *scale = plan.add_inputs();
+  positions->set_name("positions"), positions->set_role(plan::Input::SHARED), positions->set_dtype(plan::I64);
+  positions->add_shape(1), positions->add_shape(4);
+  scale->set_name("scale"), scale->set_role(plan::Input::SHARED), scale->set_dtype(plan::I64);
+  auto layout = layoutSafetensors({{"positions", Element::I64, {1, 4}}, {"scale", Element::I64, {}}, {"tokens", Element::I64, {2, 4}}});
+  std::vector<int64_t> values{3, 4, 5, 6, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+  auto shared = openDataset(plan, folder.write("shared.safetensors", layout.header + raw(values)), {*labelRule("next:tokens"), {}});
+  std::string shown = describeSample(plan, *shared, 1);
+  EXPECT_NE(shown.find("  positions  I64  [1 x 4]  3 4 5 6 (the same for every sample)\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("  scale      I64  []       9 (the same for every sample)\n"), std::string::npos) << shown;
 }
 
 TEST(SampleTokens, AreTheLargestInputOfIndices) {
