@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <random>
+#include <set>
 #include <thread>
 
 namespace zero::runtime {
@@ -164,5 +165,14 @@ private:
 } // namespace
 
 Meeting gather(const Membership &membership) { return Host(membership).gather(); }
+
+void turnAway(const Membership &membership, const std::string &sentence, Deadline until) {
+  Socket door = listenAsFirst(membership);
+  Acceptor acceptor(door, Kind::Join, 0, membership.secret, sizeof(Join));
+  std::set<uint32_t> told;
+  while (told.size() + 1 < static_cast<size_t>(membership.world) && Clock::now() < until)
+    if (std::optional<Arrival> arrival = acceptor.next(until); arrival && arrival->answer(arrival->session.refusal(sentence)))
+      told.insert(arrival->hello.rank);
+}
 
 } // namespace zero::runtime
