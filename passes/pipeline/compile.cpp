@@ -113,7 +113,7 @@ public:
       os << inspect::firstPage(plan) << "\n" << inspect::scheduleText(plan, true);
       return true;
     }
-    if (!sparesInputs(plan, output)) return false;
+    if (!overwritesNoInput(plan, output)) return false;
     if (options.kernels && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
@@ -217,7 +217,7 @@ private:
   }
 
   /// `zeroc model.onnx -o model.onnx` must not destroy the model or its data.
-  bool sparesInputs(const plan::Plan &plan, const std::string &output) {
+  bool overwritesNoInput(const plan::Plan &plan, const std::string &output) {
     auto clashes = [&](const std::string &input) {
       if (input.empty() || !llvm::sys::fs::equivalent(input, output)) return false;
       say("error", "the plan would overwrite '" + input + "', which it is compiled from; name another file with -o");

@@ -13,9 +13,9 @@ namespace zero::runtime {
 // A child process gets the signals as this one has found them. Throws a sentence if the waiting thread cannot be made.
 void ownSignals();
 
-// From now on a signal is a wish to stop, kept until the step at hand is done; the same one once more ends the process. SIGUSR1 is what
+// From now on a signal is a request to stop, kept until the step at hand is done; the same one once more ends the process. SIGUSR1 is what
 // batch systems send before the time is up, and what mpirun hands on to its ranks.
-// `speaks`: say at once that the wish was heard, because a step may be long. Not where launchers end ranks by signals.
+// `speaks`: say at once that it was received, because a step may be long. Not where launchers end ranks by signals.
 void catchInterrupts(bool speaks);
 int interruption(); // the signal if one has arrived, else 0
 

@@ -85,16 +85,16 @@ private:
 
   // The ranks whose messages have not come; if all have, those that have not taken ours.
   Awaited awaited() {
-    std::set<int> late, deaf;
+    std::set<int> late, untaken;
     uint64_t left = 0;
     for (size_t i = 0; i < requests.size(); ++i) {
       int done = 0;
       check(MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE), "waiting", self); // a request that is done stays so
       left += !done;
       if (!done && senders[i] >= 0) late.insert(senders[i]);
-      if (!done && senders[i] < 0) deaf.insert(-1 - senders[i]);
+      if (!done && senders[i] < 0) untaken.insert(-1 - senders[i]);
     }
-    return {late.empty() ? deaf : late, left};
+    return {late.empty() ? untaken : late, left};
   }
 
   MPI_Comm comm = MPI_COMM_NULL;

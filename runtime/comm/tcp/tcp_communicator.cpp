@@ -139,17 +139,17 @@ void TcpCommunicator::lost(int peer, const char *what) {
 }
 
 Awaited TcpCommunicator::awaited() const {
-  std::set<int> late, deaf;
+  std::set<int> senders, receivers;
   uint64_t left = 0;
   for (int peer = 0; peer < size; ++peer) {
     const Exchange &exchange = exchanges[static_cast<size_t>(peer)];
     left += exchange.in.left + exchange.in.lengthLeft + exchange.out.left + exchange.out.lengthLeft;
     if (exchange.in.pending())
-      late.insert(peer);
+      senders.insert(peer);
     else if (exchange.out.pending())
-      deaf.insert(peer);
+      receivers.insert(peer);
   }
-  return {late.empty() ? deaf : late, left};
+  return {senders.empty() ? receivers : senders, left};
 }
 
 } // namespace zero::runtime
