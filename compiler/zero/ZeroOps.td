@@ -16,7 +16,7 @@ def Zero_Dialect : Dialect {
 
     Each function with the attribute `zero.role` ("step", "first", "middle", "last", "eval") is a program: one
     micro-step of one rank; `zero.clips` (unit) marks the variant that waits for the global gradient norm.
-    It returns the loss summed over ranks (tensor<1xf32>) and, where it updates, the squared gradient norm (tensor<1xf32>).
+    It returns the losses summed over ranks (tensor<Nxf32>, one number each) and, where it updates, the squared gradient norm (tensor<1xf32>).
     Ranks differ only in which shard is their own, so one function serves all of them.
 
     Beside these operations stand `nn.matmul`, `nn.attention(_grad)`, `nn.launch`, `nn.reshape` and `nn.constant`.

@@ -185,7 +185,12 @@ private:
     Value packed = pack(end, loc, scalars);
     if (sharding.world > 1) packed = end.create<state::AllReduceOp>(loc, packed.getType(), packed);
     SmallVector<Value> results;
-    for (size_t i = 0; i < scalars.size(); ++i) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, i));
+    int64_t offset = 0;
+    for (Value v : scalars) {
+      int64_t count = cast<ShapedType>(v.getType()).getNumElements(); // of the loss its terms
+      results.push_back(end.create<state::ViewOp>(loc, flat(end, count), packed, offset));
+      offset += count;
+    }
     for (auto [bucket, shard] : pending) update(end, bucket, shard, results[1]);
 
     terminator->setOperands(results);

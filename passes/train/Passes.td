@@ -7,7 +7,8 @@ def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
   let summary = "Make @train and @eval, which return the loss, from @forward";
   let description = [{
     Needs: `@forward` with `nn.name` on arguments and results. Leaves: `@train` and `@eval` with equal signatures, every argument
-    with an `nn.role`, one result: the loss as `tensor<f32>`; the module's `nn.losses`. `@forward` is gone. In `@eval` dropout does nothing.
+    with an `nn.role`, one result: the loss as `tensor<f32>`, of several losses each times its weight as `tensor<Nxf32>`; the module's
+    `nn.losses`. `@forward` is gone. In `@eval` dropout does nothing.
 
     The loss is a weighted sum of losses, given as `[WEIGHT*]KIND[:OUTPUT]`:
 

@@ -37,7 +37,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     }
   }
 
-  /// Return the weighted sum of the losses instead of the results of @train.
+  /// Return the losses, weighted, instead of the results of @train.
   LogicalResult addLosses() {
     SmallVector<std::string> texts(losses.begin(), losses.end());
     if (texts.empty()) texts.push_back("cross_entropy");
@@ -53,16 +53,18 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
       if (loss.hasLabels() && !labels.back()) return failure();
     }
     int64_t count = int64_t(found->size());
-    Value scales = argument("loss_scale", "loss_scale", RankedTensorType::get({count}, builder.getF32Type())), total;
+    Value scales = argument("loss_scale", "loss_scale", RankedTensorType::get({count}, builder.getF32Type()));
+    SmallVector<Value> terms;
     if (!scales) return failure();
     for (auto [i, loss] : llvm::enumerate(*found)) {
       nn::Build b{builder, loss.value.getLoc()};
       Value scale = count == 1 ? scales : b.slice(scales, {int64_t(i)}, {1}, {1});
-      Value one = sumOf(b, loss, labels[i], scale);
-      total = total ? b.add(total, one) : one;
+      Value term = sumOf(b, loss, labels[i], scale);
+      terms.push_back(count == 1 ? term : b.reshape(term, {1}));
     }
-    terminator->setOperands(total);
-    train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), total.getType()));
+    Value result = count == 1 ? terms[0] : builder.create<nn::ConcatOp>(train.getLoc(), terms, builder.getI64IntegerAttr(0)).getResult();
+    terminator->setOperands(result);
+    train.setFunctionType(builder.getFunctionType(train.getArgumentTypes(), result.getType()));
     train.setResAttrsAttr(
         builder.getArrayAttr(builder.getDictionaryAttr(builder.getNamedAttr(NnDialect::kNameAttr, builder.getStringAttr("loss")))));
     record(*found);

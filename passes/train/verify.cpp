@@ -36,8 +36,8 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
   }
 
   bool checkSignature(func::FuncOp function) {
-    if (function.getNumResults() != 1 || cast<ShapedType>(function.getResultTypes()[0]).getNumElements() != 1)
-      return function.emitError("must return the loss alone, one number"), false;
+    if (function.getNumResults() != 1 || cast<ShapedType>(function.getResultTypes()[0]).getRank() > 1)
+      return function.emitError("must return the loss alone, one number for each of its terms"), false;
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (!function.getArgAttr(i, NnDialect::kNameAttr) || !function.getArgAttr(i, NnDialect::kRoleAttr))
         return function.emitError() << "argument #" << i << " lacks nn.name or nn.role", false;

@@ -70,9 +70,9 @@ void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int pro
     throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
 }
 
-void checkScalar(const Plan &plan, const Ref &ref, const std::string &what, int program) {
+void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program) {
   checkRef(plan, ref, what, program);
-  requireBytes(ref.bytes(), 4, what);
+  requireBytes(ref.bytes(), 4 * static_cast<uint64_t>(count), what);
 }
 
 void checkWaits(const Program &program) {

@@ -25,7 +25,7 @@ void requireReach(uint64_t found, uint64_t needed, const std::string &what);
 // (kPersistent: must be persistent).
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program);
 
-void checkScalar(const Plan &plan, const Ref &ref, const std::string &what, int program); // an f32[1]
+void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
 
 // Every wait names ticks its lane reaches, and the program ends: no cycle of waits.

@@ -261,8 +261,8 @@ void validate(const Plan &plan, uint64_t constantBytes) {
     const Program &program = plan.programs(i);
     std::string what = "program '" + program.name() + "'";
     for (int s = 0; s < program.steps_size(); ++s) checkStep(plan, i, s);
-    if (program.has_loss()) checkScalar(plan, program.loss(), "the loss of " + what, i);
-    if (program.has_gradient_norm()) checkScalar(plan, program.gradient_norm(), "the gradient norm of " + what, i);
+    if (program.has_loss()) checkNumbers(plan, program.loss(), std::max(1, plan.losses_size()), "the loss of " + what, i);
+    if (program.has_gradient_norm()) checkNumbers(plan, program.gradient_norm(), 1, "the gradient norm of " + what, i);
     checkWaits(program);
   }
 }

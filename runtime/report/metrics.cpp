@@ -39,7 +39,9 @@ Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot wr
 } // namespace
 
 std::string metricsLine(const StepRecord &record) {
-  std::string line = fmt::format(R"({{"step": {}, "loss": {}, "lr": {})", record.step, number(record.loss), number(record.lr));
+  std::string line = fmt::format(R"({{"step": {}, "loss": {})", record.step, number(record.loss));
+  for (size_t i = 0; i < record.losses.size(); ++i) line += (i ? ", " : R"(, "losses": [)") + number(record.losses[i]);
+  line += fmt::format(R"({}, "lr": {})", record.losses.empty() ? "" : "]", number(record.lr));
   if (record.gradientNorm) line += fmt::format(R"(, "grad_norm": {})", number(*record.gradientNorm));
   line += fmt::format(R"(, "epoch": {:.6g}, "{}_per_s": {:.1f}, "seconds": {:.6f}, "bytes": {{)", record.epoch,
                       record.countsTokens ? "tokens" : "samples", record.perSecond, record.seconds);

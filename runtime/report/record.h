@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace zero::runtime {
 
@@ -13,7 +14,8 @@ inline constexpr std::array<std::string_view, 8> kLaneNames = {"compute", "gathe
 struct StepRecord {
   uint64_t step = 0;  // 1 for the first
   uint64_t steps = 0; // of the whole run
-  float loss = 0;     // mean over the global batch
+  float loss = 0;     // mean over the global batch; of several losses their weighted sum
+  std::vector<float> losses{}; // of several losses the mean of each, in the plan's order; else empty
   double lr = 0;
   std::optional<float> gradientNorm;
   double seconds = 0;

@@ -1,8 +1,10 @@
 #include "runtime/train/training_step.h"
+#include "runtime/train/evaluate.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace zero::runtime {
 
@@ -23,16 +25,20 @@ StepRecord TrainingStep::run(Progress &at) {
   writeHyper(at.step, record.lr);
   engine.resetStats();
   Turn turn{at.position, at.step, 0, at.seed, setup.feeder->scales(setup.feeder->divisors(at.position))};
-  double loss = 0;
+  LossTerms terms{};
   for (uint32_t program : setup.programs.micros) {
     setup.feeder->fill(turn, rank.rank, rank.locate);
     engine.run(program);
-    loss += scalar(plan.programs(static_cast<int>(program)).loss());
+    addLosses(plan.programs(static_cast<int>(program)), rank.locate, terms);
     ++turn.micro;
   }
   at.position += setup.feeder->globalBatch();
   record.step = ++at.step;
-  record.loss = static_cast<float>(loss);
+  record.loss = static_cast<float>(std::accumulate(terms.begin(), terms.end(), 0.0));
+  for (int i = 0; plan.losses_size() > 1 && i < plan.losses_size(); ++i) {
+    const plan::Loss &loss = plan.losses(i);
+    record.losses.push_back(static_cast<float>(terms[static_cast<size_t>(i)] / (loss.has_weight() ? loss.weight() : 1)));
+  }
   if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
     record.gradientNorm = std::abs(std::sqrt(scalar(norm))); // no "-nan"
   record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

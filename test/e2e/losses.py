@@ -118,6 +118,9 @@ def holds(layout, terms, inputs, smoothing=0.0, flags=(), evaluate=False):
     rows, gradients, trained = run("heads", layout, texts, rename(data), *flags, evaluate="held.safetensors" if evaluate else None)
     loss, wanted = forward(weights, rename(data), terms, smoothing)
     expect(relative(rows[0]["loss"], loss) < 2e-6, f"the loss is {rows[0]['loss']}, by the formula {loss}")
+    each = [forward(weights, rename(data), [(kind, output, 1, labels)], smoothing)[0] for kind, output, _, labels in terms]
+    told = rows[0].get("losses", each[:1])
+    expect(len(told) == len(each) and all(relative(a, b) < 2e-6 for a, b in zip(told, each)), f"the losses are {told}, by the formula {each}")
     expect(set(gradients) == set(wanted), f"gradients of {sorted(gradients)}, not of {sorted(wanted)}")
     worst = max(np.abs(gradients[n] - wanted[n]).max() / np.abs(wanted[n]).max() for n in wanted)
     expect(worst < 5e-6, f"a gradient is off by {worst:.1e}")

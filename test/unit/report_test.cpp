@@ -36,6 +36,8 @@ TEST(Metrics, ALineHoldsWhatIsKnown) {
   EXPECT_EQ(line["grad_norm"], 2.5);
   EXPECT_EQ(line["eval_loss"], 0.25);
   EXPECT_TRUE(line["loss"].is_null());
+  r.losses = {1.5f, INFINITY};
+  EXPECT_EQ(nlohmann::json::parse(metricsLine(r))["losses"], (nlohmann::json{1.5, nullptr}));
   r.countsTokens = false;
   line = nlohmann::json::parse(metricsLine(r));
   EXPECT_EQ(line["samples_per_s"], 100);
@@ -104,6 +106,9 @@ TEST(Progress, TextNamesStepLossAndRest) {
   EXPECT_EQ(durationText(75 * 3600), "3 days");
   EXPECT_EQ(progressText(record(3), 65), "step  3/40  epoch 0.38  loss 1.1000  lr 1.00e-03  100 tokens/s  1:05 left");
   StepRecord r = record(40);
+  r.losses = {0.5f, 1.2f};
+  EXPECT_EQ(progressText(r, 0), "step 40/40  epoch 0.38  loss 1.1000 (0.5000 1.2000)  lr 1.00e-03  100 tokens/s");
+  r.losses.clear();
   r.countsTokens = false, r.perSecond = 2.25;
   EXPECT_EQ(progressText(r, 0), "step 40/40  epoch 0.38  loss 1.1000  lr 1.00e-03  2.2 samples/s");
 }

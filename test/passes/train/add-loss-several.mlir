@@ -22,10 +22,9 @@
 // CHECK: %[[A:.*]], %{{.*}} = nn.cross_entropy %{{.*}}, %{{.*}}, %[[FIRST]] {ignore_index = -100 : i64, label_smoothing = 1.000000e-01 : f32}
 // CHECK: %[[SECOND:.*]] = nn.slice %[[SCALES]] starts [1] sizes [1]
 // CHECK: nn.sub %{{.*}}, %[[VALUE]]
-// CHECK: %[[AB:.*]] = nn.add %[[A]]
 // CHECK: %[[THIRD:.*]] = nn.slice %[[SCALES]] starts [2] sizes [1]
-// CHECK: %[[ABC:.*]] = nn.add %[[AB]]
-// CHECK: return %[[ABC]] : tensor<f32>
+// CHECK: %[[ALL:.*]] = nn.concat {{.*}} dim 0 : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<3xf32>
+// CHECK: return %[[ALL]] : tensor<3xf32>
 
 // One loss with labels calls them so.
 // ONE: labels = "labels", output = "start", weight = 3.000000e+00 : f64
