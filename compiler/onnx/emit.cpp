@@ -110,9 +110,13 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
     small = small && affords(shaped.getShape(), shaped.getElementType());
   }
   if (small) {
-    auto evaluated = nn::evaluate(op, tensors);
+    std::string reason;
+    auto evaluated = [&] { // what the interpreter says becomes part of the one sentence about the node
+      ScopedDiagnosticHandler keep(context(), [&](Diagnostic &d) { reason = d.str(); });
+      return nn::evaluate(op, tensors);
+    }();
     if (mlir::failed(evaluated))
-      fail("it cannot be computed at compile time");
+      fail("it cannot be computed at compile time: " + reason);
     else
       for (nn::Tensor &t : *evaluated) results.push_back(std::move(t));
   }
