@@ -75,9 +75,10 @@ Value Emitter::loadNode(const Node &n) {
 }
 
 Value Emitter::reload(const Store &place) {
-  assert(lane && p.outputs[place.result].type == Scalar::F32 && "kept rows are read in vectors");
+  assert(p.outputs[place.result].type == Scalar::F32 && "kept rows are as exact as registers");
   auto type = vectorOf(b.getF32Type());
   Value memory = outputs[place.result], at = scalarIndex(place.index);
+  if (!lane) return b.create<memref::LoadOp>(loc, memory, at); // a term of a reduction (reduceInline)
   if (!mask) return b.create<vector::LoadOp>(loc, type, memory, ValueRange{at});
   return b.create<vector::MaskedLoadOp>(loc, type, memory, ValueRange{at}, mask, math.constants(b.getZeroAttr(type)));
 }

@@ -4,6 +4,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -173,6 +175,13 @@ Value Emitter::position(const Node &n) {
 }
 
 Value Emitter::reduceInline(const Node &n) {
+  // Where the vector loop around it runs over a dimension of its own, its terms are numbers, one for each point, and no lanes.
+  llvm::SaveAndRestore keepLane(lane);
+  llvm::SaveAndRestore keepMask(mask);
+  if (lane && llvm::is_contained(n.dims, *lane)) {
+    lane.reset();
+    mask = {};
+  }
   Value start = identity(n.fn, n.type, isVector(n));
   auto join = [&](Values x, Values y) -> Values { return {combine(n.fn, n.type, x[0], y[0])}; };
   return reduceOver(depthOf(n), n.dims, {start}, join, [&](Values carried) -> Values {

@@ -235,6 +235,7 @@ Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask
 
 Val Emitter::dropout(const Val &x, Value seed, double rate, int64_t id) {
   if (!x || broken) return {};
+  if (!x.isFloat()) return fail("dropout needs floats");
   IntegerAttr samples = builder.getI64IntegerAttr(1); // until nn-add-loss says
   return Value(builder.create<nn::DropoutOp>(location, x.type(), materialise(x), seed, builder.getF32FloatAttr(float(rate)),
                                              builder.getI64IntegerAttr(id), samples));
