@@ -137,6 +137,7 @@ private:
   Values accumulate(llvm::ArrayRef<int> reductions, Values carried);
   void finish(llvm::ArrayRef<int> reductions, unsigned copies, Values carried);
   void storeAll(llvm::ArrayRef<Store> stores);
+  static constexpr int kMostInterleaved = 8; // long functions: beyond, a body is long enough for a processor, and for what compiles it
   unsigned copiesFor(size_t reductions, llvm::ArrayRef<int> roots) const;
   static void interleave(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> parts);
   /// All reductions and stores of `width` columns from `first` on.

@@ -26,6 +26,7 @@ namespace {
 LogicalResult lower(ModuleOp module) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
+  pm.addNestedPass<func::FuncOp>(createCSEPass()); // each index and guard is emitted where it is needed
   pm.addPass(createConvertSCFToCFPass());
   ConvertVectorToLLVMPassOptions vectors;
   vectors.force32BitVectorIndices = false;

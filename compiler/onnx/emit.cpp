@@ -1,5 +1,6 @@
 //===- emit.cpp - building and evaluating nn operations ------------------------------------------===//
 #include "compiler/onnx/emit.h"
+#include "mlir/IR/Verifier.h"
 #include <numeric>
 
 using namespace mlir;
@@ -71,6 +72,21 @@ bool Emitter::affords(Shape shape, Type element) {
   return false;
 }
 
+/// Whether the operation is one for operands of these shapes and types; a report if not.
+static bool isTaken(Emitter &e, Operation *op) {
+  {
+    ScopedDiagnosticHandler quiet(e.context(), [](Diagnostic &) { return success(); }); // it speaks of the dialect's operation
+    if (succeeded(verify(op, /*verifyRecursively=*/false))) return true;
+  }
+  std::string operands;
+  llvm::raw_string_ostream os(operands);
+  llvm::interleave(
+      op->getOperandTypes(), os,
+      [&](Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
+  e.fail("it is not supported for " + operands);
+  return false;
+}
+
 Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   if (broken) return {};
   bool known = true;
@@ -89,6 +105,7 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
       return {};
     }
     Operation *op = build(builder, values);
+    if (!isTaken(*this, op)) return {};
     for (Type t : op->getResultTypes())
       if (!fits(cast<ShapedType>(t).getShape())) return {};
     Vals results;
@@ -104,22 +121,25 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   inside.setInsertionPointToEnd(scratch);
   Operation *op = build(inside, values);
   Vals results;
-  bool small = true;
+  std::string unknown;
+  bool small = isTaken(*this, op);
   for (Type t : op->getResultTypes()) {
     auto shaped = cast<ShapedType>(t);
     small = small && affords(shaped.getShape(), shaped.getElementType());
   }
   if (small) {
-    std::string reason;
-    auto evaluated = [&] { // what the interpreter says becomes part of the one sentence about the node
-      ScopedDiagnosticHandler keep(context(), [&](Diagnostic &d) { reason = d.str(); });
-      return nn::evaluate(op, tensors);
-    }();
+    std::string why;
+    ScopedDiagnosticHandler keep(context(), [&](Diagnostic &d) {
+      if (why.empty()) why = ": " + StringRef(d.str()).split("' op ").second.str();
+      return success();
+    });
+    auto evaluated = nn::evaluate(op, tensors);
     if (mlir::failed(evaluated))
-      fail("it cannot be computed at compile time: " + reason);
+      unknown = "it cannot be computed at compile time" + why;
     else
       for (nn::Tensor &t : *evaluated) results.push_back(std::move(t));
   }
+  if (!unknown.empty()) fail(unknown);
   op->erase();
   scratch->eraseArguments([](BlockArgument) { return true; });
   return results;

@@ -90,6 +90,10 @@ Val Emitter::pad(const Val &x, double value, Shape low, Shape high) {
   });
 }
 
+/// A concatenation of more tensors than the first number is built of parts, since a kernel chooses among few; more than the second
+/// are refused.
+constexpr size_t kPiecesAtOnce = 64, kMostPieces = 4096;
+
 Val Emitter::concat(ArrayRef<Val> parts, int64_t dim) {
   if (broken) return {};
   Vals real;
@@ -106,6 +110,16 @@ Val Emitter::concat(ArrayRef<Val> parts, int64_t dim) {
   }
   if (real.empty()) return parts.empty() ? fail("there is nothing to join") : parts[0];
   if (real.size() == 1) return real[0];
+  bool known = llvm::all_of(real, [](const Val &v) { return v.isConstant(); });
+  if (!known && real.size() > kMostPieces)
+    return fail("joining " + Twine(real.size()) + " tensors is not supported (at most " + Twine(kMostPieces) + ")");
+  while (!known && real.size() > kPiecesAtOnce) {
+    Vals joined;
+    for (ArrayRef<Val> rest = real; !rest.empty() && !broken; rest = rest.drop_front(std::min(kPiecesAtOnce, rest.size())))
+      joined.push_back(concat(rest.take_front(kPiecesAtOnce), dim));
+    if (broken) return {};
+    real = std::move(joined);
+  }
   return one(real, [&](OpBuilder &b, ValueRange v) { return b.create<nn::ConcatOp>(location, v, b.getI64IntegerAttr(dim)); });
 }
 

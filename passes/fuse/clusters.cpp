@@ -55,7 +55,7 @@ void Former::place(Operation *op) {
   SmallVector<unsigned> candidates;
   for (auto &[cluster, how] : consumers)
     if (mayJoin(op, cluster, how) && mayKeep(op, cluster, how.place)) candidates.push_back(cluster);
-  llvm::sort(candidates, [&](unsigned a, unsigned b) { return first(a) < first(b); });
+  llvm::sort(candidates, [&](unsigned a, unsigned b) { return extents[a].first < extents[b].first; });
   for (unsigned cluster : candidates)
     if (!reachesOutside(cluster, op)) {
       join(op, cluster, consumers.find(cluster)->second, true);
@@ -66,8 +66,12 @@ void Former::place(Operation *op) {
   home[v] = clusters.size() - 1;
 }
 
-/// Operations that one evaluation takes.
-static size_t workOf(Operation *op) { return std::max<size_t>(1, isa<ConcatOp>(op) ? op->getNumOperands() - 1 : 1); }
+/// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.
+static size_t workOf(Operation *op) {
+  if (isa<SliceOp, TransposeOp>(op)) return 0;
+  if (isa<ConcatOp>(op)) return op->getNumOperands() - 1;
+  return isExpensive(op) ? 8 : 1;
+}
 
 unsigned Former::below(OpOperand *operand, unsigned index) {
   auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
@@ -177,6 +181,7 @@ void Former::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   if (alone) {
     member[op] = number;
     cluster.members.push_back(op);
+    extents[number].first = std::min(extents[number].first, position[op]);
   }
 }
 
@@ -194,6 +199,7 @@ void Former::start(Operation *op) {
   if (isa<ScatterAddOp>(op)) cluster.kind = Cluster::Scatter;
   if (isa<CumSumOp>(op)) cluster.kind = Cluster::Scan;
   clusters.push_back(cluster);
+  extents.push_back({position[op], position[op]});
   unsigned number = clusters.size() - 1;
   clusters[number].work = workOf(op);
   evaluated[op].insert({number, {where}});

@@ -39,6 +39,10 @@ private:
   std::vector<mlir::Operation *> order;
   llvm::DenseMap<mlir::Operation *, int> position;
   std::vector<Cluster> clusters;
+  struct Extent {
+    int first, last; // positions of members
+  };
+  std::vector<Extent> extents; // of each cluster
   llvm::DenseMap<mlir::Operation *, unsigned> member;                                         // of the one cluster an operation belongs to
   llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
@@ -72,8 +76,6 @@ private:
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 
   //--- order, and kernels side by side (neighbours.cpp) ---------------------------------------------------
-  int first(unsigned cluster) const;
-  int last(unsigned cluster) const;
   /// Operations outside that the cluster needs, seen through what it computes itself and what has no place of its own.
   /// Those long before position `from` are left out. `tensors`: what it reads from memory, and what of its own it goes through.
   llvm::SmallVector<mlir::Operation *> neededBy(unsigned cluster, int from, llvm::SetVector<mlir::Value> *tensors = nullptr);
@@ -84,6 +86,9 @@ private:
   bool independent(unsigned a, unsigned b);
   /// Kernels over the same points that read, or write and read, the same large tensor.
   void mergeNeighbours();
+  /// Large tensors that several kernels touch, and these kernels.
+  llvm::MapVector<mlir::Value, llvm::SmallVector<unsigned>> touching();
+  bool mayMerge(unsigned a, unsigned b);
   void merge(unsigned a, unsigned b);
 };
 

@@ -1,5 +1,7 @@
 //===- neighbours.cpp - order of kernels, and kernels side by side ------------------------------------------===//
 #include "passes/fuse/former.h"
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace zero::nn;
@@ -26,17 +28,6 @@ bool fit(const Cluster &a, const Cluster &b) {
 }
 
 } // namespace
-
-int Former::first(unsigned cluster) const {
-  int p = INT_MAX;
-  for (Operation *m : clusters[cluster].members) p = std::min(p, position.lookup(m));
-  return p;
-}
-int Former::last(unsigned cluster) const {
-  int p = -1;
-  for (Operation *m : clusters[cluster].members) p = std::max(p, position.lookup(m));
-  return p;
-}
 
 SmallVector<Operation *> Former::neededBy(unsigned cluster, int from, llvm::SetVector<Value> *tensors) {
   SmallVector<Operation *> needed, work(clusters[cluster].members);
@@ -77,7 +68,7 @@ bool Former::reachesOutside(unsigned cluster, Operation *op) {
 
 bool Former::independent(unsigned a, unsigned b) {
   auto leads = [&](unsigned from, unsigned to) {
-    auto needed = neededBy(from, first(to));
+    auto needed = neededBy(from, extents[to].first);
     llvm::erase_if(needed, [&](Operation *o) { // a direct edge does not matter
       auto it = member.find(o);
       return it != member.end() && it->second == to;
@@ -88,13 +79,13 @@ bool Former::independent(unsigned a, unsigned b) {
           auto it = member.find(o);
           return it != member.end() && it->second == to;
         },
-        first(to));
+        extents[to].first);
   };
   return !leads(a, b) && !leads(b, a);
 }
 
-void Former::mergeNeighbours() {
-  llvm::MapVector<Value, SmallVector<unsigned>> touching;
+llvm::MapVector<Value, SmallVector<unsigned>> Former::touching() {
+  llvm::MapVector<Value, SmallVector<unsigned>> kernels;
   for (unsigned c = 0; c < clusters.size(); ++c) {
     llvm::SetVector<Value> tensors;
     neededBy(c, 0, &tensors);
@@ -104,26 +95,64 @@ void Former::mergeNeighbours() {
       if (elementsOf(v) * 4 > clusters[c].points) {
         // Results of one library call count as one tensor: what is done with them alike is done at once.
         Value key = isa<BlockArgument>(v) || !isBarrier(v.getDefiningOp()) ? v : v.getDefiningOp()->getResult(0);
-        if (touching[key].empty() || touching[key].back() != c) touching[key].push_back(c);
+        if (kernels[key].empty() || kernels[key].back() != c) kernels[key].push_back(c);
       }
   }
-  std::vector<unsigned> now(clusters.size());
+  return kernels;
+}
+
+bool Former::mayMerge(unsigned a, unsigned b) {
+  return a != b && fit(clusters[a], clusters[b]) && std::abs(extents[a].last - extents[b].last) <= kNear &&
+         clusters[a].members.size() + clusters[b].members.size() <= kMostMembers && clusters[a].work + clusters[b].work <= kMostWork &&
+         independent(a, b);
+}
+
+void Former::mergeNeighbours() {
+  std::vector<unsigned> now(clusters.size()); // the cluster it has become part of
   for (unsigned c = 0; c < now.size(); ++c) now[c] = c;
   auto current = [&](unsigned c) {
-    while (now[c] != c) c = now[c];
+    while (now[c] != c) c = now[c] = now[now[c]];
     return c;
   };
-  for (auto &[tensor, list] : touching)
-    for (size_t i = 0; i < list.size(); ++i)
-      for (size_t j = i + 1; j < list.size(); ++j) {
-        unsigned a = current(list[i]), b = current(list[j]);
-        if (a == b || !fit(clusters[a], clusters[b]) || std::abs(last(a) - last(b)) > kNear ||
-            clusters[a].members.size() + clusters[b].members.size() > kMostMembers || clusters[a].work + clusters[b].work > kMostWork)
-          continue;
-        if (!independent(a, b)) continue;
+  for (auto &[tensor, list] : touching()) {
+    std::set<std::pair<int, size_t>> byLast; // places in the list, by where what stands there now ends
+    std::map<unsigned, SmallVector<size_t>> places;
+    for (auto [i, c] : llvm::enumerate(list)) {
+      byLast.insert({extents[current(c)].last, i});
+      places[current(c)].push_back(i);
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      unsigned a = current(list[i]);
+      // Those in reach behind `after`, in the order of the list.
+      auto near = [&](size_t after) {
+        SmallVector<size_t> found;
+        for (auto at = byLast.lower_bound({extents[a].last - kNear, 0}); at != byLast.end() && at->first <= extents[a].last + kNear; ++at)
+          if (at->second > after) found.push_back(at->second);
+        llvm::sort(found);
+        return found;
+      };
+      SmallVector<size_t> candidates = near(i);
+      for (size_t k = 0; k < candidates.size(); ++k) {
+        size_t j = candidates[k];
+        unsigned b = current(list[j]);
+        if (!mayMerge(a, b)) continue;
+        auto move = [&](unsigned from, int last) {
+          for (size_t place : places[from]) {
+            byLast.erase({extents[from].last, place});
+            byLast.insert({last, place});
+          }
+        };
+        int last = std::max(extents[a].last, extents[b].last);
+        move(a, last), move(b, last);
+        places[a].append(places[b]);
+        places.erase(b);
         merge(a, b);
         now[b] = a;
+        candidates = near(j);
+        k = size_t(-1);
       }
+    }
+  }
 }
 
 void Former::merge(unsigned a, unsigned b) {
@@ -136,6 +165,7 @@ void Former::merge(unsigned a, unsigned b) {
   }
   into.columns = std::max(into.columns, from.columns);
   into.work += from.work;
+  extents[a] = {std::min(extents[a].first, extents[b].first), std::max(extents[a].last, extents[b].last)};
   from.members.clear();
   from.merged = true;
 }

@@ -56,6 +56,11 @@ KernelTable::KernelTable(ModuleOp module) : symbols(module) {}
 const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place) {
   MLIRContext *context = place->getContext();
   Location nowhere = UnknownLoc::get(context);
+  if (operands.size() + results.size() > kMostArguments) {
+    tooMany.why = "it would read and write " + std::to_string(operands.size() + results.size()) + " tensors at once, of at most " +
+                  std::to_string(kMostArguments);
+    return tooMany;
+  }
   OpBuilder b(context);
   OwningOpRef<func::FuncOp> kernel =
       func::FuncOp::create(nowhere, "kernel", b.getFunctionType(TypeRange(ValueRange(operands)), TypeRange(ValueRange(results))));
@@ -135,7 +140,8 @@ const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayR
 namespace {
 
 /// Writes the function's block anew: library calls in their order, a launch once its operands are there and
-/// something needs it or its last result's turn has come.
+/// something needs it or its last result's turn has come. What needs what can be as deep as the function is long, so
+/// that the work under way stands on a stack of its own.
 class Writer {
 public:
   Writer(func::FuncOp function, const Clusters &clusters, KernelTable &kernels)
@@ -145,8 +151,7 @@ public:
     Block &block = function.getBody().front();
     std::vector<Operation *> order;
     for (Operation &op : block) order.push_back(&op);
-    DenseMap<Value, Operation *> lastResult;
-    for (Operation *op : order)
+    for (Operation *op : order) {
       if (isBarrier(op)) {
         if (!isa<ConstantOp>(op)) // where they are needed
           write(op);
@@ -154,7 +159,9 @@ public:
                  it != clusters.home.end() && clusters.clusters[it->second].results.back() == op->getResult(0)) {
         launch(it->second);
       }
-    if (bad) return failure();
+      while (!bad && !work.empty()) advance();
+      if (bad) return failure();
+    }
     // Everything written stands at the end of the block, in order; the rest is computed by kernels now.
     for (Operation *op : llvm::reverse(order))
       if (!written.contains(op)) {
@@ -165,45 +172,75 @@ public:
   }
 
 private:
+  /// Something to be written, and how far it is.
+  struct Task {
+    enum Kind { Write, Launch, Call } kind;
+    Operation *op = nullptr;                                // Write: a library call or a view
+    unsigned cluster = 0;                                   // Launch: results of its own one after another, if they do not go together
+    SmallVector<Value, 2> results = {}, operands = {}, inputs = {}; // Call
+    func::FuncOp kernel = {};
+    unsigned next = 0; // operand or result
+  };
+
   func::FuncOp function;
   const Clusters &clusters;
   KernelTable &kernels;
   std::vector<bool> launched;
   DenseSet<Operation *> written;
   DenseMap<Value, Value> now; // kept values -> results of launches
+  std::vector<Task> work;     // each waits for the one behind it
   int64_t count = 0;
   bool bad = false;
 
   Block &block() { return function.getBody().front(); }
 
-  /// The value as it exists in the new order: a launch's result, a view of one, or a library call's.
+  void advance() {
+    switch (work.back().kind) {
+    case Task::Write:
+      return advanceWrite(work.back());
+    case Task::Launch:
+      return advanceLaunch(work.back());
+    case Task::Call:
+      return advanceCall(work.back());
+    }
+  }
+
+  /// The value as it exists in the new order: a launch's result, a view of one, or a library call's. Null, and a task is added that
+  /// leads there, while it does not exist.
   Value available(Value v) {
     Operation *op = v.getDefiningOp();
     if (!op) return v;
     if (auto it = now.find(v); it != now.end()) return it->second;
     if (auto home = clusters.home.find(v); home != clusters.home.end()) {
-      launch(home->second);
-      if (!bad && !now.contains(v)) // its kernel is waiting for this very value: compute it apart
+      if (!launched[home->second])
+        launch(home->second);
+      else // its kernel is waiting for this very value: compute it apart
         alone(v);
-      return now.lookup(v);
+      return nullptr;
     }
-    if (isa<ReshapeOp>(op) || isBarrier(op)) {
-      write(op);
-    } else {
+    if (!isa<ReshapeOp>(op) && !isBarrier(op)) {
       op->emitOpError("is wanted in memory, but no kernel was to write it");
       bad = true;
+      return nullptr;
     }
-    return v;
+    if (written.contains(op)) return v;
+    write(op);
+    return nullptr;
   }
 
   void write(Operation *op) {
-    if (bad || !written.insert(op).second) return;
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value v = available(operand.get());
-      if (bad) return;
-      operand.set(v);
+    if (written.insert(op).second) work.push_back({Task::Write, op});
+  }
+
+  void advanceWrite(Task &task) {
+    Operation *op = task.op;
+    for (; task.next < op->getNumOperands(); ++task.next) {
+      Value v = available(op->getOperand(task.next));
+      if (!v) return;
+      op->setOperand(task.next, v);
     }
     op->moveBefore(&block(), block().end());
+    work.pop_back();
   }
 
   /// Tensors in memory from which the results are computed; `inside` are results of the same kernel.
@@ -231,12 +268,20 @@ private:
   }
 
   void launch(unsigned number) {
-    if (bad || launched[number]) return;
+    if (launched[number]) return;
     launched[number] = true;
+    work.push_back({Task::Launch, nullptr, number});
     const Cluster &cluster = clusters.clusters[number];
-    if (cluster.results.size() > 1 && call(cluster.results)) return;
-    for (Value v : cluster.results) // one, or results that do not go together: a kernel each
-      if (!bad && !now.contains(v)) alone(v);
+    if (cluster.results.size() > 1) call(cluster.results);
+  }
+
+  void advanceLaunch(Task &task) {
+    const Cluster &cluster = clusters.clusters[task.cluster];
+    while (task.next < cluster.results.size() && now.contains(cluster.results[task.next])) ++task.next;
+    if (task.next < cluster.results.size()) // one, or results that do not go together: a kernel each
+      alone(cluster.results[task.next]);
+    else
+      work.pop_back();
   }
 
   void alone(Value v) {
@@ -251,23 +296,31 @@ private:
     SmallVector<Value> operands(wanted.begin(), wanted.end());
     const KernelTable::Entry &entry = kernels.kernelFor(results, operands, function);
     if (why) *why = entry.why;
-    func::FuncOp kernel = entry.function;
-    if (!kernel) return false;
-    SmallVector<Value> inputs;
-    for (Value v : operands) {
-      inputs.push_back(available(v));
-      if (bad) return true;
+    if (!entry.function) return false;
+    Task task{Task::Call};
+    task.results.assign(results.begin(), results.end());
+    task.operands.assign(operands.begin(), operands.end());
+    task.kernel = entry.function;
+    work.push_back(std::move(task));
+    return true;
+  }
+
+  void advanceCall(Task &task) {
+    while (task.inputs.size() < task.operands.size()) {
+      Value v = available(task.operands[task.inputs.size()]);
+      if (!v) return;
+      task.inputs.push_back(v);
     }
     OpBuilder b(function.getContext());
     b.setInsertionPointToEnd(&block());
     SmallVector<Location> places;
-    for (Value v : results) places.push_back(v.getLoc());
+    for (Value v : task.results) places.push_back(v.getLoc());
     Location loc = FusedLoc::get(function.getContext(), places);
-    auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(results)), kernel.getSymName(), inputs);
+    auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(task.results)), task.kernel.getSymName(), task.inputs);
     written.insert(op);
     ++count;
-    for (auto [v, result] : llvm::zip(results, op.getOutputs())) now.try_emplace(v, result);
-    return true;
+    for (auto [v, result] : llvm::zip(task.results, op.getOutputs())) now.try_emplace(v, result);
+    work.pop_back();
   }
 };
 

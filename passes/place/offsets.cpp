@@ -17,6 +17,9 @@ struct Placed {
 
 enum class Fit { First, Best };
 
+/// Steps of the inner loops that a search may take: a fraction of a second.
+constexpr int64_t kWork = 50'000'000;
+
 /// Places buffers in the given order, each in the lowest gap (or the tightest) among those it is alive with.
 OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size_t> &order, Fit fit) {
   OffsetSolution solution;
@@ -123,8 +126,6 @@ public:
   }
 
 private:
-  static constexpr int64_t kWork = 50'000'000; // steps of the inner loop: a fraction of a second
-
   /// One of the buffers at the top moves somewhere in front of its place.
   void raise(std::vector<size_t> &changed) {
     std::vector<size_t> top; // places in the order
@@ -163,11 +164,16 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     OffsetSolution solution;
   };
   std::vector<Attempt> attempts;
+  // An attempt takes the square of the number of buffers: of ten thousand, the first that comes near the bound is taken, and of very many
+  // only some are made.
+  int64_t each = int64_t(problem.buffers.size()) * int64_t(problem.buffers.size()) / 2, work = 0;
   for (const Order &order : orders(problem)) {
     for (Fit fit : {Fit::Best, Fit::First}) {
+      if (!attempts.empty() && work > 20 * kWork) continue;
       OffsetSolution found = placeInOrder(problem, order.indices, fit);
+      work += each;
       found.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      if (found.height <= bound) return found;
+      if (found.height <= bound || (each > kWork && found.height <= enough)) return found;
       attempts.push_back({order.indices, fit, std::move(found)});
     }
   }

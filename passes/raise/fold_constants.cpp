@@ -52,19 +52,22 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
 
   /// A constant in place of `v`, which something that stays reads; below operations that are cheaper than their result, the
   /// constant is made of their operands.
-  void materialise(Value v) {
-    auto value = known.find(v);
-    Operation *op = v.getDefiningOp();
-    if (value == known.end() || isa<ConstantOp>(op)) return;
-    ElementsAttr attribute = value->second.toAttribute();
-    auto dense = dyn_cast<DenseElementsAttr>(attribute);
-    if (cheaperThanConstant(op) && !(dense && dense.isSplat())) {
-      for (Value operand : op->getOperands()) materialise(operand);
-      return;
+  void materialise(Value read) {
+    for (SmallVector<Value> work{read}; !work.empty();) {
+      Value v = work.pop_back_val();
+      auto value = known.find(v);
+      Operation *op = v.getDefiningOp();
+      if (value == known.end() || isa<ConstantOp>(op)) continue;
+      ElementsAttr attribute = value->second.toAttribute();
+      auto dense = dyn_cast<DenseElementsAttr>(attribute);
+      if (cheaperThanConstant(op) && !(dense && dense.isSplat())) {
+        llvm::append_range(work, op->getOperands());
+        continue;
+      }
+      OpBuilder builder(op);
+      v.replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), attribute));
+      ++folded;
     }
-    OpBuilder builder(op);
-    v.replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), attribute));
-    ++folded;
   }
 
   void runOnOperation() override {

@@ -1,5 +1,6 @@
 //===- match.cpp - what the raising patterns ask of a value ---------------------------------------===//
 #include "passes/raise/match.h"
+#include "llvm/ADT/SetVector.h"
 #include <cmath>
 
 using namespace mlir;
@@ -150,19 +151,37 @@ bool dependsOnTrainable(Value v) {
 }
 
 std::optional<Tensor> constantOf(Value v, int64_t limit) {
-  Operation *op = v.getDefiningOp();
-  if (!op || typeOf(v).getNumElements() > limit || !canEvaluate(op) || isa<RandomOp, DropoutOp>(op)) return std::nullopt;
-  SmallVector<Tensor> operands;
-  SmallVector<const Tensor *> pointers;
-  for (Value operand : op->getOperands()) {
-    auto value = constantOf(operand, limit);
-    if (!value) return std::nullopt;
-    operands.push_back(std::move(*value));
+  // What it is made of, operands first; then each once.
+  llvm::SetVector<Operation *> order;
+  SmallVector<Operation *> stack{v.getDefiningOp()};
+  while (!stack.empty()) {
+    Operation *op = stack.back();
+    if (!op || !canEvaluate(op) || isa<RandomOp, DropoutOp>(op) ||
+        llvm::any_of(op->getResults(), [&](Value r) { return typeOf(r).getNumElements() > limit; }))
+      return std::nullopt;
+    size_t before = stack.size();
+    if (!order.contains(op))
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp(); !from || !order.contains(from)) stack.push_back(from);
+    if (stack.size() > before) continue;
+    order.insert(op);
+    stack.pop_back();
   }
-  for (Tensor &operand : operands) pointers.push_back(&operand);
-  auto results = evaluate(op, pointers);
-  if (failed(results)) return std::nullopt;
-  return std::move((*results)[cast<OpResult>(v).getResultNumber()]);
+  DenseMap<Operation *, unsigned> readers; // still to come
+  for (Operation *op : order)
+    for (Value operand : op->getOperands()) ++readers[operand.getDefiningOp()];
+  DenseMap<Value, Tensor> known;
+  for (Operation *op : order) {
+    SmallVector<const Tensor *> operands;
+    for (Value operand : op->getOperands()) operands.push_back(&known.find(operand)->second);
+    auto results = evaluate(op, operands);
+    if (failed(results)) return std::nullopt;
+    for (Value operand : op->getOperands())
+      if (Operation *from = operand.getDefiningOp(); --readers[from] == 0)
+        for (Value r : from->getResults()) known.erase(r);
+    for (auto [value, result] : llvm::zip(op->getResults(), *results)) known[value] = std::move(result);
+  }
+  return std::move(known.find(v)->second);
 }
 
 } // namespace zero::raise

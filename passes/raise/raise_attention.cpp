@@ -110,26 +110,38 @@ SoftmaxOp softmaxUnder(Value v) {
 
 /// `v` without the numbers it is multiplied by below movements; they go to `scale`.
 Value unscaled(Value v, double &scale, OpBuilder &builder) {
-  Operation *op = v.getDefiningOp();
-  Value inner;
-  if (isa_and_nonnull<MulOp>(op))
-    inEitherOrder<MulOp>(v, [&](Value x, Value factor) {
-      auto number = splatOf(factor);
-      scale *= number.value_or(1);
-      inner = number ? x : Value();
-      return bool(number);
-    });
-  else if (auto div = dyn_cast_or_null<DivOp>(op); div && splatOf(div.getRhs())) {
-    scale /= *splatOf(div.getRhs());
-    inner = div.getLhs();
+  SmallVector<Operation *> moves; // on the way down
+  Value bare = v;                 // below the last number, with so many of them above it
+  size_t above = 0;
+  for (Value at = v;;) {
+    Operation *op = at.getDefiningOp();
+    Value inner;
+    if (isa_and_nonnull<MulOp>(op))
+      inEitherOrder<MulOp>(at, [&](Value x, Value factor) {
+        auto number = splatOf(factor);
+        scale *= number.value_or(1);
+        inner = number ? x : Value();
+        return bool(number);
+      });
+    else if (auto div = dyn_cast_or_null<DivOp>(op); div && splatOf(div.getRhs())) {
+      scale /= *splatOf(div.getRhs());
+      inner = div.getLhs();
+    }
+    if (inner) {
+      above = moves.size();
+      bare = at = inner;
+      continue;
+    }
+    if (!isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op)) break;
+    moves.push_back(op);
+    at = op->getOperand(0);
   }
-  if (inner) return unscaled(inner, scale, builder);
-  if (!isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op)) return v;
-  Value moved = unscaled(op->getOperand(0), scale, builder);
-  if (moved == op->getOperand(0)) return v;
-  Operation *copy = builder.clone(*op);
-  copy->setOperand(0, moved);
-  return copy->getResult(0);
+  for (Operation *op : llvm::reverse(ArrayRef(moves).take_front(above))) {
+    Operation *copy = builder.clone(*op);
+    copy->setOperand(0, bare);
+    bare = copy->getResult(0);
+  }
+  return bare;
 }
 
 /// A mask of the scores' shape as rank 4 with dimensions of size 1 where it repeats.

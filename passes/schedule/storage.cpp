@@ -101,20 +101,22 @@ static bool takesDestination(Operation *op) {
 /// If a kernel may overwrite an operand with `value`, and the operand dies there, the operand is computed in the value's place as well.
 /// Only where it is most of the slot, which lives on from the operand's producer.
 LogicalResult Storage::placeOverwritten(Value value) {
-  auto launch = value.getDefiningOp<nn::LaunchOp>();
-  if (!launch) return success();
-  auto pairs = states.inplace(launch.getKernelAttr());
-  if (failed(pairs)) return failure();
   Place place = places.lookup(value);
-  for (auto [result, index] : **pairs) {
-    if (result != cast<OpResult>(value).getResultNumber()) continue;
-    Value root = viewOf(launch.getInputs()[index]).root;
-    bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
-    if (!alone || isPlaced(root) || !takesDestination(root.getDefiningOp()) || bytesOf(root) != bytesOf(value) ||
-        lastUse.lookup(root) != position[launch] || 2 * bytesOf(root) < place.slot->bytes)
-      continue;
-    put(root, place);
-    return placeOverwritten(root);
+  while (auto launch = value.getDefiningOp<nn::LaunchOp>()) {
+    auto pairs = states.inplace(launch.getKernelAttr());
+    if (failed(pairs)) return failure();
+    Value overwritten;
+    for (auto [result, index] : **pairs) {
+      if (overwritten || result != cast<OpResult>(value).getResultNumber()) continue;
+      Value root = viewOf(launch.getInputs()[index]).root;
+      bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
+      if (alone && !isPlaced(root) && takesDestination(root.getDefiningOp()) && bytesOf(root) == bytesOf(value) &&
+          lastUse.lookup(root) == position[launch] && 2 * bytesOf(root) >= place.slot->bytes)
+        overwritten = root;
+    }
+    if (!overwritten) break;
+    put(overwritten, place);
+    value = overwritten;
   }
   return success();
 }

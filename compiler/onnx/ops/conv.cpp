@@ -30,7 +30,34 @@ Val patches(NodeContext &c, Val x, const Window &g) {
   return c.e.transpose(x, perm);
 }
 
-/// The same columns of any windows: one strided slice per tap of the kernel.
+/// [batch, channels, taps, out…]: one strided slice per tap of the kernel.
+Val tapByTap(NodeContext &c, const Val &x, const Window &g) {
+  Vals taps;
+  Ints at(g.kernel.size(), 0), shape{x.dim(0), x.dim(1), 1};
+  shape.append(g.out);
+  for (int64_t t = 0; t < g.taps; ++t, advance(at, g)) taps.push_back(c.e.reshape(tapOf(c, x, g, at), shape));
+  return c.e.concat(taps, 2);
+}
+
+/// The same dimension by dimension, the last first: the sum of the kernel's sizes where tap by tap takes their product, for
+/// intermediate columns in memory.
+Val dimensionByDimension(NodeContext &c, const Val &x, const Window &g) {
+  Ints shape{x.dim(0), x.dim(1), 1};
+  shape.append(x.shape().begin() + 2, x.shape().end());
+  Val all = c.e.reshape(x, shape);
+  for (int64_t i = int64_t(g.kernel.size()) - 1; i >= 0 && all; --i) {
+    Ints from(shape.size(), 0), step(shape.size(), 1);
+    shape[i + 3] = g.out[i];
+    step[i + 3] = g.out[i] == 1 ? 1 : g.stride[i];
+    Vals taps;
+    for (int64_t t = 0; t < g.kernel[i]; ++t, from[i + 3] += g.dilation[i]) taps.push_back(c.e.slice(all, from, shape, step));
+    all = c.e.concat(taps, 2);
+    shape[2] *= g.kernel[i];
+  }
+  return all;
+}
+
+/// The same columns of any windows.
 Val columns(NodeContext &c, Val x, const Window &g) {
   int64_t n = int64_t(g.kernel.size());
   Ints low{0, 0}, high{0, 0};
@@ -38,11 +65,7 @@ Val columns(NodeContext &c, Val x, const Window &g) {
   high.append(g.after);
   x = c.e.pad(x, 0, low, high);
   if (!x) return {};
-  Vals taps;
-  Ints at(n, 0), shape{x.dim(0), x.dim(1), 1};
-  shape.append(g.out);
-  for (int64_t t = 0; t < g.taps; ++t, advance(at, g)) taps.push_back(c.e.reshape(tapOf(c, x, g, at), shape));
-  Val all = c.e.concat(taps, 2); // [batch, channels, taps, out…]
+  Val all = g.taps > kMostTapsAtOnce ? dimensionByDimension(c, x, g) : tapByTap(c, x, g);
   Ints perm{0};
   for (int64_t i = 0; i < n; ++i) perm.push_back(3 + i);
   perm.append({1, 2});

@@ -6,6 +6,8 @@ namespace zero::onnx {
 
 /// Windows that overlap are taken apart tap by tap; more taps than this make more operations than a node is worth.
 constexpr int64_t kMostTaps = 1024;
+/// Of more the columns of a convolution are made dimension by dimension.
+constexpr int64_t kMostTapsAtOnce = 64;
 
 struct Window {
   Ints kernel, stride, dilation, before, after, out;

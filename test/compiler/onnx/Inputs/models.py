@@ -591,6 +591,24 @@ def wrong_shapes():
     return g.model(g.MatMul(g.input("x", TensorProto.FLOAT, 4, 3), g.normal("w", 5, 2), name="product"))
 
 
+def wrong_types():
+    g = Graph()
+    large = g.Greater(g.input("x", TensorProto.FLOAT, 4, 3), g.const(0.0))
+    return g.model(g.LayerNormalization(large, g.weight("scale", np.ones(3)), name="norm"))
+
+
+def boolean_product():
+    g = Graph()
+    flags = g.Mul(g.const(np.array([True, False, True])), g.const(np.array([True, True, True])), name="product")
+    return g.model(g.Where(flags, g.input("x", TensorProto.FLOAT, 4, 3), g.const(0.0)))
+
+
+def many_pieces():
+    g = Graph()
+    x = g.input("x", TensorProto.FLOAT, 4, 3)
+    return g.model(g.Concat(*[x] * 5000, axis=1, name="join"))
+
+
 def in_module():
     m = wrong_shapes()
     m.graph.node[0].metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'transformer', 'transformer.h.3', 'product']")
