@@ -1,6 +1,7 @@
 //===- Plan.h - the plan dialect ---------------------------------------------------------------===//
 // What runs when and on which bytes; see PlanOps.td.
 #pragma once
+#include "compiler/zero/Zero.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -46,6 +47,8 @@ struct Refs {
   Refs(llvm::ArrayRef<Ref> read, llvm::ArrayRef<Ref> written);
 };
 
+/// Where a persistent buffer lives: what is no tensor of a bucket, on the device.
+state::Tier tierOf(StateOp state);
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.

@@ -56,6 +56,8 @@ Refs::Refs(ArrayRef<Ref> read, ArrayRef<Ref> written) : inputs(read.size()) {
   }
 }
 
+state::Tier tierOf(StateOp state) { return state.getTensor() ? state.getTensor()->getTier() : state::Tier::device; }
+
 SmallVector<StepOp> stepsOf(ProgramOp program) {
   SmallVector<StepOp> steps;
   for (Operation &op : program.getBody().front())
@@ -82,6 +84,12 @@ std::string nameOf(Location location) {
 /// No buffer and no reference is larger: sums of a few of them, also over all ranks, stay below 2^63.
 static constexpr int64_t kMostBytes = int64_t(1) << 56;
 
+/// Whoever holds elements of a bucket says of which.
+template <typename Op> static LogicalResult verifyTensor(Op op) {
+  if (op.getTensor() && !op.getBucket()) return op.emitOpError() << "holds " << *op.getTensor() << " of no bucket";
+  return success();
+}
+
 /// "/h.0/mlp/MatMul" as the name of an SSA value.
 static std::string valueName(StringRef name) {
   std::string result = name.ltrim('/').str();
@@ -101,6 +109,8 @@ LogicalResult StateOp::verify() {
   int64_t bytes = int64_t(getBytes());
   if (bytes < 0 || bytes > kMostBytes || int64_t(getOffset().value_or(0)) < 0)
     return emitOpError() << "has " << bytes << " bytes at " << int64_t(getOffset().value_or(0));
+  if (failed(verifyTensor(*this))) return failure();
+  if (getBucket() && !getTensor()) return emitOpError() << "keeps something of " << getBucketAttr() << " without saying what";
   if (getInput() && !(getRole() && getType())) return emitOpError() << "is an input without a role or a type";
   auto tensor = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
   if (getType() && !(tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat()))
@@ -116,6 +126,7 @@ LogicalResult StateOp::verify() {
 LogicalResult BufferOp::verify() {
   int64_t bytes = int64_t(getBytes()), offset = int64_t(getOffset().value_or(0));
   if (bytes < 0 || bytes > kMostBytes || offset < 0) return emitOpError() << "has " << bytes << " bytes at " << offset;
+  if (failed(verifyTensor(*this))) return failure();
   if (getFirst().has_value() != getLast().has_value()) return emitOpError() << "has one end of a life without the other";
   if (getFirst() && (int64_t(*getFirst()) < 0 || int64_t(*getLast()) < int64_t(*getFirst())))
     return emitOpError() << "lives from step " << int64_t(*getFirst()) << " to step " << int64_t(*getLast());

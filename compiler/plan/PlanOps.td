@@ -4,9 +4,10 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "compiler/plan/PlanEnums.td"
+include "compiler/zero/ZeroAttrs.td"
 
 def Plan_Dialect : Dialect {
   let name = "plan";
@@ -37,23 +38,6 @@ def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
 def Plan_Buffer : Type<Plan_BufferType.predicate, "buffer", "::zero::planir::BufferType">,
                   BuildableType<"$_builder.getType<::zero::planir::BufferType>()">;
 
-class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
-  let cppNamespace = "::zero::planir";
-}
-// The numbers of the enumerations are those of plan.proto.
-def Plan_Lane : Plan_Enum<"Lane", "in-order queue", [
-    I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"gather", 1>, I32EnumAttrCase<"reduce", 2>, I32EnumAttrCase<"to_device", 3>,
-    I32EnumAttrCase<"to_host", 4>, I32EnumAttrCase<"disk_read", 5>, I32EnumAttrCase<"disk_write", 6>, I32EnumAttrCase<"update", 7>]>;
-def Plan_Kind : Plan_Enum<"BufferKind", "what a buffer holds", [
-    I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"gradient", 2>, I32EnumAttrCase<"optimizer", 3>, I32EnumAttrCase<"constant", 4>,
-    I32EnumAttrCase<"input", 5>, I32EnumAttrCase<"activation", 6>, I32EnumAttrCase<"gathered", 7>, I32EnumAttrCase<"staging", 8>,
-    I32EnumAttrCase<"scalar", 9>]>;
-def Plan_Role : Plan_Enum<"ProgramRole", "which micro-step", [
-    I32EnumAttrCase<"step", 0>, I32EnumAttrCase<"first", 1>, I32EnumAttrCase<"middle", 2>, I32EnumAttrCase<"last", 3>,
-    I32EnumAttrCase<"eval", 4>]>;
-def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
-    I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>]>;
-
 def Plan_StepInterface : OpInterface<"StepOp"> {
   let cppNamespace = "::zero::planir";
   let description = [{ What every step has. Reference i is bytes[i] bytes from offsets[i] + rank * strides[i] on of buffers[i];
@@ -79,11 +63,11 @@ class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemo
 def Plan_StateOp : Plan_Op<"state", [Symbol]> {
   let summary = "A persistent buffer";
   let description = [{
-    Model state belongs to a `bucket`; `slot` numbers the optimizer's states. Inputs carry the name (`input`), `role`, `type` and
-    `limit` of what the host writes. Constants carry their `value`. `offset` in the arena "state" is known once laid out.
+    Model state is a `tensor` of a `bucket`, whose tier is that of the arena it lies in; everything else lies on the device. Inputs carry the name (`input`), `role`, `type` and
+    `limit` of what the host writes. Constants carry their `value`. `offset` in its arena is known once laid out.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
-                       OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<I64Attr>:$slot, OptionalAttr<StrAttr>:$input,
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<StrAttr>:$input,
                        OptionalAttr<StrAttr>:$role, OptionalAttr<TypeAttr>:$type, OptionalAttr<I64Attr>:$limit,
                        OptionalAttr<ElementsAttr>:$value);
   let assemblyFormat = "$kind $sym_name `bytes` $bytes (`at` $offset^)? attr-dict";
@@ -102,8 +86,10 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
 def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A transient buffer of the program";
+  let description = [{ One that works for a `bucket` (its gradient, its staging) names it, and says as which `tensor` its elements lie there. }];
   let arguments = (ins StrAttr:$name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
-                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last);
+                       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last, OptionalAttr<FlatSymbolRefAttr>:$bucket,
+                       OptionalAttr<Zero_TensorAttr>:$tensor);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$kind $name `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
   let hasVerifier = 1;

@@ -36,12 +36,13 @@ public:
     StateExport state(module, options.initSeed, plan, constants);
     if (failed(state.run())) return failure();
     states = state.indices();
+    persistent = plan.arenas_size();
     buckets = state.bucketIndices();
     plan.set_producer(options.producer);
     plan.set_format(plan::kFormat);
     plan.set_model(options.model);
     *plan.mutable_target() = options.target;
-    auto *work = plan.add_arenas(); // index 1, behind the persistent one
+    auto *work = plan.add_arenas(); // behind the persistent ones
     work->set_name("work");
     work->set_tier(plan::DEVICE);
     if (failed(addKernels())) return failure();
@@ -57,12 +58,11 @@ private:
   LogicalResult addStep(StepOp op, plan::Program &program);
   void fill(plan::Ref *to, const Ref &ref) const;
   void fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel);
-  plan::DType dtype(Type type) const;
-
   ModuleOp module;
   const ExportOptions &options;
   plan::Plan &plan;
   std::vector<char> &constants;
+  int persistent = 0; // arenas; the transient one comes behind them
   llvm::DenseMap<StringAttr, int> states, buckets;
   llvm::DenseMap<Value, int> buffers;
   llvm::DenseMap<StringAttr, int> kernels;
@@ -104,8 +104,6 @@ void Exporter::fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel)
   to->set_outputs_from(op.getInputs());
 }
 
-plan::DType Exporter::dtype(Type type) const { return type.isBF16() ? plan::BF16 : type.isF16() ? plan::F16 : plan::F32; }
-
 /// Fills what forward and gradient share; `refs` are q, k, v [, mask].
 template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   ArrayRef<int64_t> sizes = op.getSizes();
@@ -145,11 +143,11 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_bucket(buckets.lookup(update.getBucketAttr().getAttr()));
     fillLaunch(to->mutable_launch(), op, update.getKernelAttr());
     ref(1, to->mutable_gradient());
-    to->set_whole(update.getWhole());
+    to->set_part(update.getWhole() ? plan::WHOLE : plan::SHARD);
     to->set_row(infos[kernels.lookup(update.getKernelAttr().getAttr())].row);
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
-    to->set_dtype(dtype(product.getType()));
+    to->set_dtype(dtypeOf(product.getType()));
     ref(0, to->mutable_a());
     ref(1, to->mutable_b());
     ref(2, to->mutable_c());
@@ -197,7 +195,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     ref(1, to->mutable_dst());
     if (accesses.size() > 2) ref(2, to->mutable_staging());
     to->set_count(collective.getCount());
-    to->set_dtype(dtype(collective.getType()));
+    to->set_dtype(dtypeOf(collective.getType()));
   } else if (isa<CopyStep>(*op)) {
     ref(0, step->mutable_copy()->mutable_src());
     ref(1, step->mutable_copy()->mutable_dst());
@@ -215,13 +213,20 @@ LogicalResult Exporter::addBuffer(BufferOp op, int program) {
   buffers[op.getResult()] = plan.buffers_size();
   auto *buffer = plan.add_buffers();
   buffer->set_name(op.getName().str());
-  buffer->set_arena(1);
+  buffer->set_arena(persistent);
   buffer->set_offset(*op.getOffset());
   buffer->set_bytes(op.getBytes());
   buffer->set_kind(plan::BufferKind(op.getKind()));
   buffer->set_program(program);
   buffer->set_first(*op.getFirst());
   buffer->set_last(*op.getLast());
+  if (!op.getBucket()) return success();
+  auto bucket = buckets.find(op.getBucketAttr().getAttr());
+  if (bucket == buckets.end()) return op.emitOpError() << "no zero.bucket is called " << op.getBucketAttr();
+  buffer->set_bucket(bucket->second);
+  if (!op.getTensor()) return success();
+  buffer->set_part(plan::Part(op.getTensor()->getPart()));
+  buffer->set_dtype(dtypeOf(op.getTensor()->getType()));
   return success();
 }
 
@@ -231,9 +236,10 @@ LogicalResult Exporter::addProgram(ProgramOp op) {
   program->set_name(op.getSymName().str());
   program->set_role(plan::Program::Role(op.getRole()));
   program->set_clips(op.getClips());
-  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getHeight().value_or(0))}) program->add_arena_bytes(bytes);
-  for (uint64_t bytes : {uint64_t(0), uint64_t(op.getLive().value_or(0))}) program->add_live_bytes(bytes);
-  auto *work = plan.mutable_arenas(1);
+  for (int i = 0; i < persistent; ++i) program->add_arena_bytes(0), program->add_live_bytes(0);
+  program->add_arena_bytes(op.getHeight().value_or(0));
+  program->add_live_bytes(op.getLive().value_or(0));
+  auto *work = plan.mutable_arenas(persistent);
   work->set_bytes(std::max<uint64_t>(work->bytes(), op.getHeight().value_or(0)));
 
   for (Operation &inner : op.getBody().front()) {

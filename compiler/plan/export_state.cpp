@@ -8,13 +8,13 @@ using namespace mlir;
 
 namespace zero::planir {
 
-static plan::DType dtypeOf(Type type) {
+plan::DType dtypeOf(Type type) {
   if (type.isF32()) return plan::F32;
   if (type.isBF16()) return plan::BF16;
   if (type.isF16()) return plan::F16;
   if (type.isInteger(64)) return plan::I64;
   if (type.isInteger(32)) return plan::I32;
-  return type.isInteger(1) ? plan::BOOL : plan::DTYPE_UNSPECIFIED; // the loader refuses what it does not know
+  return type.isInteger(1) ? plan::BOOL : plan::DTYPE_UNSPECIFIED;
 }
 
 /// Appends the elements as they lie in memory, an i1 as a byte.
@@ -46,12 +46,21 @@ void StateExport::addHeader() {
   auto optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer);
   bool sgd = optimizer && optimizer.getValue() == "sgd";
   plan.mutable_optimizer()->set_kind(sgd ? plan::SGD : plan::ADAMW);
-  plan.mutable_optimizer()->set_states(sgd ? 1 : 2);
   addLosses();
+  arenaOf(state::Tier::device);
+}
+
+/// The persistent arena of a tier, made when it is first asked for.
+int StateExport::arenaOf(state::Tier tier) {
+  static constexpr const char *names[] = {"state", "state on host", "state on disk"};
+  int &index = arenas[size_t(tier)];
+  if (index >= 0) return index;
+  index = plan.arenas_size();
   auto *arena = plan.add_arenas();
-  arena->set_name("state");
-  arena->set_tier(plan::DEVICE);
+  arena->set_name(names[size_t(tier)]);
+  arena->set_tier(plan::Tier(tier));
   arena->set_persistent(true);
+  return index;
 }
 
 void StateExport::addLosses() {
@@ -73,12 +82,12 @@ LogicalResult StateExport::addState(StateOp op) {
   states[op.getSymNameAttr()] = plan.buffers_size();
   auto *buffer = plan.add_buffers();
   buffer->set_name(op.getSymName().str());
-  buffer->set_arena(0);
+  buffer->set_arena(arenaOf(tierOf(op)));
   buffer->set_offset(*op.getOffset());
   buffer->set_bytes(op.getBytes());
   buffer->set_kind(plan::BufferKind(op.getKind()));
   buffer->set_program(-1);
-  auto *arena = plan.mutable_arenas(0);
+  auto *arena = plan.mutable_arenas(int(buffer->arena()));
   arena->set_bytes(std::max<uint64_t>(arena->bytes(), (*op.getOffset() + op.getBytes() + 63) / 64 * 64));
   if (op.getInput()) addInput(op);
   if (op.getValue() && failed(addConstant(op))) return failure();
@@ -128,16 +137,20 @@ LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {
   bucket->set_shard_elements(op.getShard());
   bucket->set_trainable(op.getTrainable());
   auto found = statesOfBucket[op.getSymNameAttr()];
-  llvm::stable_sort(found, [](StateOp a, StateOp b) { return a.getSlot().value_or(0) < b.getSlot().value_or(0); });
+  if (found.empty()) return op.emitOpError() << "is not used by any program";
+  llvm::stable_sort(found, [](StateOp a, StateOp b) { return a.getTensor()->getRole() < b.getTensor()->getRole(); });
   for (StateOp state : found) {
-    if (state.getKind() == BufferKind::parameter)
-      *bucket->mutable_parameter() = wholeOf(state);
-    else if (state.getKind() == BufferKind::optimizer)
-      *bucket->add_states() = wholeOf(state);
-    else if (state.getKind() == BufferKind::gradient)
-      *bucket->mutable_gradient() = wholeOf(state);
+    state::TensorAttr tensor = *state.getTensor();
+    int64_t bytes = op.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
+    if (int64_t(state.getBytes()) != bytes)
+      return state.emitOpError() << "has " << state.getBytes() << " bytes for " << tensor << " of @" << op.getSymName() << ", which takes "
+                                 << bytes;
+    auto *to = bucket->add_tensors();
+    to->set_role(plan::StateTensor::Role(tensor.getRole()));
+    to->set_dtype(dtypeOf(tensor.getType()));
+    to->set_part(plan::Part(tensor.getPart()));
+    *to->mutable_ref() = wholeOf(state);
   }
-  if (!bucket->has_parameter()) return op.emitOpError() << "is not used by any program";
   int64_t owned = 0;
   for (auto [name, offset] : llvm::zip(op.getParameters(), op.getOffsets())) {
     auto parameter = symbols.lookup<nn::ParameterOp>(cast<FlatSymbolRefAttr>(name).getAttr());

@@ -4,11 +4,15 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/zero/Zero.h"
 #include "runtime/plan/plan.pb.h"
+#include <array>
 #include <vector>
 
 namespace zero::planir {
 
-/// Everything of a plan that belongs to no program: the header's numbers, arena "state", persistent buffers, inputs, constants, buckets
+/// DTYPE_UNSPECIFIED, which the loader refuses, for what plans do not know.
+plan::DType dtypeOf(mlir::Type type);
+
+/// Everything of a plan that belongs to no program: the header's numbers, persistent arenas and their buffers, inputs, constants, buckets
 /// and parameters.
 class StateExport {
 public:
@@ -24,6 +28,7 @@ private:
   void addHeader();
   void addLosses();
   llvm::LogicalResult addState(StateOp op);
+  int arenaOf(state::Tier tier);
   void addInput(StateOp op);
   llvm::LogicalResult addConstant(StateOp op);
   llvm::LogicalResult addBucket(state::BucketOp op, mlir::SymbolTable &symbols);
@@ -37,6 +42,7 @@ private:
   std::vector<char> &constants;
   llvm::DenseMap<mlir::StringAttr, int> states, buckets;
   llvm::DenseMap<mlir::StringAttr, std::vector<StateOp>> statesOfBucket;
+  std::array<int, 3> arenas{-1, -1, -1}; // by tier
 };
 
 } // namespace zero::planir

@@ -3,8 +3,13 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include "compiler/zero/ZeroDialect.cpp.inc"
+#include "compiler/zero/ZeroEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/zero/ZeroAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "compiler/zero/ZeroOps.cpp.inc"
 
@@ -16,6 +21,14 @@ void ZeroDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "compiler/zero/ZeroOps.cpp.inc"
+      >();
+  registerAttributes();
+}
+
+void ZeroDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "compiler/zero/ZeroAttrs.cpp.inc"
       >();
 }
 
@@ -78,7 +91,26 @@ LogicalResult BucketOp::verify() {
     if (offset <= before || offset >= elements) return emitOpError() << "offsets must rise and lie below its " << elements << " elements";
     before = offset;
   }
+  llvm::SmallSet<Role, 8> roles;
+  for (auto tensor : getTensors().getAsRange<TensorAttr>()) {
+    if (!tensor.getType().isF32() && !tensor.getType().isBF16() && !tensor.getType().isF16())
+      return emitOpError() << "keeps " << tensor << "; its numbers are f32, bf16 or f16";
+    if (!roles.insert(tensor.getRole()).second) return emitOpError() << "keeps its " << stringifyRole(tensor.getRole()) << " twice";
+    if (!getTrainable() && tensor.getRole() != Role::master && tensor.getRole() != Role::compute)
+      return emitOpError() << "is frozen and keeps its " << stringifyRole(tensor.getRole());
+  }
   return success();
+}
+
+TensorAttr BucketOp::tensorOf(Role role) {
+  for (auto tensor : getTensors().getAsRange<TensorAttr>())
+    if (tensor.getRole() == role) return tensor;
+  return nullptr;
+}
+
+bool BucketOp::isSharded(Role role) {
+  TensorAttr tensor = tensorOf(role);
+  return tensor && tensor.getPart() == Part::shard && getShard() != getElements();
 }
 
 /// The bucket named by `symbol`, or an error on `user`.

@@ -2,32 +2,11 @@
 #ifndef ZERO_ZERO_OPS_TD
 #define ZERO_ZERO_OPS_TD
 include "mlir/IR/OpBase.td"
+include "compiler/zero/ZeroAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-def Zero_Dialect : Dialect {
-  let name = "zero";
-  let cppNamespace = "::zero::state";
-  let summary = "Where model state lives and how it moves";
-  let description = [{
-    Parameters live in *buckets*: flat f32 buffers, split evenly over the ranks. The module says for whom it was
-    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd").
-
-    Each function with the attribute `zero.role` ("step", "first", "middle", "last", "eval") is a program: one
-    micro-step of one rank; `zero.clips` (unit) marks the variant that waits for the global gradient norm.
-    It returns the losses summed over ranks (tensor<Nxf32>, one number each) and, where it updates, the squared gradient norm (tensor<1xf32>).
-    Ranks differ only in which shard is their own, so one function serves all of them.
-
-    Beside these operations stand `nn.matmul`, `nn.attention(_grad)`, `nn.launch`, `nn.reshape` and `nn.constant`.
-    Lanes, bytes and offsets are not known here.
-  }];
-  let hasOperationAttrVerify = 1;
-  let extraClassDeclaration = [{
-    static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
-                                           kOptimizer = "zero.optimizer", kRole = "zero.role", kClips = "zero.clips";
-  }];
-}
 class Zero_Op<string mnemonic, list<Trait> traits = []> : Op<Zero_Dialect, mnemonic, traits>;
 def Zero_Tensor : StaticShapeTensorOf<[F32, BF16, F16, I64, I32, I1]>;
 def Zero_Flat : ConfinedType<1DTensorOf<[F32, BF16, F16]>, [HasStaticShapePred], "flat tensor of static size", "::mlir::RankedTensorType">;
@@ -37,14 +16,23 @@ defvar Zero_BucketUser = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
   let summary = "Parameters that are gathered, reduced and updated together";
   let description = [{
-    A flat buffer of `elements` = world * `shard` numbers. `parameters[i]` (an `nn.parameter`) occupies elements from
+    A flat range of `elements` = world * `shard` elements. `parameters[i]` (an `nn.parameter`) occupies elements from
     `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
-    [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no state.
+    [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no moments.
+    `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
-                       DenseI64ArrayAttr:$offsets, BoolAttr:$trainable);
+                       DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors);
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The tensor of this role; null if the bucket keeps none.
+    TensorAttr tensorOf(Role role);
+    /// Whether a rank keeps but its shard of what is whole elsewhere: true of no tensor on one rank.
+    bool isSharded(Role role);
+    /// Elements of a part.
+    int64_t elementsOf(Part part) { return int64_t(part == Part::whole ? getElements() : getShard()); }
+  }];
 }
 
 def Zero_ResidentOp : Zero_Op<"resident", [Pure, Zero_BucketUser]> {

@@ -29,7 +29,8 @@ int64_t number(ModuleOp module, StringRef name) { return module->getAttrOfType<I
 Need needOf(ModuleOp placed) {
   Need need;
   for (auto state : placed.getOps<planir::StateOp>())
-    need.state = std::max<uint64_t>(need.state, place::Bytes(*state.getOffset() + state.getBytes()).alignedTo(place::kAlignment).count);
+    if (planir::tierOf(state) == state::Tier::device)
+      need.state = std::max<uint64_t>(need.state, place::Bytes(*state.getOffset() + state.getBytes()).alignedTo(place::kAlignment).count);
   for (auto program : placed.getOps<planir::ProgramOp>()) need.work = std::max<uint64_t>(need.work, program.getHeight().value_or(0));
   return need;
 }

@@ -7,12 +7,11 @@
 namespace zero::pipeline {
 namespace {
 
-/// The parameters of the bucket a buffer belongs to, as " (first … last)"; or nothing.
+/// The parameters of the bucket a transient buffer works for, as " (first … last)"; or nothing.
 std::string contentOf(const plan::Plan &plan, const plan::Buffer &buffer) {
-  std::string bucket = buffer.name().substr(0, buffer.name().find('.'));
   const plan::Parameter *first = nullptr, *last = nullptr;
   for (const plan::Parameter &p : plan.parameters())
-    if (plan.buckets(int(p.bucket())).name() == bucket && buffer.name().size() > bucket.size()) (first ? last : first) = &p;
+    if (buffer.has_bucket() && p.bucket() == buffer.bucket()) (first ? last : first) = &p;
   if (!first) return "";
   return " (" + first->name() + (last ? " to " + last->name() : "") + ")";
 }

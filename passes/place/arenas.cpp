@@ -7,6 +7,11 @@ using namespace zero::planir;
 
 namespace zero::place {
 
+const char *arenaName(Arena arena) {
+  static constexpr const char *names[] = {"state", "state on host", "state on disk", "work"};
+  return names[arena];
+}
+
 Arenas::Arenas(ModuleOp module) : world(state::worldOf(module)) {
   for (auto state : module.getOps<StateOp>()) states[state.getSymNameAttr()] = state;
 }
@@ -20,7 +25,8 @@ std::optional<Arenas::Home> Arenas::homeOf(Value value) {
     return Home{arena, int64_t(*op.getOffset()), int64_t(op.getBytes())};
   };
   if (auto buffer = value.getDefiningOp<BufferOp>()) return placed(buffer, Work);
-  return placed(states.lookup(value.getDefiningOp<UseOp>().getStateAttr().getAttr()), State);
+  StateOp state = states.lookup(value.getDefiningOp<UseOp>().getStateAttr().getAttr());
+  return placed(state, Arena(tierOf(state)));
 }
 
 FailureOr<std::vector<LaneStep>> Arenas::stepsOf(ProgramOp program) {

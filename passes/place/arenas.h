@@ -5,7 +5,11 @@
 
 namespace zero::place {
 
-enum Arena { State = 0, Work = 1 };
+inline constexpr int kTiers = 3;
+
+/// The persistent arena of each tier, and the transient one.
+enum Arena { DeviceState = 0, HostState = 1, DiskState = 2, Work = kTiers };
+const char *arenaName(Arena arena);
 
 /// Where the buffers of a module lie, and what its steps touch there.
 class Arenas {

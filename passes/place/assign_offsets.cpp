@@ -1,5 +1,6 @@
 //===- assign_offsets.cpp - plan-assign-offsets -----------------------------------------------------===//
 #include "passes/place/Passes.h"
+#include "passes/place/arenas.h"
 #include "passes/place/offsets.h"
 
 #define DEBUG_TYPE "plan-assign-offsets"
@@ -15,8 +16,9 @@ namespace {
 
 struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
   void runOnOperation() override {
-    Bytes end;
+    std::array<Bytes, kTiers> ends; // of the persistent arena of each tier
     for (auto state : getOperation().getOps<StateOp>()) {
+      Bytes &end = ends[size_t(tierOf(state))];
       state.setOffset(end.count);
       end += Bytes(state.getBytes()).alignedTo(kAlignment);
     }

@@ -28,9 +28,10 @@ struct Verify : impl::VerifyPassBase<Verify> {
     SmallVector<StateOp> states(getOperation().getOps<StateOp>());
     for (StateOp state : states)
       if (!state.getOffset()) return state.emitError() << "has no offset; run plan-assign-offsets first";
-    llvm::stable_sort(states, [](StateOp a, StateOp b) { return *a.getOffset() < *b.getOffset(); });
+    auto place = [](StateOp state) { return std::pair(tierOf(state), *state.getOffset()); };
+    llvm::stable_sort(states, [&](StateOp a, StateOp b) { return place(a) < place(b); });
     for (size_t i = 1; i < states.size(); ++i)
-      if (*states[i - 1].getOffset() + states[i - 1].getBytes() > *states[i].getOffset())
+      if (tierOf(states[i - 1]) == tierOf(states[i]) && *states[i - 1].getOffset() + states[i - 1].getBytes() > *states[i].getOffset())
         return states[i].emitError() << "shares bytes with @" << states[i - 1].getSymName();
     return success();
   }
@@ -111,7 +112,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
           if (clocks[late][(*steps)[early].lane] < ticks[early])
             return ops[late]->emitOpError() << "is step " << late << " and may start before step " << early << " ('"
                                             << nameOf(ops[early]->getLoc()) << "') is complete, but both touch byte " << touch.begin
-                                            << " of arena " << (touch.arena == State ? "state" : "work") << "; it lacks a wait";
+                                            << " of arena " << arenaName(Arena(touch.arena)) << "; it lacks a wait";
         }
       }
       open[lane].push_back(touch);

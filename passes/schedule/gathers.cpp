@@ -14,20 +14,20 @@ namespace zero::schedule {
 #define GEN_PASS_DEF_HOISTGATHERSPASS
 #include "passes/schedule/Passes.h.inc"
 
-std::string Gather::bucket() const {
-  StringRef name = shard.getDefiningOp<UseOp>().getState();
-  return name.drop_back(name.ends_with(".parameter") ? StringRef(".parameter").size() : 0).str();
-}
-
 std::vector<Gather> gathersOf(ProgramOp program, const Order &order) {
+  llvm::DenseMap<StringAttr, StringRef> buckets; // by state that holds one's parameters
+  for (auto state : program->getParentOfType<ModuleOp>().getOps<StateOp>())
+    if (state.getBucket() && state.getKind() == BufferKind::parameter) buckets[state.getSymNameAttr()] = *state.getBucket();
   std::vector<Gather> gathers;
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
     auto step = dyn_cast<CollectiveStep>(*order[position]);
     if (!step || step.getKind() != CollectiveKind::all_gather) continue;
     Value shard = step.getBuffers()[0], whole = step.getBuffers()[1];
     auto buffer = whole.getDefiningOp<BufferOp>();
-    if (buffer && buffer.getKind() == BufferKind::gathered && shard.getDefiningOp<UseOp>())
-      gathers.push_back({step, shard, whole, position, order.lastTouch(whole), int64_t(buffer.getBytes())});
+    auto use = shard.getDefiningOp<UseOp>();
+    if (buffer && buffer.getKind() == BufferKind::gathered && use)
+      gathers.push_back({step, shard, whole, position, order.lastTouch(whole), int64_t(buffer.getBytes()),
+                         buckets.lookup(use.getStateAttr().getAttr()).str()});
   }
   return gathers;
 }
@@ -102,7 +102,7 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     while (brings[into] != into) into = brings[into]; // that one was spared too
     brings[chance.gather] = into;
     Gather &spared = gathers[chance.gather];
-    decide(getOperation(), spared.bucket(), "kept until it is needed again",
+    decide(getOperation(), spared.bucket, "kept until it is needed again",
            chance.free ? Twine("no other bucket is gathered in between") : Twine(chance.bytes) + " bytes fit into --resident-bytes");
     spared.step.erase();
     auto buffer = spared.whole.getDefiningOp<BufferOp>();
@@ -166,7 +166,7 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
     if (!node.empty()) from += " (" + node + ")";
     std::string limit = gatherBytes ? "there is room in --gather-bytes"
                                     : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
-    decide(getOperation(), gather.bucket(), "gathered " + counted(uint64_t(gather.issued - behind - 1), "step") + " early",
+    decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(gather.issued - behind - 1), "step") + " early",
            limit + " from " + from + " on");
   }
 };

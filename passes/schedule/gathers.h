@@ -10,8 +10,7 @@ struct Gather {
   mlir::Value shard, whole; // !plan.buffer
   int64_t issued, lastUse;  // positions
   int64_t bytes;            // of `whole`
-
-  std::string bucket() const;
+  std::string bucket;
 };
 
 /// In the order of their steps.

@@ -44,8 +44,9 @@ private:
   Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
   /// What this rank updates of a state: its shard, unless `all` or unless it stores nothing else.
   Ref own(StateOp state, state::BucketOp bucket, bool all);
-  Value staging(StringRef name, int64_t bytes) {
-    return use(storage.scratch(name.empty() ? "staging" : (name + ".staging").str(), BufferKind::staging, bytes));
+  /// Room of a collective, for a bucket or none.
+  Value staging(FlatSymbolRefAttr bucket, int64_t bytes) {
+    return use(storage.scratch(bucket ? (bucket.getValue() + ".staging").str() : "staging", BufferKind::staging, bytes, bucket));
   }
   void copy(Location loc, Ref from, Ref to) {
     if (from == to) return;
@@ -84,7 +85,8 @@ Value Lowering::use(Slot *slot) {
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
       slot->value =
-          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr);
+          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr,
+                                   slot->bucket, slot->tensor);
   }
   return slot->value;
 }
@@ -96,11 +98,9 @@ void Lowering::makeBuffers() {
 
 Ref Lowering::own(StateOp state, state::BucketOp bucket, bool all) {
   Ref ref = whole(state);
-  int64_t shard = bucket.getShard() * 4;
-  if (!all && ref.bytes != shard) {
-    ref.bytes = shard;
-    ref.stride = shard;
-  }
+  if (all || state.getTensor()->getPart() == state::Part::shard || states.world == 1) return ref;
+  ref.bytes /= states.world;
+  ref.stride = ref.bytes;
   return ref;
 }
 
@@ -143,7 +143,7 @@ void Lowering::lowerPack(state::PackOp op) {
   int64_t element = nn::bytesOf(op.getResult().getType()) / elementsOf(op.getResult()), end = 0;
   auto fill = [&](int64_t from, int64_t to) {
     if (from < to)
-      make<FillStep>(named(op, bucketOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}},
+      make<FillStep>(named(op, bucketNameOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}},
                      0);
   };
   for (auto [i, input, offset] : llvm::enumerate(op.getInputs(), op.getOffsets())) {
@@ -166,9 +166,10 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
 
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  SmallVector<Ref> in{own(states.parameter(bucket), bucket, op.getWhole()), at(op.getGradient())}, out{in[0]};
-  for (int64_t i = 0; i < states.optimizerStates(); ++i) {
-    in.push_back(own(states.optimizer(bucket, i), bucket, op.getWhole()));
+  SmallVector<Ref> in{own(states.tensor(bucket, state::Role::master), bucket, op.getWhole()), at(op.getGradient())}, out{in[0]};
+  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>()) {
+    if (!state::isMoment(tensor.getRole())) continue;
+    in.push_back(own(states.tensor(bucket, tensor.getRole()), bucket, op.getWhole()));
     out.push_back(in.back());
   }
   in.push_back(at(op.getHyper()));
@@ -207,27 +208,26 @@ LogicalResult Lowering::lower(Operation &op) {
     lowerPack(pack);
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     auto bucket = states.bucket(gather.getBucketAttr());
-    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.parameter(bucket))},
+    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.tensor(bucket, state::Role::master))},
                {at(gather.getWhole())}, bucket.getShard(), f32);
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
     auto bucket = states.bucket(publish.getBucketAttr());
-    StateOp parameter = states.parameter(bucket);
+    StateOp parameter = states.tensor(bucket, state::Role::master);
     collective(named(publish, publish.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter, bucket, false)},
                {whole(parameter)}, bucket.getShard(), f32);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
-    collective(named(gather, bucketOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
+    collective(named(gather, bucketNameOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
                {at(gather.getWhole())}, elementsOf(gather.getShard()), elementOf(gather.getShard()));
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
-    std::string name = bucketOf(scatter.getShard());
     Ref from = at(scatter.getWhole());
-    collective(named(scatter, name, "reduce_scatter"), CollectiveKind::reduce_scatter, {from},
-               {at(scatter.getShard()), Ref{staging(name, from.bytes), 0, 0, from.bytes}}, elementsOf(scatter.getShard()),
-               elementOf(scatter.getShard()));
+    collective(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, {from},
+               {at(scatter.getShard()), Ref{staging(bucketOf(scatter.getShard()), from.bytes), 0, 0, from.bytes}},
+               elementsOf(scatter.getShard()), elementOf(scatter.getShard()));
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Ref from = at(reduce.getInput()), to = at(reduce.getResult());
     copy(named(reduce, "all_reduce"), from, to);
     int64_t room = states.world * to.bytes;
-    collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging("", room), 0, 0, room}},
+    collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging(nullptr, room), 0, 0, room}},
                elementsOf(reduce.getInput()), elementOf(reduce.getInput()));
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
     lowerAccumulate(accumulate);
@@ -263,6 +263,7 @@ LogicalResult Lowering::run() {
 struct Lower : impl::LowerPassBase<Lower> {
   void runOnOperation() override {
     States states(getOperation());
+    if (failed(states.checkTensors())) return signalPassFailure();
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);

@@ -10,13 +10,7 @@ using zero::planir::StateOp;
 namespace zero::schedule {
 
 States::States(ModuleOp module) : module(module), symbols(module), builder(module.getBodyRegion()) {
-  auto number = [&](StringRef name, int64_t otherwise) {
-    auto attribute = module->getAttrOfType<IntegerAttr>(name);
-    return attribute ? attribute.getInt() : otherwise;
-  };
-  world = number(state::ZeroDialect::kWorld, 1);
-  stage = number(state::ZeroDialect::kStage, 0);
-  if (auto kind = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer)) optimizerKind = kind.str();
+  world = state::worldOf(module);
   // States stand in front of the programs, behind buckets and parameters.
   for (auto function : module.getOps<func::FuncOp>()) {
     builder.setInsertionPoint(function);
@@ -48,28 +42,48 @@ FailureOr<const States::Pairs *> States::inplace(FlatSymbolRefAttr kernel) {
   return &entry->second;
 }
 
-static int64_t elementBytes() { return 4; } // model state is f32
-
-StateOp States::parameter(state::BucketOp bucket) {
-  int64_t elements = shardsParameters() ? bucket.getShard() : bucket.getElements();
-  auto state = get((bucket.getSymName() + ".parameter").str(), BufferKind::parameter, elements * elementBytes(), bucket.getLoc());
-  state.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
-  return state;
+/// What people will call a tensor of a bucket, and what kind of memory it is to them.
+static std::pair<StringRef, BufferKind> namedBy(state::Role role) {
+  switch (role) {
+  case state::Role::master:
+    return {".parameter", BufferKind::parameter};
+  case state::Role::compute:
+    return {".compute", BufferKind::parameter};
+  case state::Role::gradient:
+    return {".gradient", BufferKind::gradient};
+  case state::Role::first_moment:
+    return {".m", BufferKind::optimizer};
+  case state::Role::second_moment:
+    return {".v", BufferKind::optimizer};
+  case state::Role::momentum:
+    return {".momentum", BufferKind::optimizer};
+  }
+  llvm_unreachable("a role that is none");
 }
 
-StateOp States::optimizer(state::BucketOp bucket, int64_t slot) {
-  static const char *const adamw[] = {".m", ".v"};
-  std::string suffix = optimizerKind == "sgd" ? ".momentum" : adamw[slot];
-  int64_t elements = stage == 0 ? bucket.getElements() : bucket.getShard();
-  auto state = get(bucket.getSymName().str() + suffix, BufferKind::optimizer, elements * elementBytes(), bucket.getLoc());
-  state.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
-  state.setSlot(slot);
-  return state;
+LogicalResult States::checkTensors() {
+  auto found = module.walk([&](Operation *op) -> WalkResult {
+    auto needs = [&](FlatSymbolRefAttr name, state::Role role) -> WalkResult {
+      if (bucket(name).tensorOf(role)) return success();
+      return op->emitOpError() << "needs the " << state::stringifyRole(role) << " of bucket " << name << ", which keeps none";
+    };
+    if (auto use = dyn_cast<state::ResidentOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    if (auto use = dyn_cast<state::GatherOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    if (auto use = dyn_cast<state::UpdateOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    if (auto use = dyn_cast<state::PublishOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    if (auto use = dyn_cast<state::AccumulateOp>(op)) return needs(use.getBucketAttr(), state::Role::gradient);
+    return success();
+  });
+  return failure(found.wasInterrupted());
 }
 
-StateOp States::accumulator(state::BucketOp bucket) {
-  auto state = get((bucket.getSymName() + ".gradient").str(), BufferKind::gradient, bucket.getShard() * elementBytes(), bucket.getLoc());
+StateOp States::tensor(state::BucketOp bucket, state::Role role) {
+  state::TensorAttr tensor = bucket.tensorOf(role);
+  auto [suffix, kind] = namedBy(role);
+  int64_t bytes = bucket.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
+  StateOp state = get((bucket.getSymName() + suffix).str(), kind, bytes, bucket.getLoc());
   state.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
+  state.setTensorAttr(tensor);
   return state;
 }
 

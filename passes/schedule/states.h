@@ -20,22 +20,17 @@ public:
   using Pairs = std::vector<std::pair<unsigned, unsigned>>;
   mlir::FailureOr<const Pairs *> inplace(mlir::FlatSymbolRefAttr kernel);
 
-  /// At stage 3 a rank stores its shard of the parameters, else the whole bucket.
-  bool shardsParameters() const { return stage == 3 && world > 1; }
-  planir::StateOp parameter(state::BucketOp bucket);
-  planir::StateOp optimizer(state::BucketOp bucket, int64_t slot);
-  planir::StateOp accumulator(state::BucketOp bucket);
+  /// Whether buckets keep what the programs use of them; an error at the use of what one does not keep.
+  mlir::LogicalResult checkTensors();
+  /// What the bucket keeps in this role, after checkTensors().
+  planir::StateOp tensor(state::BucketOp bucket, state::Role role);
   /// Null, with an error on the function, if programs disagree about the input.
   planir::StateOp input(mlir::func::FuncOp program, unsigned index);
   planir::StateOp constant(mlir::ElementsAttr value);
   /// What the host reads behind a program.
   planir::StateOp result(llvm::StringRef name, int64_t bytes);
 
-  /// State tensors per parameter.
-  int64_t optimizerStates() const { return optimizerKind == "sgd" ? 1 : 2; }
-
-  int64_t world = 1, stage = 0;
-  std::string optimizerKind;
+  int64_t world = 1;
 
 private:
   planir::StateOp get(const std::string &name, planir::BufferKind kind, int64_t bytes, mlir::Location loc);

@@ -10,21 +10,25 @@ static int64_t bytesOf(Value value) { return nn::bytesOf(cast<ShapedType>(value.
 static int64_t elementBytes(Value value) { return (cast<ShapedType>(value.getType()).getElementTypeBitWidth() + 7) / 8; }
 static bool isView(Operation *op) { return isa<nn::ReshapeOp, state::ViewOp, state::OwnShardOp>(op); }
 
-std::string bucketOf(Value gradient) {
+FlatSymbolRefAttr bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
-    if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucket().str();
-    if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucket().str();
+    if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucketAttr();
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucketAttr();
     if (isa<state::ReduceScatterOp, state::AllGatherOp>(user))
-      if (std::string name = bucketOf(user->getResult(0)); !name.empty()) return name;
+      if (FlatSymbolRefAttr bucket = bucketOf(user->getResult(0))) return bucket;
   }
-  return "";
+  return nullptr;
+}
+
+StringRef bucketNameOf(Value gradient) {
+  FlatSymbolRefAttr bucket = bucketOf(gradient);
+  return bucket ? bucket.getValue() : "";
 }
 
 /// What people will call a value.
 static std::string describe(Value value) {
   Operation *op = value.getDefiningOp();
-  std::string bucket = bucketOf(value);
-  if (!bucket.empty()) return bucket + ".gradient";
+  if (FlatSymbolRefAttr bucket = bucketOf(value)) return bucket.getValue().str() + ".gradient";
   if (auto gather = dyn_cast<state::GatherOp>(op)) return gather.getBucket().str() + ".gathered";
   if (auto update = dyn_cast<state::UpdateOp>(op)) return update.getBucket().str() + ".squares";
   std::string name = planir::nameOf(op->getLoc());
@@ -34,11 +38,26 @@ static std::string describe(Value value) {
 }
 
 Slot *Storage::make(std::string name, BufferKind kind, int64_t bytes) {
-  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}});
+  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}, {}, {}});
   return &slots.back();
 }
-Slot *Storage::makeFor(Value value, BufferKind kind) { return make(describe(value), kind, bytesOf(value)); }
-Slot *Storage::scratch(std::string name, BufferKind kind, int64_t bytes) { return make(std::move(name), kind, bytes); }
+Slot *Storage::makeFor(Value value, BufferKind kind) {
+  Slot *slot = make(describe(value), kind, bytesOf(value));
+  if (auto update = value.getDefiningOp<state::UpdateOp>()) slot->bucket = update.getBucketAttr();
+  return slot;
+}
+Slot *Storage::makeFor(Value value, BufferKind kind, FlatSymbolRefAttr bucket, state::Role role, state::Part part) {
+  Slot *slot = makeFor(value, kind);
+  Type type = cast<ShapedType>(value.getType()).getElementType();
+  slot->bucket = bucket;
+  if (bucket) slot->tensor = state::TensorAttr::get(value.getContext(), role, type, part, state::Tier::device);
+  return slot;
+}
+Slot *Storage::scratch(std::string name, BufferKind kind, int64_t bytes, FlatSymbolRefAttr bucket) {
+  Slot *slot = make(std::move(name), kind, bytes);
+  slot->bucket = bucket;
+  return slot;
+}
 
 Slot *Storage::persistent(planir::StateOp state) {
   Slot *&slot = persistentSlots[state];
@@ -122,13 +141,14 @@ LogicalResult Storage::placeOverwritten(Value value) {
 }
 
 LogicalResult Storage::placePack(state::PackOp pack) {
-  BufferKind kind = bucketOf(pack.getResult()).empty() ? BufferKind::scalar : BufferKind::gradient;
+  FlatSymbolRefAttr bucket = bucketOf(pack.getResult());
   Slot *slot = nullptr;
   // The first micro-step on one rank: the gradients are the accumulator.
   if (pack->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst())
-      slot = persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())));
-  if (!slot) slot = makeFor(pack.getResult(), kind);
+      slot = persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient));
+  if (!slot && bucket) slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, state::Part::whole);
+  if (!slot) slot = makeFor(pack.getResult(), BufferKind::scalar);
   put(pack.getResult(), {slot});
   for (auto [i, input, offset] : llvm::enumerate(pack.getInputs(), pack.getOffsets())) {
     View view = viewOf(input);
@@ -167,12 +187,13 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
   int64_t here = position[op], last = lastUse.lookup(op.getShard());
   if (op->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*op->user_begin()); accumulate && accumulate.getFirst())
-      return put(op.getShard(), {persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())))});
+      return put(op.getShard(), {persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient))});
   auto next = llvm::upper_bound(scatters, here);
   Place whole = placeOf(op.getWhole());
   if (diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
     return put(op.getShard(), {whole.slot, whole.offset, whole.stride + bytesOf(op.getShard())});
-  put(op.getShard(), {makeFor(op.getShard(), BufferKind::gradient)});
+  put(op.getShard(),
+      {makeFor(op.getShard(), BufferKind::gradient, bucketOf(op.getShard()), state::Role::gradient, state::Part::shard)});
 }
 
 LogicalResult Storage::placeResults(Operation &op) {
@@ -181,14 +202,16 @@ LogicalResult Storage::placeResults(Operation &op) {
   if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
-    if (states.shardsParameters())
+    auto bucket = states.bucket(resident.getBucketAttr());
+    if (bucket.isSharded(state::Role::master))
       return resident.emitError() << "bucket " << resident.getBucketAttr()
-                                  << " is sharded at stage 3, so no rank has it whole; zero.gather it";
-    put(resident.getWhole(), {persistent(states.parameter(states.bucket(resident.getBucketAttr())))});
+                                  << " is kept in shards, so no rank has it whole; zero.gather it";
+    put(resident.getWhole(), {persistent(states.tensor(bucket, state::Role::master))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
-    if (!states.shardsParameters())
-      return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank below stage 3; zero.resident reads it";
-    put(gather.getWhole(), {makeFor(gather.getWhole(), BufferKind::gathered)});
+    if (!states.bucket(gather.getBucketAttr()).isSharded(state::Role::master))
+      return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank; zero.resident reads it";
+    put(gather.getWhole(),
+        {makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), state::Role::master, state::Part::whole)});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
@@ -196,13 +219,15 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
     Place shard = placeOf(gather.getShard());
     bool inside = !shard.offset && shard.stride == bytesOf(gather.getShard()) && shard.slot->bytes == bytesOf(gather.getWhole());
-    put(gather.getWhole(),
-        inside && diesAt(*shard.slot, here) ? Place{shard.slot} : Place{makeFor(gather.getWhole(), BufferKind::gradient)});
+    Slot *slot = inside && diesAt(*shard.slot, here) ? shard.slot
+                                                     : makeFor(gather.getWhole(), BufferKind::gradient, bucketOf(gather.getWhole()),
+                                                               state::Role::gradient, state::Part::whole);
+    put(gather.getWhole(), {slot});
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    put(accumulate.getSum(), {persistent(states.accumulator(states.bucket(accumulate.getBucketAttr())))});
+    put(accumulate.getSum(), {persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient))});
   } else if (takesDestination(&op)) {
     for (Value result : op.getResults())
       if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});

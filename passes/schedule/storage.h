@@ -17,9 +17,11 @@ struct Slot {
   std::string name;
   planir::BufferKind kind = planir::BufferKind::activation;
   int64_t bytes = 0;
-  planir::StateOp state; // the persistent buffer it is; null: transient
-  int64_t lastUse = -1;  // position of the last operation that reads any value in the slot
-  mlir::Value value;     // !plan.buffer, once made
+  planir::StateOp state;          // the persistent buffer it is; null: transient
+  int64_t lastUse = -1;           // position of the last operation that reads any value in the slot
+  mlir::Value value;              // !plan.buffer, once made
+  mlir::FlatSymbolRefAttr bucket; // that a transient one works for, null if none
+  state::TensorAttr tensor;       // what of the bucket's elements lies in it; null if none
 };
 
 struct Place {
@@ -36,7 +38,7 @@ public:
   Place placeOf(mlir::Value value) const;
   planir::Ref refOf(mlir::Value value) const;
   /// A slot that no value of the program stands for (room of a collective).
-  Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes);
+  Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes, mlir::FlatSymbolRefAttr bucket);
   Slot *persistent(planir::StateOp state);
   /// Inputs of a pack that could not be written in place and must be copied.
   bool isCopied(state::PackOp pack, unsigned input) const { return copied.contains({pack, input}); }
@@ -62,6 +64,8 @@ private:
 
   Slot *make(std::string name, planir::BufferKind kind, int64_t bytes);
   Slot *makeFor(mlir::Value value, planir::BufferKind kind);
+  /// For elements of a bucket: its gradient, or its parameters while they are gathered.
+  Slot *makeFor(mlir::Value value, planir::BufferKind kind, mlir::FlatSymbolRefAttr bucket, state::Role role, state::Part part);
   void put(mlir::Value value, Place place);
   bool isPlaced(mlir::Value value) const { return places.count(value); }
   /// Nobody reads the bytes of the slot behind operation `position`, and they are the program's own.
@@ -80,7 +84,8 @@ private:
   llvm::SmallVector<Slot *> resultCopies;
 };
 
-/// The bucket a gradient on its way belongs to, or "".
-std::string bucketOf(mlir::Value gradient);
+/// The bucket a gradient on its way belongs to, null if the value is none; and its name or "".
+mlir::FlatSymbolRefAttr bucketOf(mlir::Value gradient);
+llvm::StringRef bucketNameOf(mlir::Value gradient);
 
 } // namespace zero::schedule

@@ -6,7 +6,7 @@ include "mlir/Pass/PassBase.td"
 def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
   let summary = "Lay the parameters out in buckets that split evenly over the ranks";
   let description = [{
-    Needs: `@train` reading its parameters by `nn.get`. Leaves: a `zero.bucket` per group of parameters and the module
+    Needs: `@train` reading its parameters by `nn.get`. Leaves: a `zero.bucket` per group of parameters, with the tensors that a rank keeps of it at this stage, and the module
     attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`.
 
     Parameters are taken in the order of their first use, trainable and frozen ones apart, and a bucket is closed when the next
@@ -19,7 +19,8 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     nn.parameter @w : tensor<64x32xf32> {trainable = true}      // 2048 elements
     nn.parameter @b : tensor<32xf32> {trainable = true}         // 32 more, over 2 ranks: 1040 each
     // becomes, beside them
-    zero.bucket @bucket0 {elements = 2080 : i64, shard = 1040 : i64, parameters = [@w, @b], offsets = array<i64: 0, 2048>, trainable = true}
+    zero.bucket @bucket0 {elements = 2080 : i64, shard = 1040 : i64, parameters = [@w, @b], offsets = array<i64: 0, 2048>, trainable = true,
+                          tensors = [#zero.tensor<master f32 shard on device>, #zero.tensor<first_moment f32 shard on device>, …]}  // stage 3
     ```
   }];
   let dependentDialects = ["::zero::state::ZeroDialect"];

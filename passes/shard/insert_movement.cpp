@@ -25,21 +25,28 @@ using Homes = llvm::DenseMap<StringAttr, Home>;
 
 /// What the whole module says about sharding.
 struct Sharding {
-  int64_t world, stage, accumulate;
+  int64_t world, accumulate;
   train::OptimizerKind optimizer;
 
   explicit Sharding(ModuleOp module) {
     auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
     world = number(state::ZeroDialect::kWorld);
-    stage = number(state::ZeroDialect::kStage);
     accumulate = number(state::ZeroDialect::kAccumulate);
     optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD
                                                                                            : train::OptimizerKind::AdamW;
   }
-  bool gathers() const { return world > 1 && stage == 3; } // parameters are whole only around their use
-  bool publishes() const { return world > 1 && (stage == 1 || stage == 2); }
-  bool updatesWhole() const { return world > 1 && stage == 0; }
 };
+
+/// Its parameters are whole only around their use.
+bool gathers(state::BucketOp bucket) { return bucket.isSharded(state::Role::master); }
+bool shardsMoments(state::BucketOp bucket) {
+  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(),
+                      [&](state::TensorAttr t) { return state::isMoment(t.getRole()) && bucket.isSharded(t.getRole()); });
+}
+/// Each rank updates its shard of parameters that all of them keep.
+bool publishes(state::BucketOp bucket) { return shardsMoments(bucket) && !gathers(bucket); }
+/// Each rank updates all of it.
+bool updatesWhole(state::BucketOp bucket) { return bucket.getElements() != bucket.getShard() && !shardsMoments(bucket); }
 
 RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
 
@@ -134,7 +141,7 @@ private:
       Operation *reader = read.operand->getOwner();
       OpBuilder b(reader);
       Value whole;
-      if (sharding.gathers()) {
+      if (gathers(home.bucket)) {
         Value &here = gathered[{reader, home.bucket}];
         if (!here) {
           here = b.create<state::GatherOp>(reader->getLoc(), flat(b, home.bucket.getElements()), home.bucket.getSymName());
@@ -235,13 +242,13 @@ private:
   /// One optimizer step from a gradient shard; yields the squared gradient per row of the own shard unless clipping.
   Value update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2) {
     Location loc = bucket.getLoc();
-    bool whole = sharding.updatesWhole(), clip = bool(norm2);
+    bool whole = updatesWhole(bucket), clip = bool(norm2);
     if (whole) shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
     int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
     auto symbol = kernels.update(sharding.optimizer, count, columns, clip);
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
                                         program.getArguments().back(), norm2, symbol.getValue(), whole);
-    if (sharding.publishes()) b.create<state::PublishOp>(loc, bucket.getSymName());
+    if (publishes(bucket)) b.create<state::PublishOp>(loc, bucket.getSymName());
     if (clip || !whole) return op.getSums();
     return b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), op.getSums());
   }

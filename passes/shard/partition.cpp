@@ -70,9 +70,29 @@ struct Partition : impl::PartitionPassBase<Partition> {
     }
     std::string name = (trainable ? "bucket" : "frozen") + std::to_string(trainable ? trainableCount++ : frozenCount++);
     b.create<state::BucketOp>(group[layout.members[0]].getLoc(), name, layout.shard * world, layout.shard, b.getArrayAttr(names),
-                              b.getDenseI64ArrayAttr(layout.offsets), trainable);
+                              b.getDenseI64ArrayAttr(layout.offsets), trainable, tensorsOf(b, trainable));
     ++buckets;
     padding += layout.shard * world - owned;
+  }
+
+  /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between micro-steps is one rank's always.
+  ArrayAttr tensorsOf(OpBuilder &b, bool trainable) const {
+    using state::Part, state::Role;
+    SmallVector<Attribute> tensors;
+    auto add = [&](Role role, bool sharded) {
+      Part part = sharded && world > 1 ? Part::shard : Part::whole;
+      tensors.push_back(state::TensorAttr::get(b.getContext(), role, b.getF32Type(), part, state::Tier::device));
+    };
+    add(Role::master, stage == 3);
+    if (!trainable) return b.getArrayAttr(tensors);
+    if (accumulate > 1) add(Role::gradient, true);
+    if (optimizer == "sgd") {
+      add(Role::momentum, stage >= 1);
+    } else {
+      add(Role::first_moment, stage >= 1);
+      add(Role::second_moment, stage >= 1);
+    }
+    return b.getArrayAttr(tensors);
   }
 
   int trainableCount = 0, frozenCount = 0;

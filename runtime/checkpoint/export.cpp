@@ -46,8 +46,8 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
   SliceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    Range held = heldIn(bucket, bucket.parameter(), rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(bucket.parameter()));
+    Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);
+    auto *values = static_cast<const float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       auto p = static_cast<size_t>(slice.parameter);
       const float *data = values + (slice.at - held.begin);

@@ -15,7 +15,7 @@ namespace zero::runtime {
 class GradientFile {
 public:
   GradientFile(const Rank &rank, const std::string &path); // collective
-  // `gradient` holds the bucket's elements `heldIn` says of `update.gradient`.
+  // `gradient` holds the part of the bucket that `update` says.
   void add(const plan::Update &update, const float *gradient);
   void finish();
 

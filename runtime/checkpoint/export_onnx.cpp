@@ -141,8 +141,8 @@ void exportOnnx(const Rank &rank, const std::string &path) {
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     if (!bucket.trainable()) continue; // the copy has these values
-    Range held = heldIn(bucket, bucket.parameter(), rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(bucket.parameter()));
+    Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);
+    auto *values = static_cast<const float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
       const float *data = values + (slice.at - held.begin);

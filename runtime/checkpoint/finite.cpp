@@ -26,9 +26,9 @@ void requireFinite(const Rank &rank) {
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     if (!bucket.trainable()) continue; // as the model has it: a mask may well hold -inf
-    for (const StateTensor &tensor : stateTensors(rank.plan, bucket)) {
-      Range held = heldIn(bucket, *tensor.ref, rank.rank);
-      auto *values = static_cast<const float *>(rank.locate(*tensor.ref));
+    for (const SavedTensor &tensor : savedTensors(bucket)) {
+      Range held = heldIn(bucket, *tensor.tensor, rank.rank);
+      auto *values = static_cast<const float *>(rank.locate(tensor.tensor->ref()));
       for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
         const float *data = values + (slice.at - held.begin);
         uint64_t at = firstNotFinite(data, slice.count);

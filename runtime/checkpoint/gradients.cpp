@@ -26,7 +26,7 @@ GradientFile::GradientFile(const Rank &rank, const std::string &path)
 void GradientFile::add(const plan::Update &update, const float *gradient) {
   int index = static_cast<int>(update.bucket());
   const plan::Bucket &bucket = rank.plan.buckets(index);
-  Range held = update.whole() ? Range{0, bucket.elements()} : ownedBy(bucket, rank.rank);
+  Range held = plan::rangeOf(bucket, update.part(), rank.rank);
   for (const Slice &slice : map.slices(index, ownedBy(bucket, rank.rank))) // all ranks hold a whole gradient; each writes its part
     file->file().write(offsets[static_cast<size_t>(slice.parameter)] + slice.start * sizeof(float), gradient + (slice.at - held.begin),
                        slice.count * sizeof(float));

@@ -103,8 +103,8 @@ void initialiseParameters(const Rank &rank, int threads) {
   Weights weights(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    Range range = heldIn(bucket, bucket.parameter(), rank.rank);
-    auto *values = static_cast<float *>(rank.locate(bucket.parameter()));
+    Range range = heldIn(bucket, plan::masterOf(bucket), rank.rank);
+    auto *values = static_cast<float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, range)) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
       float *out = values + (slice.at - range.begin);

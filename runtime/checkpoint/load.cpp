@@ -129,9 +129,9 @@ Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint) {
   SliceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    for (const StateTensor &tensor : stateTensors(rank.plan, bucket)) {
-      Range range = heldIn(bucket, *tensor.ref, rank.rank);
-      auto *values = static_cast<float *>(rank.locate(*tensor.ref));
+    for (const SavedTensor &tensor : savedTensors(bucket)) {
+      Range range = heldIn(bucket, *tensor.tensor, rank.rank);
+      auto *values = static_cast<float *>(rank.locate(tensor.tensor->ref()));
       for (const Slice &slice : map.slices(b, range))
         reader.read(rank.plan.parameters(slice.parameter).name(), tensor.name, slice.start, slice.count, values + (slice.at - range.begin));
     }

@@ -17,7 +17,7 @@ std::string fileOf(uint64_t rank) { return fmt::format("rank-{}.safetensors", ra
 
 struct Piece {
   std::string tensor, key;
-  const plan::Ref *ref;
+  const plan::StateTensor *state;
   int bucket;
   Slice slice;
 };
@@ -26,11 +26,11 @@ struct Piece {
 std::vector<Piece> piecesOf(const plan::Plan &plan, const SliceMap &map, uint64_t rank) {
   std::vector<Piece> pieces;
   for (int b = 0; b < plan.buckets_size(); ++b)
-    for (const StateTensor &tensor : stateTensors(plan, plan.buckets(b)))
+    for (const SavedTensor &tensor : savedTensors(plan.buckets(b)))
       for (const Slice &slice : map.slices(b, ownedBy(plan.buckets(b), rank))) {
         const std::string &name = plan.parameters(slice.parameter).name();
         pieces.push_back(
-            {tensor.name, fmt::format("{}[{}:{}].{}", name, slice.start, slice.start + slice.count, tensor.name), tensor.ref, b, slice});
+            {tensor.name, fmt::format("{}[{}:{}].{}", name, slice.start, slice.start + slice.count, tensor.name), tensor.tensor, b, slice});
       }
   return pieces;
 }
@@ -46,8 +46,8 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
   file.write(0, layout.header.data(), layout.header.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece &piece = pieces[i];
-    Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.ref, rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(*piece.ref)) + (piece.slice.at - held.begin);
+    Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.state, rank.rank);
+    auto *values = static_cast<const float *>(rank.locate(piece.state->ref())) + (piece.slice.at - held.begin);
     std::vector<uint32_t> sums = checksums(values, piece.slice.count);
     file.write(layout.offsets[i], values, piece.slice.count * sizeof(float));
     file.write(layout.offsets[pieces.size() + i], sums.data(), sums.size() * sizeof(uint32_t));

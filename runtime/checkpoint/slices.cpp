@@ -9,10 +9,10 @@ uint64_t elementsOf(const plan::Parameter &parameter) {
   return elements;
 }
 
-Range ownedBy(const plan::Bucket &bucket, uint64_t rank) { return {rank * bucket.shard_elements(), (rank + 1) * bucket.shard_elements()}; }
+Range ownedBy(const plan::Bucket &bucket, uint64_t rank) { return plan::rangeOf(bucket, plan::SHARD, rank); }
 
-Range heldIn(const plan::Bucket &bucket, const plan::Ref &ref, uint64_t rank) {
-  return ref.bytes() == bucket.elements() * sizeof(float) ? Range{0, bucket.elements()} : ownedBy(bucket, rank);
+Range heldIn(const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64_t rank) {
+  return plan::rangeOf(bucket, tensor.part(), rank);
 }
 
 SliceMap::SliceMap(const plan::Plan &plan) : plan(plan), parameters(static_cast<size_t>(plan.buckets_size())) {

@@ -1,7 +1,7 @@
 // Which elements of which parameter lie where: the one place that translates between flat buckets and names.
 #pragma once
 #include "runtime/comm/communicator.h"
-#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/state.h"
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -14,15 +14,12 @@ struct Slice {
   uint64_t start, count, at;
 };
 
-// A half-open range of a bucket's elements.
-struct Range {
-  uint64_t begin, end;
-};
+using plan::Range;
 
 // The shard rank `rank` owns.
 Range ownedBy(const plan::Bucket &bucket, uint64_t rank);
-// What a Ref to the bucket's parameters, state or gradient holds on this rank: the whole bucket or the rank's shard.
-Range heldIn(const plan::Bucket &bucket, const plan::Ref &ref, uint64_t rank);
+// What a tensor of the bucket holds on this rank.
+Range heldIn(const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64_t rank);
 
 // The parameters' slices of buckets, computed once per plan.
 class SliceMap {

@@ -1,24 +1,28 @@
-// The tensors a bucket keeps from step to step, with their names in checkpoints.
+// The tensors of a bucket that checkpoints hold, with their names there.
 #pragma once
-#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/state.h"
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace zero::runtime {
 
-struct StateTensor {
+struct SavedTensor {
   std::string name; // "param", "m", "v", "momentum"
-  const plan::Ref *ref;
+  const plan::StateTensor *tensor;
 };
 
 inline const char *optimizerName(const plan::Plan &plan) { return plan.optimizer().kind() == plan::SGD ? "sgd" : "adamw"; }
 
-inline std::vector<StateTensor> stateTensors(const plan::Plan &plan, const plan::Bucket &bucket) {
-  std::vector<StateTensor> tensors{{"param", &bucket.parameter()}};
-  for (int i = 0; i < bucket.states_size(); ++i) {
-    std::string name = plan.optimizer().kind() == plan::SGD ? "momentum" : i == 0 ? "m" : "v";
-    tensors.push_back({name, &bucket.states(i)});
-  }
+// What the next step needs: no copies of it, and no gradient, which is complete when a step ends.
+inline std::vector<SavedTensor> savedTensors(const plan::Bucket &bucket) {
+  static constexpr std::pair<plan::StateTensor::Role, const char *> kNames[] = {{plan::StateTensor::MASTER, "param"},
+                                                                                {plan::StateTensor::FIRST_MOMENT, "m"},
+                                                                                {plan::StateTensor::SECOND_MOMENT, "v"},
+                                                                                {plan::StateTensor::MOMENTUM, "momentum"}};
+  std::vector<SavedTensor> tensors;
+  for (auto [role, name] : kNames)
+    if (const plan::StateTensor *tensor = plan::tensorOf(bucket, role)) tensors.push_back({name, tensor});
   return tensors;
 }
 

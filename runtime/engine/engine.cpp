@@ -4,6 +4,7 @@
 #include "runtime/engine/timeline.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/start_thread.h"
+#include "runtime/plan/state.h"
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -25,6 +26,11 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
       throw Error(nameOf(file) + " keeps arena '" + arena.name() +
                   "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
+  for (const plan::Bucket &bucket : file.plan.buckets())
+    for (const plan::StateTensor &tensor : bucket.tensors())
+      if (tensor.dtype() != plan::F32)
+        throw Error(nameOf(file) + " keeps the " + plan::roleName(tensor.role()) + " of bucket '" + bucket.name() + "' in " +
+                    plan::DType_Name(tensor.dtype()) + ", which is not built yet; compile with --precision f32");
 }
 
 } // namespace

@@ -1,12 +1,14 @@
 #include "runtime/engine/parameter_groups.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
 #include <algorithm>
 #include <cstdint>
 
 namespace zero::runtime {
 namespace {
 
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kAlignment = 64, kLargest = sizeof(float); // bytes; of an element
+constexpr int kGradient = 1;                                   // its place among an update's arguments
 
 // Elements up to `end` belong to `group`.
 struct Run {
@@ -40,19 +42,23 @@ std::vector<Run> runsOf(const plan::Plan &plan, uint32_t bucket, const std::vect
 
 class Cutter {
 public:
-  Cutter(const plan::Plan &plan, const plan::Update &update, const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank,
-         std::byte *scratch)
-      : update(update), whole(whole), groups(groups), row(update.row()), count(update.gradient().bytes() / sizeof(float)) {
+  Cutter(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update, const LaunchCall &whole,
+         const ParameterGroups &groups, uint64_t rank, std::byte *scratch)
+      : update(update), whole(whole), groups(groups), row(update.row()),
+        count(plan::elementsOf(plan.buckets(static_cast<int>(update.bucket())), update.part())) {
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
-    runs = runsOf(plan, update.bucket(), groups.of, update.whole() ? 0 : rank * bucket.shard_elements(), count);
+    runs = runsOf(plan, update.bucket(), groups.of, plan::rangeOf(bucket, update.part(), rank).begin, count);
     const plan::Ref *hyper = nullptr;
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) hyper = &input.ref();
     for (int a = 0; a < update.launch().args_size(); ++a) {
       const plan::Ref &ref = update.launch().args(a);
       isHyper.push_back(hyper && ref.buffer() == hyper->buffer() && ref.offset() == hyper->offset());
-      bool elementwise = !isHyper.back() && ref.bytes() == update.gradient().bytes();
-      aside.push_back(elementwise ? placeOf(whole.args[a], scratch) : nullptr);
+      // Numbers per element: the gradient, and what the bucket keeps.
+      plan::Content content = contents.of(ref);
+      bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = a == kGradient;
+      uint64_t size = isState ? plan::bytesOf(content.dtype) : sizeof(float);
+      aside.push_back(isState || isGradient ? placeOf(whole.args[a], size, scratch) : Aside{});
     }
   }
 
@@ -73,16 +79,17 @@ public:
 
 private:
   struct Aside {
-    std::byte *memory, *scratch;
+    std::byte *memory = nullptr, *scratch = nullptr;
+    uint64_t size = 0; // of an element
   };
 
   // Arguments at the same address, read and written in place, share their scratch.
-  std::byte *placeOf(void *memory, std::byte *scratch) {
+  Aside placeOf(void *memory, uint64_t size, std::byte *scratch) {
     for (const Aside &slot : slots)
-      if (slot.memory == memory) return slot.scratch;
-    uint64_t stride = (row * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-    slots.push_back({static_cast<std::byte *>(memory), scratch + slots.size() * stride});
-    return slots.back().scratch;
+      if (slot.memory == memory) return slot;
+    uint64_t stride = (row * kLargest + kAlignment - 1) / kAlignment * kAlignment;
+    slots.push_back({static_cast<std::byte *>(memory), scratch + slots.size() * stride, size});
+    return slots.back();
   }
 
   // Iterations [begin, end) for one group; with `scratch`, the one iteration finds its elements there.
@@ -92,8 +99,8 @@ private:
     part.args = std::make_unique<void *[]>(n);
     for (size_t a = 0; a < n; ++a) {
       part.args[a] = isHyper[a] ? groups.hyper[group] : whole.args[a];
-      if (scratch && aside[a]) // the kernel adds the iteration's place to what it is given
-        part.args[a] = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(aside[a]) - begin * row * sizeof(float));
+      if (scratch && aside[a].scratch) // the kernel adds the iteration's place to what it is given
+        part.args[a] = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(aside[a].scratch) - begin * row * aside[a].size);
     }
     part.launch = {whole.function, part.args.get(), static_cast<int64_t>(end - begin), whole.grain, static_cast<int64_t>(begin)};
     return part;
@@ -109,21 +116,20 @@ private:
       done.push_back(group);
       UpdatePart &part = launch(group, i, i + 1, slots[0].scratch);
       for (const Aside &slot : slots)
-        part.before.push_back({slot.scratch, slot.memory + begin * sizeof(float), (end - begin) * sizeof(float)});
+        part.before.push_back({slot.scratch, slot.memory + begin * slot.size, (end - begin) * slot.size});
       for (size_t k = first; k < runs.size() && (k == r || runs[k - 1].end < end); ++k) {
         if (runs[k].group != group) continue;
         uint64_t from = k == r ? begin : runs[k - 1].end, to = std::min(runs[k].end, end);
         for (const Aside &slot : slots)
           if (isWritten(slot))
-            part.after.push_back(
-                {slot.memory + from * sizeof(float), slot.scratch + (from - begin) * sizeof(float), (to - from) * sizeof(float)});
+            part.after.push_back({slot.memory + from * slot.size, slot.scratch + (from - begin) * slot.size, (to - from) * slot.size});
       }
     }
   }
 
   bool isWritten(const Aside &slot) const {
     for (size_t a = update.launch().outputs_from(); a < aside.size(); ++a)
-      if (aside[a] == slot.scratch) return true;
+      if (aside[a].scratch == slot.scratch) return true;
     return false;
   }
 
@@ -132,8 +138,8 @@ private:
   const ParameterGroups &groups;
   uint64_t row, count; // elements of one iteration, of the update
   std::vector<Run> runs;
-  std::vector<bool> isHyper;      // by argument
-  std::vector<std::byte *> aside; // scratch of an argument that has an element for each of the gradient's; null for others
+  std::vector<bool> isHyper; // by argument
+  std::vector<Aside> aside;  // of an argument that has a number for each element of the gradient; none of others
   std::vector<Aside> slots;
   std::vector<UpdatePart> parts;
 };
@@ -147,15 +153,15 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
       if (!step.has_update()) continue;
       if (step.update().row() == 0)
         throw Error("this plan does not say where its updates can be cut, which --no-decay and --lr-scale need; compile it again");
-      uint64_t stride = (step.update().row() * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+      uint64_t stride = (step.update().row() * kLargest + kAlignment - 1) / kAlignment * kAlignment;
       bytes = std::max(bytes, stride * static_cast<uint64_t>(step.update().launch().args_size()));
     }
   return bytes;
 }
 
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Update &update, const LaunchCall &whole,
-                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
-  return Cutter(plan, update, whole, groups, rank, scratch).run();
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update,
+                                  const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
+  return Cutter(plan, contents, update, whole, groups, rank, scratch).run();
 }
 
 } // namespace zero::runtime

@@ -2,7 +2,7 @@
 // the group changes: every element gets the bits that one launch with its group's hyper-parameters would give it.
 #pragma once
 #include "runtime/device/device.h"
-#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/state.h"
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,7 +36,7 @@ struct ParameterGroups {
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs);
 
 // The update `whole` of rank `rank`, cut by the groups of its bucket's parameters.
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Update &update, const LaunchCall &whole,
-                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update,
+                                  const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
 
 } // namespace zero::runtime

@@ -1,5 +1,7 @@
 //===- memory.cpp - bytes by kind, and the fullest moment of each program ----------------------------===//
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/state.h"
+#include "runtime/plan/validate.h"
 #include <algorithm>
 
 namespace zero::inspect {
@@ -51,7 +53,8 @@ Memory memoryOf(const plan::Plan &plan, plan::Tier tier) {
     memory.programs.push_back(measure(plan, i, tier));
     if (!plan.programs(i).clips()) memory.workUnclipped = std::max(memory.workUnclipped, memory.programs.back().height);
   }
-  for (const plan::Bucket &bucket : plan.buckets()) memory.padding += 4 * bucket.padding_elements();
+  for (const plan::Bucket &bucket : plan.buckets())
+    memory.padding += plan::bytesOf(plan::masterOf(bucket).dtype()) * bucket.padding_elements();
   return memory;
 }
 

@@ -1,6 +1,7 @@
 //===- names.cpp - how numbers, kinds and places are written ------------------------------------------===//
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/validate.h"
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -74,30 +75,23 @@ std::string layerOf(std::string_view name) {
   return module == std::string_view::npos ? path : path.substr(0, module);
 }
 
-BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), parameters(size_t(plan.buckets_size())) {
+BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), contents(plan), parameters(size_t(plan.buckets_size())) {
   for (int p = 0; p < plan.parameters_size(); ++p) parameters[plan.parameters(p).bucket()].push_back(p);
   for (auto &list : parameters)
     std::sort(list.begin(), list.end(),
               [&](int a, int b) { return plan.parameters(a).offset_elements() < plan.parameters(b).offset_elements(); });
 }
 
-int BucketNames::bucketOf(const plan::Buffer &buffer) const {
-  std::string_view name = buffer.name();
-  name = name.substr(0, name.rfind('.'));
-  for (int b = 0; b < plan.buckets_size(); ++b)
-    if (plan.buckets(b).name() == name) return b;
-  return -1;
-}
-
 std::string BucketNames::parametersIn(const plan::Ref &ref) const {
-  const plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
-  bool holdsParameters = buffer.kind() == plan::PARAMETER || buffer.kind() == plan::GATHERED || buffer.kind() == plan::GRADIENT;
-  int bucket = holdsParameters ? bucketOf(buffer) : -1;
-  if (bucket < 0 || ref.rank_stride() || buffer.bytes() != 4 * plan.buckets(bucket).elements()) return "";
-  uint64_t begin = ref.offset() / 4, end = (ref.offset() + ref.bytes()) / 4;
+  plan::Content content = contents.of(ref);
+  plan::BufferKind kind = plan.buffers(int(ref.buffer())).kind();
+  bool holdsParameters = kind == plan::PARAMETER || kind == plan::GATHERED || kind == plan::GRADIENT;
+  if (!holdsParameters || content.part != plan::WHOLE || ref.rank_stride()) return "";
+  uint64_t element = plan::bytesOf(content.dtype);
+  uint64_t begin = (ref.offset() - content.offset) / element, end = (ref.offset() - content.offset + ref.bytes()) / element;
   std::string first;
   size_t others = 0;
-  for (int p : parameters[size_t(bucket)]) {
+  for (int p : parameters[size_t(content.bucket)]) {
     const plan::Parameter &parameter = plan.parameters(p);
     if (parameter.offset_elements() >= end || parameter.offset_elements() + elementsOf(parameter) <= begin) continue;
     if (first.empty())
@@ -109,22 +103,22 @@ std::string BucketNames::parametersIn(const plan::Ref &ref) const {
 }
 
 std::vector<std::pair<std::string, uint64_t>> BucketNames::layersOf(const plan::Buffer &buffer) const {
-  int bucket = bucketOf(buffer);
-  if (bucket < 0) return {{layerOf(buffer.name()), buffer.bytes()}};
+  if (!buffer.has_bucket()) return {{layerOf(buffer.name()), buffer.bytes()}};
+  const plan::Bucket &bucket = plan.buckets(int(buffer.bucket()));
   // A shard holds every layer of its bucket in the same proportion as far as the plan can tell: the ranks differ.
   std::vector<std::pair<std::string, uint64_t>> layers;
-  uint64_t whole = std::max<uint64_t>(1, 4 * plan.buckets(bucket).elements()), given = 0;
-  for (int p : parameters[size_t(bucket)]) {
+  uint64_t whole = std::max<uint64_t>(1, bucket.elements()), given = 0;
+  for (int p : parameters[buffer.bucket()]) {
     // Its own name ends in ".weight" or ".bias": where it stands in no numbered layer, its module is the rest.
     const plan::Parameter &parameter = plan.parameters(p);
     std::string layer = layerOf(parameter.name());
     if (layer == parameter.name()) layer = layer.substr(0, layer.rfind('.'));
-    auto bytes = uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * 4 * elementsOf(parameter) / whole);
+    auto bytes = uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * elementsOf(parameter) / whole);
     if (layers.empty() || layers.back().first != layer) layers.push_back({layer, 0});
     layers.back().second += bytes;
     given += bytes;
   }
-  if (layers.empty()) layers.push_back({plan.buckets(bucket).name(), 0});
+  if (layers.empty()) layers.push_back({bucket.name(), 0});
   layers.back().second += buffer.bytes() - std::min(given, buffer.bytes()); // padding, and what rounding left
   return layers;
 }

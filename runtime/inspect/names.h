@@ -1,6 +1,6 @@
 //===- names.h - how numbers, kinds and places are written --------------------------------------------===//
 #pragma once
-#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/state.h"
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,9 +31,6 @@ class BucketNames {
 public:
   explicit BucketNames(const plan::Plan &plan);
 
-  /// The bucket a buffer belongs to, by the buffer's name ("bucket3.gathered"); -1 if to none.
-  int bucketOf(const plan::Buffer &buffer) const;
-
   /// The parameters whose elements the range holds: "wte.weight", or "wte.weight and 3 more". Empty where that depends on the rank, and
   /// for what is no bucket.
   std::string parametersIn(const plan::Ref &ref) const;
@@ -43,6 +40,7 @@ public:
 
 private:
   const plan::Plan &plan;
+  plan::Contents contents;
   std::vector<std::vector<int>> parameters; // of each bucket, by offset
 };
 

@@ -3,6 +3,8 @@
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/table.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/state.h"
+#include "runtime/plan/validate.h"
 #include <algorithm>
 
 namespace zero::inspect {
@@ -58,10 +60,10 @@ std::string memoryTable(const plan::Plan &plan) {
   for (plan::Tier tier : {plan::DEVICE, plan::HOST, plan::DISK})
     if (std::any_of(plan.arenas().begin(), plan.arenas().end(), [&](const plan::Arena &a) { return a.tier() == tier; }))
       text += tierTable(plan, tier);
-  uint64_t elements = 0, padding = 0;
-  for (const plan::Bucket &bucket : plan.buckets()) elements += bucket.elements(), padding += bucket.padding_elements();
-  return text + fmt::format("  padding of buckets, over all ranks: {} bytes of {} ({:.4f} %)\n", grouped(4 * padding),
-                            grouped(4 * elements), elements ? 100.0 * double(padding) / double(elements) : 0.0);
+  uint64_t all = 0, padding = memoryOf(plan).padding;
+  for (const plan::Bucket &bucket : plan.buckets()) all += plan::bytesOf(plan::masterOf(bucket).dtype()) * bucket.elements();
+  return text + fmt::format("  padding of buckets, over all ranks: {} bytes of {} ({:.4f} %)\n", grouped(padding), grouped(all),
+                            all ? 100.0 * double(padding) / double(all) : 0.0);
 }
 
 std::string trafficTable(const plan::Plan &plan) {

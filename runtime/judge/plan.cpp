@@ -1,7 +1,7 @@
 //===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
-#include <cstdlib>
+#include "runtime/plan/state.h"
 #include <map>
 #include <set>
 
@@ -34,7 +34,7 @@ namespace {
 /// updated reaches the others.
 class Updates {
 public:
-  Updates(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program) {}
+  Updates(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program), contents(plan) {}
 
   std::vector<std::string> run() {
     bool updates = program.role() == plan::Program::STEP || program.role() == plan::Program::LAST;
@@ -62,23 +62,34 @@ public:
   }
 
 private:
-  /// Gradients are reduced once in every program of training, and whole again where all of a bucket is updated.
+  /// The gradient of each trained bucket is reduced once in every program of training, and gathered again where all of it is updated. What
+  /// a collective takes from a bucket comes to where that bucket's elements belong.
   void checkSums() {
-    std::map<uint64_t, int64_t> reduced, gathered; // by elements of a shard: collectives, less those that are needed
-    for (const plan::Step &step : program.steps()) {
+    std::vector<int> reduced(size_t(plan.buckets_size())), gathered(reduced), updatedWhole(reduced);
+    for (int s = 0; s < program.steps_size(); ++s) {
+      const plan::Step &step = program.steps(s);
+      if (step.has_update() && step.update().part() == plan::WHOLE) updatedWhole[step.update().bucket()] = 1;
+      if (!step.has_collective()) continue;
       const plan::Collective &c = step.collective();
-      if (step.has_collective() && c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[c.count()];
-      if (step.has_collective() && c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(c.dst().buffer())).kind() == plan::GRADIENT)
-        ++gathered[c.count()];
-      if (step.has_update() && step.update().whole()) --gathered[plan.buckets(int(step.update().bucket())).shard_elements()];
+      int from = contents.of(c.src()).bucket, to = contents.of(c.dst()).bucket;
+      if (from >= 0 && to >= 0 && from != to)
+        report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" + plan.buckets(to).name() +
+               "' belong");
+      if (to < 0) continue;
+      if (c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[size_t(to)];
+      if (c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(c.dst().buffer())).kind() == plan::GRADIENT) ++gathered[size_t(to)];
     }
-    for (const plan::Bucket &bucket : plan.buckets())
-      if (bucket.trainable() && program.role() != plan::Program::EVAL) --reduced[bucket.shard_elements()];
-    for (auto &[sums, what] : {std::pair(&reduced, "reduced"), std::pair(&gathered, "gathered for an update")})
-      for (auto [elements, more] : *sums)
-        if (more)
-          report(std::to_string(std::abs(more)) + (more > 0 ? " more" : " fewer") + " gradients of " + std::to_string(elements) +
-                 " elements a rank are " + what + " than there are buckets of that size");
+    for (size_t b = 0; b < reduced.size(); ++b) {
+      const plan::Bucket &bucket = plan.buckets(int(b));
+      int sums = bucket.trainable() && program.role() != plan::Program::EVAL;
+      auto expect = [&](int found, int expected, const char *what) {
+        if (found != expected)
+          report("the gradient of bucket '" + bucket.name() + "' is " + what + " " + std::to_string(found) + " times, not " +
+                 (expected ? "once" : "never"));
+      };
+      expect(reduced[b], sums, "reduced");
+      expect(gathered[b], updatedWhole[b], "gathered for an update");
+    }
   }
 
   /// The last step that writes a result sums it over the ranks, or moves what was.
@@ -93,7 +104,7 @@ private:
 
   /// Which steps touch the buffers of parameters, in order.
   void findTouches() {
-    for (const plan::Bucket &bucket : plan.buckets()) touches[bucket.parameter().buffer()];
+    for (const plan::Bucket &bucket : plan.buckets()) touches[plan::masterOf(bucket).ref().buffer()];
     for (int s = 0; s < program.steps_size(); ++s)
       for (const Access &a : accessesOf(program.steps(s), 0))
         if (auto found = touches.find(a.buffer); found != touches.end()) {
@@ -104,10 +115,10 @@ private:
 
   /// `update` is -1 in programs that leave the bucket as it is.
   void checkBucket(const plan::Bucket &bucket, int update) {
-    bool published = update < 0 || plan.world() == 1 || program.steps(update).update().whole() ||
-                     bucket.parameter().bytes() == bucket.shard_elements() * 4;
+    bool published = update < 0 || plan.world() == 1 || program.steps(update).update().part() == plan::WHOLE ||
+                     plan::masterOf(bucket).part() == plan::SHARD;
     bool changes = false;
-    for (auto [s, reads, writes] : touches[bucket.parameter().buffer()]) {
+    for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
       if (s == update) {
         changes = writes;
       } else if (writes && (update < 0 || !program.steps(s).has_collective())) {
@@ -133,6 +144,7 @@ private:
 
   const plan::Plan &plan;
   const plan::Program &program;
+  plan::Contents contents;
   std::map<uint32_t, std::vector<Touch>> touches; // by buffer
   std::vector<std::string> found;
 };

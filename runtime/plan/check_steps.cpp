@@ -1,6 +1,7 @@
 // One function per kind of step: its extents against the bytes of its Refs.
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 
 namespace zero::plan {
@@ -141,7 +142,8 @@ struct StepChecker {
     const Bucket &bucket = plan.buckets(static_cast<int>(call.bucket()));
     launch(call.launch());
     checkRef(plan, call.gradient(), "the gradient of " + what, program);
-    uint64_t elements = call.whole() ? bucket.elements() : bucket.shard_elements();
+    if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
+    uint64_t elements = elementsOf(bucket, call.part());
     requireBytes(call.gradient().bytes(), multiply(elements, 4, what), "the gradient of " + what);
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +

@@ -2,7 +2,10 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/state.h"
 #include <cmath>
+#include <map>
+#include <set>
 #include <unordered_set>
 
 namespace zero::plan {
@@ -35,6 +38,22 @@ void checkArenas(const Plan &plan) {
   }
 }
 
+// What a transient buffer says of the bucket it works for; of persistent ones the buckets say it.
+void checkContent(const Plan &plan, const Buffer &buffer, const std::string &what) {
+  bool holds = buffer.part() != PART_UNSPECIFIED;
+  if (!Part_IsValid(buffer.part())) throw Error(what + " holds the unknown part " + std::to_string(buffer.part()) + " of a bucket");
+  if (!buffer.has_bucket()) {
+    if (holds || buffer.dtype() != DTYPE_UNSPECIFIED) throw Error(what + " holds a part of a bucket without saying which bucket");
+    return;
+  }
+  if (buffer.program() == -1) throw Error(what + " is persistent and names a bucket; the bucket's tensors say what it holds");
+  if (buffer.bucket() >= static_cast<uint32_t>(plan.buckets_size()))
+    throw Error(what + " works for bucket " + std::to_string(buffer.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
+  if (!holds) return;
+  const Bucket &bucket = plan.buckets(static_cast<int>(buffer.bucket()));
+  requireBytes(buffer.bytes(), multiply(elementsOf(bucket, buffer.part()), bytesOf(buffer.dtype()), what), what);
+}
+
 void checkBuffers(const Plan &plan) {
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const Buffer &buffer = plan.buffers(i);
@@ -49,6 +68,7 @@ void checkBuffers(const Plan &plan) {
     const Arena &arena = plan.arenas(static_cast<int>(buffer.arena()));
     uint64_t limit = arena.bytes();
     std::string whose = "arena '" + arena.name() + "'";
+    checkContent(plan, buffer, what);
     if (buffer.program() == -1) {
       if (!arena.persistent()) throw Error(what + " is persistent but lies in the transient " + whose);
     } else {
@@ -118,30 +138,65 @@ void checkConstants(const Plan &plan, uint64_t constantBytes) {
   }
 }
 
+// A tensor of a bucket has the bytes that its type and part ask for.
+void checkTensor(const Plan &plan, const Bucket &bucket, const StateTensor &tensor, const std::string &what) {
+  if (tensor.dtype() != F32 && tensor.dtype() != BF16 && tensor.dtype() != F16)
+    throw Error(what + " is of type " + DType_Name(tensor.dtype()) + "; expected F32, BF16 or F16");
+  if (tensor.part() != WHOLE && tensor.part() != SHARD) throw Error(what + " is said to be neither the whole bucket nor a shard");
+  checkRef(plan, tensor.ref(), what, kPersistent);
+  if (tensor.ref().rank_stride()) throw Error(what + " lies at another place on each rank");
+  uint64_t element = bytesOf(tensor.dtype()), expected = elementsOf(bucket, tensor.part()) * element;
+  if (tensor.ref().bytes() != expected)
+    throw Error(what + " has " + std::to_string(tensor.ref().bytes()) + " bytes where " +
+                (tensor.part() == WHOLE ? "the whole bucket" : "a shard") + " in " + DType_Name(tensor.dtype()) + " takes " +
+                std::to_string(expected));
+}
+
+// The optimizer finds its tensors, and nothing else is kept: each role once.
+void checkTensors(const Plan &plan, const Bucket &bucket, const std::string &what) {
+  std::set<StateTensor::Role> found, expected{StateTensor::MASTER};
+  for (const StateTensor &tensor : bucket.tensors()) {
+    if (!StateTensor::Role_IsValid(tensor.role()) || tensor.role() == StateTensor::ROLE_UNSPECIFIED)
+      throw Error(what + " keeps a tensor of the unknown role " + std::to_string(tensor.role()));
+    if (!found.insert(tensor.role()).second) throw Error(what + " keeps its " + roleName(tensor.role()) + " twice");
+    checkTensor(plan, bucket, tensor, std::string("the ") + roleName(tensor.role()) + " of " + what);
+  }
+  if (bucket.trainable())
+    for (StateTensor::Role role : momentsOf(plan.optimizer().kind())) expected.insert(role);
+  for (StateTensor::Role role : expected)
+    if (!found.contains(role)) throw Error(what + " keeps no " + roleName(role));
+  found.erase(StateTensor::COMPUTE);
+  if (bucket.trainable()) found.erase(StateTensor::GRADIENT);
+  for (StateTensor::Role role : found)
+    if (!expected.contains(role))
+      throw Error(what + " keeps a " + roleName(role) + ", which " +
+                  (bucket.trainable() ? "the plan's optimizer has not" : "nothing that is frozen has"));
+}
+
 void checkBuckets(const Plan &plan) {
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, std::string>> places; // of all tensors: buffer and first byte, the end
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const Bucket &bucket = plan.buckets(i);
     std::string what = "bucket " + std::to_string(i);
     requireText(what, bucket.name());
     what += " '" + bucket.name() + "'";
-    uint64_t whole = multiply(bucket.elements(), 4, what);
-    uint64_t shard = multiply(bucket.shard_elements(), 4, what);
-    if (multiply(shard, plan.world(), what) != whole)
+    if (multiply(multiply(bucket.shard_elements(), 4, what), plan.world(), what) != multiply(bucket.elements(), 4, what))
       throw Error(what + " has " + std::to_string(bucket.elements()) + " elements, not " + std::to_string(plan.world()) + " shards of " +
                   std::to_string(bucket.shard_elements()));
     if (bucket.padding_elements() > bucket.elements()) throw Error(what + " has more padding than elements");
-    auto wholeOrShard = [&](const Ref &ref, const std::string &part) {
-      checkRef(plan, ref, part, kPersistent);
-      if (ref.bytes() != whole && ref.bytes() != shard)
-        throw Error(part + " has " + std::to_string(ref.bytes()) + " bytes; expected the bucket's " + std::to_string(whole) +
-                    " or a shard's " + std::to_string(shard));
-    };
-    wholeOrShard(bucket.parameter(), "the parameters of " + what);
-    if (bucket.trainable() && static_cast<uint32_t>(bucket.states_size()) != plan.optimizer().states())
-      throw Error(what + " has " + std::to_string(bucket.states_size()) + " optimizer states; the optimizer keeps " +
-                  std::to_string(plan.optimizer().states()));
-    for (const Ref &state : bucket.states()) wholeOrShard(state, "the optimizer state of " + what);
-    if (bucket.gradient().bytes() != 0) wholeOrShard(bucket.gradient(), "the gradient accumulator of " + what);
+    checkTensors(plan, bucket, what);
+    for (const StateTensor &tensor : bucket.tensors()) {
+      const Ref &ref = tensor.ref();
+      if (ref.bytes() == 0) continue;
+      std::string whose = std::string("the ") + roleName(tensor.role()) + " of " + what;
+      auto next = places.lower_bound({ref.buffer(), ref.offset()});
+      auto clash = places.end();
+      if (next != places.end() && next->first.first == ref.buffer() && next->first.second < ref.offset() + ref.bytes()) clash = next;
+      if (next != places.begin() && std::prev(next)->first.first == ref.buffer() && std::prev(next)->second.first > ref.offset())
+        clash = std::prev(next);
+      if (clash != places.end()) throw Error(whose + " shares bytes with " + clash->second.second);
+      places[{ref.buffer(), ref.offset()}] = {ref.offset() + ref.bytes(), whose};
+    }
   }
 }
 
@@ -214,7 +269,7 @@ void checkHeader(const Plan &plan) {
   if (plan.accumulate() < 1 || plan.accumulate() > kMaxWorld)
     throw Error("the plan accumulates " + std::to_string(plan.accumulate()) + " micro-steps; expected 1 to " + std::to_string(kMaxWorld));
   if (plan.samples() > kMaxBytes || plan.tokens() > kMaxBytes) throw Error("the plan's samples or tokens per micro-step are impossible");
-  if (!OptimizerKind_IsValid(plan.optimizer().kind()) || plan.optimizer().states() > 16) throw Error("the plan has an unknown optimizer");
+  if (!OptimizerKind_IsValid(plan.optimizer().kind())) throw Error("the plan has an unknown optimizer");
   for (const Decision &decision : plan.decisions()) {
     requireText("a decision", decision.subject());
     requireText("a decision", decision.choice(), kMaxReason);

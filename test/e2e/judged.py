@@ -159,6 +159,48 @@ def elsewhere(plan):
         yield other, f"the loss of {program.name}"
 
 
+def tensors(change):
+    """Each tensor of each bucket, changed."""
+    def every(plan):
+        for b, bucket in enumerate(plan.buckets):
+            for t in range(len(bucket.tensors)):
+                other = copy(plan)
+                change(other.buckets[b].tensors, t)
+                yield other, f"tensor {t} of bucket {b}"
+    return every
+
+
+def other_part(tensors, t):
+    tensors[t].part = 3 - tensors[t].part
+
+
+def other_type(tensors, t):
+    tensors[t].dtype = 2
+
+
+def larger(tensors, t):
+    tensors[t].ref.bytes -= 4
+
+
+def without(tensors, t):
+    del tensors[t]
+
+
+def over_its_neighbour(tensors, t):
+    tensors[t].ref.CopyFrom(tensors[(t + 1) % len(tensors)].ref)
+
+
+def crossed(plan):
+    """Collectives that take what is one bucket's to where another's belongs."""
+    for p, s in places(plan, lambda step: step.HasField("collective")):
+        to = plan.programs[p].steps[s].collective.dst.buffer
+        for b in range(len(plan.buckets)):
+            if plan.buffers[to].HasField("bucket") and plan.buffers[to].bucket != b and plan.buckets[b].elements == plan.buckets[plan.buffers[to].bucket].elements:
+                other = copy(plan)
+                other.buffers[to].bucket = b
+                yield other, f"step {s} of {plan.programs[p].name} into bucket {b}"
+
+
 suite.start()
 suite.gpt("gpt.onnx", "--layers", "2", "--hidden", "16", "--heads", "2", "--vocab", "13", "--seq", "4", "--batch", "1")
 plans = {}
@@ -171,10 +213,16 @@ for stage in (1, 3):
 suite.check("judged: stage 2, a wait that is never met", changes, plans[2], waits(raised), "which has|cycle")
 for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
-                "in vain|before anything is written|last written through|never updated|never reaches|no step writes|fewer gradients|not summed|without waiting")
+                "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
 suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")
 suite.check("judged: a smaller collective", changes, plans[3], collective(resized), "where the step reaches")
+suite.check("judged: a part said to be another", changes, plans[3], tensors(other_part), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")
+suite.check("judged: a type said to be another", changes, plans[1], tensors(other_type), "in BF16 takes")
+suite.check("judged: a tensor of another size", changes, plans[0], tensors(larger), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")
+suite.check("judged: a tensor missing", changes, plans[1], tensors(without), "keeps no|never written|accumulator")
+suite.check("judged: two tensors in one place", changes, plans[3], tensors(over_its_neighbour), "shares bytes with")
+suite.check("judged: a collective into another bucket", changes, plans[3], crossed, "to where those of bucket|is reduced|works for|asks for")
 suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
 suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")
 suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")

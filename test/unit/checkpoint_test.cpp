@@ -27,14 +27,13 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
         EXPECT_EQ(progress.position, 160u);
         EXPECT_EQ(progress.seed, 42u);
       });
-      auto same = [&](auto ref, int bucket) {
-        EXPECT_EQ(whole(from, saved, ref(from.buckets(bucket)), from.buckets(bucket)),
-                  whole(to, loaded, ref(to.buckets(bucket)), to.buckets(bucket)));
+      auto same = [&](plan::StateTensor::Role role, int bucket) {
+        EXPECT_EQ(whole(from, saved, role, from.buckets(bucket)), whole(to, loaded, role, to.buckets(bucket)));
       };
-      same([](const plan::Bucket &b) { return b.parameter(); }, 0);
-      same([](const plan::Bucket &b) { return b.parameter(); }, 1);
-      same([](const plan::Bucket &b) { return b.states(0); }, 0);
-      same([](const plan::Bucket &b) { return b.states(1); }, 0);
+      same(plan::StateTensor::MASTER, 0);
+      same(plan::StateTensor::MASTER, 1);
+      same(plan::StateTensor::FIRST_MOMENT, 0);
+      same(plan::StateTensor::SECOND_MOMENT, 0);
     }
   }
 }
@@ -96,23 +95,23 @@ TEST(Checkpoint, NumbersThatAreNotFiniteAreNamed) {
   for (uint32_t stage : {0u, 3u}) {
     plan::Plan plan = makePlan(2, stage);
     const plan::Bucket &layer = plan.buckets(0), &frozen = plan.buckets(1);
-    auto refusals = [&](const plan::Bucket &bucket, const plan::Ref &ref, uint64_t element, float value) {
+    auto refusals = [&](const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64_t element, float value) {
       std::vector<std::string> sentences(2);
       onRanks(plan, [&](const Rank &rank, Memory &memory) {
         fillState(rank, memory);
-        Range held = heldIn(bucket, ref, rank.rank);
-        if (element >= held.begin && element < held.end) static_cast<float *>(memory.at(ref))[element - held.begin] = value;
+        Range held = heldIn(bucket, tensor, rank.rank);
+        if (element >= held.begin && element < held.end) static_cast<float *>(memory.at(tensor.ref()))[element - held.begin] = value;
         sentences[rank.rank] = refusalOf([&] { requireFinite(rank); });
       });
       return sentences[0] + "|" + sentences[1]; // of who owns it
     };
-    EXPECT_EQ(refusals(layer, layer.parameter(), 1, 0), "|");
-    EXPECT_EQ(refusals(layer, layer.parameter(), 33, NAN), "|the run has diverged: parameter 'w' holds nan at element 33");
-    EXPECT_EQ(refusals(layer, layer.states(1), 36, INFINITY),
+    EXPECT_EQ(refusals(layer, layer.tensors(0), 1, 0), "|");
+    EXPECT_EQ(refusals(layer, layer.tensors(0), 33, NAN), "|the run has diverged: parameter 'w' holds nan at element 33");
+    EXPECT_EQ(refusals(layer, layer.tensors(2), 36, INFINITY),
               "|the run has diverged: the optimizer's 'v' of parameter 'b' holds inf at element 1");
-    EXPECT_EQ(refusals(layer, layer.states(0), 0, -INFINITY),
+    EXPECT_EQ(refusals(layer, layer.tensors(1), 0, -INFINITY),
               "the run has diverged: the optimizer's 'm' of parameter 'w' holds -inf at element 0|");
-    EXPECT_EQ(refusals(frozen, frozen.parameter(), 3, -INFINITY), "|"); // a mask of the model's own
+    EXPECT_EQ(refusals(frozen, frozen.tensors(0), 3, -INFINITY), "|"); // a mask of the model's own
   }
 }
 

@@ -16,6 +16,7 @@
 using namespace zero;
 using namespace zero::plan;
 using namespace zero::runtime;
+using zero::test::addTensor;
 using zero::test::compileKernels;
 using zero::test::part;
 using zero::test::PlanBuilder;
@@ -200,12 +201,12 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   Ref parameter = b.floats("parameters", shard * n), gradient = b.floats("gradient", shard * n), hyper = b.floats("hyper", 16);
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("layer"), bucket->set_elements(shard * n), bucket->set_shard_elements(shard);
-  *bucket->mutable_parameter() = parameter;
+  addTensor(*bucket, StateTensor::MASTER, parameter, WHOLE);
   Kernel *kernel = b.plan.add_kernels();
   kernel->set_symbol("sgd"), kernel->set_args(3), kernel->set_grain(8);
   Ref mine = part(gradient, 0, shard * 4, shard * 4), own = part(parameter, 0, shard * 4, shard * 4);
   Update *update = b.step("update", UPDATE).mutable_update();
-  *update->mutable_gradient() = mine;
+  *update->mutable_gradient() = mine, update->set_part(SHARD);
   Launch *launch = update->mutable_launch();
   *launch->add_args() = mine, *launch->add_args() = hyper, *launch->add_args() = own;
   launch->set_outputs_from(2), launch->set_extent(shard);
@@ -235,12 +236,12 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   Ref parameter = b.floats("parameters", 16 * n), hyper = b.floats("hyper", 16);
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("layer"), bucket->set_elements(16 * n), bucket->set_shard_elements(16);
-  *bucket->mutable_parameter() = parameter;
+  addTensor(*bucket, StateTensor::MASTER, parameter, WHOLE);
   Kernel *kernel = b.plan.add_kernels();
   kernel->set_symbol("sgd"), kernel->set_args(3);
   Ref own = part(parameter, 0, 64, 64);
   Update *update = b.step("layer update", UPDATE).mutable_update();
-  *update->mutable_gradient() = own;
+  *update->mutable_gradient() = own, update->set_part(SHARD);
   Launch *launch = update->mutable_launch();
   *launch->add_args() = own, *launch->add_args() = hyper, *launch->add_args() = own;
   launch->set_extent(16);
@@ -274,6 +275,12 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_arenas(0)->set_tier(DISK); }).find("on disk"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_programs(0)->mutable_steps(2)->mutable_matmul()->set_dtype(BF16); }).find("BF16"),
             std::string::npos);
+  EXPECT_NE(refusal([](Plan &plan) {
+              Bucket *bucket = plan.add_buckets();
+              bucket->set_name("layer");
+              addTensor(*bucket, StateTensor::MASTER, {}, WHOLE), addTensor(*bucket, StateTensor::COMPUTE, {}, WHOLE, BF16);
+            }).find("'p.bin' keeps the compute copy of bucket 'layer' in BF16, which is not built yet; compile with --precision f32"),
+            std::string::npos);
 }
 
 TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
@@ -295,7 +302,7 @@ struct UpdatePlan : PlanBuilder {
   static constexpr uint64_t kShard = 208, kRow = 32;
   Ref p, m, gradient, hyper, sums;
   explicit UpdatePlan(uint32_t world, bool whole) : PlanBuilder(world) {
-    plan.mutable_optimizer()->set_states(1);
+    plan.mutable_optimizer()->set_kind(SGD);
     uint64_t count = whole ? kShard * world : kShard;
     p = floats("p", count), m = floats("m", count), gradient = floats("gradient", count);
     hyper = floats("hyper", 16), sums = floats("sums", (count + kRow - 1) / kRow);
@@ -303,7 +310,8 @@ struct UpdatePlan : PlanBuilder {
     input->set_name("hyper"), input->set_role(Input::HYPER), input->set_dtype(F32), input->add_shape(16), *input->mutable_ref() = hyper;
     Bucket *bucket = plan.add_buckets();
     bucket->set_name("bucket"), bucket->set_elements(kShard * world), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
-    *bucket->mutable_parameter() = p, *bucket->add_states() = m;
+    for (auto [role, ref] : {std::pair(StateTensor::MASTER, p), std::pair(StateTensor::MOMENTUM, m)})
+      addTensor(*bucket, role, ref, whole ? WHOLE : SHARD);
     uint64_t at = 0;
     for (uint64_t size : {10, 60, 5, 1, 16}) {
       Parameter *parameter = plan.add_parameters();
@@ -313,7 +321,7 @@ struct UpdatePlan : PlanBuilder {
     bucket->set_padding_elements(kShard * world - 92);
     plan.add_kernels()->set_symbol("sgd"), plan.mutable_kernels(0)->set_args(7);
     Update *update = step("update").mutable_update();
-    *update->mutable_gradient() = gradient, update->set_whole(whole), update->set_row(kRow);
+    *update->mutable_gradient() = gradient, update->set_part(whole ? WHOLE : SHARD), update->set_row(kRow);
     Launch *launch = update->mutable_launch();
     for (const Ref &ref : {p, gradient, m, hyper, p, m, sums}) *launch->add_args() = ref;
     launch->set_outputs_from(4), launch->set_extent((count + kRow - 1) / kRow);

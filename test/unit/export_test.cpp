@@ -32,7 +32,7 @@ TEST(Initial, DoesNotDependOnTheWorld) {
   auto c = onRanks(four, [](const Rank &rank, Memory &) { initialiseParameters(rank, 2); });
   for (int bucket = 0; bucket < 2; ++bucket) {
     auto of = [&](const plan::Plan &plan, std::vector<Memory> &m) {
-      return whole(plan, m, plan.buckets(bucket).parameter(), plan.buckets(bucket));
+      return whole(plan, m, plan::StateTensor::MASTER, plan.buckets(bucket));
     };
     EXPECT_EQ(of(one, a), of(two, b));
     EXPECT_EQ(of(one, a), of(four, c));
@@ -56,13 +56,13 @@ TEST(Initial, ReadsSlicesOfFilesAndRefusesShortOnes) {
   plan::Source *source = plan.mutable_parameters(0)->mutable_source();
   source->set_file(folder.write("w", bytes)), source->set_offset(4), source->set_bytes(140), source->set_dtype(plan::F32);
   auto memories = onRanks(plan, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
-  auto all = whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0));
+  auto all = whole(plan, memories, plan::StateTensor::MASTER, plan.buckets(0));
   EXPECT_TRUE(std::equal(values.begin(), values.end(), all.begin()));
   EXPECT_EQ(all[63], 0);
 
   source->set_dtype(plan::BF16), source->set_bytes(70);
   memories = onRanks(plan, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
-  EXPECT_EQ(whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0))[1], 1.0f); // high half of the little-endian 1.0f
+  EXPECT_EQ(whole(plan, memories, plan::StateTensor::MASTER, plan.buckets(0))[1], 1.0f); // high half of the little-endian 1.0f
 
   Memory memory;
   Ranks(1).run([&](Communicator &communicator) {
@@ -92,10 +92,10 @@ TEST(Initial, LargeParametersComeInParts) {
   plan.mutable_parameters()->DeleteSubrange(1, 2);
   plan.mutable_parameters(0)->set_shape(0, static_cast<int64_t>(elements)), plan.mutable_parameters(0)->set_shape(1, 1);
   plan::Bucket *bucket = plan.mutable_buckets(0);
-  bucket->set_elements(elements), bucket->set_shard_elements(elements), bucket->mutable_parameter()->set_bytes(elements * 4);
+  bucket->set_elements(elements), bucket->set_shard_elements(elements), bucket->mutable_tensors(0)->mutable_ref()->set_bytes(elements * 4);
   auto values = [&](int threads) {
     auto memories = onRanks(plan, [&](const Rank &rank, Memory &) { initialiseParameters(rank, threads); });
-    return whole(plan, memories, bucket->parameter(), *bucket);
+    return whole(plan, memories, plan::StateTensor::MASTER, *bucket);
   };
   std::vector<float> normal = values(1);
   EXPECT_EQ(normal, values(3));
@@ -127,7 +127,7 @@ TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
     Folder folder;
     plan::Plan plan = makePlan(2, static_cast<uint32_t>(stage));
     plan::Update update;
-    update.set_bucket(0), update.set_whole(stage == 0);
+    update.set_bucket(0), update.set_part(stage == 0 ? plan::WHOLE : plan::SHARD);
     onRanks(plan, [&](const Rank &rank, Memory &) {
       GradientFile file(rank, folder / "g.safetensors");
       Range held = stage == 0 ? Range{0, 64} : ownedBy(plan.buckets(0), rank.rank);
@@ -166,7 +166,7 @@ TEST(Export, SafetensorsHoldsParametersAndTheirAliases) {
     initialiseParameters(rank, 1);
     exportWeights(rank, folder / "x.safetensors");
   });
-  auto all = whole(plan, memories, plan.buckets(0).parameter(), plan.buckets(0));
+  auto all = whole(plan, memories, plan::StateTensor::MASTER, plan.buckets(0));
   TensorFile file = openTensorFile(folder / "x.safetensors");
   ASSERT_EQ(file.tensors.size(), 5u);
   auto w = floats(*file.find("w")), wT = floats(*file.find("wT"));
@@ -204,7 +204,7 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
 
   std::filesystem::create_directories(folder / "out");
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
-    const plan::Ref &ref = plan.buckets(0).parameter();
+    const plan::Ref &ref = plan::masterOf(plan.buckets(0)).ref();
     auto *values = static_cast<float *>(memory.at(ref));
     std::iota(values, values + 32, static_cast<float>(rank.rank * 32));
     exportWeights(rank, folder / "out/m.onnx");

@@ -80,6 +80,14 @@ public:
   plan::Plan plan;
 };
 
+inline plan::StateTensor &addTensor(plan::Bucket &bucket, plan::StateTensor::Role role, const plan::Ref &ref, plan::Part part,
+                                    plan::DType dtype = plan::F32) {
+  plan::StateTensor *tensor = bucket.add_tensors();
+  tensor->set_role(role), tensor->set_dtype(dtype), tensor->set_part(part);
+  *tensor->mutable_ref() = ref;
+  return *tensor;
+}
+
 inline void waitFor(plan::Step &step, plan::Lane lane, uint64_t tick) {
   plan::Wait *wait = step.add_waits();
   wait->set_lane(lane);

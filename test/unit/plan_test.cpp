@@ -14,6 +14,7 @@
 
 using namespace zero;
 using namespace zero::plan;
+using zero::test::addTensor;
 using zero::test::Folder;
 using zero::test::part;
 using zero::test::PlanBuilder;
@@ -70,10 +71,11 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("layer");
   bucket->set_elements(16 * world), bucket->set_shard_elements(16);
-  *bucket->mutable_parameter() = whole;
-  bucket->set_trainable(true);
+  bucket->set_trainable(true), b.plan.mutable_optimizer()->set_kind(SGD);
+  addTensor(*bucket, StateTensor::MASTER, whole, WHOLE);
+  addTensor(*bucket, StateTensor::MOMENTUM, b.floats("momentum", 16), SHARD);
   Update *update = b.step("update").mutable_update();
-  *update->mutable_gradient() = shard;
+  *update->mutable_gradient() = shard, update->set_part(SHARD);
   update->mutable_launch()->set_extent(16);
   *update->mutable_launch()->add_args() = shard, *update->mutable_launch()->add_args() = shard;
   Parameter *parameter = b.plan.add_parameters();
@@ -173,7 +175,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_kernels(0)->clear_extent(); }, "impossible extent of 0"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->mutable_args()->RemoveLast(); }, "1 arguments; it takes 2"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_outputs_from(3); }, "outputs from argument 3"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_whole(true); }, "the gradient of step 7"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_part(WHOLE); }, "the gradient of step 7"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->clear_part(); }, "neither that it updates the whole bucket nor a shard"},
       {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},
       {[](Plan &p) { stepOf(p, kFill)->set_lane(Lane(12)); }, "unknown lane 12"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), GATHER, 2); }, "waits for tick 2 of lane GATHER, which has only 1"},
@@ -188,9 +191,29 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_kernels(0)->set_symbol("a b"); }, "not an identifier"},
       {[](Plan &p) { p.mutable_kernels(0)->set_args(1000); }, "at most 256"},
       {[](Plan &p) { p.mutable_buckets(0)->set_elements(65); }, "not 4 shards"},
-      {[](Plan &p) { p.mutable_buckets(0)->mutable_parameter()->set_bytes(32); }, "or a shard's"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(0)->mutable_ref()->set_bytes(32); },
+       "the master copy of bucket 0 'layer' has 32 bytes where the whole bucket in F32 takes 256"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_part(WHOLE); },
+       "the momentum of bucket 0 'layer' has 64 bytes where the whole bucket in F32 takes 256"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_part(PART_UNSPECIFIED); }, "neither the whole bucket nor a shard"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_dtype(BF16); },
+       "the momentum of bucket 0 'layer' has 64 bytes where a shard in BF16 takes 32"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_dtype(I32); }, "is of type I32; expected F32, BF16 or F16"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::MASTER); }, "keeps its master copy twice"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::Role(9)); }, "a tensor of the unknown role 9"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::GRADIENT); }, "keeps no momentum"},
+      {[](Plan &p) { p.mutable_buckets(0)->set_trainable(false); }, "keeps a momentum, which nothing that is frozen has"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(0)->set_role(StateTensor::COMPUTE); }, "keeps no master copy"},
+      {[](Plan &p) { *p.mutable_buckets(0)->mutable_tensors(1)->mutable_ref() = part(p.buckets(0).tensors(0).ref(), 64, 64); },
+       "the momentum of bucket 0 'layer' shares bytes with the master copy of bucket 0 'layer'"},
+      {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->mutable_ref()->set_buffer(2); }, "belongs to another program"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_bucket(7); }, "buffer 2 'c' works for bucket 7"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_part(SHARD); }, "without saying which bucket"},
+      {[](Plan &p) { p.mutable_buffers(2)->set_bucket(0), p.mutable_buffers(2)->set_part(SHARD), p.mutable_buffers(2)->set_dtype(F32); },
+       "buffer 2 'c' has 4096 bytes where its shape asks for 64"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_bucket(0); }, "buffer 0 'a' is persistent and names a bucket"},
       {[](Plan &p) { p.mutable_buckets(0)->set_shard_elements(1ull << 62); }, "overflows"},
-      {[](Plan &p) { p.mutable_optimizer()->set_states(2); }, "optimizer states"},
+      {[](Plan &p) { p.mutable_optimizer()->set_kind(ADAMW); }, "keeps no first moment"},
       {[](Plan &p) { p.mutable_parameters(0)->set_bucket(5); }, "lies in bucket 5"},
       {[](Plan &p) { p.mutable_parameters(0)->set_offset_elements(60); }, "ends at element 60"},
       {[](Plan &p) { p.mutable_parameters(0)->set_shape(0, -4); }, "negative dimension"},
@@ -210,7 +233,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
        "17 losses; expected at most 16"},
       {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(4); }, "constant segment of 256 bytes"},
       {[](Plan &p) { p.mutable_constants(0)->set_segment_offset(~0ull); }, "constant segment of 256 bytes"},
-      {[](Plan &p) { *p.mutable_programs(0)->mutable_loss() = p.buckets(0).parameter(); }, "the loss of program 'step'"},
+      {[](Plan &p) { *p.mutable_programs(0)->mutable_loss() = p.buckets(0).tensors(0).ref(); }, "the loss of program 'step'"},
   };
   for (size_t i = 0; i < cases.size(); ++i) {
     Plan plan = goodPlan().plan;
@@ -307,7 +330,7 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
   tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 3");
-  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 2; compile the model again");
+  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 3; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/data/tensor_file.h"
+#include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
 #include <cmath>
 #include <map>
@@ -14,20 +15,24 @@ using namespace zero::runtime;
 
 constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
 
-inline void setRef(plan::Ref *ref, uint32_t buffer, uint64_t elements) { ref->set_buffer(buffer), ref->set_bytes(elements * 4); }
-
 // Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0.
 inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
   plan::Plan plan;
-  plan.set_world(world), plan.set_stage(stage), plan.mutable_optimizer()->set_states(2);
+  plan.set_world(world), plan.set_stage(stage);
   uint32_t buffer = 0;
   for (bool trainable : {true, false}) {
     plan::Bucket *bucket = plan.add_buckets();
     uint64_t shard = (trainable ? 2 * kShardOf2 : 64) / world, all = shard * world;
     bucket->set_name(trainable ? "layer" : "frozen"), bucket->set_trainable(trainable);
     bucket->set_elements(all), bucket->set_shard_elements(shard);
-    setRef(bucket->mutable_parameter(), buffer++, stage == 3 ? shard : all);
-    for (int i = 0; trainable && i < 2; ++i) setRef(bucket->add_states(), buffer++, stage == 0 ? all : shard);
+    auto add = [&](plan::StateTensor::Role role, plan::Part part) {
+      plan::Ref ref;
+      ref.set_buffer(buffer++), ref.set_bytes(4 * (part == plan::WHOLE ? all : shard));
+      addTensor(*bucket, role, ref, part);
+    };
+    add(plan::StateTensor::MASTER, stage == 3 ? plan::SHARD : plan::WHOLE);
+    for (auto role : {plan::StateTensor::FIRST_MOMENT, plan::StateTensor::SECOND_MOMENT})
+      if (trainable) add(role, stage == 0 ? plan::WHOLE : plan::SHARD);
   }
   auto add = [&](const char *name, std::vector<int64_t> shape, uint32_t bucket, uint64_t offset) {
     plan::Parameter *p = plan.add_parameters();
@@ -66,11 +71,13 @@ inline std::vector<Memory> onRanks(const plan::Plan &plan, const Body &body) {
 }
 
 // Every tensor of every bucket as one whole, from whichever ranks hold it.
-inline std::vector<float> whole(const plan::Plan &plan, std::vector<Memory> &memories, const plan::Ref &ref, const plan::Bucket &bucket) {
+inline std::vector<float> whole(const plan::Plan &plan, std::vector<Memory> &memories, plan::StateTensor::Role role,
+                                const plan::Bucket &bucket) {
+  const plan::StateTensor &tensor = *plan::tensorOf(bucket, role);
   std::vector<float> all(bucket.elements(), NAN);
   for (uint64_t r = 0; r < plan.world(); ++r) {
-    Range held = heldIn(bucket, ref, r);
-    auto *values = static_cast<float *>(memories[r].at(ref));
+    Range held = heldIn(bucket, tensor, r);
+    auto *values = static_cast<float *>(memories[r].at(tensor.ref()));
     std::copy(values, values + (held.end - held.begin), all.begin() + static_cast<long>(held.begin));
   }
   return all;
@@ -81,8 +88,9 @@ inline void fillState(const Rank &rank, Memory &memory) {
   initialiseParameters(rank, 1);
   const plan::Bucket &bucket = rank.plan.buckets(0);
   for (int i = 0; i < 2; ++i) {
-    Range held = heldIn(bucket, bucket.states(i), rank.rank);
-    auto *values = static_cast<float *>(memory.at(bucket.states(i)));
+    const plan::StateTensor &moment = bucket.tensors(1 + i);
+    Range held = heldIn(bucket, moment, rank.rank);
+    auto *values = static_cast<float *>(memory.at(moment.ref()));
     for (uint64_t e = held.begin; e < held.end; ++e)
       values[e - held.begin] = e < 38 ? static_cast<float>(1000 * (i + 1) + static_cast<int>(e)) : 0; // padding stays zero
   }

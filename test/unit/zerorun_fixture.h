@@ -45,7 +45,6 @@ inline const std::vector<float> kWeights{0.5f, -0.25f, 1.0f, 0.0f};
 inline void writePlan(const Folder &folder, const std::string &name, uint32_t world, uint64_t batch) {
   PlanBuilder b(world);
   b.plan.set_samples(batch), b.plan.set_tokens(batch), b.plan.set_stage(2);
-  b.plan.mutable_optimizer()->set_states(2);
   plan::Loss *mse = b.plan.add_losses();
   mse->set_kind(MSE), mse->set_labels("y");
   Ref x = b.floats("x", batch * 4), y = b.floats("y", batch), scale = b.floats("scale", 1), hyper = b.floats("hyper", 16);
@@ -66,7 +65,8 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   *constant->mutable_ref() = count;
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("all"), bucket->set_elements(16 * world), bucket->set_shard_elements(16), bucket->set_trainable(true);
-  *bucket->mutable_parameter() = w, *bucket->add_states() = m, *bucket->add_states() = v, bucket->set_padding_elements(16 * world - 4);
+  addTensor(*bucket, StateTensor::MASTER, w, WHOLE), bucket->set_padding_elements(16 * world - 4);
+  addTensor(*bucket, StateTensor::FIRST_MOMENT, m, SHARD), addTensor(*bucket, StateTensor::SECOND_MOMENT, v, SHARD);
   Parameter *parameter = b.plan.add_parameters();
   parameter->set_name("linear.weight"), parameter->add_shape(4), parameter->add_shape(1), parameter->set_decay(true);
   Source *source = parameter->mutable_source();
@@ -110,7 +110,7 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   Step &step = b.step("update", UPDATE);
   waitFor(step, REDUCE, 2);
   Update *update = step.mutable_update();
-  *update->mutable_gradient() = myGradient;
+  *update->mutable_gradient() = myGradient, update->set_part(SHARD);
   launch(update->mutable_launch(), 2, {myGradient, hyper, myW, m, v}, 2, 16);
   Step &gather = b.step("gather", GATHER);
   waitFor(gather, UPDATE, 1);

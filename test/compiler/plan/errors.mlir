@@ -99,3 +99,16 @@ plan.state input @x bytes 64 {input = "x"}
 
 // expected-error @+1 {{has 64 bytes for 'tensor<4xf32>', which takes 16}}
 plan.state input @x bytes 64 {input = "x", role = "data", type = tensor<4xf32>}
+
+// -----
+
+// expected-error @+1 {{keeps something of @b without saying what}}
+plan.state parameter @p bytes 64 {bucket = @b}
+
+// -----
+
+plan.program step @step {
+  // expected-error @+1 {{of no bucket}}
+  %g = plan.buffer gradient "g" bytes 64 {tensor = #zero.tensor<gradient f32 whole on device>}
+  plan.return
+}

@@ -37,6 +37,24 @@ zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w, @v], of
 
 // -----
 
+// expected-error @+1 {{keeps its master twice}}
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true,
+                tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<master f32 shard on disk>]}
+
+// -----
+
+// expected-error @+1 {{is frozen and keeps its momentum}}
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = false,
+                tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 shard on device>]}
+
+// -----
+
+// expected-error @+1 {{its numbers are f32, bf16 or f16}}
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true,
+                tensors = [#zero.tensor<master i64 whole on host>]}
+
+// -----
+
 func.func @f() {
   // expected-error @+1 {{no zero.bucket is called @a}}
   %a = zero.gather @a : tensor<16xf32>

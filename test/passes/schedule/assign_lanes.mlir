@@ -1,6 +1,6 @@
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-assign-lanes))" %s | FileCheck %s
 module attributes {zero.world = 2 : i64} {
-  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
   // CHECK-LABEL: plan.program step @step
   plan.program step @step {
     %p = plan.use @b0.parameter

@@ -3,7 +3,7 @@
 
 // Two programs of one module. Three gathers in a row become one; a bucket whose shard has been written since is gathered anew.
 module attributes {zero.world = 2 : i64} {
-  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
   // CHECK-LABEL: plan.program step @three
   // CHECK: plan.collective gather {{.*}} -> %w0
   // CHECK-NEXT: plan.copy compute %w0
@@ -43,9 +43,9 @@ module attributes {zero.world = 2 : i64} {
 
 // Forward and backward over three buckets with room for one: the one that is needed again soonest, and no second beside it.
 module attributes {zero.world = 2 : i64} {
-  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
-  plan.state parameter @b1.parameter bytes 256 {bucket = @b1}
-  plan.state parameter @b2.parameter bytes 256 {bucket = @b2}
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b1.parameter bytes 256 {bucket = @b1, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b2.parameter bytes 256 {bucket = @b2, tensor = #zero.tensor<master f32 shard on device>}
   // CHECK-LABEL: plan.program step @nested
   // CHECK: plan.decision "b2" : "kept until it is needed again"
   // CHECK-NEXT: plan.decision "b1" : "kept until it is needed again"
@@ -81,9 +81,9 @@ module attributes {zero.world = 2 : i64} {
 
 // Two buckets whose last uses are one step: the second would be kept beside the first from that step on.
 module attributes {zero.world = 2 : i64} {
-  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
-  plan.state parameter @b1.parameter bytes 256 {bucket = @b1}
-  plan.state parameter @b2.parameter bytes 256 {bucket = @b2}
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b1.parameter bytes 256 {bucket = @b1, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b2.parameter bytes 256 {bucket = @b2, tensor = #zero.tensor<master f32 shard on device>}
   // CHECK-LABEL: plan.program step @together
   // CHECK: plan.decision "b0" : "kept until it is needed again"
   // CHECK-NEXT: plan.return

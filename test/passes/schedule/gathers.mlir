@@ -6,9 +6,9 @@
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{ahead=5}))" %s | FileCheck %s --check-prefix=FAR
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-hoist-gathers{gather-bytes=512}))" %s | FileCheck %s --check-prefix=NONE
 module attributes {zero.world = 2 : i64} {
-  plan.state parameter @b0.parameter bytes 256 {bucket = @b0}
-  plan.state parameter @b1.parameter bytes 256 {bucket = @b1}
-  plan.state parameter @b2.parameter bytes 256 {bucket = @b2}
+  plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b1.parameter bytes 256 {bucket = @b1, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state parameter @b2.parameter bytes 256 {bucket = @b2, tensor = #zero.tensor<master f32 shard on device>}
   // The last bucket of forward is the first of backward: its second gather goes, nothing else is worth any memory.
   // ELIDE-COUNT-5: plan.collective
   // ELIDE-NOT: plan.collective

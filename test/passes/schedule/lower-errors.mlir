@@ -23,9 +23,9 @@ func.func @step(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1
 
 module attributes {zero.world = 2 : i64, zero.stage = 3 : i64} {
   nn.parameter @w : tensor<8xf32> {trainable = true}
-  zero.bucket @b0 {elements = 8 : i64, shard = 4 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 8 : i64, shard = 4 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 shard on device>]}
   func.func @step() -> tensor<8xf32> attributes {zero.role = "step"} {
-    // expected-error @+1 {{bucket @b0 is sharded at stage 3, so no rank has it whole; zero.gather it}}
+    // expected-error @+1 {{bucket @b0 is kept in shards, so no rank has it whole; zero.gather it}}
     %b = zero.resident @b0 : tensor<8xf32>
     return %b : tensor<8xf32>
   }
@@ -39,4 +39,17 @@ func.func @a(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf3
 // expected-error @+1 {{input 'x' is 'tensor<2xf32>' in program @b but 'tensor<1xf32>' in another}}
 func.func @b(%x: tensor<2xf32> {nn.name = "x", nn.role = "data"}) -> tensor<2xf32> attributes {zero.role = "eval"} {
   return %x : tensor<2xf32>
+}
+
+// -----
+
+module attributes {zero.world = 1 : i64} {
+  nn.parameter @w : tensor<8xf32> {trainable = true}
+  zero.bucket @b0 {elements = 8 : i64, shard = 8 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<momentum f32 whole on device>]}
+  func.func @eval(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {
+    // expected-error @+1 {{needs the master of bucket @b0, which keeps none}}
+    %b = zero.resident @b0 : tensor<8xf32>
+    %v = zero.view %b at 0 : tensor<8xf32> -> tensor<1xf32>
+    return %v : tensor<1xf32>
+  }
 }

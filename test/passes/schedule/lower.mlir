@@ -2,13 +2,13 @@
 // RUN: zero-opt --split-input-file --plan-lower %s | FileCheck %s
 
 // CHECK-LABEL: module
-// CHECK-DAG: plan.state parameter @b0.parameter bytes 128 {bucket = @b0}
-// CHECK-DAG: plan.state optimizer @b0.momentum bytes 128 {bucket = @b0, slot = 0 : i64}
+// CHECK-DAG: plan.state parameter @b0.parameter bytes 128 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
+// CHECK-DAG: plan.state optimizer @b0.momentum bytes 128 {bucket = @b0, tensor = #zero.tensor<momentum f32 shard on device>}
 // CHECK-DAG: plan.state input @input.x bytes 128 {input = "x", role = "data", type = tensor<4x8xf32>}
 // CHECK-DAG: plan.state scalar @result.loss bytes 8
 module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<8x6xf32> {trainable = true}
-  zero.bucket @b0 {elements = 64 : i64, shard = 32 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 64 : i64, shard = 32 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 shard on device>, #zero.tensor<momentum f32 shard on device>]}
   func.func private @loss(%y: tensor<4x6xf32>) -> (tensor<1xf32>, tensor<4x6xf32>) attributes {nn.kernel, nn.inplace = [[1, 0]]}
   func.func private @sgd(%p: tensor<2x16xf32>, %g: tensor<2x16xf32>, %m: tensor<2x16xf32>, %h: tensor<16xf32>)
       -> (tensor<2x16xf32>, tensor<2x16xf32>, tensor<2xf32>) attributes {nn.kernel}
@@ -18,8 +18,8 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
   // CHECK-DAG: %[[P:.*]] = plan.use @b0.parameter
   // CHECK-DAG: %[[X:.*]] = plan.use @input.x
   // CHECK-DAG: %[[R:.*]] = plan.use @result.loss
-  // CHECK-DAG: %[[G:.*]] = plan.buffer gradient "b0.gradient" bytes 256
-  // CHECK-DAG: %[[W:.*]] = plan.buffer gathered "b0.gathered" bytes 256
+  // CHECK-DAG: %[[G:.*]] = plan.buffer gradient "b0.gradient" bytes 256 {bucket = @b0, tensor = #zero.tensor<gradient f32 whole on device>}
+  // CHECK-DAG: %[[W:.*]] = plan.buffer gathered "b0.gathered" bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 whole on device>}
   // CHECK-DAG: %[[Y:.*]] = plan.buffer activation "matmul" bytes 96
   // CHECK-DAG: %[[S:.*]] = plan.buffer scalar "pack" bytes 8
   func.func @step(%x: tensor<4x8xf32> {nn.name = "x", nn.role = "data"}, %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"})

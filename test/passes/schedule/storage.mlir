@@ -46,7 +46,7 @@ func.func @packed(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}, %y: ten
 // One rank, several micro-steps: the first computes its gradients in the accumulator, the last adds to it.
 module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate = 2 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<4x4xf32> {trainable = true}
-  zero.bucket @b0 {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<gradient f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
   func.func private @acc(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel}
   func.func private @sgd(tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>, tensor<1xf32>) attributes {nn.kernel}
   func.func private @loss(tensor<4x4xf32>) -> tensor<1xf32> attributes {nn.kernel}
@@ -82,7 +82,7 @@ module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate =
 // Stage 0: the gradient is reduced and gathered again where it lies, and every rank updates the whole bucket.
 module attributes {zero.world = 2 : i64, zero.stage = 0 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<4x4xf32> {trainable = true}
-  zero.bucket @b0 {elements = 16 : i64, shard = 8 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 16 : i64, shard = 8 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
   func.func private @sgd(tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>, tensor<2xf32>) attributes {nn.kernel}
   // CHECK-LABEL: plan.program step @step
   func.func @step(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}, %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"})
@@ -113,8 +113,8 @@ module attributes {zero.world = 2 : i64, zero.stage = 0 : i64, zero.optimizer = 
 module attributes {zero.world = 2 : i64, zero.stage = 1 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<16xf32> {trainable = true}
   nn.parameter @v : tensor<16xf32> {trainable = true}
-  zero.bucket @b0 {elements = 16 : i64, shard = 8 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
-  zero.bucket @b1 {elements = 16 : i64, shard = 8 : i64, parameters = [@v], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 16 : i64, shard = 8 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 shard on device>]}
+  zero.bucket @b1 {elements = 16 : i64, shard = 8 : i64, parameters = [@v], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 shard on device>]}
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel}
   func.func private @sgd(tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>, tensor<1xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {nn.kernel}
   // CHECK-LABEL: plan.program step clips @step_clip

@@ -79,7 +79,7 @@ func.func @unread(%x: tensor<16xf32> {nn.name = "x", nn.role = "data"}) -> tenso
 // A gathered bucket is never overwritten: it may be kept for its next use.
 module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<64xf32> {trainable = true}
-  zero.bucket @b0 {elements = 64 : i64, shard = 32 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+  zero.bucket @b0 {elements = 64 : i64, shard = 32 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 shard on device>]}
   func.func private @k(tensor<64xf32>) -> tensor<64xf32> attributes {nn.kernel, nn.inplace = [[0, 0]]}
   func.func private @sum(tensor<64xf32>) -> tensor<1xf32> attributes {nn.kernel}
   // CHECK-LABEL: plan.program eval @gathered

@@ -1,0 +1,65 @@
+#include "runtime/plan/state.h"
+#include "runtime/plan/error.h"
+
+namespace zero::plan {
+
+const StateTensor *tensorOf(const Bucket &bucket, StateTensor::Role role) {
+  for (const StateTensor &tensor : bucket.tensors())
+    if (tensor.role() == role) return &tensor;
+  return nullptr;
+}
+
+const StateTensor &masterOf(const Bucket &bucket) {
+  if (const StateTensor *tensor = tensorOf(bucket, StateTensor::MASTER)) return *tensor;
+  throw Error("bucket '" + bucket.name() + "' keeps no master copy");
+}
+
+uint64_t elementsOf(const Bucket &bucket, Part part) { return part == WHOLE ? bucket.elements() : bucket.shard_elements(); }
+
+Range rangeOf(const Bucket &bucket, Part part, uint64_t rank) {
+  if (part == WHOLE) return {0, bucket.elements()};
+  return {rank * bucket.shard_elements(), (rank + 1) * bucket.shard_elements()};
+}
+
+std::vector<StateTensor::Role> momentsOf(OptimizerKind optimizer) {
+  if (optimizer == SGD) return {StateTensor::MOMENTUM};
+  return {StateTensor::FIRST_MOMENT, StateTensor::SECOND_MOMENT};
+}
+
+const char *roleName(StateTensor::Role role) {
+  switch (role) {
+  case StateTensor::MASTER:
+    return "master copy";
+  case StateTensor::COMPUTE:
+    return "compute copy";
+  case StateTensor::GRADIENT:
+    return "gradient accumulator";
+  case StateTensor::FIRST_MOMENT:
+    return "first moment";
+  case StateTensor::SECOND_MOMENT:
+    return "second moment";
+  case StateTensor::MOMENTUM:
+    return "momentum";
+  default:
+    return "tensor of an unknown role";
+  }
+}
+
+Contents::Contents(const Plan &plan) : plan(plan) {
+  for (int b = 0; b < plan.buckets_size(); ++b)
+    for (const StateTensor &tensor : plan.buckets(b).tensors()) {
+      const Ref &ref = tensor.ref();
+      kept[{ref.buffer(), ref.offset()}] = {ref.offset() + ref.bytes(), {b, tensor.part(), tensor.dtype(), ref.offset()}};
+    }
+}
+
+Content Contents::of(const Ref &ref) const {
+  const Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
+  if (buffer.has_bucket()) return {static_cast<int>(buffer.bucket()), buffer.part(), buffer.dtype(), 0};
+  auto next = kept.upper_bound({ref.buffer(), ref.offset()});
+  if (next == kept.begin()) return {};
+  const auto &[place, tensor] = *std::prev(next);
+  return place.first == ref.buffer() && ref.offset() < tensor.first ? tensor.second : Content{};
+}
+
+} // namespace zero::plan
