@@ -135,7 +135,7 @@ def Plan_MatMulStep : Plan_Step<"matmul",
     (ins TypeAttr:$type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
          UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate),
     " `:` $m `x` $n `x` $k `of` $type `ld` custom<List>($ld) `batch` $batch custom<List>($step)"> {
-  let summary = "C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C";
+  let summary = "A, B [, C] -> C: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C";
 }
 def Plan_AttentionStep : Plan_Step<"attention",
     (ins DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
@@ -153,8 +153,8 @@ def Plan_CollectiveStep : Plan_Step<"collective", (ins Plan_CollectiveKind:$kind
 }
 def Plan_CopyStep : Plan_Step<"copy", (ins), ""> { let summary = "src -> dst"; }
 def Plan_FillStep : Plan_Step<"fill", (ins I32Attr:$pattern), " `:` $pattern"> { let summary = "-> dst; every 4 bytes become `pattern`"; }
-def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, UnitAttr:$whole),
-    " `:` $bucket $kernel (`whole` $whole^)?"> {
-  let summary = "The optimizer's kernel on a bucket or this rank's shard of it; the second reference is the gradient";
+def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, TypeAttr:$type, UnitAttr:$whole),
+    " `:` $bucket $kernel `of` $type (`whole` $whole^)?"> {
+  let summary = "The optimizer's kernel on a bucket or this rank's shard of it; the second reference is the gradient, of `type`";
 }
 #endif

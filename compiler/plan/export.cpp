@@ -57,7 +57,7 @@ private:
   LogicalResult addBuffer(BufferOp op, int program);
   LogicalResult addStep(StepOp op, plan::Program &program);
   void fill(plan::Ref *to, const Ref &ref) const;
-  void fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel);
+  void fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const;
   ModuleOp module;
   const ExportOptions &options;
   plan::Plan &plan;
@@ -96,15 +96,13 @@ void Exporter::fill(plan::Ref *to, const Ref &ref) const {
   to->set_bytes(ref.bytes);
 }
 
-void Exporter::fillLaunch(plan::Launch *to, StepOp op, FlatSymbolRefAttr kernel) {
+void Exporter::fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const {
   int index = kernels.lookup(kernel.getAttr());
   to->set_kernel(index);
-  for (const Access &access : accessesOf(op)) fill(to->add_args(), access.ref);
   to->set_extent(infos[index].extent);
-  to->set_outputs_from(op.getInputs());
 }
 
-/// Fills what forward and gradient share; `refs` are q, k, v [, mask].
+/// What attention and its gradient share.
 template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   ArrayRef<int64_t> sizes = op.getSizes();
   to->set_batch(sizes[0]);
@@ -130,27 +128,23 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
       wait->set_lane(plan::Lane(waits[i]));
       wait->set_tick(waits[i + 1]);
     }
-  auto accesses = accessesOf(op);
-  auto ref = [&](size_t i, plan::Ref *to) { fill(to, accesses[i].ref); };
+  for (const Access &access : accessesOf(op)) fill(access.writes ? step->add_writes() : step->add_reads(), access.ref);
 
   if (auto launch = dyn_cast<LaunchStep>(*op)) {
     if (!kernels.count(launch.getKernelAttr().getAttr())) return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
-    fillLaunch(step->mutable_launch(), op, launch.getKernelAttr());
+    fillLaunch(step->mutable_launch(), launch.getKernelAttr());
   } else if (auto update = dyn_cast<UpdateStep>(*op)) {
     if (!kernels.count(update.getKernelAttr().getAttr()) || !buckets.count(update.getBucketAttr().getAttr()))
       return update.emitOpError() << "no kernel is called " << update.getKernelAttr() << " or no bucket " << update.getBucketAttr();
     auto *to = step->mutable_update();
     to->set_bucket(buckets.lookup(update.getBucketAttr().getAttr()));
-    fillLaunch(to->mutable_launch(), op, update.getKernelAttr());
-    ref(1, to->mutable_gradient());
+    fillLaunch(to->mutable_launch(), update.getKernelAttr());
+    to->set_dtype(dtypeOf(update.getType()));
     to->set_part(update.getWhole() ? plan::WHOLE : plan::SHARD);
     to->set_row(infos[kernels.lookup(update.getKernelAttr().getAttr())].row);
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtypeOf(product.getType()));
-    ref(0, to->mutable_a());
-    ref(1, to->mutable_b());
-    ref(2, to->mutable_c());
     to->set_m(product.getM());
     to->set_n(product.getN());
     to->set_k(product.getK());
@@ -165,42 +159,17 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_stride_b(product.getStep()[1]);
     to->set_stride_c(product.getStep()[2]);
   } else if (auto attention = dyn_cast<AttentionStep>(*op)) {
-    auto *to = step->mutable_attention();
-    fillSizes(to, attention);
-    ref(0, to->mutable_q());
-    ref(1, to->mutable_k());
-    ref(2, to->mutable_v());
-    if (attention.getMaskShape()) ref(3, to->mutable_mask());
-    ref(op.getInputs(), to->mutable_out());
-    ref(op.getInputs() + 1, to->mutable_lse());
+    fillSizes(step->mutable_attention(), attention);
   } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {
-    auto *to = step->mutable_attention_grad();
-    auto *forward = to->mutable_forward();
-    fillSizes(forward, gradient);
-    size_t inputs = op.getInputs();
-    ref(0, forward->mutable_q());
-    ref(1, forward->mutable_k());
-    ref(2, forward->mutable_v());
-    if (gradient.getMaskShape()) ref(3, forward->mutable_mask());
-    ref(inputs - 3, forward->mutable_out());
-    ref(inputs - 2, forward->mutable_lse());
-    ref(inputs - 1, to->mutable_dout());
-    ref(inputs, to->mutable_dq());
-    ref(inputs + 1, to->mutable_dk());
-    ref(inputs + 2, to->mutable_dv());
+    fillSizes(step->mutable_attention_grad(), gradient);
   } else if (auto collective = dyn_cast<CollectiveStep>(*op)) {
     auto *to = step->mutable_collective();
     to->set_kind(plan::Collective::Kind(collective.getKind()));
-    ref(0, to->mutable_src());
-    ref(1, to->mutable_dst());
-    if (accesses.size() > 2) ref(2, to->mutable_staging());
     to->set_count(collective.getCount());
     to->set_dtype(dtypeOf(collective.getType()));
   } else if (isa<CopyStep>(*op)) {
-    ref(0, step->mutable_copy()->mutable_src());
-    ref(1, step->mutable_copy()->mutable_dst());
+    step->mutable_copy();
   } else if (auto fillStep = dyn_cast<FillStep>(*op)) {
-    ref(0, step->mutable_fill()->mutable_dst());
     step->mutable_fill()->set_pattern(fillStep.getPattern());
   } else {
     return op->emitOpError() << "has no form in the plan file";

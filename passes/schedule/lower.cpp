@@ -175,7 +175,7 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
-  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), op.getWhole());
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole());
 }
 
 void Lowering::lowerReturn(func::ReturnOp op) {

@@ -8,7 +8,6 @@ namespace zero::runtime {
 namespace {
 
 constexpr uint64_t kAlignment = 64, kLargest = sizeof(float); // bytes; of an element
-constexpr int kGradient = 1;                                   // its place among an update's arguments
 
 // Elements up to `end` belong to `group`.
 struct Run {
@@ -42,22 +41,23 @@ std::vector<Run> runsOf(const plan::Plan &plan, uint32_t bucket, const std::vect
 
 class Cutter {
 public:
-  Cutter(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update, const LaunchCall &whole,
+  Cutter(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step, const LaunchCall &whole,
          const ParameterGroups &groups, uint64_t rank, std::byte *scratch)
-      : update(update), whole(whole), groups(groups), row(update.row()),
-        count(plan::elementsOf(plan.buckets(static_cast<int>(update.bucket())), update.part())) {
+      : step(step), whole(whole), groups(groups), row(step.update().row()) {
+    const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
+    count = plan::elementsOf(bucket, update.part());
     runs = runsOf(plan, update.bucket(), groups.of, plan::rangeOf(bucket, update.part(), rank).begin, count);
     const plan::Ref *hyper = nullptr;
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) hyper = &input.ref();
-    for (int a = 0; a < update.launch().args_size(); ++a) {
-      const plan::Ref &ref = update.launch().args(a);
+    for (int a = 0; a < step.reads_size() + step.writes_size(); ++a) {
+      const plan::Ref &ref = a < step.reads_size() ? step.reads(a) : step.writes(a - step.reads_size());
       isHyper.push_back(hyper && ref.buffer() == hyper->buffer() && ref.offset() == hyper->offset());
       // Numbers per element: the gradient, and what the bucket keeps.
       plan::Content content = contents.of(ref);
-      bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = a == kGradient;
-      uint64_t size = isState ? plan::bytesOf(content.dtype) : sizeof(float);
+      bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
+      uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
       aside.push_back(isState || isGradient ? placeOf(whole.args[a], size, scratch) : Aside{});
     }
   }
@@ -128,12 +128,12 @@ private:
   }
 
   bool isWritten(const Aside &slot) const {
-    for (size_t a = update.launch().outputs_from(); a < aside.size(); ++a)
+    for (size_t a = static_cast<size_t>(step.reads_size()); a < aside.size(); ++a)
       if (aside[a].scratch == slot.scratch) return true;
     return false;
   }
 
-  const plan::Update &update;
+  const plan::Step &step;
   const LaunchCall &whole;
   const ParameterGroups &groups;
   uint64_t row, count; // elements of one iteration, of the update
@@ -154,14 +154,14 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
       if (step.update().row() == 0)
         throw Error("this plan does not say where its updates can be cut, which --no-decay and --lr-scale need; compile it again");
       uint64_t stride = (step.update().row() * kLargest + kAlignment - 1) / kAlignment * kAlignment;
-      bytes = std::max(bytes, stride * static_cast<uint64_t>(step.update().launch().args_size()));
+      bytes = std::max(bytes, stride * static_cast<uint64_t>(step.reads_size() + step.writes_size()));
     }
   return bytes;
 }
 
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update,
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step,
                                   const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
-  return Cutter(plan, contents, update, whole, groups, rank, scratch).run();
+  return Cutter(plan, contents, step, whole, groups, rank, scratch).run();
 }
 
 } // namespace zero::runtime

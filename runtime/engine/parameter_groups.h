@@ -35,8 +35,8 @@ struct ParameterGroups {
 // updates into iterations.
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs);
 
-// The update `whole` of rank `rank`, cut by the groups of its bucket's parameters.
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Update &update,
+// The update `whole` that `step` is on rank `rank`, cut by the groups of its bucket's parameters.
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step,
                                   const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
 
 } // namespace zero::runtime

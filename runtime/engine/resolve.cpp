@@ -17,7 +17,7 @@ public:
     // Calls point into `args`, so it must not move while it grows.
     size_t count = 0;
     for (const plan::Step &step : program.steps())
-      count += static_cast<size_t>(step.launch().args_size() + step.update().launch().args_size());
+      if (step.has_launch() || step.has_update()) count += static_cast<size_t>(step.reads_size() + step.writes_size());
     result->args.reserve(count);
     for (int i = 0; i < program.steps_size(); ++i) {
       const plan::Step &step = program.steps(i);
@@ -38,26 +38,26 @@ private:
   Call callOf(const plan::Step &step) {
     switch (step.what_case()) {
     case plan::Step::kLaunch:
-      return launch(step.launch());
+      return launch(step, step.launch());
     case plan::Step::kMatmul:
-      return matmul(step.matmul());
+      return matmul(step, step.matmul());
     case plan::Step::kAttention:
-      return attention(step.attention());
+      return attention(step, step.attention(), step.writes(0), step.writes(1));
     case plan::Step::kAttentionGrad: {
-      const plan::AttentionGrad &grad = step.attention_grad();
-      return AttentionGradCall{attention(grad.forward()), floats(grad.dout()), floats(grad.dq()), floats(grad.dk()), floats(grad.dv())};
+      int last = step.reads_size() - 1; // out, lse and the output's gradient are read behind what forward reads
+      return AttentionGradCall{attention(step, step.attention_grad(), step.reads(last - 2), step.reads(last - 1)), floats(step.reads(last)),
+                               floats(step.writes(0)), floats(step.writes(1)), floats(step.writes(2))};
     }
     case plan::Step::kCollective:
-      return collective(step.collective());
+      return collective(step, step.collective());
     case plan::Step::kCopy:
-      return CopyCall{address(step.copy().dst()), address(step.copy().src()), step.copy().dst().bytes()};
+      return CopyCall{address(step.writes(0)), address(step.reads(0)), step.writes(0).bytes()};
     case plan::Step::kFill:
-      return FillCall{address(step.fill().dst()), step.fill().pattern(), step.fill().dst().bytes()};
+      return FillCall{address(step.writes(0)), step.fill().pattern(), step.writes(0).bytes()};
     case plan::Step::kUpdate: {
-      const plan::Update &update = step.update();
-      UpdateCall call{launch(update.launch()), &update, floats(update.gradient()), {}};
+      UpdateCall call{launch(step, step.update().launch()), &step.update(), floats(plan::gradientOf(step)), {}};
       if (!groups.of.empty())
-        call.parts = cutUpdate(plan, contents, update, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
+        call.parts = cutUpdate(plan, contents, step, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
       return call;
     }
     case plan::Step::WHAT_NOT_SET:
@@ -66,26 +66,28 @@ private:
     throw Error(name + " does nothing this program knows");
   }
 
-  LaunchCall launch(const plan::Launch &launch) {
+  LaunchCall launch(const plan::Step &step, const plan::Launch &launch) {
     const plan::Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
     void *const *args = result->args.data() + result->args.size();
-    for (const plan::Ref &ref : launch.args()) result->args.push_back(address(ref));
+    for (const plan::Ref &ref : step.reads()) result->args.push_back(address(ref));
+    for (const plan::Ref &ref : step.writes()) result->args.push_back(address(ref));
     return {kernels[launch.kernel()].function, args, static_cast<int64_t>(launch.extent()), static_cast<int64_t>(kernel.grain())};
   }
 
-  MatMulCall matmul(const plan::MatMul &p) const {
+  MatMulCall matmul(const plan::Step &step, const plan::MatMul &p) const {
     if (p.dtype() != plan::F32)
       throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) +
                   " matrices, which is not built yet for the CPU; compile with --precision f32");
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
-    return {floats(p.a()), floats(p.b()), floats(p.c()), i(p.m()),   i(p.n()),        i(p.k()),        i(p.batch()),    p.trans_a(),
-            p.trans_b(),   i(p.lda()),    i(p.ldb()),    i(p.ldc()), i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate()};
+    return {floats(step.reads(0)), floats(step.reads(1)), floats(step.writes(0)), i(p.m()),   i(p.n()),   i(p.k()), i(p.batch()),
+            p.trans_a(),           p.trans_b(),           i(p.lda()),             i(p.ldb()), i(p.ldc()),
+            i(p.stride_a()),       i(p.stride_b()),       i(p.stride_c()),        p.accumulate()};
   }
 
-  AttentionCall attention(const plan::Attention &p) const {
+  AttentionCall attention(const plan::Step &step, const plan::Attention &p, const plan::Ref &out, const plan::Ref &lse) const {
     AttentionCall call{};
-    call.q = floats(p.q()), call.k = floats(p.k()), call.v = floats(p.v());
-    call.out = floats(p.out()), call.lse = floats(p.lse());
+    call.q = floats(step.reads(0)), call.k = floats(step.reads(1)), call.v = floats(step.reads(2));
+    call.out = floats(out), call.lse = floats(lse);
     call.batch = static_cast<int64_t>(p.batch());
     call.heads = static_cast<int64_t>(p.heads());
     call.kvHeads = static_cast<int64_t>(p.kv_heads());
@@ -95,7 +97,7 @@ private:
     call.scale = p.scale();
     call.causal = p.causal();
     if (p.mask_shape_size() == 4) {
-      call.mask = floats(p.mask());
+      call.mask = floats(step.reads(3));
       int64_t stride = 1;
       for (int i = 3; i >= 0; --i) {
         call.maskStride[i] = p.mask_shape(i) == 1 ? 0 : stride;
@@ -105,15 +107,16 @@ private:
     return call;
   }
 
-  Call collective(const plan::Collective &p) const {
-    float *staging = p.staging().bytes() ? floats(p.staging()) : nullptr;
+  Call collective(const plan::Step &step, const plan::Collective &p) const {
+    const plan::Ref &src = step.reads(0), &dst = step.writes(0);
+    float *staging = step.writes_size() > 1 ? floats(step.writes(1)) : nullptr;
     switch (p.kind()) {
     case plan::Collective::ALL_GATHER:
-      return AllGatherCall{address(p.src()), address(p.dst()), p.count() * plan::bytesOf(p.dtype())};
+      return AllGatherCall{address(src), address(dst), p.count() * plan::bytesOf(p.dtype())};
     case plan::Collective::REDUCE_SCATTER:
-      return ReduceScatterCall{floats(p.src()), floats(p.dst()), p.count(), staging};
+      return ReduceScatterCall{floats(src), floats(dst), p.count(), staging};
     case plan::Collective::ALL_REDUCE:
-      return AllReduceCall{floats(p.src()), p.count(), staging};
+      return AllReduceCall{floats(src), p.count(), staging};
     default:
       throw Error(name + " is an unknown collective");
     }
@@ -150,7 +153,7 @@ AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32
   for (uint32_t index : programs)
     for (const plan::Step &step : plan.programs(static_cast<int>(index)).steps()) {
       const plan::Attention *call = step.has_attention()        ? &step.attention()
-                                    : step.has_attention_grad() ? &step.attention_grad().forward()
+                                    : step.has_attention_grad() ? &step.attention_grad()
                                                                 : nullptr;
       if (!call) continue;
       limits.dim = std::max(limits.dim, static_cast<int64_t>(call->dim()));

@@ -8,61 +8,6 @@
 namespace zero::inspect {
 namespace {
 
-struct Operand {
-  const plan::Ref *ref;
-  bool writes;
-};
-
-std::vector<Operand> operandsOf(const plan::Step &step) {
-  std::vector<Operand> operands;
-  auto reads = [&](const plan::Ref &ref) {
-    if (ref.bytes()) operands.push_back({&ref, false});
-  };
-  auto writes = [&](const plan::Ref &ref) {
-    if (ref.bytes()) operands.push_back({&ref, true});
-  };
-  auto launch = [&](const plan::Launch &l) {
-    for (int i = 0; i < l.args_size(); ++i) uint32_t(i) < l.outputs_from() ? reads(l.args(i)) : writes(l.args(i));
-  };
-  switch (step.what_case()) {
-  case plan::Step::kLaunch:
-    launch(step.launch());
-    break;
-  case plan::Step::kUpdate:
-    launch(step.update().launch());
-    break;
-  case plan::Step::kMatmul:
-    reads(step.matmul().a()), reads(step.matmul().b()), writes(step.matmul().c());
-    break;
-  case plan::Step::kAttention: {
-    const plan::Attention &a = step.attention();
-    reads(a.q()), reads(a.k()), reads(a.v()), reads(a.mask()), writes(a.out()), writes(a.lse());
-    break;
-  }
-  case plan::Step::kAttentionGrad: {
-    const plan::AttentionGrad &g = step.attention_grad();
-    const plan::Attention &a = g.forward();
-    reads(a.q()), reads(a.k()), reads(a.v()), reads(a.mask()), reads(a.out()), reads(a.lse()), reads(g.dout());
-    writes(g.dq()), writes(g.dk()), writes(g.dv());
-    break;
-  }
-  case plan::Step::kCollective: {
-    const plan::Collective &c = step.collective();
-    reads(c.src()), writes(c.dst()), writes(c.staging());
-    break;
-  }
-  case plan::Step::kCopy:
-    reads(step.copy().src()), writes(step.copy().dst());
-    break;
-  case plan::Step::kFill:
-    writes(step.fill().dst());
-    break;
-  case plan::Step::WHAT_NOT_SET:
-    break;
-  }
-  return operands;
-}
-
 /// "norm_0 [4 x 32 x 64]": a kernel and what its summary says it covers.
 std::string kernelText(const plan::Kernel &kernel) {
   size_t shape = kernel.summary().rfind('[');
@@ -89,7 +34,7 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
   case plan::Step::kAttention:
     return "attention " + attentionText(step.attention());
   case plan::Step::kAttentionGrad:
-    return "attention_grad " + attentionText(step.attention_grad().forward());
+    return "attention_grad " + attentionText(step.attention_grad());
   case plan::Step::kCollective:
     return fmt::format("{} {} each", collectiveName(step.collective().kind()), step.collective().count());
   case plan::Step::kCopy:
@@ -102,13 +47,13 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
   return "nothing";
 }
 
-std::string operandText(const plan::Plan &plan, const BucketNames &names, const Operand &operand) {
-  const plan::Ref &r = *operand.ref;
+std::string operandText(const plan::Plan &plan, const BucketNames &names, const plan::Ref &r, const char *does) {
+  if (!r.bytes()) return "";
   const plan::Buffer &b = plan.buffers(int(r.buffer()));
   std::string range, owner = names.parametersIn(r);
   if (r.bytes() != b.bytes() || r.offset() || r.rank_stride())
     range = fmt::format("[{}{}:+{}]", r.offset(), r.rank_stride() ? fmt::format("+rank*{}", r.rank_stride()) : "", r.bytes());
-  return fmt::format("{:>10}{:<8}{:>14}  {}{}{}\n", "", operand.writes ? "writes" : "reads", grouped(r.bytes()), b.name(), range,
+  return fmt::format("{:>10}{:<8}{:>14}  {}{}{}\n", "", does, grouped(r.bytes()), b.name(), range,
                      owner.empty() ? "" : "  " + owner);
 }
 
@@ -138,8 +83,9 @@ std::string scheduleText(const plan::Plan &plan, bool operands) {
       text += fmt::format("  {:>4} {:>10}:{:<4} {:>14}  {:<{}}  '{}'{}{}\n", i, judge::laneName(step.lane()), ++ticks[step.lane()],
                           grouped(live.inStep[size_t(i)]), what[size_t(i)], width, step.name(), waits,
                           live.live && uint32_t(i) == live.peakStep ? "  (fullest)" : "");
-      if (operands)
-        for (const Operand &operand : operandsOf(step)) text += operandText(plan, names, operand);
+      if (!operands) continue;
+      for (const plan::Ref &ref : step.reads()) text += operandText(plan, names, ref, "reads");
+      for (const plan::Ref &ref : step.writes()) text += operandText(plan, names, ref, "writes");
     }
   }
   return text;

@@ -27,9 +27,14 @@ Work &Work::operator+=(const Work &other) {
 Work workOf(const plan::Plan &plan, const plan::Step &step) {
   Work work;
   work.steps = 1;
+  for (const plan::Ref &ref : step.reads()) work.touched += ref.bytes();
+  for (const plan::Ref &ref : step.writes()) work.touched += ref.bytes();
   auto kernel = [&](const plan::Launch &launch) {
     work.flops = plan.kernels(int(launch.kernel())).flops();
     work.touched = plan.kernels(int(launch.kernel())).bytes();
+  };
+  auto attention = [&](const plan::Attention &a, uint64_t products) {
+    work.flops = 2 * products * a.batch() * a.heads() * pairsOf(a) * a.dim();
   };
   switch (step.what_case()) {
   case plan::Step::kLaunch:
@@ -38,36 +43,20 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
   case plan::Step::kUpdate:
     kernel(step.update().launch());
     break;
-  case plan::Step::kMatmul: {
-    const plan::MatMul &m = step.matmul();
-    work.flops = 2 * m.batch() * m.m() * m.n() * m.k();
-    work.touched = m.a().bytes() + m.b().bytes() + m.c().bytes() * (m.accumulate() ? 2 : 1);
+  case plan::Step::kMatmul:
+    work.flops = 2 * step.matmul().batch() * step.matmul().m() * step.matmul().n() * step.matmul().k();
     break;
-  }
-  case plan::Step::kAttention: { // two products over the pairs
-    const plan::Attention &a = step.attention();
-    work.flops = 4 * a.batch() * a.heads() * pairsOf(a) * a.dim();
-    work.touched = a.q().bytes() + a.k().bytes() + a.v().bytes() + a.mask().bytes() + a.out().bytes() + a.lse().bytes();
+  case plan::Step::kAttention: // two products over the pairs
+    attention(step.attention(), 2);
     break;
-  }
-  case plan::Step::kAttentionGrad: { // the scores again, then four products
-    const plan::AttentionGrad &g = step.attention_grad();
-    const plan::Attention &a = g.forward();
-    work.flops = 10 * a.batch() * a.heads() * pairsOf(a) * a.dim();
-    work.touched = a.q().bytes() + a.k().bytes() + a.v().bytes() + a.mask().bytes() + a.out().bytes() + a.lse().bytes() + g.dout().bytes() +
-                   g.dq().bytes() + g.dk().bytes() + g.dv().bytes();
+  case plan::Step::kAttentionGrad: // the scores again, then four products
+    attention(step.attention_grad(), 5);
     break;
-  }
   case plan::Step::kCollective:
+    work.touched = 0;
     work.sent = sentBy(plan, step.collective());
     break;
-  case plan::Step::kCopy:
-    work.touched = 2 * step.copy().src().bytes();
-    break;
-  case plan::Step::kFill:
-    work.touched = step.fill().dst().bytes();
-    break;
-  case plan::Step::WHAT_NOT_SET:
+  default: // only bytes
     break;
   }
   return work;

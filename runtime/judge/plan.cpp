@@ -71,13 +71,13 @@ private:
       if (step.has_update() && step.update().part() == plan::WHOLE) updatedWhole[step.update().bucket()] = 1;
       if (!step.has_collective()) continue;
       const plan::Collective &c = step.collective();
-      int from = contents.of(c.src()).bucket, to = contents.of(c.dst()).bucket;
+      int from = contents.of(step.reads(0)).bucket, to = contents.of(step.writes(0)).bucket;
       if (from >= 0 && to >= 0 && from != to)
         report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" + plan.buckets(to).name() +
                "' belong");
       if (to < 0) continue;
       if (c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[size_t(to)];
-      if (c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(c.dst().buffer())).kind() == plan::GRADIENT) ++gathered[size_t(to)];
+      if (c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(step.writes(0).buffer())).kind() == plan::GRADIENT) ++gathered[size_t(to)];
     }
     for (size_t b = 0; b < reduced.size(); ++b) {
       const plan::Bucket &bucket = plan.buckets(int(b));

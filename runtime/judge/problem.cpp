@@ -1,90 +1,25 @@
 //===- problem.cpp - a plan's program as the judge's plain data ---------------------------------------===//
 #include "runtime/judge/problem.h"
-#include <map>
 
 namespace zero::judge {
 namespace {
 
 constexpr const char *kLanes[] = {"compute", "gather", "reduce", "to_device", "to_host", "disk_read", "disk_write", "update"};
 
-class Reader {
-public:
-  Reader(Step &step, uint64_t rank) : step(step), rank(rank) {}
-  void reads(const plan::Ref &ref) { add(ref, false); }
-  void writes(const plan::Ref &ref) { add(ref, true); }
-
-  void launch(const plan::Launch &launch) {
-    for (int i = 0; i < launch.args_size(); ++i) add(launch.args(i), uint32_t(i) >= launch.outputs_from());
-  }
-
-  void collective(const plan::Collective &c) {
-    static constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce"};
-    step.collective = std::string(names[c.kind()]) + " of " + std::to_string(c.count());
-    reads(c.src());
-    writes(c.dst());
-    if (c.staging().bytes()) writes(c.staging());
-  }
-
-private:
-  void add(const plan::Ref &ref, bool write) {
-    if (ref.bytes() == 0) return;
-    uint64_t begin = ref.offset() + rank * ref.rank_stride();
-    step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), write});
-  }
-  Step &step;
-  uint64_t rank;
-};
-
-void readAttention(Reader &r, const plan::Attention &a) {
-  for (const plan::Ref *ref : {&a.q(), &a.k(), &a.v()}) r.reads(*ref);
-  if (a.mask_shape_size()) r.reads(a.mask());
+void add(Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
+  if (ref.bytes() == 0) return;
+  uint64_t begin = ref.offset() + rank * ref.rank_stride();
+  step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), writes});
 }
 
 Step convert(const plan::Step &from, uint64_t rank) {
+  static constexpr const char *collectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
   Step step{from.name(), uint32_t(from.lane()), {}, {}, {}};
   for (const plan::Wait &w : from.waits()) step.waits.push_back({uint32_t(w.lane()), w.tick()});
-  Reader r(step, rank);
-  switch (from.what_case()) {
-  case plan::Step::kLaunch:
-    r.launch(from.launch());
-    break;
-  case plan::Step::kMatmul:
-    r.reads(from.matmul().a());
-    r.reads(from.matmul().b());
-    if (from.matmul().accumulate()) r.reads(from.matmul().c());
-    r.writes(from.matmul().c());
-    break;
-  case plan::Step::kAttention:
-    readAttention(r, from.attention());
-    r.writes(from.attention().out());
-    r.writes(from.attention().lse());
-    break;
-  case plan::Step::kAttentionGrad: {
-    const plan::AttentionGrad &g = from.attention_grad();
-    readAttention(r, g.forward());
-    r.reads(g.forward().out());
-    r.reads(g.forward().lse());
-    r.reads(g.dout());
-    for (const plan::Ref *ref : {&g.dq(), &g.dk(), &g.dv()}) r.writes(*ref);
-    break;
-  }
-  case plan::Step::kCollective:
-    r.collective(from.collective());
-    break;
-  case plan::Step::kCopy:
-    r.reads(from.copy().src());
-    r.writes(from.copy().dst());
-    break;
-  case plan::Step::kFill:
-    r.writes(from.fill().dst());
-    break;
-  case plan::Step::kUpdate:
-    r.launch(from.update().launch());
-    r.reads(from.update().gradient());
-    break;
-  case plan::Step::WHAT_NOT_SET:
-    break;
-  }
+  for (const plan::Ref &ref : from.reads()) add(step, ref, rank, false);
+  for (const plan::Ref &ref : from.writes()) add(step, ref, rank, true);
+  if (from.has_collective())
+    step.collective = std::string(collectives[from.collective().kind()]) + " of " + std::to_string(from.collective().count());
   return step;
 }
 

@@ -1,4 +1,4 @@
-// One function per kind of step: its extents against the bytes of its Refs.
+// One function per kind of step: its form, and its extents against the bytes of its references.
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/state.h"
@@ -9,14 +9,23 @@ namespace {
 
 struct StepChecker {
   const Plan &plan;
+  const Step &step;
   int program;
   std::string what;
 
-  void operand(const Ref &ref, const std::string &name) const { checkRef(plan, ref, name + " of " + what, program); }
+  // As many references as the kind has.
+  void form(int reads, int writes) const {
+    if (step.reads_size() != reads || step.writes_size() != writes)
+      throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
+                  " references; one of its kind reads " + std::to_string(reads) + " and writes " + std::to_string(writes));
+  }
   void operand(const Ref &ref, const std::string &name, uint64_t bytes) const {
-    operand(ref, name);
+    checkRef(plan, ref, name + " of " + what, program);
     requireReach(ref.bytes(), bytes, name + " of " + what);
   }
+  void reads(int index, const std::string &name, uint64_t bytes) const { operand(step.reads(index), name, bytes); }
+  void writes(int index, const std::string &name, uint64_t bytes) const { operand(step.writes(index), name, bytes); }
+  static bool same(const Ref &a, const Ref &b) { return a.SerializeAsString() == b.SerializeAsString(); }
   uint64_t product(std::initializer_list<uint64_t> factors) const {
     uint64_t result = 1;
     for (uint64_t factor : factors) result = multiply(result, factor, what);
@@ -28,15 +37,16 @@ struct StepChecker {
       throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " +
                   std::to_string(plan.kernels_size()));
     const Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
-    if (static_cast<uint32_t>(launch.args_size()) != kernel.args())
-      throw Error(what + " gives kernel '" + kernel.symbol() + "' " + std::to_string(launch.args_size()) + " arguments; it takes " +
+    auto args = static_cast<uint32_t>(step.reads_size() + step.writes_size());
+    if (args != kernel.args())
+      throw Error(what + " gives kernel '" + kernel.symbol() + "' " + std::to_string(args) + " arguments; it takes " +
                   std::to_string(kernel.args()));
-    if (launch.outputs_from() > kernel.args())
-      throw Error(what + " marks outputs from argument " + std::to_string(launch.outputs_from()) + " of " + std::to_string(kernel.args()));
     if (launch.extent() != kernel.extent())
       throw Error(what + " launches " + std::to_string(launch.extent()) + " iterations of kernel '" + kernel.symbol() +
                   "', which is made for " + std::to_string(kernel.extent()) + " and would leave its buffers");
-    for (int i = 0; i < launch.args_size(); ++i) operand(launch.args(i), "argument " + std::to_string(i), kernel.arg_bytes(i));
+    int inputs = step.reads_size();
+    for (int i = 0; i < inputs; ++i) reads(i, "argument " + std::to_string(i), kernel.arg_bytes(i));
+    for (int i = 0; i < step.writes_size(); ++i) writes(i, "argument " + std::to_string(inputs + i), kernel.arg_bytes(inputs + i));
   }
 
   // Bytes of `batch` matrices of rows x columns, stored with the given strides.
@@ -49,6 +59,7 @@ struct StepChecker {
   }
 
   void matmul(const MatMul &call) const {
+    form(call.accumulate() ? 3 : 2, 1);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     if (call.dtype() != F32 && call.dtype() != BF16 && call.dtype() != F16)
@@ -58,82 +69,90 @@ struct StepChecker {
     uint64_t element = bytesOf(call.dtype());
     auto rowsA = call.trans_a() ? call.k() : call.m(), columnsA = call.trans_a() ? call.m() : call.k();
     auto rowsB = call.trans_b() ? call.n() : call.k(), columnsB = call.trans_b() ? call.k() : call.n();
-    operand(call.a(), "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
-    operand(call.b(), "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
-    operand(call.c(), "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), 4));
+    reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
+    reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
+    writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), 4));
+    if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
   }
 
-  void attention(const Attention &call) const {
+  // Q, K, V and the mask, and how many bytes one like Q, one like K and the log-sum-exp take.
+  struct AttentionBytes {
+    uint64_t queries, keys, lse;
+  };
+  AttentionBytes attentionInputs(const Attention &call) const {
     for (uint64_t extent : {call.batch(), call.heads(), call.kv_heads(), call.q_len(), call.kv_len(), call.dim()})
       if (extent == 0) throw Error(what + " has an empty dimension");
     if (call.heads() % call.kv_heads() != 0)
       throw Error(what + " has " + std::to_string(call.heads()) + " query heads, not a multiple of its " + std::to_string(call.kv_heads()) +
                   " key/value heads");
-    uint64_t queries = product({call.batch(), call.heads(), call.q_len(), 4});
-    uint64_t keys = product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), 4});
-    operand(call.q(), "Q", multiply(queries, call.dim(), what));
-    operand(call.k(), "K", keys);
-    operand(call.v(), "V", keys);
-    operand(call.out(), "the output", multiply(queries, call.dim(), what));
-    operand(call.lse(), "the log-sum-exp", queries);
-    if (call.mask_shape_size() == 0) return;
-    if (call.mask_shape_size() != 4)
-      throw Error(what + " has a mask of " + std::to_string(call.mask_shape_size()) + " dimensions; expected 4 or none");
+    uint64_t rows = product({call.batch(), call.heads(), call.q_len(), 4});
+    AttentionBytes bytes{multiply(rows, call.dim(), what), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), 4}), rows};
+    reads(0, "Q", bytes.queries);
+    reads(1, "K", bytes.keys);
+    reads(2, "V", bytes.keys);
+    if (call.mask_shape_size() == 0) return bytes;
     const uint64_t full[4] = {call.batch(), call.heads(), call.q_len(), call.kv_len()};
-    uint64_t bytes = 4;
+    uint64_t mask = 4;
     for (int i = 0; i < 4; ++i) {
       if (call.mask_shape(i) != 1 && call.mask_shape(i) != full[i])
         throw Error(what + " has a mask whose dimension " + std::to_string(i) + " is " + std::to_string(call.mask_shape(i)) +
                     "; expected 1 or " + std::to_string(full[i]));
-      bytes = multiply(bytes, call.mask_shape(i), what);
+      mask = multiply(mask, call.mask_shape(i), what);
     }
-    operand(call.mask(), "the mask", bytes);
+    reads(3, "the mask", mask);
+    return bytes;
+  }
+  // 1 if there is one.
+  int masks(const Attention &call) const {
+    if (call.mask_shape_size() != 0 && call.mask_shape_size() != 4)
+      throw Error(what + " has a mask of " + std::to_string(call.mask_shape_size()) + " dimensions; expected 4 or none");
+    return call.mask_shape_size() ? 1 : 0;
   }
 
-  void attentionGrad(const AttentionGrad &call) const {
-    const Attention &forward = call.forward();
-    attention(forward);
-    uint64_t queries = product({forward.batch(), forward.heads(), forward.q_len(), forward.dim(), 4});
-    uint64_t keys = product({forward.batch(), forward.kv_heads(), forward.kv_len(), forward.dim(), 4});
-    operand(call.dout(), "the output's gradient", queries);
-    operand(call.dq(), "dQ", queries);
-    operand(call.dk(), "dK", keys);
-    operand(call.dv(), "dV", keys);
+  void attention(const Attention &call) const {
+    form(3 + masks(call), 2);
+    AttentionBytes bytes = attentionInputs(call);
+    writes(0, "the output", bytes.queries);
+    writes(1, "the log-sum-exp", bytes.lse);
+  }
+
+  void attentionGrad(const Attention &call) const {
+    int inputs = 3 + masks(call);
+    form(inputs + 3, 3);
+    AttentionBytes bytes = attentionInputs(call);
+    reads(inputs, "the output", bytes.queries);
+    reads(inputs + 1, "the log-sum-exp", bytes.lse);
+    reads(inputs + 2, "the output's gradient", bytes.queries);
+    writes(0, "dQ", bytes.queries);
+    writes(1, "dK", bytes.keys);
+    writes(2, "dV", bytes.keys);
   }
 
   void collective(const Collective &call) const {
     uint64_t part = product({call.count(), bytesOf(call.dtype())});
     uint64_t whole = multiply(part, plan.world(), what);
-    uint64_t staging = plan.world() > 1 ? whole : 0;
-    switch (call.kind()) {
-    case Collective::ALL_GATHER:
-      operand(call.src(), "the source", part);
-      operand(call.dst(), "the destination", whole);
-      return;
-    case Collective::REDUCE_SCATTER:
-      operand(call.src(), "the source", whole);
-      operand(call.dst(), "the destination", part);
-      break;
-    case Collective::ALL_REDUCE:
-      if (call.src().SerializeAsString() != call.dst().SerializeAsString())
-        throw Error(what + " is an all-reduce with a source that is not its destination");
-      operand(call.dst(), "the destination", part);
-      break;
-    default:
-      throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
-    }
-    if (call.dtype() != F32) throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
-    if (staging) operand(call.staging(), "the staging room", staging);
+    bool gathers = call.kind() == Collective::ALL_GATHER, scatters = call.kind() == Collective::REDUCE_SCATTER;
+    if (!Collective::Kind_IsValid(call.kind())) throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
+    form(1, gathers || plan.world() == 1 ? 1 : 2);
+    if (!gathers && call.dtype() != F32) throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
+    if (!gathers && !scatters && !same(step.reads(0), step.writes(0)))
+      throw Error(what + " is an all-reduce with a source that is not its destination");
+    reads(0, "the source", scatters ? whole : part);
+    writes(0, "the destination", gathers ? whole : part);
+    if (!gathers && plan.world() > 1) writes(1, "the staging room", whole);
   }
 
-  void copy(const Copy &call) const {
-    operand(call.src(), "the source", call.dst().bytes());
-    operand(call.dst(), "the destination", call.src().bytes());
+  void copy() const {
+    form(1, 1);
+    reads(0, "the source", step.writes(0).bytes());
+    writes(0, "the destination", step.reads(0).bytes());
   }
 
-  void fill(const Fill &call) const {
-    operand(call.dst(), "the destination");
-    if (call.dst().bytes() % 4 != 0) throw Error(what + " fills " + std::to_string(call.dst().bytes()) + " bytes, not a multiple of 4");
+  void fill() const {
+    form(0, 1);
+    uint64_t bytes = step.writes(0).bytes();
+    writes(0, "the destination", bytes);
+    if (bytes % 4 != 0) throw Error(what + " fills " + std::to_string(bytes) + " bytes, not a multiple of 4");
   }
 
   void update(const Update &call) const {
@@ -141,10 +160,12 @@ struct StepChecker {
       throw Error(what + " updates bucket " + std::to_string(call.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
     const Bucket &bucket = plan.buckets(static_cast<int>(call.bucket()));
     launch(call.launch());
-    checkRef(plan, call.gradient(), "the gradient of " + what, program);
+    if (step.reads_size() < 2 || step.writes_size() < 1)
+      throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
+                  " references; an update reads parameters and their gradient, and writes parameters");
     if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
     uint64_t elements = elementsOf(bucket, call.part());
-    requireBytes(call.gradient().bytes(), multiply(elements, 4, what), "the gradient of " + what);
+    requireBytes(gradientOf(step).bytes(), multiply(elements, bytesOf(call.dtype()), what), "the gradient of " + what);
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +
                   " elements; it is made for " + std::to_string(kernel.row()));
@@ -162,7 +183,7 @@ void checkStep(const Plan &plan, int program, int index) {
   if (step.name().size() > 4096) throw Error(what + " has a name of " + std::to_string(step.name().size()) + " bytes");
   what += " '" + step.name() + "' of program '" + plan.programs(program).name() + "'";
   if (!Lane_IsValid(step.lane())) throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
-  StepChecker check{plan, program, what};
+  StepChecker check{plan, step, program, what};
   switch (step.what_case()) {
   case Step::kLaunch:
     return check.launch(step.launch());
@@ -175,9 +196,9 @@ void checkStep(const Plan &plan, int program, int index) {
   case Step::kCollective:
     return check.collective(step.collective());
   case Step::kCopy:
-    return check.copy(step.copy());
+    return check.copy();
   case Step::kFill:
-    return check.fill(step.fill());
+    return check.fill();
   case Step::kUpdate:
     return check.update(step.update());
   case Step::WHAT_NOT_SET:

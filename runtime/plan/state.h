@@ -29,6 +29,9 @@ std::vector<StateTensor::Role> momentsOf(OptimizerKind optimizer);
 // How sentences call a role: "master copy", "first moment".
 const char *roleName(StateTensor::Role role);
 
+// What an update consumes.
+inline const Ref &gradientOf(const Step &update) { return update.reads(1); }
+
 // What lies in some bytes of a plan's buffers.
 struct Content {
   int bucket = -1;              // whose elements they are, or that the buffer works for; -1: none

@@ -72,9 +72,8 @@ def raised(waits, w):
 
 def in_place(step):
     """It only changes what it reads: without it the old value would stand there, and nobody could tell."""
-    launch = step.launch
     key = lambda ref: ref.SerializeToString()
-    return step.HasField("launch") and {key(x) for x in launch.args[launch.outputs_from:]} <= {key(x) for x in launch.args[:launch.outputs_from]}
+    return step.HasField("launch") and {key(x) for x in step.writes} <= {key(x) for x in step.reads}
 
 
 def without_step(plan):
@@ -193,7 +192,7 @@ def over_its_neighbour(tensors, t):
 def crossed(plan):
     """Collectives that take what is one bucket's to where another's belongs."""
     for p, s in places(plan, lambda step: step.HasField("collective")):
-        to = plan.programs[p].steps[s].collective.dst.buffer
+        to = plan.programs[p].steps[s].writes[0].buffer
         for b in range(len(plan.buckets)):
             if plan.buffers[to].HasField("bucket") and plan.buffers[to].bucket != b and plan.buckets[b].elements == plan.buckets[plan.buffers[to].bucket].elements:
                 other = copy(plan)

@@ -149,12 +149,12 @@ def launches(plan):
         for step in program.steps:
             kind = step.WhichOneof("what")
             if kind in ("launch", "update"):
-                yield step.launch if kind == "launch" else step.update.launch
+                yield step, step.launch if kind == "launch" else step.update.launch
 
 
 def extents_refused():
     plan = plan_file.read(suite.work / "plain.plan")
-    for launch in launches(plan):
+    for _, launch in launches(plan):
         launch.extent *= 1_000_000
     plan_file.write(suite.work / "far.plan", suite.work / "plain.plan", plan)
     for program, flags in (("zerorun", TRAIN), ("zero-inspect", [])):
@@ -164,10 +164,10 @@ def extents_refused():
         kernel.extent *= 1_000_000
     plan_file.write(suite.work / "far.plan", suite.work / "plain.plan", plan)
     refused("iterations of", "zerorun", "far.plan", *TRAIN)  # of an update the validator knows the elements
-    altered = {launch.kernel for launch in launches(plan)} - {step.update.launch.kernel for program in plan.programs for step in program.steps
+    altered = {launch.kernel for _, launch in launches(plan)} - {step.update.launch.kernel for program in plan.programs for step in program.steps
                                                               if step.WhichOneof("what") == "update"}
     plan = plan_file.read(suite.work / "plain.plan")
-    for launch in launches(plan):
+    for _, launch in launches(plan):
         launch.extent *= 1_000_000 if launch.kernel in altered else 1
     for index in altered:
         plan.kernels[index].extent *= 1_000_000
@@ -183,9 +183,9 @@ def references_refused():
         plan.CopyFrom(original)
         half = kernel.arg_bytes[0] // 2 // 4 * 4
         plan.kernels[i].arg_bytes[0] = half
-        for launch in launches(plan):
+        for step, launch in launches(plan):
             if launch.kernel == i:
-                launch.args[0].bytes = half
+                (step.reads or step.writes)[0].bytes = half
         plan_file.write(suite.work / "small.plan", suite.work / "plain.plan", plan)
         result = suite.run([suite.bin / "zerorun", "small.plan", *TRAIN], check=False)
         expect(result.returncode == 1 and f"kernel '{kernel.symbol}' is made for" in result.stderr, f"{kernel.symbol}: {result.returncode} {result.stderr}")

@@ -17,6 +17,7 @@ using namespace zero;
 using namespace zero::plan;
 using namespace zero::runtime;
 using zero::test::addTensor;
+using zero::test::collect;
 using zero::test::compileKernels;
 using zero::test::part;
 using zero::test::PlanBuilder;
@@ -50,8 +51,7 @@ struct ProductPlan : PlanBuilder {
     x = floats("x", 40 * 30, false), w = floats("w", 30 * 20), y = floats("y", 40 * 20);
     fill("fill x", x, 1.0f);
     fill("fill w", w, 0.5f);
-    MatMul *product = step("product").mutable_matmul();
-    *product->mutable_a() = x, *product->mutable_b() = w, *product->mutable_c() = y;
+    MatMul *product = step("product", {x, w}, {y}).mutable_matmul();
     product->set_dtype(F32);
     product->set_m(40), product->set_n(20), product->set_k(30), product->set_batch(1);
     product->set_lda(30), product->set_ldb(20), product->set_ldc(20);
@@ -94,14 +94,10 @@ TEST(Engine, AttentionAndItsGradient) {
   Ref q = b.floats("q", n), k = b.floats("k", n), v = b.floats("v", n), out = b.floats("out", n), lse = b.floats("lse", 2 * 2 * 8);
   Ref dout = b.floats("dout", n), dq = b.floats("dq", n), dk = b.floats("dk", n), dv = b.floats("dv", n);
   b.fill("q", q, 0.0f), b.fill("k", k, 1.0f), b.fill("v", v, 3.0f), b.fill("dout", dout, 1.0f);
-  Attention *attention = b.step("attention").mutable_attention();
-  *attention->mutable_q() = q, *attention->mutable_k() = k, *attention->mutable_v() = v;
-  *attention->mutable_out() = out, *attention->mutable_lse() = lse;
+  Attention *attention = b.step("attention", {q, k, v}, {out, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true);
-  AttentionGrad *grad = b.step("gradient").mutable_attention_grad();
-  *grad->mutable_forward() = b.program().steps(4).attention();
-  *grad->mutable_dout() = dout, *grad->mutable_dq() = dq, *grad->mutable_dk() = dk, *grad->mutable_dv() = dv;
+  *b.step("gradient", {q, k, v, out, lse, dout}, {dq, dk, dv}).mutable_attention_grad() = b.program().steps(4).attention();
   Session run(b.file());
   run.engine->run(0);
   for (uint64_t i = 0; i < n; ++i) ASSERT_NEAR(run.floats(out)[i], 3.0f, 1e-5);
@@ -122,22 +118,17 @@ TEST(Engine, LanesWaitForEachOther) {
   Ref staging = b.floats("staging", shard * n);
   const int rounds = 20;
   for (int i = 0; i < rounds; ++i) {
-    Step &gather = b.step("gather", GATHER);
-    Collective *collective = gather.mutable_collective();
-    collective->set_kind(Collective::ALL_GATHER), collective->set_count(shard), collective->set_dtype(F32);
-    *collective->mutable_src() = own, *collective->mutable_dst() = whole;
+    Step &gather = b.step("gather", {own}, {whole}, GATHER);
+    collect(gather, Collective::ALL_GATHER, shard);
     if (i > 0) waitFor(gather, REDUCE, i); // the update of the round before
-    Step &copy = b.step("use");
+    Step &copy = b.step("use", {whole}, {sum});
     waitFor(copy, GATHER, i + 1);
-    *copy.mutable_copy()->mutable_src() = whole, *copy.mutable_copy()->mutable_dst() = sum;
-    Step &reduce = b.step("reduce", REDUCE);
+    copy.mutable_copy();
+    Step &reduce = b.step("reduce", {sum}, b.staged(own, staging), REDUCE);
     waitFor(reduce, COMPUTE, i + 1);
-    collective = reduce.mutable_collective();
-    collective->set_kind(Collective::REDUCE_SCATTER), collective->set_count(shard), collective->set_dtype(F32);
-    *collective->mutable_src() = sum, *collective->mutable_dst() = own, *collective->mutable_staging() = staging;
+    collect(reduce, Collective::REDUCE_SCATTER, shard);
   }
-  Step &last = b.step("last", REDUCE);
-  *last.mutable_copy()->mutable_src() = own, *last.mutable_copy()->mutable_dst() = result;
+  b.step("last", {own}, {result}, REDUCE).mutable_copy();
   Session run(b.file(), {.programs = {}, .trace = true});
   for (uint64_t i = 0; i < shard; ++i) run.floats(own)[i] = static_cast<float>(world->rank() + 1);
   run.engine->run(0);
@@ -167,9 +158,7 @@ TEST(Engine, LanesWaitForEachOther) {
 TEST(Engine, AllReduceOfAScalar) {
   PlanBuilder b(ranks());
   Ref loss = b.floats("loss", 1), staging = b.floats("staging", ranks());
-  Collective *collective = b.step("loss", REDUCE).mutable_collective();
-  collective->set_kind(Collective::ALL_REDUCE), collective->set_count(1), collective->set_dtype(F32);
-  *collective->mutable_src() = loss, *collective->mutable_dst() = loss, *collective->mutable_staging() = staging;
+  collect(b.step("loss", {loss}, b.staged(loss, staging), REDUCE), Collective::ALL_REDUCE, 1);
   Session run(b.file());
   *run.floats(loss) = static_cast<float>(world->rank()) + 0.5f;
   run.engine->run(0);
@@ -185,7 +174,7 @@ protected:
   PlanFile fileOf(PlanBuilder &b) {
     b.boundKernels();
     object =
-        compileKernels("void sgd(void *const *args, long begin, long end) { const float *g = args[0], *hyper = args[1]; float *x = args[2];"
+        compileKernels("void sgd(void *const *args, long begin, long end) { const float *g = args[1], *hyper = args[2]; float *x = args[3];"
                        "for (long i = begin; i < end; ++i) x[i] -= hyper[0] * g[i]; }\n" +
                        test::boundsInC(b.plan));
     PlanFile file = b.file();
@@ -203,13 +192,11 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   bucket->set_name("layer"), bucket->set_elements(shard * n), bucket->set_shard_elements(shard);
   addTensor(*bucket, StateTensor::MASTER, parameter, WHOLE);
   Kernel *kernel = b.plan.add_kernels();
-  kernel->set_symbol("sgd"), kernel->set_args(3), kernel->set_grain(8);
+  kernel->set_symbol("sgd"), kernel->set_grain(8);
   Ref mine = part(gradient, 0, shard * 4, shard * 4), own = part(parameter, 0, shard * 4, shard * 4);
-  Update *update = b.step("update", UPDATE).mutable_update();
-  *update->mutable_gradient() = mine, update->set_part(SHARD);
-  Launch *launch = update->mutable_launch();
-  *launch->add_args() = mine, *launch->add_args() = hyper, *launch->add_args() = own;
-  launch->set_outputs_from(2), launch->set_extent(shard);
+  Update *update = b.step("update", {own, mine, hyper}, {own}, UPDATE).mutable_update();
+  update->set_dtype(F32), update->set_part(SHARD);
+  update->mutable_launch()->set_extent(shard);
   Session run(fileOf(b));
   for (uint64_t i = 0; i < shard * n; ++i) run.floats(gradient)[i] = static_cast<float>(i);
   run.floats(hyper)[LR] = 2.0f;
@@ -238,16 +225,14 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   bucket->set_name("layer"), bucket->set_elements(16 * n), bucket->set_shard_elements(16);
   addTensor(*bucket, StateTensor::MASTER, parameter, WHOLE);
   Kernel *kernel = b.plan.add_kernels();
-  kernel->set_symbol("sgd"), kernel->set_args(3);
+  kernel->set_symbol("sgd");
   Ref own = part(parameter, 0, 64, 64);
-  Update *update = b.step("layer update", UPDATE).mutable_update();
-  *update->mutable_gradient() = own, update->set_part(SHARD);
-  Launch *launch = update->mutable_launch();
-  *launch->add_args() = own, *launch->add_args() = hyper, *launch->add_args() = own;
-  launch->set_extent(16);
-  Step &waiting = b.step("after it");
+  Update *update = b.step("layer update", {own, own, hyper}, {own}, UPDATE).mutable_update();
+  update->set_dtype(F32), update->set_part(SHARD);
+  update->mutable_launch()->set_extent(16);
+  Step &waiting = b.step("after it", {}, {hyper});
   waitFor(waiting, UPDATE, 1);
-  waiting.mutable_fill()->mutable_dst()->CopyFrom(hyper);
+  waiting.mutable_fill();
   Session run(fileOf(b));
   run.engine->onUpdate([](const Update &, const float *) { throw Error("the hook refuses"); });
   std::string text = refusalOf([&] { run.engine->run(0); });
@@ -319,12 +304,10 @@ struct UpdatePlan : PlanBuilder {
       at += (size + 15) / 16 * 16;
     }
     bucket->set_padding_elements(kShard * world - 92);
-    plan.add_kernels()->set_symbol("sgd"), plan.mutable_kernels(0)->set_args(7);
-    Update *update = step("update").mutable_update();
-    *update->mutable_gradient() = gradient, update->set_part(whole ? WHOLE : SHARD), update->set_row(kRow);
-    Launch *launch = update->mutable_launch();
-    for (const Ref &ref : {p, gradient, m, hyper, p, m, sums}) *launch->add_args() = ref;
-    launch->set_outputs_from(4), launch->set_extent((count + kRow - 1) / kRow);
+    plan.add_kernels()->set_symbol("sgd");
+    Update *update = step("update", {p, gradient, m, hyper}, {p, m, sums}).mutable_update();
+    update->set_dtype(F32), update->set_part(whole ? WHOLE : SHARD), update->set_row(kRow);
+    update->mutable_launch()->set_extent((count + kRow - 1) / kRow);
     boundKernels();
     object =
         compileKernels("void sgd(void *const *a, long begin, long end) {"
@@ -398,16 +381,14 @@ TEST(Resolve, CallsFollowTheirSteps) {
   PlanBuilder b;
   Ref ref = b.floats("ref", 4096);
   auto attention = [&](std::vector<uint64_t> mask, uint64_t dim, uint64_t length) {
-    Attention *call = b.step("attention").mutable_attention();
+    Attention *call = b.step("attention", {ref, ref, ref, ref}, {ref, ref}).mutable_attention();
     call->set_dim(dim), call->set_q_len(length), call->set_kv_len(length + 1);
-    *call->mutable_mask() = ref;
     call->mutable_mask_shape()->Add(mask.begin(), mask.end());
   };
   attention({1, 1, 8, 8}, 64, 8), attention({2, 1, 1, 8}, 32, 7);
-  Collective *gather = b.step("gather", GATHER).mutable_collective();
-  gather->set_kind(Collective::ALL_GATHER), gather->set_count(10), gather->set_dtype(BF16);
+  collect(b.step("gather", {ref}, {ref}, GATHER), Collective::ALL_GATHER, 10, BF16);
   b.plan.add_kernels()->set_grain(24);
-  b.step("launch").mutable_launch()->set_extent(100);
+  b.step("launch", {}, {}).mutable_launch()->set_extent(100);
   auto program = resolve(b.plan, b.program(), {{"kernel", nullptr, 100, {}}}, [](const Ref &) -> void * { return nullptr; });
   const auto &compute = program->lanes[COMPUTE];
   auto strides = [&](size_t i) {
@@ -428,15 +409,9 @@ TEST(Resolve, CallsFollowTheirSteps) {
 TEST(Doomed, DISABLED_RankFailsInAStep) {
   PlanBuilder b(ranks());
   Ref whole = b.floats("whole", 16 * ranks());
-  Step &gather = b.step("gather", GATHER);
-  Collective *collective = gather.mutable_collective();
-  collective->set_kind(Collective::ALL_GATHER), collective->set_count(16), collective->set_dtype(F32);
-  *collective->mutable_src() = part(whole, 0, 64, 64), *collective->mutable_dst() = whole;
-  Step &attention = b.step("late attention");
+  collect(b.step("gather", {part(whole, 0, 64, 64)}, {whole}, GATHER), Collective::ALL_GATHER, 16);
   Ref tensor = b.floats("tensor", 64), lse = b.floats("lse", 4);
-  Attention *call = attention.mutable_attention();
-  for (Ref *ref : {call->mutable_q(), call->mutable_k(), call->mutable_v(), call->mutable_out()}) *ref = tensor;
-  *call->mutable_lse() = lse;
+  Attention *call = b.step("late attention", {tensor, tensor, tensor}, {tensor, lse}).mutable_attention();
   call->set_batch(1), call->set_heads(1), call->set_kv_heads(1), call->set_q_len(4), call->set_kv_len(4), call->set_dim(16);
   Session run(b.file());
   if (world->rank() == 1) run.device->prepare({0, 0, 0}); // takes away the room attention was promised

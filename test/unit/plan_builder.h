@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/plan/container.h"
 #include <string>
+#include <vector>
 
 namespace zero::test {
 
@@ -42,20 +43,26 @@ public:
     return ref;
   }
 
-  plan::Step &step(const std::string &name, plan::Lane lane = plan::COMPUTE) {
+  plan::Step &step(const std::string &name, const std::vector<plan::Ref> &reads, const std::vector<plan::Ref> &writes,
+                   plan::Lane lane = plan::COMPUTE) {
     plan::Step *step = program().add_steps();
     step->set_name(name);
     step->set_lane(lane);
+    step->mutable_reads()->Add(reads.begin(), reads.end());
+    step->mutable_writes()->Add(writes.begin(), writes.end());
     return *step;
   }
 
+  // What a sum over ranks writes: beside the result the room for what others send, if there are others.
+  std::vector<plan::Ref> staged(const plan::Ref &result, const plan::Ref &staging) const {
+    return plan.world() > 1 ? std::vector{result, staging} : std::vector{result};
+  }
+
   void fill(const std::string &name, const plan::Ref &ref, float value, plan::Lane lane = plan::COMPUTE) {
-    plan::Fill *fill = step(name, lane).mutable_fill();
-    *fill->mutable_dst() = ref;
     uint32_t pattern;
     static_assert(sizeof(pattern) == sizeof(value));
     __builtin_memcpy(&pattern, &value, sizeof(pattern));
-    fill->set_pattern(pattern);
+    step(name, {}, {ref}, lane).mutable_fill()->set_pattern(pattern);
   }
 
   // Kernels reach as far as their launches have them.
@@ -65,11 +72,12 @@ public:
         if (!step.has_launch() && !step.has_update()) continue;
         const plan::Launch &launch = step.has_launch() ? step.launch() : step.update().launch();
         plan::Kernel *kernel = plan.mutable_kernels(static_cast<int>(launch.kernel()));
-        kernel->set_args(static_cast<uint32_t>(launch.args_size()));
+        kernel->set_args(static_cast<uint32_t>(step.reads_size() + step.writes_size()));
         kernel->set_extent(launch.extent());
         if (step.has_update()) kernel->set_row(step.update().row());
         kernel->clear_arg_bytes();
-        for (const plan::Ref &ref : launch.args()) kernel->add_arg_bytes(ref.bytes());
+        for (const plan::Ref &ref : step.reads()) kernel->add_arg_bytes(ref.bytes());
+        for (const plan::Ref &ref : step.writes()) kernel->add_arg_bytes(ref.bytes());
       }
   }
 
@@ -104,6 +112,12 @@ inline std::string boundsInC(const plan::Plan &plan) {
     text += ", " + std::to_string(kernel.row()) + "};\n";
   }
   return text;
+}
+
+inline plan::Collective &collect(plan::Step &step, plan::Collective::Kind kind, uint64_t count, plan::DType dtype = plan::F32) {
+  plan::Collective *collective = step.mutable_collective();
+  collective->set_kind(kind), collective->set_count(count), collective->set_dtype(dtype);
+  return *collective;
 }
 
 // Part of a Ref: `bytes` from `offset`, shifted by `stride` for every rank.

@@ -15,6 +15,7 @@
 using namespace zero;
 using namespace zero::plan;
 using zero::test::addTensor;
+using zero::test::collect;
 using zero::test::Folder;
 using zero::test::part;
 using zero::test::PlanBuilder;
@@ -32,52 +33,38 @@ void expectError(const std::function<void()> &action, const std::string &part) {
 PlanBuilder goodPlan(uint32_t world = 4) {
   PlanBuilder b(world);
   Ref a = b.floats("a", 64 * 32), w = b.floats("w", 32 * 16), c = b.floats("c", 64 * 16, false);
-  MatMul *product = b.step("product").mutable_matmul();
-  *product->mutable_a() = a, *product->mutable_b() = w, *product->mutable_c() = c;
+  MatMul *product = b.step("product", {a, w}, {c}).mutable_matmul();
   product->set_dtype(F32);
   product->set_m(64), product->set_n(16), product->set_k(32), product->set_batch(1);
   product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
 
   Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8),
       mask = b.floats("mask", 8 * 8);
-  Attention *attention = b.step("attention").mutable_attention();
-  *attention->mutable_q() = q, *attention->mutable_k() = k, *attention->mutable_v() = k, *attention->mutable_out() = q;
-  *attention->mutable_lse() = lse, *attention->mutable_mask() = mask;
+  Attention *attention = b.step("attention", {q, k, k, mask}, {q, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(16), attention->set_scale(0.25f);
   for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
-  AttentionGrad *grad = b.step("attention gradient").mutable_attention_grad();
-  *grad->mutable_forward() = b.program().steps(1).attention();
-  *grad->mutable_dout() = q, *grad->mutable_dq() = q, *grad->mutable_dk() = k, *grad->mutable_dv() = k;
+  *b.step("attention gradient", {q, k, k, mask, q, lse, q}, {q, k, k}).mutable_attention_grad() = b.program().steps(1).attention();
 
   Ref whole = b.floats("bucket", 16 * world), shard = part(whole, 0, 64, 64), staging = b.floats("staging", 16 * world);
-  for (auto kind : {Collective::REDUCE_SCATTER, Collective::ALL_GATHER}) {
-    Collective *collective = b.step("collective", kind == Collective::ALL_GATHER ? GATHER : REDUCE).mutable_collective();
-    collective->set_kind(kind);
-    collective->set_count(16);
-    collective->set_dtype(F32);
-    *collective->mutable_staging() = staging;
-    *collective->mutable_src() = kind == Collective::ALL_GATHER ? shard : whole;
-    *collective->mutable_dst() = kind == Collective::ALL_GATHER ? whole : shard;
-  }
-  Copy *copy = b.step("copy").mutable_copy();
-  *copy->mutable_src() = part(a, 0, 128), *copy->mutable_dst() = part(a, 128, 128);
+  collect(b.step("collective", {whole}, b.staged(shard, staging), REDUCE), Collective::REDUCE_SCATTER, 16);
+  collect(b.step("collective", {shard}, {whole}, GATHER), Collective::ALL_GATHER, 16);
+  b.step("copy", {part(a, 0, 128)}, {part(a, 128, 128)}).mutable_copy();
   b.fill("fill", c, 1.0f);
 
   Kernel *kernel = b.plan.add_kernels();
   kernel->set_symbol("sgd_0");
-  kernel->set_args(2), kernel->set_extent(16);
-  kernel->add_arg_bytes(64), kernel->add_arg_bytes(64);
+  kernel->set_args(3), kernel->set_extent(16);
+  for (int i = 0; i < 3; ++i) kernel->add_arg_bytes(64);
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("layer");
   bucket->set_elements(16 * world), bucket->set_shard_elements(16);
   bucket->set_trainable(true), b.plan.mutable_optimizer()->set_kind(SGD);
   addTensor(*bucket, StateTensor::MASTER, whole, WHOLE);
   addTensor(*bucket, StateTensor::MOMENTUM, b.floats("momentum", 16), SHARD);
-  Update *update = b.step("update").mutable_update();
-  *update->mutable_gradient() = shard, update->set_part(SHARD);
+  Update *update = b.step("update", {shard, shard}, {shard}).mutable_update();
+  update->set_dtype(F32), update->set_part(SHARD);
   update->mutable_launch()->set_extent(16);
-  *update->mutable_launch()->add_args() = shard, *update->mutable_launch()->add_args() = shard;
   Parameter *parameter = b.plan.add_parameters();
   parameter->set_name("weight");
   parameter->add_shape(2), parameter->add_shape(8);
@@ -132,12 +119,12 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 64); }, "outside the 64 bytes of arena 'work' of program 'step'"},
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 1 << 30); }, "needs 1073741824 bytes of arena 'work'"},
       {[](Plan &p) { p.mutable_programs(0)->clear_arena_bytes(); }, "height of 0 arenas"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_buffer(99); },
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_buffer(99); },
        "A of step 0 'product' of program 'step' names buffer 99"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(64); }, "reaches byte"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_offset(~0ull); }, "overflows"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_rank_stride(4); }, "on the last rank"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->mutable_a()->set_rank_stride(1ull << 63); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_offset(64); }, "reaches byte"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_offset(~0ull); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_rank_stride(4); }, "on the last rank"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_rank_stride(1ull << 63); }, "overflows"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(65); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(3); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_k(33); }, "leading dimension"},
@@ -151,30 +138,39 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dim(0); }, "empty dimension"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_mask_shape(2, 4); }, "mask whose dimension 2 is 4"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->add_mask_shape(1); }, "mask of 5 dimensions"},
-      {[](Plan &p) { stepOf(p, kGradient)->mutable_attention_grad()->mutable_dq()->set_bytes(64); }, "dQ of step 2"},
+      {[](Plan &p) { stepOf(p, kGradient)->mutable_writes(0)->set_bytes(64); }, "dQ of step 2"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(17); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(15); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(15); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_dtype(I32); }, "sums elements of type I32"},
-      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_staging(); }, "the staging room"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_writes()->RemoveLast(); }, "writes 1 references; one of its kind reads 1 and writes 2"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_kind(Collective::ALL_REDUCE); }, "all-reduce"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(~0ull); }, "overflows"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_dtype(DTYPE_UNSPECIFIED); }, "unknown element type"},
-      {[](Plan &p) { stepOf(p, kCopy)->mutable_copy()->mutable_src()->set_bytes(64); }, "where the step reaches 128"},
-      {[](Plan &p) { stepOf(p, kFill)->mutable_fill()->mutable_dst()->set_bytes(6); }, "not a multiple of 4"},
+      {[](Plan &p) { stepOf(p, kCopy)->mutable_reads(0)->set_bytes(64); }, "where the step reaches 128"},
+      {[](Plan &p) { stepOf(p, kFill)->mutable_writes(0)->set_bytes(6); }, "not a multiple of 4"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_bucket(1); }, "updates bucket 1"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_kernel(1); }, "launches kernel 1"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(16000000); },
        "step 7 'update' of program 'step' launches 16000000 iterations of kernel 'sgd_0', which is made for 16"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(15); }, "launches 15 iterations"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->mutable_args(0)->set_bytes(60); },
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_reads(0)->set_bytes(60); },
        "argument 0 of step 7 'update' of program 'step' has 60 bytes where the step reaches 64"},
       {[](Plan &p) { p.mutable_kernels(0)->set_arg_bytes(1, 128); }, "has 64 bytes where the step reaches 128"},
-      {[](Plan &p) { p.mutable_kernels(0)->mutable_arg_bytes()->RemoveLast(); }, "the bytes of 1 of its 2 arguments"},
+      {[](Plan &p) { p.mutable_kernels(0)->mutable_arg_bytes()->RemoveLast(); }, "the bytes of 2 of its 3 arguments"},
       {[](Plan &p) { p.mutable_kernels(0)->set_extent(~0ull); }, "impossible extent"},
       {[](Plan &p) { p.mutable_kernels(0)->clear_extent(); }, "impossible extent of 0"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->mutable_args()->RemoveLast(); }, "1 arguments; it takes 2"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_outputs_from(3); }, "outputs from argument 3"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_writes()->RemoveLast(); }, "2 arguments; it takes 3"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_reads()->Swap(stepOf(p, kUpdate)->mutable_writes()); },
+       "an update reads parameters and their gradient, and writes parameters"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true); }, "reads 2 and writes 1 references; one of its kind reads 3"},
+      {[](Plan &p) {
+         stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true);
+         *stepOf(p, kProduct)->add_reads() = p.programs(0).steps(kProduct).reads(0);
+       },
+       "adds to another place than it reads"},
+      {[](Plan &p) { *stepOf(p, kFill)->add_reads() = p.programs(0).steps(kFill).writes(0); }, "reads 1 and writes 1 references"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_reads()->RemoveLast(); }, "one of its kind reads 4 and writes 2"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_part(WHOLE); }, "the gradient of step 7"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->clear_part(); }, "neither that it updates the whole bucket nor a shard"},
       {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},

@@ -12,6 +12,7 @@
 using namespace zero;
 using namespace zero::plan;
 using namespace zero::runtime;
+using zero::test::collect;
 using zero::test::PlanBuilder;
 using zero::test::waitFor;
 using zero::test::world;
@@ -48,8 +49,7 @@ namespace {
 
 auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
 
-void setProduct(MatMul &product, const Ref &a, const Ref &b, const Ref &c, uint64_t n) {
-  *product.mutable_a() = a, *product.mutable_b() = b, *product.mutable_c() = c;
+void setProduct(MatMul &product, uint64_t n) {
   product.set_dtype(F32), product.set_batch(1);
   product.set_m(n), product.set_n(n), product.set_k(n), product.set_lda(n), product.set_ldb(n), product.set_ldc(n);
 }
@@ -61,27 +61,21 @@ PlanBuilder makePlan(bool products) {
   Ref own = b.floats("own", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n), loss = b.floats("loss", 1);
   Ref staging = b.floats("staging", shard * n), few = b.floats("few", n), square = b.floats("square", 64 * 64);
   for (uint64_t round = 0; round < 5; ++round) {
-    Step &gather = b.step("gather", GATHER);
+    Step &gather = b.step("gather", {own}, {whole}, GATHER);
     if (round > 0) waitFor(gather, REDUCE, 2 * round);
-    Collective *collective = gather.mutable_collective();
-    collective->set_kind(Collective::ALL_GATHER), collective->set_count(shard), collective->set_dtype(F32);
-    *collective->mutable_src() = own, *collective->mutable_dst() = whole;
-    Step &use = b.step("use");
+    collect(gather, Collective::ALL_GATHER, shard);
+    Step &use = b.step("use", {whole}, {sum});
     waitFor(use, GATHER, round + 1);
-    *use.mutable_copy()->mutable_src() = whole, *use.mutable_copy()->mutable_dst() = sum;
+    use.mutable_copy();
     b.fill("fill", square, 1.0f);
     if (products) {
       Ref a = b.floats("a", 64 * 64), c = b.floats("c", 64 * 64);
-      setProduct(*b.step("product").mutable_matmul(), a, square, c, 64);
+      setProduct(*b.step("product", {a, square}, {c}).mutable_matmul(), 64);
     }
-    Step &reduce = b.step("reduce", REDUCE);
+    Step &reduce = b.step("reduce", {sum}, b.staged(own, staging), REDUCE);
     waitFor(reduce, COMPUTE, (products ? 3 : 2) * (round + 1));
-    collective = reduce.mutable_collective();
-    collective->set_kind(Collective::REDUCE_SCATTER), collective->set_count(shard), collective->set_dtype(F32);
-    *collective->mutable_src() = sum, *collective->mutable_dst() = own, *collective->mutable_staging() = staging;
-    collective = b.step("loss", REDUCE).mutable_collective();
-    collective->set_kind(Collective::ALL_REDUCE), collective->set_count(1), collective->set_dtype(F32);
-    *collective->mutable_src() = loss, *collective->mutable_dst() = loss, *collective->mutable_staging() = few;
+    collect(reduce, Collective::REDUCE_SCATTER, shard);
+    collect(b.step("loss", {loss}, b.staged(loss, few), REDUCE), Collective::ALL_REDUCE, 1);
   }
   return b;
 }

@@ -31,7 +31,7 @@ void norm(void *const *a, long begin, long end) { /* gradient shard, sum */
   for (long i = begin; i < end; ++i) { *sum = 0; for (int k = 0; k < 16; ++k) *sum += g[k] * g[k]; }
 }
 void adamw(void *const *a, long begin, long end) {
-  const float *g = a[0], *h = a[1]; float *w = a[2], *m = a[3], *v = a[4];
+  const float *g = a[1], *h = a[4]; float *w = a[5], *m = a[6], *v = a[7];
   for (long i = begin; i < end; ++i) {
     m[i] = h[1] * m[i] + (1 - h[1]) * g[i]; v[i] = h[2] * v[i] + (1 - h[2]) * g[i] * g[i];
     w[i] -= h[0] * (m[i] / h[5] / (sqrtf(v[i] / h[6]) + h[3]) + h[4] * w[i]);
@@ -72,51 +72,39 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   Source *source = parameter->mutable_source();
   source->set_file(folder / "w.raw"), source->set_bytes(16), source->set_dtype(F32);
 
-  auto kernel = [&](const char *symbol, uint32_t args) {
-    b.plan.add_kernels()->set_symbol(symbol), b.plan.mutable_kernels(b.plan.kernels_size() - 1)->set_args(args);
-  };
-  kernel("mse", 6), kernel("norm", 2), kernel("adamw", 5);
-  auto launch = [](Launch *launch, uint32_t kernel, std::vector<Ref> args, uint32_t outputs, uint64_t extent) {
-    launch->set_kernel(kernel), launch->set_outputs_from(outputs), launch->set_extent(extent);
-    launch->mutable_args()->Add(args.begin(), args.end());
-  };
+  for (const char *symbol : {"mse", "norm", "adamw"}) b.plan.add_kernels()->set_symbol(symbol);
+  auto launch = [](Launch *launch, uint32_t kernel, uint64_t extent) { launch->set_kernel(kernel), launch->set_extent(extent); };
   auto product = [&](const char *name, const Ref &a, const Ref &c, const Ref &right, bool transposed, uint64_t rowsOut, uint64_t inner) {
-    MatMul *mm = b.step(name).mutable_matmul();
-    mm->set_dtype(F32), *mm->mutable_a() = a, *mm->mutable_b() = right, *mm->mutable_c() = c, mm->set_trans_a(transposed);
+    MatMul *mm = b.step(name, {a, right}, {c}).mutable_matmul();
+    mm->set_dtype(F32), mm->set_trans_a(transposed);
     mm->set_m(rowsOut), mm->set_n(1), mm->set_k(inner), mm->set_batch(1), mm->set_lda(4), mm->set_ldb(1), mm->set_ldc(1);
   };
   auto sumOver = [&](const char *name, const Ref &ref, uint64_t tick) {
-    Step &step = b.step(name, REDUCE);
+    Step &step = b.step(name, {ref}, b.staged(ref, few), REDUCE);
     waitFor(step, COMPUTE, tick);
-    Collective *all = step.mutable_collective();
-    all->set_kind(Collective::ALL_REDUCE), all->set_count(1), all->set_dtype(F32);
-    *all->mutable_src() = ref, *all->mutable_dst() = ref, *all->mutable_staging() = few;
+    collect(step, Collective::ALL_REDUCE, 1);
   };
   product("forward", x, pred, part(w, 0, 16), false, batch, 4);
-  launch(b.step("loss").mutable_launch(), 0, {pred, y, scale, count, diff, loss}, 4, 1);
+  launch(b.step("loss", {pred, y, scale, count}, {diff, loss}).mutable_launch(), 0, 1);
   sumOver("loss of all", loss, 2);
   Program eval = b.program();
   b.fill("clear", gradient, 0);
   product("backward", x, part(gradient, 0, 16), diff, true, 4, batch);
-  Step &reduce = b.step("reduce", REDUCE);
+  Step &reduce = b.step("reduce", {gradient}, b.staged(myGradient, staging), REDUCE);
   waitFor(reduce, COMPUTE, 4);
-  Collective *scatter = reduce.mutable_collective();
-  scatter->set_kind(Collective::REDUCE_SCATTER), scatter->set_count(16), scatter->set_dtype(F32);
-  *scatter->mutable_src() = gradient, *scatter->mutable_dst() = myGradient, *scatter->mutable_staging() = staging;
-  Step &square = b.step("square");
+  collect(reduce, Collective::REDUCE_SCATTER, 16);
+  Step &square = b.step("square", {myGradient}, {sum});
   waitFor(square, REDUCE, 2);
-  launch(square.mutable_launch(), 1, {myGradient, sum}, 1, 1);
+  launch(square.mutable_launch(), 1, 1);
   sumOver("norm", sum, 5);
-  Step &step = b.step("update", UPDATE);
+  Step &step = b.step("update", {myW, myGradient, m, v, hyper}, {myW, m, v}, UPDATE);
   waitFor(step, REDUCE, 2);
   Update *update = step.mutable_update();
-  *update->mutable_gradient() = myGradient, update->set_part(SHARD);
-  launch(update->mutable_launch(), 2, {myGradient, hyper, myW, m, v}, 2, 16);
-  Step &gather = b.step("gather", GATHER);
+  update->set_dtype(F32), update->set_part(SHARD);
+  launch(update->mutable_launch(), 2, 16);
+  Step &gather = b.step("gather", {myW}, {w}, GATHER);
   waitFor(gather, UPDATE, 1);
-  Collective *all = gather.mutable_collective();
-  all->set_kind(Collective::ALL_GATHER), all->set_count(16), all->set_dtype(F32);
-  *all->mutable_src() = myW, *all->mutable_dst() = w;
+  collect(gather, Collective::ALL_GATHER, 16);
   *b.program().mutable_loss() = loss, *b.program().mutable_gradient_norm() = sum;
   eval.set_name("eval"), eval.set_role(Program::EVAL), *eval.mutable_loss() = loss;
   *b.plan.add_programs() = eval;

@@ -86,7 +86,7 @@ plan.program step @step {
 plan.program step @step {
   %x = plan.buffer activation "x" bytes 64
   // expected-error @+1 {{reads parameters and their gradient and writes parameters}}
-  plan.update update %x[0, 64] -> %x[0, 64] : @b @k
+  plan.update update %x[0, 64] -> %x[0, 64] : @b @k of f32
   plan.return
 }
 

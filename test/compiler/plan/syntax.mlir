@@ -16,7 +16,7 @@ module attributes {zero.world = 2 : i64} {
     // CHECK: plan.launch compute waits(gather 3, reduce 1) %c[0, 8] -> %h.0.mlp[0, 64], %h.0.mlp[64, 64] : @k
     plan.launch compute waits(gather 3, reduce 1) %c[0, 8] -> %x[0, 64], %x[64, 64] : @k
     // CHECK: plan.matmul compute {{.*}} : 2 x 3 x 4 of f32 ld [4, 3, 3] batch 5 [8, 0, 6] {accumulate, transpose_b}
-    plan.matmul compute %x[0, 160], %x[160, 48] -> %x[256, 120] : 2 x 3 x 4 of f32 ld [4, 3, 3] batch 5 [8, 0, 6] {accumulate, transpose_b}
+    plan.matmul compute %x[0, 160], %x[160, 48], %x[256, 120] -> %x[256, 120] : 2 x 3 x 4 of f32 ld [4, 3, 3] batch 5 [8, 0, 6] {accumulate, transpose_b}
     // CHECK: plan.attention compute {{.*}} : [1, 2, 2, 4, 4, 2] scale 0.707106769 {causal}
     plan.attention compute %x[0, 64], %x[64, 64], %x[128, 64] -> %x[192, 64], %x[256, 32] : [1, 2, 2, 4, 4, 2] scale 0.707106769 {causal}
     // CHECK: plan.attention_grad compute {{.*}} : [1, 2, 2, 4, 4, 2] scale 1.000000e+00 {mask_shape = array<i64: 1, 1, 4, 4>}
@@ -27,8 +27,8 @@ module attributes {zero.world = 2 : i64} {
     plan.copy compute %c[0, 8] -> %x[8, 8]
     // CHECK: plan.fill compute -> %h.0.mlp[0, 64] : 1065353216
     plan.fill compute -> %x[0, 64] : 1065353216
-    // CHECK: plan.update update %h.0.mlp[0, 64], %h.0.mlp[64, 64] -> %h.0.mlp[0, 64] : @b0 @adamw whole
-    plan.update update %x[0, 64], %x[64, 64] -> %x[0, 64] : @b0 @adamw whole
+    // CHECK: plan.update update %h.0.mlp[0, 64], %h.0.mlp[64, 64] -> %h.0.mlp[0, 64] : @b0 @adamw of f32 whole
+    plan.update update %x[0, 64], %x[64, 64] -> %x[0, 64] : @b0 @adamw of f32 whole
     // CHECK: plan.return %h.0.mlp[0, 4], %h.0.mlp[4, 4]
     plan.return %x[0, 4], %x[4, 4]
   }

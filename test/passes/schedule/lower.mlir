@@ -39,7 +39,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
     %g = zero.pack %gw at [0] : (tensor<8x6xf32>) -> tensor<64xf32>
     // CHECK: plan.collective compute %[[G]][0, 256] -> %[[G]][0 + rank * 128, 128], %{{.*}}[0, 256] : reduce_scatter 32 of f32
     %s = zero.reduce_scatter %g : tensor<64xf32> -> tensor<32xf32>
-    // CHECK: plan.update compute %[[P]][0, 128], %[[G]][0 + rank * 128, 128], %[[M:.*]][0, 128], %{{.*}}[0, 64] -> %[[P]][0, 128], %[[M]][0, 128], %[[S]][0, 8] : @b0 @sgd
+    // CHECK: plan.update compute %[[P]][0, 128], %[[G]][0 + rank * 128, 128], %[[M:.*]][0, 128], %{{.*}}[0, 64] -> %[[P]][0, 128], %[[M]][0, 128], %[[S]][0, 8] : @b0 @sgd of f32
     %sums = zero.update @b0, %s, %hyper {kernel = @sgd} : (tensor<32xf32>, tensor<16xf32>) -> tensor<2xf32>
     // A pack of one whole value is that value.
     %ps = zero.pack %sums at [0] : (tensor<2xf32>) -> tensor<2xf32>

@@ -65,7 +65,7 @@ module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate =
   // CHECK: %[[G:.*]] = plan.buffer gradient "b0.gradient"
   // CHECK: plan.matmul compute {{.*}} -> %[[G]][0, 64]
   // CHECK: plan.launch compute %b0.gradient[0, 64], %[[G]][0, 64] -> %b0.gradient[0, 64] : @acc
-  // CHECK: plan.update compute %b0.parameter[0, 64], %b0.gradient[0, 64], %b0.momentum[0, 64], %input.hyper[0, 64] -> %b0.parameter[0, 64], %b0.momentum[0, 64], %b0.squares[0, 4] : @b0 @sgd
+  // CHECK: plan.update compute %b0.parameter[0, 64], %b0.gradient[0, 64], %b0.momentum[0, 64], %input.hyper[0, 64] -> %b0.parameter[0, 64], %b0.momentum[0, 64], %b0.squares[0, 4] : @b0 @sgd of f32
   func.func @last(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}, %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"})
       -> tensor<1xf32> attributes {zero.role = "last"} {
     %l = nn.launch @loss(%x) : (tensor<4x4xf32>) -> tensor<1xf32>
@@ -96,7 +96,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 0 : i64, zero.optimizer = 
     %s = zero.reduce_scatter %p : tensor<16xf32> -> tensor<8xf32>
     // CHECK: plan.collective compute %[[G]][0 + rank * 32, 32] -> %[[G]][0, 64] : all_gather 8 of f32
     %all = zero.all_gather %s : tensor<8xf32> -> tensor<16xf32>
-    // CHECK: plan.update compute %b0.parameter[0, 64], %[[G]][0, 64], {{.*}} : @b0 @sgd whole
+    // CHECK: plan.update compute %b0.parameter[0, 64], %[[G]][0, 64], {{.*}} : @b0 @sgd of f32 whole
     %sums = zero.update @b0, %all, %hyper {kernel = @sgd, whole} : (tensor<16xf32>, tensor<16xf32>) -> tensor<2xf32>
     // CHECK: plan.copy compute %b0.squares[0 + rank * 4, 4] -> %result.loss[0, 4]
     %mine = zero.own_shard %sums : tensor<2xf32> -> tensor<1xf32>
@@ -128,7 +128,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 1 : i64, zero.optimizer = 
     %p1 = zero.pack %g1 at [0] : (tensor<16xf32>) -> tensor<16xf32>
     // CHECK: plan.collective compute %b1.gradient[0, 64] -> %b1.gradient[0 + rank * 32, 32], {{.*}} : reduce_scatter
     %s1 = zero.reduce_scatter %p1 : tensor<16xf32> -> tensor<8xf32>
-    // CHECK: plan.update compute %b0.parameter[0 + rank * 32, 32], %[[S0]][0, 32], %b0.momentum[0, 32], %input.hyper[0, 64], %input.n[0, 4] -> %b0.parameter[0 + rank * 32, 32], %b0.momentum[0, 32] : @b0 @sgd
+    // CHECK: plan.update compute %b0.parameter[0 + rank * 32, 32], %[[S0]][0, 32], %b0.momentum[0, 32], %input.hyper[0, 64], %input.n[0, 4] -> %b0.parameter[0 + rank * 32, 32], %b0.momentum[0, 32] : @b0 @sgd of f32
     zero.update @b0, %s0, %hyper clip %n {kernel = @sgd} : (tensor<8xf32>, tensor<16xf32>, tensor<1xf32>) -> ()
     // CHECK: plan.collective compute %b0.parameter[0 + rank * 32, 32] -> %b0.parameter[0, 64] : all_gather 8 of f32
     zero.publish @b0
