@@ -49,6 +49,8 @@ struct Refs {
 
 /// Where a persistent buffer lives: what is no tensor of a bucket, on the device.
 state::Tier tierOf(StateOp state);
+/// Buffers of an arena of this tier start at multiples of so many bytes: lines of memory, and what a disk reads and writes directly.
+inline int64_t alignmentOf(state::Tier tier) { return tier == state::Tier::disk ? 4096 : 64; }
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.

@@ -60,6 +60,7 @@ int StateExport::arenaOf(state::Tier tier) {
   arena->set_name(names[size_t(tier)]);
   arena->set_tier(plan::Tier(tier));
   arena->set_persistent(true);
+  arena->set_alignment(uint32_t(alignmentOf(tier)));
   return index;
 }
 
@@ -88,7 +89,7 @@ LogicalResult StateExport::addState(StateOp op) {
   buffer->set_kind(plan::BufferKind(op.getKind()));
   buffer->set_program(-1);
   auto *arena = plan.mutable_arenas(int(buffer->arena()));
-  arena->set_bytes(std::max<uint64_t>(arena->bytes(), (*op.getOffset() + op.getBytes() + 63) / 64 * 64));
+  arena->set_bytes(std::max<uint64_t>(arena->bytes(), llvm::alignTo(*op.getOffset() + op.getBytes(), arena->alignment())));
   if (op.getInput()) addInput(op);
   if (op.getValue() && failed(addConstant(op))) return failure();
   if (auto bucket = op.getBucketAttr()) statesOfBucket[bucket.getAttr()].push_back(op);

@@ -30,7 +30,7 @@ Need needOf(ModuleOp placed) {
   Need need;
   for (auto state : placed.getOps<planir::StateOp>())
     if (planir::tierOf(state) == state::Tier::device)
-      need.state = std::max<uint64_t>(need.state, place::Bytes(*state.getOffset() + state.getBytes()).alignedTo(place::kAlignment).count);
+      need.state = std::max<uint64_t>(need.state, llvm::alignTo(*state.getOffset() + state.getBytes(), planir::alignmentOf(state::Tier::device)));
   for (auto program : placed.getOps<planir::ProgramOp>()) need.work = std::max<uint64_t>(need.work, program.getHeight().value_or(0));
   return need;
 }

@@ -20,7 +20,7 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
     for (auto state : getOperation().getOps<StateOp>()) {
       Bytes &end = ends[size_t(tierOf(state))];
       state.setOffset(end.count);
-      end += Bytes(state.getBytes()).alignedTo(kAlignment);
+      end += Bytes(state.getBytes()).alignedTo(Bytes(alignmentOf(tierOf(state))));
     }
     for (auto program : getOperation().getOps<ProgramOp>())
       if (failed(place(program))) return signalPassFailure();
@@ -28,6 +28,7 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
 
   LogicalResult place(ProgramOp program) {
     OffsetProblem problem;
+    problem.alignment = Bytes(alignmentOf(state::Tier::device));
     SmallVector<BufferOp> buffers(program.getBody().front().getOps<BufferOp>());
     for (BufferOp buffer : buffers) {
       if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";

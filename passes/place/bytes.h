@@ -18,7 +18,4 @@ struct Bytes {
   constexpr Bytes alignedTo(Bytes unit) const { return Bytes((count + unit.count - 1) / unit.count * unit.count); }
 };
 
-/// Every buffer starts at a multiple of this.
-inline constexpr Bytes kAlignment{64};
-
 } // namespace zero::place

@@ -225,7 +225,7 @@ std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &sol
 
 std::string print(const OffsetProblem &problem) {
   std::ostringstream out;
-  out << "# name size first last; alignment " << problem.alignment.count << "\n";
+  out << "alignment " << problem.alignment.count << "\n# name size first last\n";
   for (const OffsetBuffer &buffer : problem.buffers)
     out << buffer.name << " " << buffer.size.count << " " << buffer.first << " " << buffer.last << "\n";
   return out.str();
@@ -239,7 +239,13 @@ OffsetProblem parseOffsetProblem(const std::string &text) {
     std::istringstream words(line.substr(0, line.find('#')));
     OffsetBuffer buffer;
     if (!(words >> buffer.name)) continue;
-    if (!(words >> buffer.size.count >> buffer.first >> buffer.last) || buffer.size.count < 0 || buffer.last < buffer.first)
+    words >> buffer.size.count >> std::ws;
+    if (buffer.name == "alignment" && words.eof()) {
+      problem.alignment = buffer.size;
+      if (problem.alignment < Bytes(1)) throw std::runtime_error("line " + std::to_string(number) + " is not \"alignment N\": " + line);
+      continue;
+    }
+    if (!(words >> buffer.first >> buffer.last) || buffer.size.count < 0 || buffer.last < buffer.first)
       throw std::runtime_error("line " + std::to_string(number) + " is not \"name size first last\": " + line);
     problem.buffers.push_back(std::move(buffer));
   }

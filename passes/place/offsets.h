@@ -15,7 +15,7 @@ struct OffsetBuffer {
 };
 
 struct OffsetProblem {
-  Bytes alignment = kAlignment;
+  Bytes alignment{64}; // every offset is a multiple
   std::vector<OffsetBuffer> buffers;
 };
 
@@ -35,7 +35,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem);
 /// Empty if the answer is right; else a sentence that names what is wrong with it.
 std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);
 
-/// Text form, one line per buffer: "name size first last"; lines from '#' on are comments. parse throws std::runtime_error.
+/// Text form, "alignment N" and one line per buffer, "name size first last"; lines from '#' on are comments. parse throws std::runtime_error.
 std::string print(const OffsetProblem &problem);
 OffsetProblem parseOffsetProblem(const std::string &text);
 

@@ -26,8 +26,11 @@ struct Verify : impl::VerifyPassBase<Verify> {
 
   LogicalResult checkStates() {
     SmallVector<StateOp> states(getOperation().getOps<StateOp>());
-    for (StateOp state : states)
+    for (StateOp state : states) {
       if (!state.getOffset()) return state.emitError() << "has no offset; run plan-assign-offsets first";
+      if (int64_t alignment = alignmentOf(tierOf(state)); *state.getOffset() % alignment)
+        return state.emitError() << "lies at byte " << *state.getOffset() << ", which is not a multiple of " << alignment;
+    }
     auto place = [](StateOp state) { return std::pair(tierOf(state), *state.getOffset()); };
     llvm::stable_sort(states, [&](StateOp a, StateOp b) { return place(a) < place(b); });
     for (size_t i = 1; i < states.size(); ++i)
@@ -55,6 +58,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
 
   LogicalResult checkBuffers(ProgramOp program) {
     OffsetProblem problem;
+    problem.alignment = Bytes(alignmentOf(state::Tier::device));
     OffsetSolution solution;
     solution.height = Bytes(program.getHeight().value_or(0));
     for (auto buffer : program.getBody().front().getOps<BufferOp>()) {

@@ -51,6 +51,9 @@ private:
         report("buffer " + quoted(i) + " ends behind its arena");
         continue;
       }
+      if (const Arena &arena = problem.arenas[b.arena]; b.offset % arena.alignment)
+        report("buffer " + quoted(i) + " starts at byte " + std::to_string(b.offset) + " of arena '" + arena.name +
+               "', which is not a multiple of " + std::to_string(arena.alignment));
       // A persistent buffer lives before the first and after the last step.
       events.push_back({b.persistent ? 0 : 2 * uint64_t(b.first) + 1, true, i});
       events.push_back({b.persistent ? ~0ull : 2 * uint64_t(b.last) + 2, false, i});

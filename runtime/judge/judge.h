@@ -1,6 +1,6 @@
 //===- judge.h - re-checks a finished plan without trusting who made it ------------------------------===//
 // Five promises, each with its own message:
-//   places   a buffer lies inside its arena, is only touched in its life, and shares no byte with another live one
+//   places   a buffer lies inside its arena and is aligned as that asks, is only touched in its life, and shares no byte with another live one
 //   order    waits form no cycle, and every two conflicting accesses of different lanes are ordered by happens-before
 //   values   what a step reads through a buffer was last written through that buffer, every step writes something that is read or
 //            outlives the program, and the results are written

@@ -34,7 +34,7 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
   const plan::Program &p = plan.programs(program);
   problem.name = p.name();
   for (int i = 0; i < plan.arenas_size(); ++i)
-    problem.arenas.push_back({plan.arenas(i).name(), plan.arenas(i).persistent() ? plan.arenas(i).bytes() : p.arena_bytes(i)});
+    problem.arenas.push_back({plan.arenas(i).name(), plan.arenas(i).persistent() ? plan.arenas(i).bytes() : p.arena_bytes(i), plan.arenas(i).alignment()});
   // Buffers of other programs keep their index but are out of reach: they are given no life.
   for (const plan::Buffer &b : plan.buffers()) {
     bool ours = b.program() == program || b.program() < 0;

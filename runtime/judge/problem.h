@@ -40,6 +40,7 @@ struct Buffer {
 struct Arena {
   std::string name;
   uint64_t bytes = 0;
+  uint64_t alignment = 1; // buffers start at multiples
 };
 
 /// Bytes the host reads behind the program.
@@ -65,7 +66,7 @@ std::vector<Access> accessesOf(const plan::Step &step, uint64_t rank);
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 
 /// Reads the text form; throws zero::Error naming the line. One statement a line, '#' starts a comment:
-///   arena NAME BYTES
+///   arena NAME BYTES [ALIGNMENT]
 ///   buffer NAME ARENA OFFSET BYTES life FIRST LAST        (or: persistent)
 ///   step NAME LANE [waits LANE:TICK …] [reads BUFFER[BEGIN:END] …] [writes BUFFER[BEGIN:END] …] [collective TEXT]
 ///   result NAME BUFFER[BEGIN:END]

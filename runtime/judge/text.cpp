@@ -63,7 +63,10 @@ private:
       ranks.back().name = word("a name");
     } else if (verb == "arena") {
       std::string name = word("a name");
-      problem().arenas.push_back({name, readNumber("bytes")});
+      uint64_t bytes = readNumber("bytes"), alignment = 1;
+      if (std::string w; words >> w) alignment = toNumber(w);
+      if (alignment == 0) fail("an arena cannot be aligned to 0");
+      problem().arenas.push_back({name, bytes, alignment});
     } else if (verb == "buffer") {
       Buffer b;
       b.name = word("a name");

@@ -3,6 +3,7 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/state.h"
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@ namespace zero::plan {
 namespace {
 
 constexpr uint64_t kMaxWorld = 1 << 20;
+constexpr uint64_t kMinAlignment = 64, kMaxAlignment = 4096; // arenas themselves start at multiples of the latter
 constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxReason = 65536;
 
@@ -35,6 +37,10 @@ void checkArenas(const Plan &plan) {
     if (!Tier_IsValid(arena.tier())) throw Error(what + " has the unknown tier " + std::to_string(arena.tier()));
     if (arena.bytes() > kMaxBytes)
       throw Error(what + " has " + std::to_string(arena.bytes()) + " bytes, more than any machine can address");
+    uint64_t least = arena.tier() == DISK ? kMaxAlignment : kMinAlignment;
+    if (!std::has_single_bit(arena.alignment()) || arena.alignment() < least || arena.alignment() > kMaxAlignment)
+      throw Error(what + " aligns buffers to " + std::to_string(arena.alignment()) + " bytes; expected a power of two from " +
+                  std::to_string(least) + " to " + std::to_string(kMaxAlignment));
   }
 }
 
@@ -63,9 +69,10 @@ void checkBuffers(const Plan &plan) {
     if (buffer.arena() >= static_cast<uint32_t>(plan.arenas_size()))
       throw Error(what + " names arena " + std::to_string(buffer.arena()) + ", but the plan has " + std::to_string(plan.arenas_size()));
     if (!BufferKind_IsValid(buffer.kind())) throw Error(what + " has the unknown kind " + std::to_string(buffer.kind()));
-    if (buffer.offset() % 64 != 0)
-      throw Error(what + " starts at byte " + std::to_string(buffer.offset()) + ", which is not a multiple of 64");
     const Arena &arena = plan.arenas(static_cast<int>(buffer.arena()));
+    if (buffer.offset() % arena.alignment() != 0)
+      throw Error(what + " starts at byte " + std::to_string(buffer.offset()) + " of arena '" + arena.name() + "', which is not a multiple of " +
+                  std::to_string(arena.alignment()));
     uint64_t limit = arena.bytes();
     std::string whose = "arena '" + arena.name() + "'";
     checkContent(plan, buffer, what);

@@ -115,6 +115,24 @@ def shorter_life(plan):
         yield other, f"'{buffer.name}' without its first step"
 
 
+def unaligned(plan):
+    for b, buffer in enumerate(plan.buffers):
+        if buffer.bytes:
+            other = copy(plan)
+            other.buffers[b].offset += 32
+            yield other, f"'{buffer.name}' half a line further"
+
+
+def one_less(plan):
+    """A reference fewer than the step's kind has."""
+    for p, s in places(plan):
+        for side in ("reads", "writes"):
+            if getattr(plan.programs[p].steps[s], side):
+                other = copy(plan)
+                del getattr(other.programs[p].steps[s], side)[-1]
+                yield other, f"step {s} of {plan.programs[p].name} without one of its {side}"
+
+
 def collective(change):
     def every(plan):
         for p, s in places(plan, lambda step: step.HasField("collective")):
@@ -214,6 +232,8 @@ for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
                 "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
+suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
+suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
 suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")
 suite.check("judged: a smaller collective", changes, plans[3], collective(resized), "where the step reaches")
 suite.check("judged: a part said to be another", changes, plans[3], tensors(other_part), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")

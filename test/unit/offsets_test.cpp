@@ -34,7 +34,7 @@ OffsetProblem trainingStep(int layers, unsigned seed) {
 TEST(Offsets, LivesAreInclusive) {
   // b starts in the step in which a ends: they meet. c starts one step later: it may take a's place.
   auto p = problem({{"a", Bytes(64), 0, 1}, {"b", Bytes(64), 1, 2}, {"c", Bytes(64), 2, 3}});
-  EXPECT_EQ(largestLive(p, kAlignment).count, 128);
+  EXPECT_EQ(largestLive(p, p.alignment).count, 128);
   auto s = solveOffsets(p);
   EXPECT_EQ(s.height.count, 128);
   EXPECT_NE(s.offsets[0], s.offsets[1]);
@@ -44,7 +44,7 @@ TEST(Offsets, LivesAreInclusive) {
 TEST(Offsets, AlignsAndReportsTheTrueBound) {
   auto p = problem({{"a", Bytes(1), 0, 0}, {"b", Bytes(65), 0, 0}});
   EXPECT_EQ(largestLive(p, Bytes(1)).count, 66);
-  EXPECT_EQ(largestLive(p, kAlignment).count, 192);
+  EXPECT_EQ(largestLive(p, p.alignment).count, 192);
   auto s = solveOffsets(p);
   EXPECT_EQ(s.height.count, 192);
   EXPECT_EQ(checkOffsets(p, s), "");
@@ -55,7 +55,7 @@ TEST(Offsets, TrainingStepsReachTwoPercent) {
     auto p = trainingStep(24, seed);
     auto s = solveOffsets(p);
     EXPECT_EQ(checkOffsets(p, s), "");
-    EXPECT_LE(s.height.count, largestLive(p, kAlignment).count * 1.02) << "seed " << seed << " by " << s.solver;
+    EXPECT_LE(s.height.count, largestLive(p, p.alignment).count * 1.02) << "seed " << seed << " by " << s.solver;
   }
 }
 
@@ -90,10 +90,23 @@ TEST(Offsets, TextForm) {
   auto p = parseOffsetProblem("# a comment\nx 100 0 4\n\ny 64 2 2 # another\n");
   ASSERT_EQ(p.buffers.size(), 2u);
   EXPECT_EQ(p.buffers[1].name, "y");
-  EXPECT_EQ(print(p), "# name size first last; alignment 64\nx 100 0 4\ny 64 2 2\n");
+  EXPECT_EQ(print(p), "alignment 64\n# name size first last\nx 100 0 4\ny 64 2 2\n");
   EXPECT_EQ(print(parseOffsetProblem(print(p))), print(p));
   EXPECT_THROW(parseOffsetProblem("x 100 4 0\n"), std::runtime_error);
   EXPECT_THROW(parseOffsetProblem("x 100\n"), std::runtime_error);
+  EXPECT_THROW(parseOffsetProblem("alignment 0\n"), std::runtime_error);
+  EXPECT_EQ(parseOffsetProblem("alignment 0 0 1\n").buffers.size(), 1u); // a name like another
+}
+
+// What a disk reads directly starts at a page of it, whatever lies before.
+TEST(Offsets, AlignmentIsPartOfTheProblem) {
+  auto p = parseOffsetProblem("alignment 4096\nx 100 0 4\ny 64 2 2\nz 5000 3 3\n");
+  OffsetSolution s = solveOffsets(p);
+  EXPECT_EQ(checkOffsets(p, s), "");
+  for (Bytes offset : s.offsets) EXPECT_EQ(offset.count % 4096, 0);
+  EXPECT_EQ(s.height.count, 3 * 4096);
+  s.offsets[1] = Bytes(64);
+  EXPECT_NE(checkOffsets(p, s).find("not aligned to 4096"), std::string::npos);
 }
 
 } // namespace

@@ -16,6 +16,7 @@ public:
       plan::Arena *arena = plan.add_arenas();
       arena->set_name(persistent ? "state" : "work");
       arena->set_persistent(persistent);
+      arena->set_alignment(64);
     }
     plan::Program *program = plan.add_programs();
     program->set_name("step");
