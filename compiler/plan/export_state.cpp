@@ -175,8 +175,9 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   auto type = cast<ShapedType>(op.getType());
   parameter->set_name(op.getSymName().str());
   for (int64_t size : type.getShape()) parameter->add_shape(size);
-  parameter->set_bucket(bucket);
-  parameter->set_offset_elements(offset);
+  auto *piece = parameter->add_pieces(); // all of it
+  piece->set_bucket(bucket);
+  piece->set_offset_elements(offset);
   parameter->set_decay(true);
   if (op.getFile())
     fillSource(parameter->mutable_source(), *op.getFile(), op.getOffset(), op.getBytes(), op.getStored().value_or(type.getElementType()));

@@ -11,7 +11,8 @@ namespace {
 std::string contentOf(const plan::Plan &plan, const plan::Buffer &buffer) {
   const plan::Parameter *first = nullptr, *last = nullptr;
   for (const plan::Parameter &p : plan.parameters())
-    if (buffer.has_bucket() && p.bucket() == buffer.bucket()) (first ? last : first) = &p;
+    for (const plan::Piece &piece : p.pieces())
+      if (buffer.has_bucket() && piece.bucket() == buffer.bucket() && &p != first) (first ? last : first) = &p;
   if (!first) return "";
   return " (" + first->name() + (last ? " to " + last->name() : "") + ")";
 }

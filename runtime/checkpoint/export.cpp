@@ -43,7 +43,7 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
     empty.write(0, layout.file.header.data(), layout.file.header.size());
   });
   const File &file = shared.file();
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);

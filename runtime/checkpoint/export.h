@@ -21,7 +21,7 @@ public:
 
 private:
   const Rank rank;
-  SliceMap map;
+  PieceMap map;
   std::vector<uint64_t> offsets; // of each parameter in the file; trainable ones only
   std::unique_ptr<SharedFile> file;
   std::string path;

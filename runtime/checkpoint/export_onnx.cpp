@@ -109,7 +109,7 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
                       other->second, name));
   };
   for (const plan::Parameter &parameter : plan.parameters()) {
-    if (!plan.buckets(static_cast<int>(parameter.bucket())).trainable() && !parameter.has_source())
+    if (!plan::isTrainable(plan, parameter) && !parameter.has_source())
       continue; // frozen and not from a file: nothing to write
     check(parameter.source(), parameter.name(), elementsOf(parameter));
     for (const plan::Alias &alias : parameter.aliases()) {
@@ -137,7 +137,7 @@ void exportOnnx(const Rank &rank, const std::string &path) {
     copies[from] = std::make_unique<SharedFile>(to, rank.communicator, [&, from = from](const File &empty) { copyInto(from, empty); });
   }
   auto file = [&](const plan::Source &source) -> const File & { return copies.at(canonical(source.file()))->file(); };
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     if (!bucket.trainable()) continue; // the copy has these values
@@ -153,7 +153,7 @@ void exportOnnx(const Rank &rank, const std::string &path) {
   }
   for (auto &[from, copy] : copies) copy->barrier();
   for (const plan::Parameter &parameter : rank.plan.parameters())
-    if (rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable())
+    if (plan::isTrainable(rank.plan, parameter))
       for (const plan::Alias &alias : parameter.aliases())
         if (alias.transposed())
           writeTransposed({file(parameter.source()), parameter.source().offset()}, {file(alias.source()), alias.source().offset()},

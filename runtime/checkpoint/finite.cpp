@@ -22,7 +22,7 @@ uint64_t firstNotFinite(const float *values, uint64_t count) {
 }
 
 void requireFinite(const Rank &rank) {
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     if (!bucket.trainable()) continue; // as the model has it: a mask may well hold -inf

@@ -11,7 +11,7 @@ GradientFile::GradientFile(const Rank &rank, const std::string &path)
   std::vector<int> owners;
   for (int i = 0; i < rank.plan.parameters_size(); ++i) {
     const plan::Parameter &parameter = rank.plan.parameters(i);
-    if (!rank.plan.buckets(static_cast<int>(parameter.bucket())).trainable()) continue;
+    if (!plan::isTrainable(rank.plan, parameter)) continue;
     specs.push_back({parameter.name(), Element::F32, {parameter.shape().begin(), parameter.shape().end()}});
     owners.push_back(i);
   }

@@ -99,7 +99,7 @@ void normalNumbers(uint64_t seed, float std, uint64_t start, uint64_t count, flo
 }
 
 void initialiseParameters(const Rank &rank, int threads) {
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   Weights weights(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);

@@ -126,7 +126,7 @@ void checkFits(const plan::Plan &plan, Reader &reader) {
 Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint) {
   Reader reader(checkpoint);
   checkFits(rank.plan, reader);
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     for (const SavedTensor &tensor : savedTensors(bucket)) {

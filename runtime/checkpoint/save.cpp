@@ -23,7 +23,7 @@ struct Piece {
 };
 
 // What one rank owns, in the order of its file. A function of the plan alone, so rank 0 can index all ranks' files.
-std::vector<Piece> piecesOf(const plan::Plan &plan, const SliceMap &map, uint64_t rank) {
+std::vector<Piece> piecesOf(const plan::Plan &plan, const PieceMap &map, uint64_t rank) {
   std::vector<Piece> pieces;
   for (int b = 0; b < plan.buckets_size(); ++b)
     for (const SavedTensor &tensor : savedTensors(plan.buckets(b)))
@@ -35,7 +35,7 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const SliceMap &map, uint64_
   return pieces;
 }
 
-void writePieces(const Rank &rank, const SliceMap &map, const std::string &path) {
+void writePieces(const Rank &rank, const PieceMap &map, const std::string &path) {
   std::vector<Piece> pieces = piecesOf(rank.plan, map, rank.rank);
   std::vector<TensorSpec> specs;
   for (const Piece &piece : pieces) specs.push_back({piece.key, Element::F32, {piece.slice.count}});
@@ -55,7 +55,7 @@ void writePieces(const Rank &rank, const SliceMap &map, const std::string &path)
   file.sync();
 }
 
-void writeIndex(const plan::Plan &plan, const SliceMap &map, const Progress &progress, const std::string &path) {
+void writeIndex(const plan::Plan &plan, const PieceMap &map, const Progress &progress, const std::string &path) {
   Index index{progress, plan.world(), plan.stage(), optimizerName(plan), {}};
   for (uint64_t r = 0; r < plan.world(); ++r)
     for (const Piece &piece : piecesOf(plan, map, r))
@@ -70,7 +70,7 @@ void writeIndex(const plan::Plan &plan, const SliceMap &map, const Progress &pro
 // Collective. The new checkpoint is under its name on disk when it returns on rank 0.
 void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::string &partial,
                 const std::string &final) {
-  SliceMap map(rank.plan);
+  PieceMap map(rank.plan);
   if (rank.rank == 0) makePartial(partial);
   rank.communicator.barrier();
   writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());

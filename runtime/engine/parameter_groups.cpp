@@ -16,24 +16,18 @@ struct Run {
 };
 
 // The groups along elements [begin, begin + count) of a bucket. Padding, which stays 0 whatever is done to it, goes with its neighbour.
-std::vector<Run> runsOf(const plan::Plan &plan, uint32_t bucket, const std::vector<uint32_t> &groupOf, uint64_t begin, uint64_t count) {
-  struct Start {
-    uint64_t at;
-    uint32_t group;
-  };
-  std::vector<Start> starts;
-  for (int i = 0; i < plan.parameters_size(); ++i)
-    if (plan.parameters(i).bucket() == bucket) starts.push_back({plan.parameters(i).offset_elements(), groupOf[static_cast<size_t>(i)]});
-  std::sort(starts.begin(), starts.end(), [](const Start &a, const Start &b) { return a.at < b.at; });
+std::vector<Run> runsOf(const std::vector<plan::PieceMap::Entry> &pieces, const std::vector<uint32_t> &groupOf, uint64_t begin,
+                        uint64_t count) {
   std::vector<Run> runs;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    uint64_t end = i + 1 < starts.size() ? starts[i + 1].at : begin + count;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    uint32_t group = groupOf[static_cast<size_t>(pieces[i].parameter)];
+    uint64_t end = i + 1 < pieces.size() ? pieces[i + 1].begin : begin + count;
     if (end <= begin) continue;
     end = std::min(end - begin, count);
-    if (!runs.empty() && runs.back().group == starts[i].group)
+    if (!runs.empty() && runs.back().group == group)
       runs.back().end = end;
     else if (runs.empty() || end > runs.back().end)
-      runs.push_back({end, starts[i].group});
+      runs.push_back({end, group});
   }
   if (runs.empty()) runs.push_back({count, 0});
   return runs;
@@ -41,13 +35,13 @@ std::vector<Run> runsOf(const plan::Plan &plan, uint32_t bucket, const std::vect
 
 class Cutter {
 public:
-  Cutter(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step, const LaunchCall &whole,
+  Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
          const ParameterGroups &groups, uint64_t rank, std::byte *scratch)
       : step(step), whole(whole), groups(groups), row(step.update().row()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::elementsOf(bucket, update.part());
-    runs = runsOf(plan, update.bucket(), groups.of, plan::rangeOf(bucket, update.part(), rank).begin, count);
+    runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of, plan::rangeOf(bucket, update.part(), rank).begin, count);
     const plan::Ref *hyper = nullptr;
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) hyper = &input.ref();
@@ -55,7 +49,7 @@ public:
       const plan::Ref &ref = a < step.reads_size() ? step.reads(a) : step.writes(a - step.reads_size());
       isHyper.push_back(hyper && ref.buffer() == hyper->buffer() && ref.offset() == hyper->offset());
       // Numbers per element: the gradient, and what the bucket keeps.
-      plan::Content content = contents.of(ref);
+      plan::Content content = state.contents.of(ref);
       bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
       uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
       aside.push_back(isState || isGradient ? placeOf(whole.args[a], size, scratch) : Aside{});
@@ -159,9 +153,9 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
   return bytes;
 }
 
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step,
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step,
                                   const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
-  return Cutter(plan, contents, step, whole, groups, rank, scratch).run();
+  return Cutter(plan, state, step, whole, groups, rank, scratch).run();
 }
 
 } // namespace zero::runtime

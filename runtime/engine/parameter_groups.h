@@ -2,7 +2,7 @@
 // the group changes: every element gets the bits that one launch with its group's hyper-parameters would give it.
 #pragma once
 #include "runtime/device/device.h"
-#include "runtime/plan/state.h"
+#include "runtime/plan/pieces.h"
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,12 +31,19 @@ struct ParameterGroups {
   std::vector<std::byte *> scratch; // of each lane
 };
 
+// Where the plan's state lies, found once for all its updates.
+struct StateMaps {
+  explicit StateMaps(const plan::Plan &plan) : contents(plan), pieces(plan) {}
+  plan::Contents contents;
+  plan::PieceMap pieces;
+};
+
 // Bytes of scratch that the updates of these programs need on one lane. Throws a sentence if the plan does not say how its kernels cut
 // updates into iterations.
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs);
 
 // The update `whole` that `step` is on rank `rank`, cut by the groups of its bucket's parameters.
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const plan::Contents &contents, const plan::Step &step,
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step,
                                   const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
 
 } // namespace zero::runtime

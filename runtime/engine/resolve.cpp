@@ -11,7 +11,7 @@ public:
   Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address,
            const ParameterGroups &groups, uint64_t rank)
       : plan(plan), program(program), kernels(kernels), address(address), groups(groups), rank(rank),
-        contents(plan), result(std::make_unique<ResolvedProgram>()) {}
+        state(plan), result(std::make_unique<ResolvedProgram>()) {}
 
   std::unique_ptr<ResolvedProgram> run() {
     // Calls point into `args`, so it must not move while it grows.
@@ -57,7 +57,7 @@ private:
     case plan::Step::kUpdate: {
       UpdateCall call{launch(step, step.update().launch()), &step.update(), floats(plan::gradientOf(step)), {}};
       if (!groups.of.empty())
-        call.parts = cutUpdate(plan, contents, step, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
+        call.parts = cutUpdate(plan, state, step, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
       return call;
     }
     case plan::Step::WHAT_NOT_SET:
@@ -128,7 +128,7 @@ private:
   const Address &address;
   const ParameterGroups &groups;
   uint64_t rank;
-  plan::Contents contents;
+  StateMaps state;
   std::unique_ptr<ResolvedProgram> result;
   std::string name;
 };

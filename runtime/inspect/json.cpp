@@ -88,11 +88,19 @@ json parametersJson(const plan::Plan &plan, uint64_t &elements) {
     elements += elementsOf(p);
     json aliases = json::array();
     for (const plan::Alias &alias : p.aliases()) aliases.push_back({{"name", alias.name()}, {"transposed", alias.transposed()}});
+    json pieces = json::array();
+    for (const plan::Piece &piece : p.pieces()) {
+      std::vector<uint64_t> begin, size;
+      for (int d = 0; d < p.shape_size(); ++d) begin.push_back(beginOf(piece, d)), size.push_back(sizeOf(p, piece, d));
+      pieces.push_back({{"bucket", plan.buckets(int(piece.bucket())).name()},
+                        {"offset", piece.offset_elements()},
+                        {"begin", begin},
+                        {"size", size}});
+    }
     out.push_back({{"name", p.name()},
                    {"shape", std::vector<int64_t>(p.shape().begin(), p.shape().end())},
-                   {"trainable", plan.buckets(int(p.bucket())).trainable()},
-                   {"bucket", plan.buckets(int(p.bucket())).name()},
-                   {"offset", p.offset_elements()},
+                   {"trainable", plan::isTrainable(plan, p)},
+                   {"pieces", pieces},
                    {"aliases", aliases}});
   }
   return out;

@@ -35,12 +35,6 @@ const char *collectiveName(int kind) {
   return kind >= 0 && kind < 3 ? names[kind] : "?";
 }
 
-uint64_t elementsOf(const plan::Parameter &parameter) {
-  uint64_t n = 1;
-  for (int64_t d : parameter.shape()) n *= uint64_t(d);
-  return n;
-}
-
 std::string grouped(uint64_t n) {
   std::string digits = std::to_string(n), text;
   for (size_t i = 0; i < digits.size(); ++i) {
@@ -75,12 +69,7 @@ std::string layerOf(std::string_view name) {
   return module == std::string_view::npos ? path : path.substr(0, module);
 }
 
-BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), contents(plan), parameters(size_t(plan.buckets_size())) {
-  for (int p = 0; p < plan.parameters_size(); ++p) parameters[plan.parameters(p).bucket()].push_back(p);
-  for (auto &list : parameters)
-    std::sort(list.begin(), list.end(),
-              [&](int a, int b) { return plan.parameters(a).offset_elements() < plan.parameters(b).offset_elements(); });
-}
+BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), contents(plan), pieces(plan) {}
 
 std::string BucketNames::parametersIn(const plan::Ref &ref) const {
   plan::Content content = contents.of(ref);
@@ -91,11 +80,10 @@ std::string BucketNames::parametersIn(const plan::Ref &ref) const {
   uint64_t begin = (ref.offset() - content.offset) / element, end = (ref.offset() - content.offset + ref.bytes()) / element;
   std::string first;
   size_t others = 0;
-  for (int p : parameters[size_t(content.bucket)]) {
-    const plan::Parameter &parameter = plan.parameters(p);
-    if (parameter.offset_elements() >= end || parameter.offset_elements() + elementsOf(parameter) <= begin) continue;
+  for (const plan::PieceMap::Entry &piece : pieces.piecesOf(content.bucket)) {
+    if (piece.begin >= end || piece.end <= begin) continue;
     if (first.empty())
-      first = parameter.name();
+      first = plan.parameters(piece.parameter).name();
     else
       ++others;
   }
@@ -108,12 +96,12 @@ std::vector<std::pair<std::string, uint64_t>> BucketNames::layersOf(const plan::
   // A shard holds every layer of its bucket in the same proportion as far as the plan can tell: the ranks differ.
   std::vector<std::pair<std::string, uint64_t>> layers;
   uint64_t whole = std::max<uint64_t>(1, bucket.elements()), given = 0;
-  for (int p : parameters[buffer.bucket()]) {
+  for (const plan::PieceMap::Entry &piece : pieces.piecesOf(int(buffer.bucket()))) {
     // Its own name ends in ".weight" or ".bias": where it stands in no numbered layer, its module is the rest.
-    const plan::Parameter &parameter = plan.parameters(p);
+    const plan::Parameter &parameter = plan.parameters(piece.parameter);
     std::string layer = layerOf(parameter.name());
     if (layer == parameter.name()) layer = layer.substr(0, layer.rfind('.'));
-    auto bytes = uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * elementsOf(parameter) / whole);
+    auto bytes = uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * (piece.end - piece.begin) / whole);
     if (layers.empty() || layers.back().first != layer) layers.push_back({layer, 0});
     layers.back().second += bytes;
     given += bytes;

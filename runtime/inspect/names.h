@@ -1,6 +1,6 @@
 //===- names.h - how numbers, kinds and places are written --------------------------------------------===//
 #pragma once
-#include "runtime/plan/state.h"
+#include "runtime/plan/pieces.h"
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace zero::inspect {
 
+using plan::elementsOf;
+
 const char *kindName(int kind);
 const char *tierName(int tier);
 const char *roleName(int role);
 const char *collectiveName(int kind);
-
-uint64_t elementsOf(const plan::Parameter &parameter);
 
 /// 1234567 -> "1 234 567".
 std::string grouped(uint64_t n);
@@ -41,7 +41,7 @@ public:
 private:
   const plan::Plan &plan;
   plan::Contents contents;
-  std::vector<std::vector<int>> parameters; // of each bucket, by offset
+  plan::PieceMap pieces;
 };
 
 } // namespace zero::inspect

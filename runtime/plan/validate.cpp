@@ -2,12 +2,14 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/state.h"
+#include "runtime/plan/pieces.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <set>
 #include <unordered_set>
+#include <vector>
 
 namespace zero::plan {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr uint64_t kMaxWorld = 1 << 20;
 constexpr uint64_t kMinAlignment = 64, kMaxAlignment = 4096; // arenas themselves start at multiples of the latter
 constexpr size_t kMaxText = 4096;
+constexpr int kMaxPieces = 4096; // of one parameter
 constexpr size_t kMaxReason = 65536;
 
 void requireText(const std::string &what, const std::string &text, size_t limit = kMaxText) {
@@ -214,20 +217,81 @@ void checkSource(const Source &source, uint64_t elements, const std::string &wha
   requireBytes(source.bytes(), multiply(elements, bytesOf(source.dtype()), what), "the source of " + what);
 }
 
+// A piece lies inside its parameter and its bucket.
+void checkPiece(const Plan &plan, const Parameter &parameter, const Piece &piece, const std::string &what) {
+  if (piece.bucket() >= static_cast<uint32_t>(plan.buckets_size()))
+    throw Error(what + " lies in bucket " + std::to_string(piece.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
+  bool all = piece.begin_size() == 0 && piece.size_size() == 0;
+  if (!all && (piece.begin_size() != parameter.shape_size() || piece.size_size() != parameter.shape_size()))
+    throw Error(what + " has " + std::to_string(piece.begin_size()) + " first indices and " + std::to_string(piece.size_size()) +
+                " sizes for the " + std::to_string(parameter.shape_size()) + " dimensions of its parameter");
+  for (int d = 0; !all && d < parameter.shape_size(); ++d)
+    if (auto extent = static_cast<uint64_t>(parameter.shape(d)); piece.begin(d) > extent || piece.size(d) > extent - piece.begin(d))
+      throw Error(what + " takes indices " + std::to_string(piece.begin(d)) + " + " + std::to_string(piece.size(d)) + " of dimension " +
+                  std::to_string(d) + ", which has " + std::to_string(extent));
+  uint64_t elements = elementsOf(parameter, piece), room = plan.buckets(static_cast<int>(piece.bucket())).elements();
+  if (piece.offset_elements() > room || elements > room - piece.offset_elements())
+    throw Error(what + " ends at element " + std::to_string(piece.offset_elements()) + " + " + std::to_string(elements) +
+                " of a bucket with " + std::to_string(room));
+}
+
+bool overlap(const Parameter &parameter, const Piece &a, const Piece &b) {
+  for (int d = 0; d < parameter.shape_size(); ++d)
+    if (beginOf(a, d) >= beginOf(b, d) + sizeOf(parameter, b, d) || beginOf(b, d) >= beginOf(a, d) + sizeOf(parameter, a, d)) return false;
+  return true;
+}
+
+// Pieces hold every element of the parameter once: none lies in two, and together they have as many.
+void checkPieces(const Plan &plan, const Parameter &parameter, uint64_t elements, const std::string &what) {
+  if (parameter.pieces_size() == 0 || parameter.pieces_size() > kMaxPieces)
+    throw Error(what + " has " + std::to_string(parameter.pieces_size()) + " pieces; expected 1 to " + std::to_string(kMaxPieces));
+  uint64_t held = 0;
+  std::vector<int> order;
+  for (int i = 0; i < parameter.pieces_size(); ++i) {
+    checkPiece(plan, parameter, parameter.pieces(i), "piece " + std::to_string(i) + " of " + what);
+    if (plan.buckets(static_cast<int>(parameter.pieces(i).bucket())).trainable() != isTrainable(plan, parameter))
+      throw Error(what + " lies in a bucket that is trained and in one that is frozen");
+    uint64_t own = elementsOf(parameter, parameter.pieces(i));
+    held = add(held, own, what);
+    if (own) order.push_back(i);
+  }
+  auto begin = [&](int i) { return parameter.shape_size() ? beginOf(parameter.pieces(i), 0) : 0; };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return std::pair(begin(a), a) < std::pair(begin(b), b); });
+  for (size_t a = 0; a < order.size(); ++a) {
+    const Piece &piece = parameter.pieces(order[a]);
+    uint64_t end = parameter.shape_size() ? begin(order[a]) + sizeOf(parameter, piece, 0) : 1;
+    for (size_t b = a + 1; b < order.size() && begin(order[b]) < end; ++b)
+      if (overlap(parameter, piece, parameter.pieces(order[b])))
+        throw Error("pieces " + std::to_string(std::min(order[a], order[b])) + " and " + std::to_string(std::max(order[a], order[b])) +
+                    " of " + what + " hold the same elements");
+  }
+  if (held != elements)
+    throw Error("the pieces of " + what + " hold " + std::to_string(held) + " of its " + std::to_string(elements) + " elements");
+}
+
+// No element of a bucket belongs to two parameters.
+void checkPlaces(const Plan &plan) {
+  PieceMap pieces(plan);
+  for (int b = 0; b < plan.buckets_size(); ++b) {
+    const PieceMap::Entry *last = nullptr;
+    for (const PieceMap::Entry &entry : pieces.piecesOf(b)) {
+      if (entry.begin == entry.end) continue;
+      if (last && entry.begin < last->end)
+        throw Error("parameters '" + plan.parameters(last->parameter).name() + "' and '" + plan.parameters(entry.parameter).name() +
+                    "' share element " + std::to_string(entry.begin) + " of bucket '" + plan.buckets(b).name() + "'");
+      last = &entry;
+    }
+  }
+}
+
 void checkParameters(const Plan &plan) {
   std::unordered_set<std::string> names;
   for (const Parameter &parameter : plan.parameters()) {
     requireName("a parameter", parameter.name());
     std::string what = "parameter '" + parameter.name() + "'";
     if (!names.insert(parameter.name()).second) throw Error(what + " occurs twice");
-    if (parameter.bucket() >= static_cast<uint32_t>(plan.buckets_size()))
-      throw Error(what + " lies in bucket " + std::to_string(parameter.bucket()) + ", but the plan has " +
-                  std::to_string(plan.buckets_size()));
     uint64_t elements = bytesOfShape(parameter.shape(), 1, what);
-    uint64_t room = plan.buckets(static_cast<int>(parameter.bucket())).elements();
-    if (parameter.offset_elements() > room || elements > room - parameter.offset_elements())
-      throw Error(what + " ends at element " + std::to_string(parameter.offset_elements()) + " + " + std::to_string(elements) +
-                  " of a bucket with " + std::to_string(room));
+    checkPieces(plan, parameter, elements, what);
     if (parameter.has_source()) checkSource(parameter.source(), elements, what);
     if (!Init::Rule_IsValid(parameter.init().rule()))
       throw Error(what + " has the unknown initialisation rule " + std::to_string(parameter.init().rule()));
@@ -239,6 +303,7 @@ void checkParameters(const Plan &plan) {
       if (alias.has_source()) checkSource(alias.source(), elements, "alias '" + alias.name() + "' of " + what);
     }
   }
+  checkPlaces(plan);
 }
 
 void checkKernels(const Plan &plan) {

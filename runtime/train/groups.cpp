@@ -1,5 +1,6 @@
 #include "runtime/train/groups.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/pieces.h"
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -53,7 +54,7 @@ class Trained {
 public:
   explicit Trained(const plan::Plan &plan) {
     for (int i = 0; i < plan.parameters_size(); ++i)
-      if (plan.buckets(static_cast<int>(plan.parameters(i).bucket())).trainable()) parameters.emplace_back(i, namesOf(plan.parameters(i)));
+      if (plan::isTrainable(plan, plan.parameters(i))) parameters.emplace_back(i, namesOf(plan.parameters(i)));
   }
 
   // Those in one of whose names the expression is found; at least one.

@@ -300,7 +300,11 @@ struct UpdatePlan : PlanBuilder {
     uint64_t at = 0;
     for (uint64_t size : {10, 60, 5, 1, 16}) {
       Parameter *parameter = plan.add_parameters();
-      parameter->set_name("p" + std::to_string(at)), parameter->add_shape(static_cast<int64_t>(size)), parameter->set_offset_elements(at);
+      parameter->set_name("p" + std::to_string(at)), parameter->add_shape(static_cast<int64_t>(size));
+      if (size == 60) // in two pieces, of one group
+        test::addPiece(*parameter, 0, at, {0}, {25}), test::addPiece(*parameter, 0, at + 25, {25}, {35});
+      else
+        test::addPiece(*parameter, 0, at);
       at += (size + 15) / 16 * 16;
     }
     bucket->set_padding_elements(kShard * world - 92);
@@ -357,7 +361,7 @@ TEST(Engine, GroupsOfParametersHaveTheirHyperParameters) {
     auto groupAt = [&](uint64_t e) { // padding goes with the parameter before it
       uint32_t group = 0;
       for (int i = 0; i < builder.plan.parameters_size(); ++i)
-        if (builder.plan.parameters(i).offset_elements() <= first + e) group = of[static_cast<size_t>(i)];
+        if (builder.plan.parameters(i).pieces(0).offset_elements() <= first + e) group = of[static_cast<size_t>(i)];
       return group;
     };
     for (uint64_t e = 0; e < mixed.size(); ++e) {

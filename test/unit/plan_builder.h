@@ -97,6 +97,15 @@ inline plan::StateTensor &addTensor(plan::Bucket &bucket, plan::StateTensor::Rol
   return *tensor;
 }
 
+// Elements from `offset` on of the bucket are the parameter's indices [begin, begin + size); all of them without these.
+inline plan::Piece &addPiece(plan::Parameter &parameter, uint32_t bucket, uint64_t offset, const std::vector<uint64_t> &begin = {},
+                             const std::vector<uint64_t> &size = {}) {
+  plan::Piece *piece = parameter.add_pieces();
+  piece->set_bucket(bucket), piece->set_offset_elements(offset);
+  piece->mutable_begin()->Add(begin.begin(), begin.end()), piece->mutable_size()->Add(size.begin(), size.end());
+  return *piece;
+}
+
 inline void waitFor(plan::Step &step, plan::Lane lane, uint64_t tick) {
   plan::Wait *wait = step.add_waits();
   wait->set_lane(lane);

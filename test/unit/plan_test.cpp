@@ -67,7 +67,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   update->mutable_launch()->set_extent(16);
   Parameter *parameter = b.plan.add_parameters();
   parameter->set_name("weight");
-  parameter->add_shape(2), parameter->add_shape(8);
+  parameter->add_shape(2), parameter->add_shape(8), parameter->add_pieces();
   parameter->mutable_source()->set_file("model.onnx");
   parameter->mutable_source()->set_bytes(64), parameter->mutable_source()->set_dtype(F32);
   Alias *alias = parameter->add_aliases();
@@ -85,8 +85,18 @@ PlanBuilder goodPlan(uint32_t world = 4) {
 
 constexpr uint64_t kKernelBytes = 100, kConstantBytes = 256;
 
+// Two pieces of the parameter side by side: columns 0 to 4, and 5 to 7.
+void tiles(Plan &p) {
+  p.mutable_parameters(0)->clear_pieces();
+  test::addPiece(*p.mutable_parameters(0), 0, 0, {0, 0}, {2, 5});
+  test::addPiece(*p.mutable_parameters(0), 0, 10, {0, 5}, {2, 3});
+}
+
 TEST(Validate, AcceptsAGoodPlan) {
   for (uint32_t world : {1, 4}) EXPECT_EQ("", refusalOf([&] { validate(goodPlan(world).plan, kConstantBytes); }));
+  Plan tiled = goodPlan().plan;
+  tiles(tiled);
+  EXPECT_EQ("", refusalOf([&] { validate(tiled, kConstantBytes); }));
 }
 
 // Each case breaks one thing and names a part of the sentence it must cause.
@@ -216,8 +226,26 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_buffers(0)->set_bucket(0); }, "buffer 0 'a' is persistent and names a bucket"},
       {[](Plan &p) { p.mutable_buckets(0)->set_shard_elements(1ull << 62); }, "overflows"},
       {[](Plan &p) { p.mutable_optimizer()->set_kind(ADAMW); }, "keeps no first moment"},
-      {[](Plan &p) { p.mutable_parameters(0)->set_bucket(5); }, "lies in bucket 5"},
-      {[](Plan &p) { p.mutable_parameters(0)->set_offset_elements(60); }, "ends at element 60"},
+      {[](Plan &p) { p.mutable_parameters(0)->mutable_pieces(0)->set_bucket(5); }, "piece 0 of parameter 'weight' lies in bucket 5"},
+      {[](Plan &p) { p.mutable_parameters(0)->mutable_pieces(0)->set_offset_elements(60); }, "ends at element 60"},
+      {[](Plan &p) { p.mutable_parameters(0)->clear_pieces(); }, "parameter 'weight' has 0 pieces"},
+      {[](Plan &p) { *p.mutable_parameters(0)->add_pieces() = p.parameters(0).pieces(0); },
+       "pieces 0 and 1 of parameter 'weight' hold the same elements"},
+      {[](Plan &p) { p.mutable_parameters(0)->mutable_pieces(0)->add_begin(0); }, "has 1 first indices and 0 sizes for the 2 dimensions"},
+      {[](Plan &p) { tiles(p), p.mutable_parameters(0)->mutable_pieces()->RemoveLast(); },
+       "the pieces of parameter 'weight' hold 10 of its 16 elements"},
+      {[](Plan &p) { tiles(p), p.mutable_parameters(0)->mutable_pieces(1)->set_begin(1, 4); },
+       "pieces 0 and 1 of parameter 'weight' hold the same elements"},
+      {[](Plan &p) { tiles(p), p.mutable_parameters(0)->mutable_pieces(1)->set_begin(1, 6); },
+       "piece 1 of parameter 'weight' takes indices 6 + 3 of dimension 1, which has 8"},
+      {[](Plan &p) { tiles(p), p.mutable_parameters(0)->mutable_pieces(1)->set_size(1, ~0ull); }, "of dimension 1, which has 8"},
+      {[](Plan &p) { tiles(p), p.mutable_parameters(0)->mutable_pieces(1)->set_offset_elements(8); },
+       "parameters 'weight' and 'weight' share element 8 of bucket 'layer'"},
+      {[](Plan &p) {
+         *p.add_parameters() = p.parameters(0);
+         p.mutable_parameters(1)->set_name("other");
+       },
+       "parameters 'weight' and 'other' share element 0 of bucket 'layer'"},
       {[](Plan &p) { p.mutable_parameters(0)->set_shape(0, -4); }, "negative dimension"},
       {[](Plan &p) { p.mutable_parameters(0)->mutable_source()->set_bytes(128); }, "the source of parameter 'weight' has 128 bytes"},
       {[](Plan &p) { *p.add_parameters() = p.parameters(0); }, "occurs twice"},

@@ -126,7 +126,9 @@ TEST_F(Export, ModelState) {
   EXPECT_TRUE(p.parameters(0).aliases(0).transposed());
   EXPECT_EQ(p.parameters(0).aliases(0).source().offset(), 400u);
   EXPECT_FALSE(p.parameters(1).has_source());
-  EXPECT_EQ(p.parameters(1).offset_elements(), 48u);
+  ASSERT_EQ(p.parameters(1).pieces_size(), 1);
+  EXPECT_EQ(p.parameters(1).pieces(0).offset_elements(), 48u);
+  EXPECT_EQ(p.parameters(1).pieces(0).size_size(), 0); // all of it
   EXPECT_EQ(p.parameters(1).init().rule(), plan::Init::NORMAL);
   EXPECT_NE(p.parameters(1).init().seed(), p.parameters(0).init().seed());
 }

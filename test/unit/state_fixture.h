@@ -36,7 +36,8 @@ inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
   }
   auto add = [&](const char *name, std::vector<int64_t> shape, uint32_t bucket, uint64_t offset) {
     plan::Parameter *p = plan.add_parameters();
-    p->set_name(name), p->set_bucket(bucket), p->set_offset_elements(offset);
+    p->set_name(name);
+    addPiece(*p, bucket, offset);
     p->mutable_shape()->Add(shape.begin(), shape.end());
     p->mutable_init()->set_rule(plan::Init::NORMAL), p->mutable_init()->set_std(1),
         p->mutable_init()->set_seed(static_cast<uint64_t>(name[0]));

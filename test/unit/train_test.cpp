@@ -63,10 +63,12 @@ TEST(Hyper, InputFollowsThePlansLayout) {
 TEST(Groups, FollowTheNames) {
   plan::Plan plan;
   for (bool trainable : {true, false}) plan.add_buckets()->set_trainable(trainable);
-  for (const char *name : {"wte.weight", "h.0.ln.weight", "h.0.ln.bias", "h.0.fc.weight", "h.0.fc.bias"})
-    plan.add_parameters()->set_name(name);
+  for (const char *name : {"wte.weight", "h.0.ln.weight", "h.0.ln.bias", "h.0.fc.weight", "h.0.fc.bias"}) {
+    plan::Parameter *parameter = plan.add_parameters();
+    parameter->set_name(name), parameter->add_pieces();
+  }
   plan.mutable_parameters(0)->add_aliases()->set_name("lm_head.weight");
-  plan.add_parameters()->set_name("frozen.bias"), plan.mutable_parameters(5)->set_bucket(1);
+  plan.add_parameters()->set_name("frozen.bias"), plan.mutable_parameters(5)->add_pieces()->set_bucket(1);
   TrainOptions options;
   Hyper hyper{0.9, 0.999, 1e-8, 0.1, 0, 0};
   EXPECT_TRUE(resolveGroups(plan, options, hyper).of.empty());
