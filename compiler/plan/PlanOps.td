@@ -63,8 +63,8 @@ class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemo
 def Plan_StateOp : Plan_Op<"state", [Symbol]> {
   let summary = "A persistent buffer";
   let description = [{
-    Model state is a `tensor` of a `bucket`, whose tier is that of the arena it lies in; everything else lies on the device. Inputs carry the name (`input`), `role`, `type` and
-    `limit` of what the host writes. Constants carry their `value`. `offset` in its arena is known once laid out.
+    Model state is a `tensor` of a `bucket`, whose tier is that of the arena it lies in; everything else lies on the
+    device. Inputs carry the name (`input`), `role`, `type` and `limit` of what the host writes. Constants carry their `value`. `offset` in its arena is known once laid out.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<StrAttr>:$input,
@@ -86,7 +86,9 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 
 def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A transient buffer of the program";
-  let description = [{ One that works for a `bucket` (its gradient, its staging) names it, and says as which `tensor` its elements lie there. }];
+  let description = [{
+    One that works for a `bucket` (its gradient, its staging) names it, and says as which `tensor` its elements lie there.
+  }];
   let arguments = (ins StrAttr:$name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last, OptionalAttr<FlatSymbolRefAttr>:$bucket,
                        OptionalAttr<Zero_TensorAttr>:$tensor);

@@ -93,7 +93,7 @@ LogicalResult Exporter::addKernels() {
 void Exporter::fill(plan::Ref *to, const Ref &ref) const {
   to->set_buffer(buffers.lookup(ref.buffer));
   to->set_offset(ref.offset);
-  to->set_rank_stride(ref.stride);
+  if (ref.stride) to->add_strides(ref.stride); // one axis
   to->set_bytes(ref.bytes);
 }
 

@@ -41,6 +41,9 @@ void StateExport::addHeader() {
     return attribute ? attribute.getInt() : otherwise;
   };
   plan.set_world(number(state::ZeroDialect::kWorld, 1));
+  auto *axis = plan.add_axes();
+  axis->set_name("data");
+  axis->set_size(plan.world());
   plan.set_stage(number(state::ZeroDialect::kStage, 0));
   plan.set_accumulate(number(state::ZeroDialect::kAccumulate, 1));
   auto optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer);

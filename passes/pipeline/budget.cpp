@@ -30,7 +30,8 @@ Need needOf(ModuleOp placed) {
   Need need;
   for (auto state : placed.getOps<planir::StateOp>())
     if (planir::tierOf(state) == state::Tier::device)
-      need.state = std::max<uint64_t>(need.state, llvm::alignTo(*state.getOffset() + state.getBytes(), planir::alignmentOf(state::Tier::device)));
+      need.state =
+          std::max<uint64_t>(need.state, llvm::alignTo(*state.getOffset() + state.getBytes(), planir::alignmentOf(state::Tier::device)));
   for (auto program : placed.getOps<planir::ProgramOp>()) need.work = std::max<uint64_t>(need.work, program.getHeight().value_or(0));
   return need;
 }
@@ -38,7 +39,8 @@ Need needOf(ModuleOp placed) {
 FailureOr<schedule::Options> scheduleFor(ModuleOp sharded, uint64_t budget) {
   schedule::Options best;
   if (number(sharded, state::ZeroDialect::kWorld) == 1) return best; // nothing travels
-  bool gathers = number(sharded, state::ZeroDialect::kStage) == 3;
+  bool gathers =
+      llvm::any_of(sharded.getOps<state::BucketOp>(), [](state::BucketOp bucket) { return bucket.isSharded(state::Role::master); });
   auto usual = tryOut(sharded, best);
   if (failed(usual)) return failure();
   if (usual->total() <= budget) {

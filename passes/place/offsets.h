@@ -35,7 +35,8 @@ OffsetSolution solveOffsets(const OffsetProblem &problem);
 /// Empty if the answer is right; else a sentence that names what is wrong with it.
 std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);
 
-/// Text form, "alignment N" and one line per buffer, "name size first last"; lines from '#' on are comments. parse throws std::runtime_error.
+/// Text form, "alignment N" and one line per buffer, "name size first last"; lines from '#' on are comments. parse throws
+/// std::runtime_error.
 std::string print(const OffsetProblem &problem);
 OffsetProblem parseOffsetProblem(const std::string &text);
 

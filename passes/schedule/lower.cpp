@@ -84,9 +84,8 @@ Value Lowering::use(Slot *slot) {
     if (slot->state)
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
-      slot->value =
-          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr,
-                                   slot->bucket, slot->tensor);
+      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr,
+                                             nullptr, slot->bucket, slot->tensor);
   }
   return slot->value;
 }
@@ -143,8 +142,8 @@ void Lowering::lowerPack(state::PackOp op) {
   int64_t element = nn::bytesOf(op.getResult().getType()) / elementsOf(op.getResult()), end = 0;
   auto fill = [&](int64_t from, int64_t to) {
     if (from < to)
-      make<FillStep>(named(op, bucketNameOf(op.getResult()), "padding"), {}, {{packed.buffer, packed.offset + from, packed.stride, to - from}},
-                     0);
+      make<FillStep>(named(op, bucketNameOf(op.getResult()), "padding"), {},
+                     {{packed.buffer, packed.offset + from, packed.stride, to - from}}, 0);
   };
   for (auto [i, input, offset] : llvm::enumerate(op.getInputs(), op.getOffsets())) {
     Ref from = at(input), to{packed.buffer, packed.offset + offset * element, packed.stride, from.bytes};
@@ -175,7 +174,8 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
-  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole());
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()),
+                   op.getWhole());
 }
 
 void Lowering::lowerReturn(func::ReturnOp op) {

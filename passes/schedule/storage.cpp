@@ -192,8 +192,7 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
   Place whole = placeOf(op.getWhole());
   if (diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
     return put(op.getShard(), {whole.slot, whole.offset, whole.stride + bytesOf(op.getShard())});
-  put(op.getShard(),
-      {makeFor(op.getShard(), BufferKind::gradient, bucketOf(op.getShard()), state::Role::gradient, state::Part::shard)});
+  put(op.getShard(), {makeFor(op.getShard(), BufferKind::gradient, bucketOf(op.getShard()), state::Role::gradient, state::Part::shard)});
 }
 
 LogicalResult Storage::placeResults(Operation &op) {
@@ -204,8 +203,7 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
     auto bucket = states.bucket(resident.getBucketAttr());
     if (bucket.isSharded(state::Role::master))
-      return resident.emitError() << "bucket " << resident.getBucketAttr()
-                                  << " is kept in shards, so no rank has it whole; zero.gather it";
+      return resident.emitError() << "bucket " << resident.getBucketAttr() << " is kept in shards, so no rank has it whole; zero.gather it";
     put(resident.getWhole(), {persistent(states.tensor(bucket, state::Role::master))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     if (!states.bucket(gather.getBucketAttr()).isSharded(state::Role::master))

@@ -109,8 +109,7 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
                       other->second, name));
   };
   for (const plan::Parameter &parameter : plan.parameters()) {
-    if (!plan::isTrainable(plan, parameter) && !parameter.has_source())
-      continue; // frozen and not from a file: nothing to write
+    if (!plan::isTrainable(plan, parameter) && !parameter.has_source()) continue; // frozen and not from a file: nothing to write
     check(parameter.source(), parameter.name(), elementsOf(parameter));
     for (const plan::Alias &alias : parameter.aliases()) {
       check(alias.source(), alias.name(), elementsOf(parameter));

@@ -3,6 +3,7 @@
 #include "runtime/engine/resolve.h"
 #include "runtime/engine/timeline.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/start_thread.h"
 #include "runtime/plan/state.h"
 #include <algorithm>
@@ -22,6 +23,9 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
   device.requireTarget(file.plan.target());
   requireWorld(file, factory.world());
   requireCode(file);
+  if (file.plan.axes_size() > 1)
+    throw Error(nameOf(file) + " spreads its ranks over the axes " + plan::axesText(file.plan) +
+                ", and more than one axis is not built yet; compile for data-parallel ranks alone (zeroc --world N)");
   for (const plan::Arena &arena : file.plan.arenas())
     if (arena.tier() == plan::DISK && arena.bytes() > 0)
       throw Error(nameOf(file) + " keeps arena '" + arena.name() +
@@ -134,7 +138,7 @@ struct Engine::Impl {
     const plan::Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
     std::byte *base = arenas[buffer.arena()];
     if (!base) return nullptr; // an empty arena has only empty buffers
-    return base + buffer.offset() + ref.offset() + static_cast<uint64_t>(rank) * ref.rank_stride();
+    return base + buffer.offset() + plan::offsetOf(plan, ref, static_cast<uint64_t>(rank));
   }
 
   void makeLanes(CommunicatorFactory &factory, bool trace) {

@@ -35,13 +35,14 @@ std::vector<Run> runsOf(const std::vector<plan::PieceMap::Entry> &pieces, const 
 
 class Cutter {
 public:
-  Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
-         const ParameterGroups &groups, uint64_t rank, std::byte *scratch)
+  Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole, const ParameterGroups &groups,
+         uint64_t rank, std::byte *scratch)
       : step(step), whole(whole), groups(groups), row(step.update().row()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::elementsOf(bucket, update.part());
-    runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of, plan::rangeOf(bucket, update.part(), rank).begin, count);
+    runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of, plan::rangeOf(bucket, update.part(), rank).begin,
+                  count);
     const plan::Ref *hyper = nullptr;
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) hyper = &input.ref();
@@ -109,8 +110,7 @@ private:
       if (std::find(done.begin(), done.end(), group) != done.end()) continue;
       done.push_back(group);
       UpdatePart &part = launch(group, i, i + 1, slots[0].scratch);
-      for (const Aside &slot : slots)
-        part.before.push_back({slot.scratch, slot.memory + begin * slot.size, (end - begin) * slot.size});
+      for (const Aside &slot : slots) part.before.push_back({slot.scratch, slot.memory + begin * slot.size, (end - begin) * slot.size});
       for (size_t k = first; k < runs.size() && (k == r || runs[k - 1].end < end); ++k) {
         if (runs[k].group != group) continue;
         uint64_t from = k == r ? begin : runs[k - 1].end, to = std::min(runs[k].end, end);
@@ -153,8 +153,8 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
   return bytes;
 }
 
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step,
-                                  const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
+                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
   return Cutter(plan, state, step, whole, groups, rank, scratch).run();
 }
 

@@ -43,7 +43,7 @@ struct StateMaps {
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs);
 
 // The update `whole` that `step` is on rank `rank`, cut by the groups of its bucket's parameters.
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step,
-                                  const LaunchCall &whole, const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
+                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
 
 } // namespace zero::runtime

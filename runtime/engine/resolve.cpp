@@ -10,8 +10,8 @@ class Resolver {
 public:
   Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address,
            const ParameterGroups &groups, uint64_t rank)
-      : plan(plan), program(program), kernels(kernels), address(address), groups(groups), rank(rank),
-        state(plan), result(std::make_unique<ResolvedProgram>()) {}
+      : plan(plan), program(program), kernels(kernels), address(address), groups(groups), rank(rank), state(plan),
+        result(std::make_unique<ResolvedProgram>()) {}
 
   std::unique_ptr<ResolvedProgram> run() {
     // Calls point into `args`, so it must not move while it grows.
@@ -79,9 +79,22 @@ private:
       throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) +
                   " matrices, which is not built yet for the CPU; compile with --precision f32");
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
-    return {floats(step.reads(0)), floats(step.reads(1)), floats(step.writes(0)), i(p.m()),   i(p.n()),   i(p.k()), i(p.batch()),
-            p.trans_a(),           p.trans_b(),           i(p.lda()),             i(p.ldb()), i(p.ldc()),
-            i(p.stride_a()),       i(p.stride_b()),       i(p.stride_c()),        p.accumulate()};
+    return {floats(step.reads(0)),
+            floats(step.reads(1)),
+            floats(step.writes(0)),
+            i(p.m()),
+            i(p.n()),
+            i(p.k()),
+            i(p.batch()),
+            p.trans_a(),
+            p.trans_b(),
+            i(p.lda()),
+            i(p.ldb()),
+            i(p.ldc()),
+            i(p.stride_a()),
+            i(p.stride_b()),
+            i(p.stride_c()),
+            p.accumulate()};
   }
 
   AttentionCall attention(const plan::Step &step, const plan::Attention &p, const plan::Ref &out, const plan::Ref &lse) const {
@@ -152,9 +165,7 @@ AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32
   AttentionLimits limits;
   for (uint32_t index : programs)
     for (const plan::Step &step : plan.programs(static_cast<int>(index)).steps()) {
-      const plan::Attention *call = step.has_attention()        ? &step.attention()
-                                    : step.has_attention_grad() ? &step.attention_grad()
-                                                                : nullptr;
+      const plan::Attention *call = step.has_attention() ? &step.attention() : step.has_attention_grad() ? &step.attention_grad() : nullptr;
       if (!call) continue;
       limits.dim = std::max(limits.dim, static_cast<int64_t>(call->dim()));
       limits.qLen = std::max(limits.qLen, static_cast<int64_t>(call->q_len()));

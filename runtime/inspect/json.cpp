@@ -92,10 +92,8 @@ json parametersJson(const plan::Plan &plan, uint64_t &elements) {
     for (const plan::Piece &piece : p.pieces()) {
       std::vector<uint64_t> begin, size;
       for (int d = 0; d < p.shape_size(); ++d) begin.push_back(beginOf(piece, d)), size.push_back(sizeOf(p, piece, d));
-      pieces.push_back({{"bucket", plan.buckets(int(piece.bucket())).name()},
-                        {"offset", piece.offset_elements()},
-                        {"begin", begin},
-                        {"size", size}});
+      pieces.push_back(
+          {{"bucket", plan.buckets(int(piece.bucket())).name()}, {"offset", piece.offset_elements()}, {"begin", begin}, {"size", size}});
     }
     out.push_back({{"name", p.name()},
                    {"shape", std::vector<int64_t>(p.shape().begin(), p.shape().end())},
@@ -114,6 +112,8 @@ json toJson(const plan::Plan &plan, bool schedule) {
   out["producer"] = plan.producer();
   out["cpu"] = plan.target().cpu();
   out["world"] = plan.world();
+  out["axes"] = json::array();
+  for (const plan::Axis &axis : plan.axes()) out["axes"].push_back({{"name", axis.name()}, {"size", axis.size()}});
   out["stage"] = plan.stage();
   out["accumulate"] = plan.accumulate();
   out["samples"] = plan.samples();

@@ -1,6 +1,7 @@
 //===- names.cpp - how numbers, kinds and places are written ------------------------------------------===//
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -75,7 +76,7 @@ std::string BucketNames::parametersIn(const plan::Ref &ref) const {
   plan::Content content = contents.of(ref);
   plan::BufferKind kind = plan.buffers(int(ref.buffer())).kind();
   bool holdsParameters = kind == plan::PARAMETER || kind == plan::GATHERED || kind == plan::GRADIENT;
-  if (!holdsParameters || content.part != plan::WHOLE || ref.rank_stride()) return "";
+  if (!holdsParameters || content.part != plan::WHOLE || plan::dependsOnRank(ref)) return "";
   uint64_t element = plan::bytesOf(content.dtype);
   uint64_t begin = (ref.offset() - content.offset) / element, end = (ref.offset() - content.offset + ref.bytes()) / element;
   std::string first;

@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/mesh.h"
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -17,6 +18,12 @@ std::string kernelText(const plan::Kernel &kernel) {
 std::string attentionText(const plan::Attention &a) {
   return fmt::format("{}x{}x{}x{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "",
                      a.mask_shape_size() ? " masked" : "");
+}
+
+std::string collectiveText(const plan::Plan &plan, const plan::Collective &c) {
+  std::string text = fmt::format("{} {} each", collectiveName(c.kind()), c.count());
+  for (uint32_t axis : c.axes()) text += " along " + plan.axes(int(axis)).name();
+  return text;
 }
 
 std::string whatText(const plan::Plan &plan, const plan::Step &step) {
@@ -36,7 +43,7 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
   case plan::Step::kAttentionGrad:
     return "attention_grad " + attentionText(step.attention_grad());
   case plan::Step::kCollective:
-    return fmt::format("{} {} each", collectiveName(step.collective().kind()), step.collective().count());
+    return collectiveText(plan, step.collective());
   case plan::Step::kCopy:
     return "copy";
   case plan::Step::kFill:
@@ -51,10 +58,13 @@ std::string operandText(const plan::Plan &plan, const BucketNames &names, const 
   if (!r.bytes()) return "";
   const plan::Buffer &b = plan.buffers(int(r.buffer()));
   std::string range, owner = names.parametersIn(r);
-  if (r.bytes() != b.bytes() || r.offset() || r.rank_stride())
-    range = fmt::format("[{}{}:+{}]", r.offset(), r.rank_stride() ? fmt::format("+rank*{}", r.rank_stride()) : "", r.bytes());
-  return fmt::format("{:>10}{:<8}{:>14}  {}{}{}\n", "", does, grouped(r.bytes()), b.name(), range,
-                     owner.empty() ? "" : "  " + owner);
+  if (r.bytes() != b.bytes() || r.offset() || plan::dependsOnRank(r)) {
+    range = fmt::format("[{}", r.offset());
+    for (int axis = 0; axis < r.strides_size(); ++axis)
+      if (r.strides(axis)) range += fmt::format("+{}*{}", plan.axes_size() == 1 ? "rank" : plan.axes(axis).name(), r.strides(axis));
+    range += fmt::format(":+{}]", r.bytes());
+  }
+  return fmt::format("{:>10}{:<8}{:>14}  {}{}{}\n", "", does, grouped(r.bytes()), b.name(), range, owner.empty() ? "" : "  " + owner);
 }
 
 } // namespace

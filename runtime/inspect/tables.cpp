@@ -3,6 +3,7 @@
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/table.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -50,7 +51,8 @@ std::string headline(const plan::Plan &plan) {
   uint64_t parameters = 0;
   for (const plan::Parameter &p : plan.parameters()) parameters += elementsOf(p);
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}\n", plan.model(), counted(parameters, "parameter"),
-                     counted(uint64_t(plan.buckets_size()), "bucket"), counted(plan.world(), "rank"), plan.stage(),
+                     counted(uint64_t(plan.buckets_size()), "bucket"),
+                     counted(plan.world(), "rank") + (plan.axes_size() > 1 ? " on axes " + plan::axesText(plan) : ""), plan.stage(),
                      counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"),
                      plan.target().cpu().empty() ? "" : ", " + plan.target().cpu());
 }

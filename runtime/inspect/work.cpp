@@ -1,6 +1,7 @@
 //===- work.cpp - what a step computes, touches and sends ----------------------------------------------===//
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/validate.h"
 
 namespace zero::inspect {
@@ -15,7 +16,9 @@ uint64_t pairsOf(const plan::Attention &a) {
 
 /// Bytes a rank sends: each rank's shard travels to the N - 1 others, or one shard for each of the others leaves. An all_reduce
 /// of scalars sends everything to everybody.
-uint64_t sentBy(const plan::Plan &plan, const plan::Collective &c) { return c.count() * plan::bytesOf(c.dtype()) * (plan.world() - 1); }
+uint64_t sentBy(const plan::Plan &plan, const plan::Collective &c) {
+  return c.count() * plan::bytesOf(c.dtype()) * (plan::groupSize(plan, c.axes()) - 1);
+}
 
 } // namespace
 

@@ -1,6 +1,7 @@
 //===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include <map>
 #include <set>
@@ -73,15 +74,18 @@ private:
       const plan::Collective &c = step.collective();
       int from = contents.of(step.reads(0)).bucket, to = contents.of(step.writes(0)).bucket;
       if (from >= 0 && to >= 0 && from != to)
-        report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" + plan.buckets(to).name() +
-               "' belong");
+        report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" +
+               plan.buckets(to).name() + "' belong");
       if (to < 0) continue;
+      if (plan::axesOf(plan, c.axes()) != plan::axesOf(plan, plan.buckets(to).axes()))
+        report(name(s) + " runs along other axes than those that bucket '" + plan.buckets(to).name() + "' is split over");
       if (c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[size_t(to)];
-      if (c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(step.writes(0).buffer())).kind() == plan::GRADIENT) ++gathered[size_t(to)];
+      if (c.kind() == plan::Collective::ALL_GATHER && plan.buffers(int(step.writes(0).buffer())).kind() == plan::GRADIENT)
+        ++gathered[size_t(to)];
     }
     for (size_t b = 0; b < reduced.size(); ++b) {
       const plan::Bucket &bucket = plan.buckets(int(b));
-      int sums = bucket.trainable() && program.role() != plan::Program::EVAL;
+      int sums = bucket.trainable() && program.role() != plan::Program::EVAL && plan::groupSize(plan, bucket.axes()) > 1;
       auto expect = [&](int found, int expected, const char *what) {
         if (found != expected)
           report("the gradient of bucket '" + bucket.name() + "' is " + what + " " + std::to_string(found) + " times, not " +
@@ -96,7 +100,7 @@ private:
   void checkResult(const plan::Ref &result, const char *what) {
     const plan::Step *last = nullptr;
     for (const plan::Step &step : program.steps())
-      for (const Access &a : accessesOf(step, 0))
+      for (const Access &a : accessesOf(plan, step, 0))
         if (a.writes && a.buffer == result.buffer() && a.begin < result.offset() + result.bytes() && result.offset() < a.end) last = &step;
     if (last && !last->has_copy() && !(last->has_collective() && last->collective().kind() == plan::Collective::ALL_REDUCE))
       report(std::string("the ") + what + " is not summed over the ranks");
@@ -106,7 +110,7 @@ private:
   void findTouches() {
     for (const plan::Bucket &bucket : plan.buckets()) touches[plan::masterOf(bucket).ref().buffer()];
     for (int s = 0; s < program.steps_size(); ++s)
-      for (const Access &a : accessesOf(program.steps(s), 0))
+      for (const Access &a : accessesOf(plan, program.steps(s), 0))
         if (auto found = touches.find(a.buffer); found != touches.end()) {
           if (found->second.empty() || found->second.back().step != s) found->second.push_back({s, false, false});
           (a.writes ? found->second.back().writes : found->second.back().reads) = true;
@@ -115,7 +119,7 @@ private:
 
   /// `update` is -1 in programs that leave the bucket as it is.
   void checkBucket(const plan::Bucket &bucket, int update) {
-    bool published = update < 0 || plan.world() == 1 || program.steps(update).update().part() == plan::WHOLE ||
+    bool published = update < 0 || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update).update().part() == plan::WHOLE ||
                      plan::masterOf(bucket).part() == plan::SHARD;
     bool changes = false;
     for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
@@ -155,7 +159,12 @@ std::vector<std::string> checkUpdates(const plan::Plan &plan, int program) { ret
 
 std::vector<std::string> checkPlan(const plan::Plan &plan) {
   std::vector<std::string> found;
-  std::set<uint64_t> ranks{0, std::min<uint64_t>(1, plan.world() - 1), plan.world() - 1};
+  std::set<uint64_t> ranks{0, plan.world() - 1};
+  uint64_t neighbour = 1; // along an axis
+  for (int axis = plan.axes_size() - 1; axis >= 0; --axis) {
+    if (plan.axes(axis).size() > 1) ranks.insert(neighbour);
+    neighbour *= plan.axes(axis).size();
+  }
   for (int program = 0; program < plan.programs_size(); ++program) {
     std::vector<Problem> each;
     for (uint64_t rank : ranks) {

@@ -1,31 +1,33 @@
 //===- problem.cpp - a plan's program as the judge's plain data ---------------------------------------===//
 #include "runtime/judge/problem.h"
+#include "runtime/plan/mesh.h"
 
 namespace zero::judge {
 namespace {
 
 constexpr const char *kLanes[] = {"compute", "gather", "reduce", "to_device", "to_host", "disk_read", "disk_write", "update"};
 
-void add(Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
+void add(const plan::Plan &plan, Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
   if (ref.bytes() == 0) return;
-  uint64_t begin = ref.offset() + rank * ref.rank_stride();
+  uint64_t begin = plan::offsetOf(plan, ref, rank);
   step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), writes});
 }
 
-Step convert(const plan::Step &from, uint64_t rank) {
+Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
   static constexpr const char *collectives[] = {"all_gather", "reduce_scatter", "all_reduce"};
   Step step{from.name(), uint32_t(from.lane()), {}, {}, {}};
   for (const plan::Wait &w : from.waits()) step.waits.push_back({uint32_t(w.lane()), w.tick()});
-  for (const plan::Ref &ref : from.reads()) add(step, ref, rank, false);
-  for (const plan::Ref &ref : from.writes()) add(step, ref, rank, true);
-  if (from.has_collective())
-    step.collective = std::string(collectives[from.collective().kind()]) + " of " + std::to_string(from.collective().count());
+  for (const plan::Ref &ref : from.reads()) add(plan, step, ref, rank, false);
+  for (const plan::Ref &ref : from.writes()) add(plan, step, ref, rank, true);
+  if (!from.has_collective()) return step;
+  step.collective = std::string(collectives[from.collective().kind()]) + " of " + std::to_string(from.collective().count());
+  for (uint32_t axis : from.collective().axes()) step.collective += " along " + plan.axes(int(axis)).name();
   return step;
 }
 
 } // namespace
 
-std::vector<Access> accessesOf(const plan::Step &step, uint64_t rank) { return convert(step, rank).accesses; }
+std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, uint64_t rank) { return convert(plan, step, rank).accesses; }
 
 const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
@@ -34,13 +36,14 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
   const plan::Program &p = plan.programs(program);
   problem.name = p.name();
   for (int i = 0; i < plan.arenas_size(); ++i)
-    problem.arenas.push_back({plan.arenas(i).name(), plan.arenas(i).persistent() ? plan.arenas(i).bytes() : p.arena_bytes(i), plan.arenas(i).alignment()});
+    problem.arenas.push_back(
+        {plan.arenas(i).name(), plan.arenas(i).persistent() ? plan.arenas(i).bytes() : p.arena_bytes(i), plan.arenas(i).alignment()});
   // Buffers of other programs keep their index but are out of reach: they are given no life.
   for (const plan::Buffer &b : plan.buffers()) {
     bool ours = b.program() == program || b.program() < 0;
     problem.buffers.push_back({b.name(), b.arena(), ours ? b.offset() : 0, ours ? b.bytes() : 0, b.program() < 0, b.first(), b.last()});
   }
-  for (const plan::Step &step : p.steps()) problem.steps.push_back(convert(step, rank));
+  for (const plan::Step &step : p.steps()) problem.steps.push_back(convert(plan, step, rank));
   auto result = [&](const char *name, const plan::Ref &ref) {
     problem.results.push_back({name, ref.buffer(), ref.offset(), ref.offset() + ref.bytes()});
   };

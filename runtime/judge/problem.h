@@ -60,7 +60,7 @@ struct Problem {
 };
 
 /// What a step touches on rank `rank`.
-std::vector<Access> accessesOf(const plan::Step &step, uint64_t rank);
+std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, uint64_t rank);
 
 /// A program of a validated plan as rank `rank` runs it.
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);

@@ -1,6 +1,7 @@
 // One function per kind of step: its form, and its extents against the bytes of its references.
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 
@@ -130,16 +131,17 @@ struct StepChecker {
 
   void collective(const Collective &call) const {
     uint64_t part = product({call.count(), bytesOf(call.dtype())});
-    uint64_t whole = multiply(part, plan.world(), what);
+    checkAxes(plan, call.axes(), what);
+    uint64_t ranks = groupSize(plan, call.axes()), whole = multiply(part, ranks, what);
     bool gathers = call.kind() == Collective::ALL_GATHER, scatters = call.kind() == Collective::REDUCE_SCATTER;
     if (!Collective::Kind_IsValid(call.kind())) throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
-    form(1, gathers || plan.world() == 1 ? 1 : 2);
+    form(1, gathers || ranks == 1 ? 1 : 2);
     if (!gathers && call.dtype() != F32) throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
     if (!gathers && !scatters && !same(step.reads(0), step.writes(0)))
       throw Error(what + " is an all-reduce with a source that is not its destination");
     reads(0, "the source", scatters ? whole : part);
     writes(0, "the destination", gathers ? whole : part);
-    if (!gathers && plan.world() > 1) writes(1, "the staging room", whole);
+    if (!gathers && ranks > 1) writes(1, "the staging room", whole);
   }
 
   void copy() const {

@@ -56,18 +56,33 @@ void requireReach(uint64_t found, uint64_t needed, const std::string &what) {
   if (found != needed) throw Error(what + " has " + std::to_string(found) + " bytes where the step reaches " + std::to_string(needed));
 }
 
+void checkAxes(const Plan &plan, const google::protobuf::RepeatedField<uint32_t> &axes, const std::string &what) {
+  for (int i = 0; i < axes.size(); ++i)
+    if (axes.Get(i) >= static_cast<uint32_t>(plan.axes_size()) || (i > 0 && axes.Get(i) <= axes.Get(i - 1)))
+      throw Error(what + " runs along axis " + std::to_string(axes.Get(i)) + "; expected ascending indices of the plan's " +
+                  std::to_string(plan.axes_size()) + " axes");
+}
+
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program) {
   if (ref.buffer() >= static_cast<uint32_t>(plan.buffers_size()))
     throw Error(what + " names buffer " + std::to_string(ref.buffer()) + ", but the plan has " + std::to_string(plan.buffers_size()));
   const Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
   if (buffer.program() != kPersistent && buffer.program() != program)
     throw Error(what + " uses buffer '" + buffer.name() + "', which belongs to another program");
-  uint64_t end = add(add(ref.offset(), multiply(ref.rank_stride(), plan.world() - 1, what), what), ref.bytes(), what);
+  if (ref.strides_size() != 0 && ref.strides_size() != plan.axes_size())
+    throw Error(what + " has strides along " + std::to_string(ref.strides_size()) + " axes, but the plan has " +
+                std::to_string(plan.axes_size()));
+  uint64_t last = ref.offset(); // where it begins on the last rank
+  bool aligned = ref.offset() % 4 == 0;
+  for (int axis = 0; axis < ref.strides_size(); ++axis) {
+    last = add(last, multiply(ref.strides(axis), plan.axes(axis).size() - 1, what), what);
+    aligned = aligned && ref.strides(axis) % 4 == 0;
+  }
+  uint64_t end = add(last, ref.bytes(), what);
   if (end > buffer.bytes())
     throw Error(what + " reaches byte " + std::to_string(end) + " of buffer '" + buffer.name() + "', which has " +
-                std::to_string(buffer.bytes()) + (ref.rank_stride() ? " (on the last rank)" : ""));
-  if (ref.offset() % 4 != 0 || ref.rank_stride() % 4 != 0)
-    throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
+                std::to_string(buffer.bytes()) + (last != ref.offset() ? " (on the last rank)" : ""));
+  if (!aligned) throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
 }
 
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program) {

@@ -21,6 +21,9 @@ void requireBytes(uint64_t found, uint64_t expected, const std::string &what);
 // The step touches all of what it is given: what it said of its bytes is what the judge believes.
 void requireReach(uint64_t found, uint64_t needed, const std::string &what);
 
+// Ascending indices of the plan's axes.
+void checkAxes(const Plan &plan, const google::protobuf::RepeatedField<uint32_t> &axes, const std::string &what);
+
 // The Ref lies inside its buffer on every rank, is 4-byte aligned, and the buffer is persistent or belongs to `program`
 // (kPersistent: must be persistent).
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program);

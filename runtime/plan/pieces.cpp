@@ -31,8 +31,7 @@ PieceMap::PieceMap(const Plan &plan) : plan(plan), entries(static_cast<size_t>(p
       uint64_t begin = piece.offset_elements();
       entries[piece.bucket()].push_back({p, &piece, begin, begin + elementsOf(plan.parameters(p), piece)});
     }
-  for (auto &list : entries)
-    std::stable_sort(list.begin(), list.end(), [](const Entry &a, const Entry &b) { return a.begin < b.begin; });
+  for (auto &list : entries) std::stable_sort(list.begin(), list.end(), [](const Entry &a, const Entry &b) { return a.begin < b.begin; });
 }
 
 namespace {

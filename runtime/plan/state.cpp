@@ -16,9 +16,9 @@ const StateTensor &masterOf(const Bucket &bucket) {
 
 uint64_t elementsOf(const Bucket &bucket, Part part) { return part == WHOLE ? bucket.elements() : bucket.shard_elements(); }
 
-Range rangeOf(const Bucket &bucket, Part part, uint64_t rank) {
+Range rangeOf(const Bucket &bucket, Part part, uint64_t place) {
   if (part == WHOLE) return {0, bucket.elements()};
-  return {rank * bucket.shard_elements(), (rank + 1) * bucket.shard_elements()};
+  return {place * bucket.shard_elements(), (place + 1) * bucket.shard_elements()};
 }
 
 std::vector<StateTensor::Role> momentsOf(OptimizerKind optimizer) {

@@ -19,9 +19,10 @@ const StateTensor *tensorOf(const Bucket &bucket, StateTensor::Role role);
 // The same, of which every valid bucket has one.
 const StateTensor &masterOf(const Bucket &bucket);
 
-// Elements of `part` of the bucket, and those that this is on one rank.
+// Elements of `part` of the bucket, and those that this is on the rank at `place` along the bucket's axes (mesh.h; where there is one axis,
+// that is the rank).
 uint64_t elementsOf(const Bucket &bucket, Part part);
-Range rangeOf(const Bucket &bucket, Part part, uint64_t rank);
+Range rangeOf(const Bucket &bucket, Part part, uint64_t place);
 
 // Roles that the optimizer keeps beside the parameters, in the order of its kernels.
 std::vector<StateTensor::Role> momentsOf(OptimizerKind optimizer);

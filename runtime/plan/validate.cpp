@@ -2,6 +2,7 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/pieces.h"
 #include <algorithm>
 #include <bit>
@@ -15,6 +16,7 @@ namespace zero::plan {
 namespace {
 
 constexpr uint64_t kMaxWorld = 1 << 20;
+constexpr int kMaxAxes = 8;
 constexpr uint64_t kMinAlignment = 64, kMaxAlignment = 4096; // arenas themselves start at multiples of the latter
 constexpr size_t kMaxText = 4096;
 constexpr int kMaxPieces = 4096; // of one parameter
@@ -57,7 +59,8 @@ void checkContent(const Plan &plan, const Buffer &buffer, const std::string &wha
   }
   if (buffer.program() == -1) throw Error(what + " is persistent and names a bucket; the bucket's tensors say what it holds");
   if (buffer.bucket() >= static_cast<uint32_t>(plan.buckets_size()))
-    throw Error(what + " works for bucket " + std::to_string(buffer.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
+    throw Error(what + " works for bucket " + std::to_string(buffer.bucket()) + ", but the plan has " +
+                std::to_string(plan.buckets_size()));
   if (!holds) return;
   const Bucket &bucket = plan.buckets(static_cast<int>(buffer.bucket()));
   requireBytes(buffer.bytes(), multiply(elementsOf(bucket, buffer.part()), bytesOf(buffer.dtype()), what), what);
@@ -74,8 +77,8 @@ void checkBuffers(const Plan &plan) {
     if (!BufferKind_IsValid(buffer.kind())) throw Error(what + " has the unknown kind " + std::to_string(buffer.kind()));
     const Arena &arena = plan.arenas(static_cast<int>(buffer.arena()));
     if (buffer.offset() % arena.alignment() != 0)
-      throw Error(what + " starts at byte " + std::to_string(buffer.offset()) + " of arena '" + arena.name() + "', which is not a multiple of " +
-                  std::to_string(arena.alignment()));
+      throw Error(what + " starts at byte " + std::to_string(buffer.offset()) + " of arena '" + arena.name() +
+                  "', which is not a multiple of " + std::to_string(arena.alignment()));
     uint64_t limit = arena.bytes();
     std::string whose = "arena '" + arena.name() + "'";
     checkContent(plan, buffer, what);
@@ -154,7 +157,7 @@ void checkTensor(const Plan &plan, const Bucket &bucket, const StateTensor &tens
     throw Error(what + " is of type " + DType_Name(tensor.dtype()) + "; expected F32, BF16 or F16");
   if (tensor.part() != WHOLE && tensor.part() != SHARD) throw Error(what + " is said to be neither the whole bucket nor a shard");
   checkRef(plan, tensor.ref(), what, kPersistent);
-  if (tensor.ref().rank_stride()) throw Error(what + " lies at another place on each rank");
+  if (dependsOnRank(tensor.ref())) throw Error(what + " lies at another place on each rank");
   uint64_t element = bytesOf(tensor.dtype()), expected = elementsOf(bucket, tensor.part()) * element;
   if (tensor.ref().bytes() != expected)
     throw Error(what + " has " + std::to_string(tensor.ref().bytes()) + " bytes where " +
@@ -190,8 +193,10 @@ void checkBuckets(const Plan &plan) {
     std::string what = "bucket " + std::to_string(i);
     requireText(what, bucket.name());
     what += " '" + bucket.name() + "'";
-    if (multiply(multiply(bucket.shard_elements(), 4, what), plan.world(), what) != multiply(bucket.elements(), 4, what))
-      throw Error(what + " has " + std::to_string(bucket.elements()) + " elements, not " + std::to_string(plan.world()) + " shards of " +
+    checkAxes(plan, bucket.axes(), what);
+    uint64_t shards = groupSize(plan, bucket.axes());
+    if (multiply(multiply(bucket.shard_elements(), 4, what), shards, what) != multiply(bucket.elements(), 4, what))
+      throw Error(what + " has " + std::to_string(bucket.elements()) + " elements, not " + std::to_string(shards) + " shards of " +
                   std::to_string(bucket.shard_elements()));
     if (bucket.padding_elements() > bucket.elements()) throw Error(what + " has more padding than elements");
     checkTensors(plan, bucket, what);
@@ -328,6 +333,25 @@ void checkKernels(const Plan &plan) {
   }
 }
 
+// The ranks are as many as the axes have coordinates.
+void checkMesh(const Plan &plan) {
+  std::set<std::string> names;
+  uint64_t ranks = 1;
+  if (plan.axes_size() > kMaxAxes)
+    throw Error("the plan has " + std::to_string(plan.axes_size()) + " axes; expected at most " + std::to_string(kMaxAxes));
+  for (const Axis &axis : plan.axes()) {
+    requireName("an axis", axis.name());
+    if (!names.insert(axis.name()).second) throw Error("axis '" + axis.name() + "' occurs twice");
+    if (axis.size() < 1 || axis.size() > kMaxWorld)
+      throw Error("axis '" + axis.name() + "' has " + std::to_string(axis.size()) + " coordinates; expected 1 to " +
+                  std::to_string(kMaxWorld));
+    ranks = multiply(ranks, axis.size(), "the mesh of the plan's axes");
+  }
+  if (ranks != plan.world())
+    throw Error("the plan is for " + std::to_string(plan.world()) + " ranks, but " +
+                (plan.axes_size() ? "its axes " + axesText(plan) + " have " + std::to_string(ranks) : "names no axis"));
+}
+
 void checkHeader(const Plan &plan) {
   requireText("the producer", plan.producer());
   requireText("the model", plan.model());
@@ -337,6 +361,7 @@ void checkHeader(const Plan &plan) {
     throw Error("the plan is for the unknown target " + std::to_string(plan.target().kind()));
   if (plan.world() < 1 || plan.world() > kMaxWorld)
     throw Error("the plan is for " + std::to_string(plan.world()) + " ranks; expected 1 to " + std::to_string(kMaxWorld));
+  checkMesh(plan);
   if (plan.stage() > 3) throw Error("the plan has ZeRO stage " + std::to_string(plan.stage()) + "; expected 0 to 3");
   if (plan.accumulate() < 1 || plan.accumulate() > kMaxWorld)
     throw Error("the plan accumulates " + std::to_string(plan.accumulate()) + " micro-steps; expected 1 to " + std::to_string(kMaxWorld));

@@ -7,6 +7,7 @@ that is not needed, so each change must be refused, with the sentence of the pro
 read in place).
 """
 import itertools
+import math
 import re
 import sys
 
@@ -207,6 +208,36 @@ def over_its_neighbour(tensors, t):
     tensors[t].ref.CopyFrom(tensors[(t + 1) % len(tensors)].ref)
 
 
+def pieces(change):
+    """Each parameter's list of pieces, changed."""
+    def every(plan):
+        for p, parameter in enumerate(plan.parameters):
+            other = copy(plan)
+            change(other.parameters[p])
+            yield other, f"parameter '{parameter.name}'"
+    return every
+
+
+def half(parameter):
+    parameter.pieces[0].begin.extend([0] * len(parameter.shape))
+    parameter.pieces[0].size.extend([parameter.shape[0] // 2, *parameter.shape[1:]])
+
+
+def doubled(parameter):
+    parameter.pieces.add().CopyFrom(parameter.pieces[0])
+
+
+def over_the_next(plan):
+    """Each parameter one element further, where another begins behind it."""
+    for p, parameter in enumerate(plan.parameters):
+        place, = parameter.pieces
+        end = place.offset_elements + math.prod(parameter.shape)
+        if any(q.pieces[0].bucket == place.bucket and q.pieces[0].offset_elements == end for q in plan.parameters):
+            other = copy(plan)
+            other.parameters[p].pieces[0].offset_elements += 1
+            yield other, f"parameter '{parameter.name}' one further"
+
+
 def crossed(plan):
     """Collectives that take what is one bucket's to where another's belongs."""
     for p, s in places(plan, lambda step: step.HasField("collective")):
@@ -241,6 +272,9 @@ suite.check("judged: a type said to be another", changes, plans[1], tensors(othe
 suite.check("judged: a tensor of another size", changes, plans[0], tensors(larger), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")
 suite.check("judged: a tensor missing", changes, plans[1], tensors(without), "keeps no|never written|accumulator")
 suite.check("judged: two tensors in one place", changes, plans[3], tensors(over_its_neighbour), "shares bytes with")
+suite.check("judged: a piece missing", changes, plans[3], pieces(half), "the pieces of parameter .* hold [0-9]+ of its [0-9]+ elements")
+suite.check("judged: a piece doubled", changes, plans[0], pieces(doubled), "pieces 0 and 1 of parameter .* hold the same elements")
+suite.check("judged: a parameter over another", changes, plans[3], over_the_next, "share element [0-9]+ of bucket")
 suite.check("judged: a collective into another bucket", changes, plans[3], crossed, "to where those of bucket|is reduced|works for|asks for")
 suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
 suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")

@@ -29,7 +29,8 @@ void requireInside(const zero::plan::Plan &plan, int program, const zero::plan::
     const zero::plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
     auto arena = int(buffer.arena());
     uint64_t height = buffer.program() < 0 ? plan.arenas(arena).bytes() : plan.programs(program).arena_bytes(arena);
-    auto end = __uint128_t(buffer.offset()) + ref.offset() + __uint128_t(ref.rank_stride()) * (plan.world() - 1) + kernel.arg_bytes(i);
+    auto end = __uint128_t(buffer.offset()) + ref.offset() + kernel.arg_bytes(i);
+    for (int axis = 0; axis < ref.strides_size(); ++axis) end += __uint128_t(ref.strides(axis)) * (plan.axes(axis).size() - 1);
     if (end > height) abort();
   }
 }

@@ -251,6 +251,11 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
     return refusalOf([&] { Engine engine(file, *device, *world, {}); });
   };
   EXPECT_EQ(refusal([](Plan &) {}), "");
+  std::string axes = refusal([](Plan &plan) { plan.add_axes()->set_name("tensor"), plan.mutable_axes(1)->set_size(1); });
+  EXPECT_NE(axes.find("'p.bin' spreads its ranks over the axes 'data' (" + std::to_string(ranks()) +
+                      ") and 'tensor' (1), and more than one axis is not built yet"),
+            std::string::npos)
+      << axes;
   std::string text = refusal([](Plan &plan) { plan.set_world(7); });
   EXPECT_NE(text.find("compiled for 7 ranks, but this run has " + std::to_string(ranks())), std::string::npos) << text;
   EXPECT_NE(text.find("mpirun -np 7 zerorun p.bin"), std::string::npos) << text;
@@ -313,20 +318,17 @@ struct UpdatePlan : PlanBuilder {
     update->set_dtype(F32), update->set_part(whole ? WHOLE : SHARD), update->set_row(kRow);
     update->mutable_launch()->set_extent((count + kRow - 1) / kRow);
     boundKernels();
-    object =
-        compileKernels("void sgd(void *const *a, long begin, long end) {"
-                       "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[6];"
-                       "  for (long i = begin; i < end; ++i) {"
-                       "    float sum = 0;"
-                       "    for (long e = i * 32; e < i * 32 + 32 && e < (long)h[15]; ++e) {"
-                       "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e]; }"
-                       "    sums[i] = sum; } }\n" +
-                       test::boundsInC(plan));
+    object = compileKernels("void sgd(void *const *a, long begin, long end) {"
+                            "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[6];"
+                            "  for (long i = begin; i < end; ++i) {"
+                            "    float sum = 0;"
+                            "    for (long e = i * 32; e < i * 32 + 32 && e < (long)h[15]; ++e) {"
+                            "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e]; }"
+                            "    sums[i] = sum; } }\n" +
+                            test::boundsInC(plan));
   }
   std::string object;
-  PlanFile file() const {
-    return {plan, {reinterpret_cast<const std::byte *>(object.data()), object.size()}, {}, "", nullptr};
-  }
+  PlanFile file() const { return {plan, {reinterpret_cast<const std::byte *>(object.data()), object.size()}, {}, "", nullptr}; }
 };
 
 // Each element has the bits that a launch of everything with its group's hyper-parameters gives it; sums are those of all.

@@ -24,7 +24,9 @@ plan::Plan makeTiledPlan(uint32_t world, uint32_t stage) {
 }
 
 // A number that tells parameter, element and tensor apart.
-float valueOf(int parameter, uint64_t element, int tensor) { return static_cast<float>(10000 * tensor + 1000 * parameter) + static_cast<float>(element); }
+float valueOf(int parameter, uint64_t element, int tensor) {
+  return static_cast<float>(10000 * tensor + 1000 * parameter) + static_cast<float>(element);
+}
 
 // Calls `each` with every number of every trained tensor that this rank holds: where it is, and what it should be.
 void forEachNumber(const Rank &rank, Memory &memory, const std::function<void(float &, float)> &each) {

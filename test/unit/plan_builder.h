@@ -10,6 +10,7 @@ class PlanBuilder {
 public:
   explicit PlanBuilder(uint32_t world = 1) {
     plan.set_world(world);
+    plan.add_axes()->set_name("data"), plan.mutable_axes(0)->set_size(world);
     plan.set_accumulate(1);
     plan.set_samples(1);
     for (bool persistent : {true, false}) {
@@ -134,7 +135,8 @@ inline plan::Collective &collect(plan::Step &step, plan::Collective::Kind kind, 
 inline plan::Ref part(plan::Ref ref, uint64_t offset, uint64_t bytes, uint64_t stride = 0) {
   ref.set_offset(ref.offset() + offset);
   ref.set_bytes(bytes);
-  ref.set_rank_stride(stride);
+  ref.clear_strides();
+  if (stride) ref.add_strides(stride);
   return ref;
 }
 

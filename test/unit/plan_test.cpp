@@ -119,7 +119,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_arenas(0)->set_tier(Tier(7)); }, "unknown tier"},
       {[](Plan &p) { p.mutable_arenas(0)->set_name(std::string(5000, 'x')); }, "text of 5000"},
       {[](Plan &p) { p.mutable_buffers(0)->set_arena(2); }, "buffer 0 'a' names arena 2"},
-      {[](Plan &p) { p.mutable_buffers(0)->set_offset(1); }, "buffer 0 'a' starts at byte 1 of arena 'state', which is not a multiple of 64"},
+      {[](Plan &p) { p.mutable_buffers(0)->set_offset(1); },
+       "buffer 0 'a' starts at byte 1 of arena 'state', which is not a multiple of 64"},
       {[](Plan &p) { p.mutable_arenas(0)->set_alignment(4096); }, "of arena 'state', which is not a multiple of 4096"},
       {[](Plan &p) { p.mutable_arenas(0)->clear_alignment(); }, "arena 0 'state' aligns buffers to 0 bytes"},
       {[](Plan &p) { p.mutable_arenas(0)->set_alignment(96); }, "a power of two from 64 to 4096"},
@@ -135,12 +136,27 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 64); }, "outside the 64 bytes of arena 'work' of program 'step'"},
       {[](Plan &p) { p.mutable_programs(0)->set_arena_bytes(1, 1 << 30); }, "needs 1073741824 bytes of arena 'work'"},
       {[](Plan &p) { p.mutable_programs(0)->clear_arena_bytes(); }, "height of 0 arenas"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_buffer(99); },
-       "A of step 0 'product' of program 'step' names buffer 99"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_buffer(99); }, "A of step 0 'product' of program 'step' names buffer 99"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_offset(64); }, "reaches byte"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_offset(~0ull); }, "overflows"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_rank_stride(4); }, "on the last rank"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_rank_stride(1ull << 63); }, "overflows"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->add_strides(4); }, "on the last rank"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->add_strides(1ull << 63); }, "overflows"},
+      {[](Plan &p) {
+         for (int i = 0; i < 2; ++i) stepOf(p, kProduct)->mutable_reads(0)->add_strides(0);
+       },
+       "has strides along 2 axes, but the plan has 1"},
+      {[](Plan &p) { p.clear_axes(); }, "the plan is for 4 ranks, but names no axis"},
+      {[](Plan &p) { p.mutable_axes(0)->set_size(3); }, "the plan is for 4 ranks, but its axes 'data' (3) have 3"},
+      {[](Plan &p) { p.mutable_axes(0)->set_size(0); }, "axis 'data' has 0 coordinates"},
+      {[](Plan &p) { *p.add_axes() = p.axes(0); }, "axis 'data' occurs twice"},
+      {[](Plan &p) { p.add_axes()->set_size(1); }, "an axis has no name"},
+      {[](Plan &p) {
+         for (int i = 0; i < 8; ++i) p.add_axes()->set_name("axis" + std::to_string(i)), p.mutable_axes(i + 1)->set_size(1);
+       },
+       "the plan has 9 axes; expected at most 8"},
+      {[](Plan &p) { p.mutable_buckets(0)->add_axes(1); },
+       "bucket 0 'layer' runs along axis 1; expected ascending indices of the plan's 1 axes"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->add_axes(7); }, "runs along axis 7"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(65); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(3); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_k(33); }, "leading dimension"},
@@ -179,7 +195,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_writes()->RemoveLast(); }, "2 arguments; it takes 3"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_reads()->Swap(stepOf(p, kUpdate)->mutable_writes()); },
        "an update reads parameters and their gradient, and writes parameters"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true); }, "reads 2 and writes 1 references; one of its kind reads 3"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true); },
+       "reads 2 and writes 1 references; one of its kind reads 3"},
       {[](Plan &p) {
          stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true);
          *stepOf(p, kProduct)->add_reads() = p.programs(0).steps(kProduct).reads(0);

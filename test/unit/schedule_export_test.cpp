@@ -179,7 +179,11 @@ TEST_F(Export, Steps) {
   ASSERT_EQ(product->waits_size(), 1);
   EXPECT_EQ(product->waits(0).lane(), plan::GATHER);
   EXPECT_EQ(update->lane(), plan::COMPUTE);
-  EXPECT_EQ(update->reads(1).rank_stride(), 128u);
+  ASSERT_EQ(p.axes_size(), 1);
+  EXPECT_EQ(p.axes(0).name(), "data");
+  EXPECT_EQ(p.axes(0).size(), 2u);
+  ASSERT_EQ(update->reads(1).strides_size(), 1);
+  EXPECT_EQ(update->reads(1).strides(0), 128u);
   EXPECT_EQ(update->update().dtype(), plan::F32);
   EXPECT_EQ(update->reads_size(), 5); // parameters, gradient, both moments, hyper-parameters
   EXPECT_EQ(update->writes_size(), 4);

@@ -19,6 +19,7 @@ constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
 inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
   plan::Plan plan;
   plan.set_world(world), plan.set_stage(stage);
+  plan.add_axes()->set_name("data"), plan.mutable_axes(0)->set_size(world);
   uint32_t buffer = 0;
   for (bool trainable : {true, false}) {
     plan::Bucket *bucket = plan.add_buckets();

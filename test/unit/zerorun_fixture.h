@@ -68,7 +68,8 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   addTensor(*bucket, StateTensor::MASTER, w, WHOLE), bucket->set_padding_elements(16 * world - 4);
   addTensor(*bucket, StateTensor::FIRST_MOMENT, m, SHARD), addTensor(*bucket, StateTensor::SECOND_MOMENT, v, SHARD);
   Parameter *parameter = b.plan.add_parameters();
-  parameter->set_name("linear.weight"), parameter->add_shape(4), parameter->add_shape(1), parameter->set_decay(true), parameter->add_pieces();
+  parameter->set_name("linear.weight"), parameter->add_shape(4), parameter->add_shape(1), parameter->set_decay(true),
+      parameter->add_pieces();
   Source *source = parameter->mutable_source();
   source->set_file(folder / "w.raw"), source->set_bytes(16), source->set_dtype(F32);
 
