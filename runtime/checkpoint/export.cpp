@@ -46,15 +46,17 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
   PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
+    const plan::Ref &master = plan::masterOf(bucket).ref();
     Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       auto p = static_cast<size_t>(slice.parameter);
-      const float *data = values + (slice.at - held.begin);
-      file.write(offset(layout.parameter[p]) + slice.start * sizeof(float), data, slice.count * sizeof(float));
-      for (int a = 0; a < rank.plan.parameters(slice.parameter).aliases_size(); ++a)
-        if (!rank.plan.parameters(slice.parameter).aliases(a).transposed())
-          file.write(offset(layout.alias[p][static_cast<size_t>(a)]) + slice.start * sizeof(float), data, slice.count * sizeof(float));
+      readFloats(rank.state, master, slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+        uint64_t at = (slice.start + first) * sizeof(float);
+        file.write(offset(layout.parameter[p]) + at, values.data(), values.size_bytes());
+        for (int a = 0; a < rank.plan.parameters(slice.parameter).aliases_size(); ++a)
+          if (!rank.plan.parameters(slice.parameter).aliases(a).transposed())
+            file.write(offset(layout.alias[p][static_cast<size_t>(a)]) + at, values.data(), values.size_bytes());
+      });
     }
   }
   shared.barrier(); // transposed copies are made from what all ranks have written

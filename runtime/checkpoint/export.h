@@ -15,8 +15,8 @@ namespace zero::runtime {
 class GradientFile {
 public:
   GradientFile(const Rank &rank, const std::string &path); // collective
-  // `gradient` holds the part of the bucket that `update` says.
-  void add(const plan::Update &update, const float *gradient);
+  // Reads the gradient of a step that is an update, which must be final and not consumed yet.
+  void add(const plan::Step &step);
   void finish();
 
 private:

@@ -72,24 +72,19 @@ void copyInto(const std::string &from, const File &to) {
   }
 }
 
-// Elements [start, start + count) of the parameter, which are finite.
-void writeValues(const File &file, const plan::Source &source, const std::string &parameter, uint64_t start, const float *values,
-                 uint64_t count) {
-  uint64_t size = sizeOf(source.dtype()), most = std::min<uint64_t>(count, 1 << 20);
-  if (source.dtype() == plan::F32) return file.write(source.offset() + start * size, values, count * size);
-  std::vector<std::byte> chunk(most * size);
-  std::vector<float> stored(most);
-  for (uint64_t done = 0; done < count;) {
-    uint64_t part = std::min<uint64_t>(count - done, most);
-    convert(Element::F32, reinterpret_cast<const std::byte *>(values + done), source.dtype(), chunk.data(), part);
-    convert(elementOf(source.dtype()), chunk.data(), plan::F32, reinterpret_cast<std::byte *>(stored.data()), part);
-    if (uint64_t at = firstNotFinite(stored.data(), part); at < part)
-      throw Error(fmt::format("'{}' holds {} at element {}, which is beyond {}, the type that the model stores it in; nothing is exported; "
-                              "export to .safetensors instead, which keeps f32",
-                              parameter, values[done + at], start + done + at, nameOf(elementOf(source.dtype()))));
-    file.write(source.offset() + (start + done) * size, chunk.data(), part * size);
-    done += part;
-  }
+// Values of the parameter from element `start` on, which are finite.
+void writeValues(const File &file, const plan::Source &source, const std::string &parameter, uint64_t start, std::span<const float> values) {
+  uint64_t size = sizeOf(source.dtype()), at = source.offset() + start * size;
+  if (source.dtype() == plan::F32) return file.write(at, values.data(), values.size_bytes());
+  std::vector<std::byte> stored(values.size() * size);
+  std::vector<float> again(values.size());
+  convert(Element::F32, reinterpret_cast<const std::byte *>(values.data()), source.dtype(), stored.data(), values.size());
+  convert(elementOf(source.dtype()), stored.data(), plan::F32, reinterpret_cast<std::byte *>(again.data()), again.size());
+  if (uint64_t i = firstNotFinite(again.data(), again.size()); i < again.size())
+    throw Error(fmt::format("'{}' holds {} at element {}, which is beyond {}, the type that the model stores it in; nothing is exported; "
+                            "export to .safetensors instead, which keeps f32",
+                            parameter, values[i], start + i, nameOf(elementOf(source.dtype()))));
+  file.write(at, stored.data(), stored.size());
 }
 
 } // namespace
@@ -140,14 +135,15 @@ void exportOnnx(const Rank &rank, const std::string &path) {
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     if (!bucket.trainable()) continue; // the copy has these values
+    const plan::Ref &master = plan::masterOf(bucket).ref();
     Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
-      const float *data = values + (slice.at - held.begin);
-      writeValues(file(parameter.source()), parameter.source(), parameter.name(), slice.start, data, slice.count);
-      for (const plan::Alias &alias : parameter.aliases())
-        if (!alias.transposed()) writeValues(file(alias.source()), alias.source(), alias.name(), slice.start, data, slice.count);
+      readFloats(rank.state, master, slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+        writeValues(file(parameter.source()), parameter.source(), parameter.name(), slice.start + first, values);
+        for (const plan::Alias &alias : parameter.aliases())
+          if (!alias.transposed()) writeValues(file(alias.source()), alias.source(), alias.name(), slice.start + first, values);
+      });
     }
   }
   for (auto &[from, copy] : copies) copy->barrier();

@@ -28,15 +28,14 @@ void requireFinite(const Rank &rank) {
     if (!bucket.trainable()) continue; // as the model has it: a mask may well hold -inf
     for (const SavedTensor &tensor : savedTensors(bucket)) {
       Range held = heldIn(bucket, *tensor.tensor, rank.rank);
-      auto *values = static_cast<const float *>(rank.locate(tensor.tensor->ref()));
-      for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
-        const float *data = values + (slice.at - held.begin);
-        uint64_t at = firstNotFinite(data, slice.count);
-        if (at == slice.count) continue;
-        throw Error(fmt::format("the run has diverged: {}parameter '{}' holds {} at element {}",
-                                tensor.name == "param" ? "" : fmt::format("the optimizer's '{}' of ", tensor.name),
-                                rank.plan.parameters(slice.parameter).name(), data[at], slice.start + at));
-      }
+      for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank)))
+        readFloats(rank.state, tensor.tensor->ref(), slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+          uint64_t at = firstNotFinite(values.data(), values.size());
+          if (at == values.size()) return;
+          throw Error(fmt::format("the run has diverged: {}parameter '{}' holds {} at element {}",
+                                  tensor.name == "param" ? "" : fmt::format("the optimizer's '{}' of ", tensor.name),
+                                  rank.plan.parameters(slice.parameter).name(), values[at], slice.start + first + at));
+        });
     }
   }
 }

@@ -23,13 +23,16 @@ GradientFile::GradientFile(const Rank &rank, const std::string &path)
   });
 }
 
-void GradientFile::add(const plan::Update &update, const float *gradient) {
+void GradientFile::add(const plan::Step &step) {
+  const plan::Update &update = step.update();
   int index = static_cast<int>(update.bucket());
   const plan::Bucket &bucket = rank.plan.buckets(index);
   Range held = plan::rangeOf(bucket, update.part(), rank.rank);
   for (const Slice &slice : map.slices(index, ownedBy(bucket, rank.rank))) // all ranks hold a whole gradient; each writes its part
-    file->file().write(offsets[static_cast<size_t>(slice.parameter)] + slice.start * sizeof(float), gradient + (slice.at - held.begin),
-                       slice.count * sizeof(float));
+    readFloats(rank.state, plan::gradientOf(step), slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+      file->file().write(offsets[static_cast<size_t>(slice.parameter)] + (slice.start + first) * sizeof(float), values.data(),
+                         values.size_bytes());
+    });
   std::lock_guard lock(guard);
   seen[static_cast<size_t>(index)] = true;
 }

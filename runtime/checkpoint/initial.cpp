@@ -46,36 +46,31 @@ private:
   std::map<std::string, std::unique_ptr<File>> files;
 };
 
-void readSlice(Weights &weights, const plan::Parameter &parameter, const Slice &slice, float *out) {
+// Elements from `start` on of a parameter's file.
+void readValues(Weights &weights, const plan::Parameter &parameter, uint64_t start, std::span<float> out) {
   const plan::Source &source = parameter.source();
   const File &file = weights.open(parameter);
-  uint64_t size = sizeOf(source.dtype()), at = source.offset() + slice.start * size;
-  if (source.dtype() == plan::F32) {
-    file.read(at, out, slice.count * size);
-    return;
-  }
+  uint64_t size = sizeOf(source.dtype()), at = source.offset() + start * size;
+  if (source.dtype() == plan::F32) return file.read(at, out.data(), out.size_bytes());
   if (!isFloat(elementOf(source.dtype())))
     throw Error(
         fmt::format("parameter '{}' is stored as {}, which cannot be trained", parameter.name(), nameOf(elementOf(source.dtype()))));
-  std::vector<std::byte> chunk(std::min<uint64_t>(slice.count, 1 << 20) * size);
-  for (uint64_t done = 0; done < slice.count;) {
-    uint64_t count = std::min<uint64_t>(slice.count - done, 1 << 20);
-    file.read(at + done * size, chunk.data(), count * size);
-    convert(elementOf(source.dtype()), chunk.data(), plan::F32, reinterpret_cast<std::byte *>(out + done), count);
-    done += count;
-  }
+  std::vector<std::byte> stored(out.size() * size);
+  file.read(at, stored.data(), stored.size());
+  convert(elementOf(source.dtype()), stored.data(), plan::F32, reinterpret_cast<std::byte *>(out.data()), out.size());
 }
 
-void makeSlice(const plan::Init &init, const Slice &slice, float *out, int threads) {
+// Elements from `start` on of what the rule yields.
+void makeValues(const plan::Init &init, uint64_t start, std::span<float> out, int threads) {
   if (init.rule() != plan::Init::NORMAL) {
-    std::fill_n(out, slice.count, init.rule() == plan::Init::ONES ? 1.0f : 0.0f);
+    std::fill(out.begin(), out.end(), init.rule() == plan::Init::ONES ? 1.0f : 0.0f);
     return;
   }
-  uint64_t parts = std::clamp<uint64_t>(slice.count >> 16, 1, static_cast<uint64_t>(std::max(threads, 1)));
+  uint64_t parts = std::clamp<uint64_t>(out.size() >> 16, 1, static_cast<uint64_t>(std::max(threads, 1)));
   std::vector<std::jthread> workers;
   for (uint64_t p = 0; p < parts; ++p) {
-    uint64_t begin = slice.count * p / parts, end = slice.count * (p + 1) / parts;
-    auto work = [&, begin, end] { normalNumbers(init.seed(), init.std(), slice.start + begin, end - begin, out + begin); };
+    uint64_t begin = out.size() * p / parts, end = out.size() * (p + 1) / parts;
+    auto work = [&, begin, end] { normalNumbers(init.seed(), init.std(), start + begin, end - begin, out.data() + begin); };
     if (p + 1 == parts)
       work();
     else
@@ -103,15 +98,16 @@ void initialiseParameters(const Rank &rank, int threads) {
   Weights weights(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
+    const plan::Ref &master = plan::masterOf(bucket).ref();
     Range range = heldIn(bucket, plan::masterOf(bucket), rank.rank);
-    auto *values = static_cast<float *>(rank.locate(plan::masterOf(bucket).ref()));
     for (const Slice &slice : map.slices(b, range)) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
-      float *out = values + (slice.at - range.begin);
-      if (parameter.has_source())
-        readSlice(weights, parameter, slice, out);
-      else
-        makeSlice(parameter.init(), slice, out, threads);
+      writeFloats(rank.state, master, slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
+        if (parameter.has_source())
+          readValues(weights, parameter, slice.start + first, values);
+        else
+          makeValues(parameter.init(), slice.start + first, values, threads);
+      });
     }
   }
 }

@@ -86,12 +86,17 @@ private:
       throw Damaged(
           fmt::format("'{}' has no tensor '{}' of {} U32 elements", open->file.path(), piece.key + ".crc32c", checksumBlocks(piece.count)));
     for (uint64_t b = skip / kChecksumBlock; b * kChecksumBlock < skip + count; ++b) {
-      // The whole block is read and summed, whatever part of it is wanted.
+      // The whole block is read and summed, whatever part of it is wanted, and kept: the rest of it is usually wanted next.
       uint64_t first = b * kChecksumBlock, last = std::min(first + kChecksumBlock, piece.count);
       uint64_t from = std::max(first, skip), to = std::min(last, skip + count);
       bool whole = from == first && to == last;
-      if (!whole) block.resize(last - first);
+      bool kept = !whole && keptOf == &piece && keptBlock == b;
+      if (!whole) block.resize(last - first), keptOf = &piece, keptBlock = b;
       float *values = whole ? out + (first - skip) : block.data();
+      if (kept) {
+        std::copy(values + (from - first), values + (to - first), out + (from - skip));
+        continue;
+      }
       open->file.read(begin + first * sizeof(float), values, (last - first) * sizeof(float));
       uint32_t expected = 0;
       open->file.read(sums->second.offset + b * sizeof expected, &expected, sizeof expected);
@@ -103,7 +108,9 @@ private:
   }
 
   std::map<std::string, std::unique_ptr<PieceFile>> files;
-  std::vector<float> block;
+  std::vector<float> block; // one that was wanted in part: which of which piece
+  const IndexPiece *keptOf = nullptr;
+  uint64_t keptBlock = 0;
 };
 
 void checkFits(const plan::Plan &plan, Reader &reader) {
@@ -131,9 +138,10 @@ Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     for (const SavedTensor &tensor : savedTensors(bucket)) {
       Range range = heldIn(bucket, *tensor.tensor, rank.rank);
-      auto *values = static_cast<float *>(rank.locate(tensor.tensor->ref()));
       for (const Slice &slice : map.slices(b, range))
-        reader.read(rank.plan.parameters(slice.parameter).name(), tensor.name, slice.start, slice.count, values + (slice.at - range.begin));
+        writeFloats(rank.state, tensor.tensor->ref(), slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
+          reader.read(rank.plan.parameters(slice.parameter).name(), tensor.name, slice.start + first, values.size(), values.data());
+        });
     }
   }
   return reader.index.progress;

@@ -44,12 +44,15 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
   File file(path, File::Mode::Create);
   file.reserve(layout.bytes);
   file.write(0, layout.header.data(), layout.header.size());
+  static_assert(kPieceBytes == kChecksumBlock * sizeof(float), "each piece has a sum of its own");
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece &piece = pieces[i];
     Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.state, rank.rank);
-    auto *values = static_cast<const float *>(rank.locate(piece.state->ref())) + (piece.slice.at - held.begin);
-    std::vector<uint32_t> sums = checksums(values, piece.slice.count);
-    file.write(layout.offsets[i], values, piece.slice.count * sizeof(float));
+    std::vector<uint32_t> sums;
+    readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count, [&](uint64_t first, std::span<const float> values) {
+      sums.push_back(checksum(values.data(), values.size_bytes()));
+      file.write(layout.offsets[i] + first * sizeof(float), values.data(), values.size_bytes());
+    });
     file.write(layout.offsets[pieces.size() + i], sums.data(), sums.size() * sizeof(uint32_t));
   }
   file.sync();

@@ -1,9 +1,9 @@
 // What files need to know of where parameters lie (runtime/plan/pieces.h), for one rank.
 #pragma once
 #include "runtime/comm/communicator.h"
+#include "runtime/device/state.h"
 #include "runtime/plan/pieces.h"
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace zero::runtime {
@@ -22,8 +22,8 @@ Range heldIn(const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64
 struct Rank {
   const plan::Plan &plan;
   uint64_t rank;
-  std::function<void *(const plan::Ref &)> locate; // Engine::hostPointer
-  Communicator &communicator;                      // barriers and agreement, on the calling thread
+  State &state;               // the engine's
+  Communicator &communicator; // barriers and agreement, on the calling thread
 };
 
 } // namespace zero::runtime

@@ -40,27 +40,27 @@ LossScales Feeder::scales(const LossDivisors &divisors) const {
   return scales;
 }
 
-void Feeder::fill(const Turn &turn, uint64_t rank, const Locate &locate) const {
+void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);
-    auto *dst = static_cast<std::byte *>(locate(input.ref()));
+    std::span<std::byte> dst = inputs.of(index);
     switch (input.role()) {
     case plan::Input::DATA:
     case plan::Input::LABELS: {
       uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
       for (uint64_t i = 0; i < sampler_.perRank; ++i)
-        data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), {dst + i * bytes, bytes});
+        data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), dst.subspan(i * bytes, bytes));
       break;
     }
     case plan::Input::SHARED:
-      data.read(index, 0, {dst, input.ref().bytes()});
+      data.read(index, 0, dst);
       break;
     case plan::Input::LOSS_SCALE:
-      std::memcpy(dst, turn.scales.data(), terms.size() * sizeof(float));
+      std::memcpy(dst.data(), turn.scales.data(), terms.size() * sizeof(float));
       break;
     case plan::Input::SEED: {
       uint64_t values[2] = {mix(turn.seed ^ mix(turn.step)), sampler_.within(turn.micro, rank, 0)};
-      std::memcpy(dst, values, sizeof values);
+      std::memcpy(dst.data(), values, sizeof values);
       break;
     }
     default:

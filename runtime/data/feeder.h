@@ -1,18 +1,15 @@
-// Fills the inputs of one program run: samples, labels, loss scale and seed. (Hyper-parameters: train/hyper.h.)
+// Makes the inputs of one program run: samples, labels, loss scale and seed. (Hyper-parameters: train/hyper.h.)
 #pragma once
 #include "runtime/data/dataset.h"
+#include "runtime/data/inputs.h"
 #include "runtime/data/sampler.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/validate.h"
 #include <array>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace zero::runtime {
-
-// Where this rank finds the bytes of a Ref: Engine::hostPointer.
-using Locate = std::function<void *(const plan::Ref &)>;
 
 // Of each of the plan's losses: the number by which its sum over some samples becomes their mean, and what the program
 // multiplies it with.
@@ -48,8 +45,8 @@ public:
   // What makes of the plan's losses the weighted sum of their means. One without labels is 0 and has no gradient.
   LossScales scales(const LossDivisors &divisors) const;
 
-  // Writes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED.
-  void fill(const Turn &turn, uint64_t rank, const Locate &locate) const;
+  // Makes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED.
+  void fill(const Turn &turn, uint64_t rank, Inputs &inputs) const;
 
 private:
   struct Term {

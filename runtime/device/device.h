@@ -2,6 +2,7 @@
 // by one thread; calls of different lanes may overlap. `arenas` and everything a call needs are allocated before the
 // first step: no call below `prepare` allocates memory.
 #pragma once
+#include "runtime/device/state.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,12 @@
 #include <vector>
 
 namespace zero::runtime {
+
+// A byte of an arena, by the number its device gave it. Only that device knows where it lies.
+struct Address {
+  uint32_t arena = 0;
+  uint64_t offset = 0;
+};
 
 // A product whose addresses are known: C[b] (+)= op(A[b]) · op(B[b]), see plan.MatMul.
 struct MatMulCall {
@@ -72,8 +79,8 @@ public:
   virtual ~Device() = default;
 
   // Before the first step --------------------------------------------------------------------------------------------
-  // Memory of an arena: zero-filled, 4096-aligned, alive as long as the device.
-  virtual std::byte *allocateArena(const std::string &name, uint64_t bytes) = 0;
+  // Room for an arena: zero-filled, 4096-aligned, alive as long as the device. Returns the number by which it is addressed.
+  virtual uint32_t allocateArena(const std::string &name, uint64_t bytes) = 0;
   // Loads the plan's shared object and resolves the symbols: from here on the plan's code is run. Throws a sentence for a kernel
   // that is not there, or reaches further or less far than the plan says.
   virtual void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) = 0;
@@ -81,6 +88,13 @@ public:
   // machine lacks.
   virtual void requireTarget(const plan::Target &target) = 0;
   virtual void prepare(const AttentionLimits &limits) = 0;
+
+  // For State: what lies from an address on.
+  virtual void read(Address from, uint64_t bytes, const TakePiece &take) const = 0;
+  virtual void write(Address to, uint64_t bytes, const FillPiece &fill) = 0;
+
+  // Where the steps below find it.
+  virtual void *pointer(Address address) const = 0;
 
   // Steps; each returns when its result may be read ------------------------------------------------------------------
   virtual void launch(const LaunchCall &call) = 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 namespace zero::runtime {
@@ -72,8 +73,7 @@ struct Engine::Impl {
     host = factory.create();
     host->barrier();
     for (const plan::Constant &constant : plan.constants())
-      std::copy_n(file.constants.data() + constant.segment_offset(), constant.ref().bytes(),
-                  static_cast<std::byte *>(address(constant.ref())));
+      writeConstant(constant);
     for (const plan::Kernel &kernel : plan.kernels())
       kernels.push_back({kernel.symbol(), nullptr, kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row()});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
@@ -82,7 +82,7 @@ struct Engine::Impl {
     programs.resize(static_cast<size_t>(plan.programs_size()));
     for (uint32_t index : selected)
       programs[index] = resolve(
-          plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return address(ref); }, groups,
+          plan, plan.programs(static_cast<int>(index)), kernels, [this](const plan::Ref &ref) { return pointer(ref); }, groups,
           static_cast<uint64_t>(rank));
     makeLanes(factory, options.trace);
     startLanes();
@@ -115,7 +115,7 @@ struct Engine::Impl {
       uint64_t bytes = arena.persistent() ? arena.bytes() : 0;
       if (!arena.persistent())
         for (uint32_t index : selected) bytes = std::max<uint64_t>(bytes, plan.programs(static_cast<int>(index)).arena_bytes(i));
-      arenas.push_back(bytes ? device.allocateArena(arena.name(), bytes) : nullptr);
+      arenas.push_back(bytes ? std::optional(device.allocateArena(arena.name(), bytes)) : std::nullopt);
       allocated += bytes;
     }
   }
@@ -126,19 +126,41 @@ struct Engine::Impl {
     groups.of = of;
     uint64_t count = *std::max_element(of.begin(), of.end()), room = scratchBytes(plan, selected);
     constexpr uint64_t kHyperBytes = 16 * sizeof(float);
-    std::byte *at = device.allocateArena("parameter groups", count * kHyperBytes + kLanes * room);
+    auto *at = static_cast<std::byte *>(device.pointer({device.allocateArena("parameter groups", count * kHyperBytes + kLanes * room), 0}));
     for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::HYPER) groups.hyper = {static_cast<float *>(address(input.ref()))};
+      if (input.role() == plan::Input::HYPER) groups.hyper = {static_cast<float *>(pointer(input.ref()))};
     if (groups.hyper.empty()) throw Error(nameOf(file) + " has no input for hyper-parameters, so no parameter can have others");
     for (uint64_t g = 0; g < count; ++g, at += kHyperBytes) groups.hyper.push_back(reinterpret_cast<float *>(at));
     for (int lane = 0; lane < kLanes; ++lane, at += room) groups.scratch.push_back(at);
   }
 
-  void *address(const plan::Ref &ref) const {
+  // Nothing for what is empty in an empty arena.
+  std::optional<Address> address(const plan::Ref &ref) const {
     const plan::Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
-    std::byte *base = arenas[buffer.arena()];
-    if (!base) return nullptr; // an empty arena has only empty buffers
-    return base + buffer.offset() + plan::offsetOf(plan, ref, static_cast<uint64_t>(rank));
+    if (!arenas[buffer.arena()]) return std::nullopt;
+    return Address{*arenas[buffer.arena()], buffer.offset() + plan::offsetOf(plan, ref, static_cast<uint64_t>(rank))};
+  }
+
+  void *pointer(const plan::Ref &ref) const {
+    std::optional<Address> at = address(ref);
+    return at ? device.pointer(*at) : nullptr;
+  }
+
+  Address part(const plan::Ref &ref, uint64_t offset, uint64_t bytes) const {
+    std::optional<Address> at = address(ref);
+    if (!at || offset > ref.bytes() || bytes > ref.bytes() - offset)
+      throw Error("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) + " of a part of buffer '" +
+                  plan.buffers(static_cast<int>(ref.buffer())).name() + "' were asked for, which has " + std::to_string(ref.bytes()) +
+                  ": this is an error in zerorun");
+    return {at->arena, at->offset + offset};
+  }
+
+  void writeConstant(const plan::Constant &constant) {
+    const std::byte *values = file.constants.data() + constant.segment_offset();
+    if (uint64_t bytes = constant.ref().bytes(); bytes > 0)
+      device.write(part(constant.ref(), 0, bytes), bytes, [&](uint64_t first, std::span<std::byte> piece) {
+        std::copy_n(values + first, piece.size(), piece.begin());
+      });
   }
 
   void makeLanes(CommunicatorFactory &factory, bool trace) {
@@ -209,7 +231,7 @@ struct Engine::Impl {
   const plan::Plan &plan;
   Device &device;
   int rank, world;
-  std::vector<std::byte *> arenas;
+  std::vector<std::optional<uint32_t>> arenas; // the device's number of each; none for an empty one
   uint64_t allocated = 0;
   std::vector<KernelSymbol> kernels;
   ParameterGroups groups;
@@ -233,8 +255,15 @@ Engine::~Engine() = default;
 
 int Engine::rank() const { return impl->rank; }
 int Engine::world() const { return impl->world; }
-void *Engine::hostPointer(const plan::Ref &ref) const { return impl->address(ref); }
-float *Engine::hyper(uint32_t group) const { return impl->groups.hyper.at(group); }
+void Engine::read(const plan::Ref &from, uint64_t offset, uint64_t bytes, const TakePiece &take) const {
+  if (bytes > 0) impl->device.read(impl->part(from, offset, bytes), bytes, take);
+}
+void Engine::write(const plan::Ref &to, uint64_t offset, uint64_t bytes, const FillPiece &fill) {
+  if (bytes > 0) impl->device.write(impl->part(to, offset, bytes), bytes, fill);
+}
+void Engine::writeHyper(uint32_t group, std::span<const float, 16> values) {
+  std::copy(values.begin(), values.end(), impl->groups.hyper.at(group));
+}
 void Engine::run(uint32_t program) { impl->run(program); }
 void Engine::onUpdate(UpdateHook hook) { impl->context.hook = std::move(hook); }
 Communicator &Engine::communicator() { return *impl->host; }

@@ -1,15 +1,15 @@
 // Runs the programs of a plan on one rank: one thread per lane in use, COMPUTE on the calling thread.
 //
-// Everything is decided in the constructor: arenas are allocated, every Ref becomes a pointer of this rank, constants
+// Everything is decided in the constructor: arenas are allocated, every Ref becomes an address of this rank, constants
 // are copied in. run() then walks arrays; it neither allocates nor locks beyond what waiting for a lane needs.
 //
 //   auto factory = connect();                                    // comm/communicator.h
 //   auto file = plan::load("plan.bin");
 //   auto device = makeCpuDevice({.threads = 2});                 // device/cpu/cpu_device.h
 //   Engine engine(file, *device, *factory, {});
-//   std::memcpy(engine.hostPointer(input.ref()), batch, input.ref().bytes());
+//   engine.write(input.ref(), 0, batch);
 //   engine.run(0);
-//   float loss = *static_cast<float *>(engine.hostPointer(program.loss()));
+//   float loss = engine.scalar(program.loss());
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
@@ -29,7 +29,7 @@ struct EngineOptions {
   std::vector<uint32_t> programs{}; // indices of the programs that will be run; empty: all of them
   bool trace = false;               // record one TraceEvent per step
   std::vector<uint32_t> groups{};   // for each of the plan's parameters, the hyper-parameters its update takes: 0 those of the HYPER
-                                    // input, g > 0 those of Engine::hyper(g). Empty: 0 for all, at no cost
+                                    // input, g > 0 those of Engine::writeHyper(g). Empty: 0 for all, at no cost
 };
 
 // What a lane has done since the last resetStats().
@@ -50,31 +50,33 @@ void requireWorld(const plan::PlanFile &file, int world);
 // Throws a sentence if the plan names kernels and has none of their code.
 void requireCode(const plan::PlanFile &file);
 
-class Engine {
+class Engine : public State {
 public:
   // The plan must have come from plan::load or have passed plan::validate. It, the device and the factory must outlive the
   // engine. Collective; throws zero::Error if the plan is not for this device or number of ranks, or memory does not suffice.
   Engine(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
   int rank() const;
   int world() const;
 
-  // Where this rank finds a Ref; valid between runs. A transient buffer keeps its contents only until the next run.
-  void *hostPointer(const plan::Ref &ref) const;
+  // Between runs, and of its gradient in an UpdateHook. A transient buffer keeps its contents only until the next run.
+  using State::read, State::write;
+  void read(const plan::Ref &from, uint64_t offset, uint64_t bytes, const TakePiece &take) const override;
+  void write(const plan::Ref &to, uint64_t offset, uint64_t bytes, const FillPiece &fill) override;
 
-  // Hyper-parameters of group `group` > 0: f32[16] like the HYPER input, which the host writes before each program that updates.
-  float *hyper(uint32_t group) const;
+  // Hyper-parameters of group `group` > 0, like the HYPER input: written before each program that updates.
+  void writeHyper(uint32_t group, std::span<const float, 16> values);
 
   // Runs a whole program; all lanes are drained when it returns. Throws zero::Error if a step failed; the engine
   // must then not be used again (other ranks may wait: call CommunicatorFactory::abort()).
   void run(uint32_t program);
 
-  // Called with every Update step before it runs, on the lane's thread, while set; pass nullptr to remove it.
-  // `gradient` points at update.gradient().bytes() bytes.
-  using UpdateHook = std::function<void(const plan::Update &update, const float *gradient)>;
+  // Called with every step that is an update before it runs, on the lane's thread, while set; pass nullptr to remove it.
+  // Its gradient can be read then.
+  using UpdateHook = std::function<void(const plan::Step &update)>;
   void onUpdate(UpdateHook hook);
 
   // A communicator for the host's own use (checkpoints, agreement on errors); same thread that calls run().

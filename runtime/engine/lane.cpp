@@ -33,7 +33,7 @@ void Lane::execute(const Operation &operation) {
                  },
                  [&](const FillCall &call) { device.fill(call.dst, call.pattern, call.bytes); },
                  [&](const UpdateCall &call) {
-                   if (context.hook) context.hook(*call.update, call.gradient);
+                   if (context.hook) context.hook(*call.step);
                    if (call.parts.empty()) device.launch(call.launch);
                    for (const UpdatePart &part : call.parts) {
                      for (const CopyCall &copy : part.before) device.copy(copy.dst, copy.src, copy.bytes);

@@ -8,7 +8,7 @@ namespace {
 
 class Resolver {
 public:
-  Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Address &address,
+  Resolver(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels, const Pointer &address,
            const ParameterGroups &groups, uint64_t rank)
       : plan(plan), program(program), kernels(kernels), address(address), groups(groups), rank(rank), state(plan),
         result(std::make_unique<ResolvedProgram>()) {}
@@ -55,7 +55,7 @@ private:
     case plan::Step::kFill:
       return FillCall{address(step.writes(0)), step.fill().pattern(), step.writes(0).bytes()};
     case plan::Step::kUpdate: {
-      UpdateCall call{launch(step, step.update().launch()), &step.update(), floats(plan::gradientOf(step)), {}};
+      UpdateCall call{launch(step, step.update().launch()), &step, {}};
       if (!groups.of.empty())
         call.parts = cutUpdate(plan, state, step, call.launch, groups, rank, groups.scratch[static_cast<size_t>(step.lane())]);
       return call;
@@ -138,7 +138,7 @@ private:
   const plan::Plan &plan;
   const plan::Program &program;
   const std::vector<KernelSymbol> &kernels;
-  const Address &address;
+  const Pointer &address;
   const ParameterGroups &groups;
   uint64_t rank;
   StateMaps state;
@@ -157,7 +157,7 @@ bool ResolvedProgram::communicates(int lane) const {
 }
 
 std::unique_ptr<ResolvedProgram> resolve(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels,
-                                         const Address &address, const ParameterGroups &groups, uint64_t rank) {
+                                         const Pointer &address, const ParameterGroups &groups, uint64_t rank) {
   return Resolver(plan, program, kernels, address, groups, rank).run();
 }
 

@@ -37,8 +37,7 @@ struct FillCall {
 };
 struct UpdateCall {
   LaunchCall launch;
-  const plan::Update *update;
-  const float *gradient;
+  const plan::Step *step;
   std::vector<UpdatePart> parts; // instead of the launch, where parameters have hyper-parameters of their own
 };
 
@@ -64,11 +63,11 @@ struct ResolvedProgram {
   bool communicates(int lane) const;
 };
 
-using Address = std::function<void *(const plan::Ref &)>;
+using Pointer = std::function<void *(const plan::Ref &)>;
 
 // Throws a sentence for a step this runtime does not have yet. `rank`: of the groups alone; addresses know it.
 std::unique_ptr<ResolvedProgram> resolve(const plan::Plan &plan, const plan::Program &program, const std::vector<KernelSymbol> &kernels,
-                                         const Address &address, const ParameterGroups &groups = {}, uint64_t rank = 0);
+                                         const Pointer &address, const ParameterGroups &groups = {}, uint64_t rank = 0);
 
 // What the device must be prepared for.
 AttentionLimits attentionLimits(const plan::Plan &plan, const std::vector<uint32_t> &programs);

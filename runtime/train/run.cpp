@@ -29,9 +29,7 @@ std::string divergence(const StepRecord &record) {
 Run::Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
     : options(options), setup(setup), plan(setup.file.plan),
       engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value(), setup.groups.of}),
-      rank{plan, static_cast<uint64_t>(communicator.rank()), [this](const plan::Ref &ref) { return engine.hostPointer(ref); },
-           communicator},
-      leads(communicator.rank() == 0), trainingStep(options, setup, engine, rank) {
+      rank{plan, static_cast<uint64_t>(communicator.rank()), engine, communicator}, leads(communicator.rank() == 0), trainingStep(options, setup, engine, rank) {
   start(device.threads());
 }
 
@@ -145,7 +143,7 @@ bool Run::evaluates() const {
 }
 
 std::optional<double> Run::evaluateNow() {
-  return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.locate, at.step, at.seed,
+  return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, at.step, at.seed,
                   [this] { return agreed(vote()) == 0; });
 }
 

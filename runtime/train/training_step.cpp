@@ -9,11 +9,11 @@
 namespace zero::runtime {
 
 TrainingStep::TrainingStep(const TrainOptions &options, const Setup &setup, Engine &engine, const Rank &rank)
-    : options(options), setup(setup), plan(setup.file.plan), engine(engine), rank(rank) {}
+    : options(options), setup(setup), plan(setup.file.plan), engine(engine), rank(rank), inputs(plan) {}
 
 void TrainingStep::recordGradients(const std::string &path) {
   gradients = std::make_unique<GradientFile>(rank, path);
-  engine.onUpdate([this](const plan::Update &update, const float *gradient) { gradients->add(update, gradient); });
+  engine.onUpdate([this](const plan::Step &update) { gradients->add(update); });
 }
 
 StepRecord TrainingStep::run(Progress &at) {
@@ -27,9 +27,10 @@ StepRecord TrainingStep::run(Progress &at) {
   Turn turn{at.position, at.step, 0, at.seed, setup.feeder->scales(setup.feeder->divisors(at.position))};
   LossTerms terms{};
   for (uint32_t program : setup.programs.micros) {
-    setup.feeder->fill(turn, rank.rank, rank.locate);
+    setup.feeder->fill(turn, rank.rank, inputs);
+    inputs.writeTo(engine);
     engine.run(program);
-    addLosses(plan.programs(static_cast<int>(program)), rank.locate, terms);
+    addLosses(engine, plan.programs(static_cast<int>(program)), terms);
     ++turn.micro;
   }
   at.position += setup.feeder->globalBatch();
@@ -40,7 +41,7 @@ StepRecord TrainingStep::run(Progress &at) {
     record.losses.push_back(static_cast<float>(terms[static_cast<size_t>(i)] / (loss.has_weight() ? loss.weight() : 1)));
   }
   if (const plan::Ref &norm = plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm(); norm.bytes() > 0)
-    record.gradientNorm = std::abs(std::sqrt(scalar(norm))); // no "-nan"
+    record.gradientNorm = std::abs(std::sqrt(engine.scalar(norm))); // no "-nan"
   record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   uint64_t tokens = sampleTokens(plan);
   record.countsTokens = tokens > 0;
@@ -59,9 +60,9 @@ StepRecord TrainingStep::run(Progress &at) {
 void TrainingStep::writeHyper(uint64_t step, double lr) {
   for (size_t group = 0; group < setup.groups.list.size(); ++group) {
     std::array<float, 16> values = hyperInput(setup.hyper, setup.groups.list[group], lr, step);
-    if (group > 0) std::memcpy(engine.hyper(static_cast<uint32_t>(group)), values.data(), sizeof values);
-    for (const plan::Input &input : plan.inputs())
-      if (group == 0 && input.role() == plan::Input::HYPER) std::memcpy(rank.locate(input.ref()), values.data(), sizeof values);
+    if (group > 0) engine.writeHyper(static_cast<uint32_t>(group), values);
+    for (int i = 0; group == 0 && i < plan.inputs_size(); ++i)
+      if (plan.inputs(i).role() == plan::Input::HYPER) std::memcpy(inputs.of(i).data(), values.data(), sizeof values);
   }
 }
 

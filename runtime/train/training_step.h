@@ -23,13 +23,13 @@ public:
 
 private:
   void writeHyper(uint64_t step, double lr);
-  float scalar(const plan::Ref &ref) const { return *static_cast<const float *>(engine.hostPointer(ref)); }
 
   const TrainOptions &options;
   const Setup &setup;
   const plan::Plan &plan;
   Engine &engine;
   const Rank &rank;
+  Inputs inputs;
   std::unique_ptr<GradientFile> gradients;
 };
 

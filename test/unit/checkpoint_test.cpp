@@ -38,6 +38,35 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
   }
 }
 
+// State is lent in pieces that begin elsewhere than the checksums' blocks when another number of ranks resumes.
+TEST(Checkpoint, LargeTensorsComeInPieces) {
+  Folder folder;
+  const uint64_t elements = 6 * 400000; // 2.3 blocks; a third of it is 0.8, a half 1.1
+  auto planOf = [&](uint32_t world) {
+    plan::Plan plan = makePlan(1, 0);
+    uint64_t shard = elements / world;
+    plan.set_world(world), plan.set_stage(3), plan.mutable_optimizer()->set_states(0);
+    plan.mutable_parameters()->DeleteSubrange(1, 2), plan.mutable_buckets()->DeleteSubrange(1, 1);
+    plan.mutable_parameters(0)->set_shape(0, static_cast<int64_t>(elements)), plan.mutable_parameters(0)->set_shape(1, 1);
+    plan::Bucket *bucket = plan.mutable_buckets(0);
+    bucket->clear_states();
+    bucket->set_elements(elements), bucket->set_shard_elements(shard), bucket->mutable_parameter()->set_bytes(shard * 4);
+    return plan;
+  };
+  plan::Plan from = planOf(1);
+  auto saved = onRanks(from, [&](const Rank &rank, Memory &) {
+    initialiseParameters(rank, 1);
+    requireFinite(rank);
+    saveCheckpoint(rank, folder / "c", {1, 8, 42}, std::nullopt);
+  });
+  auto expected = whole(from, saved, from.buckets(0).parameter(), from.buckets(0));
+  for (uint32_t world : {1u, 2u, 3u}) {
+    plan::Plan to = planOf(world);
+    auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
+    EXPECT_TRUE(expected == whole(to, loaded, to.buckets(0).parameter(), to.buckets(0))) << world;
+  }
+}
+
 TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   Folder folder;
   plan::Plan plan = makePlan(2, 3);

@@ -98,17 +98,14 @@ inline plan::Plan tokenPlan(uint32_t world, uint32_t accumulate, uint64_t batch,
   return plan;
 }
 
-// The inputs of a plan as memory of their own.
-struct Memory {
-  std::map<uint32_t, std::vector<std::byte>> buffers;
-  Locate locate = [this](const plan::Ref &ref) -> void * {
-    auto &bytes = buffers[ref.buffer()];
-    bytes.resize(ref.bytes());
-    return bytes.data();
-  };
-  template <class T> std::vector<T> as(uint32_t buffer) {
-    std::vector<T> values(buffers[buffer].size() / sizeof(T));
-    std::memcpy(values.data(), buffers[buffer].data(), buffers[buffer].size());
+// The inputs of a plan, to be looked at.
+struct InputValues {
+  explicit InputValues(const plan::Plan &plan) : inputs(plan) {}
+  Inputs inputs;
+  template <class T> std::vector<T> as(int input) {
+    std::span<std::byte> bytes = inputs.of(input);
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
 };

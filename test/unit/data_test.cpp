@@ -27,8 +27,8 @@ TEST(Sampler, EveryWorldSeesTheSameGlobalBatch) {
     std::vector<int64_t> seen;
     for (uint64_t micro = 0; micro < accumulate; ++micro)
       for (uint64_t rank = 0; rank < world; ++rank) {
-        Memory memory;
-        feeder.fill({start, start / 8, micro, 42, {}}, rank, memory.locate);
+        InputValues memory(plan);
+        feeder.fill({start, start / 8, micro, 42, {}}, rank, memory.inputs);
         auto tokens = memory.as<int64_t>(0), labels = memory.as<int64_t>(1), seed = memory.as<int64_t>(3);
         EXPECT_EQ(tokens[1], labels[0]);
         EXPECT_EQ(tokens[7] + 1, labels[7]);
@@ -57,11 +57,11 @@ TEST(Feeder, LossScaleCountsTheGlobalBatch) {
   Feeder feeder(plan, *data, 2, "--data");
   EXPECT_EQ(feeder.divisors(0)[0], 15);
   EXPECT_EQ(feeder.divisors(4)[0], 14);
-  Memory memory;
-  feeder.fill({4, 1, 1, 0, feeder.scales({14})}, 1, memory.locate);
+  InputValues memory(plan);
+  feeder.fill({4, 1, 1, 0, feeder.scales({14})}, 1, memory.inputs);
   EXPECT_EQ(memory.as<float>(2)[0], 1.0f / 14);
   EXPECT_EQ(memory.as<int64_t>(1)[3], -100); // sample 7
-  feeder.fill({4, 1, 1, 0, feeder.scales({0})}, 1, memory.locate);
+  feeder.fill({4, 1, 1, 0, feeder.scales({0})}, 1, memory.inputs);
   EXPECT_EQ(memory.as<float>(2)[0], 0.0f);
   for (auto [kind, divisor] : {std::pair(plan::OUTPUT, 4), std::pair(plan::MSE, 16)}) {
     plan.mutable_losses(0)->set_kind(kind);
@@ -93,8 +93,8 @@ TEST(Feeder, SeveralLossesHaveTheirOwnScales) {
   LossDivisors first = feeder.divisors(0), second = feeder.divisors(4);
   EXPECT_EQ(std::vector(first.begin(), first.begin() + 3), (std::vector<double>{2, 4, 4}));
   EXPECT_EQ(std::vector(second.begin(), second.begin() + 3), (std::vector<double>{4, 3, 4}));
-  Memory memory;
-  feeder.fill({4, 1, 0, 0, feeder.scales(second)}, 1, memory.locate);
+  InputValues memory(plan);
+  feeder.fill({4, 1, 0, 0, feeder.scales(second)}, 1, memory.inputs);
   EXPECT_EQ(memory.as<float>(2), (std::vector<float>{0.25f, 0.5f / 3, -0.75f}));
   EXPECT_EQ(memory.as<int64_t>(1)[0], 2);
   EXPECT_EQ(memory.as<int64_t>(4)[0], 7); // sample 5, which only its own loss may ignore
@@ -126,8 +126,8 @@ TEST(Dataset, SharedTensorsAreReadWholeForEverySample) {
   Feeder feeder(plan, *data, 1, "--data");
   for (uint64_t start : {0, 4})
     for (uint64_t rank : {0, 1}) {
-      Memory memory;
-      feeder.fill({start, 0, 0, 0, {}}, rank, memory.locate);
+      InputValues memory(plan);
+      feeder.fill({start, 0, 0, 0, {}}, rank, memory.inputs);
       EXPECT_EQ(memory.as<int64_t>(4), positions);
       EXPECT_EQ(memory.as<float>(5), std::vector<float>{0.5f});
     }
@@ -245,8 +245,8 @@ TEST(Feeder, SeedsDifferByRunAndStep) {
   std::set<int64_t> seeds;
   for (uint64_t seed : {0, 1})
     for (uint64_t step : {0, 1, 2}) {
-      Memory memory;
-      feeder.fill({0, step, 0, seed, {}}, 0, memory.locate);
+      InputValues memory(plan);
+      feeder.fill({0, step, 0, seed, {}}, 0, memory.inputs);
       seeds.insert(memory.as<int64_t>(3)[0]);
     }
   EXPECT_EQ(seeds.size(), 6u);

@@ -396,13 +396,21 @@ TEST(Kernels, ReachAsFarAsTheObjectSays) {
 
 TEST(Memory, CopyFillAndArenas) {
   auto device = makeCpuDevice({.threads = 2});
-  std::byte *arena = device->allocateArena("work", 5 << 20);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(arena) % 4096, 0u);
-  auto *words = reinterpret_cast<uint32_t *>(arena);
+  uint32_t arena = device->allocateArena("work", 5 << 20);
+  auto *words = static_cast<uint32_t *>(device->pointer({arena, 0}));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(words) % 4096, 0u);
   device->fill(words, 0x3f800000, 2500000);
   device->copy(words + 625000, words, 2500000);
   for (size_t i = 0; i < 1250000; ++i) ASSERT_EQ(words[i], 0x3f800000u);
   EXPECT_EQ(words[1250000], 0u);
+  const std::vector<uint32_t> values{7, 8, 9};
+  std::vector<uint32_t> read(4);
+  device->write({arena, 4}, 12, [&](uint64_t, std::span<std::byte> piece) { std::memcpy(piece.data(), values.data(), piece.size()); });
+  device->read({arena, 0}, 16, [&](uint64_t, std::span<const std::byte> piece) { std::memcpy(read.data(), piece.data(), piece.size()); });
+  EXPECT_EQ(read, (std::vector<uint32_t>{0x3f800000, 7, 8, 9}));
+  std::vector<std::pair<uint64_t, uint64_t>> pieces;
+  device->read({arena, 8}, 5000000, [&](uint64_t first, std::span<const std::byte> piece) { pieces.emplace_back(first, piece.size()); });
+  EXPECT_EQ(pieces, (std::vector<std::pair<uint64_t, uint64_t>>{{0, kPieceBytes}, {kPieceBytes, 5000000 - kPieceBytes}}));
   EXPECT_THROW(device->allocateArena("huge", uint64_t(1) << 46), Error);
 }
 

@@ -29,13 +29,36 @@ namespace {
 
 auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
 
+// Elements of a tensor, through the engine.
+struct Floats {
+  State &state;
+  Ref ref;
+  struct Element {
+    State &state;
+    Ref ref;
+    uint64_t at;
+    operator float() const {
+      float value;
+      state.read(ref, at * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
+      return value;
+    }
+    void operator=(float value) { state.write(ref, at * sizeof value, std::as_bytes(std::span(&value, 1))); }
+  };
+  Element operator[](uint64_t at) const { return {state, ref, at}; }
+  std::vector<float> all() const {
+    std::vector<float> values(ref.bytes() / sizeof(float));
+    state.read(ref, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+};
+
 // A validated plan with its engine.
 struct Session {
   explicit Session(PlanFile given, EngineOptions options = {}) : file(std::move(given)), device(makeCpuDevice({.threads = 2})) {
     validate(file.plan, file.constants.size());
     engine = std::make_unique<Engine>(file, *device, *world, options);
   }
-  float *floats(const Ref &ref) { return static_cast<float *>(engine->hostPointer(ref)); }
+  Floats floats(const Ref &ref) { return {*engine, ref}; }
 
   PlanFile file;
   std::unique_ptr<Device> device;
@@ -63,9 +86,9 @@ TEST(Engine, RunsAProductAgainAndAgain) {
   ProductPlan builder(ranks());
   Session run(builder.file());
   for (int i = 0; i < 3; ++i) {
-    std::memset(run.engine->hostPointer(builder.y), 0, builder.y.bytes());
+    for (uint64_t e = 0; e < 800; ++e) run.floats(builder.y)[e] = 0;
     run.engine->run(0);
-    for (int e = 0; e < 800; ++e) ASSERT_EQ(run.floats(builder.y)[e], 15.0f);
+    for (float value : run.floats(builder.y).all()) ASSERT_EQ(value, 15.0f);
   }
   EXPECT_EQ(run.engine->stats()[COMPUTE].steps, 9u);
   run.engine->resetStats();
@@ -160,9 +183,9 @@ TEST(Engine, AllReduceOfAScalar) {
   Ref loss = b.floats("loss", 1), staging = b.floats("staging", ranks());
   collect(b.step("loss", {loss}, b.staged(loss, staging), REDUCE), Collective::ALL_REDUCE, 1);
   Session run(b.file());
-  *run.floats(loss) = static_cast<float>(world->rank()) + 0.5f;
+  run.floats(loss)[0] = static_cast<float>(world->rank()) + 0.5f;
   run.engine->run(0);
-  EXPECT_EQ(*run.floats(loss), static_cast<float>(ranks() * ranks()) / 2.0f);
+  EXPECT_EQ(run.engine->scalar(loss), static_cast<float>(ranks() * ranks()) / 2.0f);
   EXPECT_EQ(run.engine->communicator().world(), world->world());
   run.engine->communicator().barrier();
 }
@@ -201,10 +224,10 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   for (uint64_t i = 0; i < shard * n; ++i) run.floats(gradient)[i] = static_cast<float>(i);
   run.floats(hyper)[LR] = 2.0f;
   int calls = 0;
-  run.engine->onUpdate([&](const Update &seen, const float *data) {
+  run.engine->onUpdate([&](const Update &seen) {
     ++calls;
     EXPECT_EQ(seen.bucket(), 0u);
-    EXPECT_EQ(data[1], static_cast<float>(shard) * static_cast<float>(world->rank()) + 1.0f);
+    EXPECT_EQ(run.floats(seen.gradient())[1], static_cast<float>(shard) * static_cast<float>(world->rank()) + 1.0f);
     EXPECT_EQ(run.floats(own)[1], 0.0f) << "the update has run before the hook";
   });
   run.engine->run(0);
@@ -234,7 +257,7 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   waitFor(waiting, UPDATE, 1);
   waiting.mutable_fill();
   Session run(fileOf(b));
-  run.engine->onUpdate([](const Update &, const float *) { throw Error("the hook refuses"); });
+  run.engine->onUpdate([](const Update &) { throw Error("the hook refuses"); });
   std::string text = refusalOf([&] { run.engine->run(0); });
   EXPECT_NE(text.find("'layer update'"), std::string::npos) << text;
   EXPECT_NE(text.find("the hook refuses"), std::string::npos) << text;
@@ -341,18 +364,22 @@ TEST(Engine, GroupsOfParametersHaveTheirHyperParameters) {
       Session run(builder.file(), {.groups = of});
       for (size_t g = 0; g < groups.size(); ++g) {
         if (g > 0 && !of.empty() && std::count(of.begin(), of.end(), g) == 0) continue;
-        float *hyper = of.empty() || g == 0 ? run.floats(builder.hyper) : run.engine->hyper(static_cast<uint32_t>(g));
         auto [lr, decay] = groups[of.empty() ? only : g];
+        std::array<float, 16> hyper{};
         hyper[LR] = lr, hyper[WEIGHT_DECAY] = decay, hyper[MOMENTUM] = 0.9f, hyper[15] = static_cast<float>(count);
+        if (of.empty() || g == 0)
+          run.engine->write(builder.hyper, 0, std::as_bytes(std::span(hyper)));
+        else
+          run.engine->writeHyper(static_cast<uint32_t>(g), hyper);
       }
       for (uint64_t e = 0; e < count; ++e) {
         run.floats(builder.p)[e] = std::sin(static_cast<float>(e)), run.floats(builder.m)[e] = std::cos(static_cast<float>(e));
         run.floats(builder.gradient)[e] = 1.0f / static_cast<float>(e + 1);
       }
       for (int step = 0; step < 3; ++step) run.engine->run(0);
-      std::vector<float> all(run.floats(builder.p), run.floats(builder.p) + count);
-      all.insert(all.end(), run.floats(builder.m), run.floats(builder.m) + count);
-      all.insert(all.end(), run.floats(builder.sums), run.floats(builder.sums) + builder.sums.bytes() / 4);
+      std::vector<float> all;
+      for (const Ref &ref : {builder.p, builder.m, builder.sums})
+        for (float value : run.floats(ref).all()) all.push_back(value);
       return all;
     };
     std::vector<std::vector<float>> alone;

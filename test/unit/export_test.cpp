@@ -66,7 +66,7 @@ TEST(Initial, ReadsSlicesOfFilesAndRefusesShortOnes) {
 
   Memory memory;
   Ranks(1).run([&](Communicator &communicator) {
-    Rank rank{plan, 1, [&](const plan::Ref &ref) { return memory.at(ref); }, communicator};
+    Rank rank{plan, 1, memory, communicator};
     auto sentence = [&] { return refusalOf([&] { initialiseParameters(rank, 1); }); };
     source->set_dtype(plan::F32), source->set_bytes(140), source->set_offset(5);
     EXPECT_NE(sentence().find("not the file"), std::string::npos);
@@ -126,14 +126,18 @@ TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
   for (int stage : {0, 3}) {
     Folder folder;
     plan::Plan plan = makePlan(2, static_cast<uint32_t>(stage));
-    plan::Update update;
+    plan::Step step;
+    plan::Update &update = *step.mutable_update();
     update.set_bucket(0), update.set_part(stage == 0 ? plan::WHOLE : plan::SHARD);
-    onRanks(plan, [&](const Rank &rank, Memory &) {
+    step.add_reads();
+    onRanks(plan, [&](const Rank &rank, Memory &memory) {
       GradientFile file(rank, folder / "g.safetensors");
       Range held = stage == 0 ? Range{0, 64} : ownedBy(plan.buckets(0), rank.rank);
-      std::vector<float> gradient(held.end - held.begin);
-      std::iota(gradient.begin(), gradient.end(), static_cast<float>(held.begin));
-      file.add(update, gradient.data());
+      plan::Step mine = step;
+      setRef(mine.add_reads(), 100, held.end - held.begin); // behind the parameters
+      float *gradient = memory.at(plan::gradientOf(mine));
+      std::iota(gradient, gradient + (held.end - held.begin), static_cast<float>(held.begin));
+      file.add(mine);
       file.finish();
     });
     TensorFile read = openTensorFile(folder / "g.safetensors");

@@ -50,13 +50,39 @@ inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
   return plan;
 }
 
-// One rank's memory.
-struct Memory {
+// One rank's memory, which lends a buffer for each piece, as a device would whose memory is not this process's.
+struct Memory final : State {
   std::map<uint32_t, std::vector<float>> buffers;
-  void *at(const plan::Ref &ref) {
+  float *at(const plan::Ref &ref) {
     auto &values = buffers[ref.buffer()];
     values.resize(ref.bytes() / 4);
     return values.data();
+  }
+  void read(const plan::Ref &ref, uint64_t offset, uint64_t bytes, const TakePiece &take) const override {
+    const std::byte *all = const_cast<Memory &>(*this).bytes(ref, offset, bytes);
+    inPieces(bytes, [&](uint64_t first, std::span<std::byte> piece) {
+      std::copy_n(all + first, piece.size(), piece.begin());
+      take(first, piece);
+    });
+  }
+  void write(const plan::Ref &ref, uint64_t offset, uint64_t bytes, const FillPiece &fill) override {
+    std::byte *all = this->bytes(ref, offset, bytes);
+    inPieces(bytes, [&](uint64_t first, std::span<std::byte> piece) {
+      fill(first, piece);
+      std::copy(piece.begin(), piece.end(), all + first);
+    });
+  }
+
+private:
+  std::byte *bytes(const plan::Ref &ref, uint64_t offset, uint64_t size) {
+    EXPECT_LE(offset + size, ref.bytes());
+    return reinterpret_cast<std::byte *>(at(ref)) + offset;
+  }
+  static void inPieces(uint64_t bytes, const FillPiece &body) {
+    for (uint64_t first = 0; first < bytes; first += kPieceBytes) {
+      std::vector<std::byte> piece(std::min(kPieceBytes, bytes - first), std::byte(0xcc)); // one for each, gone after it
+      body(first, piece);
+    }
   }
 };
 
@@ -67,7 +93,7 @@ inline std::vector<Memory> onRanks(const plan::Plan &plan, const Body &body) {
   Ranks(static_cast<int>(plan.world())).run([&](Communicator &communicator) {
     auto rank = static_cast<uint64_t>(communicator.rank());
     Memory &memory = memories[rank];
-    body({plan, rank, [&](const plan::Ref &ref) { return memory.at(ref); }, communicator}, memory);
+    body({plan, rank, memory, communicator}, memory);
   });
   return memories;
 }

@@ -44,7 +44,7 @@ public:
 
   // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
   // arena is filled: all ranks of this machine are about to ask for the same.
-  std::byte *allocateArena(const std::string &name, uint64_t bytes) override {
+  uint32_t allocateArena(const std::string &name, uint64_t bytes) override {
     auto ranks = static_cast<uint64_t>(ranksHere);
     AvailableMemory available = availableMemory();
     if (promised + bytes > available.bytes / ranks)
@@ -55,8 +55,16 @@ public:
                   (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : "") +
                   "; compile for more machines, a higher --stage or a smaller batch");
     promised += bytes;
-    return arenas.emplace_back(name, bytes).data();
+    arenas.emplace_back(name, bytes);
+    return static_cast<uint32_t>(arenas.size() - 1);
   }
+
+  void *pointer(Address address) const override { return arenas[address.arena].data() + address.offset; }
+
+  void read(Address from, uint64_t bytes, const TakePiece &take) const override {
+    lendPieces(static_cast<const std::byte *>(pointer(from)), bytes, take);
+  }
+  void write(Address to, uint64_t bytes, const FillPiece &fill) override { lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill); }
 
   void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) override {
     libraries.push_back(std::make_unique<KernelLibrary>(object, symbols));
