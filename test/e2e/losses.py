@@ -202,10 +202,11 @@ def told():
 
 
 def mixed():
-    """Rows of two places of a sample: no input has their first dimension."""
+    """Rows of two places of a sample, the first of all samples first: no input has their first dimension."""
     save("mixed", """
     mixed (float[batch,2,6] x) => (float[rows,5] logits) <int64[2] shape = {-1, 6}> {
-      flat = Reshape(x, shape)
+      turned = Transpose<perm = [1, 0, 2]>(x)
+      flat = Reshape(turned, shape)
       logits = MatMul(flat, w)
     }""", w=rng.normal(size=(FEATURES, CLASSES)))
 
