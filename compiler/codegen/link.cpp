@@ -69,7 +69,7 @@ llvm::Expected<SmallVector<char, 0>> link(ArrayRef<SmallVector<char, 0>> objects
   }
   std::string complaints;
   llvm::raw_string_ostream complain(complaints);
-  std::vector<const char *> arguments{"ld.lld",         "-shared", "--threads=1", "-Bsymbolic", "--no-undefined",
+  std::vector<const char *> arguments{"ld.lld",          "-shared", "--threads=1", "-Bsymbolic", "--no-undefined",
                                       "--build-id=none", "-z",      "noexecstack", "-o",         target.c_str()};
   for (const std::string &source : sources) arguments.push_back(source.c_str());
   auto result = lld::lldMain(arguments, complain, complain, {{lld::Gnu, &lld::elf::link}});

@@ -73,8 +73,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       "(may be given again) [auto]")
       ->type_name("auto|off|REGEX")
       ->group(group);
-  addList(app, "--untie", o.import.untied,
-          "make every use of an initializer whose name matches a parameter of its own, where an exporter has merged them (may be given again)")
+  addList(
+      app, "--untie", o.import.untied,
+      "make every use of an initializer whose name matches a parameter of its own, where an exporter has merged them (may be given again)")
       ->type_name("REGEX")
       ->group(group);
   app.add_option("--init", texts.init, "where first values come from: the file, or a rule [weights]")
