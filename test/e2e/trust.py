@@ -172,7 +172,27 @@ def extents_refused():
     for index in altered:
         plan.kernels[index].extent *= 1_000_000
     plan_file.write(suite.work / "far.plan", suite.work / "plain.plan", plan)
-    refused("iterations over", "zerorun", "far.plan", *TRAIN)
+    refused("but the plan says", "zerorun", "far.plan", *TRAIN)
+
+
+def rows_refused():
+    """Another number of elements for an iteration: in an update, and in kernels' entries."""
+    plan, changed = plan_file.read(suite.work / "plain.plan"), 0
+    for program in plan.programs:
+        for step in program.steps:
+            if step.WhichOneof("what") == "update" and step.update.row > 1:
+                step.update.row -= 1
+                changed += 1
+    expect(changed, "no update says its row")
+    plan_file.write(suite.work / "row.plan", suite.work / "plain.plan", plan)
+    refused("says that an iteration of kernel", "zerorun", "row.plan", *TRAIN)
+    # In entries that no update is held against: the validator has nothing to compare, the code has.
+    plan = plan_file.read(suite.work / "plain.plan")
+    updates = {step.update.launch.kernel for program in plan.programs for step in program.steps if step.WhichOneof("what") == "update"}
+    for index, kernel in enumerate(plan.kernels):
+        kernel.row += index not in updates
+    plan_file.write(suite.work / "row.plan", suite.work / "plain.plan", plan)
+    refused("but the plan says", "zerorun", "row.plan", *TRAIN)
 
 
 def references_refused():
@@ -223,6 +243,7 @@ check("trust: keys that are none", keys_refused)
 check("trust: a plan without machine code is read, not run", no_kernels)
 check("trust: reading a plan runs none of it", reading_runs_nothing)
 check("trust: extents beyond the buffers are refused", extents_refused)
+check("trust: rows that no kernel has are refused", rows_refused)
 check("trust: buffers too small for a kernel are refused", references_refused)
 check("trust: indices stay inside their tables", indices_held)
 suite.finish()
