@@ -30,7 +30,8 @@ void Analysis::followSequence(BlockArgument input, bool positions) {
 }
 
 void Analysis::followSequence(Operation &op) {
-  if (op.getNumResults() != 1 || facts[op.getResult(0)].kind == Kind::Known) return;
+  if (op.getNumResults() == 0 || facts[op.getResult(0)].kind == Kind::Known) return;
+  for (Value other : llvm::drop_begin(op.getResults())) sequence[other] = bySize(other);
   Value result = op.getResult(0);
   auto first = [&] { return sequenceOf(op.getOperand(0)); };
   llvm::SmallBitVector bits(shapeOf(result).size());
@@ -56,7 +57,7 @@ void Analysis::followSequence(Operation &op) {
     if (rank == 3) bits[0] = l.test(0) || r.test(0);
     bits[rank - 2] = l.test(rank - (product.getTransposeLhs() ? 1 : 2));
     bits[rank - 1] = r.test(rank - (product.getTransposeRhs() ? 2 : 1));
-  } else if (op.hasTrait<nn::Elementwise>() || isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::SoftmaxOp, nn::CumSumOp, nn::DropoutOp>(op)) {
+  } else if (op.hasTrait<nn::Elementwise>() || isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::SoftmaxOp, nn::CumSumOp, nn::DropoutOp, nn::LayerNormOp, nn::RmsNormOp>(op)) {
     for (Value o : op.getOperands())
       if (llvm::SmallBitVector from = sequenceOf(o); from.size() == bits.size()) bits |= from;
   } else {

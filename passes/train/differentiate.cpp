@@ -187,7 +187,7 @@ struct Differentiate : impl::DifferentiatePassBase<Differentiate> {
     ModuleOp module = getOperation();
     auto train = module.lookupSymbol<func::FuncOp>("train");
     if (train && failed(nn::verifyTensorFunction(train))) return signalPassFailure();
-    if (!train || train.isExternal() || train.getNumResults() != 1 || cast<ShapedType>(train.getResultTypes()[0]).getNumElements() != 1) {
+    if (!train || train.isExternal() || train.getNumResults() != 1 || cast<ShapedType>(train.getResultTypes()[0]).getRank() > 1) {
       module.emitError("needs @train with one result, the loss (see nn-add-loss)");
       return signalPassFailure();
     }
