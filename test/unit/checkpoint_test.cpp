@@ -45,12 +45,14 @@ TEST(Checkpoint, LargeTensorsComeInPieces) {
   auto planOf = [&](uint32_t world) {
     plan::Plan plan = makePlan(1, 0);
     uint64_t shard = elements / world;
-    plan.set_world(world), plan.set_stage(3), plan.mutable_optimizer()->set_states(0);
+    plan.set_world(world), plan.set_stage(3);
     plan.mutable_parameters()->DeleteSubrange(1, 2), plan.mutable_buckets()->DeleteSubrange(1, 1);
     plan.mutable_parameters(0)->set_shape(0, static_cast<int64_t>(elements)), plan.mutable_parameters(0)->set_shape(1, 1);
     plan::Bucket *bucket = plan.mutable_buckets(0);
-    bucket->clear_states();
-    bucket->set_elements(elements), bucket->set_shard_elements(shard), bucket->mutable_parameter()->set_bytes(shard * 4);
+    bucket->mutable_tensors()->DeleteSubrange(1, 2);
+    bucket->set_elements(elements), bucket->set_shard_elements(shard);
+    plan::StateTensor *master = bucket->mutable_tensors(0);
+    master->set_part(plan::SHARD), master->mutable_ref()->set_bytes(shard * 4);
     return plan;
   };
   plan::Plan from = planOf(1);
@@ -59,11 +61,11 @@ TEST(Checkpoint, LargeTensorsComeInPieces) {
     requireFinite(rank);
     saveCheckpoint(rank, folder / "c", {1, 8, 42}, std::nullopt);
   });
-  auto expected = whole(from, saved, from.buckets(0).parameter(), from.buckets(0));
+  auto expected = whole(from, saved, plan::StateTensor::MASTER, from.buckets(0));
   for (uint32_t world : {1u, 2u, 3u}) {
     plan::Plan to = planOf(world);
     auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
-    EXPECT_TRUE(expected == whole(to, loaded, to.buckets(0).parameter(), to.buckets(0))) << world;
+    EXPECT_TRUE(expected == whole(to, loaded, plan::StateTensor::MASTER, to.buckets(0))) << world;
   }
 }
 

@@ -224,10 +224,10 @@ TEST_F(UpdateTest, HookSeesTheGradientFirst) {
   for (uint64_t i = 0; i < shard * n; ++i) run.floats(gradient)[i] = static_cast<float>(i);
   run.floats(hyper)[LR] = 2.0f;
   int calls = 0;
-  run.engine->onUpdate([&](const Update &seen) {
+  run.engine->onUpdate([&](const Step &seen) {
     ++calls;
-    EXPECT_EQ(seen.bucket(), 0u);
-    EXPECT_EQ(run.floats(seen.gradient())[1], static_cast<float>(shard) * static_cast<float>(world->rank()) + 1.0f);
+    EXPECT_EQ(seen.update().bucket(), 0u);
+    EXPECT_EQ(run.floats(gradientOf(seen))[1], static_cast<float>(shard) * static_cast<float>(world->rank()) + 1.0f);
     EXPECT_EQ(run.floats(own)[1], 0.0f) << "the update has run before the hook";
   });
   run.engine->run(0);
@@ -257,7 +257,7 @@ TEST_F(UpdateTest, AFailingLaneEndsTheRun) {
   waitFor(waiting, UPDATE, 1);
   waiting.mutable_fill();
   Session run(fileOf(b));
-  run.engine->onUpdate([](const Update &) { throw Error("the hook refuses"); });
+  run.engine->onUpdate([](const Step &) { throw Error("the hook refuses"); });
   std::string text = refusalOf([&] { run.engine->run(0); });
   EXPECT_NE(text.find("'layer update'"), std::string::npos) << text;
   EXPECT_NE(text.find("the hook refuses"), std::string::npos) << text;

@@ -134,7 +134,8 @@ TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
       GradientFile file(rank, folder / "g.safetensors");
       Range held = stage == 0 ? Range{0, 64} : ownedBy(plan.buckets(0), rank.rank);
       plan::Step mine = step;
-      setRef(mine.add_reads(), 100, held.end - held.begin); // behind the parameters
+      plan::Ref &ref = *mine.add_reads(); // behind the parameters
+      ref.set_buffer(100), ref.set_bytes((held.end - held.begin) * sizeof(float));
       float *gradient = memory.at(plan::gradientOf(mine));
       std::iota(gradient, gradient + (held.end - held.begin), static_cast<float>(held.begin));
       file.add(mine);
@@ -235,7 +236,7 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   plan::Plan alone = makePlan(1, 0);
   alone.set_model(plan.model()), *alone.mutable_parameters() = plan.parameters();
   onRanks(alone, [&](const Rank &rank, Memory &memory) {
-    auto *values = static_cast<float *>(memory.at(alone.buckets(0).parameter()));
+    auto *values = static_cast<float *>(memory.at(plan::masterOf(alone.buckets(0)).ref()));
     values[36] = 3.4e38f;
     EXPECT_NE(refusalOf([&] { exportWeights(rank, folder / "out/m.onnx"); })
                   .find("'b' holds 3.4e+38 at element 1, which is beyond BF16, the type that the model stores it in"),

@@ -119,18 +119,22 @@ TEST(Pieces, GradientsAreTheSameFile) {
   for (auto [world, stage] : kRuns) {
     Folder folder;
     auto written = [&, stage = stage](const plan::Plan &plan) {
-      onRanks(plan, [&](const Rank &rank, Memory &) {
+      onRanks(plan, [&](const Rank &rank, Memory &memory) {
         GradientFile file(rank, folder / "g.safetensors");
         plan::PieceMap map(plan);
         for (int b = 0; b < plan.buckets_size(); ++b) {
           if (!plan.buckets(b).trainable()) continue;
-          plan::Update update;
+          plan::Step step;
+          plan::Update &update = *step.mutable_update();
           update.set_bucket(static_cast<uint32_t>(b)), update.set_part(stage == 0 ? plan::WHOLE : plan::SHARD);
           Range held = plan::rangeOf(plan.buckets(b), update.part(), rank.rank);
-          std::vector<float> gradient(held.end - held.begin);
+          step.add_reads(); // the parameters
+          plan::Ref &ref = *step.add_reads();
+          ref.set_buffer(100), ref.set_bytes((held.end - held.begin) * sizeof(float));
+          float *gradient = memory.at(ref);
           for (const plan::Slice &slice : map.slices(b, held))
             for (uint64_t i = 0; i < slice.count; ++i) gradient[slice.at - held.begin + i] = valueOf(slice.parameter, slice.start + i, 0);
-          file.add(update, gradient.data());
+          file.add(step);
         }
         file.finish();
       });
