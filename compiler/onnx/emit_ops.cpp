@@ -197,7 +197,6 @@ Val Emitter::gelu(nn::GeluKind kind, const Val &x) {
 
 Val Emitter::layerNorm(const Val &x, const Val &scale, const Val &bias, double eps, Val *mean, Val *rstd) {
   if (!x || !scale || broken) return {};
-  if (!x.isFloat() || !scale.isFloat() || (bias && !bias.isFloat())) return fail("a layer normalisation needs floats");
   for (const Val *v : {&scale, &bias})
     if (*v && (x.rank() == 0 || v->shape() != x.shape().take_back()))
       return fail("scale and bias have shape " + text(v->shape()) + " for an input of shape " + text(x.shape()));
@@ -214,7 +213,6 @@ Val Emitter::layerNorm(const Val &x, const Val &scale, const Val &bias, double e
 
 Val Emitter::rmsNorm(const Val &x, const Val &scale, double eps) {
   if (!x || !scale || broken) return {};
-  if (!x.isFloat() || !scale.isFloat()) return fail("an RMS normalisation needs floats");
   if (x.rank() == 0 || scale.shape() != x.shape().take_back())
     return fail("scale has shape " + text(scale.shape()) + " for an input of shape " + text(x.shape()));
   return one({x, scale},

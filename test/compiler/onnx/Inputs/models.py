@@ -546,18 +546,6 @@ def complex_cast():
     return g.model(g.Cast(embedded(g), to=TensorProto.COMPLEX128, name="cast"))
 
 
-def boolean_product():
-    """Arithmetic on booleans, which is found out while constants are computed."""
-    g = Graph()
-    flags = g.const(np.array([True, False]))
-    return g.model(g.Mul(flags, flags, name="both"))
-
-
-def boolean_norm():
-    g = Graph()
-    return g.model(g.LayerNormalization(g.input("x", TensorProto.BOOL, B, T, D), g.weight("scale", np.ones(D)), name="norm"))
-
-
 def custom():
     g = Graph()
     m = g.model(g.FusedGelu(embedded(g), domain="com.microsoft", name="gelu_7"))
