@@ -205,6 +205,11 @@ bool Importer::node(const Node &n, Scope &scope) {
       emitter->warn("the operator came with opset " + Twine(op->second.since) + " but the model declares opset " + Twine(c.opset) +
                     "; it is read as opset " + Twine(op->second.since));
     c.opset = std::max(c.opset, op->second.since);
+    auto sequence = op->second.sequences ? c.inputs.end() : llvm::find_if(c.inputs, [](const Val &v) { return bool(v.sequence); });
+    if (sequence != c.inputs.end()) {
+      emitter->fail("input " + Twine(sequence - c.inputs.begin()) + " is a sequence of tensors; a tensor is needed here");
+      return false;
+    }
     results = op->second.handler(c);
   }
   if (emitter->failed()) return false;

@@ -62,7 +62,8 @@ struct NodeContext {
 using Handler = Vals (*)(NodeContext &);
 struct Operator {
   Handler handler = nullptr;
-  int64_t since = 1; // opset that introduced it
+  int64_t since = 1;      // opset that introduced it
+  bool sequences = false; // whether it reads sequences of tensors; for others the importer refuses them
 };
 using Registry = llvm::StringMap<Operator>;
 

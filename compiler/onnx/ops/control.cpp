@@ -125,13 +125,13 @@ Vals ifOp(NodeContext &c) {
 } // namespace
 
 void registerControl(Registry &r) {
-  r["SplitToSequence"] = {splitToSequence, 11};
-  r["SequenceAt"] = {sequenceAt, 11};
-  r["SequenceConstruct"] = {sequenceConstruct, 11};
+  r["SplitToSequence"] = {splitToSequence, 11, true};
+  r["SequenceAt"] = {sequenceAt, 11, true};
+  r["SequenceConstruct"] = {sequenceConstruct, 11, true};
   r["SequenceEmpty"] = {sequenceEmpty, 11};
-  r["SequenceInsert"] = {sequenceInsert, 11};
-  r["SequenceLength"] = {sequenceLength, 11};
-  r["ConcatFromSequence"] = {concatFromSequence, 11};
+  r["SequenceInsert"] = {sequenceInsert, 11, true};
+  r["SequenceLength"] = {sequenceLength, 11, true};
+  r["ConcatFromSequence"] = {concatFromSequence, 11, true};
   r["If"] = {ifOp};
 }
 

@@ -244,7 +244,7 @@ void registerElementwise(Registry &r) {
   r["Cast"] = {cast};
   r["CastLike"] = {castLike, 15};
   r["Clip"] = {clip};
-  r["Identity"] = {identity};
+  r["Identity"] = {identity, 1, true};
   r["Relu"] = {reluOp};
   r["LeakyRelu"] = {leakyRelu};
   r["PRelu"] = {prelu};

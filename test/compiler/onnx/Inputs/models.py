@@ -585,6 +585,11 @@ def wrong_types():
     return g.model(g.LayerNormalization(large, g.weight("scale", np.ones(3)), name="norm"))
 
 
+def relu_of_sequence():
+    g = Graph()
+    return g.model(g.Relu(g.SplitToSequence(g.input("x", TensorProto.FLOAT, 4, 3), name="parts"), name="bend"))
+
+
 def boolean_product():
     g = Graph()
     flags = g.Mul(g.const(np.array([True, False, True])), g.const(np.array([True, True, True])), name="product")
