@@ -83,8 +83,7 @@ public:
 std::unique_ptr<CommunicatorFactory> connect();
 
 // For what goes wrong before or in connect(), on all ranks alike: prints `program: sentence` on the launcher's first rank
-// and returns; the other ranks say nothing and return a little later. Ranks over TCP tell each other: where rank 0 has nothing to say the
-// rank that fails speaks, and those that wait for it fail at once.
+// and returns; the other ranks say nothing and return a little later.
 void complainOnce(const std::string &line);
 
 } // namespace zero::runtime

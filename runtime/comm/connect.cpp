@@ -57,17 +57,6 @@ std::unique_ptr<CommunicatorFactory> connectSeveral(const Launch &launch) {
   return factory;
 }
 
-// Tells the other ranks that this one will not come; whether rank 0 says why none will.
-bool refusedByFirst(const Launch &launch, const std::string &line) {
-  try {
-    std::optional<Membership> membership = membershipFromEnvironment();
-    std::string sentence = line.starts_with("zerorun: ") ? line.substr(9) : line;
-    return membership && callOff(*membership, fmt::format("rank {}: {}", launch.rank, sentence));
-  } catch (const Error &) { // nobody can be told
-    return false;
-  }
-}
-
 } // namespace
 
 std::unique_ptr<CommunicatorFactory> connect() {
@@ -86,15 +75,10 @@ std::unique_ptr<CommunicatorFactory> connect() {
 
 void complainOnce(const std::string &line) {
   std::fflush(stdout);
-  Launch launch = readLaunch();
-  if (launch.rank == 0) complain(line);
-  if (launch.by == Launch::Environment && launch.processes > 1) {
-    if (!refusedByFirst(launch, line) && launch.rank != 0) complain(line);
-    return;
-  }
-  if (launch.rank == 0) return;
-  // A launcher ends all ranks when the first one ends: not before the first rank has spoken.
-  std::this_thread::sleep_for(std::chrono::seconds(3));
+  if (readLaunch().rank == 0)
+    complain(line);
+  else // a launcher ends all ranks when the first one ends: not before the first rank has spoken
+    std::this_thread::sleep_for(std::chrono::seconds(3));
 }
 
 } // namespace zero::runtime

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <random>
-#include <set>
 #include <thread>
 
 namespace zero::runtime {
@@ -45,13 +44,6 @@ Socket listenAsFirst(const Membership &membership) {
   }
 }
 
-// Refuses all that come until then, with this sentence; ends when all ranks have been told.
-void refuseComers(Acceptor &acceptor, std::set<uint32_t> told, size_t world, const std::string &sentence, Deadline until) {
-  while (told.size() + 1 < world && Clock::now() < until)
-    if (std::optional<Arrival> arrival = acceptor.next(until); arrival && arrival->answer(arrival->session.refusal(sentence)))
-      told.insert(arrival->hello.rank);
-}
-
 class Host {
 public:
   explicit Host(const Membership &membership)
@@ -64,8 +56,8 @@ public:
   }
 
   Meeting gather() {
-    Wait wait(membership.limits);
     try {
+      Wait wait(membership.limits);
       for (int missing = membership.world - 1; missing > 0;) {
         if (wait.over())
           throw Error(fmt::format("rank 0 has waited {} at {} for {} of {} ranks, and gives up; were they started?", wait.duration(),
@@ -79,7 +71,6 @@ public:
       tellAll();
     } catch (const Error &error) {
       refuse(error.what());
-      if (!wait.over()) refuseLater(error.what());
       throw;
     }
     return std::move(meeting);
@@ -134,15 +125,6 @@ private:
     }
   }
 
-  // Those that are about to come would wait for a rank 0 that has gone.
-  void refuseLater(const std::string &sentence) {
-    std::set<uint32_t> told;
-    for (uint32_t rank = 1; rank < meeting.lines.size(); ++rank)
-      if (meeting.lines[rank].socket) told.insert(rank);
-    acceptor.unwatch();
-    refuseComers(acceptor, std::move(told), entries.size(), sentence, Clock::now() + seconds(5));
-  }
-
   void tellAll() {
     std::string body(reinterpret_cast<const char *>(&token), sizeof(Token));
     body.append(reinterpret_cast<const char *>(entries.data()), entries.size() * sizeof(TableEntry));
@@ -182,11 +164,5 @@ private:
 } // namespace
 
 Meeting gather(const Membership &membership) { return Host(membership).gather(); }
-
-void turnAway(const Membership &membership, const std::string &sentence, Deadline until) {
-  Socket door = listenAsFirst(membership);
-  Acceptor acceptor(door, Kind::Join, 0, membership.secret, sizeof(Join));
-  refuseComers(acceptor, {}, static_cast<size_t>(membership.world), sentence, until);
-}
 
 } // namespace zero::runtime

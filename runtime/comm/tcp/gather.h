@@ -8,7 +8,4 @@ namespace zero::runtime {
 // have come.
 Meeting gather(const Membership &membership);
 
-// Refuses all that come until then, with this sentence; ends when all ranks have.
-void turnAway(const Membership &membership, const std::string &sentence, Deadline until);
-
 } // namespace zero::runtime

@@ -5,7 +5,6 @@
 #include "runtime/plan/error.h"
 #include <fmt/format.h>
 #include <thread>
-#include <utility>
 
 namespace zero::runtime {
 namespace {
@@ -92,13 +91,7 @@ std::string problemOf(const Greeting &greeting, const Membership &membership, co
   return "";
 }
 
-class Refused : public Error {
-public:
-  using Error::Error;
-};
-
-// A line over which rank 0 has welcomed this rank, and where this rank listens for the others.
-std::pair<Line, Socket> callFirst(const Membership &membership) {
+Meeting join(const Membership &membership) {
   std::string why;
   for (Wait wait(membership.limits);;) {
     // The name is looked up each time: a cluster may make it known only when rank 0's machine is there.
@@ -109,10 +102,9 @@ std::pair<Line, Socket> callFirst(const Membership &membership) {
       Socket listener = membership.listen(localAddress(line.socket));
       Greeting greeting = greetFirst(membership, line.socket, listener);
       std::string problem = problemOf(greeting, membership, fmt::format("rank 0 at {}", address.text()));
-      if (greeting.outcome == Greeting::Outcome::Refused) throw Refused(problem);
       if (!problem.empty()) throw Error(problem);
       line.session = std::move(greeting.session);
-      if (greeting.outcome == Greeting::Outcome::Welcome) return {std::move(line), std::move(listener)};
+      if (greeting.outcome == Greeting::Outcome::Welcome) return awaitTable(membership, std::move(line), std::move(listener));
       why = "it closed the connection";
     }
     auto waited = [&] {
@@ -142,23 +134,6 @@ std::string linkSecret(const Membership &membership, const Token &token) {
   return membership.secret + std::string(reinterpret_cast<const char *>(&token), sizeof token);
 }
 
-Meeting meet(const Membership &membership) {
-  if (membership.rank == 0) return gather(membership);
-  auto [line, listener] = callFirst(membership);
-  return awaitTable(membership, std::move(line), std::move(listener));
-}
-
-bool callOff(const Membership &membership, const std::string &sentence) {
-  constexpr seconds kPatience{5};
-  if (membership.rank == 0) return turnAway(membership, sentence, Clock::now() + kPatience), false;
-  Membership brief = membership;
-  brief.limits = {kPatience, kPatience};
-  try {
-    callFirst(brief); // and hangs up
-    return false;
-  } catch (const Refused &) {
-    return true;
-  }
-}
+Meeting meet(const Membership &membership) { return membership.rank == 0 ? gather(membership) : join(membership); }
 
 } // namespace zero::runtime

@@ -39,9 +39,4 @@ std::string linkSecret(const Membership &membership, const Token &token);
 // Throws a sentence if the start fails. It then fails on all ranks that have come.
 Meeting meet(const Membership &membership);
 
-// Instead of meet(), for a rank that cannot take part: who waits for it, or comes within some seconds, learns so and fails at once. Rank 0
-// tells `sentence` to all that come; of another rank rank 0 sees that it has ended. Returns whether rank 0 had a reason of its own why
-// there will be no run. Throws if no other rank can be reached.
-bool callOff(const Membership &membership, const std::string &sentence);
-
 } // namespace zero::runtime
