@@ -1,72 +1,71 @@
-// What the engine asks of a device, and nothing more. One Device serves one rank. Calls of one lane are made in order
-// by one thread; calls of different lanes may overlap. `arenas` and everything a call needs are allocated before the
-// first step: no call below `prepare` allocates memory.
+// The one seam to everything a step runs on. The engine hands over each program once, in addresses, and from then on submits it; how the
+// device makes its lanes wait for each other is its own affair: threads that look at ticks, events on streams, a queue of completed
+// requests, or a clock. One Device serves one rank, all calls come from one thread, and what a program needs is allocated before the first
+// submission.
 #pragma once
+#include "runtime/comm/communicator.h"
+#include "runtime/device/program.h"
 #include "runtime/device/state.h"
 #include "runtime/plan/plan.pb.h"
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace zero::runtime {
 
-// A byte of an arena, by the number its device gave it. Only that device knows where it lies.
-struct Address {
-  uint32_t arena = 0;
-  uint64_t offset = 0;
-};
+using Clock = std::chrono::steady_clock;
 
-// A product whose addresses are known: C[b] (+)= op(A[b]) · op(B[b]), see plan.MatMul.
-struct MatMulCall {
-  const float *a, *b;
-  float *c;
-  int64_t m, n, k, batch;
-  bool transA, transB;
-  int64_t lda, ldb, ldc;
-  int64_t strideA, strideB, strideC;
-  bool accumulate;
-};
-
-// Attention with known addresses, see plan.Attention. mask is null if there is none; its strides are in elements and 0
-// along broadcast dimensions.
-struct AttentionCall {
-  const float *q, *k, *v, *mask;
-  float *out, *lse;
-  int64_t batch, heads, kvHeads, qLen, kvLen, dim;
-  float scale;
-  bool causal;
-  int64_t maskStride[4];
-};
-
-struct AttentionGradCall {
-  AttentionCall forward; // out and lse are read
-  const float *dout;
-  float *dq, *dk, *dv;
-};
-
-// A kernel of the plan's shared object: iterations [begin, end) of the launch.
-using KernelFunction = void (*)(void *const *args, int64_t begin, int64_t end);
-
-struct LaunchCall {
-  KernelFunction function;
-  void *const *args;
-  int64_t extent, grain; // extent: iterations
-  int64_t begin = 0;     // the first one
-};
-
+// What the plan says of a kernel, and its object must say too (plan.Kernel).
 struct KernelSymbol {
   std::string symbol;
-  KernelFunction function = nullptr; // filled by loadKernels
-  uint64_t extent = 0;               // what the plan says of it, and the object must say too (plan.Kernel)
+  uint64_t extent = 0;
   std::vector<uint64_t> argBytes;
   uint64_t row = 0;
 };
 
-// The largest attention of all programs, so that scratch is allocated once.
-struct AttentionLimits {
-  int64_t dim = 0, kvLen = 0, qLen = 0;
+// Called with each step of a program that is an update before it runs, by whatever thread; its gradient can be read meanwhile.
+using UpdateHook = std::function<void(const plan::Step &update)>;
+
+// Bytes of the host, and the place in an arena where they go or come from.
+struct HostTransfer {
+  Address at;
+  std::span<std::byte> host;
+};
+
+// How many programs may be under way: one that runs, and one whose inputs are ready.
+inline constexpr uint32_t kSubmissions = 2;
+
+// A program to be run when all submitted before it are complete. What it points at stays as it is until it is complete itself.
+struct Submission {
+  uint32_t program = 0;                     // as prepared
+  std::span<const HostTransfer> writes{};   // to the arenas, before the first operation
+  std::span<const HostTransfer> reads{};    // from them, after the last
+  const UpdateHook *beforeUpdate = nullptr; // null: none
+  bool trace = false;                       // record an event per step
+};
+
+// What a lane did.
+struct LaneStats {
+  double busySeconds = 0; // inside steps, waiting not counted
+  uint64_t steps = 0;
+  uint64_t bytes = 0; // GATHER/REDUCE: bytes sent to other ranks; other lanes: bytes copied
+};
+
+struct TraceEvent {
+  uint32_t program = 0, step = 0;
+  int lane = 0;
+  double begin = 0, end = 0; // seconds since the device was prepared
+};
+
+struct Completion {
+  Clock::time_point submitted, begin, end;
+  std::array<LaneStats, kLanes> lanes;
+  std::vector<TraceEvent> events; // in order of completion within each lane
 };
 
 // How sentences call a kind of target.
@@ -78,31 +77,31 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  // Before the first step --------------------------------------------------------------------------------------------
-  // Room for an arena: zero-filled, 4096-aligned, alive as long as the device. Returns the number by which it is addressed.
-  virtual uint32_t allocateArena(const std::string &name, uint64_t bytes) = 0;
-  // Loads the plan's shared object and resolves the symbols: from here on the plan's code is run. Throws a sentence for a kernel
-  // that is not there, or reaches further or less far than the plan says.
-  virtual void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) = 0;
+  // Before the first submission --------------------------------------------------------------------------------------
   // Throws a sentence if kernels compiled for this target cannot run here: another kind of device, or a feature that the
   // machine lacks.
   virtual void requireTarget(const plan::Target &target) = 0;
-  virtual void prepare(const AttentionLimits &limits) = 0;
+  // Room for an arena: zero-filled, 4096-aligned, alive as long as the device. Arenas are numbered from 0 as they are made.
+  virtual uint32_t allocateArena(const std::string &name, uint64_t bytes) = 0;
+  // Loads the plan's shared object: from here on the plan's code is run. Throws a sentence for a kernel that is not there, or reaches
+  // further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
+  virtual void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) = 0;
+  // Once: the programs that will be submitted, by their place in the list, which may have gaps without operations. Collective: lanes that
+  // communicate get what they need from the factory, in the same order on every rank. The factory and the plan must outlive stop().
+  virtual void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) = 0;
 
-  // For State: what lies from an address on.
+  // For State: what lies from an address on, while no program runs that touches it.
   virtual void read(Address from, uint64_t bytes, const TakePiece &take) const = 0;
   virtual void write(Address to, uint64_t bytes, const FillPiece &fill) = 0;
 
-  // Where the steps below find it.
-  virtual void *pointer(Address address) const = 0;
-
-  // Steps; each returns when its result may be read ------------------------------------------------------------------
-  virtual void launch(const LaunchCall &call) = 0;
-  virtual void matmul(const MatMulCall &call) = 0;
-  virtual void attention(const AttentionCall &call) = 0;
-  virtual void attentionGrad(const AttentionGradCall &call) = 0;
-  virtual void copy(void *dst, const void *src, uint64_t bytes) = 0; // ranges may be the same, not overlap otherwise
-  virtual void fill(void *dst, uint32_t pattern, uint64_t bytes) = 0;
+  // Programs ---------------------------------------------------------------------------------------------------------
+  // Returns at once. At most kSubmissions may be unfinished.
+  virtual void submit(const Submission &submission) = 0;
+  // Waits for the oldest submission that is not finished yet. Throws zero::Error if a step of it failed; then none that was or will be
+  // submitted is run any more (other ranks may wait: call CommunicatorFactory::abort()).
+  virtual Completion finish() = 0;
+  // Waits for what was submitted and gives up what prepare() made.
+  virtual void stop() = 0;
 
   virtual int threads() const = 0;
 };

@@ -1,5 +1,5 @@
-// What a rank keeps from step to step, for who needs it from outside: first values, checkpoints, results. It is named by the plan's Refs and
-// comes and goes in pieces, because it may lie in the memory of a device or on a disk and be larger than what this process may take.
+// What a rank keeps from step to step, for who needs it from outside: first values, checkpoints, results. It is named by the plan's Refs
+// and comes and goes in pieces, because it may lie in the memory of a device or on a disk and be larger than what this process may take.
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include <algorithm>
@@ -32,10 +32,12 @@ public:
 
   // Of little size.
   void read(const plan::Ref &from, uint64_t offset, std::span<std::byte> to) const {
-    read(from, offset, to.size(), [&](uint64_t first, std::span<const std::byte> piece) { std::memcpy(&to[first], piece.data(), piece.size()); });
+    read(from, offset, to.size(),
+         [&](uint64_t first, std::span<const std::byte> piece) { std::memcpy(&to[first], piece.data(), piece.size()); });
   }
   void write(const plan::Ref &to, uint64_t offset, std::span<const std::byte> from) {
-    write(to, offset, from.size(), [&](uint64_t first, std::span<std::byte> piece) { std::memcpy(piece.data(), &from[first], piece.size()); });
+    write(to, offset, from.size(),
+          [&](uint64_t first, std::span<std::byte> piece) { std::memcpy(piece.data(), &from[first], piece.size()); });
   }
 
   // One f32, such as a loss.

@@ -3,6 +3,7 @@
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace zero::runtime {
 namespace {
@@ -35,9 +36,9 @@ std::vector<Run> runsOf(const std::vector<plan::PieceMap::Entry> &pieces, const 
 
 class Cutter {
 public:
-  Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole, const ParameterGroups &groups,
-         uint64_t rank, std::byte *scratch)
-      : step(step), whole(whole), groups(groups), row(step.update().row()) {
+  Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole, std::span<const Address> args,
+         const ParameterGroups &groups, uint64_t rank, Address scratch)
+      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::elementsOf(bucket, update.part());
@@ -53,7 +54,7 @@ public:
       plan::Content content = state.contents.of(ref);
       bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
       uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
-      aside.push_back(isState || isGradient ? placeOf(whole.args[a], size, scratch) : Aside{});
+      aside.push_back(isState || isGradient ? std::optional(placeOf(args[static_cast<size_t>(a)], size, scratch)) : std::nullopt);
     }
   }
 
@@ -64,7 +65,7 @@ public:
       while (runs[r].end <= i * row) ++r;
       uint64_t last = runs[r].end == count ? extent : runs[r].end / row;
       if (last > i)
-        launch(runs[r].group, i, last, nullptr);
+        launch(runs[r].group, i, last, false);
       else
         shared(r, i);
       i = std::max(last, i + 1);
@@ -74,30 +75,29 @@ public:
 
 private:
   struct Aside {
-    std::byte *memory = nullptr, *scratch = nullptr;
-    uint64_t size = 0; // of an element
+    Address memory, scratch;
+    uint64_t size; // of an element
   };
 
   // Arguments at the same address, read and written in place, share their scratch.
-  Aside placeOf(void *memory, uint64_t size, std::byte *scratch) {
+  Aside placeOf(Address memory, uint64_t size, Address scratch) {
     for (const Aside &slot : slots)
       if (slot.memory == memory) return slot;
     uint64_t stride = (row * kLargest + kAlignment - 1) / kAlignment * kAlignment;
-    slots.push_back({static_cast<std::byte *>(memory), scratch + slots.size() * stride, size});
+    slots.push_back({memory, scratch + slots.size() * stride, size});
     return slots.back();
   }
 
-  // Iterations [begin, end) for one group; with `scratch`, the one iteration finds its elements there.
-  UpdatePart &launch(uint32_t group, uint64_t begin, uint64_t end, const std::byte *scratch) {
-    size_t n = isHyper.size();
+  // Iterations [begin, end) for one group; with `inScratch`, the one iteration finds its elements there.
+  UpdatePart &launch(uint32_t group, uint64_t begin, uint64_t end, bool inScratch) {
     UpdatePart &part = parts.emplace_back();
-    part.args = std::make_unique<void *[]>(n);
-    for (size_t a = 0; a < n; ++a) {
-      part.args[a] = isHyper[a] ? groups.hyper[group] : whole.args[a];
-      if (scratch && aside[a].scratch) // the kernel adds the iteration's place to what it is given
-        part.args[a] = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(aside[a].scratch) - begin * row * aside[a].size);
+    for (size_t a = 0; a < isHyper.size(); ++a) {
+      part.args.push_back(isHyper[a] ? groups.hyper[group] : args[a]);
+      if (inScratch && aside[a])
+        part.args[a] = aside[a]->scratch + -(begin * row * aside[a]->size); // the kernel adds the iteration's place
     }
-    part.launch = {whole.function, part.args.get(), static_cast<int64_t>(end - begin), whole.grain, static_cast<int64_t>(begin)};
+    part.launch = whole;
+    part.launch.extent = static_cast<int64_t>(end - begin), part.launch.begin = static_cast<int64_t>(begin);
     return part;
   }
 
@@ -109,7 +109,7 @@ private:
       uint32_t group = runs[first].group;
       if (std::find(done.begin(), done.end(), group) != done.end()) continue;
       done.push_back(group);
-      UpdatePart &part = launch(group, i, i + 1, slots[0].scratch);
+      UpdatePart &part = launch(group, i, i + 1, true);
       for (const Aside &slot : slots) part.before.push_back({slot.scratch, slot.memory + begin * slot.size, (end - begin) * slot.size});
       for (size_t k = first; k < runs.size() && (k == r || runs[k - 1].end < end); ++k) {
         if (runs[k].group != group) continue;
@@ -123,17 +123,18 @@ private:
 
   bool isWritten(const Aside &slot) const {
     for (size_t a = static_cast<size_t>(step.reads_size()); a < aside.size(); ++a)
-      if (aside[a].scratch == slot.scratch) return true;
+      if (aside[a] && aside[a]->scratch == slot.scratch) return true;
     return false;
   }
 
   const plan::Step &step;
-  const LaunchCall &whole;
+  const LaunchOp &whole;
+  std::span<const Address> args;
   const ParameterGroups &groups;
   uint64_t row, count; // elements of one iteration, of the update
   std::vector<Run> runs;
-  std::vector<bool> isHyper; // by argument
-  std::vector<Aside> aside;  // of an argument that has a number for each element of the gradient; none of others
+  std::vector<bool> isHyper;               // by argument
+  std::vector<std::optional<Aside>> aside; // of an argument that has a number for each element of the gradient
   std::vector<Aside> slots;
   std::vector<UpdatePart> parts;
 };
@@ -153,9 +154,9 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
   return bytes;
 }
 
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
-                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch) {
-  return Cutter(plan, state, step, whole, groups, rank, scratch).run();
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole,
+                                  std::span<const Address> args, const ParameterGroups &groups, uint64_t rank, Address scratch) {
+  return Cutter(plan, state, step, whole, args, groups, rank, scratch).run();
 }
 
 } // namespace zero::runtime

@@ -1,34 +1,27 @@
 // Groups of parameters with hyper-parameters of their own. Update kernels are elementwise over flat buckets, so an update can be cut where
 // the group changes: every element gets the bits that one launch with its group's hyper-parameters would give it.
 #pragma once
-#include "runtime/device/device.h"
+#include "runtime/device/program.h"
 #include "runtime/plan/pieces.h"
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <span>
 #include <vector>
 
 namespace zero::runtime {
 
-struct CopyCall {
-  void *dst;
-  const void *src;
-  uint64_t bytes;
-};
-
 // Iterations of one group; or one iteration whose elements belong to several, computed aside for one of them: what it reads is copied
 // to scratch before, and the group's elements of what it wrote are copied back after.
 struct UpdatePart {
-  std::vector<CopyCall> before;
-  LaunchCall launch;
-  std::vector<CopyCall> after;
-  std::unique_ptr<void *[]> args; // of the launch
+  std::vector<CopyOf<Place>> before;
+  LaunchOp launch;
+  std::vector<Address> args; // of the launch
+  std::vector<CopyOf<Place>> after;
 };
 
 struct ParameterGroups {
-  std::vector<uint32_t> of;         // group of each of the plan's parameters; empty: there is only one
-  std::vector<float *> hyper;       // of each group, as the HYPER input has them
-  std::vector<std::byte *> scratch; // of each lane
+  std::vector<uint32_t> of;     // group of each of the plan's parameters; empty: there is only one
+  std::vector<Address> hyper;   // of each group, as the HYPER input has them
+  std::vector<Address> scratch; // of each lane
 };
 
 // Where the plan's state lies, found once for all its updates.
@@ -42,8 +35,8 @@ struct StateMaps {
 // updates into iterations.
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs);
 
-// The update `whole` that `step` is on rank `rank`, cut by the groups of its bucket's parameters.
-std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchCall &whole,
-                                  const ParameterGroups &groups, uint64_t rank, std::byte *scratch);
+// The update that `step` is on rank `rank`, which launches `whole` with `args`, cut by the groups of its bucket's parameters.
+std::vector<UpdatePart> cutUpdate(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole,
+                                  std::span<const Address> args, const ParameterGroups &groups, uint64_t rank, Address scratch);
 
 } // namespace zero::runtime

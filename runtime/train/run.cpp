@@ -7,6 +7,7 @@
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
 #include "runtime/train/resume.h"
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -29,7 +30,8 @@ std::string divergence(const StepRecord &record) {
 Run::Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
     : options(options), setup(setup), plan(setup.file.plan),
       engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value(), setup.groups.of}),
-      rank{plan, static_cast<uint64_t>(communicator.rank()), engine, communicator}, leads(communicator.rank() == 0), trainingStep(options, setup, engine, rank) {
+      rank{plan, static_cast<uint64_t>(communicator.rank()), engine, communicator}, leads(communicator.rank() == 0),
+      runs(engine, plan, setup.groups.list.size()), trainingStep(options, setup, runs, engine, rank) {
   start(device.threads());
 }
 
@@ -57,21 +59,24 @@ int Run::train() {
   if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients);
   int stop = 0;
   uint64_t saved = UINT64_MAX;
-  while (at.step < setup.steps && !stop) {
-    StepRecord record = trainingStep.run(at);
+  // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
+  while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
+    StepRecord record = trainingStep.run(at, stop ? at.step : nextPause());
     if (options.trace) trace.collect(engine, plan);
     std::string diverged = divergence(record);
-    stop = agreed(diverged.empty() ? vote() : kDiverged);
-    if (stop == kDiverged) {
+    int outcome = agreed(diverged.empty() ? vote() : kDiverged);
+    if (outcome == kDiverged) {
       report(record);
       endDiverged(diverged, saved);
     }
-    if (!stop && evaluates()) { // who asks to stop may not have the time that an evaluation takes
+    if (!stop) stop = outcome;
+    if (!stop && evaluates(at.step)) { // who asks to stop may not have the time that an evaluation takes
       record.evalLoss = evaluateNow();
       stop = agreed(vote());
     }
     report(record);
-    if (options.checkpoint && (stop || at.step == setup.steps || (options.every && at.step % *options.every == 0))) {
+    if (stop && !trainingStep.ahead()) trainingStep.drain();
+    if (options.checkpoint && (stop ? !trainingStep.ahead() : saves(at.step))) {
       checkpoints->save(at);
       saved = at.step;
     }
@@ -137,13 +142,29 @@ int Run::vote() const {
 // What all ranks do after a step: the largest of their votes.
 int Run::agreed(int vote) { return largest(rank.communicator, static_cast<uint8_t>(vote)); }
 
-bool Run::evaluates() const {
+// After which steps the held-out loss is asked for, and which a checkpoint is made of.
+bool Run::evaluates(uint64_t step) const {
   if (setup.programs.eval < 0) return false;
-  return at.step == setup.steps || (options.evalEvery && at.step % *options.evalEvery == 0);
+  return step == setup.steps || (options.evalEvery && step % *options.evalEvery == 0);
+}
+
+bool Run::saves(uint64_t step) const {
+  return options.checkpoint && (step == setup.steps || (options.every && step % *options.every == 0));
+}
+
+// The step after which the state is needed as it is then: none that follows it may have begun.
+uint64_t Run::nextPause() const {
+  uint64_t pause = setup.steps;
+  auto before = [&](std::optional<uint64_t> every) {
+    if (every) pause = std::min(pause, (at.step / *every + 1) * *every);
+  };
+  if (setup.programs.eval >= 0) before(options.evalEvery);
+  if (options.checkpoint) before(options.every);
+  return pause;
 }
 
 std::optional<double> Run::evaluateNow() {
-  return evaluate(engine, plan, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, at.step, at.seed,
+  return evaluate(runs, static_cast<uint32_t>(setup.programs.eval), *setup.evalFeeder, rank.rank, at.step, at.seed,
                   [this] { return agreed(vote()) == 0; });
 }
 

@@ -34,7 +34,9 @@ private:
   void announceData();
   int vote() const;
   int agreed(int vote);
-  bool evaluates() const;
+  bool evaluates(uint64_t step) const;
+  bool saves(uint64_t step) const;
+  uint64_t nextPause() const;
   std::optional<double> evaluateNow();
   void report(const StepRecord &record);
   void say(const std::string &sentence);
@@ -48,6 +50,7 @@ private:
   Rank rank;
   bool leads; // rank 0, which reports for all
   Progress at;
+  Runs runs;
   TrainingStep trainingStep;
   std::optional<Checkpoints> checkpoints;
   std::vector<std::string> changed; // sentences about what is not as in the run that is resumed

@@ -1,6 +1,8 @@
 // The CPU device against straightforward double-precision references.
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/executor.h"
+#include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
@@ -74,9 +76,11 @@ void checkProduct(const Product &p) {
   int64_t lda = columnsA + p.pad, ldb = columnsB + p.pad, ldc = p.n + p.pad;
   auto a = randomFloats(static_cast<size_t>(rowsA * lda * p.batch), 1), b = randomFloats(static_cast<size_t>(rowsB * ldb * p.batch), 2);
   auto c = randomFloats(static_cast<size_t>(p.m * ldc * p.batch), 3), before = c;
-  auto device = makeCpuDevice({.threads = 2});
-  device->matmul({a.data(), b.data(), c.data(), p.m, p.n, p.k, p.batch, p.transA, p.transB, lda, ldb, ldc, rowsA * lda, rowsB * ldb,
-                  p.m * ldc, p.accumulate});
+  Executor executor(2);
+  executor.matmul({{p.m, p.n, p.k, p.batch, p.transA, p.transB, lda, ldb, ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate},
+                   a.data(),
+                   b.data(),
+                   c.data()});
   for (int64_t t = 0; t < p.batch; ++t)
     for (int64_t i = 0; i < p.m; ++i)
       for (int64_t j = 0; j < ldc; ++j) {
@@ -108,12 +112,12 @@ TEST(MatMul, EveryForm) {
 TEST(MatMul, SameBitsEveryTime) {
   auto a = randomFloats(300 * 400, 1), b = randomFloats(400 * 500, 2);
   std::vector<float> first(300 * 500), again(300 * 500);
-  auto device = makeCpuDevice({.threads = 2});
-  MatMulCall call{a.data(), b.data(), first.data(), 300, 500, 400, 1, false, false, 400, 500, 500, 0, 0, 0, false};
-  device->matmul(call);
+  Executor executor(2);
+  MatMulCall call{{300, 500, 400, 1, false, false, 400, 500, 500, 0, 0, 0, false}, a.data(), b.data(), first.data()};
+  executor.matmul(call);
   call.c = again.data();
   for (int i = 0; i < 20; ++i) {
-    device->matmul(call);
+    executor.matmul(call);
     ASSERT_EQ(0, std::memcmp(first.data(), again.data(), first.size() * 4));
   }
 }
@@ -124,7 +128,7 @@ TEST(MatMul, SameBitsEveryTime) {
 TEST(MatMul, SameBitsAtAnyAddress) {
   const int64_t m = 130, n = 200, k = 300;
   auto a = randomFloats(m * k, 1), b = randomFloats(n * k, 2);
-  auto device = makeCpuDevice({.threads = 2});
+  Executor executor(2);
   for (bool transA : {false, true})
     for (bool transB : {false, true}) {
       std::vector<float> first;
@@ -132,8 +136,10 @@ TEST(MatMul, SameBitsAtAnyAddress) {
         std::vector<float> x(a.size() + shift), y(b.size() + shift), z(m * n + shift);
         std::copy(a.begin(), a.end(), x.begin() + shift);
         std::copy(b.begin(), b.end(), y.begin() + shift);
-        device->matmul({x.data() + shift, y.data() + shift, z.data() + shift, m, n, k, 1, transA, transB, transA ? m : k, transB ? k : n, n,
-                        0, 0, 0, false});
+        executor.matmul({{m, n, k, 1, transA, transB, transA ? m : k, transB ? k : n, n, 0, 0, 0, false},
+                         x.data() + shift,
+                         y.data() + shift,
+                         z.data() + shift});
         z.erase(z.begin(), z.begin() + shift);
         if (first.empty()) first = z;
         ASSERT_EQ(0, std::memcmp(first.data(), z.data(), z.size() * 4)) << "shifted by " << shift << " elements";
@@ -232,10 +238,10 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.out = out.data(), call.lse = lse.data();
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
   call.scale = scale, call.causal = s.causal;
-  auto device = makeCpuDevice({.threads = 2});
-  device->prepare({s.dim, s.kvLen, s.qLen});
-  device->attention(call);
-  device->attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+  Executor executor(2);
+  executor.prepare({s.dim, s.kvLen, s.qLen});
+  executor.attention(call);
+  executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
   Reference expected = reference(s, scale, q, k, v, mask, dout);
   double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
   expectClose(out, expected.out, "out", tolerance);
@@ -269,10 +275,10 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
 TEST(Attention, NotANumberStaysVisible) {
   std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);
   q[8 * 3] = NAN;
-  auto device = makeCpuDevice({.threads = 1});
-  device->prepare({8, 16, 16});
-  AttentionCall call{q.data(), k.data(), v.data(), nullptr, out.data(), lse.data(), 1, 1, 1, 16, 16, 8, 1.0f, false, {}};
-  device->attention(call);
+  Executor executor(1);
+  executor.prepare({8, 16, 16});
+  AttentionCall call{{1, 1, 1, 16, 16, 8, 1.0f, false, {}}, q.data(), k.data(), v.data(), nullptr, out.data(), lse.data()};
+  executor.attention(call);
   EXPECT_TRUE(std::isnan(out[8 * 3]));
   EXPECT_NEAR(out[8 * 4], 1.0f, 1e-6);
 }
@@ -287,14 +293,12 @@ TEST(Attention, SameBitsWithAnyNumberOfThreads) {
     std::vector<std::vector<float>> first;
     for (int threads : {1, 2, 3, 8, 17}) {
       std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
-      AttentionCall call{q.data(),   k.data(),   v.data(),          s.mask.empty() ? nullptr : mask.data(),
-                         out.data(), lse.data(), s.batch,           s.heads,
-                         s.kvHeads,  s.qLen,     s.kvLen,           s.dim,
-                         0.25f,      s.causal,   {0, 0, s.kvLen, 1}};
-      auto device = makeCpuDevice({.threads = threads});
-      device->prepare({s.dim, s.kvLen, s.qLen});
-      device->attention(call);
-      device->attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+      AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.causal, {0, 0, s.kvLen, 1}};
+      AttentionCall call{shape, q.data(), k.data(), v.data(), s.mask.empty() ? nullptr : mask.data(), out.data(), lse.data()};
+      Executor executor(threads);
+      executor.prepare({s.dim, s.kvLen, s.qLen});
+      executor.attention(call);
+      executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
       std::vector<std::vector<float>> found{out, lse, dq, dk, dv};
       if (first.empty()) first = found;
       for (size_t i = 0; i < found.size(); ++i)
@@ -341,11 +345,11 @@ TEST(Attention, LoopsOfEveryLevel) {
 }
 
 TEST(Attention, RefusesWhatWasNotAnnounced) {
-  auto device = makeCpuDevice({.threads = 1});
-  device->prepare({8, 16, 16});
+  Executor executor(1);
+  executor.prepare({8, 16, 16});
   AttentionCall call{};
   call.qLen = 17, call.kvLen = 16, call.batch = call.heads = call.kvHeads = 1, call.dim = 8;
-  EXPECT_THROW(device->attention(call), Error);
+  EXPECT_THROW(executor.attention(call), Error);
 }
 
 // --------------------------------------------------------------------------------------------------- kernels, memory
@@ -358,16 +362,18 @@ TEST(Kernels, LoadedFromMemoryAndCut) {
                                            std::to_string(which) +
                                            "; }\nconst unsigned long bounds[] __asm__(\"add.bounds\") = {1001, 1, 4004, 0};\n"));
   // Two libraries at once: the second must not be taken for the first.
-  auto device = makeCpuDevice({.threads = 2});
+  Executor executor(2);
+  auto device = makeCpuDevice({.threads = 1});
   std::vector<float> x(1001, 0.0f);
   void *args[] = {x.data()};
+  std::vector<std::unique_ptr<KernelLibrary>> libraries;
   for (const auto &object : objects) {
-    KernelSymbol symbol{"add", nullptr, 1001, {4004}};
-    device->loadKernels(std::as_bytes(std::span(object)), {&symbol, 1});
-    device->launch({symbol.function, args, 1001, 10});
+    KernelSymbol symbol{"add", 1001, {4004}};
+    libraries.push_back(std::make_unique<KernelLibrary>(std::as_bytes(std::span(object)), std::span<const KernelSymbol>(&symbol, 1)));
+    executor.launch({libraries.back()->functions()[0], args, 1001, 10});
   }
   for (float value : x) ASSERT_EQ(value, 3.0f);
-  KernelSymbol missing{"subtract", nullptr, 1, {4}};
+  KernelSymbol missing{"subtract", 1, {4}};
   std::span<const std::byte> whole = std::as_bytes(std::span(objects[0]));
   EXPECT_THROW(device->loadKernels(whole, {&missing, 1}), Error);
   EXPECT_THROW(device->loadKernels(whole.first(100), {&missing, 1}), Error);
@@ -379,13 +385,14 @@ TEST(Kernels, ReachAsFarAsTheObjectSays) {
   std::string silent = test::compileKernels(code);
   auto device = makeCpuDevice({.threads = 1});
   auto refusal = [&](const std::string &bytes, uint64_t extent, std::vector<uint64_t> argBytes, uint64_t row = 4) {
-    KernelSymbol symbol{"add", nullptr, extent, std::move(argBytes), row};
+    KernelSymbol symbol{"add", extent, std::move(argBytes), row};
     return test::refusalOf([&] { device->loadKernels(std::as_bytes(std::span(bytes)), {&symbol, 1}); });
   };
   EXPECT_EQ(refusal(object, 8, {32, 64}), "");
-  EXPECT_EQ(refusal(object, 8000000, {32, 64}),
-            "kernel 'add' is made for 8 iterations of 4 elements over 32, 64 bytes, but the plan says 8000000 iterations of 4 elements over "
-            "32, 64 bytes; compile the plan again");
+  EXPECT_EQ(
+      refusal(object, 8000000, {32, 64}),
+      "kernel 'add' is made for 8 iterations of 4 elements over 32, 64 bytes, but the plan says 8000000 iterations of 4 elements over "
+      "32, 64 bytes; compile the plan again");
   EXPECT_NE(refusal(object, 8, {32, 64}, 5).find("the plan says 8 iterations of 5 elements"), std::string::npos);
   EXPECT_NE(refusal(object, 8, {32, 64}, 0).find("the plan says 8 iterations over"), std::string::npos);
   EXPECT_NE(refusal(object, 8, {32, 32}).find("the plan says 8 iterations of 4 elements over 32, 32 bytes"), std::string::npos);
@@ -397,10 +404,12 @@ TEST(Kernels, ReachAsFarAsTheObjectSays) {
 TEST(Memory, CopyFillAndArenas) {
   auto device = makeCpuDevice({.threads = 2});
   uint32_t arena = device->allocateArena("work", 5 << 20);
-  auto *words = static_cast<uint32_t *>(device->pointer({arena, 0}));
+  uint32_t *words = nullptr;
+  device->write({arena, 0}, 4, [&](uint64_t, std::span<std::byte> piece) { words = reinterpret_cast<uint32_t *>(piece.data()); }); // lent
   EXPECT_EQ(reinterpret_cast<uintptr_t>(words) % 4096, 0u);
-  device->fill(words, 0x3f800000, 2500000);
-  device->copy(words + 625000, words, 2500000);
+  Executor executor(2);
+  executor.fill({words, 0x3f800000, 2500000});
+  executor.copy({words + 625000, words, 2500000});
   for (size_t i = 0; i < 1250000; ++i) ASSERT_EQ(words[i], 0x3f800000u);
   EXPECT_EQ(words[1250000], 0u);
   const std::vector<uint32_t> values{7, 8, 9};

@@ -3,8 +3,8 @@
 // batch, head and blocks of queries or keys as the shapes alone say, so results do not depend on the number of threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
+#include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/thread_pool.h"
-#include "runtime/device/device.h"
 #include <vector>
 
 namespace zero::runtime {

@@ -1,16 +1,14 @@
 #include "runtime/device/cpu/cpu_device.h"
-#include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/device/cpu/kernel_library.h"
-#include "runtime/device/cpu/matmul.h"
 #include "runtime/device/cpu/memory.h"
-#include "runtime/device/cpu/thread_pool.h"
+#include "runtime/device/cpu/queue.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <malloc.h>
 #include <sched.h>
+#include <utility>
 
 namespace zero::runtime {
 namespace {
@@ -30,13 +28,9 @@ std::string inGiB(uint64_t bytes) {
   return text;
 }
 
-// More pieces than threads, so that a thread whose processor is taken away for a while does not hold up the others.
-constexpr int64_t kPiecesPerThread = 4;
-constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a time
-
 class CpuDevice final : public Device {
 public:
-  CpuDevice(int threads, int ranksHere) : ranksHere(ranksHere), pool(threads) {
+  CpuDevice(int threads, int ranksHere) : ranksHere(ranksHere), executor(threads) {
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -59,15 +53,10 @@ public:
     return static_cast<uint32_t>(arenas.size() - 1);
   }
 
-  void *pointer(Address address) const override { return arenas[address.arena].data() + address.offset; }
-
-  void read(Address from, uint64_t bytes, const TakePiece &take) const override {
-    lendPieces(static_cast<const std::byte *>(pointer(from)), bytes, take);
-  }
-  void write(Address to, uint64_t bytes, const FillPiece &fill) override { lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill); }
-
-  void loadKernels(std::span<const std::byte> object, std::span<KernelSymbol> symbols) override {
-    libraries.push_back(std::make_unique<KernelLibrary>(object, symbols));
+  void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) override {
+    auto library = std::make_unique<KernelLibrary>(object, symbols);
+    kernels.insert(kernels.end(), library->functions().begin(), library->functions().end());
+    libraries.push_back(std::move(library));
   }
 
   void requireTarget(const plan::Target &target) override {
@@ -80,53 +69,35 @@ public:
                   "; this machine does not have that; compile it again here with --cpu native");
   }
 
-  void prepare(const AttentionLimits &limits) override { attentionScratch.prepare(pool.threads(), limits); }
-
-  void launch(const LaunchCall &call) override {
-    int64_t grain = std::max<int64_t>(call.grain, 1);
-    int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
-    int64_t size = (call.extent + pieces - 1) / pieces;
-    pool.run(pieces, [&](int64_t piece, int) {
-      int64_t begin = piece * size, end = std::min(call.extent, begin + size);
-      if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
-    });
+  void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) override {
+    executor.prepare(attentionLimits(programs));
+    std::vector<CpuProgram> bound;
+    auto at = [this](Address address) { return pointer(address); };
+    for (DeviceProgram &program : programs) bound.push_back(boundProgram(std::exchange(program, {}), kernels, at));
+    queue = std::make_unique<CpuQueue>(std::move(bound), executor, at, factory);
   }
 
-  void matmul(const MatMulCall &call) override { runtime::matmul(pool, call); }
-  void attention(const AttentionCall &call) override { runtime::attention(pool, attentionScratch, call); }
-  void attentionGrad(const AttentionGradCall &call) override { runtime::attentionGrad(pool, attentionScratch, call); }
-
-  void copy(void *dst, const void *src, uint64_t bytes) override {
-    if (dst == src) return;
-    forPieces(bytes, [&](uint64_t offset, uint64_t size) {
-      std::memcpy(static_cast<char *>(dst) + offset, static_cast<const char *>(src) + offset, size);
-    });
+  void read(Address from, uint64_t bytes, const TakePiece &take) const override {
+    lendPieces(static_cast<const std::byte *>(pointer(from)), bytes, take);
   }
+  void write(Address to, uint64_t bytes, const FillPiece &fill) override { lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill); }
 
-  void fill(void *dst, uint32_t pattern, uint64_t bytes) override {
-    forPieces(bytes, [&](uint64_t offset, uint64_t size) {
-      auto *words = reinterpret_cast<uint32_t *>(static_cast<char *>(dst) + offset);
-      std::fill_n(words, size / 4, pattern);
-    });
-  }
+  void submit(const Submission &submission) override { queue->submit(submission); }
+  Completion finish() override { return queue->finish(); }
+  void stop() override { queue.reset(); }
 
-  int threads() const override { return pool.threads(); }
+  int threads() const override { return executor.threads(); }
 
 private:
-  template <typename Body> void forPieces(uint64_t bytes, Body &&body) {
-    auto total = static_cast<int64_t>(bytes);
-    pool.run((total + kCopyPiece - 1) / kCopyPiece, [&](int64_t piece, int) {
-      int64_t offset = piece * kCopyPiece;
-      body(static_cast<uint64_t>(offset), static_cast<uint64_t>(std::min(kCopyPiece, total - offset)));
-    });
-  }
+  void *pointer(Address address) const { return arenas[address.arena].data() + address.offset; }
 
   int ranksHere;
   uint64_t promised = 0; // bytes of all arenas
   std::vector<MappedArena> arenas;
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
-  AttentionScratch attentionScratch;
-  ThreadPool pool; // last: its threads end before what they use
+  std::vector<KernelFunction> kernels; // of all libraries
+  Executor executor;
+  std::unique_ptr<CpuQueue> queue; // last: its threads end before what they use
 };
 
 } // namespace

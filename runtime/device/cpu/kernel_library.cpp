@@ -13,7 +13,7 @@
 
 namespace zero::runtime {
 
-KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<KernelSymbol> symbols) {
+KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) {
   fd = memfd_create("zero-kernels", MFD_CLOEXEC);
   if (fd < 0) throw Error(std::string("cannot create memory for the plan's kernels: ") + std::strerror(errno));
   for (std::span<const std::byte> rest = object; !rest.empty();) {
@@ -31,9 +31,9 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<Kernel
     close(fd);
     throw Error("cannot load the plan's kernels: " + reason + "; compile the plan again on a machine like this one");
   }
-  for (KernelSymbol &symbol : symbols) {
-    symbol.function = reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str()));
-    std::string wrong = symbol.function ? boundsRefusal(symbol) : "is not in the plan's kernel segment";
+  for (const KernelSymbol &symbol : symbols) {
+    kernels.push_back(reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str())));
+    std::string wrong = kernels.back() ? boundsRefusal(symbol) : "is not in the plan's kernel segment";
     if (wrong.empty()) continue;
     dlclose(handle);
     close(fd);

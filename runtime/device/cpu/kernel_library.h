@@ -1,5 +1,6 @@
 // The plan's shared object, loaded from memory.
 #pragma once
+#include "runtime/device/cpu/calls.h"
 #include "runtime/device/device.h"
 #include <cstddef>
 #include <span>
@@ -10,10 +11,12 @@ namespace zero::runtime {
 
 class KernelLibrary {
 public:
-  KernelLibrary(std::span<const std::byte> object, std::span<KernelSymbol> symbols);
+  KernelLibrary(std::span<const std::byte> object, std::span<const KernelSymbol> symbols);
   ~KernelLibrary();
   KernelLibrary(const KernelLibrary &) = delete;
   KernelLibrary &operator=(const KernelLibrary &) = delete;
+
+  const std::vector<KernelFunction> &functions() const { return kernels; } // of the symbols, in their order
 
 private:
   // What the object says of a kernel's bounds, where it is not what the plan says; empty otherwise.
@@ -23,6 +26,7 @@ private:
   // a reused descriptor number would silently give the library loaded before.
   int fd = -1;
   void *handle = nullptr;
+  std::vector<KernelFunction> kernels;
 };
 
 // Names of the features of `wanted` that this machine's /proc/cpuinfo does not list, separated by ", ".

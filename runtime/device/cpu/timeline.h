@@ -1,6 +1,7 @@
 // The ticks of all lanes: the only thing lanes share. Advancing a lane is one store; waiting spins for a moment and then
 // sleeps on the tick itself. A failing lane fails the whole timeline, which wakes everyone who waits.
 #pragma once
+#include "runtime/device/program.h"
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -28,7 +29,7 @@ inline uint32_t awaitChange(const std::atomic<uint32_t> &word, uint32_t old) {
 
 class Timeline {
 public:
-  static constexpr int kLanes = 8;
+  static constexpr int kLanes = runtime::kLanes;
 
   // Before a program, while no lane runs.
   void reset() {

@@ -1,0 +1,36 @@
+// Operations whose places are pointers: what the cpu executes.
+#pragma once
+#include "runtime/device/program.h"
+#include <cstdint>
+#include <variant>
+
+namespace zero::runtime {
+
+using MatMulCall = MatMulOf<float *>;
+using AttentionCall = AttentionOf<float *>;
+using AttentionGradCall = AttentionGradOf<float *>;
+using CopyCall = CopyOf<void *>;
+using FillCall = FillOf<void *>;
+using AllGatherCall = AllGatherOf<void *>;
+using ReduceScatterCall = ReduceScatterOf<float *>;
+using AllReduceCall = AllReduceOf<float *>;
+
+// A kernel of the plan's shared object: iterations [begin, end) of the launch.
+using KernelFunction = void (*)(void *const *args, int64_t begin, int64_t end);
+
+struct LaunchCall {
+  KernelFunction function;
+  void *const *args;
+  int64_t extent, grain; // extent: iterations
+  int64_t begin = 0;     // the first one
+};
+
+using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, CopyCall, FillCall, AllGatherCall, ReduceScatterCall,
+                          AllReduceCall>;
+
+// The largest attention of all programs, so that scratch is allocated once.
+struct AttentionLimits {
+  int64_t dim = 0, kvLen = 0, qLen = 0;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,83 @@
+#include "runtime/device/cpu/cpu_program.h"
+#include <algorithm>
+
+namespace zero::runtime {
+namespace {
+
+// Makes a Call of any Work: the same with pointers for places.
+struct Binder {
+  const DeviceProgram &program;
+  std::span<const KernelFunction> kernels;
+  const Pointer &pointer;
+  std::vector<void *> &args;
+
+  void *any(const Place &place) const { return place ? pointer(*place) : nullptr; }
+  float *floats(const Place &place) const { return static_cast<float *>(any(place)); }
+
+  Call operator()(const LaunchOp &op) const {
+    void *const *first = args.data() + args.size();
+    for (uint32_t a = 0; a < op.args; ++a) args.push_back(pointer(program.args[op.firstArg + a]));
+    return LaunchCall{kernels[op.kernel], first, op.extent, op.grain, op.begin};
+  }
+  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, floats(op.a), floats(op.b), floats(op.c)}; }
+  AttentionCall attention(const AttentionOf<Place> &op) const {
+    return {op, floats(op.q), floats(op.k), floats(op.v), floats(op.mask), floats(op.out), floats(op.lse)};
+  }
+  Call operator()(const AttentionOf<Place> &op) const { return attention(op); }
+  Call operator()(const AttentionGradOf<Place> &op) const {
+    return AttentionGradCall{attention(op.forward), floats(op.dout), floats(op.dq), floats(op.dk), floats(op.dv)};
+  }
+  Call operator()(const CopyOf<Place> &op) const { return CopyCall{any(op.dst), any(op.src), op.bytes}; }
+  Call operator()(const FillOf<Place> &op) const { return FillCall{any(op.dst), op.pattern, op.bytes}; }
+  Call operator()(const AllGatherOf<Place> &op) const { return AllGatherCall{any(op.src), any(op.dst), op.bytes}; }
+  Call operator()(const ReduceScatterOf<Place> &op) const {
+    return ReduceScatterCall{floats(op.src), floats(op.dst), op.count, floats(op.staging)};
+  }
+  Call operator()(const AllReduceOf<Place> &op) const { return AllReduceCall{floats(op.data), op.count, floats(op.staging)}; }
+};
+
+} // namespace
+
+bool CpuProgram::communicates(int lane) const {
+  const auto &list = lanes[static_cast<size_t>(lane)];
+  return std::any_of(list.begin(), list.end(), [](const CpuOperation &operation) {
+    return std::holds_alternative<AllGatherCall>(operation.call) || std::holds_alternative<ReduceScatterCall>(operation.call) ||
+           std::holds_alternative<AllReduceCall>(operation.call);
+  });
+}
+
+Call boundCall(const DeviceProgram &program, const Operation &operation, std::span<const KernelFunction> kernels, const Pointer &pointer,
+               std::vector<void *> &args) {
+  return std::visit(Binder{program, kernels, pointer, args}, operation.work);
+}
+
+CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer) {
+  CpuProgram bound;
+  bound.source = program.source;
+  bound.waits = program.waits;
+  bound.args.reserve(program.args.size()); // calls point into it
+  for (const Operation &operation : program.operations) {
+    auto lane = static_cast<size_t>(operation.lane);
+    bool whole = operation.signals && (bound.lanes[lane].empty() || bound.lanes[lane].back().signals);
+    if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.copied[lane] += copy->bytes;
+    bound.lanes[lane].push_back({boundCall(program, operation, kernels, pointer, bound.args), operation.step, operation.waitBegin,
+                                 operation.waitEnd, operation.signals, operation.update});
+  }
+  return bound;
+}
+
+AttentionLimits attentionLimits(std::span<const DeviceProgram> programs) {
+  AttentionLimits limits;
+  for (const DeviceProgram &program : programs)
+    for (const Operation &operation : program.operations) {
+      const AttentionShape *shape = std::get_if<AttentionOf<Place>>(&operation.work);
+      if (const auto *grad = std::get_if<AttentionGradOf<Place>>(&operation.work)) shape = &grad->forward;
+      if (!shape) continue;
+      limits.dim = std::max(limits.dim, shape->dim);
+      limits.qLen = std::max(limits.qLen, shape->qLen);
+      limits.kvLen = std::max(limits.kvLen, shape->kvLen);
+    }
+  return limits;
+}
+
+} // namespace zero::runtime

@@ -1,0 +1,39 @@
+// A program as the cpu runs it: for each lane its calls, whose places are pointers.
+#pragma once
+#include "runtime/device/cpu/calls.h"
+#include <array>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace zero::runtime {
+
+struct CpuOperation {
+  Call call;
+  uint32_t step, waitBegin, waitEnd; // see Operation
+  bool signals;
+  const plan::Step *update;
+};
+
+struct CpuProgram {
+  const plan::Program *source = nullptr;
+  std::array<std::vector<CpuOperation>, kLanes> lanes;
+  std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move
+  std::vector<LaneWait> waits;
+  std::vector<void *> args; // of all launches, one after another
+
+  bool communicates(int lane) const;
+};
+
+using Pointer = std::function<void *(Address)>;
+
+CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer);
+
+// One operation alone; its launch's arguments are appended to `args`, which must not move.
+Call boundCall(const DeviceProgram &program, const Operation &operation, std::span<const KernelFunction> kernels, const Pointer &pointer,
+               std::vector<void *> &args);
+
+// What the executor must be prepared for.
+AttentionLimits attentionLimits(std::span<const DeviceProgram> programs);
+
+} // namespace zero::runtime

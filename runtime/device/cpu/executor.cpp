@@ -1,0 +1,71 @@
+#include "runtime/device/cpu/executor.h"
+#include "runtime/device/cpu/matmul.h"
+#include <algorithm>
+#include <cstring>
+
+namespace zero::runtime {
+namespace {
+
+// More pieces than threads, so that a thread whose processor is taken away for a while does not hold up the others.
+constexpr int64_t kPiecesPerThread = 4;
+constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a time
+
+template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
+template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
+
+} // namespace
+
+void Executor::run(const Call &call, Communicator *communicator) {
+  std::visit(Overloaded{
+                 [&](const LaunchCall &c) { launch(c); },
+                 [&](const MatMulCall &c) { matmul(c); },
+                 [&](const AttentionCall &c) { attention(c); },
+                 [&](const AttentionGradCall &c) { attentionGrad(c); },
+                 [&](const CopyCall &c) { copy(c); },
+                 [&](const FillCall &c) { fill(c); },
+                 [&](const AllGatherCall &c) { communicator->allGather(c.src, c.dst, c.bytes); },
+                 [&](const ReduceScatterCall &c) {
+                   communicator->reduceScatter(c.src, c.dst, c.count, {c.staging, c.count});
+                 },
+                 [&](const AllReduceCall &c) {
+                   communicator->allReduce(c.data, c.count, {c.staging, c.count});
+                 },
+             },
+             call);
+}
+
+void Executor::launch(const LaunchCall &call) {
+  int64_t grain = std::max<int64_t>(call.grain, 1);
+  int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
+  int64_t size = (call.extent + pieces - 1) / pieces;
+  pool.run(pieces, [&](int64_t piece, int) {
+    int64_t begin = piece * size, end = std::min(call.extent, begin + size);
+    if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
+  });
+}
+
+void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, call); }
+
+template <typename Body> void Executor::forPieces(uint64_t bytes, Body &&body) {
+  auto total = static_cast<int64_t>(bytes);
+  pool.run((total + kCopyPiece - 1) / kCopyPiece, [&](int64_t piece, int) {
+    int64_t offset = piece * kCopyPiece;
+    body(static_cast<uint64_t>(offset), static_cast<uint64_t>(std::min(kCopyPiece, total - offset)));
+  });
+}
+
+void Executor::copy(const CopyCall &call) {
+  if (call.dst == call.src) return;
+  forPieces(call.bytes, [&](uint64_t offset, uint64_t size) {
+    std::memcpy(static_cast<char *>(call.dst) + offset, static_cast<const char *>(call.src) + offset, size);
+  });
+}
+
+void Executor::fill(const FillCall &call) {
+  forPieces(call.bytes, [&](uint64_t offset, uint64_t size) {
+    auto *words = reinterpret_cast<uint32_t *>(static_cast<char *>(call.dst) + offset);
+    std::fill_n(words, size / 4, call.pattern);
+  });
+}
+
+} // namespace zero::runtime

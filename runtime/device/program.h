@@ -1,0 +1,110 @@
+// What a device is asked to run: a program of a plan as one rank runs it, in addresses that only the device can follow. Plain data, made
+// once (engine/resolve.h).
+#pragma once
+#include "runtime/plan/plan.pb.h"
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace zero::runtime {
+
+inline constexpr int kLanes = 8; // plan.Lane
+
+// A byte of an arena, by the number its device gave it. Offsets wrap: an argument of a launch may lie before the arena, if the iterations
+// that are launched do not.
+struct Address {
+  uint32_t arena = 0;
+  uint64_t offset = 0;
+
+  Address operator+(uint64_t bytes) const { return {arena, offset + bytes}; }
+  bool operator==(const Address &) const = default;
+};
+
+// Shapes and operands are apart, since a device has its own idea of a place: `Place` is an Address here and a pointer on the cpu.
+
+// C[b] (+)= op(A[b]) · op(B[b]), see plan.MatMul.
+struct MatMulShape {
+  int64_t m, n, k, batch;
+  bool transA, transB;
+  int64_t lda, ldb, ldc;
+  int64_t strideA, strideB, strideC;
+  bool accumulate;
+};
+template <typename Place> struct MatMulOf : MatMulShape { Place a, b, c; };
+
+// See plan.Attention. The mask's strides are in elements, and 0 along broadcast dimensions.
+struct AttentionShape {
+  int64_t batch, heads, kvHeads, qLen, kvLen, dim;
+  float scale;
+  bool causal;
+  int64_t maskStride[4];
+};
+template <typename Place> struct AttentionOf : AttentionShape {
+  Place q, k, v, mask; // the mask: an empty place if there is none
+  Place out, lse;
+};
+template <typename Place> struct AttentionGradOf {
+  AttentionOf<Place> forward; // out and lse are read
+  Place dout, dq, dk, dv;
+};
+
+template <typename Place> struct CopyOf {
+  Place dst, src; // the same, or apart
+  uint64_t bytes;
+};
+template <typename Place> struct FillOf {
+  Place dst;
+  uint32_t pattern;
+  uint64_t bytes;
+};
+template <typename Place> struct AllGatherOf {
+  Place src, dst;
+  uint64_t bytes; // of one rank
+};
+template <typename Place> struct ReduceScatterOf {
+  Place src, dst;
+  uint64_t count; // of one rank
+  Place staging;
+};
+template <typename Place> struct AllReduceOf {
+  Place data;
+  uint64_t count;
+  Place staging;
+};
+
+// Iterations [begin, begin + extent) of a kernel; its arguments are some of DeviceProgram::args.
+struct LaunchOp {
+  uint32_t kernel;
+  uint32_t firstArg, args;
+  int64_t extent, grain;
+  int64_t begin = 0;
+};
+
+using Place = std::optional<Address>;
+using Work = std::variant<LaunchOp, MatMulOf<Place>, AttentionOf<Place>, AttentionGradOf<Place>, CopyOf<Place>, FillOf<Place>,
+                          AllGatherOf<Place>, ReduceScatterOf<Place>, AllReduceOf<Place>>;
+
+struct LaneWait {
+  int lane;
+  uint32_t tick; // until so many steps of the lane are complete
+};
+
+// A lane's operations run in their order. One begins when those before it on its lane are complete and its waits are over.
+struct Operation {
+  int lane;
+  Work work;
+  uint32_t step;                      // that it belongs to: index into plan.Program.steps
+  uint32_t waitBegin, waitEnd;        // into DeviceProgram::waits
+  bool signals = true;                // completing it raises its lane's tick: it is the last of its step
+  const plan::Step *update = nullptr; // on the first operation of a step that is an update: what an UpdateHook is shown before it
+};
+
+struct DeviceProgram {
+  const plan::Program *source = nullptr; // for names
+  std::vector<Operation> operations;     // in the plan's order
+  std::vector<LaneWait> waits;
+  std::vector<Address> args;
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,51 @@
+#include "runtime/train/runs.h"
+#include <algorithm>
+#include <cstring>
+
+namespace zero::runtime {
+
+Runs::Runs(Engine &engine, const plan::Plan &plan, size_t groups) : engine(engine), plan(plan) {
+  for (uint32_t i = 0; i < kSubmissions; ++i) slots.push_back({Inputs(plan), std::vector<std::array<float, 16>>(groups), {}, 0, {}, {}});
+  for (Slot &slot : slots) { // where they stay
+    for (int i = 0; i < plan.inputs_size(); ++i) slot.writes.push_back(engine.transfer(plan.inputs(i).ref(), slot.inputs.of(i)));
+    for (size_t g = 1; g < groups; ++g)
+      slot.writes.push_back(engine.hyperTransfer(static_cast<uint32_t>(g), std::as_writable_bytes(std::span(slot.hyper[g]))));
+    slot.reads.reserve(2);
+  }
+  for (int i = 0; i < plan.inputs_size(); ++i)
+    if (plan.inputs(i).role() == plan::Input::HYPER) hyperInput = i;
+}
+
+void Runs::setHyper(size_t group, const std::array<float, 16> &values) {
+  slots[submitted % kSubmissions].hyper[group] = values;
+  if (group == 0 && hyperInput >= 0) std::memcpy(inputs().of(hyperInput).data(), values.data(), sizeof values);
+}
+
+void Runs::submit(uint32_t program, const UpdateHook *beforeUpdate) {
+  Slot &slot = slots[submitted % kSubmissions];
+  const plan::Program &source = plan.programs(static_cast<int>(program));
+  slot.reads.clear(), slot.losses = {}, slot.squaredNorm = 0;
+  auto read = [&](const plan::Ref &ref, std::span<float> values) {
+    if (ref.bytes() > 0) slot.reads.push_back(engine.transfer(ref, std::as_writable_bytes(values).first(ref.bytes())));
+  };
+  read(source.loss(), slot.losses), read(source.gradient_norm(), {&slot.squaredNorm, 1});
+  engine.submit({.program = program, .writes = slot.writes, .reads = slot.reads, .beforeUpdate = beforeUpdate});
+  ++submitted;
+}
+
+Runs::Result Runs::finish() {
+  const Slot &slot = slots[finished++ % kSubmissions];
+  Completion completion = engine.finish();
+  Result result{{}, slot.squaredNorm, std::move(completion)};
+  std::ranges::copy(slot.losses, result.losses.begin());
+  return result;
+}
+
+void Runs::abandon() noexcept {
+  while (any()) try {
+      finish();
+    } catch (...) { // whoever abandons them has a failure of its own to report
+    }
+}
+
+} // namespace zero::runtime

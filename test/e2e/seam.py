@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Plans on a device that completes operations in any order their waits allow: the bits of the cpu, and others once a wait is missing."""
+import numpy as np
+from safetensors.numpy import load_file
+
+from harness import Failure, Suite, expect
+
+suite = Suite(__doc__)
+STEPS = 3
+
+
+def plan(name, *flags):
+    """A model of two layers, and ids for it."""
+    if not (suite.work / "gpt.onnx").exists():
+        suite.gpt("gpt.onnx", "--layers", 2, "--hidden", 16, "--heads", 2, "--vocab", 32, "--seq", 8, "--batch", 2)
+        np.random.default_rng(1).integers(0, 32, 2000).astype(np.uint16).tofile(suite.work / "ids.bin")
+    suite.zeroc("gpt.onnx", name, "-q", *flags)
+    return suite.work / name
+
+
+def virtual(compiled, world, seed, *wait, check=True):
+    """The trained weights, or nothing if the run has failed."""
+    out = suite.work / "virtual.safetensors"
+    out.unlink(missing_ok=True)
+    command = [suite.bin / "virtual_run", compiled, "ids.bin", STEPS, out, seed, *wait]
+    done = suite.run(command if world == 1 else [*suite.mpirun(world), *command], check=check)
+    return done, load_file(out) if done.returncode == 0 else None
+
+
+def same(a, b):
+    return a is not None and a.keys() == b.keys() and all(a[k].tobytes() == b[k].tobytes() for k in a)
+
+
+def expected(compiled, world):
+    out = suite.work / "cpu.safetensors"
+    suite.run(suite.zerorun_command(compiled, "--data", "ids.bin", "--steps", STEPS, "--lr", "1e-2", "--threads", 1, "--export", out, world=world))
+    return load_file(out)
+
+
+def any_order(world, *flags):
+    compiled = plan(f"order{world}.bin", "--world", world, *flags)
+    weights = expected(compiled, world)
+    for seed in range(3):
+        expect(same(virtual(compiled, world, seed)[1], weights), f"seed {seed} gives other weights")
+
+
+def missing_waits():
+    """Each wait of a step taken away: some order gives other weights, or numbers that are none."""
+    compiled = plan("waits.bin", "--world", 2, "--stage", 3)
+    weights, looked = expected(compiled, 2), 0
+    for wait in range(1000):
+        for seed in range(12):
+            done, found = virtual(compiled, 2, seed, wait, check=False)
+            if done.returncode == 3 or not same(found, weights):
+                break
+        else:
+            raise Failure(f"without wait {wait} nothing changes: {done.stdout.splitlines()[0]}")
+        if done.returncode == 3:
+            break
+        looked += 1
+    expect(looked >= 4, f"only {looked} waits")
+    return f"{looked} waits"
+
+
+suite.start()
+suite.check("any order of one rank's operations", any_order, 1)
+suite.check("any order of two ranks' operations at stage 3", any_order, 2, "--stage", 3, "--accumulate", 2)
+suite.check("a missing wait is seen", missing_waits)
+suite.finish()

@@ -1,0 +1,186 @@
+// The seam between engine and device: programs on a device that completes operations in any order their waits allow (virtual_device.h)
+// give the bits of the cpu, and do not once a wait is missing. Alone and under mpirun.
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
+#include "test/unit/mpi_environment.h"
+#include "test/unit/plan_builder.h"
+#include "test/unit/run_fixtures.h"
+#include "test/unit/virtual_device.h"
+#include <cmath>
+
+using namespace zero;
+using namespace zero::plan;
+using namespace zero::runtime;
+using zero::test::collect;
+using zero::test::part;
+using zero::test::PlanBuilder;
+using zero::test::refusalOf;
+using zero::test::VirtualDevice;
+using zero::test::waitFor;
+using zero::test::world;
+
+namespace {
+
+auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
+
+constexpr uint64_t kSide = 24, kElements = kSide * kSide;
+
+// Rounds that keep four lanes busy: parameters are gathered, multiplied with the input, reduced, and added to the parameters by a product
+// of their own on the update lane. Every wait is needed.
+struct RoundsPlan : PlanBuilder {
+  Ref own, input, result;
+  explicit RoundsPlan(uint32_t world) : PlanBuilder(world) {
+    own = floats("own", kElements), input = floats("input", kElements), result = floats("result", kElements);
+    Ref unit = floats("unit", kElements), staging = floats("staging", kElements * world);
+    Constant *constant = plan.add_constants();
+    *constant->mutable_ref() = unit;
+    for (uint64_t i = 0; i < kElements; ++i) constants.push_back(i / kSide == i % kSide ? 0.5f / static_cast<float>(world) : 0.001f);
+    const uint64_t rounds = 4;
+    for (uint64_t round = 0; round < rounds; ++round) {
+      Ref whole = floats("whole", kElements * world), product = floats("product", kElements * world), sum = floats("sum", kElements);
+      Step &gather = step("gather", {own}, {whole}, GATHER);
+      if (round > 0) waitFor(gather, UPDATE, round);
+      collect(gather, Collective::ALL_GATHER, kElements);
+      for (uint32_t r = 0; r < world; ++r) {
+        Step &use = step("use", {part(whole, r * kElements * 4, kElements * 4), input}, {part(product, r * kElements * 4, kElements * 4)});
+        if (r == 0) waitFor(use, GATHER, round + 1);
+        multiply(use, false);
+      }
+      Step &reduce = step("reduce", {product}, staged(sum, staging), REDUCE);
+      waitFor(reduce, COMPUTE, world * (round + 1));
+      collect(reduce, Collective::REDUCE_SCATTER, kElements);
+      Step &update = step("update", {sum, unit, own}, {own}, UPDATE);
+      waitFor(update, REDUCE, round + 1);
+      multiply(update, true);
+    }
+    Step &last = step("result", {own}, {result});
+    waitFor(last, UPDATE, rounds);
+    last.mutable_copy();
+  }
+
+  PlanFile file() const {
+    PlanFile file = PlanBuilder::file();
+    file.constants = std::as_bytes(std::span(constants));
+    return file;
+  }
+
+private:
+  static void multiply(Step &step, bool accumulate) {
+    MatMul *product = step.mutable_matmul();
+    product->set_dtype(F32), product->set_batch(1), product->set_accumulate(accumulate);
+    product->set_m(kSide), product->set_n(kSide), product->set_k(kSide);
+    product->set_lda(kSide), product->set_ldb(kSide), product->set_ldc(kSide);
+  }
+  std::vector<float> constants;
+};
+
+// What three runs leave, each with an input of its own that is written while the one before is under way.
+std::vector<float> resultsOf(const PlanFile &file, const Ref &own, const Ref &input, const Ref &result, Device &device) {
+  validate(file.plan, file.constants.size());
+  Engine engine(file, device, *world, {});
+  engine.write(own, 0, own.bytes(), [](uint64_t, std::span<std::byte> piece) {
+    auto *values = reinterpret_cast<float *>(piece.data());
+    for (uint64_t i = 0; i < kElements; ++i) values[i] = std::sin(static_cast<float>(i + 1 + static_cast<uint64_t>(world->rank())));
+  });
+  constexpr int kRuns = 3;
+  std::vector<std::vector<float>> inputs(2, std::vector<float>(kElements)), outputs(2, std::vector<float>(kElements));
+  std::vector<HostTransfer> writes, reads;
+  for (size_t slot : {0, 1}) {
+    writes.push_back(engine.transfer(input, std::as_writable_bytes(std::span(inputs[slot]))));
+    reads.push_back(engine.transfer(result, std::as_writable_bytes(std::span(outputs[slot]))));
+  }
+  std::vector<float> all;
+  auto finish = [&](size_t slot) {
+    engine.finish();
+    all.insert(all.end(), outputs[slot].begin(), outputs[slot].end());
+  };
+  for (size_t run = 0; run < kRuns; ++run) {
+    size_t slot = run % 2;
+    if (run >= 2) finish(slot);
+    for (uint64_t i = 0; i < kElements; ++i) inputs[slot][i] = std::cos(static_cast<float>(i + 1000 * run)) / 8;
+    engine.submit({.program = 0, .writes = std::span(writes).subspan(slot, 1), .reads = std::span(reads).subspan(slot, 1)});
+  }
+  finish(1), finish(0);
+  return all;
+}
+
+bool same(const std::vector<float> &a, const std::vector<float> &b) { // NaNs are not equal to themselves
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+struct Seam : testing::Test {
+  uint32_t ranks = static_cast<uint32_t>(world->world());
+  RoundsPlan plan{ranks};
+
+  std::vector<float> onCpu() {
+    auto device = makeCpuDevice({.threads = 2});
+    PlanFile file = plan.file();
+    return resultsOf(file, plan.own, plan.input, plan.result, *device);
+  }
+  std::vector<float> onVirtual(uint64_t seed) {
+    PlanFile file = plan.file();
+    VirtualDevice device(file.plan, seed);
+    return resultsOf(file, plan.own, plan.input, plan.result, device);
+  }
+};
+
+TEST_F(Seam, AnyOrderGivesTheSameBits) {
+  std::vector<float> expected = onCpu();
+  for (float value : expected) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_NE(expected[0], expected[2 * kElements]);
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_TRUE(same(expected, onVirtual(seed))) << seed;
+}
+
+// Each wait, taken away: some order gives other bits.
+TEST_F(Seam, EveryWaitThatIsMissingIsSeen) {
+  if (ranks > 1) GTEST_SKIP() << "ranks would not agree on what they see";
+  std::vector<float> expected = onCpu();
+  int waits = 0;
+  for (int s = 0; s < plan.program().steps_size(); ++s)
+    for (int w = 0; w < plan.program().steps(s).waits_size(); ++w, ++waits) {
+      RoundsPlan whole = plan;
+      plan.program().mutable_steps(s)->mutable_waits()->DeleteSubrange(w, 1);
+      bool seen = false;
+      for (uint64_t seed = 0; seed < 40 && !seen; ++seed) seen = !same(expected, onVirtual(seed));
+      EXPECT_TRUE(seen) << "step " << s << " '" << plan.program().steps(s).name() << "'";
+      plan = whole;
+    }
+  EXPECT_EQ(waits, 16);
+}
+
+TEST_F(Seam, TheHostCannotMissThatItIsEarly) {
+  PlanFile file = plan.file();
+  VirtualDevice device(file.plan, 1);
+  Engine engine(file, device, *world, {});
+  std::vector<float> input(kElements, 1.0f), output(kElements, 1.0f);
+  std::vector<HostTransfer> writes{engine.transfer(plan.input, std::as_writable_bytes(std::span(input)))},
+      reads{engine.transfer(plan.result, std::as_writable_bytes(std::span(output)))};
+  Submission submission{.program = 0, .writes = writes, .reads = reads};
+  engine.submit(submission);
+  EXPECT_TRUE(std::isnan(output[0])); // read before it is there
+  engine.finish();
+  EXPECT_FALSE(std::isnan(output[0]));
+  engine.submit(submission);
+  input[7] = 2; // written while it may still be read
+  EXPECT_NE(refusalOf([&] { engine.finish(); }).find("changed an input"), std::string::npos);
+}
+
+// The device of the cpu begins nothing before what was submitted before is complete, and refuses a third.
+TEST_F(Seam, SubmissionsWaitForTheirTurn) {
+  PlanFile file = plan.file();
+  auto device = makeCpuDevice({.threads = 1});
+  Engine engine(file, *device, *world, {});
+  for (int i = 0; i < 50; ++i) {
+    engine.submit({}), engine.submit({});
+    EXPECT_NE(refusalOf([&] { engine.submit({}); }), "");
+    Completion first = engine.finish(), second = engine.finish();
+    EXPECT_LE(first.begin, first.end);
+    EXPECT_LE(first.end, second.begin);
+    EXPECT_NE(refusalOf([&] { engine.finish(); }), "");
+  }
+  engine.submit({}), engine.submit({}); // the engine waits for them when it goes
+}
+
+} // namespace
