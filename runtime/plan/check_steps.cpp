@@ -150,6 +150,41 @@ struct StepChecker {
     writes(0, "the destination", step.reads(0).bytes());
   }
 
+  // Only copies reach host memory and disk, on the lane of the link they go over, which does nothing else.
+  void tiers() const {
+    if (step.has_copy()) return copyTiers(tierOf(plan, step.reads(0)), tierOf(plan, step.writes(0)));
+    for (const Ref &ref : step.reads()) requireDevice(plan, ref, what);
+    for (const Ref &ref : step.writes()) requireDevice(plan, ref, what);
+    if (isLink(step.lane()))
+      throw Error(what + " runs on lane " + Lane_Name(step.lane()) +
+                  ", which is for copies between the device's memory, host memory and disk");
+  }
+  static bool isLink(Lane lane) { return lane == TO_DEVICE || lane == TO_HOST || lane == DISK_READ || lane == DISK_WRITE; }
+
+  void copyTiers(Tier from, Tier to) const {
+    std::string route = std::string(" copies from ") + tierText(from) + " to " + tierText(to);
+    if (from == to && from != DEVICE) throw Error(what + route + "; one side must be in " + (from == DISK ? "memory" : "another place"));
+    if (from == to) {
+      if (isLink(step.lane()))
+        throw Error(what + route + " on lane " + Lane_Name(step.lane()) + ", which is for copies between them and others");
+      return;
+    }
+    Lane link = from == DISK ? DISK_READ : to == DISK ? DISK_WRITE : from == HOST ? TO_DEVICE : TO_HOST;
+    if (step.lane() != link) throw Error(what + route + " on lane " + Lane_Name(step.lane()) + "; expected lane " + Lane_Name(link));
+    if (from != DISK && to != DISK) return;
+    requireBlocks(step.reads(0), "the source of " + what);
+    requireBlocks(step.writes(0), "the destination of " + what);
+  }
+  // What a disk reads and writes directly: whole blocks, on every rank, and in memory as well.
+  void requireBlocks(const Ref &ref, const std::string &name) const {
+    const Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
+    bool aligned = (buffer.offset() + ref.offset()) % kDiskBlock == 0;
+    for (uint64_t stride : ref.strides()) aligned = aligned && stride % kDiskBlock == 0;
+    std::string unit = std::to_string(kDiskBlock) + " bytes, as copies from and to disk do";
+    if (!aligned) throw Error(name + " does not start at a multiple of " + unit);
+    if (ref.bytes() % kDiskBlock != 0) throw Error(name + " has " + std::to_string(ref.bytes()) + " bytes, not a multiple of " + unit);
+  }
+
   void fill() const {
     form(0, 1);
     uint64_t bytes = step.writes(0).bytes();
@@ -175,6 +210,30 @@ struct StepChecker {
       throw Error(what + " covers " + std::to_string(elements) + " elements by " + std::to_string(call.launch().extent()) +
                   " iterations of " + std::to_string(row));
   }
+
+  void kind() const {
+    switch (step.what_case()) {
+    case Step::kLaunch:
+      return launch(step.launch());
+    case Step::kMatmul:
+      return matmul(step.matmul());
+    case Step::kAttention:
+      return attention(step.attention());
+    case Step::kAttentionGrad:
+      return attentionGrad(step.attention_grad());
+    case Step::kCollective:
+      return collective(step.collective());
+    case Step::kCopy:
+      return copy();
+    case Step::kFill:
+      return fill();
+    case Step::kUpdate:
+      return update(step.update());
+    case Step::WHAT_NOT_SET:
+      break;
+    }
+    throw Error(what + " does nothing this program knows; the plan may be newer than this zerorun");
+  }
 };
 
 } // namespace
@@ -186,27 +245,8 @@ void checkStep(const Plan &plan, int program, int index) {
   what += " '" + step.name() + "' of program '" + plan.programs(program).name() + "'";
   if (!Lane_IsValid(step.lane())) throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
   StepChecker check{plan, step, program, what};
-  switch (step.what_case()) {
-  case Step::kLaunch:
-    return check.launch(step.launch());
-  case Step::kMatmul:
-    return check.matmul(step.matmul());
-  case Step::kAttention:
-    return check.attention(step.attention());
-  case Step::kAttentionGrad:
-    return check.attentionGrad(step.attention_grad());
-  case Step::kCollective:
-    return check.collective(step.collective());
-  case Step::kCopy:
-    return check.copy();
-  case Step::kFill:
-    return check.fill();
-  case Step::kUpdate:
-    return check.update(step.update());
-  case Step::WHAT_NOT_SET:
-    break;
-  }
-  throw Error(what + " does nothing this program knows; the plan may be newer than this zerorun");
+  check.kind();
+  check.tiers();
 }
 
 } // namespace zero::plan

@@ -85,8 +85,22 @@ void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int pro
   if (!aligned) throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
 }
 
+Tier tierOf(const Plan &plan, const Ref &ref) {
+  return plan.arenas(static_cast<int>(plan.buffers(static_cast<int>(ref.buffer())).arena())).tier();
+}
+
+const char *tierText(Tier tier) { return tier == DISK ? "disk" : tier == HOST ? "host memory" : "the device's memory"; }
+std::string placeText(Tier tier) { return std::string(tier == DISK ? "on " : "in ") + tierText(tier); }
+
+void requireDevice(const Plan &plan, const Ref &ref, const std::string &what) {
+  if (Tier tier = tierOf(plan, ref); tier != DEVICE)
+    throw Error(what + " uses buffer '" + plan.buffers(static_cast<int>(ref.buffer())).name() + "', which lies " + placeText(tier) +
+                "; only copies reach there, anything else must be in the device's memory");
+}
+
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program) {
   checkRef(plan, ref, what, program);
+  requireDevice(plan, ref, what);
   requireBytes(ref.bytes(), 4 * static_cast<uint64_t>(count), what);
 }
 

@@ -8,6 +8,7 @@ namespace zero::plan {
 
 inline constexpr uint64_t kMaxBytes = uint64_t(1) << 47; // user address space of x86-64
 inline constexpr uint64_t kMaxArgs = 256;
+inline constexpr uint64_t kDiskBlock = 4096; // what a disk reads and writes directly
 inline constexpr int kPersistent = -1;
 
 // a * b and a + b, throwing Error with `what` where the result exceeds kMaxBytes.
@@ -27,6 +28,13 @@ void checkAxes(const Plan &plan, const google::protobuf::RepeatedField<uint32_t>
 // The Ref lies inside its buffer on every rank, is 4-byte aligned, and the buffer is persistent or belongs to `program`
 // (kPersistent: must be persistent).
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program);
+
+Tier tierOf(const Plan &plan, const Ref &ref); // of a Ref that was checked
+// As sentences call it: "disk", "on disk".
+const char *tierText(Tier tier);
+std::string placeText(Tier tier);
+// It lies in the device's memory.
+void requireDevice(const Plan &plan, const Ref &ref, const std::string &what);
 
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);

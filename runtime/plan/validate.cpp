@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMaxWorld = 1 << 20;
 constexpr int kMaxAxes = 8;
-constexpr uint64_t kMinAlignment = 64, kMaxAlignment = 4096; // arenas themselves start at multiples of the latter
+constexpr uint64_t kMinAlignment = 64, kMaxAlignment = kDiskBlock; // arenas themselves start at multiples of the latter
 constexpr size_t kMaxText = 4096;
 constexpr int kMaxPieces = 4096; // of one parameter
 constexpr size_t kMaxReason = 65536;
@@ -42,6 +42,8 @@ void checkArenas(const Plan &plan) {
     if (!Tier_IsValid(arena.tier())) throw Error(what + " has the unknown tier " + std::to_string(arena.tier()));
     if (arena.bytes() > kMaxBytes)
       throw Error(what + " has " + std::to_string(arena.bytes()) + " bytes, more than any machine can address");
+    if (arena.tier() != DEVICE && !arena.persistent())
+      throw Error(what + " lies " + placeText(arena.tier()) + " and is not persistent; only what is kept from step to step lies there");
     uint64_t least = arena.tier() == DISK ? kMaxAlignment : kMinAlignment;
     if (!std::has_single_bit(arena.alignment()) || arena.alignment() < least || arena.alignment() > kMaxAlignment)
       throw Error(what + " aligns buffers to " + std::to_string(arena.alignment()) + " bytes; expected a power of two from " +
@@ -108,6 +110,7 @@ void checkInputs(const Plan &plan) {
     std::string what = "input '" + input.name() + "'";
     if (!Input::Role_IsValid(input.role())) throw Error(what + " has the unknown role " + std::to_string(input.role()));
     checkRef(plan, input.ref(), what, kPersistent);
+    requireDevice(plan, input.ref(), what);
     uint64_t bytes = bytesOfShape(input.shape(), bytesOf(input.dtype()), what);
     requireBytes(input.ref().bytes(), bytes, what);
     bool fits = true;

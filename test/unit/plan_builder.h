@@ -1,4 +1,4 @@
-// Makes small plans by hand for tests: one persistent and one transient arena, buffers placed one after another.
+// Makes small plans by hand for tests: one persistent and one transient arena, others as needed, buffers placed one after another.
 #pragma once
 #include "runtime/plan/container.h"
 #include <string>
@@ -28,17 +28,28 @@ public:
   // A buffer of f32 elements; the Ref covers it all.
   plan::Ref floats(const std::string &name, uint64_t count, bool persistent = true) { return bytes(name, count * 4, persistent); }
 
-  plan::Ref bytes(const std::string &name, uint64_t bytes, bool persistent = true) {
+  plan::Ref bytes(const std::string &name, uint64_t bytes, bool persistent = true) { return bytesIn(persistent ? 0 : 1, name, bytes); }
+
+  // Another persistent arena; bytesIn() takes its number.
+  int addArena(plan::Tier tier, uint32_t alignment) {
+    plan::Arena *arena = plan.add_arenas();
+    arena->set_name(plan::Tier_Name(tier)), arena->set_tier(tier), arena->set_persistent(true), arena->set_alignment(alignment);
+    for (plan::Program &program : *plan.mutable_programs()) program.add_arena_bytes(0);
+    return plan.arenas_size() - 1;
+  }
+
+  plan::Ref bytesIn(int number, const std::string &name, uint64_t bytes) {
     plan::Buffer *buffer = plan.add_buffers();
+    plan::Arena *arena = plan.mutable_arenas(number);
+    bool persistent = arena->persistent();
     buffer->set_name(name);
-    buffer->set_arena(persistent ? 0 : 1);
+    buffer->set_arena(static_cast<uint32_t>(number));
     buffer->set_bytes(bytes);
     buffer->set_kind(persistent ? plan::PARAMETER : plan::ACTIVATION);
     buffer->set_program(persistent ? -1 : 0);
-    plan::Arena *arena = plan.mutable_arenas(persistent ? 0 : 1);
     buffer->set_offset(arena->bytes());
-    arena->set_bytes((arena->bytes() + bytes + 63) / 64 * 64);
-    if (!persistent) program().set_arena_bytes(1, arena->bytes());
+    arena->set_bytes((arena->bytes() + bytes + arena->alignment() - 1) / arena->alignment() * arena->alignment());
+    if (!persistent) program().set_arena_bytes(number, arena->bytes());
     plan::Ref ref;
     ref.set_buffer(static_cast<uint32_t>(plan.buffers_size() - 1));
     ref.set_bytes(bytes);

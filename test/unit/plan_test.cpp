@@ -108,6 +108,81 @@ struct Damage {
 Step *stepOf(Plan &plan, int i) { return plan.mutable_programs(0)->mutable_steps(i); }
 enum { kProduct, kAttention, kGradient, kReduce, kGather, kCopy, kFill, kUpdate };
 
+// Copies between all tiers, each on the lane of its link.
+PlanBuilder tieredPlan() {
+  PlanBuilder b(4);
+  b.plan.mutable_arenas(1)->set_alignment(4096);
+  int host = b.addArena(HOST, 64), disk = b.addArena(DISK, 4096);
+  Ref work = b.bytes("work", 16384, false), below = b.bytesIn(host, "below", 8192), far = b.bytesIn(disk, "far", 16384);
+  b.step("from disk", {part(far, 0, 4096, 4096)}, {part(work, 0, 4096, 4096)}, DISK_READ).mutable_copy();
+  b.step("to disk", {part(work, 4096, 4096)}, {part(far, 4096, 4096)}, DISK_WRITE).mutable_copy();
+  b.step("disk to host", {part(far, 0, 8192)}, {below}, DISK_READ).mutable_copy();
+  b.step("to device", {part(below, 64, 100)}, {part(work, 4, 100)}, TO_DEVICE).mutable_copy();
+  b.step("to host", {part(work, 4, 100)}, {part(below, 64, 100)}, TO_HOST).mutable_copy();
+  b.fill("fill", work, 1.0f);
+  return b;
+}
+
+TEST(Validate, OnlyCopiesReachOtherTiersEachOnItsLane) {
+  EXPECT_EQ("", refusalOf([&] { validate(tieredPlan().plan, 0); }));
+  enum { kFromDisk, kToDisk, kDiskToHost, kToDevice, kToHost, kFill };
+  enum { kWork, kBelow, kFar }; // buffers
+  auto step = [](Plan &p, int i) { return p.mutable_programs(0)->mutable_steps(i); };
+  const std::vector<Damage> cases{
+      {[](Plan &p) { p.mutable_arenas(2)->set_persistent(false); }, "arena 2 'HOST' lies in host memory and is not persistent"},
+      {[](Plan &p) { p.mutable_arenas(3)->set_persistent(false); }, "arena 3 'DISK' lies on disk and is not persistent"},
+      {[](Plan &p) { p.mutable_arenas(3)->set_alignment(64); }, "a power of two from 4096 to 4096"},
+      {[=](Plan &p) { step(p, kFromDisk)->set_lane(COMPUTE); },
+       "step 0 'from disk' of program 'step' copies from disk to the device's memory on lane COMPUTE; expected lane DISK_READ"},
+      {[=](Plan &p) { step(p, kToDisk)->set_lane(DISK_READ); },
+       "copies from the device's memory to disk on lane DISK_READ; expected lane DISK_WRITE"},
+      {[=](Plan &p) { step(p, kDiskToHost)->set_lane(TO_HOST); },
+       "copies from disk to host memory on lane TO_HOST; expected lane DISK_READ"},
+      {[=](Plan &p) { step(p, kToDevice)->set_lane(TO_HOST); },
+       "copies from host memory to the device's memory on lane TO_HOST; expected lane TO_DEVICE"},
+      {[=](Plan &p) { step(p, kToHost)->set_lane(COMPUTE); },
+       "copies from the device's memory to host memory on lane COMPUTE; expected lane TO_HOST"},
+      {[=](Plan &p) { step(p, kToDisk)->mutable_reads(0)->set_buffer(kFar); }, "copies from disk to disk; one side must be in memory"},
+      {[=](Plan &p) { step(p, kToHost)->mutable_reads(0)->set_buffer(kBelow); }, "copies from host memory to host memory; one side"},
+      {[=](Plan &p) { step(p, kToHost)->mutable_writes(0)->set_buffer(kWork); },
+       "copies from the device's memory to the device's memory on lane TO_HOST"},
+      {[=](Plan &p) { step(p, kFill)->set_lane(DISK_READ); },
+       "step 5 'fill' of program 'step' runs on lane DISK_READ, which is for copies"},
+      {[=](Plan &p) { step(p, kFill)->mutable_writes(0)->set_buffer(kFar); },
+       "step 5 'fill' of program 'step' uses buffer 'far', which lies on disk; only copies reach there"},
+      {[=](Plan &p) { *step(p, kFill)->mutable_writes(0) = step(p, kToHost)->writes(0); },
+       "uses buffer 'below', which lies in host memory"},
+      {[=](Plan &p) { step(p, kFromDisk)->mutable_reads(0)->set_offset(2048), step(p, kFromDisk)->mutable_reads(0)->clear_strides(); },
+       "the source of step 0 'from disk' of program 'step' does not start at a multiple of 4096 bytes"},
+      {[=](Plan &p) { step(p, kFromDisk)->mutable_writes(0)->set_strides(0, 2048); },
+       "the destination of step 0 'from disk' of program 'step' does not start"},
+      {[=](Plan &p) {
+         p.mutable_arenas(1)->set_alignment(64), p.mutable_arenas(1)->set_bytes(16448), p.mutable_programs(0)->set_arena_bytes(1, 16448),
+             p.mutable_buffers(kWork)->set_offset(64);
+       },
+       "the destination of step 0 'from disk' of program 'step' does not start"},
+      {[=](Plan &p) {
+         for (Ref *ref : {step(p, kToDisk)->mutable_reads(0), step(p, kToDisk)->mutable_writes(0)}) ref->set_bytes(4000);
+       },
+       "the source of step 1 'to disk' of program 'step' has 4000 bytes, not a multiple of 4096 bytes"},
+      {[=](Plan &p) {
+         Input *input = p.add_inputs();
+         input->set_name("x"), input->set_dtype(I32), input->add_shape(1), *input->mutable_ref() = step(p, kToDisk)->writes(0),
+                                                                           input->mutable_ref()->set_bytes(4);
+       },
+       "input 'x' uses buffer 'far', which lies on disk"},
+      {[=](Plan &p) {
+         *p.mutable_programs(0)->mutable_loss() = step(p, kToDisk)->writes(0), p.mutable_programs(0)->mutable_loss()->set_bytes(4);
+       },
+       "the loss of program 'step' uses buffer 'far', which lies on disk"},
+  };
+  for (const Damage &damage : cases) {
+    Plan plan = tieredPlan().plan;
+    damage.apply(plan);
+    expectError([&] { validate(plan, 0); }, damage.sentence);
+  }
+}
+
 TEST(Validate, RefusesEveryKindOfDamage) {
   const std::vector<Damage> cases{
       {[](Plan &p) { p.set_format(99); }, "newer"},
