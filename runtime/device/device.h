@@ -7,6 +7,7 @@
 #include "runtime/device/program.h"
 #include "runtime/device/state.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/storage/storage.h"
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -81,8 +82,9 @@ public:
   // Throws a sentence if kernels compiled for this target cannot run here: another kind of device, or a feature that the
   // machine lacks.
   virtual void requireTarget(const plan::Target &target) = 0;
-  // Room for an arena: zero-filled, 4096-aligned, alive as long as the device. Arenas are numbered from 0 as they are made.
-  virtual uint32_t allocateArena(const std::string &name, uint64_t bytes) = 0;
+  // Room for an arena in memory or on disk: zero-filled, 4096-aligned, alive as long as the device. Arenas are numbered from 0 as they are
+  // made. Only copies touch one on disk, in whole blocks of 4096 bytes.
+  virtual uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) = 0;
   // Loads the plan's shared object: from here on the plan's code is run. Throws a sentence for a kernel that is not there, or reaches
   // further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
   virtual void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) = 0;
@@ -104,6 +106,11 @@ public:
   virtual void stop() = 0;
 
   virtual int threads() const = 0;
+  // Since it was made, by copies of programs and by read() and write().
+  virtual DiskTraffic diskTraffic() const { return {}; }
+  // What people should know of how it runs, a sentence each: that it does something in a slower way than it could, and why. Known when all
+  // arenas are there.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 } // namespace zero::runtime

@@ -3,12 +3,16 @@
 #pragma once
 #include "runtime/device/device.h"
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace zero::runtime {
 
 struct DeviceOptions {
-  int threads = 0;   // of the cpu; 0: as many as this process may use
-  int ranksHere = 1; // ranks that share this machine's processors and memory
+  int threads = 0;                      // of the cpu; 0: as many as this process may use
+  int ranksHere = 1;                    // ranks that share this machine's processors and memory
+  int rank = 0;                         // of all of the run
+  std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
 };
 
 struct DeviceKind {

@@ -23,10 +23,6 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
   if (file.plan.axes_size() > 1)
     throw Error(nameOf(file) + " spreads its ranks over the axes " + plan::axesText(file.plan) +
                 ", and more than one axis is not built yet; compile for data-parallel ranks alone (zeroc --world N)");
-  for (const plan::Arena &arena : file.plan.arenas())
-    if (arena.tier() == plan::DISK && arena.bytes() > 0)
-      throw Error(nameOf(file) + " keeps arena '" + arena.name() +
-                  "' on disk, which is not built yet; compile with --offload-params none --offload-optimizer none");
   for (const plan::Bucket &bucket : file.plan.buckets())
     for (const plan::StateTensor &tensor : bucket.tensors())
       if (tensor.dtype() != plan::F32)
@@ -92,8 +88,8 @@ struct Engine::Impl {
       uint64_t bytes = arena.persistent() ? arena.bytes() : 0;
       if (!arena.persistent())
         for (uint32_t index : selected) bytes = std::max<uint64_t>(bytes, plan.programs(static_cast<int>(index)).arena_bytes(i));
-      arenas.push_back(device.allocateArena(arena.name(), bytes));
-      allocated += bytes;
+      arenas.push_back(device.allocateArena(arena.name(), arena.tier(), bytes));
+      (arena.tier() == plan::DISK ? onDisk : allocated) += bytes;
     }
   }
 
@@ -102,7 +98,7 @@ struct Engine::Impl {
     if (std::all_of(of.begin(), of.end(), [](uint32_t group) { return group == 0; })) return;
     groups.of = of;
     uint64_t count = *std::max_element(of.begin(), of.end()), room = scratchBytes(plan, selected);
-    Address at{device.allocateArena("parameter groups", count * kHyperBytes + kLanes * room), 0};
+    Address at{device.allocateArena("parameter groups", plan::DEVICE, count * kHyperBytes + kLanes * room), 0};
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) groups.hyper = {address(input.ref())};
     if (groups.hyper.empty()) throw Error(nameOf(file) + " has no input for hyper-parameters, so no parameter can have others");
@@ -152,7 +148,7 @@ struct Engine::Impl {
   Device &device;
   int rank, world;
   std::vector<uint32_t> arenas; // the device's number of each of the plan's
-  uint64_t allocated = 0;
+  uint64_t allocated = 0, onDisk = 0;
   ParameterGroups groups;
   std::vector<bool> prepared; // of each program
   std::unique_ptr<Communicator> host;
@@ -193,5 +189,6 @@ void Engine::resetStats() { impl->stats = {}; }
 const std::vector<TraceEvent> &Engine::trace() const { return impl->events; }
 void Engine::clearTrace() { impl->events.clear(); }
 uint64_t Engine::allocatedBytes() const { return impl->allocated; }
+uint64_t Engine::diskBytes() const { return impl->onDisk; }
 
 } // namespace zero::runtime

@@ -76,7 +76,8 @@ public:
   const std::vector<TraceEvent> &trace() const; // in order of completion within each lane and program
   void clearTrace();
 
-  uint64_t allocatedBytes() const; // sum over arenas
+  uint64_t allocatedBytes() const; // sum over arenas in memory
+  uint64_t diskBytes() const;      // and over those on disk
 
 private:
   struct Impl;

@@ -65,7 +65,10 @@ void checkContent(const Plan &plan, const Buffer &buffer, const std::string &wha
                 std::to_string(plan.buckets_size()));
   if (!holds) return;
   const Bucket &bucket = plan.buckets(static_cast<int>(buffer.bucket()));
-  requireBytes(buffer.bytes(), multiply(elementsOf(bucket, buffer.part()), bytesOf(buffer.dtype()), what), what);
+  uint64_t bytes = multiply(elementsOf(bucket, buffer.part()), bytesOf(buffer.dtype()), what);
+  if (plan.arenas(static_cast<int>(buffer.arena())).alignment() == kDiskBlock && buffer.bytes() > bytes)
+    bytes = (bytes + kDiskBlock - 1) / kDiskBlock * kDiskBlock; // whole blocks, for copies from and to disk
+  requireBytes(buffer.bytes(), bytes, what);
 }
 
 void checkBuffers(const Plan &plan) {

@@ -403,7 +403,7 @@ TEST(Kernels, ReachAsFarAsTheObjectSays) {
 
 TEST(Memory, CopyFillAndArenas) {
   auto device = makeCpuDevice({.threads = 2});
-  uint32_t arena = device->allocateArena("work", 5 << 20);
+  uint32_t arena = device->allocateArena("work", plan::DEVICE, 5 << 20);
   uint32_t *words = nullptr;
   device->write({arena, 0}, 4, [&](uint64_t, std::span<std::byte> piece) { words = reinterpret_cast<uint32_t *>(piece.data()); }); // lent
   EXPECT_EQ(reinterpret_cast<uintptr_t>(words) % 4096, 0u);
@@ -420,7 +420,7 @@ TEST(Memory, CopyFillAndArenas) {
   std::vector<std::pair<uint64_t, uint64_t>> pieces;
   device->read({arena, 8}, 5000000, [&](uint64_t first, std::span<const std::byte> piece) { pieces.emplace_back(first, piece.size()); });
   EXPECT_EQ(pieces, (std::vector<std::pair<uint64_t, uint64_t>>{{0, kPieceBytes}, {kPieceBytes, 5000000 - kPieceBytes}}));
-  EXPECT_THROW(device->allocateArena("huge", uint64_t(1) << 46), Error);
+  EXPECT_THROW(device->allocateArena("huge", plan::DEVICE, uint64_t(1) << 46), Error);
 }
 
 TEST(Target, MissingFeaturesAreNamed) {

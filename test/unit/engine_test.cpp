@@ -55,7 +55,8 @@ struct Floats {
 
 // A validated plan with its engine.
 struct Session {
-  explicit Session(PlanFile given, EngineOptions options = {}) : file(std::move(given)), device(makeCpuDevice({.threads = 2})) {
+  explicit Session(PlanFile given, EngineOptions options = {}, DeviceOptions deviceOptions = {.threads = 2})
+      : file(std::move(given)), device(makeCpuDevice(deviceOptions)) {
     validate(file.plan, file.constants.size());
     engine = std::make_unique<Engine>(file, *device, *world, options);
   }
@@ -179,6 +180,85 @@ TEST(Engine, LanesWaitForEachOther) {
   EXPECT_TRUE(run.engine->trace().empty());
 }
 
+// What a rank keeps on disk and in host memory, and copies of it to its memory and back: of its own shard of the work.
+struct TieredPlan : PlanBuilder {
+  static constexpr uint64_t kShard = 3 << 18; // floats: more than a stripe, and no whole number of them
+  Ref work, shard, far, near, result;
+  TieredPlan() : PlanBuilder(ranks()) {
+    plan.mutable_arenas(0)->set_alignment(4096);
+    work = floats("work", kShard * ranks()), result = floats("result", kShard);
+    near = bytesIn(addArena(HOST, 64), "near", kShard * 4), far = bytesIn(addArena(DISK, 4096), "far", kShard * 4 + 4096);
+    shard = part(work, 0, kShard * 4, kShard * 4);
+    Ref state = part(far, 4096, kShard * 4);
+    step("save", {shard}, {state}, DISK_WRITE).mutable_copy();
+    Step &keep = step("keep", {shard}, {near}, TO_HOST);
+    keep.mutable_copy();
+    fill("change", work, -1.0f);
+    waitFor(*program().mutable_steps(2), DISK_WRITE, 1), waitFor(*program().mutable_steps(2), TO_HOST, 1);
+    Step &load = step("load", {state}, {result}, DISK_READ);
+    load.mutable_copy(), waitFor(load, DISK_WRITE, 1);
+    Step &bring = step("bring", {near}, {shard}, TO_DEVICE);
+    bring.mutable_copy(), waitFor(bring, COMPUTE, 1);
+  }
+};
+
+TEST(Engine, CopiesFromAndToDiskAndHostMemory) {
+  test::Folder folder;
+  DeviceOptions options{.threads = 2, .rank = world->rank(), .diskPaths = {folder / "a", folder / "b"}};
+  TieredPlan b;
+  Session run(b.file(), {}, options);
+  EXPECT_EQ(run.engine->diskBytes(), b.kShard * 4 + 4096);
+  EXPECT_EQ(run.engine->allocatedBytes(), b.plan.arenas(0).bytes() + b.plan.arenas(2).bytes());
+  EXPECT_EQ(run.floats(b.far)[7], 0.0f); // as it is before it is written
+  run.floats(b.far)[1] = 5.0f;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<float> values(b.work.bytes() / 4);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + static_cast<size_t>(round));
+    run.engine->write(b.work, 0, std::as_bytes(std::span(values)));
+    run.engine->resetStats();
+    run.engine->run(0);
+    uint64_t first = TieredPlan::kShard * static_cast<uint64_t>(world->rank());
+    std::vector<float> own(values.begin() + static_cast<long>(first), values.begin() + static_cast<long>(first + TieredPlan::kShard));
+    EXPECT_EQ(run.floats(b.result).all(), own);
+    EXPECT_EQ(run.floats(part(b.far, 4096, b.kShard * 4)).all(), own);
+    EXPECT_EQ(run.floats(b.near).all(), own);
+    std::vector<float> work = run.floats(b.work).all();
+    EXPECT_EQ(std::vector<float>(work.begin() + static_cast<long>(first), work.begin() + static_cast<long>(first + TieredPlan::kShard)),
+              own);
+    for (Lane lane : {DISK_READ, DISK_WRITE, TO_DEVICE, TO_HOST}) EXPECT_EQ(run.engine->stats()[lane].bytes, b.kShard * 4);
+  }
+  EXPECT_EQ(run.floats(b.far)[1], 5.0f);
+  EXPECT_GE(run.device->diskTraffic().written, 3 * b.kShard * 4);
+  EXPECT_GE(run.device->diskTraffic().read, 3 * b.kShard * 4);
+}
+
+// A disk that ends too early: somebody has cut off the rank's file.
+TEST(Engine, ADiskThatFailsEndsTheRun) {
+  test::Folder folder;
+  PlanBuilder b(ranks());
+  b.plan.mutable_arenas(0)->set_alignment(4096);
+  Ref near = b.bytes("near", 4 << 20), far = b.bytesIn(b.addArena(DISK, 4096), "far", 4 << 20);
+  b.step("load", {far}, {near}, DISK_READ).mutable_copy();
+  Session run(b.file(), {}, {.threads = 2, .rank = world->rank(), .diskPaths = {folder / "disk"}});
+  run.engine->run(0);
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with(folder / "disk") && target.ends_with(".state (deleted)")) {
+      EXPECT_EQ(truncate(entry.path().c_str(), 0), 0);
+    }
+  }
+  run.engine->submit({.program = 0});
+  std::string sentence = refusalOf([&] { run.engine->finish(); });
+  EXPECT_EQ(sentence.find("step 0 'load' of program 'step': cannot read 1048576 bytes at offset "), 0u) << sentence;
+  EXPECT_NE(sentence.find("the transfer ended after 0 of them"), std::string::npos) << sentence;
+}
+
+TEST(Engine, DiskNeedsAFolder) {
+  TieredPlan b;
+  EXPECT_NE(refusalOf([&] { Session(b.file()); }).find("bytes on disk; say where with --disk-path DIR"), std::string::npos);
+}
+
 TEST(Engine, AllReduceOfAScalar) {
   PlanBuilder b(ranks());
   Ref loss = b.floats("loss", 1), staging = b.floats("staging", ranks());
@@ -287,7 +367,7 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::SIM); }).find("compiled for simulation"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::CUDA); }).find("compiled for cuda"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->add_features("abacus"); }).find("abacus"), std::string::npos);
-  EXPECT_NE(refusal([](Plan &plan) { plan.mutable_arenas(0)->set_tier(DISK); }).find("on disk"), std::string::npos);
+  EXPECT_NE(refusal([](Plan &plan) { plan.mutable_arenas(0)->set_tier(DISK); }).find("arena 'state' keeps "), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_programs(0)->mutable_steps(2)->mutable_matmul()->set_dtype(BF16); }).find("BF16"),
             std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) {

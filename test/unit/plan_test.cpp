@@ -125,6 +125,10 @@ PlanBuilder tieredPlan() {
 
 TEST(Validate, OnlyCopiesReachOtherTiersEachOnItsLane) {
   EXPECT_EQ("", refusalOf([&] { validate(tieredPlan().plan, 0); }));
+  Plan filled = goodPlan().plan; // a shard of 64 bytes in a buffer of one block
+  filled.mutable_arenas(1)->set_alignment(4096);
+  filled.mutable_buffers(2)->set_bucket(0), filled.mutable_buffers(2)->set_part(SHARD), filled.mutable_buffers(2)->set_dtype(F32);
+  EXPECT_EQ("", refusalOf([&] { validate(filled, kConstantBytes); }));
   enum { kFromDisk, kToDisk, kDiskToHost, kToDevice, kToHost, kFill };
   enum { kWork, kBelow, kFar }; // buffers
   auto step = [](Plan &p, int i) { return p.mutable_programs(0)->mutable_steps(i); };

@@ -26,7 +26,7 @@ public:
   VirtualDevice(const plan::Plan &plan, uint64_t seed) : plan(plan), random(seed), executor(1) {}
 
   void requireTarget(const plan::Target &) override {}
-  uint32_t allocateArena(const std::string &name, uint64_t bytes) override {
+  uint32_t allocateArena(const std::string &name, plan::Tier, uint64_t bytes) override { // all tiers in memory
     arenas.emplace_back(name, bytes);
     return static_cast<uint32_t>(arenas.size() - 1);
   }
@@ -112,7 +112,7 @@ private:
     std::span<const runtime::KernelFunction> kernels;
     if (library) kernels = library->functions();
     executor.run(boundCall(
-                     program, operation, kernels, [this](runtime::Address a) { return pointer(a); }, args),
+                     program, operation, kernels, [this](runtime::Address a) { return pointer(a); }, disk, args),
                  communicators[static_cast<size_t>(operation.lane)].get());
   }
 
@@ -168,6 +168,7 @@ private:
   std::mt19937_64 random;
   uint64_t rank = 0, now = 0;
   std::vector<runtime::MappedArena> arenas;
+  runtime::DiskArenas disk{{}, 0}; // none
   std::unique_ptr<runtime::KernelLibrary> library;
   std::vector<runtime::DeviceProgram> programs;
   std::array<std::unique_ptr<runtime::Communicator>, runtime::kLanes> communicators;

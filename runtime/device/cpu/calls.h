@@ -1,6 +1,7 @@
 // Operations whose places are pointers: what the cpu executes.
 #pragma once
 #include "runtime/device/program.h"
+#include "runtime/storage/storage.h"
 #include <cstdint>
 #include <variant>
 
@@ -25,8 +26,17 @@ struct LaunchCall {
   int64_t begin = 0;     // the first one
 };
 
-using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, CopyCall, FillCall, AllGatherCall, ReduceScatterCall,
-                          AllReduceCall>;
+// A copy one side of which lies on disk.
+struct DiskCall {
+  Storage *storage;
+  bool writes; // to disk
+  uint64_t offset;
+  std::byte *memory;
+  uint64_t bytes;
+};
+
+using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, CopyCall, DiskCall, FillCall, AllGatherCall,
+                          ReduceScatterCall, AllReduceCall>;
 
 // The largest attention of all programs, so that scratch is allocated once.
 struct AttentionLimits {

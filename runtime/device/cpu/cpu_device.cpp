@@ -30,15 +30,29 @@ std::string inGiB(uint64_t bytes) {
 
 class CpuDevice final : public Device {
 public:
-  CpuDevice(int threads, int ranksHere) : ranksHere(ranksHere), executor(threads) {
+  CpuDevice(int threads, const DeviceOptions &options)
+      : ranksHere(options.ranksHere), disk(options.diskPaths, options.rank), executor(threads) {
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
   }
 
+  // The host's memory is this device's own.
+  uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) override {
+    auto number = static_cast<uint32_t>(arenas.size());
+    if (tier == plan::DISK) {
+      if (bytes > 0) disk.allocate(number, name, bytes);
+    } else {
+      requireMemory(name, bytes);
+      promised += bytes;
+    }
+    arenas.emplace_back(name, tier == plan::DISK ? 0 : bytes);
+    return number;
+  }
+
   // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
   // arena is filled: all ranks of this machine are about to ask for the same.
-  uint32_t allocateArena(const std::string &name, uint64_t bytes) override {
+  void requireMemory(const std::string &name, uint64_t bytes) const {
     auto ranks = static_cast<uint64_t>(ranksHere);
     AvailableMemory available = availableMemory();
     if (promised + bytes > available.bytes / ranks)
@@ -48,9 +62,6 @@ public:
                        : "the memory limit of the control group '" + available.group + "' leaves " + inGiB(available.bytes)) +
                   (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : "") +
                   "; compile for more machines, a higher --stage or a smaller batch");
-    promised += bytes;
-    arenas.emplace_back(name, bytes);
-    return static_cast<uint32_t>(arenas.size() - 1);
   }
 
   void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) override {
@@ -71,29 +82,39 @@ public:
 
   void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) override {
     executor.prepare(attentionLimits(programs));
+    std::vector<std::span<std::byte>> transferred;
+    for (uint32_t arena : copiedWithDisk(programs, disk)) transferred.push_back(arenas[arena].bytes());
+    if (!transferred.empty()) disk.storage().registerMemory(transferred);
     std::vector<CpuProgram> bound;
     auto at = [this](Address address) { return pointer(address); };
-    for (DeviceProgram &program : programs) bound.push_back(boundProgram(std::exchange(program, {}), kernels, at));
+    for (DeviceProgram &program : programs) bound.push_back(boundProgram(std::exchange(program, {}), kernels, at, disk));
     queue = std::make_unique<CpuQueue>(std::move(bound), executor, at, factory);
   }
 
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
+    if (auto offset = disk.find(from)) return disk.read(*offset, bytes, take);
     lendPieces(static_cast<const std::byte *>(pointer(from)), bytes, take);
   }
-  void write(Address to, uint64_t bytes, const FillPiece &fill) override { lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill); }
+  void write(Address to, uint64_t bytes, const FillPiece &fill) override {
+    if (auto offset = disk.find(to)) return disk.write(*offset, bytes, fill);
+    lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill);
+  }
 
   void submit(const Submission &submission) override { queue->submit(submission); }
   Completion finish() override { return queue->finish(); }
   void stop() override { queue.reset(); }
 
   int threads() const override { return executor.threads(); }
+  DiskTraffic diskTraffic() const override { return disk.traffic(); }
+  std::vector<std::string> notes() const override { return disk.notes(); }
 
 private:
   void *pointer(Address address) const { return arenas[address.arena].data() + address.offset; }
 
   int ranksHere;
-  uint64_t promised = 0; // bytes of all arenas
-  std::vector<MappedArena> arenas;
+  uint64_t promised = 0;           // bytes of all arenas in memory
+  std::vector<MappedArena> arenas; // empty: of those on disk
+  DiskArenas disk;                 // ends before the memory it transfers
   std::vector<std::unique_ptr<KernelLibrary>> libraries;
   std::vector<KernelFunction> kernels; // of all libraries
   Executor executor;
@@ -105,7 +126,7 @@ private:
 std::unique_ptr<Device> makeCpuDevice(const DeviceOptions &options) {
   if (options.threads < 0 || options.threads > 4096)
     throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
-  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads(options.ranksHere), options.ranksHere);
+  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads(options.ranksHere), options);
 }
 
 } // namespace zero::runtime

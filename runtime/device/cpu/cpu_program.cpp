@@ -9,6 +9,7 @@ struct Binder {
   const DeviceProgram &program;
   std::span<const KernelFunction> kernels;
   const Pointer &pointer;
+  const DiskArenas &disk;
   std::vector<void *> &args;
 
   void *any(const Place &place) const { return place ? pointer(*place) : nullptr; }
@@ -27,7 +28,12 @@ struct Binder {
   Call operator()(const AttentionGradOf<Place> &op) const {
     return AttentionGradCall{attention(op.forward), floats(op.dout), floats(op.dq), floats(op.dk), floats(op.dv)};
   }
-  Call operator()(const CopyOf<Place> &op) const { return CopyCall{any(op.dst), any(op.src), op.bytes}; }
+  Call operator()(const CopyOf<Place> &op) const {
+    auto memory = [&](const Place &place) { return static_cast<std::byte *>(any(place)); };
+    if (auto from = disk.find(*op.src)) return DiskCall{&disk.storage(), false, *from, memory(op.dst), op.bytes};
+    if (auto to = disk.find(*op.dst)) return DiskCall{&disk.storage(), true, *to, memory(op.src), op.bytes};
+    return CopyCall{any(op.dst), any(op.src), op.bytes};
+  }
   Call operator()(const FillOf<Place> &op) const { return FillCall{any(op.dst), op.pattern, op.bytes}; }
   Call operator()(const AllGatherOf<Place> &op) const { return AllGatherCall{any(op.src), any(op.dst), op.bytes}; }
   Call operator()(const ReduceScatterOf<Place> &op) const {
@@ -47,11 +53,12 @@ bool CpuProgram::communicates(int lane) const {
 }
 
 Call boundCall(const DeviceProgram &program, const Operation &operation, std::span<const KernelFunction> kernels, const Pointer &pointer,
-               std::vector<void *> &args) {
-  return std::visit(Binder{program, kernels, pointer, args}, operation.work);
+               const DiskArenas &disk, std::vector<void *> &args) {
+  return std::visit(Binder{program, kernels, pointer, disk, args}, operation.work);
 }
 
-CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer) {
+CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer,
+                        const DiskArenas &disk) {
   CpuProgram bound;
   bound.source = program.source;
   bound.waits = program.waits;
@@ -60,10 +67,21 @@ CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunc
     auto lane = static_cast<size_t>(operation.lane);
     bool whole = operation.signals && (bound.lanes[lane].empty() || bound.lanes[lane].back().signals);
     if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.copied[lane] += copy->bytes;
-    bound.lanes[lane].push_back({boundCall(program, operation, kernels, pointer, bound.args), operation.step, operation.waitBegin,
+    bound.lanes[lane].push_back({boundCall(program, operation, kernels, pointer, disk, bound.args), operation.step, operation.waitBegin,
                                  operation.waitEnd, operation.signals, operation.update});
   }
   return bound;
+}
+
+std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk) {
+  std::set<uint32_t> arenas;
+  for (const DeviceProgram &program : programs)
+    for (const Operation &operation : program.operations)
+      if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work)) {
+        if (disk.find(*copy->src)) arenas.insert(copy->dst->arena);
+        if (disk.find(*copy->dst)) arenas.insert(copy->src->arena);
+      }
+  return arenas;
 }
 
 AttentionLimits attentionLimits(std::span<const DeviceProgram> programs) {

@@ -1,8 +1,10 @@
 // A program as the cpu runs it: for each lane its calls, whose places are pointers.
 #pragma once
 #include "runtime/device/cpu/calls.h"
+#include "runtime/device/disk_arenas.h"
 #include <array>
 #include <functional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -25,13 +27,19 @@ struct CpuProgram {
   bool communicates(int lane) const;
 };
 
+// Where an address in memory is.
 using Pointer = std::function<void *(Address)>;
 
-CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer);
+// `disk`: the arenas that do not lie in memory.
+CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer,
+                        const DiskArenas &disk);
 
 // One operation alone; its launch's arguments are appended to `args`, which must not move.
 Call boundCall(const DeviceProgram &program, const Operation &operation, std::span<const KernelFunction> kernels, const Pointer &pointer,
-               std::vector<void *> &args);
+               const DiskArenas &disk, std::vector<void *> &args);
+
+// The memory arenas that copies from and to disk touch.
+std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk);
 
 // What the executor must be prepared for.
 AttentionLimits attentionLimits(std::span<const DeviceProgram> programs);

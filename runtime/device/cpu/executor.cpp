@@ -22,6 +22,7 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  [&](const AttentionCall &c) { attention(c); },
                  [&](const AttentionGradCall &c) { attentionGrad(c); },
                  [&](const CopyCall &c) { copy(c); },
+                 [&](const DiskCall &c) { disk(c); },
                  [&](const FillCall &c) { fill(c); },
                  [&](const AllGatherCall &c) { communicator->allGather(c.src, c.dst, c.bytes); },
                  [&](const ReduceScatterCall &c) {
@@ -59,6 +60,13 @@ void Executor::copy(const CopyCall &call) {
   forPieces(call.bytes, [&](uint64_t offset, uint64_t size) {
     std::memcpy(static_cast<char *>(call.dst) + offset, static_cast<const char *>(call.src) + offset, size);
   });
+}
+
+void Executor::disk(const DiskCall &call) {
+  if (call.writes)
+    call.storage->write(call.offset, {call.memory, call.bytes});
+  else
+    call.storage->read(call.offset, {call.memory, call.bytes});
 }
 
 void Executor::fill(const FillCall &call) {

@@ -23,6 +23,7 @@ public:
   void attention(const AttentionCall &call) { runtime::attention(pool, attentionScratch, call); }
   void attentionGrad(const AttentionGradCall &call) { runtime::attentionGrad(pool, attentionScratch, call); }
   void copy(const CopyCall &call);
+  void disk(const DiskCall &call); // on the calling thread alone, which mostly waits
   void fill(const FillCall &call);
 
 private:

@@ -22,11 +22,12 @@ MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
   }
   auto address = reinterpret_cast<uintptr_t>(mapping);
   start = reinterpret_cast<std::byte *>((address + kHugePage - 1) / kHugePage * kHugePage);
+  size = bytes;
   madvise(start, bytes, MADV_HUGEPAGE); // only advice: small pages are slower, not wrong
 }
 
 MappedArena::MappedArena(MappedArena &&other) noexcept
-    : mapping(std::exchange(other.mapping, nullptr)), mapped(other.mapped), start(std::exchange(other.start, nullptr)) {}
+    : mapping(std::exchange(other.mapping, nullptr)), mapped(other.mapped), start(std::exchange(other.start, nullptr)), size(other.size) {}
 
 MappedArena::~MappedArena() {
   if (mapping) munmap(mapping, mapped);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace zero::runtime {
@@ -14,11 +15,13 @@ public:
   MappedArena &operator=(MappedArena &&) = delete;
 
   std::byte *data() const { return start; }
+  std::span<std::byte> bytes() const { return {start, size}; }
 
 private:
   void *mapping = nullptr;
   size_t mapped = 0;
   std::byte *start = nullptr;
+  size_t size = 0;
 };
 
 } // namespace zero::runtime

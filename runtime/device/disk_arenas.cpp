@@ -1,0 +1,80 @@
+#include "runtime/device/disk_arenas.h"
+#include "runtime/plan/error.h"
+#include <cstdlib>
+
+namespace zero::runtime {
+namespace {
+
+// So many pieces are one transfer: what keeps a disk busy is the number of requests under way.
+constexpr uint64_t kWindowBytes = 4 * kPieceBytes;
+
+uint64_t roundDown(uint64_t bytes) { return bytes / kBlockBytes * kBlockBytes; }
+uint64_t roundUp(uint64_t bytes) { return roundDown(bytes + kBlockBytes - 1); }
+
+// Whole blocks of the storage, in memory: those that bytes [offset, offset + count) lie in, and others later.
+class Window {
+public:
+  Window(Storage &storage, uint64_t most)
+      : storage(storage), memory(static_cast<std::byte *>(std::aligned_alloc(kBlockBytes, roundUp(most) + kBlockBytes)), std::free) {
+    if (!memory) throw Error("this process cannot get the memory it needs to read its state from disk");
+  }
+
+  void show(uint64_t offset, uint64_t count) {
+    from = roundDown(offset), to = roundUp(offset + count), begin = offset - from, bytes = count;
+  }
+  std::span<std::byte> shown() { return {memory.get() + begin, bytes}; }
+
+  void read() { storage.read(from, blocks(from, to)); }
+  void write() { storage.write(from, blocks(from, to)); }
+  // The blocks that are shown in part, which others share.
+  void readEdges() {
+    uint64_t last = to - kBlockBytes;
+    if (begin != 0 || (from == last && begin + bytes < kBlockBytes)) storage.read(from, blocks(from, from + kBlockBytes));
+    if (from != last && from + begin + bytes < to) storage.read(last, blocks(last, to));
+  }
+
+private:
+  std::span<std::byte> blocks(uint64_t first, uint64_t end) { return {memory.get() + (first - from), end - first}; }
+
+  Storage &storage;
+  std::unique_ptr<std::byte, decltype(&std::free)> memory;
+  uint64_t from = 0, to = 0, begin = 0, bytes = 0;
+};
+
+} // namespace
+
+void DiskArenas::allocate(uint32_t arena, const std::string &name, uint64_t bytes) {
+  if (folders.empty())
+    throw Error("arena '" + name + "' keeps " + std::to_string(bytes) + " bytes on disk; say where with --disk-path DIR");
+  if (!opened) opened = openStorage(folders, rank);
+  begins[arena] = opened->allocate(bytes);
+}
+
+std::optional<uint64_t> DiskArenas::find(Address address) const {
+  auto found = begins.find(address.arena);
+  if (found == begins.end()) return std::nullopt;
+  return found->second + address.offset;
+}
+
+void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) const {
+  Window window(*opened, std::min(bytes, kWindowBytes));
+  for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
+    window.show(offset + first, std::min(kWindowBytes, bytes - first));
+    window.read();
+    lendPieces(window.shown().data(), window.shown().size(),
+               [&](uint64_t within, std::span<const std::byte> piece) { take(first + within, piece); });
+  }
+}
+
+void DiskArenas::write(uint64_t offset, uint64_t bytes, const FillPiece &fill) const {
+  Window window(*opened, std::min(bytes, kWindowBytes));
+  for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
+    window.show(offset + first, std::min(kWindowBytes, bytes - first));
+    window.readEdges();
+    lendPieces(window.shown().data(), window.shown().size(),
+               [&](uint64_t within, std::span<std::byte> piece) { fill(first + within, piece); });
+    window.write();
+  }
+}
+
+} // namespace zero::runtime

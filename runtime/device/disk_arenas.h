@@ -1,0 +1,40 @@
+// The arenas of a device that lie on disk, whatever its memory is: where each begins in the rank's storage, and State's pieces of them.
+#pragma once
+#include "runtime/device/program.h"
+#include "runtime/device/state.h"
+#include "runtime/storage/storage.h"
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+class DiskArenas {
+public:
+  DiskArenas(std::vector<std::string> folders, int rank) : folders(std::move(folders)), rank(rank) {}
+
+  // Opens the storage with the first one. Throws a sentence if there is no folder for it, or no room.
+  void allocate(uint32_t arena, const std::string &name, uint64_t bytes);
+  bool any() const { return !begins.empty(); }
+  Storage &storage() const { return *opened; }
+
+  // The offset of an address in the storage; nothing if its arena does not lie there.
+  std::optional<uint64_t> find(Address address) const;
+
+  // Any offset and length: what is no whole block at the ends is read and written with the rest of its block.
+  void read(uint64_t offset, uint64_t bytes, const TakePiece &take) const;
+  void write(uint64_t offset, uint64_t bytes, const FillPiece &fill) const;
+
+  DiskTraffic traffic() const { return opened ? opened->traffic() : DiskTraffic{}; }
+  std::vector<std::string> notes() const { return opened ? storageNotes(*opened) : std::vector<std::string>{}; }
+
+private:
+  std::vector<std::string> folders;
+  int rank;
+  std::unique_ptr<Storage> opened;
+  std::map<uint32_t, uint64_t> begins; // of arenas
+};
+
+} // namespace zero::runtime

@@ -1,0 +1,75 @@
+// The files that hold what a rank keeps on disk: one in each folder it may use, each on a disk of its own if the user has several. They
+// have no name from the moment they are open, so nothing of them is left however the process ends.
+#pragma once
+#include "runtime/files/descriptor.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace zero::runtime {
+
+// What is transferred directly, past the page cache, begins at multiples of this in memory and on disk and is a multiple of it long.
+inline constexpr uint64_t kBlockBytes = 4096;
+
+// Consecutive bytes lie on consecutive disks in turns of this: a large transfer keeps all of them busy, and one turn is a request that a
+// disk serves at its full speed.
+inline constexpr uint64_t kStripeBytes = uint64_t(1) << 20;
+
+// One rank at a time, of all runs, holds its number in a folder: two runs that shared a disk unknowingly would halve each other's speed and
+// fill each other's room. It is a lock on the file DIR/rank-N.lock, the system's, which ends with the process. Ranks of one run have
+// different numbers and so share a folder; any two runs have a rank 0. The empty file is removed when the lock is given up; a process that
+// is killed leaves it, and it means nothing then. File systems that know no locks are trusted.
+class RankLock {
+public:
+  RankLock(const std::string &folder, int rank); // throws a sentence if it is held
+  ~RankLock();
+  RankLock(const RankLock &) = delete;
+  RankLock &operator=(const RankLock &) = delete;
+
+private:
+  std::string path;
+  std::unique_ptr<Descriptor> file;
+};
+
+class DiskFiles {
+public:
+  // Makes folders that are missing. Throws a sentence if one cannot be used. `direct`: past the page cache, where the file system can.
+  DiskFiles(const std::vector<std::string> &folders, int rank, bool direct = true);
+
+  // More room, which reads as zeros: returns where it begins, a multiple of kBlockBytes. It is taken from the file systems at once, where
+  // they know how, so that no write fails for lack of it later; throws a sentence that says how much was wanted and how much is free.
+  uint64_t allocate(uint64_t bytes);
+  uint64_t size() const { return allocated; }
+
+  // Where the bytes from an offset on lie, as far as they lie side by side: at most kStripeBytes.
+  struct Part {
+    uint32_t file;
+    uint64_t offset, bytes;
+  };
+  Part at(uint64_t offset, uint64_t bytes) const;
+
+  std::vector<int> descriptors() const;
+  const std::string &folder(uint32_t file) const { return files[file]->folder; }
+  // Folders whose file system cannot transfer directly: their files go through the page cache.
+  std::vector<std::string> buffered() const;
+
+private:
+  struct DiskFile {
+    DiskFile(const std::string &folder, int rank, bool direct);
+    void grow(uint64_t bytes);
+    int reserve(uint64_t bytes);
+    void probe(); // after the first bytes are there
+
+    std::string folder;
+    RankLock lock;
+    Descriptor file;
+    bool direct;
+    uint64_t size = 0;
+  };
+
+  std::vector<std::unique_ptr<DiskFile>> files;
+  uint64_t allocated = 0;
+};
+
+} // namespace zero::runtime

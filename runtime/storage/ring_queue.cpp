@@ -1,0 +1,104 @@
+#include "runtime/storage/ring_queue.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <liburing.h>
+#include <string>
+#include <sys/uio.h>
+#include <vector>
+
+namespace zero::runtime {
+namespace {
+
+// Enough for a disk to stay busy while completions are looked at: with requests of a stripe none that was measured gains from more.
+constexpr uint32_t kDepthOfADisk = 32;
+constexpr uint64_t kLargestRegion = uint64_t(1) << 30; // of registered memory: the system's limit
+constexpr size_t kMostRegions = 1024;                  // the limit of older systems
+
+Error refused(const std::string &what, int reason) {
+  return Error("io_uring refuses to " + what + ": " + std::strerror(reason) +
+               (reason == ENOMEM ? "; raise the limit on locked memory (ulimit -l)" : ""));
+}
+
+class RingQueue final : public RequestQueue {
+public:
+  explicit RingQueue(std::span<const int> files) : depth_(kDepthOfADisk * static_cast<uint32_t>(files.size())) {
+    if (int failed = io_uring_queue_init(depth_, &ring, 0)) throw refused("make a queue", -failed);
+    if (int failed = io_uring_register_files(&ring, files.data(), static_cast<unsigned>(files.size()))) {
+      io_uring_queue_exit(&ring);
+      throw refused("register files", -failed);
+    }
+  }
+  ~RingQueue() override { io_uring_queue_exit(&ring); }
+  RingQueue(const RingQueue &) = delete;
+  RingQueue &operator=(const RingQueue &) = delete;
+
+  uint32_t depth() const override { return depth_; }
+
+  void submit(uint32_t slot, const Request &r) override {
+    io_uring_sqe *entry = io_uring_get_sqe(&ring);
+    if (!entry) throw Error("too many requests to the disk are under way: this is an error in zerorun");
+    auto file = static_cast<int>(r.file);
+    int region = regionOf(r);
+    if (region < 0 && r.writes) io_uring_prep_write(entry, file, r.memory, r.bytes, r.offset);
+    if (region < 0 && !r.writes) io_uring_prep_read(entry, file, r.memory, r.bytes, r.offset);
+    if (region >= 0 && r.writes) io_uring_prep_write_fixed(entry, file, r.memory, r.bytes, r.offset, region);
+    if (region >= 0 && !r.writes) io_uring_prep_read_fixed(entry, file, r.memory, r.bytes, r.offset, region);
+    entry->flags |= IOSQE_FIXED_FILE;
+    io_uring_sqe_set_data(entry, reinterpret_cast<void *>(static_cast<uintptr_t>(slot)));
+  }
+
+  Outcome wait() override {
+    io_uring_cqe *complete = nullptr;
+    while (io_uring_sq_ready(&ring) > 0 || io_uring_peek_cqe(&ring, &complete) != 0) {
+      int failed = io_uring_submit_and_wait(&ring, 1);
+      if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY) throw refused("take requests", -failed);
+    }
+    Outcome outcome{static_cast<uint32_t>(reinterpret_cast<uintptr_t>(io_uring_cqe_get_data(complete))), complete->res};
+    io_uring_cqe_seen(&ring, complete);
+    return outcome;
+  }
+
+  // Pages that are known need not be looked up in every request. They count against the limit on locked memory; where that does not allow
+  // it the requests name plain memory.
+  void registerMemory(std::span<const std::span<std::byte>> memory) override {
+    std::vector<iovec> parts;
+    for (std::span<std::byte> bytes : memory)
+      for (uint64_t first = 0; first < bytes.size(); first += kLargestRegion)
+        parts.push_back({bytes.data() + first, std::min(kLargestRegion, bytes.size() - first)});
+    if (parts.empty() || parts.size() > kMostRegions) return;
+    if (!regions.empty()) io_uring_unregister_buffers(&ring);
+    regions.clear();
+    int failed = io_uring_register_buffers(&ring, parts.data(), static_cast<unsigned>(parts.size()));
+    if (failed && failed != -ENOMEM && failed != -EPERM) throw refused("register memory", -failed);
+    if (!failed) regions = std::move(parts);
+  }
+
+private:
+  // The registered part that all of it lies in, or −1.
+  int regionOf(const Request &request) const {
+    for (size_t i = 0; i < regions.size(); ++i) {
+      auto *begin = static_cast<std::byte *>(regions[i].iov_base);
+      if (request.memory >= begin && request.memory + request.bytes <= begin + regions[i].iov_len) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  uint32_t depth_;
+  io_uring ring{};
+  std::vector<iovec> regions; // registered
+};
+
+} // namespace
+
+bool ringsAllowed() {
+  io_uring ring{};
+  int failed = io_uring_queue_init(1, &ring, 0);
+  if (failed == 0) io_uring_queue_exit(&ring);
+  return failed != -ENOSYS && failed != -EPERM && failed != -EACCES;
+}
+
+std::unique_ptr<RequestQueue> makeRingQueue(std::span<const int> files) { return std::make_unique<RingQueue>(files); }
+
+} // namespace zero::runtime

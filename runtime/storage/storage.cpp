@@ -1,0 +1,84 @@
+#include "runtime/storage/storage.h"
+#include "runtime/plan/error.h"
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace zero::runtime {
+namespace {
+
+const char *adviceFor(int reason) {
+  switch (reason) {
+  case EIO:
+    return "the disk may be failing (dmesg says more); resume from the last checkpoint with --disk-path on another disk";
+  case ENOSPC:
+  case EDQUOT:
+    return "the file system needs room beside what was reserved; free some, or give a folder on another disk with --disk-path";
+  default:
+    return "give a folder on another disk with --disk-path";
+  }
+}
+
+} // namespace
+
+Storage::Storage(const std::vector<std::string> &folders, int rank, const MakeQueue &make, bool direct)
+    : files(folders, rank, direct), reads(make(files.descriptors())), writes(make(files.descriptors())) {
+  for (Channel *channel : {&reads, &writes})
+    for (uint32_t slot = channel->queue->depth(); slot-- > 0;) channel->free.push_back(slot);
+}
+
+void Storage::registerMemory(std::span<const std::span<std::byte>> memory) {
+  for (Channel *channel : {&reads, &writes}) channel->queue->registerMemory(memory);
+}
+
+// Whether nothing is left of the request; otherwise it is what is left, to be submitted again, or `failure` says why not.
+bool Storage::completed(Request &request, int64_t result, std::string &failure) const {
+  if (result == request.bytes) return true;
+  if (result == -EINTR || result == -EAGAIN) return false;
+  std::string what = fmt::format("{} bytes at offset {} of this rank's file in --disk-path '{}'", request.bytes, request.offset,
+                                 files.folder(request.file));
+  const char *verb = request.writes ? "write" : "read";
+  if (result < 0) {
+    auto reason = static_cast<int>(-result);
+    failure = fmt::format("cannot {} {}: {}; {}", verb, what, std::strerror(reason), adviceFor(reason));
+  } else if (auto done = static_cast<uint32_t>(result); done == 0 || done % kBlockBytes != 0) {
+    failure =
+        fmt::format("cannot {} {}: the transfer ended after {} of them; the file may have been changed, or the disk be failing (dmesg "
+                    "says more); {}",
+                    verb, what, done, adviceFor(0));
+  } else {
+    request.offset += done, request.memory += done, request.bytes -= done;
+  }
+  return false;
+}
+
+void Storage::transfer(Channel &channel, bool writing, uint64_t offset, std::byte *memory, uint64_t bytes) {
+  if ((offset | bytes | reinterpret_cast<uintptr_t>(memory)) % kBlockBytes != 0 || bytes > files.size() || offset > files.size() - bytes)
+    throw Error(fmt::format("bytes {} to {} of {} on disk were asked for, not in blocks of {}: this is an error in zerorun", offset,
+                            offset + bytes, files.size(), kBlockBytes));
+  std::lock_guard lock(channel.mutex);
+  std::string failure; // the first
+  for (uint64_t next = 0; next < bytes || channel.free.size() < channel.requests.size();) {
+    while (next < bytes && failure.empty() && !channel.free.empty()) {
+      uint32_t slot = channel.free.back();
+      channel.free.pop_back();
+      DiskFiles::Part part = files.at(offset + next, bytes - next);
+      channel.requests[slot] = {writing, part.file, part.offset, memory + next, static_cast<uint32_t>(part.bytes)};
+      channel.queue->submit(slot, channel.requests[slot]);
+      next += part.bytes;
+    }
+    auto [slot, result] = channel.queue->wait();
+    std::string reason;
+    bool done = completed(channel.requests[slot], result, reason);
+    if (failure.empty()) failure = std::move(reason);
+    if (done || !failure.empty())
+      channel.free.push_back(slot);
+    else
+      channel.queue->submit(slot, channel.requests[slot]);
+    if (!failure.empty()) next = bytes; // what is under way still touches the memory, and is waited for
+  }
+  if (!failure.empty()) throw Error(failure);
+  channel.bytes += bytes;
+}
+
+} // namespace zero::runtime
