@@ -33,8 +33,9 @@ struct TrainOptions {
   // Evaluation
   std::optional<std::string> evalData;
   std::optional<uint64_t> evalEvery;
-  int threads = 0;         // 0: as many as this process may use
-  uint64_t timeout = 1800; // seconds without progress after which a collective ends the run; 0: never
+  std::vector<std::string> diskPaths; // folders for what the plan keeps on disk
+  int threads = 0;                    // 0: as many as this process may use
+  uint64_t timeout = 1800;            // seconds without progress after which a collective ends the run; 0: never
 };
 
 } // namespace zero::runtime

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <csignal>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace zero::runtime {
@@ -28,7 +29,7 @@ std::string divergence(const StepRecord &record) {
 } // namespace
 
 Run::Run(const TrainOptions &options, Setup &setup, Device &device, CommunicatorFactory &factory, Communicator &communicator)
-    : options(options), setup(setup), plan(setup.file.plan),
+    : options(options), setup(setup), plan(setup.file.plan), device(device),
       engine(setup.file, device, factory, {setup.programs.used(), options.trace.has_value(), setup.groups.of}),
       rank{plan, static_cast<uint64_t>(communicator.rank()), engine, communicator}, leads(communicator.rank() == 0),
       runs(engine, plan, setup.groups.list.size()), trainingStep(options, setup, runs, engine, rank) {
@@ -87,6 +88,7 @@ int Run::train() {
     if (!loss) return 128 + agreed(vote());
   }
   if (options.trace) trace.write(rank, *options.trace);
+  if (setup.steps > 0) sayTraffic();
   if (stop && at.step < setup.steps) {
     std::string where = fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
                                     saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
@@ -113,12 +115,34 @@ void Run::announce() {
   for (const std::string &sentence : changed) say(sentence);
   say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
                   static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
+  announceDisk();
   if (setup.feeder && leads) announceData();
   for (const std::string &report : setup.groups.report) say(report);
   if (setup.evalFeeder)
     if (uint64_t left = setup.evalFeeder->samples() % setup.evalFeeder->globalBatch())
       say(fmt::format("{} of {} samples in '{}' make no whole batch of {} and are left out", left, setup.evalFeeder->samples(),
                       setup.evalData->path(), setup.evalFeeder->globalBatch()));
+}
+
+void Run::announceDisk() {
+  if (engine.diskBytes() > 0)
+    say(fmt::format("{} bytes on disk per rank ({:.1f} MiB), in {}", engine.diskBytes(),
+                    static_cast<double>(engine.diskBytes()) / (1 << 20), fmt::join(options.diskPaths, " and ")));
+  else if (!options.diskPaths.empty())
+    say("--disk-path is not needed: the plan keeps nothing on disk");
+  for (const std::string &note : device.notes()) say(note);
+}
+
+// Collective, where the plan keeps something on disk: what it has cost the disks.
+void Run::sayTraffic() {
+  if (engine.diskBytes() == 0) return;
+  DiskTraffic mine = device.diskTraffic(), sum;
+  std::vector<DiskTraffic> all(plan.world());
+  rank.communicator.allGather(&mine, all.data(), sizeof mine);
+  for (const DiskTraffic &one : all) sum.read += one.read, sum.written += one.written;
+  auto inMiB = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  say(fmt::format("{} bytes written to disk ({:.1f} MiB) and {} read ({:.1f} MiB) by all ranks; what is written wears an SSD", sum.written,
+                  inMiB(sum.written), sum.read, inMiB(sum.read)));
 }
 
 // What the model is about to read, so that what is not meant is seen before it is trained.

@@ -32,6 +32,8 @@ private:
   void start(int threads);
   void announce();
   void announceData();
+  void announceDisk();
+  void sayTraffic();
   int vote() const;
   int agreed(int vote);
   bool evaluates(uint64_t step) const;
@@ -46,6 +48,7 @@ private:
   const TrainOptions &options;
   Setup &setup;
   const plan::Plan &plan;
+  Device &device;
   Engine engine;
   Rank rank;
   bool leads; // rank 0, which reports for all

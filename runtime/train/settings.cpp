@@ -32,11 +32,13 @@ std::string fileName(const std::optional<std::string> &path) {
 
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
-  const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, betas, noDecay,
-               lrScales, seed, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep, evalData, evalEvery, threads, timeout] = options;
+  const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, betas,
+               noDecay, lrScales, seed, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep, evalData, evalEvery,
+               diskPaths, threads, timeout] = options;
   static_cast<void>(showBatch); // rank 0 shows it
   static_cast<void>(plan);      // compared by its contents
   static_cast<void>(threads);   // machines have what they have
+  static_cast<void>(diskPaths); // the same
   return {{"--require-signature", given(requireSignature)},
           {"--data", given(data)},
           {"--labels", textOf(reading.labels)},

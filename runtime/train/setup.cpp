@@ -128,6 +128,15 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkIgnored(options, setup);
 }
 
+void requireDiskPath(const TrainOptions &options, const plan::Plan &plan) {
+  uint64_t bytes = 0;
+  for (const plan::Arena &arena : plan.arenas())
+    if (arena.tier() == plan::DISK) bytes += arena.bytes();
+  if (bytes > 0 && options.diskPaths.empty())
+    throw Error(fmt::format("'{}' keeps {} bytes of each rank on disk; say where with --disk-path DIR (several disks: DIR,DIR)",
+                            options.plan, bytes));
+}
+
 void tryResults(const TrainOptions &options, const plan::Plan &plan) {
   if (options.exportTo)
     for (const std::string &file : exportedFiles(plan, *options.exportTo)) tryWriting("--export", file);

@@ -38,6 +38,9 @@ struct Setup {
 // Throws a sentence for the first thing that does not fit.
 void prepare(const TrainOptions &options, int world, Setup &setup);
 
+// Throws a sentence if the plan keeps something on disk and no folder was given for it.
+void requireDiskPath(const TrainOptions &options, const plan::Plan &plan);
+
 // On one rank, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
 // there is no other way to know.
 void tryResults(const TrainOptions &options, const plan::Plan &plan);

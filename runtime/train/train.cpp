@@ -36,7 +36,8 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   }
   collectively(*communicator, [&] {
     prepare(options, factory.world(), setup);
-    device = setup.device->make({options.threads, factory.ranksHere()});
+    requireDiskPath(options, setup.file.plan);
+    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), options.diskPaths});
     device->requireTarget(setup.file.plan.target());
   });
   collectively(*communicator, [&] {

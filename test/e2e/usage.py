@@ -48,7 +48,7 @@ ZERORUN = [
     ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
     ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--require-signature /no/such.pub", "/no/such.pub"), ("--require-signature good.plan", "good.plan"), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
-    ("--disk-path x", "not built"), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
+    ("--disk-path",), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
 ]
 NO_STEPS = [
     ("--data data.safetensors", "--steps"), ("--steps 2", "--data"), ("--data data.safetensors --steps x", "--steps"),
@@ -152,6 +152,13 @@ def steps_of(folder):
     return sorted(p.name for p in (suite.work / folder).iterdir())
 
 
+def disk_path():
+    """A folder that the plan has no use for is not made."""
+    said = run("--steps", 1, "--disk-path", "spare,other").stdout
+    expect("--disk-path is not needed: the plan keeps nothing on disk" in said, said)
+    expect(not (suite.work / "spare").exists(), "the folder was made")
+
+
 def checkpoint_folders():
     go = [suite.bin / "zerorun", "good.plan", "--data", "data.safetensors"]
     run("--steps", 2, "--checkpoint", "c")
@@ -236,6 +243,7 @@ else:
     suite.check("usage: paths that are no UTF-8", bytes_in_paths)
     suite.check("usage: models that are replaced", replaced)
     suite.check("usage: closed standard streams", closed_streams)
+    suite.check("usage: a disk path for nothing", disk_path)
     suite.check("usage: checkpoint folders", checkpoint_folders)
     suite.check("usage: damaged checkpoints", damaged_checkpoint)
     suite.check("usage: checkpoints of another plan", other_plan)

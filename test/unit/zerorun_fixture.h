@@ -41,16 +41,20 @@ void adamw(void *const *a, long begin, long end) {
 
 inline const std::vector<float> kWeights{0.5f, -0.25f, 1.0f, 0.0f};
 
-// y = x·w; the bucket is padded to 16 elements per rank, each rank updates its shard and all gather the rest.
-inline void writePlan(const Folder &folder, const std::string &name, uint32_t world, uint64_t batch) {
+// y = x·w; the bucket is padded to 16 elements per rank, each rank updates its shard and all gather the rest. `disk`: the optimizer's state
+// is kept there, read before each update and written after it.
+inline void writePlan(const Folder &folder, const std::string &name, uint32_t world, uint64_t batch, bool disk = false) {
   PlanBuilder b(world);
+  if (disk) b.plan.mutable_arenas(0)->set_alignment(4096);
   b.plan.set_samples(batch), b.plan.set_tokens(batch), b.plan.set_stage(2);
   plan::Loss *mse = b.plan.add_losses();
   mse->set_kind(MSE), mse->set_labels("y");
   Ref x = b.floats("x", batch * 4), y = b.floats("y", batch), scale = b.floats("scale", 1), hyper = b.floats("hyper", 16);
-  Ref w = b.floats("w", 16 * world), m = b.floats("m", 16), v = b.floats("v", 16), gradient = b.floats("gradient", 16 * world);
+  Ref w = b.floats("w", 16 * world), m = b.floats("m", 1024), v = b.floats("v", 1024), keptM = m, keptV = v,
+      gradient = b.floats("gradient", 16 * world);
   Ref pred = b.floats("pred", batch), diff = b.floats("diff", batch), loss = b.floats("loss", 1), sum = b.floats("norm", 1);
   Ref staging = b.floats("staging", 16 * world), few = b.floats("few", world), count = b.floats("count", 1);
+  if (int arena = disk ? b.addArena(DISK, 4096) : 0) keptM = b.bytesIn(arena, "m", 4096), keptV = b.bytesIn(arena, "v", 4096);
   Ref myW = part(w, 0, 64, 64), myGradient = part(gradient, 0, 64, 64);
   auto input = [&](const char *name, Input::Role role, std::vector<int64_t> shape, const Ref &ref) {
     Input *in = b.plan.add_inputs();
@@ -66,7 +70,8 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   Bucket *bucket = b.plan.add_buckets();
   bucket->set_name("all"), bucket->set_elements(16 * world), bucket->set_shard_elements(16), bucket->set_trainable(true);
   addTensor(*bucket, StateTensor::MASTER, w, WHOLE), bucket->set_padding_elements(16 * world - 4);
-  addTensor(*bucket, StateTensor::FIRST_MOMENT, m, SHARD), addTensor(*bucket, StateTensor::SECOND_MOMENT, v, SHARD);
+  addTensor(*bucket, StateTensor::FIRST_MOMENT, part(keptM, 0, 64), SHARD),
+      addTensor(*bucket, StateTensor::SECOND_MOMENT, part(keptV, 0, 64), SHARD);
   Parameter *parameter = b.plan.add_parameters();
   parameter->set_name("linear.weight"), parameter->add_shape(4), parameter->add_shape(1), parameter->set_decay(true),
       parameter->add_pieces();
@@ -98,14 +103,25 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   waitFor(square, REDUCE, 2);
   launch(square.mutable_launch(), 1, 1);
   sumOver("norm", sum, 5);
-  Step &step = b.step("update", {myW, myGradient, m, v, hyper}, {myW, m, v}, UPDATE);
+  auto moments = {std::pair(keptM, m), std::pair(keptV, v)};
+  if (disk)
+    for (const auto &[kept, moment] : moments) b.step("read", {kept}, {moment}, DISK_READ).mutable_copy();
+  Ref myM = part(m, 0, 64), myV = part(v, 0, 64);
+  Step &step = b.step("update", {myW, myGradient, myM, myV, hyper}, {myW, myM, myV}, UPDATE);
   waitFor(step, REDUCE, 2);
+  if (disk) waitFor(step, DISK_READ, 2);
   Update *update = step.mutable_update();
   update->set_dtype(F32), update->set_part(SHARD);
   launch(update->mutable_launch(), 2, 16);
   Step &gather = b.step("gather", {myW}, {w}, GATHER);
   waitFor(gather, UPDATE, 1);
   collect(gather, Collective::ALL_GATHER, 16);
+  if (disk)
+    for (const auto &[kept, moment] : moments) {
+      Step &write = b.step("write", {moment}, {kept}, DISK_WRITE);
+      waitFor(write, UPDATE, 1);
+      write.mutable_copy();
+    }
   *b.program().mutable_loss() = loss, *b.program().mutable_gradient_norm() = sum;
   eval.set_name("eval"), eval.set_role(Program::EVAL), *eval.mutable_loss() = loss;
   *b.plan.add_programs() = eval;
@@ -130,6 +146,7 @@ protected:
     writeData("data.safetensors", x, y);
     writePlan(folder, "one.plan", 1, 4);
     writePlan(folder, "two.plan", 2, 2);
+    writePlan(folder, "disk.plan", 2, 2, true);
   }
 
   void writeData(const std::string &name, const std::vector<float> &xs, const std::vector<float> &ys) {

@@ -186,3 +186,25 @@ TEST_F(Zerorun, HeldOutLossIsTheMeanOfWholeBatches) {
   EXPECT_NEAR(rows[2]["eval_loss"], loss, 1e-6); // and at the end of the run
   EXPECT_NE(folder.read("out.txt").find("2 of 10 samples"), std::string::npos);
 }
+
+// The same numbers wherever the optimizer's state lies, in what is exported and in what is saved.
+TEST_F(Zerorun, StateOnDisk) {
+  std::string flags = "--data data.safetensors --steps 5 --lr 0.05 --metrics m.jsonl --checkpoint ";
+  succeed("two.plan", flags + "c --export w.safetensors", 2);
+  succeed("disk.plan", flags + "d --export v.safetensors --disk-path a,on/the/way", 2);
+  EXPECT_EQ(tensor("w.safetensors", "linear.weight"), tensor("v.safetensors", "linear.weight"));
+  for (const auto &row : metrics("m.jsonl"))
+    EXPECT_EQ(row["bytes"], (nlohmann::json{{"gather", 64}, {"reduce", 64 + 4 + 4}, {"disk_read", 8192}, {"disk_write", 8192}}));
+  std::string said = folder.read("out.txt");
+  EXPECT_NE(said.find("\n8192 bytes on disk per rank (0.0 MiB), in a and on/the/way\n"), std::string::npos) << said;
+  size_t last = said.find("\n81920 bytes written to disk (0.1 MiB) and "); // 5 steps of 2 ranks
+  EXPECT_NE(last, std::string::npos) << said;
+  for (const char *disk : {"a", "on/the/way"}) EXPECT_TRUE(std::filesystem::is_empty(folder / disk));
+  for (const char *from : {"c", "d"}) // each resumes the other's
+    succeed(*from == 'c' ? "disk.plan" : "two.plan",
+            "--data data.safetensors --steps 8 --lr 0.05 --disk-path a --resume " + std::string(from) + " --export " + from +
+                ".safetensors",
+            2);
+  EXPECT_EQ(tensor("c.safetensors", "linear.weight"), tensor("d.safetensors", "linear.weight"));
+  EXPECT_NE(folder.read("out.txt").find("--disk-path is not needed: the plan keeps nothing on disk"), std::string::npos);
+}

@@ -72,6 +72,15 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->check(zero::wholeNumber(0, 100000000))
       ->group(group);
 
+  app.add_option("--disk-path", o.diskPaths,
+                 "folders, each on a disk of its own, for what the plan keeps on disk; emptied when the run ends")
+      ->type_name("DIR[,DIR]...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->group(group);
+
   group = "Optimizer";
   app.add_option("--lr", o.lr, "peak learning rate [1e-3]")->type_name("X")->check(zero::realNumber)->group(group);
   app.add_option_function<std::string>(
@@ -160,7 +169,6 @@ int main(int argc, char **argv) {
   declareData(app, options);
   declareTraining(app, options);
   declareResults(app, options);
-  zero::addLater(app, "--disk-path", "DIR", "where state that is offloaded to disk lies");
   zero::addLater(app, "--simulate", "FILE", "run the plan on a machine described in a file");
   try {
     zero::parse(app, argc, argv);
