@@ -28,7 +28,7 @@ public:
   void write(uint64_t offset, uint64_t bytes, const FillPiece &fill) const;
 
   DiskTraffic traffic() const { return opened ? opened->traffic() : DiskTraffic{}; }
-  std::vector<std::string> notes() const { return opened ? storageNotes(*opened) : std::vector<std::string>{}; }
+  std::vector<std::string> notes() const { return opened ? opened->notes() : std::vector<std::string>{}; }
 
 private:
   std::vector<std::string> folders;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace zero::runtime {
 
@@ -34,6 +35,8 @@ public:
   virtual Outcome wait() = 0;
   // Memory that most requests will be about, alive as long as the queue: a queue may prepare it once instead of in every request.
   virtual void registerMemory(std::span<const std::span<std::byte>>) {}
+  // Why it is this kind of queue and not a better one; empty if that is as it should be.
+  virtual std::string remark() const { return ""; }
 };
 
 using MakeQueue = std::function<std::unique_ptr<RequestQueue>(std::span<const int> files)>;

@@ -1,5 +1,4 @@
 #include "runtime/storage/ring_queue.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -16,18 +15,21 @@ constexpr uint32_t kDepthOfADisk = 32;
 constexpr uint64_t kLargestRegion = uint64_t(1) << 30; // of registered memory: the system's limit
 constexpr size_t kMostRegions = 1024;                  // the limit of older systems
 
-Error refused(const std::string &what, int reason) {
-  return Error("io_uring refuses to " + what + ": " + std::strerror(reason) +
-               (reason == ENOMEM ? "; raise the limit on locked memory (ulimit -l)" : ""));
+[[noreturn]] void refuse(const std::string &what, int reason) {
+  std::string sentence = "io_uring cannot " + what + " here: " + std::strerror(reason);
+  if (reason == ENOSYS) throw RingRefused(sentence);
+  if (reason == EPERM || reason == EACCES) throw RingRefused(sentence + ", as in many containers");
+  if (reason == ENOMEM) throw RingRefused(sentence + " within the limit on locked memory (ulimit -l)");
+  throw Error(sentence);
 }
 
 class RingQueue final : public RequestQueue {
 public:
   explicit RingQueue(std::span<const int> files) : depth_(kDepthOfADisk * static_cast<uint32_t>(files.size())) {
-    if (int failed = io_uring_queue_init(depth_, &ring, 0)) throw refused("make a queue", -failed);
+    if (int failed = io_uring_queue_init(depth_, &ring, 0)) refuse("make a queue", -failed);
     if (int failed = io_uring_register_files(&ring, files.data(), static_cast<unsigned>(files.size()))) {
       io_uring_queue_exit(&ring);
-      throw refused("register files", -failed);
+      refuse("register files", -failed);
     }
   }
   ~RingQueue() override { io_uring_queue_exit(&ring); }
@@ -53,7 +55,7 @@ public:
     io_uring_cqe *complete = nullptr;
     while (io_uring_sq_ready(&ring) > 0 || io_uring_peek_cqe(&ring, &complete) != 0) {
       int failed = io_uring_submit_and_wait(&ring, 1);
-      if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY) throw refused("take requests", -failed);
+      if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY) refuse("take requests", -failed);
     }
     Outcome outcome{static_cast<uint32_t>(reinterpret_cast<uintptr_t>(io_uring_cqe_get_data(complete))), complete->res};
     io_uring_cqe_seen(&ring, complete);
@@ -71,7 +73,7 @@ public:
     if (!regions.empty()) io_uring_unregister_buffers(&ring);
     regions.clear();
     int failed = io_uring_register_buffers(&ring, parts.data(), static_cast<unsigned>(parts.size()));
-    if (failed && failed != -ENOMEM && failed != -EPERM) throw refused("register memory", -failed);
+    if (failed && failed != -ENOMEM && failed != -EPERM) refuse("register memory", -failed);
     if (!failed) regions = std::move(parts);
   }
 
@@ -91,13 +93,6 @@ private:
 };
 
 } // namespace
-
-bool ringsAllowed() {
-  io_uring ring{};
-  int failed = io_uring_queue_init(1, &ring, 0);
-  if (failed == 0) io_uring_queue_exit(&ring);
-  return failed != -ENOSYS && failed != -EPERM && failed != -EACCES;
-}
 
 std::unique_ptr<RequestQueue> makeRingQueue(std::span<const int> files) { return std::make_unique<RingQueue>(files); }
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace zero::runtime {
 namespace {
@@ -29,6 +30,18 @@ Storage::Storage(const std::vector<std::string> &folders, int rank, const MakeQu
 
 void Storage::registerMemory(std::span<const std::span<std::byte>> memory) {
   for (Channel *channel : {&reads, &writes}) channel->queue->registerMemory(memory);
+}
+
+std::vector<std::string> Storage::notes() const {
+  std::vector<std::string> notes;
+  for (const Channel *channel : {&reads, &writes})
+    if (std::string remark = channel->queue->remark(); !remark.empty() && notes.empty()) notes.push_back(remark);
+  if (std::vector<std::string> folders = files.buffered(); !folders.empty())
+    notes.push_back(
+        fmt::format("the file system of --disk-path '{}' knows no direct transfers: they go through the page cache, which takes "
+                    "memory and processor time",
+                    fmt::join(folders, "' and '")));
+  return notes;
 }
 
 // Whether nothing is left of the request; otherwise it is what is left, to be submitted again, or `failure` says why not.

@@ -31,7 +31,8 @@ public:
   }
 
   DiskTraffic traffic() const { return {reads.bytes, writes.bytes}; }
-  const DiskFiles &where() const { return files; }
+  // What people should know of how it works, a sentence each: that it is slower than it could be, and why.
+  std::vector<std::string> notes() const;
 
 private:
   // What goes in one direction.
@@ -53,7 +54,5 @@ private:
 
 // With io_uring, or threads where the system does not allow it.
 std::unique_ptr<Storage> openStorage(const std::vector<std::string> &folders, int rank);
-// What people should know of how it works, a sentence each: that it is slower than it could be, and why.
-std::vector<std::string> storageNotes(const Storage &storage);
 
 } // namespace zero::runtime

@@ -30,8 +30,9 @@ private:
 
 class ThreadQueue final : public RequestQueue {
 public:
-  explicit ThreadQueue(std::span<const int> given)
-      : files(given.begin(), given.end()), asked(kThreadsOfADisk * files.size()), complete(kThreadsOfADisk * files.size()) {
+  ThreadQueue(std::span<const int> given, std::string why)
+      : why(std::move(why)), files(given.begin(), given.end()), asked(kThreadsOfADisk * files.size()),
+        complete(kThreadsOfADisk * files.size()) {
     try {
       for (size_t i = 0; i < kThreadsOfADisk * files.size(); ++i)
         threads.push_back(startThread("a thread of the disk", [this] { work(); }));
@@ -59,6 +60,8 @@ public:
     isComplete.wait(lock, [this] { return !complete.empty(); });
     return complete.pop();
   }
+
+  std::string remark() const override { return why; }
 
 private:
   struct Asked {
@@ -91,6 +94,7 @@ private:
     for (std::thread &thread : threads) thread.join();
   }
 
+  std::string why;
   std::vector<int> files;
   std::mutex mutex;
   std::condition_variable isAsked, isComplete;
@@ -102,6 +106,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<RequestQueue> makeThreadQueue(std::span<const int> files) { return std::make_unique<ThreadQueue>(files); }
+std::unique_ptr<RequestQueue> makeThreadQueue(std::span<const int> files) { return makeThreadQueueBecause(files, ""); }
+std::unique_ptr<RequestQueue> makeThreadQueueBecause(std::span<const int> files, const std::string &remark) {
+  return std::make_unique<ThreadQueue>(files, remark);
+}
 
 } // namespace zero::runtime

@@ -5,5 +5,6 @@
 namespace zero::runtime {
 
 std::unique_ptr<RequestQueue> makeThreadQueue(std::span<const int> files);
+std::unique_ptr<RequestQueue> makeThreadQueueBecause(std::span<const int> files, const std::string &remark);
 
 } // namespace zero::runtime

@@ -5,6 +5,7 @@
 #include "runtime/plan/validate.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"
+#include "test/unit/run_fixtures.h"
 #include <atomic>
 #include <cstdlib>
 #include <malloc.h>
@@ -54,10 +55,15 @@ void setProduct(MatMul &product, uint64_t n) {
   product.set_m(n), product.set_n(n), product.set_k(n), product.set_lda(n), product.set_ldb(n), product.set_ldc(n);
 }
 
-// Fills, copies and all collectives on three lanes; products if asked for.
+// Fills, copies and all collectives on three lanes, copies from and to disk on two more; products if asked for.
 PlanBuilder makePlan(bool products) {
   const uint64_t shard = 4096, n = static_cast<uint64_t>(world->world());
   PlanBuilder b(static_cast<uint32_t>(n));
+  b.plan.mutable_arenas(0)->set_alignment(4096);
+  Ref near = b.bytes("near", 3 << 20), far = b.bytesIn(b.addArena(DISK, 4096), "far", 3 << 20);
+  b.step("load", {far}, {near}, DISK_READ).mutable_copy();
+  Step &store = b.step("store", {near}, {far}, DISK_WRITE);
+  store.mutable_copy(), waitFor(store, DISK_READ, 1);
   Ref own = b.floats("own", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n), loss = b.floats("loss", 1);
   Ref staging = b.floats("staging", shard * n), few = b.floats("few", n), square = b.floats("square", 64 * 64);
   for (uint64_t round = 0; round < 5; ++round) {
@@ -91,10 +97,12 @@ uint64_t allocationsOf(Engine &engine, int runs) {
 }
 
 struct Session {
-  explicit Session(bool products) : file(makePlan(products).file()), device(makeCpuDevice({.threads = 2})) {
+  explicit Session(bool products)
+      : file(makePlan(products).file()), device(makeCpuDevice({.threads = 2, .rank = world->rank(), .diskPaths = {folder / "disk"}})) {
     validate(file.plan, 0);
     engine = std::make_unique<Engine>(file, *device, *world, EngineOptions{});
   }
+  test::Folder folder;
   PlanFile file;
   std::unique_ptr<Device> device;
   std::unique_ptr<Engine> engine;
