@@ -2,7 +2,8 @@
 """The bandwidth of the disk lanes: reads, writes and both at once, beside fio with requests of the same size and as many under way.
 
 They take turns, since disks of virtual machines change their speed from minute to minute; each number is the median of the rounds, and
-each ratio the median of the ratios of a round. Without fio its columns are left out, with a sentence.
+each ratio the median of the ratios of a round. Without fio its columns are left out, with a sentence. Then the same in smaller transfers:
+a lane makes one after another, so that little of the disk is asked of at once.
 
 usage: test/bench/disk.py [--path DIR[,DIR]] [--megabytes N] [--seconds S] [--rounds N]
 """
@@ -24,11 +25,12 @@ p.add_argument("--rounds", type=int, default=3)
 args = p.parse_args()
 
 MODES, ENGINES = ("read", "write", "mixed"), ("io_uring", "plain", "threads")
+SIZES = (1, 2, 4, 8, 16, 64)
 FIO = shutil.which("fio")
 
 
-def ours(folders, mode, engine):
-    result = subprocess.run([args.bin + "/disk_bench", ",".join(folders), mode, engine, str(args.megabytes), str(args.seconds)],
+def ours(folders, mode, engine, transfer=64):
+    result = subprocess.run([args.bin + "/disk_bench", ",".join(folders), mode, engine, str(args.megabytes), str(args.seconds), str(transfer)],
                             capture_output=True, text=True)
     if result.returncode:
         raise SystemExit(result.stderr.strip())
@@ -60,6 +62,10 @@ def show(folders):
             if FIO:
                 line += f"{statistics.median(found[engine] / beside for found, beside in rounds):7.2f}"
         print(line + (f"{statistics.median(beside for _, beside in rounds) / 1e9:10.2f}" if FIO else ""), flush=True)
+    print("io_uring in transfers of MB" + "".join(f"{size:>8}" for size in SIZES))
+    for mode in MODES[:2]:
+        rounds = [{size: ours(folders, mode, "io_uring", size) for size in SIZES} for _ in range(args.rounds)]
+        print(f"{mode:27}" + "".join(f"{statistics.median(found[size] for found in rounds) / 1e9:8.2f}" for size in SIZES), flush=True)
 
 
 if args.path:
