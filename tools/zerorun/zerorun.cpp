@@ -72,8 +72,7 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->check(zero::wholeNumber(0, 100000000))
       ->group(group);
 
-  app.add_option("--disk-path", o.diskPaths,
-                 "folders, each on a disk of its own, for what the plan keeps on disk; emptied when the run ends")
+  app.add_option("--disk-path", o.diskPaths, "folders, each on a disk of its own, for what the plan keeps on disk; nothing stays there")
       ->type_name("DIR[,DIR]...")
       ->delimiter(',')
       ->expected(1)
