@@ -51,6 +51,11 @@ struct Refs {
 state::Tier tierOf(StateOp state);
 /// Buffers of an arena of this tier start at multiples of so many bytes: lines of memory, and what a disk reads and writes directly.
 inline int64_t alignmentOf(state::Tier tier) { return tier == state::Tier::disk ? 4096 : 64; }
+/// The same for the transient arena of the module's programs: what a disk reads into it and writes from it directly lies as on the disk.
+int64_t workAlignmentOf(mlir::ModuleOp module);
+/// Bytes of a tensor that a bucket keeps; and of a buffer that holds it, which a disk reads and writes in whole blocks.
+int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor);
+int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.

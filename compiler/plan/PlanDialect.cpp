@@ -56,6 +56,20 @@ Refs::Refs(ArrayRef<Ref> read, ArrayRef<Ref> written) : inputs(read.size()) {
   }
 }
 
+int64_t workAlignmentOf(ModuleOp module) {
+  bool disk = llvm::any_of(module.getOps<StateOp>(), [](StateOp state) { return tierOf(state) == state::Tier::disk; });
+  return alignmentOf(disk ? state::Tier::disk : state::Tier::device);
+}
+
+int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor) {
+  return bucket.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
+}
+
+int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor) {
+  int64_t bytes = bytesOf(bucket, tensor);
+  return tensor.getTier() == state::Tier::disk ? llvm::alignTo(bytes, alignmentOf(state::Tier::disk)) : bytes;
+}
+
 state::Tier tierOf(StateOp state) { return state.getTensor() ? state.getTensor()->getTier() : state::Tier::device; }
 
 SmallVector<StepOp> stepsOf(ProgramOp program) {

@@ -13,7 +13,7 @@ def Plan_Lane : Plan_Enum<"Lane", "in-order queue", [
 def Plan_Kind : Plan_Enum<"BufferKind", "what a buffer holds", [
     I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"gradient", 2>, I32EnumAttrCase<"optimizer", 3>, I32EnumAttrCase<"constant", 4>,
     I32EnumAttrCase<"input", 5>, I32EnumAttrCase<"activation", 6>, I32EnumAttrCase<"gathered", 7>, I32EnumAttrCase<"staging", 8>,
-    I32EnumAttrCase<"scalar", 9>]>;
+    I32EnumAttrCase<"scalar", 9>, I32EnumAttrCase<"fetched", 10>]>;
 def Plan_Role : Plan_Enum<"ProgramRole", "which micro-step", [
     I32EnumAttrCase<"step", 0>, I32EnumAttrCase<"first", 1>, I32EnumAttrCase<"middle", 2>, I32EnumAttrCase<"last", 3>,
     I32EnumAttrCase<"eval", 4>]>;

@@ -45,7 +45,7 @@ public:
     auto *work = plan.add_arenas(); // behind the persistent ones
     work->set_name("work");
     work->set_tier(plan::DEVICE);
-    work->set_alignment(uint32_t(alignmentOf(state::Tier::device)));
+    work->set_alignment(uint32_t(workAlignmentOf(module)));
     if (failed(addKernels())) return failure();
     for (auto program : module.getOps<ProgramOp>())
       if (failed(addProgram(program))) return failure();

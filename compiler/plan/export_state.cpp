@@ -145,15 +145,15 @@ LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {
   llvm::stable_sort(found, [](StateOp a, StateOp b) { return a.getTensor()->getRole() < b.getTensor()->getRole(); });
   for (StateOp state : found) {
     state::TensorAttr tensor = *state.getTensor();
-    int64_t bytes = op.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
-    if (int64_t(state.getBytes()) != bytes)
+    if (int64_t room = roomOf(op, tensor); int64_t(state.getBytes()) != room)
       return state.emitOpError() << "has " << state.getBytes() << " bytes for " << tensor << " of @" << op.getSymName() << ", which takes "
-                                 << bytes;
+                                 << room;
     auto *to = bucket->add_tensors();
     to->set_role(plan::StateTensor::Role(tensor.getRole()));
     to->set_dtype(dtypeOf(tensor.getType()));
     to->set_part(plan::Part(tensor.getPart()));
     *to->mutable_ref() = wholeOf(state);
+    to->mutable_ref()->set_bytes(bytesOf(op, tensor));
   }
   int64_t owned = 0;
   for (auto [name, offset] : llvm::zip(op.getParameters(), op.getOffsets())) {

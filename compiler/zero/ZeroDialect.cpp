@@ -113,6 +113,16 @@ bool BucketOp::isSharded(Role role) {
   return tensor && tensor.getPart() == Part::shard && getShard() != getElements();
 }
 
+bool BucketOp::isResident(Role role) {
+  TensorAttr tensor = tensorOf(role);
+  return tensor && !isSharded(role) && tensor.getTier() == Tier::device;
+}
+
+bool BucketOp::isPublished() {
+  return !isSharded(Role::master) && llvm::any_of(getTensors().getAsRange<TensorAttr>(),
+                                                  [&](TensorAttr t) { return isMoment(t.getRole()) && isSharded(t.getRole()); });
+}
+
 /// The bucket named by `symbol`, or an error on `user`.
 static BucketOp lookUp(Operation *user, FlatSymbolRefAttr symbol, SymbolTableCollection &tables) {
   auto bucket = tables.lookupNearestSymbolFrom<BucketOp>(user, symbol);

@@ -30,19 +30,23 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     TensorAttr tensorOf(Role role);
     /// Whether a rank keeps but its shard of what is whole elsewhere: true of no tensor on one rank.
     bool isSharded(Role role);
+    /// Whether all of it lies on the device of every rank, where operations read it as it is.
+    bool isResident(Role role);
+    /// Whether ranks update their shards of parameters that each of them keeps whole.
+    bool isPublished();
     /// Elements of a part.
     int64_t elementsOf(Part part) { return int64_t(part == Part::whole ? getElements() : getShard()); }
   }];
 }
 
 def Zero_ResidentOp : Zero_Op<"resident", [Pure, Zero_BucketUser]> {
-  let summary = "The whole bucket, which every rank keeps (stages 0 to 2)";
+  let summary = "The whole bucket, which every rank keeps on its device (stages 0 to 2)";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$bucket attr-dict `:` type($whole)";
 }
 def Zero_GatherOp : Zero_Op<"gather", [MemoryEffects<[MemRead]>, Zero_BucketUser]> {
-  let summary = "Bring the bucket's shards together on every rank (stage 3)";
+  let summary = "Bring the whole bucket to the device: from the shards of all ranks (stage 3), from another tier, or both";
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$bucket attr-dict `:` type($whole)";

@@ -47,6 +47,8 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     partition.stage = options.stage;
     partition.accumulate = options.accumulate;
     partition.optimizer = options.optimizer;
+    partition.offloadParams = options.offloadParams;
+    partition.offloadOptimizer = options.offloadOptimizer;
     partition.bucketElements = options.bucketElements;
     shard::buildPipeline(pm, partition);
     return;

@@ -28,7 +28,7 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
 
   LogicalResult place(ProgramOp program) {
     OffsetProblem problem;
-    problem.alignment = Bytes(alignmentOf(state::Tier::device));
+    problem.alignment = Bytes(workAlignmentOf(getOperation()));
     SmallVector<BufferOp> buffers(program.getBody().front().getOps<BufferOp>());
     for (BufferOp buffer : buffers) {
       if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";

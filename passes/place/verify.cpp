@@ -58,7 +58,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
 
   LogicalResult checkBuffers(ProgramOp program) {
     OffsetProblem problem;
-    problem.alignment = Bytes(alignmentOf(state::Tier::device));
+    problem.alignment = Bytes(workAlignmentOf(getOperation()));
     OffsetSolution solution;
     solution.height = Bytes(program.getHeight().value_or(0));
     for (auto buffer : program.getBody().front().getOps<BufferOp>()) {

@@ -30,8 +30,9 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
 }
 
 def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
-  let summary = "Parameters travel on lane gather, gradients and scalars on lane reduce, the rest computes";
+  let summary = "Parameters travel on lane gather, gradients and scalars on lane reduce, tiers have lanes of their own, the rest computes";
   let description = [{
+    A copy from or to another tier goes to the lane of that way: `disk_read`, `disk_write`, `to_device`, `to_host`.
     An all-gather from or into persistent parameters (a gather, a publish) goes to lane `gather`; reduce-scatters, all-reduces and
     all-gathers of gradients to lane `reduce`. Every rank runs the same program, so the order of collectives per lane is the
     same on all of them.
@@ -91,6 +92,30 @@ def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
   let options = [Option<"ahead", "ahead", "int64_t", "2", "Buckets that may be whole beyond the one in use">,
                  Option<"gatherBytes", "gather-bytes", "int64_t", "0", "Bytes of gathered buckets alive at once; 0: by `ahead`">];
   let statistics = [Statistic<"hoisted", "hoisted", "Gathers that moved">];
+}
+
+def HoistFetchesPass : Pass<"plan-hoist-fetches", "::zero::planir::ProgramOp"> {
+  let summary = "Fetch what the optimizer keeps in another tier before its update needs it";
+  let description = [{
+    As plan-hoist-gathers, of everything else that comes from host or disk: what an update or an accumulation needs moves up together, as
+    long as that of at most `ahead` others is on the device. What was changed is written back by lanes of their own meanwhile.
+
+    ```mlir
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b1 @k of f32
+    // becomes: the state of b1 comes while b0 is updated
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.update compute … -> … : @b1 @k of f32
+    ```
+  }];
+  let options = [Option<"ahead", "ahead", "int64_t", "1", "Buckets whose state may be on the device beyond the one in use">];
+  let statistics = [Statistic<"hoisted", "hoisted", "Fetches that moved">];
 }
 
 def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {

@@ -18,10 +18,26 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
     for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>())
       if (state.getKind() == BufferKind::parameter) parameters.insert(state.getSymNameAttr());
     auto isParameters = [&](Value buffer) {
+      if (auto own = buffer.getDefiningOp<BufferOp>()) return own.getTensor() && own.getTensor()->getRole() == state::Role::master;
       auto use = buffer.getDefiningOp<UseOp>();
       return use && parameters.contains(use.getStateAttr().getAttr());
     };
+    llvm::DenseMap<StringAttr, state::Tier> tiers;
+    for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>()) tiers[state.getSymNameAttr()] = tierOf(state);
+    auto tierOfBuffer = [&](Value buffer) {
+      auto use = buffer.getDefiningOp<UseOp>();
+      return use ? tiers.lookup(use.getStateAttr().getAttr()) : state::Tier::device;
+    };
     for (StepOp step : stepsOf(getOperation())) {
+      if (isa<CopyStep>(*step)) {
+        state::Tier from = tierOfBuffer(step.getBuffers()[0]), to = tierOfBuffer(step.getBuffers()[1]);
+        step.setLane(from == state::Tier::disk   ? Lane::disk_read
+                     : to == state::Tier::disk   ? Lane::disk_write
+                     : from == state::Tier::host ? Lane::to_device
+                     : to == state::Tier::host   ? Lane::to_host
+                                                 : Lane::compute);
+        continue;
+      }
       auto collective = dyn_cast<CollectiveStep>(*step);
       bool moves = collective && collective.getKind() == CollectiveKind::all_gather && llvm::any_of(collective.getBuffers(), isParameters);
       step.setLane(moves ? Lane::gather : collective ? Lane::reduce : Lane::compute);

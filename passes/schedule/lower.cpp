@@ -34,6 +34,8 @@ private:
   void lowerPack(state::PackOp op);
   void lowerAccumulate(state::AccumulateOp op);
   void lowerUpdate(state::UpdateOp op);
+  void lowerPublish(state::PublishOp op);
+  void lowerGather(state::GatherOp op);
   void lowerReturn(func::ReturnOp op);
 
   Ref at(Value value) { return storage.refOf(value); }
@@ -42,8 +44,14 @@ private:
   }
   Value use(Slot *slot);
   Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
-  /// What this rank updates of a state: its shard, unless `all` or unless it stores nothing else.
-  Ref own(StateOp state, state::BucketOp bucket, bool all);
+  /// What this rank updates of a state that lies at `ref` on the device: its shard, unless `all` or unless it stores nothing else.
+  Ref own(Ref ref, StateOp state, bool all);
+  /// A state where steps reach it: its own bytes, or those of a buffer it is fetched to.
+  Ref fetched(Operation *op, StateOp state);
+  /// The buffer a state is fetched to, with nothing in it yet.
+  Ref roomFor(StateOp state);
+  /// What was changed in `ref` goes home, if that is elsewhere.
+  void evict(Operation *op, StateOp state, Ref ref);
   /// Room of a collective, for a bucket or none.
   Value staging(FlatSymbolRefAttr bucket, int64_t bytes) {
     return use(storage.scratch(bucket ? (bucket.getValue() + ".staging").str() : "staging", BufferKind::staging, bytes, bucket));
@@ -75,6 +83,7 @@ private:
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
+  llvm::DenseMap<Operation *, Ref> updated; // parameters of a bucket that is to be published
   OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
 };
 
@@ -95,8 +104,27 @@ void Lowering::makeBuffers() {
   for (Slot &slot : storage.allSlots()) use(&slot);
 }
 
-Ref Lowering::own(StateOp state, state::BucketOp bucket, bool all) {
-  Ref ref = whole(state);
+Ref Lowering::roomFor(StateOp state) {
+  Slot *slot = storage.scratch((state.getSymName() + ".fetched").str(), BufferKind::fetched, int64_t(state.getBytes()), state.getBucketAttr());
+  slot->tensor = *state.getTensor();
+  return {use(slot), 0, 0, int64_t(state.getBytes())};
+}
+
+Ref Lowering::fetched(Operation *op, StateOp state) {
+  if (tierOf(state) == state::Tier::device) return whole(state);
+  Ref room = roomFor(state);
+  copy(named(op, state.getSymName(), "fetch"), whole(state), room);
+  return room;
+}
+
+void Lowering::evict(Operation *op, StateOp state, Ref ref) {
+  if (tierOf(state) == state::Tier::device) return;
+  ref.bytes = int64_t(state.getBytes());
+  copy(named(op, state.getSymName(), "evict"), ref, whole(state));
+}
+
+Ref Lowering::own(Ref ref, StateOp state, bool all) {
+  ref.bytes = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor());
   if (all || state.getTensor()->getPart() == state::Part::shard || states.world == 1) return ref;
   ref.bytes /= states.world;
   ref.stride = ref.bytes;
@@ -156,26 +184,65 @@ void Lowering::lowerPack(state::PackOp op) {
 
 void Lowering::lowerAccumulate(state::AccumulateOp op) {
   Location loc = named(op, op.getBucket(), "accumulate");
+  StateOp accumulator = states.tensor(states.bucket(op.getBucketAttr()), state::Role::gradient);
   Ref shard = at(op.getShard()), sum = at(op.getSum());
-  if (op.getFirst())
+  bool elsewhere = tierOf(accumulator) != state::Tier::device;
+  if (op.getFirst()) {
     copy(loc, shard, sum);
-  else
+    int64_t padding = int64_t(accumulator.getBytes()) - sum.bytes; // up to a whole block of the disk
+    if (elsewhere && padding) make<FillStep>(named(op, op.getBucket(), "padding"), {}, {{sum.buffer, sum.offset + sum.bytes, 0, padding}}, 0);
+  } else {
+    Ref room = sum;
+    room.bytes = int64_t(accumulator.getBytes());
+    if (elsewhere) copy(named(op, accumulator.getSymName(), "fetch"), whole(accumulator), room);
     make<LaunchStep>(loc, {sum, shard}, {sum}, *op.getKernel());
+  }
+  if (op.getSum().use_empty()) evict(op, accumulator, sum); // else it is consumed here, and the next step begins anew
 }
 
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  SmallVector<Ref> in{own(states.tensor(bucket, state::Role::master), bucket, op.getWhole()), at(op.getGradient())}, out{in[0]};
-  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>()) {
-    if (!state::isMoment(tensor.getRole())) continue;
-    in.push_back(own(states.tensor(bucket, tensor.getRole()), bucket, op.getWhole()));
+  SmallVector<std::pair<StateOp, Ref>> kept; // where each is on the device
+  SmallVector<Ref> in, out;
+  auto add = [&](state::Role role) {
+    StateOp state = states.tensor(bucket, role);
+    kept.push_back({state, fetched(op, state)});
+    in.push_back(own(kept.back().second, state, op.getWhole()));
     out.push_back(in.back());
-  }
+  };
+  add(state::Role::master);
+  in.push_back(at(op.getGradient()));
+  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+    if (state::isMoment(tensor.getRole())) add(tensor.getRole());
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()),
                    op.getWhole());
+  if (bucket.isPublished()) updated[bucket] = kept[0].second; // the other ranks' shards join it first
+  for (auto [state, ref] : ArrayRef(kept).drop_front(bucket.isPublished())) evict(op, state, ref);
+}
+
+void Lowering::lowerPublish(state::PublishOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  StateOp parameter = states.tensor(bucket, state::Role::master);
+  Ref all = updated.lookup(bucket);
+  collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(all, parameter, false)}, {own(all, parameter, true)},
+             bucket.getShard(), b.getF32Type());
+  evict(op, parameter, all);
+}
+
+void Lowering::lowerGather(state::GatherOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  StateOp parameter = states.tensor(bucket, state::Role::master);
+  Ref to = at(op.getWhole());
+  if (bucket.isSharded(state::Role::master)) {
+    collective(named(op, op.getBucket(), "gather"), CollectiveKind::all_gather, {own(fetched(op, parameter), parameter, false)}, {to},
+               bucket.getShard(), b.getF32Type());
+  } else {
+    to.bytes = int64_t(parameter.getBytes());
+    copy(named(op, parameter.getSymName(), "fetch"), whole(parameter), to);
+  }
 }
 
 void Lowering::lowerReturn(func::ReturnOp op) {
@@ -193,7 +260,6 @@ void Lowering::lowerReturn(func::ReturnOp op) {
 }
 
 LogicalResult Lowering::lower(Operation &op) {
-  Type f32 = b.getF32Type();
   if (isa<nn::ReshapeOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
     return success(); // no step: another reference to the same bytes, or an end of life that its uses show
   if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
@@ -207,14 +273,9 @@ LogicalResult Lowering::lower(Operation &op) {
   } else if (auto pack = dyn_cast<state::PackOp>(op)) {
     lowerPack(pack);
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
-    auto bucket = states.bucket(gather.getBucketAttr());
-    collective(named(gather, gather.getBucket(), "gather"), CollectiveKind::all_gather, {whole(states.tensor(bucket, state::Role::master))},
-               {at(gather.getWhole())}, bucket.getShard(), f32);
+    lowerGather(gather);
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
-    auto bucket = states.bucket(publish.getBucketAttr());
-    StateOp parameter = states.tensor(bucket, state::Role::master);
-    collective(named(publish, publish.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter, bucket, false)},
-               {whole(parameter)}, bucket.getShard(), f32);
+    lowerPublish(publish);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
     collective(named(gather, bucketNameOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
                {at(gather.getWhole())}, elementsOf(gather.getShard()), elementOf(gather.getShard()));

@@ -20,6 +20,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   SinkUpdatesPassOptions sink;
   sink.delay = options.delay;
   program.addPass(createSinkUpdatesPass(sink));
+  program.addPass(createHoistFetchesPass()); // behind the updates' last move
 }
 
 namespace {
@@ -33,7 +34,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-sink-updates: lanes and order",
+  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order",
                                             [](OpPassManager &pm, const PipelineOptions &given) {
                                               buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay});
                                             });

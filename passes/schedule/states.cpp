@@ -80,8 +80,7 @@ LogicalResult States::checkTensors() {
 StateOp States::tensor(state::BucketOp bucket, state::Role role) {
   state::TensorAttr tensor = bucket.tensorOf(role);
   auto [suffix, kind] = namedBy(role);
-  int64_t bytes = bucket.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
-  StateOp state = get((bucket.getSymName() + suffix).str(), kind, bytes, bucket.getLoc());
+  StateOp state = get((bucket.getSymName() + suffix).str(), kind, planir::roomOf(bucket, tensor), bucket.getLoc());
   state.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
   state.setTensorAttr(tensor);
   return state;

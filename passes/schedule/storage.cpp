@@ -59,6 +59,18 @@ Slot *Storage::scratch(std::string name, BufferKind kind, int64_t bytes, FlatSym
   return slot;
 }
 
+Slot *Storage::sumOf(state::AccumulateOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  planir::StateOp state = states.tensor(bucket, state::Role::gradient);
+  if (planir::tierOf(state) == state::Tier::device) return persistent(state);
+  Slot *&slot = sums[op];
+  if (!slot) {
+    slot = makeFor(op.getSum(), BufferKind::fetched, op.getBucketAttr(), state::Role::gradient, state.getTensor()->getPart());
+    slot->bytes = int64_t(state.getBytes());
+  }
+  return slot;
+}
+
 Slot *Storage::persistent(planir::StateOp state) {
   Slot *&slot = persistentSlots[state];
   if (!slot) {
@@ -74,7 +86,7 @@ void Storage::put(Value value, Place place) {
 }
 
 bool Storage::diesAt(const Slot &slot, int64_t position) const {
-  return !slot.state && slot.kind != BufferKind::gathered && slot.lastUse <= position;
+  return !slot.state && slot.kind != BufferKind::gathered && slot.kind != BufferKind::fetched && slot.lastUse <= position;
 }
 
 Storage::View Storage::viewOf(Value value) const {
@@ -146,7 +158,7 @@ LogicalResult Storage::placePack(state::PackOp pack) {
   // The first micro-step on one rank: the gradients are the accumulator.
   if (pack->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst())
-      slot = persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient));
+      slot = sumOf(accumulate);
   if (!slot && bucket) slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, state::Part::whole);
   if (!slot) slot = makeFor(pack.getResult(), BufferKind::scalar);
   put(pack.getResult(), {slot});
@@ -187,7 +199,7 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
   int64_t here = position[op], last = lastUse.lookup(op.getShard());
   if (op->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*op->user_begin()); accumulate && accumulate.getFirst())
-      return put(op.getShard(), {persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient))});
+      return put(op.getShard(), {sumOf(accumulate)});
   auto next = llvm::upper_bound(scatters, here);
   Place whole = placeOf(op.getWhole());
   if (diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
@@ -204,12 +216,16 @@ LogicalResult Storage::placeResults(Operation &op) {
     auto bucket = states.bucket(resident.getBucketAttr());
     if (bucket.isSharded(state::Role::master))
       return resident.emitError() << "bucket " << resident.getBucketAttr() << " is kept in shards, so no rank has it whole; zero.gather it";
+    if (!bucket.isResident(state::Role::master))
+      return resident.emitError() << "bucket " << resident.getBucketAttr() << " does not rest on the device; zero.gather it";
     put(resident.getWhole(), {persistent(states.tensor(bucket, state::Role::master))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
-    if (!states.bucket(gather.getBucketAttr()).isSharded(state::Role::master))
+    auto bucket = states.bucket(gather.getBucketAttr());
+    if (bucket.isResident(state::Role::master))
       return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank; zero.resident reads it";
-    put(gather.getWhole(),
-        {makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), state::Role::master, state::Part::whole)});
+    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), state::Role::master, state::Part::whole);
+    if (!bucket.isSharded(state::Role::master)) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(state::Role::master));
+    put(gather.getWhole(), {slot});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
@@ -225,7 +241,7 @@ LogicalResult Storage::placeResults(Operation &op) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    put(accumulate.getSum(), {persistent(states.tensor(states.bucket(accumulate.getBucketAttr()), state::Role::gradient))});
+    put(accumulate.getSum(), {sumOf(accumulate)});
   } else if (takesDestination(&op)) {
     for (Value result : op.getResults())
       if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});

@@ -37,7 +37,9 @@ public:
   /// Where a value lies; every operand and result of the program has a place after run().
   Place placeOf(mlir::Value value) const;
   planir::Ref refOf(mlir::Value value) const;
-  /// A slot that no value of the program stands for (room of a collective).
+  /// Where the sum of an accumulator is worked on: in the accumulator itself, or in room on the device if that lies in another tier.
+  Slot *sumOf(state::AccumulateOp op);
+  /// A slot that no value of the program stands for (room of a collective, what is fetched for one operation).
   Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes, mlir::FlatSymbolRefAttr bucket);
   Slot *persistent(planir::StateOp state);
   /// Inputs of a pack that could not be written in place and must be copied.
@@ -78,7 +80,7 @@ private:
   llvm::DenseMap<mlir::Value, View> views;
   llvm::DenseMap<mlir::Value, int64_t> lastUse; // of roots, views included
   llvm::DenseMap<mlir::Operation *, int64_t> position;
-  llvm::DenseMap<mlir::Operation *, Slot *> persistentSlots;
+  llvm::DenseMap<mlir::Operation *, Slot *> persistentSlots, sums;
   llvm::SmallVector<int64_t> scatters; // positions of zero.reduce_scatter
   llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> copied;
   llvm::SmallVector<Slot *> resultCopies;

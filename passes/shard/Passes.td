@@ -29,6 +29,9 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters are sharded">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-steps per optimizer step">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"offloadParams", "offload-params", "std::string", "\"none\"", "Tier where parameters rest: none (the device), host or disk">,
+    Option<"offloadOptimizer", "offload-optimizer", "std::string", "\"none\"",
+           "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">];
   let statistics = [Statistic<"buckets", "buckets", "Buckets made">, Statistic<"padding", "padding", "Elements no parameter owns">];
 }

@@ -37,16 +37,12 @@ struct Sharding {
   }
 };
 
-/// Its parameters are whole only around their use.
-bool gathers(state::BucketOp bucket) { return bucket.isSharded(state::Role::master); }
-bool shardsMoments(state::BucketOp bucket) {
-  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(),
-                      [&](state::TensorAttr t) { return state::isMoment(t.getRole()) && bucket.isSharded(t.getRole()); });
-}
-/// Each rank updates its shard of parameters that all of them keep.
-bool publishes(state::BucketOp bucket) { return shardsMoments(bucket) && !gathers(bucket); }
+/// Its parameters are whole, and on the device, only around their use.
+bool gathers(state::BucketOp bucket) { return !bucket.isResident(state::Role::master); }
 /// Each rank updates all of it.
-bool updatesWhole(state::BucketOp bucket) { return bucket.getElements() != bucket.getShard() && !shardsMoments(bucket); }
+bool updatesWhole(state::BucketOp bucket) {
+  return bucket.getElements() != bucket.getShard() && !bucket.isPublished() && !bucket.isSharded(state::Role::master);
+}
 
 RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
 
@@ -248,7 +244,7 @@ private:
     auto symbol = kernels.update(sharding.optimizer, count, columns, clip);
     auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
                                         program.getArguments().back(), norm2, symbol.getValue(), whole);
-    if (publishes(bucket)) b.create<state::PublishOp>(loc, bucket.getSymName());
+    if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());
     if (clip || !whole) return op.getSums();
     return b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), op.getSums());
   }

@@ -22,6 +22,8 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> stage{*this, "stage", llvm::cl::init(0)};
   Option<int64_t> accumulate{*this, "accumulate", llvm::cl::init(1)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::init("adamw")};
+  Option<std::string> offloadParams{*this, "offload-params", llvm::cl::init("none")};
+  Option<std::string> offloadOptimizer{*this, "offload-optimizer", llvm::cl::init("none")};
   Option<int64_t> bucketElements{*this, "bucket-elements", llvm::cl::init(0)};
 };
 } // namespace
@@ -35,6 +37,8 @@ void registerPasses() {
                                               options.stage = o.stage;
                                               options.accumulate = o.accumulate;
                                               options.optimizer = o.optimizer;
+                                              options.offloadParams = o.offloadParams;
+                                              options.offloadOptimizer = o.offloadOptimizer;
                                               options.bucketElements = o.bucketElements;
                                               buildPipeline(pm, options);
                                             });

@@ -11,7 +11,7 @@
 
 namespace zero::inspect {
 
-inline constexpr int kKinds = 10; // plan.BufferKind
+inline constexpr int kKinds = 11; // plan.BufferKind
 inline constexpr int kLanes = 8;  // plan.Lane
 
 /// Bytes by kind of buffer.

@@ -17,7 +17,7 @@ bool isNumber(std::string_view part) {
 
 const char *kindName(int kind) {
   static constexpr const char *names[kKinds] = {"?",     "parameter",  "gradient", "optimizer", "constant",
-                                                "input", "activation", "gathered", "staging",   "scalar"};
+                                                "input", "activation", "gathered", "staging",   "scalar",   "fetched"};
   return kind >= 0 && kind < kKinds ? names[kind] : "?";
 }
 
@@ -75,7 +75,7 @@ BucketNames::BucketNames(const plan::Plan &plan) : plan(plan), contents(plan), p
 std::string BucketNames::parametersIn(const plan::Ref &ref) const {
   plan::Content content = contents.of(ref);
   plan::BufferKind kind = plan.buffers(int(ref.buffer())).kind();
-  bool holdsParameters = kind == plan::PARAMETER || kind == plan::GATHERED || kind == plan::GRADIENT;
+  bool holdsParameters = kind == plan::PARAMETER || kind == plan::GATHERED || kind == plan::GRADIENT || kind == plan::FETCHED;
   if (!holdsParameters || content.part != plan::WHOLE || plan::dependsOnRank(ref)) return "";
   uint64_t element = plan::bytesOf(content.dtype);
   uint64_t begin = (ref.offset() - content.offset) / element, end = (ref.offset() - content.offset + ref.bytes()) / element;

@@ -1,11 +1,12 @@
 //===- judge.h - re-checks a finished plan without trusting who made it ------------------------------===//
-// Five promises, each with its own message:
+// Six promises, each with its own message:
 //   places   a buffer lies inside its arena and is aligned as that asks, is only touched in its life, and shares no byte with another live
 //   one order    waits form no cycle, and every two conflicting accesses of different lanes are ordered by happens-before values   what a
 //   step reads through a buffer was last written through that buffer, every step writes something that is read or
 //            outlives the program, and the results are written
 //   ranks    every rank calls the same collectives of a lane in the same order
 //   updates  every trainable bucket changes once in a step, behind all that reads its old parameters, and on every rank
+//   tiers    what rests on host or disk is fetched before it is used there, and what was changed of it returns
 // Happens-before is computed with vector clocks: one tick counter per lane (Fidge 1988, Mattern 1989).
 #pragma once
 #include "runtime/judge/problem.h"
@@ -20,6 +21,9 @@ std::vector<std::string> checkRanks(const std::vector<Problem> &ranks);
 
 /// The updates of a program of a plan.
 std::vector<std::string> checkUpdates(const plan::Plan &plan, int program);
+
+/// What a program fetches from other tiers and brings back to them.
+std::vector<std::string> checkTiers(const plan::Plan &plan, int program);
 
 /// Every program of a plan, on the ranks whose addresses differ in kind (the first, its neighbour along each axis, the last).
 std::vector<std::string> checkPlan(const plan::Plan &plan);

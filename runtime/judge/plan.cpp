@@ -121,6 +121,7 @@ private:
   void checkBucket(const plan::Bucket &bucket, int update) {
     bool published = update < 0 || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update).update().part() == plan::WHOLE ||
                      plan::masterOf(bucket).part() == plan::SHARD;
+    if (tierOf(bucket) != plan::DEVICE) return checkHome(bucket, update);
     bool changes = false;
     for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
       if (s == update) {
@@ -136,6 +137,20 @@ private:
     }
     if (update >= 0 && !changes) report(name(update) + " does not write the parameters of bucket '" + bucket.name() + "'");
     if (!published) report("what " + name(update) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
+  }
+
+  /// Where parameters rest in another tier, the update works on a copy; that this comes and returns is for checkTiers to see. Nobody fetches
+  /// the new parameters, and nothing else is written over the old ones.
+  void checkHome(const plan::Bucket &bucket, int update) {
+    for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
+      if (writes && (update < 0 || s < update || !program.steps(s).has_copy()))
+        report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but does not bring back what its update changed");
+      if (reads && update >= 0 && s > update)
+        report(name(s) + " reads the parameters of bucket '" + bucket.name() + "' behind their update, " + name(update));
+    }
+  }
+  plan::Tier tierOf(const plan::Bucket &bucket) const {
+    return plan.arenas(int(plan.buffers(int(plan::masterOf(bucket).ref().buffer())).arena())).tier();
   }
 
   std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
@@ -173,6 +188,7 @@ std::vector<std::string> checkPlan(const plan::Plan &plan) {
     }
     for (std::string &sentence : checkRanks(each)) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
     for (std::string &sentence : checkUpdates(plan, program)) found.push_back(sentence);
+    for (std::string &sentence : checkTiers(plan, program)) found.push_back(sentence);
   }
   return found;
 }

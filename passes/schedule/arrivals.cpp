@@ -1,0 +1,135 @@
+//===- arrivals.cpp - finds what comes to the device for a while ------------------------------------===//
+#include "passes/schedule/arrivals.h"
+#include <set>
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+namespace {
+
+/// Persistent buffers of buckets that lie in another tier, by name: what copies fetch from.
+struct Homes {
+  llvm::DenseMap<StringAttr, StateOp> states;
+
+  explicit Homes(ProgramOp program) {
+    for (auto state : program->getParentOfType<ModuleOp>().getOps<StateOp>())
+      if (state.getBucket()) states[state.getSymNameAttr()] = state;
+  }
+  StateOp of(Value buffer) const {
+    auto use = buffer.getDefiningOp<UseOp>();
+    return use ? states.lookup(use.getStateAttr().getAttr()) : nullptr;
+  }
+};
+
+bool isKind(Value buffer, BufferKind kind) {
+  auto op = buffer.getDefiningOp<BufferOp>();
+  return op && op.getKind() == kind;
+}
+
+/// Brings something of a bucket into a buffer of the program.
+StateOp broughtBy(StepOp step, const Homes &homes) {
+  bool brings = isa<CopyStep>(*step);
+  if (auto collective = dyn_cast<CollectiveStep>(*step)) brings = collective.getKind() == CollectiveKind::all_gather;
+  if (!brings || !step.getBuffers()[1].getDefiningOp<BufferOp>()) return nullptr;
+  return homes.of(step.getBuffers()[0]);
+}
+
+/// The step is the copy into a buffer that the next one gathers.
+bool isFetchOfGather(const Order &order, int64_t position) {
+  if (position + 1 >= int64_t(order.size())) return false;
+  auto next = dyn_cast<CollectiveStep>(*order[position + 1]);
+  return next && next.getKind() == CollectiveKind::all_gather && isKind(next.getBuffers()[1], BufferKind::gathered) &&
+         next.getBuffers()[0] == order[position].getBuffers()[1];
+}
+
+void add(Arrival &arrival, const Order &order, int64_t position) {
+  StepOp step = order[position];
+  Value filled = step.getBuffers()[1];
+  if (arrival.steps.empty()) arrival.issued = position, arrival.lastUse = position, arrival.bytes = 0;
+  arrival.steps.push_back(step);
+  if (step.getBuffers()[0].getDefiningOp<UseOp>()) arrival.sources.push_back(step.getBuffers()[0]);
+  arrival.buffers.push_back(filled);
+  arrival.lastUse = std::max(arrival.lastUse, order.lastTouch(filled));
+  arrival.bytes += int64_t(filled.getDefiningOp<BufferOp>().getBytes());
+}
+
+} // namespace
+
+std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
+  Homes homes(program);
+  std::vector<Arrival> gathers;
+  for (int64_t position = 0; position < int64_t(order.size()); ++position) {
+    StateOp state = broughtBy(order[position], homes);
+    if (!state) continue;
+    bool fetch = isFetchOfGather(order, position);
+    if (!fetch && !isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
+    Arrival &gather = gathers.emplace_back();
+    gather.bucket = state.getBucket()->str();
+    add(gather, order, position);
+    if (fetch) add(gather, order, ++position);
+  }
+  return gathers;
+}
+
+std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order) {
+  Homes homes(program);
+  std::vector<Arrival> fetches;
+  int64_t end = -1; // behind the step that needs what the last arrival brings
+  for (int64_t position = 0; position < int64_t(order.size()); ++position) {
+    StateOp state = broughtBy(order[position], homes);
+    if (!state || isFetchOfGather(order, position) || !isKind(order[position].getBuffers()[1], BufferKind::fetched)) continue;
+    if (position >= end) {
+      fetches.emplace_back().bucket = state.getBucket()->str();
+      for (end = position + 1; end < int64_t(order.size()) && broughtBy(order[end], homes);) ++end;
+    }
+    add(fetches.back(), order, position);
+  }
+  return fetches;
+}
+
+SmallVector<Access, 6> readBy(const Arrival &arrival) {
+  SmallVector<Access, 6> read;
+  for (StepOp step : arrival.steps)
+    for (const Access &access : accessesOf(step))
+      if (access.ref.buffer.getDefiningOp<UseOp>()) read.push_back(access);
+  return read;
+}
+
+int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
+              function_ref<void(const Arrival &, int64_t steps, StringRef from)> moved) {
+  int64_t alive = 0, floor = -1, hoisted = 0;    // bytes of those issued and not yet dead; the place of the one before
+  std::set<std::pair<int64_t, size_t>> ends;     // (last use, index) of those alive
+  llvm::DenseMap<Operation *, Operation *> tail; // behind this step, the last one moved there
+  for (auto [i, arrival] : llvm::enumerate(arrivals)) {
+    floor = std::max(floor, order.lastConflictBefore(arrival.issued, readBy(arrival)));
+    auto fits = [&] { return limit.bytes ? alive + arrival.bytes <= limit.bytes : int64_t(ends.size()) <= limit.ahead; };
+    // The earliest moment: behind the last uses of as many as must be dead for this one to fit.
+    while (!ends.empty() && (ends.begin()->first <= floor || (!fits() && ends.begin()->first < arrival.issued))) {
+      floor = std::max(floor, ends.begin()->first);
+      alive -= arrivals[ends.begin()->second].bytes;
+      ends.erase(ends.begin());
+    }
+    if (floor + 1 < arrival.issued) {
+      Operation *anchor = floor < 0 ? nullptr : order[floor].getOperation();
+      Operation *&last = tail[anchor];
+      for (StepOp step : arrival.steps) {
+        if (last || anchor)
+          step->moveAfter(last ? last : anchor);
+        else
+          step->moveBefore(order[0]);
+        last = step;
+      }
+      ++hoisted;
+      std::string from = floor < 0 ? "the start" : "step " + std::to_string(floor), node = floor < 0 ? "" : nameOf(anchor->getLoc());
+      moved(arrival, arrival.issued - floor - 1, node.empty() ? from : from + " (" + node + ")");
+    } else {
+      floor = arrival.issued;
+    }
+    alive += arrival.bytes;
+    ends.insert({arrival.lastUse, i});
+  }
+  return hoisted;
+}
+
+} // namespace zero::schedule

@@ -1,0 +1,124 @@
+//===- tiers.cpp - what rests in another tier comes, is changed, and returns -------------------------===//
+#include "runtime/judge/judge.h"
+#include "runtime/plan/mesh.h"
+#include "runtime/plan/state.h"
+#include <map>
+#include <set>
+
+namespace zero::judge {
+namespace {
+
+using Role = plan::StateTensor::Role;
+
+/// A tensor that a bucket keeps.
+struct Kept {
+  uint32_t bucket;
+  Role role;
+  auto operator<=>(const Kept &) const = default;
+};
+
+class Tiers {
+public:
+  Tiers(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program) {
+    for (int b = 0; b < plan.buckets_size(); ++b)
+      for (const plan::StateTensor &tensor : plan.buckets(b).tensors())
+        if (plan.arenas(int(plan.buffers(int(tensor.ref().buffer())).arena())).tier() != plan::DEVICE)
+          homes[tensor.ref().buffer()] = {uint32_t(b), tensor.role()};
+  }
+
+  std::vector<std::string> run() {
+    if (homes.empty()) return {};
+    for (int s = 0; s < program.steps_size(); ++s) visit(s, program.steps(s));
+    for (auto [kept, step] : changed) report("what " + name(step) + " changes of the " + of(kept) + " never returns to " + tierOf(kept));
+    if (program.role() == plan::Program::FIRST || program.role() == plan::Program::MIDDLE)
+      for (auto [buffer, kept] : homes)
+        if (kept.role == plan::StateTensor::GRADIENT && !returned.contains(kept))
+          report("the " + of(kept) + " is not brought up to date in " + tierOf(kept));
+    return std::move(found);
+  }
+
+private:
+  void visit(int s, const plan::Step &step) {
+    if (step.has_update()) return update(s, step);
+    uint32_t from = step.reads_size() ? step.reads(0).buffer() : 0, to = step.writes_size() ? step.writes(0).buffer() : 0;
+    if (step.has_copy() && homes.contains(from)) return fetch(s, homes.at(from), to);
+    if (step.has_copy() && homes.contains(to)) return bringBack(s, homes.at(to), from);
+    if (step.has_collective() && from == to && holds.contains(to)) { // the other ranks' shards join this one's
+      published.insert(holds.at(to).bucket);
+      return;
+    }
+    for (const plan::Ref &ref : step.writes()) holds.erase(ref.buffer());
+  }
+
+  void fetch(int s, Kept kept, uint32_t to) {
+    if (auto change = changed.find(kept); change != changed.end())
+      report(name(s) + " fetches the " + of(kept) + " before what " + name(change->second) + " changed of it has returned");
+    holds[to] = kept;
+  }
+
+  void bringBack(int s, Kept kept, uint32_t from) {
+    if (kept.role == plan::StateTensor::GRADIENT) {
+      if (plan.buffers(int(from)).bucket() != kept.bucket || !plan.buffers(int(from)).has_bucket()) wrong(s, kept, from);
+      returned.insert(kept);
+      return;
+    }
+    auto held = holds.find(from);
+    if (held == holds.end() || held->second != kept) return wrong(s, kept, from);
+    auto change = changed.find(kept);
+    if (change == changed.end()) return report(name(s) + " brings back the " + of(kept) + ", which nothing has changed");
+    const plan::Bucket &bucket = plan.buckets(int(kept.bucket));
+    bool partial = plan::tensorOf(bucket, kept.role)->part() == plan::WHOLE && plan::groupSize(plan, bucket.axes()) > 1 &&
+                   program.steps(change->second).update().part() == plan::SHARD;
+    if (partial && !published.contains(kept.bucket))
+      report(name(s) + " brings back the " + of(kept) + " without what the other ranks have changed of it");
+    changed.erase(change);
+  }
+
+  /// What an update reads and writes is at home on the device, or has come.
+  void update(int s, const plan::Step &step) {
+    uint32_t bucket = step.update().bucket();
+    std::vector<Role> roles{plan::StateTensor::MASTER};
+    for (Role role : plan::momentsOf(plan.optimizer().kind())) roles.push_back(role);
+    for (size_t i = 0; i < roles.size(); ++i) {
+      Kept kept{bucket, roles[i]};
+      const plan::StateTensor *tensor = plan::tensorOf(plan.buckets(int(bucket)), roles[i]);
+      int read = int(i ? i + 1 : 0); // the gradient is second
+      if (!tensor || !homes.contains(tensor->ref().buffer()) || read >= step.reads_size() || int(i) >= step.writes_size()) continue;
+      uint32_t buffer = step.reads(read).buffer();
+      auto held = holds.find(buffer);
+      if (held == holds.end() || held->second != kept || step.writes(int(i)).buffer() != buffer)
+        report(name(s) + " updates the " + of(kept) + " in buffer '" + plan.buffers(int(buffer)).name() + "', to which it was not fetched");
+      changed[kept] = s;
+    }
+  }
+
+  void wrong(int s, Kept kept, uint32_t from) {
+    report(name(s) + " brings back the " + of(kept) + " from buffer '" + plan.buffers(int(from)).name() + "', which does not hold it");
+  }
+
+  std::string of(Kept kept) const {
+    return std::string(plan::roleName(kept.role)) + " of bucket '" + plan.buckets(int(kept.bucket)).name() + "'";
+  }
+  std::string tierOf(Kept kept) const {
+    const plan::StateTensor *tensor = plan::tensorOf(plan.buckets(int(kept.bucket)), kept.role);
+    static constexpr const char *names[] = {"the device", "host", "disk"};
+    return names[plan.arenas(int(plan.buffers(int(tensor->ref().buffer())).arena())).tier()];
+  }
+  std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
+  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
+
+  const plan::Plan &plan;
+  const plan::Program &program;
+  std::map<uint32_t, Kept> homes; // by persistent buffer
+  std::map<uint32_t, Kept> holds; // what came to a transient buffer
+  std::map<Kept, int> changed;    // by which step, and not yet brought back
+  std::set<uint32_t> published;   // buckets
+  std::set<Kept> returned;
+  std::vector<std::string> found;
+};
+
+} // namespace
+
+std::vector<std::string> checkTiers(const plan::Plan &plan, int program) { return Tiers(plan, plan.programs(program)).run(); }
+
+} // namespace zero::judge
