@@ -87,11 +87,12 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "A transient buffer of the program";
   let description = [{
-    One that works for a `bucket` (its gradient, its staging) names it, and says as which `tensor` its elements lie there.
+    One that works for a `bucket` (its gradient, its staging) names it, and says as which `tensor` its elements lie there, from element
+    `begin` of the tensor's part on.
   }];
   let arguments = (ins StrAttr:$name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last, OptionalAttr<FlatSymbolRefAttr>:$bucket,
-                       OptionalAttr<Zero_TensorAttr>:$tensor);
+                       OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<I64Attr>:$begin);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$kind $name `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
   let hasVerifier = 1;
@@ -155,8 +156,10 @@ def Plan_CollectiveStep : Plan_Step<"collective", (ins Plan_CollectiveKind:$kind
 }
 def Plan_CopyStep : Plan_Step<"copy", (ins), ""> { let summary = "src -> dst"; }
 def Plan_FillStep : Plan_Step<"fill", (ins I32Attr:$pattern), " `:` $pattern"> { let summary = "-> dst; every 4 bytes become `pattern`"; }
-def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, TypeAttr:$type, UnitAttr:$whole),
-    " `:` $bucket $kernel `of` $type (`whole` $whole^)?"> {
-  let summary = "The optimizer's kernel on a bucket or this rank's shard of it; the second reference is the gradient, of `type`";
+def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, TypeAttr:$type, UnitAttr:$whole,
+                                                DefaultValuedAttr<I64Attr, "0">:$begin),
+    " `:` $bucket $kernel `of` $type (`whole` $whole^)? (`from` $begin^)?"> {
+  let summary = "The optimizer's kernel on a bucket or this rank's shard of it, or on a slice that starts with element `begin` of that; the "
+                "second reference is the gradient, of `type`";
 }
 #endif

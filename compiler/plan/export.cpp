@@ -142,6 +142,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     fillLaunch(to->mutable_launch(), update.getKernelAttr());
     to->set_dtype(dtypeOf(update.getType()));
     to->set_part(update.getWhole() ? plan::WHOLE : plan::SHARD);
+    to->set_begin_elements(update.getBegin());
     to->set_row(infos[kernels.lookup(update.getKernelAttr().getAttr())].row);
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
@@ -197,6 +198,7 @@ LogicalResult Exporter::addBuffer(BufferOp op, int program) {
   if (!op.getTensor()) return success();
   buffer->set_part(plan::Part(op.getTensor()->getPart()));
   buffer->set_dtype(dtypeOf(op.getTensor()->getType()));
+  buffer->set_begin_elements(op.getBegin().value_or(0));
   return success();
 }
 

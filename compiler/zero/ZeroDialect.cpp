@@ -166,9 +166,12 @@ LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
-  if (!bucket ||
-      failed(expect(*this, getGradient(), getWhole() ? bucket.getElements() : bucket.getShard(), getWhole() ? "whole" : "shard", bucket)))
-    return failure();
+  if (!bucket) return failure();
+  int64_t part = bucket.elementsOf(getWhole() ? Part::whole : Part::shard), count = getGradient().getType().getNumElements();
+  int64_t begin = int64_t(getBegin());
+  if (begin < 0 || begin > part || count > part - begin)
+    return emitOpError() << "updates elements " << begin << " to " << begin + count << " of the " << (getWhole() ? "whole" : "shard")
+                         << " of @" << bucket.getSymName() << ", which has " << part;
   return expectKernel(*this, getKernelAttr(), tables);
 }
 

@@ -106,14 +106,14 @@ def Zero_AccumulateOp : Zero_Op<"accumulate", [Zero_BucketUser]> {
   let assemblyFormat = "$bucket `,` $shard attr-dict `:` type($shard) `->` type($sum)";
 }
 def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
-  let summary = "One optimizer step on the bucket, or on this rank's shard of it";
+  let summary = "One optimizer step on the bucket, on this rank's shard of it, or on a slice of either";
   let description = [{
-    Reads `gradient` (the shard; the whole bucket when `whole`), the parameters and their state, and writes parameters and state in
+    Reads `gradient` (of the shard; of the whole bucket when `whole`; from element `begin` of that on, as many as it has), the parameters and their state, and writes parameters and state in
     place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, sums [r]?)
     with r * c = the gradient's elements. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$gradient, Zero_Tensor:$hyper, Optional<Zero_Tensor>:$norm2,
-                       FlatSymbolRefAttr:$kernel, UnitAttr:$whole);
+                       FlatSymbolRefAttr:$kernel, UnitAttr:$whole, DefaultValuedAttr<I64Attr, "0">:$begin);
   let results = (outs Optional<Zero_Flat>:$sums);
   let assemblyFormat = "$bucket `,` $gradient `,` $hyper (`clip` $norm2^)? attr-dict `:` functional-type(operands, results)";
 }

@@ -46,12 +46,15 @@ private:
   Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
   /// What this rank updates of a state that lies at `ref` on the device: its shard, unless `all` or unless it stores nothing else.
   Ref own(Ref ref, StateOp state, bool all);
-  /// A state where steps reach it: its own bytes, or those of a buffer it is fetched to.
-  Ref fetched(Operation *op, StateOp state);
-  /// The buffer a state is fetched to, with nothing in it yet.
-  Ref roomFor(StateOp state);
-  /// What was changed in `ref` goes home, if that is elsewhere.
-  void evict(Operation *op, StateOp state, Ref ref);
+  /// A state, or bytes [begin, begin + bytes) of it, where steps reach them: at home on the device, or in a buffer they are fetched to.
+  struct Reached {
+    StateOp state;
+    Ref home, here;
+  };
+  Reached fetched(Operation *op, StateOp state) { return fetched(op, state, 0, int64_t(state.getBytes())); }
+  Reached fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes);
+  /// What was changed there goes home, if that is elsewhere.
+  void evict(Operation *op, const Reached &reached);
   /// Room of a collective, for a bucket or none.
   Value staging(FlatSymbolRefAttr bucket, int64_t bytes) {
     return use(storage.scratch(bucket ? (bucket.getValue() + ".staging").str() : "staging", BufferKind::staging, bytes, bucket));
@@ -83,7 +86,7 @@ private:
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
-  llvm::DenseMap<Operation *, Ref> updated; // parameters of a bucket that is to be published
+  llvm::DenseMap<Operation *, Reached> updated; // parameters of a bucket that is to be published
   OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
 };
 
@@ -94,7 +97,8 @@ Value Lowering::use(Slot *slot) {
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
       slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr,
-                                             nullptr, slot->bucket, slot->tensor);
+                                             nullptr, slot->bucket, slot->tensor,
+                                             slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr());
   }
   return slot->value;
 }
@@ -104,23 +108,20 @@ void Lowering::makeBuffers() {
   for (Slot &slot : storage.allSlots()) use(&slot);
 }
 
-Ref Lowering::roomFor(StateOp state) {
-  Slot *slot = storage.scratch((state.getSymName() + ".fetched").str(), BufferKind::fetched, int64_t(state.getBytes()), state.getBucketAttr());
+Lowering::Reached Lowering::fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
+  Ref home{use(storage.persistent(state)), begin, 0, bytes};
+  if (tierOf(state) == state::Tier::device) return {state, home, home};
+  Slot *slot = storage.scratch((state.getSymName() + ".fetched").str(), BufferKind::fetched, bytes, state.getBucketAttr());
   slot->tensor = *state.getTensor();
-  return {use(slot), 0, 0, int64_t(state.getBytes())};
+  slot->begin = begin * 8 / slot->tensor.getType().getIntOrFloatBitWidth();
+  Ref here{use(slot), 0, 0, bytes};
+  copy(named(op, state.getSymName(), "fetch"), home, here);
+  return {state, home, here};
 }
 
-Ref Lowering::fetched(Operation *op, StateOp state) {
-  if (tierOf(state) == state::Tier::device) return whole(state);
-  Ref room = roomFor(state);
-  copy(named(op, state.getSymName(), "fetch"), whole(state), room);
-  return room;
-}
-
-void Lowering::evict(Operation *op, StateOp state, Ref ref) {
-  if (tierOf(state) == state::Tier::device) return;
-  ref.bytes = int64_t(state.getBytes());
-  copy(named(op, state.getSymName(), "evict"), ref, whole(state));
+void Lowering::evict(Operation *op, const Reached &reached) {
+  StateOp state = reached.state;
+  if (tierOf(state) != state::Tier::device) copy(named(op, state.getSymName(), "evict"), reached.here, reached.home);
 }
 
 Ref Lowering::own(Ref ref, StateOp state, bool all) {
@@ -186,28 +187,37 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   Location loc = named(op, op.getBucket(), "accumulate");
   StateOp accumulator = states.tensor(states.bucket(op.getBucketAttr()), state::Role::gradient);
   Ref shard = at(op.getShard()), sum = at(op.getSum());
+  Reached reached{accumulator, whole(accumulator), {sum.buffer, sum.offset, 0, int64_t(accumulator.getBytes())}};
   bool elsewhere = tierOf(accumulator) != state::Tier::device;
   if (op.getFirst()) {
     copy(loc, shard, sum);
-    int64_t padding = int64_t(accumulator.getBytes()) - sum.bytes; // up to a whole block of the disk
+    int64_t padding = reached.here.bytes - sum.bytes; // up to a whole block of the disk
     if (elsewhere && padding) make<FillStep>(named(op, op.getBucket(), "padding"), {}, {{sum.buffer, sum.offset + sum.bytes, 0, padding}}, 0);
   } else {
-    Ref room = sum;
-    room.bytes = int64_t(accumulator.getBytes());
-    if (elsewhere) copy(named(op, accumulator.getSymName(), "fetch"), whole(accumulator), room);
+    if (elsewhere) copy(named(op, accumulator.getSymName(), "fetch"), reached.home, reached.here);
     make<LaunchStep>(loc, {sum, shard}, {sum}, *op.getKernel());
   }
-  if (op.getSum().use_empty()) evict(op, accumulator, sum); // else it is consumed here, and the next step begins anew
+  if (op.getSum().use_empty()) evict(op, reached); // else it is consumed here, and the next step begins anew
 }
 
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  SmallVector<std::pair<StateOp, Ref>> kept; // where each is on the device
+  bool slice = op.getGradient().getType().getNumElements() != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  SmallVector<Reached> reached;
   SmallVector<Ref> in, out;
   auto add = [&](state::Role role) {
     StateOp state = states.tensor(bucket, role);
-    kept.push_back({state, fetched(op, state)});
-    in.push_back(own(kept.back().second, state, op.getWhole()));
+    if (slice) {
+      int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
+      int64_t bytes = op.getGradient().getType().getNumElements() * element, left = int64_t(state.getBytes()) - begin;
+      bool last = bytes == bytesOf(bucket, *state.getTensor()) - begin; // takes the rest of the last block along
+      reached.push_back(fetched(op, state, begin, last ? left : bytes));
+      in.push_back(reached.back().here);
+      in.back().bytes = bytes;
+    } else {
+      reached.push_back(fetched(op, state));
+      in.push_back(own(reached.back().here, state, op.getWhole()));
+    }
     out.push_back(in.back());
   };
   add(state::Role::master);
@@ -218,18 +228,17 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()),
-                   op.getWhole());
-  if (bucket.isPublished()) updated[bucket] = kept[0].second; // the other ranks' shards join it first
-  for (auto [state, ref] : ArrayRef(kept).drop_front(bucket.isPublished())) evict(op, state, ref);
+                   op.getWhole(), op.getBegin());
+  if (bucket.isPublished()) updated[bucket] = reached[0]; // the other ranks' shards join it first
+  for (const Reached &tensor : ArrayRef(reached).drop_front(bucket.isPublished())) evict(op, tensor);
 }
 
 void Lowering::lowerPublish(state::PublishOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  StateOp parameter = states.tensor(bucket, state::Role::master);
-  Ref all = updated.lookup(bucket);
-  collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(all, parameter, false)}, {own(all, parameter, true)},
-             bucket.getShard(), b.getF32Type());
-  evict(op, parameter, all);
+  Reached parameter = updated.lookup(bucket);
+  collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter.here, parameter.state, false)},
+             {own(parameter.here, parameter.state, true)}, bucket.getShard(), b.getF32Type());
+  evict(op, parameter);
 }
 
 void Lowering::lowerGather(state::GatherOp op) {
@@ -237,7 +246,7 @@ void Lowering::lowerGather(state::GatherOp op) {
   StateOp parameter = states.tensor(bucket, state::Role::master);
   Ref to = at(op.getWhole());
   if (bucket.isSharded(state::Role::master)) {
-    collective(named(op, op.getBucket(), "gather"), CollectiveKind::all_gather, {own(fetched(op, parameter), parameter, false)}, {to},
+    collective(named(op, op.getBucket(), "gather"), CollectiveKind::all_gather, {own(fetched(op, parameter).here, parameter, false)}, {to},
                bucket.getShard(), b.getF32Type());
   } else {
     to.bytes = int64_t(parameter.getBytes());

@@ -38,7 +38,7 @@ static std::string describe(Value value) {
 }
 
 Slot *Storage::make(std::string name, BufferKind kind, int64_t bytes) {
-  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}, {}, {}});
+  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}, {}, {}, 0});
   return &slots.back();
 }
 Slot *Storage::makeFor(Value value, BufferKind kind) {

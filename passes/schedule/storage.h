@@ -22,6 +22,7 @@ struct Slot {
   mlir::Value value;              // !plan.buffer, once made
   mlir::FlatSymbolRefAttr bucket; // that a transient one works for, null if none
   state::TensorAttr tensor;       // what of the bucket's elements lies in it; null if none
+  int64_t begin = 0;              // the first of these elements
 };
 
 struct Place {

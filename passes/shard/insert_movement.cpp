@@ -25,7 +25,7 @@ using Homes = llvm::DenseMap<StringAttr, Home>;
 
 /// What the whole module says about sharding.
 struct Sharding {
-  int64_t world, accumulate;
+  int64_t world, accumulate, sliceElements;
   train::OptimizerKind optimizer;
 
   explicit Sharding(ModuleOp module) {
@@ -34,6 +34,9 @@ struct Sharding {
     accumulate = number(state::ZeroDialect::kAccumulate);
     optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD
                                                                                            : train::OptimizerKind::AdamW;
+    int64_t shards = 0;
+    for (auto bucket : module.getOps<state::BucketOp>()) shards += int64_t(bucket.getShard());
+    sliceElements = sliceElementsOf(shards);
   }
 };
 
@@ -240,13 +243,30 @@ private:
     Location loc = bucket.getLoc();
     bool whole = updatesWhole(bucket), clip = bool(norm2);
     if (whole) shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
-    int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket);
-    auto symbol = kernels.update(sharding.optimizer, count, columns, clip);
-    auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, count)), bucket.getSymName(), shard,
-                                        program.getArguments().back(), norm2, symbol.getValue(), whole);
+    int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket), slice = rowsOfSlice(bucket, count);
+    SmallVector<Value> sums;
+    for (int64_t begin = 0; begin < count; begin += slice) {
+      int64_t here = std::min(slice, count - begin);
+      Value gradient = shard;
+      if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
+      auto symbol = kernels.update(sharding.optimizer, here, columns, clip);
+      auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient,
+                                          program.getArguments().back(), norm2, symbol.getValue(), whole, begin * columns);
+      if (!clip) sums.push_back(op.getSums());
+    }
     if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());
-    if (clip || !whole) return op.getSums();
-    return b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), op.getSums());
+    if (clip) return {};
+    Value all = sums.size() == 1 ? sums[0] : pack(b, loc, sums);
+    return whole ? b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), all) : all;
+  }
+
+  /// What rests in another tier is fetched, updated and brought back slice by slice, so that a bucket need not be on the device at once.
+  int64_t rowsOfSlice(state::BucketOp bucket, int64_t rows) const {
+    bool elsewhere = llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
+      return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
+    });
+    if (!elsewhere || bucket.isPublished() || rows * row(bucket) <= sharding.sliceElements) return rows;
+    return sharding.sliceElements / row(bucket); // rows of 1024, then: whole blocks of a disk
   }
 
   Value sumSquares(OpBuilder &b, state::BucketOp bucket, Value shard) {

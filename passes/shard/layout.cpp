@@ -9,6 +9,8 @@ int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multi
 
 int64_t defaultBucketElements(int64_t total) { return std::clamp<int64_t>(total / 16, 64 << 10, 8 << 20); }
 
+int64_t sliceElementsOf(int64_t shards) { return roundUp(std::clamp<int64_t>(shards / 256, 1 << 20, 64 << 20), 1 << 20); }
+
 int64_t rowElements(int64_t shard) {
   int64_t row = kAlignElements;
   while (row < 1024 && row * 2 * 1000 <= shard) row *= 2;

@@ -38,6 +38,7 @@ LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> bucke
   StringRef role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
   bool updates = role == "step" || role == "last";
   llvm::DenseSet<StringAttr> updated;
+  llvm::DenseMap<StringAttr, int64_t> ends; // of what is updated of a bucket
   llvm::DenseMap<Value, StringAttr> contents; // views of a bucket that is whole on every rank
   for (Operation &op : program.getBody().front()) {
     StringAttr viewed;
@@ -51,13 +52,27 @@ LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> bucke
       return op.emitOpError() << "reads @" << viewed.getValue() << " after its update";
     if (auto gather = dyn_cast<state::GatherOp>(op); gather && updated.contains(gather.getBucketAttr().getAttr()))
       return gather.emitOpError() << "gathers " << gather.getBucketAttr() << " after its update";
-    if (auto update = dyn_cast<state::UpdateOp>(op); update && !updated.insert(update.getBucketAttr().getAttr()).second)
-      return op.emitOpError() << "updates " << update.getBucketAttr() << " a second time";
+    if (auto update = dyn_cast<state::UpdateOp>(op)) {
+      int64_t &end = ends[update.getBucketAttr().getAttr()];
+      if (int64_t(update.getBegin()) < end) return op.emitOpError() << "updates " << update.getBucketAttr() << " a second time";
+      if (int64_t(update.getBegin()) > end)
+        return op.emitOpError() << "updates " << update.getBucketAttr() << " from element " << int64_t(update.getBegin()) << " on, but "
+                                << (end ? "the slice before ends at " + std::to_string(end) : std::string("nothing stands before that"));
+      end += update.getGradient().getType().getNumElements();
+      updated.insert(update.getBucketAttr().getAttr());
+    }
   }
   for (state::BucketOp bucket : buckets)
     if (bucket.getTrainable() && updates != updated.contains(bucket.getSymNameAttr()))
       return program.emitError() << "@" << program.getName() << (updates ? " never updates @" : " must not update @")
                                  << bucket.getSymName();
+  llvm::DenseMap<StringAttr, state::BucketOp> named;
+  for (state::BucketOp bucket : buckets) named[bucket.getSymNameAttr()] = bucket;
+  for (auto update : program.getOps<state::UpdateOp>()) {
+    int64_t part = named.lookup(update.getBucketAttr().getAttr()).elementsOf(update.getWhole() ? state::Part::whole : state::Part::shard);
+    if (int64_t end = ends[update.getBucketAttr().getAttr()]; end != part)
+      return update.emitOpError() << "and its like update " << end << " of the " << part << " elements of " << update.getBucketAttr();
+  }
   return success();
 }
 

@@ -26,7 +26,7 @@ private:
   std::unique_ptr<SharedFile> file;
   std::string path;
   std::mutex guard;
-  std::vector<bool> seen; // buckets whose gradient was added
+  std::vector<uint64_t> seen; // elements of each bucket's gradient that were added
 };
 
 // Collective. Refuses, with a sentence, what the ending .safetensors or .onnx cannot hold.

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace zero::runtime {
@@ -27,21 +29,24 @@ void GradientFile::add(const plan::Step &step) {
   const plan::Update &update = step.update();
   int index = static_cast<int>(update.bucket());
   const plan::Bucket &bucket = rank.plan.buckets(index);
-  Range held = plan::rangeOf(bucket, update.part(), rank.rank);
-  for (const Slice &slice : map.slices(index, ownedBy(bucket, rank.rank))) // all ranks hold a whole gradient; each writes its part
+  uint64_t from = plan::rangeOf(bucket, update.part(), rank.rank).begin + update.begin_elements();
+  uint64_t count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
+  Range held{from, from + count}, own = ownedBy(bucket, rank.rank); // all ranks may hold a whole gradient; each writes its part
+  uint64_t begin = std::max(held.begin, own.begin), end = std::min(held.end, own.end);
+  for (const Slice &slice : map.slices(index, {begin, std::max(begin, end)}))
     readFloats(rank.state, plan::gradientOf(step), slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
       file->file().write(offsets[static_cast<size_t>(slice.parameter)] + (slice.start + first) * sizeof(float), values.data(),
                          values.size_bytes());
     });
   std::lock_guard lock(guard);
-  seen[static_cast<size_t>(index)] = true;
+  seen[static_cast<size_t>(index)] += count;
 }
 
 void GradientFile::finish() {
   for (int b = 0; b < rank.plan.buckets_size(); ++b)
-    if (rank.plan.buckets(b).trainable() && !seen[static_cast<size_t>(b)])
+    if (const plan::Bucket &bucket = rank.plan.buckets(b); bucket.trainable() && seen[static_cast<size_t>(b)] < bucket.shard_elements())
       throw Error(
-          fmt::format("the plan's step has no update of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
+          fmt::format("the plan's step does not update all of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
   file->publish();
 }
 

@@ -41,9 +41,9 @@ public:
       : step(step), whole(whole), args(args), groups(groups), row(step.update().row()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
-    count = plan::elementsOf(bucket, update.part());
-    runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of, plan::rangeOf(bucket, update.part(), rank).begin,
-                  count);
+    count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
+    runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of,
+                  plan::rangeOf(bucket, update.part(), rank).begin + update.begin_elements(), count);
     const plan::Ref *hyper = nullptr;
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) hyper = &input.ref();

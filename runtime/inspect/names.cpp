@@ -78,7 +78,7 @@ std::string BucketNames::parametersIn(const plan::Ref &ref) const {
   bool holdsParameters = kind == plan::PARAMETER || kind == plan::GATHERED || kind == plan::GRADIENT || kind == plan::FETCHED;
   if (!holdsParameters || content.part != plan::WHOLE || plan::dependsOnRank(ref)) return "";
   uint64_t element = plan::bytesOf(content.dtype);
-  uint64_t begin = (ref.offset() - content.offset) / element, end = (ref.offset() - content.offset + ref.bytes()) / element;
+  uint64_t begin = content.begin + (ref.offset() - content.offset) / element, end = begin + ref.bytes() / element;
   std::string first;
   size_t others = 0;
   for (const plan::PieceMap::Entry &piece : pieces.piecesOf(content.bucket)) {

@@ -3,6 +3,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/validate.h"
 #include <map>
 #include <set>
 
@@ -39,20 +40,32 @@ public:
 
   std::vector<std::string> run() {
     bool updates = program.role() == plan::Program::STEP || program.role() == plan::Program::LAST;
-    std::vector<int> at(plan.buckets_size(), -1); // its update
+    std::vector<Update> at(size_t(plan.buckets_size()));
     for (int s = 0; s < program.steps_size(); ++s) {
       if (!program.steps(s).has_update()) continue;
-      const plan::Bucket &bucket = plan.buckets(int(program.steps(s).update().bucket()));
-      int &place = at[program.steps(s).update().bucket()];
+      const plan::Update &update = program.steps(s).update();
+      const plan::Bucket &bucket = plan.buckets(int(update.bucket()));
+      Update &known = at[update.bucket()];
       if (!updates || !bucket.trainable())
         report(name(s) + " updates bucket '" + bucket.name() + "', which " + (updates ? "is frozen" : "this program must not change"));
-      if (place >= 0) report(name(s) + " updates bucket '" + bucket.name() + "' a second time");
-      place = s;
+      if (known.first >= 0 && update.begin_elements() < known.end)
+        report(name(s) + " updates bucket '" + bucket.name() + "' a second time");
+      else if (update.begin_elements() > known.end)
+        report(name(s) + " leaves out elements " + std::to_string(known.end) + " to " + std::to_string(update.begin_elements()) +
+               " of bucket '" + bucket.name() + "'");
+      if (known.first < 0) known.first = s;
+      known.last = s;
+      known.end = update.begin_elements() + plan::gradientOf(program.steps(s)).bytes() / plan::bytesOf(update.dtype());
     }
     findTouches();
     for (int b = 0; b < plan.buckets_size(); ++b) {
-      checkBucket(plan.buckets(b), at[b]);
-      if (at[b] < 0 && updates && plan.buckets(b).trainable()) report("bucket '" + plan.buckets(b).name() + "' is never updated");
+      const plan::Bucket &bucket = plan.buckets(b);
+      checkBucket(bucket, at[size_t(b)]);
+      if (at[size_t(b)].first < 0 && updates && bucket.trainable()) report("bucket '" + bucket.name() + "' is never updated");
+      if (at[size_t(b)].first < 0) continue;
+      if (uint64_t part = plan::elementsOf(bucket, program.steps(at[size_t(b)].last).update().part()); at[size_t(b)].end < part)
+        report("elements " + std::to_string(at[size_t(b)].end) + " to " + std::to_string(part) + " of bucket '" + bucket.name() +
+               "' are never updated");
     }
     if (plan.world() > 1) {
       checkSums();
@@ -117,36 +130,51 @@ private:
         }
   }
 
-  /// `update` is -1 in programs that leave the bucket as it is.
-  void checkBucket(const plan::Bucket &bucket, int update) {
-    bool published = update < 0 || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update).update().part() == plan::WHOLE ||
-                     plan::masterOf(bucket).part() == plan::SHARD;
+  /// The steps that update a bucket, one or one slice after the other; none in programs that leave it as it is.
+  struct Update {
+    int first = -1, last = -1;
+    uint64_t end = 0; // of what they update, in elements
+  };
+
+  void checkBucket(const plan::Bucket &bucket, const Update &update) {
     if (tierOf(bucket) != plan::DEVICE) return checkHome(bucket, update);
-    bool changes = false;
+    bool none = update.first < 0;
+    bool published = none || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update.last).update().part() == plan::WHOLE ||
+                     plan::masterOf(bucket).part() == plan::SHARD;
+    int silent = update.first; // an update that changes nothing; -1: none
     for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
-      if (s == update) {
-        changes = writes;
-      } else if (writes && (update < 0 || !program.steps(s).has_collective())) {
+      if (isUpdateOf(bucket, s)) {
+        if (s == silent) silent = writes ? nextUpdate(bucket, s) : s;
+      } else if (writes && (none || !program.steps(s).has_collective())) {
         report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but is not its update");
-      } else if (writes && s > update) {
+      } else if (writes && s > update.last) {
         published = true;
-      } else if (writes || (reads && update >= 0 && s > update)) {
+      } else if (writes || (reads && !none && s > update.first)) {
         report(name(s) + (writes ? " publishes" : " reads") + " the parameters of bucket '" + bucket.name() + "' " +
-               (writes ? "before" : "behind") + " their update, " + name(update));
+               (writes ? "before" : "behind") + " their update, " + name(writes ? update.last : update.first));
       }
     }
-    if (update >= 0 && !changes) report(name(update) + " does not write the parameters of bucket '" + bucket.name() + "'");
-    if (!published) report("what " + name(update) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
+    if (silent >= 0) report(name(silent) + " does not write the parameters of bucket '" + bucket.name() + "'");
+    if (!published) report("what " + name(update.last) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
+  }
+
+  bool isUpdateOf(const plan::Bucket &bucket, int step) const {
+    return program.steps(step).has_update() && &plan.buckets(int(program.steps(step).update().bucket())) == &bucket;
+  }
+  int nextUpdate(const plan::Bucket &bucket, int step) const {
+    for (int s = step + 1; s < program.steps_size(); ++s)
+      if (isUpdateOf(bucket, s)) return s;
+    return -1;
   }
 
   /// Where parameters rest in another tier, the update works on a copy; that this comes and returns is for checkTiers to see. Nobody fetches
   /// the new parameters, and nothing else is written over the old ones.
-  void checkHome(const plan::Bucket &bucket, int update) {
+  void checkHome(const plan::Bucket &bucket, const Update &update) {
     for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
-      if (writes && (update < 0 || s < update || !program.steps(s).has_copy()))
+      if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))
         report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but does not bring back what its update changed");
-      if (reads && update >= 0 && s > update)
-        report(name(s) + " reads the parameters of bucket '" + bucket.name() + "' behind their update, " + name(update));
+      if (reads && update.first >= 0 && s > update.last)
+        report(name(s) + " reads the parameters of bucket '" + bucket.name() + "' behind their update, " + name(update.last));
     }
   }
   plan::Tier tierOf(const plan::Bucket &bucket) const {

@@ -2,6 +2,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/validate.h"
 #include <map>
 #include <set>
 
@@ -11,9 +12,14 @@ namespace {
 using Role = plan::StateTensor::Role;
 
 /// A tensor that a bucket keeps.
-struct Kept {
+struct Tensor {
   uint32_t bucket;
   Role role;
+  auto operator<=>(const Tensor &) const = default;
+};
+/// Bytes of one, from `begin` on: what comes and returns at once.
+struct Kept : Tensor {
+  uint64_t begin;
   auto operator<=>(const Kept &) const = default;
 };
 
@@ -31,9 +37,9 @@ public:
     for (int s = 0; s < program.steps_size(); ++s) visit(s, program.steps(s));
     for (auto [kept, step] : changed) report("what " + name(step) + " changes of the " + of(kept) + " never returns to " + tierOf(kept));
     if (program.role() == plan::Program::FIRST || program.role() == plan::Program::MIDDLE)
-      for (auto [buffer, kept] : homes)
-        if (kept.role == plan::StateTensor::GRADIENT && !returned.contains(kept))
-          report("the " + of(kept) + " is not brought up to date in " + tierOf(kept));
+      for (auto [buffer, tensor] : homes)
+        if (tensor.role == plan::StateTensor::GRADIENT && !returned.contains(tensor))
+          report("the " + of(tensor) + " is not brought up to date in " + tierOf(tensor));
     return std::move(found);
   }
 
@@ -41,8 +47,8 @@ private:
   void visit(int s, const plan::Step &step) {
     if (step.has_update()) return update(s, step);
     uint32_t from = step.reads_size() ? step.reads(0).buffer() : 0, to = step.writes_size() ? step.writes(0).buffer() : 0;
-    if (step.has_copy() && homes.contains(from)) return fetch(s, homes.at(from), to);
-    if (step.has_copy() && homes.contains(to)) return bringBack(s, homes.at(to), from);
+    if (step.has_copy() && homes.contains(from)) return fetch(s, {homes.at(from), step.reads(0).offset()}, to);
+    if (step.has_copy() && homes.contains(to)) return bringBack(s, {homes.at(to), step.writes(0).offset()}, from);
     if (step.has_collective() && from == to && holds.contains(to)) { // the other ranks' shards join this one's
       published.insert(holds.at(to).bucket);
       return;
@@ -53,7 +59,7 @@ private:
   void fetch(int s, Kept kept, uint32_t to) {
     if (auto change = changed.find(kept); change != changed.end())
       report(name(s) + " fetches the " + of(kept) + " before what " + name(change->second) + " changed of it has returned");
-    holds[to] = kept;
+    holds.insert_or_assign(to, kept);
   }
 
   void bringBack(int s, Kept kept, uint32_t from) {
@@ -80,11 +86,11 @@ private:
     std::vector<Role> roles{plan::StateTensor::MASTER};
     for (Role role : plan::momentsOf(plan.optimizer().kind())) roles.push_back(role);
     for (size_t i = 0; i < roles.size(); ++i) {
-      Kept kept{bucket, roles[i]};
       const plan::StateTensor *tensor = plan::tensorOf(plan.buckets(int(bucket)), roles[i]);
       int read = int(i ? i + 1 : 0); // the gradient is second
       if (!tensor || !homes.contains(tensor->ref().buffer()) || read >= step.reads_size() || int(i) >= step.writes_size()) continue;
       uint32_t buffer = step.reads(read).buffer();
+      Kept kept{{bucket, roles[i]}, step.update().begin_elements() * plan::bytesOf(tensor->dtype())};
       auto held = holds.find(buffer);
       if (held == holds.end() || held->second != kept || step.writes(int(i)).buffer() != buffer)
         report(name(s) + " updates the " + of(kept) + " in buffer '" + plan.buffers(int(buffer)).name() + "', to which it was not fetched");
@@ -96,10 +102,10 @@ private:
     report(name(s) + " brings back the " + of(kept) + " from buffer '" + plan.buffers(int(from)).name() + "', which does not hold it");
   }
 
-  std::string of(Kept kept) const {
+  std::string of(Tensor kept) const {
     return std::string(plan::roleName(kept.role)) + " of bucket '" + plan.buckets(int(kept.bucket)).name() + "'";
   }
-  std::string tierOf(Kept kept) const {
+  std::string tierOf(Tensor kept) const {
     const plan::StateTensor *tensor = plan::tensorOf(plan.buckets(int(kept.bucket)), kept.role);
     static constexpr const char *names[] = {"the device", "host", "disk"};
     return names[plan.arenas(int(plan.buffers(int(tensor->ref().buffer())).arena())).tier()];
@@ -109,11 +115,11 @@ private:
 
   const plan::Plan &plan;
   const plan::Program &program;
-  std::map<uint32_t, Kept> homes; // by persistent buffer
+  std::map<uint32_t, Tensor> homes; // by persistent buffer
   std::map<uint32_t, Kept> holds; // what came to a transient buffer
   std::map<Kept, int> changed;    // by which step, and not yet brought back
   std::set<uint32_t> published;   // buckets
-  std::set<Kept> returned;
+  std::set<Tensor> returned;
   std::vector<std::string> found;
 };
 

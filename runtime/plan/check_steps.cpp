@@ -201,8 +201,11 @@ struct StepChecker {
       throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
                   " references; an update reads parameters and their gradient, and writes parameters");
     if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
-    uint64_t elements = elementsOf(bucket, call.part());
-    requireBytes(gradientOf(step).bytes(), multiply(elements, bytesOf(call.dtype()), what), "the gradient of " + what);
+    uint64_t part = elementsOf(bucket, call.part()), size = bytesOf(call.dtype()), elements = gradientOf(step).bytes() / size;
+    requireBytes(gradientOf(step).bytes(), multiply(elements, size, what), "the gradient of " + what);
+    if (call.begin_elements() > part || elements > part - call.begin_elements())
+      throw Error(what + " updates elements " + std::to_string(call.begin_elements()) + " + " + std::to_string(elements) +
+                  " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +
                   " elements; it is made for " + std::to_string(kernel.row()));

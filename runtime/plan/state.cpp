@@ -55,7 +55,7 @@ Contents::Contents(const Plan &plan) : plan(plan) {
 
 Content Contents::of(const Ref &ref) const {
   const Buffer &buffer = plan.buffers(static_cast<int>(ref.buffer()));
-  if (buffer.has_bucket()) return {static_cast<int>(buffer.bucket()), buffer.part(), buffer.dtype(), 0};
+  if (buffer.has_bucket()) return {static_cast<int>(buffer.bucket()), buffer.part(), buffer.dtype(), 0, buffer.begin_elements()};
   auto next = kept.upper_bound({ref.buffer(), ref.offset()});
   if (next == kept.begin()) return {};
   const auto &[place, tensor] = *std::prev(next);

@@ -39,6 +39,7 @@ struct Content {
   Part part = PART_UNSPECIFIED; // of the bucket, from byte `offset` of the buffer on; PART_UNSPECIFIED: no elements of it
   DType dtype = DTYPE_UNSPECIFIED;
   uint64_t offset = 0;
+  uint64_t begin = 0; // element of the part that lies there
 };
 
 // Of persistent buffers the buckets say it, of transient ones the buffers.

@@ -65,7 +65,12 @@ void checkContent(const Plan &plan, const Buffer &buffer, const std::string &wha
                 std::to_string(plan.buckets_size()));
   if (!holds) return;
   const Bucket &bucket = plan.buckets(static_cast<int>(buffer.bucket()));
-  uint64_t bytes = multiply(elementsOf(bucket, buffer.part()), bytesOf(buffer.dtype()), what);
+  uint64_t part = elementsOf(bucket, buffer.part()), size = bytesOf(buffer.dtype());
+  if (buffer.begin_elements() >= part)
+    throw Error(what + " begins with element " + std::to_string(buffer.begin_elements()) + " of a part of bucket '" + bucket.name() +
+                "' that has " + std::to_string(part));
+  uint64_t bytes = multiply(part - buffer.begin_elements(), size, what);
+  if (buffer.kind() == FETCHED && buffer.bytes() < bytes && buffer.bytes() % size == 0) return; // some of them
   if (plan.arenas(static_cast<int>(buffer.arena())).alignment() == kDiskBlock && buffer.bytes() > bytes)
     bytes = (bytes + kDiskBlock - 1) / kDiskBlock * kDiskBlock; // whole blocks, for copies from and to disk
   requireBytes(buffer.bytes(), bytes, what);

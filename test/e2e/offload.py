@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Where state rests changes nothing but memory and time.
+
+gpt2 and llama of models/tiny and a GPT whose embedding is updated in slices, with parameters and optimizer state on the device, on host and
+on disk in every combination, at every stage, on 1 and 2 ranks, with and without accumulation and clipping: the parameters after some steps
+are bitwise those of the resident run. Checkpoints go from one placement to another, also with another number of ranks. What zerorun says
+of bytes written to disk is what the plan says.
+"""
+import itertools
+import json
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import TINY, Suite, expect
+
+MODELS = {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}
+HOMES = [homes for homes in itertools.product(("none", "host", "disk"), repeat=2) if homes != ("none", "none")]
+STEPS = 6
+suite = Suite(__doc__)
+resident = {}  # what the run without offloading exported
+
+
+def data_of(model):
+    batches = np.load(TINY / model / "batches.npz")
+    stack = lambda name: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + name)])
+    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
+    return batches["0/input_ids"].shape[1]
+
+
+def compiled(name, model, flags, homes):
+    suite.zeroc(model, name, *flags, "--offload-params", homes[0], "--offload-optimizer", homes[1], "--quiet")
+    return [] if "disk" not in homes else ["--disk-path", suite.work / "disk"]
+
+
+def trained(model, data, world, flags, homes, run_flags):
+    where = compiled("one.plan", model, flags, homes)
+    suite.zerorun("one.plan", "--data", data, "--steps", STEPS, "--lr", "1e-3", "--seed", 3, "--threads", 1, "--export", "one.safetensors",
+                  "--gradients", "gradients.safetensors", "--metrics", "one.jsonl", *where, *run_flags, world=world)
+    steps = [json.loads(line) for line in (suite.work / "one.jsonl").read_text().splitlines()]
+    return [load_file(suite.work / name) for name in ("one.safetensors", "gradients.safetensors")], [step["loss"] for step in steps if "loss" in step]
+
+
+def same(name, model, data, world, stage, accumulate, clip, homes):
+    """The bits of the resident run with the same ranks, stage and micro-steps."""
+    flags = [*model[1:], "--world", world, "--stage", stage, "--accumulate", accumulate]
+    run_flags = ["--clip", 0.7] if clip else []
+    key = (name, world, stage, accumulate, clip)
+    if key not in resident:
+        resident[key] = trained(model[0], data, world, flags, ("none", "none"), run_flags)
+    files, losses = trained(model[0], data, world, flags, homes, run_flags)
+    expect(len(losses) == STEPS and losses == resident[key][1], f"losses {losses}, resident {resident[key][1]}")
+    for found, wanted, what in zip(files, resident[key][0], ("parameters", "gradients")):
+        expect(set(found) == set(wanted), f"other {what} were written")
+        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+        expect(not different, f"{len(different)} of {len(wanted)} {what} differ from the resident run, such as {min(different, default='')}")
+    return f"{len(files[0])} parameters"
+
+
+def resumed(first, second, worlds):
+    """Three steps in one placement, three in another: the bits of six in the first, where the ranks are as many."""
+    flags = lambda world: ["--bind", f"batch=1,seq={seqs['gpt2']}", "--world", world, "--stage", 3, "--accumulate", 2 // world]
+    model = TINY / "gpt2" / MODELS["gpt2"]
+    losses = []
+    for steps, homes, world in ((3, first, worlds[0]), (6, second, worlds[1])):
+        where = compiled("resumed.plan", model, flags(world), homes)
+        suite.zerorun("resumed.plan", "--data", "gpt2.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--checkpoint", "kept",
+                      "--resume", "kept", "--metrics", "resumed.jsonl", "--export", "resumed.safetensors", *where, world=world)
+        losses += suite.losses("resumed.jsonl")[-3:]
+    compiled("whole.plan", model, flags(worlds[0]), ("none", "none"))
+    suite.zerorun("whole.plan", "--data", "gpt2.safetensors", "--steps", 6, "--lr", "1e-3", "--threads", 1, "--metrics", "whole.jsonl",
+                  "--export", "whole.safetensors", world=worlds[0])
+    suite.run(["rm", "-r", "kept"])
+    whole = suite.losses("whole.jsonl")
+    if worlds[0] == worlds[1]:
+        expect(losses == whole, f"losses {losses}, without a break {whole}")
+        a, b = (load_file(suite.work / name) for name in ("resumed.safetensors", "whole.safetensors"))
+        expect(all(a[n].tobytes() == b[n].tobytes() for n in b), "other parameters than without a break")
+        return "same bits"
+    far = max(abs(x - y) / abs(y) for x, y in zip(losses, whole))
+    expect(far <= 1e-4, f"a loss is off by {far:.1e}")
+    return f"losses within {far:.0e}"
+
+
+suite.start()
+seqs = {model: data_of(model) for model in MODELS}
+for model in MODELS:
+    onnx = [TINY / model / MODELS[model], "--bind", f"batch=1,seq={seqs[model]}"]
+    for (i, homes), (world, stage) in itertools.product(enumerate(HOMES), ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3))):
+        if model != "gpt2" and (i + stage) % 4:
+            continue  # the same passes; a sample of them
+        accumulate, clip = ((1, False), (3, False), (1, True), (2, True))[(i + stage) % 4]
+        how = f"parameters {homes[0]}, optimizer {homes[1]}, {world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
+        suite.check(f"offload: {model}: {how}", same, model, onnx, f"{model}.safetensors", world, stage, accumulate, clip, homes)
+suite.gpt("wide.onnx", "--layers", "1", "--hidden", "128", "--heads", "4", "--vocab", "17500", "--seq", "8", "--batch", "1")
+rng = np.random.default_rng(5)
+tokens = rng.integers(0, 17500, size=(12, 8)).astype(np.int64)
+save_file({"input_ids": tokens, "labels": tokens}, suite.work / "wide.safetensors")
+for homes, (world, stage, accumulate, clip) in zip(HOMES, itertools.cycle(((1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True)))):
+    how = f"parameters {homes[0]}, optimizer {homes[1]}, {world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
+    suite.check(f"offload: in slices: {how}", same, "wide", [suite.work / "wide.onnx"], "wide.safetensors", world, stage, accumulate, clip, homes)
+suite.check("offload: resumed on disk, begun resident", resumed, ("none", "none"), ("disk", "disk"), (1, 1))
+suite.check("offload: resumed resident, begun on disk", resumed, ("disk", "disk"), ("none", "none"), (2, 2))
+suite.check("offload: resumed on host by one rank, begun on disk by two", resumed, ("disk", "disk"), ("host", "host"), (2, 1))
+suite.finish()
