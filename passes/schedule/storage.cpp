@@ -14,7 +14,7 @@ FlatSymbolRefAttr bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
     if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucketAttr();
     if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucketAttr();
-    if (isa<state::ReduceScatterOp, state::AllGatherOp>(user))
+    if (isa<state::ReduceScatterOp, state::AllGatherOp, state::ViewOp>(user)) // a view: of what is updated in slices
       if (FlatSymbolRefAttr bucket = bucketOf(user->getResult(0))) return bucket;
   }
   return nullptr;
