@@ -101,8 +101,13 @@ int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
   int64_t alive = 0, floor = -1, hoisted = 0;    // bytes of those issued and not yet dead; the place of the one before
   std::set<std::pair<int64_t, size_t>> ends;     // (last use, index) of those alive
   llvm::DenseMap<Operation *, Operation *> tail; // behind this step, the last one moved there
+  SmallVector<int64_t> computing; // positions of steps of lane compute
+  for (int64_t position = 0; position < int64_t(order.size()); ++position)
+    if (order[position].getLane() == Lane::compute) computing.push_back(position);
   for (auto [i, arrival] : llvm::enumerate(arrivals)) {
     floor = std::max(floor, order.lastConflictBefore(arrival.issued, readBy(arrival)));
+    int64_t before = llvm::lower_bound(computing, arrival.issued) - computing.begin();
+    if (limit.steps && before > limit.steps) floor = std::max(floor, computing[before - limit.steps - 1]);
     auto fits = [&] { return limit.bytes ? alive + arrival.bytes <= limit.bytes : int64_t(ends.size()) <= limit.ahead; };
     // The earliest moment: behind the last uses of as many as must be dead for this one to fit.
     while (!ends.empty() && (ends.begin()->first <= floor || (!fits() && ends.begin()->first < arrival.issued))) {

@@ -104,7 +104,7 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    hoisted += hoist(order, gathersOf(getOperation(), order), {ahead, gatherBytes}, [&](const Arrival &gather, int64_t steps, StringRef from) {
+    hoisted += hoist(order, gathersOf(getOperation(), order), {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
       std::string limit = gatherBytes ? "there is room in --gather-bytes"
                                       : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
       decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(steps), "step") + " early", limit + " from " + from + " on");
@@ -121,7 +121,7 @@ struct HoistFetches : impl::HoistFetchesPassBase<HoistFetches> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    hoisted += hoist(order, fetchesOf(getOperation(), order), {ahead, 0}, [&](const Arrival &fetch, int64_t steps, StringRef from) {
+    hoisted += hoist(order, fetchesOf(getOperation(), order), {ahead, 0, reach}, [&](const Arrival &fetch, int64_t steps, StringRef from) {
       decide(getOperation(), fetch.bucket, "fetched " + counted(uint64_t(steps), "step") + " early",
              "the state of at most " + counted(uint64_t(ahead), "other bucket") + " is on the device from " + from + " on");
     });
