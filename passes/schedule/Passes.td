@@ -70,6 +70,28 @@ def ElideGathersPass : Pass<"plan-elide-gathers", "::zero::planir::ProgramOp"> {
   let statistics = [Statistic<"elided", "elided", "Gathers saved">];
 }
 
+def UpdateGatheredPass : Pass<"plan-update-gathered", "::zero::planir::ProgramOp"> {
+  let summary = "Update parameters where they are gathered, instead of fetching them again";
+  let description = [{
+    Where parameters rest in another tier and one rank updates all of a bucket, its last gather has brought what the update fetches. If at
+    most one other bucket is gathered in between, the update works on the gathered copy, and what it changed is brought back from there.
+
+    ```mlir
+    plan.copy to_device %b0.parameter[0, 256] -> %w[0, 256]
+    plan.copy compute %w[0, 64] -> %x[0, 64]
+    plan.copy to_device %b0.parameter[0, 256] -> %p[0, 256]
+    plan.fill compute -> %p[0, 256] : 1            // stands for the update
+    plan.copy to_host %p[0, 256] -> %b0.parameter[0, 256]
+    // becomes
+    plan.copy to_device %b0.parameter[0, 256] -> %w[0, 256]
+    plan.copy compute %w[0, 64] -> %x[0, 64]
+    plan.fill compute -> %w[0, 256] : 1
+    plan.copy to_host %w[0, 256] -> %b0.parameter[0, 256]
+    ```
+  }];
+  let statistics = [Statistic<"reused", "reused", "Fetches saved">];
+}
+
 def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
   let summary = "Start gathers before their bucket is needed, as early as memory allows";
   let description = [{

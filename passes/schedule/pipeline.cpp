@@ -13,6 +13,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   ElideGathersPassOptions elide;
   elide.residentBytes = options.residentBytes;
   program.addPass(createElideGathersPass(elide));
+  program.addPass(createUpdateGatheredPass());
   HoistGathersPassOptions hoist;
   hoist.ahead = options.ahead;
   hoist.gatherBytes = options.gatherBytes;

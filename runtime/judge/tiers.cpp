@@ -48,28 +48,40 @@ private:
     if (step.has_update()) return update(s, step);
     uint32_t from = step.reads_size() ? step.reads(0).buffer() : 0, to = step.writes_size() ? step.writes(0).buffer() : 0;
     if (step.has_copy() && homes.contains(from)) return fetch(s, {homes.at(from), step.reads(0).offset()}, to);
-    if (step.has_copy() && homes.contains(to)) return bringBack(s, {homes.at(to), step.writes(0).offset()}, from);
+    if (step.has_copy() && homes.contains(to)) return bringBack(s, {homes.at(to), step.writes(0).offset()}, step.reads(0));
     if (step.has_collective() && from == to && holds.contains(to)) { // the other ranks' shards join this one's
       published.insert(holds.at(to).bucket);
       return;
     }
-    for (const plan::Ref &ref : step.writes()) holds.erase(ref.buffer());
+    for (const plan::Ref &ref : step.writes())
+      if (auto held = holds.find(ref.buffer()); held != holds.end() && held->second.role != plan::StateTensor::GRADIENT)
+        report(name(s) + " changes the " + of(held->second) + ", which is for its update to do");
   }
 
   void fetch(int s, Kept kept, uint32_t to) {
     if (auto change = changed.find(kept); change != changed.end())
       report(name(s) + " fetches the " + of(kept) + " before what " + name(change->second) + " changed of it has returned");
+    const plan::Buffer &buffer = plan.buffers(int(to));
+    if (!buffer.has_bucket() || buffer.bucket() != kept.bucket || buffer.begin_elements() * plan::bytesOf(buffer.dtype()) != kept.begin)
+      report(name(s) + " fetches the " + of(kept) + " from byte " + std::to_string(kept.begin) + " on to buffer '" + buffer.name() +
+             "', where something else belongs");
     holds.insert_or_assign(to, kept);
   }
 
-  void bringBack(int s, Kept kept, uint32_t from) {
+  /// Whether the bytes at `ref` are those of the tensor that `kept` begins with.
+  bool isAt(const plan::Ref &ref, Kept kept) const {
+    auto held = holds.find(ref.buffer());
+    return held != holds.end() && Tensor(held->second) == Tensor(kept) && held->second.begin + ref.offset() == kept.begin;
+  }
+
+  void bringBack(int s, Kept kept, const plan::Ref &ref) {
+    uint32_t from = ref.buffer();
     if (kept.role == plan::StateTensor::GRADIENT) {
       if (plan.buffers(int(from)).bucket() != kept.bucket || !plan.buffers(int(from)).has_bucket()) wrong(s, kept, from);
       returned.insert(kept);
       return;
     }
-    auto held = holds.find(from);
-    if (held == holds.end() || held->second != kept) return wrong(s, kept, from);
+    if (!isAt(ref, kept)) return wrong(s, kept, from);
     auto change = changed.find(kept);
     if (change == changed.end()) return report(name(s) + " brings back the " + of(kept) + ", which nothing has changed");
     const plan::Bucket &bucket = plan.buckets(int(kept.bucket));
@@ -91,8 +103,8 @@ private:
       if (!tensor || !homes.contains(tensor->ref().buffer()) || read >= step.reads_size() || int(i) >= step.writes_size()) continue;
       uint32_t buffer = step.reads(read).buffer();
       Kept kept{{bucket, roles[i]}, step.update().begin_elements() * plan::bytesOf(tensor->dtype())};
-      auto held = holds.find(buffer);
-      if (held == holds.end() || held->second != kept || step.writes(int(i)).buffer() != buffer)
+      bool inPlace = step.writes(int(i)).buffer() == buffer && step.writes(int(i)).offset() == step.reads(read).offset();
+      if (!isAt(step.reads(read), kept) || !inPlace)
         report(name(s) + " updates the " + of(kept) + " in buffer '" + plan.buffers(int(buffer)).name() + "', to which it was not fetched");
       changed[kept] = s;
     }

@@ -278,5 +278,54 @@ suite.check("judged: a parameter over another", changes, plans[3], over_the_next
 suite.check("judged: a collective into another bucket", changes, plans[3], crossed, "to where those of bucket|is reduced|works for|asks for")
 suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
 suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")
+def away(plan, step):
+    """The copy goes to a state that rests in another tier, or comes from there."""
+    tier = lambda ref: plan.arenas[plan.buffers[ref.buffer].arena].tier
+    return step.HasField("copy") and (tier(step.reads[0]) or tier(step.writes[0]))
+
+
+def other_home(plan):
+    """Copies from and to other tiers that take another bucket's tensor, of the same bytes."""
+    homes = [tensor.ref for bucket in plan.buckets for tensor in bucket.tensors]
+    for p, s in places(plan, lambda step: away(plan, step)):
+        step = plan.programs[p].steps[s]
+        side = "reads" if plan.arenas[plan.buffers[step.reads[0].buffer].arena].tier else "writes"
+        ref = getattr(step, side)[0]
+        for home in homes:
+            if home.buffer != ref.buffer and plan.buffers[home.buffer].bytes == plan.buffers[ref.buffer].bytes and \
+                    plan.buffers[home.buffer].arena == plan.buffers[ref.buffer].arena:
+                other = copy(plan)
+                getattr(other.programs[p].steps[s], side)[0].buffer = home.buffer
+                yield other, f"step {s} '{step.name}' of {plan.programs[p].name} with '{plan.buffers[home.buffer].name}'"
+                break
+
+
+def on_compute(plan):
+    for p, s in places(plan, lambda step: away(plan, step)):
+        other = copy(plan)
+        other.programs[p].steps[s].lane = 0
+        yield other, f"step {s} '{plan.programs[p].steps[s].name}' of {plan.programs[p].name} on lane compute"
+
+
+def smaller_tier(plan):
+    for a, arena in enumerate(plan.arenas):
+        if arena.tier:
+            other = copy(plan)
+            other.arenas[a].bytes -= arena.alignment
+            yield other, f"arena '{arena.name}'"
+
+
+for stage, homes, accumulate in ((0, ("disk", "host"), 1), (3, ("host", "disk"), 3), (1, ("disk", "disk"), 1)):
+    name = f"offloaded-{stage}.plan"
+    suite.zeroc("gpt.onnx", name, "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 1500,
+                "--offload-params", homes[0], "--offload-optimizer", homes[1])
+    how = f"stage {stage}, parameters on {homes[0]}, optimizer on {homes[1]}"
+    suite.check(f"judged: {how}, without a wait", changes, name, waits(drop), "without waiting for")
+    suite.check(f"judged: {how}, without a step", changes, name, without_step,
+                "in vain|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
+    suite.check(f"judged: {how}, another home", changes, name, other_home,
+                "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|behind their update|but does not bring back|without waiting|never returns|not brought up to date")
+    suite.check(f"judged: {how}, on another lane", changes, name, on_compute, "lane|without waiting")
+    suite.check(f"judged: {how}, a tier too small", changes, name, smaller_tier, "outside the")
 suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")
 suite.finish()
