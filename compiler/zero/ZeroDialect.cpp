@@ -119,8 +119,8 @@ bool BucketOp::isResident(Role role) {
 }
 
 bool BucketOp::isPublished() {
-  return !isSharded(Role::master) && llvm::any_of(getTensors().getAsRange<TensorAttr>(),
-                                                  [&](TensorAttr t) { return isMoment(t.getRole()) && isSharded(t.getRole()); });
+  return !isSharded(Role::master) &&
+         llvm::any_of(getTensors().getAsRange<TensorAttr>(), [&](TensorAttr t) { return isMoment(t.getRole()) && isSharded(t.getRole()); });
 }
 
 /// The bucket named by `symbol`, or an error on `user`.

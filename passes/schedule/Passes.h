@@ -17,7 +17,8 @@ struct Options {
   int64_t delay = 1;         // buckets whose gradient may travel while the next is computed
 };
 
-/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-hoist-gathers, plan-sink-updates, plan-hoist-fetches: the whole phase.
+/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-hoist-gathers, plan-sink-updates, plan-hoist-fetches: the
+/// whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.
 void registerPasses();

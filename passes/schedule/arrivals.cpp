@@ -101,7 +101,7 @@ int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
   int64_t alive = 0, floor = -1, hoisted = 0;    // bytes of those issued and not yet dead; the place of the one before
   std::set<std::pair<int64_t, size_t>> ends;     // (last use, index) of those alive
   llvm::DenseMap<Operation *, Operation *> tail; // behind this step, the last one moved there
-  SmallVector<int64_t> computing; // positions of steps of lane compute
+  SmallVector<int64_t> computing;                // positions of steps of lane compute
   for (int64_t position = 0; position < int64_t(order.size()); ++position)
     if (order[position].getLane() == Lane::compute) computing.push_back(position);
   for (auto [i, arrival] : llvm::enumerate(arrivals)) {

@@ -104,11 +104,13 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    hoisted += hoist(order, gathersOf(getOperation(), order), {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
-      std::string limit = gatherBytes ? "there is room in --gather-bytes"
-                                      : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
-      decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(steps), "step") + " early", limit + " from " + from + " on");
-    });
+    hoisted +=
+        hoist(order, gathersOf(getOperation(), order), {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
+          std::string limit = gatherBytes
+                                  ? "there is room in --gather-bytes"
+                                  : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
+          decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(steps), "step") + " early", limit + " from " + from + " on");
+        });
   }
 };
 

@@ -86,7 +86,7 @@ private:
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
-  llvm::DenseMap<Operation *, Reached> updated; // parameters of a bucket that is to be published
+  llvm::DenseMap<Operation *, Reached> updated;                          // parameters of a bucket that is to be published
   OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
 };
 
@@ -96,9 +96,9 @@ Value Lowering::use(Slot *slot) {
     if (slot->state)
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
-      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr,
-                                             nullptr, slot->bucket, slot->tensor,
-                                             slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr());
+      slot->value =
+          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr,
+                                   slot->bucket, slot->tensor, slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr());
   }
   return slot->value;
 }
@@ -192,7 +192,8 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   if (op.getFirst()) {
     copy(loc, shard, sum);
     int64_t padding = reached.here.bytes - sum.bytes; // up to a whole block of the disk
-    if (elsewhere && padding) make<FillStep>(named(op, op.getBucket(), "padding"), {}, {{sum.buffer, sum.offset + sum.bytes, 0, padding}}, 0);
+    if (elsewhere && padding)
+      make<FillStep>(named(op, op.getBucket(), "padding"), {}, {{sum.buffer, sum.offset + sum.bytes, 0, padding}}, 0);
   } else {
     if (elsewhere) copy(named(op, accumulator.getSymName(), "fetch"), reached.home, reached.here);
     make<LaunchStep>(loc, {sum, shard}, {sum}, *op.getKernel());
@@ -227,8 +228,8 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
-  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()),
-                   op.getWhole(), op.getBegin());
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
+                   op.getBegin());
   if (bucket.isPublished()) updated[bucket] = reached[0]; // the other ranks' shards join it first
   for (const Reached &tensor : ArrayRef(reached).drop_front(bucket.isPublished())) evict(op, tensor);
 }

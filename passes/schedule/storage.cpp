@@ -157,8 +157,7 @@ LogicalResult Storage::placePack(state::PackOp pack) {
   Slot *slot = nullptr;
   // The first micro-step on one rank: the gradients are the accumulator.
   if (pack->hasOneUse())
-    if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst())
-      slot = sumOf(accumulate);
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst()) slot = sumOf(accumulate);
   if (!slot && bucket) slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, state::Part::whole);
   if (!slot) slot = makeFor(pack.getResult(), BufferKind::scalar);
   put(pack.getResult(), {slot});

@@ -48,7 +48,8 @@ struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
     fetched.getDefiningOp()->erase();
     ++reused;
     if (decided.insert(gathered).second)
-      decide(getOperation(), bucket, "updated where it is gathered", "at most one other bucket is gathered between its last use and its update");
+      decide(getOperation(), bucket, "updated where it is gathered",
+             "at most one other bucket is gathered between its last use and its update");
   }
 
   llvm::DenseSet<Value> decided;

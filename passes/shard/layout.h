@@ -25,8 +25,8 @@ int64_t defaultBucketElements(int64_t total);
 /// rounding up to it below 0.1 % of the shard where the shard is large enough to allow it.
 int64_t rowElements(int64_t shard);
 
-/// Largest slice of a bucket that is fetched from another tier and updated at once, for one rank's `shards` elements in all: a few MiB keep a
-/// disk busy, and the number of slices does not grow without bound.
+/// Largest slice of a bucket that is fetched from another tier and updated at once, for one rank's `shards` elements in all: a few MiB keep
+/// a disk busy, and the number of slices does not grow without bound.
 int64_t sliceElementsOf(int64_t shards);
 
 /// Cut parameters of the given sizes, in this order, into buckets of at most `limit` elements. A larger parameter is a bucket of its own,

@@ -38,7 +38,7 @@ LogicalResult checkUpdates(func::FuncOp program, ArrayRef<state::BucketOp> bucke
   StringRef role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
   bool updates = role == "step" || role == "last";
   llvm::DenseSet<StringAttr> updated;
-  llvm::DenseMap<StringAttr, int64_t> ends; // of what is updated of a bucket
+  llvm::DenseMap<StringAttr, int64_t> ends;   // of what is updated of a bucket
   llvm::DenseMap<Value, StringAttr> contents; // views of a bucket that is whole on every rank
   for (Operation &op : program.getBody().front()) {
     StringAttr viewed;

@@ -45,8 +45,8 @@ void GradientFile::add(const plan::Step &step) {
 void GradientFile::finish() {
   for (int b = 0; b < rank.plan.buckets_size(); ++b)
     if (const plan::Bucket &bucket = rank.plan.buckets(b); bucket.trainable() && seen[static_cast<size_t>(b)] < bucket.shard_elements())
-      throw Error(
-          fmt::format("the plan's step does not update all of bucket '{}', so '{}' would lack its gradients", rank.plan.buckets(b).name(), path));
+      throw Error(fmt::format("the plan's step does not update all of bucket '{}', so '{}' would lack its gradients",
+                              rank.plan.buckets(b).name(), path));
   file->publish();
 }
 

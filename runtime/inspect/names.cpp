@@ -16,8 +16,8 @@ bool isNumber(std::string_view part) {
 } // namespace
 
 const char *kindName(int kind) {
-  static constexpr const char *names[kKinds] = {"?",     "parameter",  "gradient", "optimizer", "constant",
-                                                "input", "activation", "gathered", "staging",   "scalar",   "fetched"};
+  static constexpr const char *names[kKinds] = {"?",          "parameter", "gradient", "optimizer", "constant", "input",
+                                                "activation", "gathered",  "staging",  "scalar",    "fetched"};
   return kind >= 0 && kind < kKinds ? names[kind] : "?";
 }
 

@@ -167,8 +167,8 @@ private:
     return -1;
   }
 
-  /// Where parameters rest in another tier, the update works on a copy; that this comes and returns is for checkTiers to see. Nobody fetches
-  /// the new parameters, and nothing else is written over the old ones.
+  /// Where parameters rest in another tier, the update works on a copy; that this comes and returns is for checkTiers to see. Nobody
+  /// fetches the new parameters, and nothing else is written over the old ones.
   void checkHome(const plan::Bucket &bucket, const Update &update) {
     for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
       if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))

@@ -128,9 +128,9 @@ private:
   const plan::Plan &plan;
   const plan::Program &program;
   std::map<uint32_t, Tensor> homes; // by persistent buffer
-  std::map<uint32_t, Kept> holds; // what came to a transient buffer
-  std::map<Kept, int> changed;    // by which step, and not yet brought back
-  std::set<uint32_t> published;   // buckets
+  std::map<uint32_t, Kept> holds;   // what came to a transient buffer
+  std::map<Kept, int> changed;      // by which step, and not yet brought back
+  std::set<uint32_t> published;     // buckets
   std::set<Tensor> returned;
   std::vector<std::string> found;
 };
