@@ -58,6 +58,9 @@ Refs::Refs(ArrayRef<Ref> read, ArrayRef<Ref> written) : inputs(read.size()) {
 
 int64_t workAlignmentOf(ModuleOp module) {
   bool disk = llvm::any_of(module.getOps<StateOp>(), [](StateOp state) { return tierOf(state) == state::Tier::disk; });
+  for (auto program : module.getOps<ProgramOp>())
+    disk |=
+        llvm::any_of(program.getBody().front().getOps<BufferOp>(), [](BufferOp buffer) { return buffer.getTier() == state::Tier::disk; });
   return alignmentOf(disk ? state::Tier::disk : state::Tier::device);
 }
 
@@ -149,6 +152,8 @@ LogicalResult BufferOp::verify() {
 
 LogicalResult ProgramOp::verifyRegions() {
   if (int64_t(getHeight().value_or(0)) < 0 || int64_t(getLive().value_or(0)) < 0) return emitOpError() << "has a negative height";
+  if (getAway() && (getAway()->size() != 4 || llvm::any_of(*getAway(), [](int64_t bytes) { return bytes < 0; })))
+    return emitOpError() << "needs two heights and two sums of bytes away from the device";
   for (Operation &op : getBody().front().without_terminator())
     if (!isa<BufferOp, UseOp, DecisionOp, StepOp>(op)) return op.emitOpError() << "cannot stand in a plan.program";
   if (isa<ReturnOp>(getBody().front().back())) return success();

@@ -76,9 +76,12 @@ def Plan_StateOp : Plan_Op<"state", [Symbol]> {
 
 def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoRegionArguments]> {
   let summary = "Steps in one linear order; the steps of a lane run in this order";
-  let description = [{ `height` and `live`: bytes the arena "work" needs for this program, and the largest sum of live bytes. }];
+  let description = [{
+    `height` and `live`: bytes the arena "work" needs for this program, and the largest sum of live bytes. `away`: the same of the transient
+    arenas on host and on disk, [height, live, height, live], if there are any.
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Role:$role, UnitAttr:$clips, OptionalAttr<I64Attr>:$height,
-                       OptionalAttr<I64Attr>:$live);
+                       OptionalAttr<I64Attr>:$live, OptionalAttr<DenseI64ArrayAttr>:$away);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$role (`clips` $clips^)? $sym_name (`height` $height^)? (`live` $live^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
@@ -92,9 +95,10 @@ def Plan_BufferOp : Plan_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterfac
   }];
   let arguments = (ins StrAttr:$name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last, OptionalAttr<FlatSymbolRefAttr>:$bucket,
-                       OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<I64Attr>:$begin);
+                       OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<I64Attr>:$begin,
+                       DefaultValuedAttr<Zero_Tier, "::zero::state::Tier::device">:$tier);
   let results = (outs Plan_Buffer:$result);
-  let assemblyFormat = "$kind $name `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
+  let assemblyFormat = "$kind $name (`on` $tier^)? `bytes` $bytes (`at` $offset^)? (`live` $first^ `to` $last)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -42,10 +42,7 @@ public:
     plan.set_format(plan::kFormat);
     plan.set_model(options.model);
     *plan.mutable_target() = options.target;
-    auto *work = plan.add_arenas(); // behind the persistent ones
-    work->set_name("work");
-    work->set_tier(plan::DEVICE);
-    work->set_alignment(uint32_t(workAlignmentOf(module)));
+    addWorkArenas();
     if (failed(addKernels())) return failure();
     for (auto program : module.getOps<ProgramOp>())
       if (failed(addProgram(program))) return failure();
@@ -53,6 +50,26 @@ public:
   }
 
 private:
+  /// The transient arenas, behind the persistent ones: always that of the device.
+  void addWorkArenas() {
+    static constexpr const char *names[] = {"work", "work on host", "work on disk"};
+    for (int tier = 0; tier < 3; ++tier) {
+      bool used = llvm::any_of(module.getOps<ProgramOp>(), [&](ProgramOp program) { return heightOf(program, tier) > 0; });
+      if (tier && !used) continue;
+      workArenas[size_t(tier)] = plan.arenas_size();
+      auto *arena = plan.add_arenas();
+      arena->set_name(names[tier]);
+      arena->set_tier(plan::Tier(tier));
+      arena->set_alignment(uint32_t(tier ? alignmentOf(state::Tier(tier)) : workAlignmentOf(module)));
+    }
+  }
+  static int64_t heightOf(ProgramOp program, int tier) {
+    return tier == 0 ? int64_t(program.getHeight().value_or(0)) : program.getAway() ? (*program.getAway())[2 * tier - 2] : 0;
+  }
+  static int64_t liveOf(ProgramOp program, int tier) {
+    return tier == 0 ? int64_t(program.getLive().value_or(0)) : program.getAway() ? (*program.getAway())[2 * tier - 1] : 0;
+  }
+
   LogicalResult addKernels();
   LogicalResult addProgram(ProgramOp op);
   LogicalResult addBuffer(BufferOp op, int program);
@@ -63,7 +80,8 @@ private:
   const ExportOptions &options;
   plan::Plan &plan;
   std::vector<char> &constants;
-  int persistent = 0; // arenas; the transient one comes behind them
+  int persistent = 0;                           // arenas; the transient ones come behind them
+  std::array<int, 3> workArenas = {-1, -1, -1}; // by tier; -1: none
   llvm::DenseMap<StringAttr, int> states, buckets;
   llvm::DenseMap<Value, int> buffers;
   llvm::DenseMap<StringAttr, int> kernels;
@@ -184,7 +202,7 @@ LogicalResult Exporter::addBuffer(BufferOp op, int program) {
   buffers[op.getResult()] = plan.buffers_size();
   auto *buffer = plan.add_buffers();
   buffer->set_name(op.getName().str());
-  buffer->set_arena(persistent);
+  buffer->set_arena(uint32_t(workArenas[size_t(op.getTier())]));
   buffer->set_offset(*op.getOffset());
   buffer->set_bytes(op.getBytes());
   buffer->set_kind(plan::BufferKind(op.getKind()));
@@ -209,10 +227,13 @@ LogicalResult Exporter::addProgram(ProgramOp op) {
   program->set_role(plan::Program::Role(op.getRole()));
   program->set_clips(op.getClips());
   for (int i = 0; i < persistent; ++i) program->add_arena_bytes(0), program->add_live_bytes(0);
-  program->add_arena_bytes(op.getHeight().value_or(0));
-  program->add_live_bytes(op.getLive().value_or(0));
-  auto *work = plan.mutable_arenas(persistent);
-  work->set_bytes(std::max<uint64_t>(work->bytes(), op.getHeight().value_or(0)));
+  for (int tier = 0; tier < 3; ++tier) {
+    if (workArenas[size_t(tier)] < 0) continue;
+    program->add_arena_bytes(heightOf(op, tier));
+    program->add_live_bytes(liveOf(op, tier));
+    auto *work = plan.mutable_arenas(workArenas[size_t(tier)]);
+    work->set_bytes(std::max<uint64_t>(work->bytes(), heightOf(op, tier)));
+  }
 
   for (Operation &inner : op.getBody().front()) {
     if (auto buffer = dyn_cast<BufferOp>(inner)) {

@@ -36,8 +36,8 @@ Need needOf(ModuleOp placed) {
   return need;
 }
 
-FailureOr<schedule::Options> scheduleFor(ModuleOp sharded, uint64_t budget) {
-  schedule::Options best;
+FailureOr<schedule::Options> scheduleFor(ModuleOp sharded, uint64_t budget, const schedule::Options &given) {
+  schedule::Options best = given;
   if (number(sharded, state::ZeroDialect::kWorld) == 1) return best; // nothing travels
   bool gathers =
       llvm::any_of(sharded.getOps<state::BucketOp>(), [](state::BucketOp bucket) { return !bucket.isResident(state::Role::master); });

@@ -17,7 +17,7 @@ Need needOf(mlir::ModuleOp placed);
 /// The schedule for a sharded module that makes most of `budget` bytes of one rank: buckets gathered early and gradients that travel
 /// while others are computed cost memory, and so do gathered buckets that are kept instead of being gathered again. Without a schedule
 /// that fits it is the one that needs least. Tries on copies of the module.
-mlir::FailureOr<schedule::Options> scheduleFor(mlir::ModuleOp sharded, uint64_t budget);
+mlir::FailureOr<schedule::Options> scheduleFor(mlir::ModuleOp sharded, uint64_t budget, const schedule::Options &given);
 
 /// "buckets gathered ahead: 1, …"
 std::string describe(const schedule::Options &options);

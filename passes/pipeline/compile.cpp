@@ -53,9 +53,12 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     shard::buildPipeline(pm, partition);
     return;
   }
-  case Phase::Schedule:
-    schedule::buildPipeline(pm, schedule);
+  case Phase::Schedule: {
+    schedule::Options chosen = schedule;
+    chosen.activations = options.offloadActivations;
+    schedule::buildPipeline(pm, chosen);
     return;
+  }
   case Phase::Place:
     place::buildPipeline(pm);
     return;
@@ -161,7 +164,8 @@ private:
 
   bool lower(Phase phase) {
     if (phase == Phase::Schedule && options.memory) {
-      auto fitting = scheduleFor(*module, *options.memory);
+      schedule.activations = options.offloadActivations;
+      auto fitting = scheduleFor(*module, *options.memory, schedule);
       if (failed(fitting)) return false;
       schedule = *fitting;
     }

@@ -8,7 +8,7 @@ using namespace zero::planir;
 namespace zero::place {
 
 const char *arenaName(Arena arena) {
-  static constexpr const char *names[] = {"state", "state on host", "state on disk", "work"};
+  static constexpr const char *names[] = {"state", "state on host", "state on disk", "work", "work on host", "work on disk"};
   return names[arena];
 }
 
@@ -24,7 +24,7 @@ std::optional<Arenas::Home> Arenas::homeOf(Value value) {
     }
     return Home{arena, int64_t(*op.getOffset()), int64_t(op.getBytes())};
   };
-  if (auto buffer = value.getDefiningOp<BufferOp>()) return placed(buffer, Work);
+  if (auto buffer = value.getDefiningOp<BufferOp>()) return placed(buffer, Arena(Work + int(buffer.getTier())));
   StateOp state = states.lookup(value.getDefiningOp<UseOp>().getStateAttr().getAttr());
   return placed(state, Arena(tierOf(state)));
 }

@@ -7,8 +7,8 @@ namespace zero::place {
 
 inline constexpr int kTiers = 3;
 
-/// The persistent arena of each tier, and the transient one.
-enum Arena { DeviceState = 0, HostState = 1, DiskState = 2, Work = kTiers };
+/// The persistent arenas of the tiers, and behind them the transient ones.
+enum Arena { DeviceState = 0, HostState = 1, DiskState = 2, Work = kTiers, HostWork, DiskWork };
 const char *arenaName(Arena arena);
 
 /// Where the buffers of a module lie, and what its steps touch there.

@@ -22,26 +22,40 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
       state.setOffset(end.count);
       end += Bytes(state.getBytes()).alignedTo(Bytes(alignmentOf(tierOf(state))));
     }
-    for (auto program : getOperation().getOps<ProgramOp>())
-      if (failed(place(program))) return signalPassFailure();
+    int64_t work = workAlignmentOf(getOperation());
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      SmallVector<int64_t> away;
+      for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
+        auto placed = place(program, tier, tier == state::Tier::device ? work : alignmentOf(tier));
+        if (failed(placed)) return signalPassFailure();
+        auto [height, live] = *placed;
+        if (tier == state::Tier::device) {
+          program.setHeight(height);
+          program.setLive(live);
+          if (live) perMille.updateMax((height - live) * 1000 / live);
+        } else {
+          away.append({height, live});
+        }
+      }
+      if (llvm::any_of(away, [](int64_t bytes) { return bytes > 0; })) program.setAway(away);
+    }
   }
 
-  LogicalResult place(ProgramOp program) {
+  /// Yields the height, and the largest sum of live bytes.
+  FailureOr<std::pair<int64_t, int64_t>> place(ProgramOp program, state::Tier tier, int64_t alignment) {
     OffsetProblem problem;
-    problem.alignment = Bytes(workAlignmentOf(getOperation()));
-    SmallVector<BufferOp> buffers(program.getBody().front().getOps<BufferOp>());
-    for (BufferOp buffer : buffers) {
+    problem.alignment = Bytes(alignment);
+    SmallVector<BufferOp> buffers;
+    for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+      if (buffer.getTier() != tier) continue;
       if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
+      buffers.push_back(buffer);
       problem.buffers.push_back(
           {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
     }
     OffsetSolution solution = solveOffsets(problem);
     for (auto [buffer, offset] : llvm::zip(buffers, solution.offsets)) buffer.setOffset(offset.count);
-    Bytes live = largestLive(problem, Bytes(1));
-    program.setHeight(solution.height.count);
-    program.setLive(live.count);
-    if (live.count) perMille.updateMax((solution.height.count - live.count) * 1000 / live.count);
-    return success();
+    return std::pair(solution.height.count, largestLive(problem, Bytes(1)).count);
   }
 };
 

@@ -18,11 +18,14 @@ namespace {
 struct Verify : impl::VerifyPassBase<Verify> {
   void runOnOperation() override {
     Arenas arenas(getOperation());
+    workAlignment = workAlignmentOf(getOperation());
     bool right = succeeded(checkStates());
     for (auto program : getOperation().getOps<ProgramOp>())
       right &= succeeded(checkRefs(program, arenas)) && succeeded(checkBuffers(program)) && succeeded(checkOrder(program, arenas));
     if (!right) signalPassFailure();
   }
+
+  int64_t workAlignment = 0;
 
   LogicalResult checkStates() {
     SmallVector<StateOp> states(getOperation().getOps<StateOp>());
@@ -57,18 +60,23 @@ struct Verify : impl::VerifyPassBase<Verify> {
   }
 
   LogicalResult checkBuffers(ProgramOp program) {
-    OffsetProblem problem;
-    problem.alignment = Bytes(workAlignmentOf(getOperation()));
-    OffsetSolution solution;
-    solution.height = Bytes(program.getHeight().value_or(0));
-    for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-      if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
-      problem.buffers.push_back(
-          {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
-      solution.offsets.push_back(Bytes(*buffer.getOffset()));
+    for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
+      OffsetProblem problem;
+      OffsetSolution solution;
+      bool device = tier == state::Tier::device;
+      problem.alignment = Bytes(device ? workAlignment : alignmentOf(tier));
+      auto away = program.getAway();
+      solution.height = Bytes(device ? int64_t(program.getHeight().value_or(0)) : away ? (*away)[tier == state::Tier::host ? 0 : 2] : 0);
+      for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+        if (buffer.getTier() != tier) continue;
+        if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
+        problem.buffers.push_back(
+            {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
+        solution.offsets.push_back(Bytes(*buffer.getOffset()));
+      }
+      std::string error = checkOffsets(problem, solution);
+      if (!error.empty()) return program.emitError() << "@" << program.getSymName() << ": " << error;
     }
-    std::string error = checkOffsets(problem, solution);
-    if (!error.empty()) return program.emitError() << "@" << program.getSymName() << ": " << error;
     for (auto [position, step] : llvm::enumerate(stepsOf(program)))
       for (Value value : step.getBuffers())
         if (auto buffer = value.getDefiningOp<BufferOp>(); buffer && (position < *buffer.getFirst() || position > *buffer.getLast()))

@@ -11,14 +11,15 @@ namespace zero::schedule {
 #include "passes/schedule/Passes.h.inc"
 
 struct Options {
-  int64_t ahead = 2;         // buckets gathered beyond the one in use
-  int64_t gatherBytes = 0;   // the same as a budget in bytes; 0: by `ahead`
-  int64_t residentBytes = 0; // gathered buckets kept beyond their uses
-  int64_t delay = 1;         // buckets whose gradient may travel while the next is computed
+  int64_t ahead = 2;                // buckets gathered beyond the one in use
+  int64_t gatherBytes = 0;          // the same as a budget in bytes; 0: by `ahead`
+  int64_t residentBytes = 0;        // gathered buckets kept beyond their uses
+  int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
+  std::string activations = "none"; // where they wait for backward: none (the device), host or disk
 };
 
-/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-hoist-gathers, plan-sink-updates, plan-hoist-fetches: the
-/// whole phase.
+/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),
+/// plan-hoist-gathers, plan-sink-updates, plan-hoist-fetches: the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.
 void registerPasses();

@@ -92,6 +92,33 @@ def UpdateGatheredPass : Pass<"plan-update-gathered", "::zero::planir::ProgramOp
   let statistics = [Statistic<"reused", "reused", "Fetches saved">];
 }
 
+def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::ProgramOp"> {
+  let summary = "What forward leaves for backward waits in another tier";
+  let description = [{
+    An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
+    copied to a buffer of `tier` behind its last touch, and back to bytes of its own before the next one. On disk these are buffers of whole
+    blocks alone. `plan-hoist-fetches` then lets it come back in time.
+
+    ```mlir
+    plan.fill compute -> %x[0, 4096] : 1
+    …                                                       // 32 steps that do not touch it
+    plan.copy compute %x[0, 4096] -> %y[0, 4096]
+    // becomes
+    %x.away = plan.buffer activation "x.away" on host bytes 4096
+    %x.back = plan.buffer activation "x.back" bytes 4096
+    plan.fill compute -> %x[0, 4096] : 1
+    plan.copy to_host %x[0, 4096] -> %x.away[0, 4096]
+    …
+    plan.copy to_device %x.away[0, 4096] -> %x.back[0, 4096]
+    plan.copy compute %x.back[0, 4096] -> %y[0, 4096]
+    ```
+  }];
+  let options = [Option<"tier", "tier", "std::string", "\"host\"", "host or disk">,
+                 Option<"distance", "distance", "int64_t", "32", "Steps of lane compute that a buffer waits at least">,
+                 Option<"minBytes", "min-bytes", "int64_t", "4096", "Smallest buffer that is worth the way">];
+  let statistics = [Statistic<"offloaded", "offloaded", "Buffers that wait in the other tier">];
+}
+
 def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
   let summary = "Start gathers before their bucket is needed, as early as memory allows";
   let description = [{

@@ -27,12 +27,15 @@ bool isKind(Value buffer, BufferKind kind) {
   return op && op.getKind() == kind;
 }
 
-/// Brings something of a bucket into a buffer of the program.
-StateOp broughtBy(StepOp step, const Homes &homes) {
+/// Brings something of a bucket, or what waits in another tier, into a buffer of the device: whose it is, or "".
+StringRef broughtBy(StepOp step, const Homes &homes) {
   bool brings = isa<CopyStep>(*step);
   if (auto collective = dyn_cast<CollectiveStep>(*step)) brings = collective.getKind() == CollectiveKind::all_gather;
-  if (!brings || !step.getBuffers()[1].getDefiningOp<BufferOp>()) return nullptr;
-  return homes.of(step.getBuffers()[0]);
+  auto to = brings ? step.getBuffers()[1].getDefiningOp<BufferOp>() : nullptr;
+  if (!to || to.getTier() != state::Tier::device) return "";
+  if (StateOp home = homes.of(step.getBuffers()[0])) return *home.getBucket();
+  auto from = step.getBuffers()[0].getDefiningOp<BufferOp>();
+  return from && from.getTier() != state::Tier::device ? to.getName() : "";
 }
 
 /// The step is the copy into a buffer that the next one gathers.
@@ -60,12 +63,12 @@ std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
   Homes homes(program);
   std::vector<Arrival> gathers;
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
-    StateOp state = broughtBy(order[position], homes);
-    if (!state) continue;
+    StringRef whose = broughtBy(order[position], homes);
+    if (whose.empty()) continue;
     bool fetch = isFetchOfGather(order, position);
     if (!fetch && !isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
     Arrival &gather = gathers.emplace_back();
-    gather.bucket = state.getBucket()->str();
+    gather.bucket = whose.str();
     add(gather, order, position);
     if (fetch) add(gather, order, ++position);
   }
@@ -77,11 +80,11 @@ std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order) {
   std::vector<Arrival> fetches;
   int64_t end = -1; // behind the step that needs what the last arrival brings
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
-    StateOp state = broughtBy(order[position], homes);
-    if (!state || isFetchOfGather(order, position) || !isKind(order[position].getBuffers()[1], BufferKind::fetched)) continue;
+    StringRef whose = broughtBy(order[position], homes);
+    if (whose.empty() || isFetchOfGather(order, position) || isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
     if (position >= end) {
-      fetches.emplace_back().bucket = state.getBucket()->str();
-      for (end = position + 1; end < int64_t(order.size()) && broughtBy(order[end], homes);) ++end;
+      fetches.emplace_back().bucket = whose.str();
+      for (end = position + 1; end < int64_t(order.size()) && !broughtBy(order[end], homes).empty();) ++end;
     }
     add(fetches.back(), order, position);
   }
@@ -92,7 +95,7 @@ SmallVector<Access, 6> readBy(const Arrival &arrival) {
   SmallVector<Access, 6> read;
   for (StepOp step : arrival.steps)
     for (const Access &access : accessesOf(step))
-      if (access.ref.buffer.getDefiningOp<UseOp>()) read.push_back(access);
+      if (!access.writes && !llvm::is_contained(arrival.buffers, access.ref.buffer)) read.push_back(access);
   return read;
 }
 

@@ -96,9 +96,9 @@ Value Lowering::use(Slot *slot) {
     if (slot->state)
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
-      slot->value =
-          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr,
-                                   slot->bucket, slot->tensor, slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr());
+      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr,
+                                             nullptr, slot->bucket, slot->tensor,
+                                             slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr(), state::Tier::device);
   }
   return slot->value;
 }
@@ -315,8 +315,8 @@ LogicalResult Lowering::lower(Operation &op) {
 LogicalResult Lowering::run() {
   auto role = symbolizeProgramRole(function->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue());
   if (failed(storage.run())) return failure();
-  program =
-      b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr, nullptr);
+  program = b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr,
+                                nullptr, nullptr);
   Block *body = b.createBlock(&program.getBody());
   // Markers behind the persistent and the transient buffers; erased in the end.
   auto lastUse = b.create<DecisionOp>(function.getLoc(), "", "", ""), lastBuffer = b.create<DecisionOp>(function.getLoc(), "", "", "");

@@ -14,6 +14,11 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   elide.residentBytes = options.residentBytes;
   program.addPass(createElideGathersPass(elide));
   program.addPass(createUpdateGatheredPass());
+  if (options.activations != "none") {
+    OffloadActivationsPassOptions offload;
+    offload.tier = options.activations;
+    program.addPass(createOffloadActivationsPass(offload));
+  }
   HoistGathersPassOptions hoist;
   hoist.ahead = options.ahead;
   hoist.gatherBytes = options.gatherBytes;
@@ -29,16 +34,18 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> ahead{*this, "ahead", llvm::cl::desc("Buckets gathered beyond the one in use"), llvm::cl::init(2)};
   Option<int64_t> gatherBytes{*this, "gather-bytes", llvm::cl::desc("The same as a budget in bytes; 0: by ahead"), llvm::cl::init(0)};
   Option<int64_t> residentBytes{*this, "resident-bytes", llvm::cl::desc("Gathered buckets kept beyond their uses"), llvm::cl::init(0)};
+  Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
+                                  llvm::cl::init("none")};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
 };
 } // namespace
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order",
-                                            [](OpPassManager &pm, const PipelineOptions &given) {
-                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay});
-                                            });
+  PassPipelineRegistration<PipelineOptions>(
+      "zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
+        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay, given.activations});
+      });
 }
 
 } // namespace zero::schedule

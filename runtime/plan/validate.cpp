@@ -42,8 +42,6 @@ void checkArenas(const Plan &plan) {
     if (!Tier_IsValid(arena.tier())) throw Error(what + " has the unknown tier " + std::to_string(arena.tier()));
     if (arena.bytes() > kMaxBytes)
       throw Error(what + " has " + std::to_string(arena.bytes()) + " bytes, more than any machine can address");
-    if (arena.tier() != DEVICE && !arena.persistent())
-      throw Error(what + " lies " + placeText(arena.tier()) + " and is not persistent; only what is kept from step to step lies there");
     uint64_t least = arena.tier() == DISK ? kMaxAlignment : kMinAlignment;
     if (!std::has_single_bit(arena.alignment()) || arena.alignment() < least || arena.alignment() > kMaxAlignment)
       throw Error(what + " aligns buffers to " + std::to_string(arena.alignment()) + " bytes; expected a power of two from " +

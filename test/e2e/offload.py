@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Where state rests changes nothing but memory and time.
+"""Where state rests, and where activations wait, changes nothing but memory and time.
 
-gpt2 and llama of models/tiny and a GPT whose embedding is updated in slices, with parameters and optimizer state on the device, on host and
-on disk in every combination, at every stage, on 1 and 2 ranks, with and without accumulation and clipping: the parameters after some steps
+gpt2 and llama of models/tiny and a GPT whose embedding is updated in slices, with parameters, optimizer state and activations on the
+device, on host and on disk in every combination, at every stage, on 1 and 2 ranks, with and without accumulation and clipping: the parameters after some steps
 are bitwise those of the resident run. Checkpoints go from one placement to another, also with another number of ranks. What zerorun says
 of bytes written to disk is what the plan says.
 """
@@ -15,7 +15,8 @@ from safetensors.numpy import load_file, save_file
 from harness import TINY, Suite, expect
 
 MODELS = {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}
-HOMES = [homes for homes in itertools.product(("none", "host", "disk"), repeat=2) if homes != ("none", "none")]
+RESIDENT = ("none", "none", "none")
+HOMES = [homes for homes in itertools.product(("none", "host", "disk"), repeat=3) if homes != RESIDENT]
 STEPS = 6
 suite = Suite(__doc__)
 resident = {}  # what the run without offloading exported
@@ -29,7 +30,7 @@ def data_of(model):
 
 
 def compiled(name, model, flags, homes):
-    suite.zeroc(model, name, *flags, "--offload-params", homes[0], "--offload-optimizer", homes[1], "--quiet")
+    suite.zeroc(model, name, *flags, "--offload-params", homes[0], "--offload-optimizer", homes[1], "--offload-activations", homes[2], "--quiet")
     return [] if "disk" not in homes else ["--disk-path", suite.work / "disk"]
 
 
@@ -47,7 +48,7 @@ def same(name, model, data, world, stage, accumulate, clip, homes):
     run_flags = ["--clip", 0.7] if clip else []
     key = (name, world, stage, accumulate, clip)
     if key not in resident:
-        resident[key] = trained(model[0], data, world, flags, ("none", "none"), run_flags)
+        resident[key] = trained(model[0], data, world, flags, RESIDENT, run_flags)
     files, losses = trained(model[0], data, world, flags, homes, run_flags)
     expect(len(losses) == STEPS and losses == resident[key][1], f"losses {losses}, resident {resident[key][1]}")
     for found, wanted, what in zip(files, resident[key][0], ("parameters", "gradients")):
@@ -67,7 +68,7 @@ def resumed(first, second, worlds):
         suite.zerorun("resumed.plan", "--data", "gpt2.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--checkpoint", "kept",
                       "--resume", "kept", "--metrics", "resumed.jsonl", "--export", "resumed.safetensors", *where, world=world)
         losses += suite.losses("resumed.jsonl")[-3:]
-    compiled("whole.plan", model, flags(worlds[0]), ("none", "none"))
+    compiled("whole.plan", model, flags(worlds[0]), RESIDENT)
     suite.zerorun("whole.plan", "--data", "gpt2.safetensors", "--steps", 6, "--lr", "1e-3", "--threads", 1, "--metrics", "whole.jsonl",
                   "--export", "whole.safetensors", world=worlds[0])
     suite.run(["rm", "-r", "kept"])
@@ -84,22 +85,31 @@ def resumed(first, second, worlds):
 
 suite.start()
 seqs = {model: data_of(model) for model in MODELS}
-for model in MODELS:
+PLACES = ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3))  # ranks and stage
+MICRO = ((1, False), (3, False), (1, True), (2, True))  # micro-steps, and whether gradients are clipped
+
+
+def told(homes, world, stage, accumulate, clip):
+    return (f"parameters {homes[0]}, optimizer {homes[1]}, activations {homes[2]}, {world} ranks, stage {stage}, {accumulate} micro-steps"
+            f"{', clipped' if clip else ''}")
+
+
+for m, model in enumerate(MODELS):
     onnx = [TINY / model / MODELS[model], "--bind", f"batch=1,seq={seqs[model]}"]
-    for (i, homes), (world, stage) in itertools.product(enumerate(HOMES), ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3))):
-        if model != "gpt2" and (i + stage) % 4:
-            continue  # the same passes; a sample of them
-        accumulate, clip = ((1, False), (3, False), (1, True), (2, True))[(i + stage) % 4]
-        how = f"parameters {homes[0]}, optimizer {homes[1]}, {world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
-        suite.check(f"offload: {model}: {how}", same, model, onnx, f"{model}.safetensors", world, stage, accumulate, clip, homes)
+    for i, homes in enumerate(HOMES):  # each combination twice for gpt2 and once for llama; each stage with each kind of micro-steps
+        for k in range(2 - m):
+            world, stage = PLACES[(i + 2 * k + m) % 5]
+            accumulate, clip = MICRO[(i // 5 + k + m) % 4]
+            suite.check(f"offload: {model}: {told(homes, world, stage, accumulate, clip)}", same, model, onnx, f"{model}.safetensors", world, stage,
+                        accumulate, clip, homes)
 suite.gpt("wide.onnx", "--layers", "1", "--hidden", "128", "--heads", "4", "--vocab", "17500", "--seq", "8", "--batch", "1")
 rng = np.random.default_rng(5)
 tokens = rng.integers(0, 17500, size=(12, 8)).astype(np.int64)
 save_file({"input_ids": tokens, "labels": tokens}, suite.work / "wide.safetensors")
-for homes, (world, stage, accumulate, clip) in zip(HOMES, itertools.cycle(((1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True)))):
-    how = f"parameters {homes[0]}, optimizer {homes[1]}, {world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
-    suite.check(f"offload: in slices: {how}", same, "wide", [suite.work / "wide.onnx"], "wide.safetensors", world, stage, accumulate, clip, homes)
-suite.check("offload: resumed on disk, begun resident", resumed, ("none", "none"), ("disk", "disk"), (1, 1))
-suite.check("offload: resumed resident, begun on disk", resumed, ("disk", "disk"), ("none", "none"), (2, 2))
-suite.check("offload: resumed on host by one rank, begun on disk by two", resumed, ("disk", "disk"), ("host", "host"), (2, 1))
+for homes, (world, stage, accumulate, clip) in zip(HOMES[2::3], itertools.cycle(((1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True)))):
+    suite.check(f"offload: in slices: {told(homes, world, stage, accumulate, clip)}", same, "wide", [suite.work / "wide.onnx"],
+                "wide.safetensors", world, stage, accumulate, clip, homes)
+suite.check("offload: resumed on disk, begun resident", resumed, RESIDENT, ("disk", "disk", "disk"), (1, 1))
+suite.check("offload: resumed resident, begun on disk", resumed, ("disk", "disk", "host"), RESIDENT, (2, 2))
+suite.check("offload: resumed on host by one rank, begun on disk by two", resumed, ("disk", "disk", "none"), ("host", "host", "host"), (2, 1))
 suite.finish()

@@ -133,8 +133,6 @@ TEST(Validate, OnlyCopiesReachOtherTiersEachOnItsLane) {
   enum { kWork, kBelow, kFar }; // buffers
   auto step = [](Plan &p, int i) { return p.mutable_programs(0)->mutable_steps(i); };
   const std::vector<Damage> cases{
-      {[](Plan &p) { p.mutable_arenas(2)->set_persistent(false); }, "arena 2 'HOST' lies in host memory and is not persistent"},
-      {[](Plan &p) { p.mutable_arenas(3)->set_persistent(false); }, "arena 3 'DISK' lies on disk and is not persistent"},
       {[](Plan &p) { p.mutable_arenas(3)->set_alignment(64); }, "a power of two from 4096 to 4096"},
       {[=](Plan &p) { step(p, kFromDisk)->set_lane(COMPUTE); },
        "step 0 'from disk' of program 'step' copies from disk to the device's memory on lane COMPUTE; expected lane DISK_READ"},

@@ -132,6 +132,10 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("none|host|disk")
       ->check(isTier)
       ->group(group);
+  app.add_option("--offload-activations", o.offloadActivations, "where what forward leaves waits for backward [none: on the device]")
+      ->type_name("none|host|disk")
+      ->check(isTier)
+      ->group(group);
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
       ->type_name("auto|none")
       ->check([](const std::string &how) {
@@ -166,7 +170,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
   addLater(app, "--host-memory", "SIZE", "bytes one rank may use of the host tier");
   addLater(app, "--disk-memory", "SIZE", "bytes one rank may use of the disk tier");
-  addLater(app, "--offload-activations", "none|host|disk|auto", "where activations wait for backward [none]", "none");
   addLater(app, "--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }

@@ -1,0 +1,107 @@
+//===- offload_activations.cpp - plan-offload-activations -------------------------------------------===//
+#include "passes/schedule/Passes.h"
+#include "passes/schedule/order.h"
+
+#define DEBUG_TYPE "plan-offload-activations"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+#define GEN_PASS_DEF_OFFLOADACTIVATIONSPASS
+#include "passes/schedule/Passes.h.inc"
+
+namespace {
+
+struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations> {
+  using OffloadActivationsPassBase::OffloadActivationsPassBase;
+
+  /// A buffer that nobody touches between two steps.
+  struct Gap {
+    BufferOp buffer;
+    int64_t from, to; // positions: its last touch before, its first behind
+  };
+
+  void runOnOperation() override {
+    auto home = state::symbolizeTier(tier);
+    if (!home || home == state::Tier::device) {
+      getOperation().emitError() << "activations wait on host or disk, not on " << tier;
+      return signalPassFailure();
+    }
+    Order order(getOperation());
+    SmallVector<int64_t> computing{0}; // steps of lane compute before each position
+    for (size_t position = 0; position < order.size(); ++position)
+      computing.push_back(computing.back() + (order[position].getLane() == Lane::compute));
+    SmallVector<Gap> gaps;
+    for (auto buffer : getOperation().getBody().front().getOps<BufferOp>())
+      if (auto gap = gapOf(order, buffer, computing, *home)) gaps.push_back(*gap);
+    for (const Gap &gap : gaps) move(order, gap, *home);
+    offloaded += gaps.size();
+    if (!gaps.empty())
+      decide(getOperation(), "activations", counted(gaps.size(), "buffer") + " away until backward",
+             "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
+  }
+
+  /// The longest one, if it is worth the way and the buffer can be copied.
+  std::optional<Gap> gapOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
+    bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
+    int64_t bytes = int64_t(buffer.getBytes());
+    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return std::nullopt;
+    if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return std::nullopt;
+    auto touches = order.touches(buffer.getResult());
+    Gap gap{buffer, 0, 0};
+    int64_t longest = distance - 1;
+    for (size_t i = 1; i < touches.size(); ++i) {
+      int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
+      if (from < to && length > longest && reads(order[to], buffer.getResult())) gap.from = from, gap.to = to, longest = length;
+    }
+    if (longest < distance || !isWhole(touches, gap.from, bytes)) return std::nullopt;
+    return gap;
+  }
+
+  static bool reads(StepOp step, Value buffer) {
+    return llvm::any_of(accessesOf(step), [&](const Access &access) { return access.ref.buffer == buffer && !access.writes; });
+  }
+
+  /// Every byte has been written by the step at `last`.
+  static bool isWhole(ArrayRef<Order::Touch> touches, int64_t last, int64_t bytes) {
+    SmallVector<std::pair<int64_t, int64_t>> written;
+    for (const Order::Touch &touch : touches)
+      if (touch.writes && touch.position <= last) written.push_back({touch.begin, touch.end});
+    llvm::sort(written);
+    int64_t end = 0;
+    for (auto [begin, stop] : written)
+      if (begin <= end) end = std::max(end, stop);
+    return end >= bytes;
+  }
+
+  /// It leaves behind the step at `from`, and comes back to bytes of its own before the step at `to`.
+  void move(const Order &order, const Gap &gap, state::Tier home) {
+    BufferOp before = gap.buffer;
+    OpBuilder b(before);
+    b.setInsertionPointAfter(before);
+    auto like = [&](StringRef suffix, state::Tier where) {
+      auto op = cast<BufferOp>(b.clone(*before));
+      op.setName((before.getName() + suffix).str());
+      op.setTier(where);
+      return op.getResult();
+    };
+    Value away = like(".away", home), back = like(".back", state::Tier::device);
+    for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
+      if (order.positionOf(use.getOwner()) >= gap.to) use.set(back);
+    bool disk = home == state::Tier::disk;
+    int64_t bytes = int64_t(before.getBytes());
+    auto copy = [&](Value from, Value to, Lane lane, StringRef what) {
+      Refs refs({{from, 0, 0, bytes}}, {{to, 0, 0, bytes}});
+      Location loc = NameLoc::get(b.getStringAttr(before.getName() + "." + what), before.getLoc());
+      b.create<CopyStep>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, lane, DenseI64ArrayAttr());
+    };
+    b.setInsertionPointAfter(order[gap.from]);
+    copy(before.getResult(), away, disk ? Lane::disk_write : Lane::to_host, "evict");
+    b.setInsertionPoint(order[gap.to]);
+    copy(away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
+  }
+};
+
+} // namespace
+} // namespace zero::schedule

@@ -1,0 +1,49 @@
+// What nothing touches for a while waits elsewhere: copied behind its last touch and back before the next.
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=host distance=3 min-bytes=64}))" %s | FileCheck %s
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=disk distance=3 min-bytes=64}))" %s | FileCheck %s --check-prefix=DISK
+// RUN: not zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=tape}))" %s 2>&1 | FileCheck %s --check-prefix=TAPE
+
+// TAPE: activations wait on host or disk, not on tape
+// DISK: plan.buffer activation "x.away" on disk bytes 4096
+// DISK-NOT: "y.away"
+// DISK: plan.copy disk_write
+// DISK: plan.copy disk_read
+module attributes {zero.world = 1 : i64} {
+  plan.state scalar @result.loss bytes 4
+  plan.program step @step {
+    %r = plan.use @result.loss
+    // CHECK: %[[X:.*]] = plan.buffer activation "x" bytes 4096
+    // CHECK-DAG: %[[XA:.*]] = plan.buffer activation "x.away" on host bytes 4096
+    // CHECK-DAG: %[[XB:.*]] = plan.buffer activation "x.back" bytes 4096
+    %x = plan.buffer activation "x" bytes 4096
+    // Not a whole block: it goes to host alone.
+    // CHECK: plan.buffer activation "y"
+    // CHECK: plan.buffer activation "y.away" on host bytes 100
+    %y = plan.buffer activation "y" bytes 100
+    // Half of it is never written before the gap, or nothing reads it behind that.
+    // CHECK-NOT: "half.away"
+    // CHECK-NOT: "dead.away"
+    %half = plan.buffer activation "half" bytes 4096
+    %dead = plan.buffer activation "dead" bytes 4096
+    %z = plan.buffer activation "z" bytes 4096
+    // CHECK: plan.fill compute -> %[[X]][0, 4096] : 1
+    // CHECK-NEXT: plan.copy to_host %[[X]][0, 4096] -> %[[XA]][0, 4096]
+    plan.fill compute -> %x[0, 4096] : 1
+    plan.fill compute -> %y[0, 100] : 1
+    plan.fill compute -> %half[0, 2048] : 1
+    plan.fill compute -> %dead[0, 4096] : 1
+    plan.fill compute -> %z[0, 4096] : 1
+    plan.fill compute -> %z[0, 4096] : 2
+    plan.fill compute -> %z[0, 4096] : 3
+    // CHECK: plan.copy to_device %[[XA]][0, 4096] -> %[[XB]][0, 4096]
+    // CHECK-NEXT: plan.copy compute %[[XB]][0, 4096] -> %{{.*}}[0, 4096]
+    plan.copy compute %x[0, 4096] -> %z[0, 4096]
+    plan.copy compute %y[0, 100] -> %z[0, 100]
+    plan.copy compute %half[0, 64] -> %z[0, 64]
+    plan.fill compute -> %dead[0, 4096] : 2
+    // CHECK: plan.copy compute %[[XB]][0, 64]
+    plan.copy compute %x[0, 64] -> %z[0, 64]
+    // CHECK: plan.decision "activations" : "2 buffers away until backward"
+    plan.return %r[0, 4]
+  }
+}
