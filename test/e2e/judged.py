@@ -315,17 +315,25 @@ def smaller_tier(plan):
             yield other, f"arena '{arena.name}'"
 
 
-for stage, homes, accumulate in ((0, ("disk", "host"), 1), (3, ("host", "disk"), 3), (1, ("disk", "disk"), 1)):
+def has_some_away(name):
+    away = [buffer.name for buffer in plan_file.read(suite.work / name).buffers if buffer.name.endswith(".away")]
+    expect(away, "no activation waits in another tier")
+    return f"{len(away)} buffers"
+
+
+suite.gpt("wider.onnx", "--layers", "2", "--hidden", "32", "--heads", "2", "--vocab", "13", "--seq", "32", "--batch", "1")
+for stage, homes, accumulate in ((0, ("disk", "host", "host"), 1), (3, ("host", "disk", "disk"), 2), (1, ("disk", "disk", "host"), 1)):
     name = f"offloaded-{stage}.plan"
-    suite.zeroc("gpt.onnx", name, "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 1500,
-                "--offload-params", homes[0], "--offload-optimizer", homes[1])
-    how = f"stage {stage}, parameters on {homes[0]}, optimizer on {homes[1]}"
+    suite.zeroc("wider.onnx", name, "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 9000,
+                "--offload-params", homes[0], "--offload-optimizer", homes[1], "--offload-activations", homes[2])
+    how = f"stage {stage}, parameters on {homes[0]}, optimizer on {homes[1]}, activations on {homes[2]}"
+    suite.check(f"judged: {how}", has_some_away, name)
     suite.check(f"judged: {how}, without a wait", changes, name, waits(drop), "without waiting for")
     suite.check(f"judged: {how}, without a step", changes, name, without_step,
                 "in vain|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
     suite.check(f"judged: {how}, another home", changes, name, other_home,
                 "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|behind their update|but does not bring back|without waiting|never returns|not brought up to date")
     suite.check(f"judged: {how}, on another lane", changes, name, on_compute, "lane|without waiting")
-    suite.check(f"judged: {how}, a tier too small", changes, name, smaller_tier, "outside the")
+    suite.check(f"judged: {how}, a tier too small", changes, name, smaller_tier, "outside the|needs [0-9]+ bytes of arena")
 suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")
 suite.finish()
