@@ -160,6 +160,14 @@ def moved(target):
     return every
 
 
+def whole(plan):
+    """Updates of a shard that are said to be of the whole bucket."""
+    for p, s in places(plan, lambda step: step.HasField("update") and step.update.part == 2):
+        other = copy(plan)
+        other.programs[p].steps[s].update.part = 1
+        yield other, f"the update at step {s} of {plan.programs[p].name}"
+
+
 def to_front(steps, s):
     steps.insert(0, steps.pop(s))
 
@@ -277,6 +285,7 @@ suite.check("judged: a piece doubled", changes, plans[0], pieces(doubled), "piec
 suite.check("judged: a parameter over another", changes, plans[3], over_the_next, "share element [0-9]+ of bucket")
 suite.check("judged: a collective into another bucket", changes, plans[3], crossed, "to where those of bucket|is reduced|works for|asks for")
 suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
+suite.check("judged: an update of half the bucket", changes, plans[3], whole, "are never updated")
 suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")
 def away(plan, step):
     """The copy goes to a state that rests in another tier, or comes from there."""

@@ -128,6 +128,7 @@ TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
     plan::Plan plan = makePlan(2, static_cast<uint32_t>(stage));
     plan::Step step;
     plan::Update &update = *step.mutable_update();
+    update.set_dtype(plan::F32);
     update.set_bucket(0), update.set_part(stage == 0 ? plan::WHOLE : plan::SHARD);
     step.add_reads();
     onRanks(plan, [&](const Rank &rank, Memory &memory) {

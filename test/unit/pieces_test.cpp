@@ -126,6 +126,7 @@ TEST(Pieces, GradientsAreTheSameFile) {
           if (!plan.buckets(b).trainable()) continue;
           plan::Step step;
           plan::Update &update = *step.mutable_update();
+          update.set_dtype(plan::F32);
           update.set_bucket(static_cast<uint32_t>(b)), update.set_part(stage == 0 ? plan::WHOLE : plan::SHARD);
           Range held = plan::rangeOf(plan.buckets(b), update.part(), rank.rank);
           step.add_reads(); // the parameters

@@ -281,7 +281,6 @@ TEST(Validate, RefusesEveryKindOfDamage) {
        "adds to another place than it reads"},
       {[](Plan &p) { *stepOf(p, kFill)->add_reads() = p.programs(0).steps(kFill).writes(0); }, "reads 1 and writes 1 references"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_reads()->RemoveLast(); }, "one of its kind reads 4 and writes 2"},
-      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_part(WHOLE); }, "the gradient of step 7"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->clear_part(); }, "neither that it updates the whole bucket nor a shard"},
       {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},
       {[](Plan &p) { stepOf(p, kFill)->set_lane(Lane(12)); }, "unknown lane 12"},
