@@ -21,8 +21,9 @@ struct CompileOptions {
   std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
-  std::string offloadParams = "none", offloadOptimizer = "none", offloadActivations = "none"; // tiers where state rests: none (the device) | host | disk
-  int64_t bucketElements = 0;                                    // 0: chosen by the model's size
+  std::string offloadParams = "none", offloadOptimizer = "none",
+              offloadActivations = "none"; // tiers where state rests: none (the device) | host | disk
+  int64_t bucketElements = 0;              // 0: chosen by the model's size
   std::string cpu = "native";
   std::optional<uint64_t> memory; // bytes one rank may use
   Progress *progress = nullptr;   // written to if given

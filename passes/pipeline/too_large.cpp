@@ -39,7 +39,10 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes) {
                        : plan.world() == 1 ? "more ranks (--world) with a higher --stage"
                                            : "a higher --stage or more ranks (--world)";
   ways.push_back({of({plan::PARAMETER, plan::OPTIMIZER}), shards});
+  ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
+  ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
+  ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
   ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}), "smaller buckets (--bucket-elements)"});
   std::stable_sort(ways.begin(), ways.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
   std::vector<std::string> words;

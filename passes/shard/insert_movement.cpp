@@ -183,8 +183,6 @@ private:
     if (role != "eval")
       for (state::BucketOp bucket : buckets)
         if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
-    if (clips)
-      for (auto [bucket, shard] : pending) sums.push_back(sumSquares(end, bucket, shard));
 
     SmallVector<Value> scalars{terminator.getOperand(0)};
     if (updates) scalars.push_back(sum(end, loc, sums));
@@ -229,7 +227,8 @@ private:
       shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
     }
     if (!updates) return;
-    if (clips) {
+    if (clips) { // its squares are summed while it is at hand; then it waits for the norm
+      sums.push_back(sumSquares(b, bucket, shard));
       pending.push_back({bucket, shard});
       return;
     }

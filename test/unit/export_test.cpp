@@ -239,8 +239,9 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   onRanks(alone, [&](const Rank &rank, Memory &memory) {
     auto *values = static_cast<float *>(memory.at(plan::masterOf(alone.buckets(0)).ref()));
     values[36] = 3.4e38f;
-    EXPECT_NE(refusalOf([&] { exportWeights(rank, folder / "out/m.onnx"); })
-                  .find("'b' holds 3.4e+38 at element 1, which is beyond BF16, the type that the model stores it in"),
+    EXPECT_NE(refusalOf([&] {
+                exportWeights(rank, folder / "out/m.onnx");
+              }).find("'b' holds 3.4e+38 at element 1, which is beyond BF16, the type that the model stores it in"),
               std::string::npos);
   });
   EXPECT_EQ(folder.read("out/m.onnx"), out);
