@@ -9,14 +9,14 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
-#include "passes/pipeline/budget.h"
+#include "passes/pipeline/search.h"
+#include "passes/pipeline/too_large.h"
 #include "passes/place/Passes.h"
 #include "passes/raise/Passes.h"
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
 #include "runtime/inspect/inspect.h"
-#include "runtime/inspect/names.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
@@ -32,7 +32,7 @@ namespace {
 constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
 
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
-void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const schedule::Options &schedule = {}) {
+void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
   case Phase::Import: // bring decomposed exports back to what they mean
     raise::buildPipeline(pm);
@@ -40,31 +40,34 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
   case Phase::Train: // loss, backward; then everything in primitives
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute});
     return;
-  case Phase::Shard: { // kernels first: sharding moves what kernels read and write
+  case Phase::Shard: // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm);
-    shard::PartitionPassOptions partition;
-    partition.world = options.world;
-    partition.stage = options.stage;
-    partition.accumulate = options.accumulate;
-    partition.optimizer = options.optimizer;
-    partition.offloadParams = options.offloadParams;
-    partition.offloadOptimizer = options.offloadOptimizer;
-    partition.bucketElements = options.bucketElements;
-    shard::buildPipeline(pm, partition);
+    shard::buildPipeline(pm, settings.shard);
     return;
-  }
-  case Phase::Schedule: {
-    schedule::Options chosen = schedule;
-    chosen.activations = options.offloadActivations;
-    schedule::buildPipeline(pm, chosen);
+  case Phase::Schedule:
+    schedule::buildPipeline(pm, settings.schedule);
     return;
-  }
   case Phase::Place:
     place::buildPipeline(pm);
     return;
   case Phase::Plan:
     return;
   }
+}
+
+/// What the flags decide. What they leave open stays on the device until a budget is named.
+Settings settingsOf(const CompileOptions &options) {
+  Settings settings;
+  shard::PartitionPassOptions &partition = settings.shard.partition;
+  partition.world = options.world;
+  partition.stage = options.stage;
+  partition.accumulate = options.accumulate;
+  partition.optimizer = options.optimizer;
+  partition.bucketElements = options.bucketElements;
+  settings.shard.tiers.offloadParams = options.offloadParams;
+  settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
+  settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
+  return settings;
 }
 
 /// Says which pass runs.
@@ -90,7 +93,8 @@ const char *heaviestNode(ModuleOp module) {
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const Say &say, CompileReport &report)
-      : options(options), say(say), report(report), handler(&context, [this](Diagnostic &d) { return forward(d); }) {
+      : options(options), say(say), report(report), handler(&context, [this](Diagnostic &d) { return forward(d); }),
+        settings(settingsOf(options)) {
     DialectRegistry registry;
     registry.insert<func::FuncDialect, nn::NnDialect, state::ZeroDialect, planir::PlanDialect>();
     codegen::registerDialects(registry);
@@ -163,17 +167,24 @@ private:
   }
 
   bool lower(Phase phase) {
-    if (phase == Phase::Schedule && options.memory) {
-      schedule.activations = options.offloadActivations;
-      auto fitting = scheduleFor(*module, *options.memory, schedule);
-      if (failed(fitting)) return false;
-      schedule = *fitting;
-    }
+    if (phase == Phase::Shard && options.budgets.device && !choose()) return false;
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
-    addPhase(pm, phase, options, schedule);
+    addPhase(pm, phase, options, settings);
     return succeeded(pm.run(*module));
+  }
+
+  /// What is left open is tried on copies of the module with its kernels.
+  bool choose() {
+    OwningOpRef<ModuleOp> fused = module->clone();
+    PassManager pm(&context, ModuleOp::getOperationName());
+    fuse::buildPipeline(pm);
+    if (failed(pm.run(*fused))) return false;
+    found = search(*fused, settings, options.budgets);
+    if (failed(found)) return false;
+    settings = found->chosen.settings;
+    return true;
   }
 
   bool print(llvm::raw_ostream &os) {
@@ -202,12 +213,13 @@ private:
     for (const std::string &feature : cpu.features) exported.target.add_features(feature);
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
-    if (options.memory && options.world > 1) {
-      plan::Decision *decision = plan.add_decisions();
-      decision->set_subject("schedule");
-      decision->set_choice(describe(schedule));
-      decision->set_reason("--device-memory allows " + inspect::grouped(*options.memory) + " bytes");
-    }
+    if (succeeded(found))
+      for (const auto &[subject, choice, reason] : explain(*found, options.budgets)) {
+        plan::Decision *decision = plan.add_decisions();
+        decision->set_subject(subject);
+        decision->set_choice(choice);
+        decision->set_reason(reason);
+      }
     return true;
   }
 
@@ -217,9 +229,9 @@ private:
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
     if (!found.empty()) return false;
-    if (!options.memory || inspect::memoryOf(plan).total() <= *options.memory) return true;
-    say("error", tooLarge(plan, *options.memory));
-    return false;
+    std::string excess = tooLarge(plan, options.budgets);
+    if (!excess.empty()) say("error", excess);
+    return excess.empty();
   }
 
   /// `zeroc model.onnx -o model.onnx` must not destroy the model or its data.
@@ -248,7 +260,8 @@ private:
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module;
   codegen::CpuTarget cpu;
-  schedule::Options schedule; // the usual one, or what --device-memory allows
+  Settings settings; // what flags say, and then what was found
+  FailureOr<Found> found = failure();
 };
 
 } // namespace
@@ -271,7 +284,7 @@ std::string describePipeline(const CompileOptions &options) {
   llvm::raw_string_ostream os(text);
   for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
     PassManager pm(&context, ModuleOp::getOperationName());
-    addPhase(pm, phase, options);
+    addPhase(pm, phase, options, settingsOf(options));
     os << kPhases[int(phase)] << ": ";
     pm.printAsTextualPipeline(os);
     os << "\n";

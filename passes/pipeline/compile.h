@@ -1,6 +1,7 @@
 //===- compile.h - the road from an ONNX file to a plan -------------------------------------------===//
 #pragma once
 #include "passes/pipeline/progress.h"
+#include "passes/pipeline/search.h"
 #include "runtime/plan/plan.pb.h"
 #include "llvm/Support/raw_ostream.h"
 #include <functional>
@@ -21,15 +22,15 @@ struct CompileOptions {
   std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
-  std::string offloadParams = "none", offloadOptimizer = "none",
-              offloadActivations = "none"; // tiers where state rests: none (the device) | host | disk
-  int64_t bucketElements = 0;              // 0: chosen by the model's size
+  // Tiers where state rests: none (the device) | host | disk | auto (where budgets have room, the device first).
+  std::string offloadParams = "auto", offloadOptimizer = "auto", offloadActivations = "auto";
+  int64_t bucketElements = 0; // 0: chosen by the model's size
   std::string cpu = "native";
-  std::optional<uint64_t> memory; // bytes one rank may use
-  Progress *progress = nullptr;   // written to if given
-  bool kernels = true;            // whether their machine code goes into the plan
-  unsigned threads = 1;           // that may make it; their number does not change the plan
-  std::string signWith;           // file of a private key; empty: not signed
+  Budgets budgets;
+  Progress *progress = nullptr; // written to if given
+  bool kernels = true;          // whether their machine code goes into the plan
+  unsigned threads = 1;         // that may make it; their number does not change the plan
+  std::string signWith;         // file of a private key; empty: not signed
 };
 
 /// A phase by the name `--emit` gives it; none if unknown.

@@ -1,5 +1,5 @@
 //===- too_large.cpp - why a plan does not fit, for people ---------------------------------------------===//
-#include "passes/pipeline/budget.h"
+#include "passes/pipeline/too_large.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include <algorithm>
@@ -51,9 +51,7 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes) {
   return listed(words, " or ");
 }
 
-} // namespace
-
-std::string tooLarge(const plan::Plan &plan, uint64_t budget) {
+std::string deviceTooLarge(const plan::Plan &plan, uint64_t budget) {
   inspect::Memory memory = inspect::memoryOf(plan);
   std::string text = "one rank needs " + inspect::grouped(memory.total()) + " bytes, " + inspect::grouped(memory.total() - budget) +
                      " more than --device-memory allows: " + inspect::grouped(memory.state) + " of model state";
@@ -89,6 +87,21 @@ std::string tooLarge(const plan::Plan &plan, uint64_t budget) {
   text += ", and at step " + std::to_string(fullest->peakStep) + " '" + step + "' of @" + fullest->program + " it cannot hold " +
           listed(words, " and ") + " at once; " + advice(plan, bytes) + " would help";
   return text;
+}
+
+} // namespace
+
+std::string tooLarge(const plan::Plan &plan, const Budgets &budgets) {
+  if (budgets.device && inspect::memoryOf(plan).total() > *budgets.device) return deviceTooLarge(plan, *budgets.device);
+  for (auto [tier, name, budget] : {std::tuple(plan::HOST, "host", budgets.host), {plan::DISK, "disk", budgets.disk}}) {
+    inspect::Memory memory = inspect::memoryOf(plan, tier);
+    if (!budget || memory.total() <= *budget) continue;
+    return "one rank needs " + inspect::grouped(memory.total()) + " bytes of tier " + name + ", " +
+           inspect::grouped(memory.total() - *budget) + " more than --" + name + "-memory allows: " + inspect::grouped(memory.state) +
+           " of model state and " + inspect::grouped(memory.work) +
+           " of activations; more ranks (--world) with a higher --stage, or more of --device-memory, would help";
+  }
+  return "";
 }
 
 } // namespace zero::pipeline

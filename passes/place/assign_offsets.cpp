@@ -1,7 +1,7 @@
 //===- assign_offsets.cpp - plan-assign-offsets -----------------------------------------------------===//
 #include "passes/place/Passes.h"
 #include "passes/place/arenas.h"
-#include "passes/place/offsets.h"
+#include "passes/place/need.h"
 
 #define DEBUG_TYPE "plan-assign-offsets"
 
@@ -22,11 +22,10 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
       state.setOffset(end.count);
       end += Bytes(state.getBytes()).alignedTo(Bytes(alignmentOf(tierOf(state))));
     }
-    int64_t work = workAlignmentOf(getOperation());
     for (auto program : getOperation().getOps<ProgramOp>()) {
       SmallVector<int64_t> away;
       for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
-        auto placed = place(program, tier, tier == state::Tier::device ? work : alignmentOf(tier));
+        auto placed = place(program, tier);
         if (failed(placed)) return signalPassFailure();
         auto [height, live] = *placed;
         if (tier == state::Tier::device) {
@@ -42,20 +41,12 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
   }
 
   /// Yields the height, and the largest sum of live bytes.
-  FailureOr<std::pair<int64_t, int64_t>> place(ProgramOp program, state::Tier tier, int64_t alignment) {
-    OffsetProblem problem;
-    problem.alignment = Bytes(alignment);
-    SmallVector<BufferOp> buffers;
-    for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-      if (buffer.getTier() != tier) continue;
-      if (!buffer.getFirst()) return buffer.emitError() << "has no life; run plan-mark-lifetimes first";
-      buffers.push_back(buffer);
-      problem.buffers.push_back(
-          {buffer.getName().str(), Bytes(buffer.getBytes()), int64_t(*buffer.getFirst()), int64_t(*buffer.getLast())});
-    }
-    OffsetSolution solution = solveOffsets(problem);
-    for (auto [buffer, offset] : llvm::zip(buffers, solution.offsets)) buffer.setOffset(offset.count);
-    return std::pair(solution.height.count, largestLive(problem, Bytes(1)).count);
+  FailureOr<std::pair<int64_t, int64_t>> place(ProgramOp program, state::Tier tier) {
+    auto found = buffersOf(program, tier);
+    if (failed(found)) return failure();
+    OffsetSolution solution = solveOffsets(found->problem);
+    for (auto [buffer, offset] : llvm::zip(found->buffers, solution.offsets)) buffer.setOffset(offset.count);
+    return std::pair(solution.height.count, largestLive(found->problem, Bytes(1)).count);
   }
 };
 

@@ -16,6 +16,7 @@ struct Options {
   int64_t residentBytes = 0;        // gathered buckets kept beyond their uses
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
+  int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
 };
 
 /// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),

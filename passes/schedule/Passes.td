@@ -97,7 +97,8 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let description = [{
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
     copied to a buffer of `tier` behind its last touch, and back to bytes of its own before the next one. On disk these are buffers of whole
-    blocks alone. `plan-hoist-fetches` then lets it come back in time.
+    blocks alone. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers that wait longest are taken, up to
+    that sum, and the others stay.
 
     ```mlir
     plan.fill compute -> %x[0, 4096] : 1
@@ -115,7 +116,8 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   }];
   let options = [Option<"tier", "tier", "std::string", "\"host\"", "host or disk">,
                  Option<"distance", "distance", "int64_t", "32", "Steps of lane compute that a buffer waits at least">,
-                 Option<"minBytes", "min-bytes", "int64_t", "4096", "Smallest buffer that is worth the way">];
+                 Option<"minBytes", "min-bytes", "int64_t", "4096", "Smallest buffer that is worth the way">,
+                 Option<"mostBytes", "most-bytes", "int64_t", "-1", "Sum of the buffers that leave; -1: any">];
   let statistics = [Statistic<"offloaded", "offloaded", "Buffers that wait in the other tier">];
 }
 

@@ -1,6 +1,8 @@
 //===- offload_activations.cpp - plan-offload-activations -------------------------------------------===//
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/order.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/Sequence.h"
 
 #define DEBUG_TYPE "plan-offload-activations"
 
@@ -20,6 +22,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   struct Gap {
     BufferOp buffer;
     int64_t from, to; // positions: its last touch before, its first behind
+    int64_t length;   // steps of lane compute in between
   };
 
   void runOnOperation() override {
@@ -35,11 +38,28 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     SmallVector<Gap> gaps;
     for (auto buffer : getOperation().getBody().front().getOps<BufferOp>())
       if (auto gap = gapOf(order, buffer, computing, *home)) gaps.push_back(*gap);
+    if (mostBytes >= 0) keepLongest(gaps);
     for (const Gap &gap : gaps) move(order, gap, *home);
     offloaded += gaps.size();
     if (!gaps.empty())
       decide(getOperation(), "activations", counted(gaps.size(), "buffer") + " away until backward",
              "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
+  }
+
+  /// Those that wait longest, as many as `most-bytes` allows, in the order of the program.
+  void keepLongest(SmallVectorImpl<Gap> &gaps) const {
+    auto order = llvm::to_vector(llvm::seq(size_t(0), gaps.size()));
+    llvm::stable_sort(order, [&](size_t a, size_t b) { return gaps[a].length > gaps[b].length; });
+    int64_t room = mostBytes;
+    llvm::BitVector leaves(gaps.size());
+    for (size_t i : order)
+      if (int64_t bytes = int64_t(gaps[i].buffer.getBytes()); bytes <= room) {
+        leaves.set(i);
+        room -= bytes;
+      }
+    SmallVector<Gap> kept;
+    for (unsigned i : leaves.set_bits()) kept.push_back(gaps[i]);
+    gaps.assign(kept.begin(), kept.end());
   }
 
   /// The longest one, if it is worth the way and the buffer can be copied.
@@ -49,11 +69,11 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return std::nullopt;
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return std::nullopt;
     auto touches = order.touches(buffer.getResult());
-    Gap gap{buffer, 0, 0};
+    Gap gap{buffer, 0, 0, 0};
     int64_t longest = distance - 1;
     for (size_t i = 1; i < touches.size(); ++i) {
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
-      if (from < to && length > longest && reads(order[to], buffer.getResult())) gap.from = from, gap.to = to, longest = length;
+      if (from < to && length > longest && reads(order[to], buffer.getResult())) gap = {buffer, from, to, length}, longest = length;
     }
     if (longest < distance || !isWhole(touches, gap.from, bytes)) return std::nullopt;
     return gap;

@@ -17,6 +17,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   if (options.activations != "none") {
     OffloadActivationsPassOptions offload;
     offload.tier = options.activations;
+    offload.mostBytes = options.activationBytes;
     program.addPass(createOffloadActivationsPass(offload));
   }
   HoistGathersPassOptions hoist;
@@ -36,6 +37,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> residentBytes{*this, "resident-bytes", llvm::cl::desc("Gathered buckets kept beyond their uses"), llvm::cl::init(0)};
   Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
                                   llvm::cl::init("none")};
+  Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
 };
 } // namespace
@@ -44,7 +46,7 @@ void registerPasses() {
   registerZeroSchedulePasses();
   PassPipelineRegistration<PipelineOptions>(
       "zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
-        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay, given.activations});
+        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay, given.activations, given.activationBytes});
       });
 }
 

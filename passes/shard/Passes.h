@@ -9,8 +9,13 @@ namespace zero::shard {
 #define GEN_PASS_REGISTRATION
 #include "passes/shard/Passes.h.inc"
 
-/// partition, programs, insert-movement, merge-gathers, verify: the whole phase.
-void buildPipeline(mlir::OpPassManager &pm, const PartitionPassOptions &options);
+struct Options {
+  PartitionPassOptions partition;
+  AssignTiersPassOptions tiers;
+};
+
+/// partition, assign-tiers, programs, insert-movement, merge-gathers, verify: the whole phase.
+void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-shard-pipeline`.
 void registerPasses();
 } // namespace zero::shard

@@ -29,11 +29,37 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters are sharded">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-steps per optimizer step">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
-    Option<"offloadParams", "offload-params", "std::string", "\"none\"", "Tier where parameters rest: none (the device), host or disk">,
-    Option<"offloadOptimizer", "offload-optimizer", "std::string", "\"none\"",
-           "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">];
   let statistics = [Statistic<"buckets", "buckets", "Buckets made">, Statistic<"padding", "padding", "Elements no parameter owns">];
+}
+
+def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
+  let summary = "Choose the tier in which each tensor of each bucket rests";
+  let description = [{
+    Needs: buckets of `zero-partition`, whose tensors are all on the device. Leaves: the same buckets with a tier for each tensor.
+
+    What `offload-params` and `offload-optimizer` name is done as it is said. Tensors that are left to `auto` fill `device-bytes` of one
+    rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
+    in a step: parameters (read by forward and backward of each micro-step, written once), then what the optimizer keeps (read and written
+    once). Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
+
+    ```mlir
+    // 1000 elements each, device-bytes=10000, offload-params=auto, offload-optimizer=auto
+    zero.bucket @b0 {…, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+    zero.bucket @b1 {…, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+    // becomes
+    zero.bucket @b0 {…, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on disk>]}
+    zero.bucket @b1 {…, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on disk>]}
+    ```
+  }];
+  let dependentDialects = ["::zero::state::ZeroDialect"];
+  let options = [
+    Option<"offloadParams", "offload-params", "std::string", "\"none\"", "Tier where parameters rest: none (the device), host, disk or auto">,
+    Option<"offloadOptimizer", "offload-optimizer", "std::string", "\"none\"",
+           "The same of what the optimizer keeps, and of gradients between micro-steps">,
+    Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
+    Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">];
+  let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">];
 }
 
 def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {

@@ -36,18 +36,6 @@ struct Partition : impl::PartitionPassBase<Partition> {
       module.emitError() << "world and accumulate are at least 1, stage is 0 to 3, optimizer is adamw or sgd";
       return signalPassFailure();
     }
-    auto tierOf = [&](StringRef home) {
-      if (home == "none") return std::optional(state::Tier::device);
-      auto tier = state::symbolizeTier(home);
-      return tier == state::Tier::device ? std::nullopt : tier;
-    };
-    auto params = tierOf(offloadParams), moments = tierOf(offloadOptimizer);
-    if (!params || !moments) {
-      module.emitError() << "state rests on none (the device), host or disk, not on " << (params ? offloadOptimizer : offloadParams);
-      return signalPassFailure();
-    }
-    paramsTier = *params;
-    optimizerTier = *moments;
     OpBuilder b(module.getBodyRegion());
     module->setAttr(state::ZeroDialect::kWorld, b.getI64IntegerAttr(world));
     module->setAttr(state::ZeroDialect::kStage, b.getI64IntegerAttr(stage));
@@ -93,8 +81,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     SmallVector<Attribute> tensors;
     auto add = [&](Role role, bool sharded) {
       Part part = sharded && world > 1 ? Part::shard : Part::whole;
-      state::Tier tier = role == Role::master ? paramsTier : optimizerTier;
-      tensors.push_back(state::TensorAttr::get(b.getContext(), role, b.getF32Type(), part, tier));
+      tensors.push_back(state::TensorAttr::get(b.getContext(), role, b.getF32Type(), part, state::Tier::device));
     };
     add(Role::master, stage == 3);
     if (!trainable) return b.getArrayAttr(tensors);
@@ -109,7 +96,6 @@ struct Partition : impl::PartitionPassBase<Partition> {
   }
 
   int trainableCount = 0, frozenCount = 0;
-  state::Tier paramsTier = state::Tier::device, optimizerTier = state::Tier::device;
 };
 
 } // namespace

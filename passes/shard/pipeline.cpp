@@ -7,8 +7,9 @@ using namespace mlir;
 
 namespace zero::shard {
 
-void buildPipeline(OpPassManager &pm, const PartitionPassOptions &options) {
-  pm.addPass(createPartitionPass(options));
+void buildPipeline(OpPassManager &pm, const Options &options) {
+  pm.addPass(createPartitionPass(options.partition));
+  pm.addPass(createAssignTiersPass(options.tiers));
   pm.addPass(createProgramsPass());
   // First the obviously correct form, then the fast one.
   pm.addPass(createInsertMovementPass());
@@ -24,6 +25,8 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::init("adamw")};
   Option<std::string> offloadParams{*this, "offload-params", llvm::cl::init("none")};
   Option<std::string> offloadOptimizer{*this, "offload-optimizer", llvm::cl::init("none")};
+  Option<int64_t> deviceBytes{*this, "device-bytes", llvm::cl::init(-1)};
+  Option<int64_t> hostBytes{*this, "host-bytes", llvm::cl::init(0)};
   Option<int64_t> bucketElements{*this, "bucket-elements", llvm::cl::init(0)};
 };
 } // namespace
@@ -32,14 +35,16 @@ void registerPasses() {
   registerZeroShardPasses();
   PassPipelineRegistration<PipelineOptions>("zero-shard-pipeline", "The whole shard phase",
                                             [](OpPassManager &pm, const PipelineOptions &o) {
-                                              PartitionPassOptions options;
-                                              options.world = o.world;
-                                              options.stage = o.stage;
-                                              options.accumulate = o.accumulate;
-                                              options.optimizer = o.optimizer;
-                                              options.offloadParams = o.offloadParams;
-                                              options.offloadOptimizer = o.offloadOptimizer;
-                                              options.bucketElements = o.bucketElements;
+                                              Options options;
+                                              options.partition.world = o.world;
+                                              options.partition.stage = o.stage;
+                                              options.partition.accumulate = o.accumulate;
+                                              options.partition.optimizer = o.optimizer;
+                                              options.partition.bucketElements = o.bucketElements;
+                                              options.tiers.offloadParams = o.offloadParams;
+                                              options.tiers.offloadOptimizer = o.offloadOptimizer;
+                                              options.tiers.deviceBytes = o.deviceBytes;
+                                              options.tiers.hostBytes = o.hostBytes;
                                               buildPipeline(pm, options);
                                             });
 }

@@ -41,7 +41,7 @@ struct Memory {
 };
 Memory memoryOf(const plan::Plan &plan, plan::Tier tier = plan::DEVICE);
 
-/// Transient buffers of a program that are live in one of its steps, the largest first.
+/// Transient buffers on the device that are live in one of a program's steps, the largest first.
 std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step);
 
 /// What one step does: of kernels and products bytes read and written and operations, of collectives bytes one rank sends.

@@ -62,7 +62,8 @@ std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t 
   std::vector<uint32_t> live;
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const plan::Buffer &b = plan.buffers(i);
-    if (b.program() == program && b.first() <= step && step <= b.last()) live.push_back(uint32_t(i));
+    if (b.program() == program && plan.arenas(int(b.arena())).tier() == plan::DEVICE && b.first() <= step && step <= b.last())
+      live.push_back(uint32_t(i));
   }
   std::stable_sort(live.begin(), live.end(),
                    [&](uint32_t a, uint32_t b) { return plan.buffers(int(a)).bytes() > plan.buffers(int(b)).bytes(); });

@@ -38,9 +38,12 @@ int main(int argc, char **argv) {
     if (!line.quiet && !line.emit) {
       std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::dataTable(plan) << "\n";
       std::cout << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
+      for (const zero::plan::Decision &d : plan.decisions())
+        if (d.subject() == zero::pipeline::kMemoryDecision) std::cout << "chosen: " << d.choice() << "\n  " << d.reason() << "\n\n";
+      std::string disk = zero::inspect::memoryOf(plan, zero::plan::DISK).total() ? " --disk-path DIR" : "";
       std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
       std::cout << "wrote " << line.output
-                << (line.compile.kernels ? "; to train: " + run + line.output + " --data FILE --steps N\n"
+                << (line.compile.kernels ? "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n"
                                          : ", without machine code: to be read\n");
     }
     if (line.timing)

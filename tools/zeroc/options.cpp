@@ -44,16 +44,11 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
   return uint64_t(value * factor);
 }
 
-/// A flag that names a tier: an error, or "".
-std::string isTier(const std::string &home) {
-  return home == "auto" ? "auto is not built yet; none, host and disk are" : oneOf({"none", "host", "disk"})(home);
-}
-
 /// What the flags say in text, before it is understood.
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, memory, compileMemory;
+  std::string init = "weights", emit, deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -119,23 +114,22 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
 
   group = "Memory";
-  app.add_option("--device-memory", texts.memory,
-                 "bytes one rank may use, such as 24GiB: the schedule makes the most of them; a plan that needs more is refused [any]")
+  app.add_option(
+         "--device-memory", texts.deviceMemory,
+         "bytes of the device one rank may use, such as 24GiB: the plan makes the most of them, with state elsewhere if it must [any]")
       ->type_name("SIZE")
       ->group(group);
-  app.add_option("--offload-params", o.offloadParams, "where parameters rest while nobody uses them [none: on the device]")
-      ->type_name("none|host|disk")
-      ->check(isTier)
+  app.add_option("--host-memory", texts.hostMemory, "bytes of the host for state beside --device-memory, before the disk is used [0]")
+      ->type_name("SIZE")
       ->group(group);
-  app.add_option("--offload-optimizer", o.offloadOptimizer,
-                 "where the optimizer's state rests, and gradients between micro-steps [none: on the device]")
-      ->type_name("none|host|disk")
-      ->check(isTier)
-      ->group(group);
-  app.add_option("--offload-activations", o.offloadActivations, "where what forward leaves waits for backward [none: on the device]")
-      ->type_name("none|host|disk")
-      ->check(isTier)
-      ->group(group);
+  app.add_option("--disk-memory", texts.diskMemory, "bytes of disk one rank may use [any]")->type_name("SIZE")->group(group);
+  auto addTier = [&](const char *flag, std::string &home, const char *help) {
+    app.add_option(flag, home, help)->type_name("none|host|disk|auto")->check(oneOf({"none", "host", "disk", "auto"}))->group(group);
+  };
+  addTier("--offload-params", o.offloadParams,
+          "where parameters rest while nobody uses them: none is the device, auto where the budgets have room [auto]");
+  addTier("--offload-optimizer", o.offloadOptimizer, "where the optimizer's state rests, and gradients between micro-steps [auto]");
+  addTier("--offload-activations", o.offloadActivations, "where what forward leaves waits for backward [auto]");
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
       ->type_name("auto|none")
       ->check([](const std::string &how) {
@@ -168,8 +162,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
   addLater(app, "--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32");
   addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
-  addLater(app, "--host-memory", "SIZE", "bytes one rank may use of the host tier");
-  addLater(app, "--disk-memory", "SIZE", "bytes one rank may use of the disk tier");
   addLater(app, "--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
@@ -201,7 +193,10 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
-  if (!texts.memory.empty()) o.memory = readBytes("--device-memory", texts.memory);
+  for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
+                                    {"--host-memory", &texts.hostMemory, &o.budgets.host},
+                                    {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})
+    if (!text->empty()) *budget = readBytes(flag, *text);
   if (!texts.compileMemory.empty()) line.limits.bytes = readBytes("--compile-memory", texts.compileMemory);
   if (texts.compileSeconds) line.limits.seconds = uint64_t(*texts.compileSeconds);
   auto [rule, seed] = llvm::StringRef(texts.init).split(':');

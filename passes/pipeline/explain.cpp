@@ -1,0 +1,55 @@
+//===- explain.cpp - what the search chose, for people ------------------------------------------------===//
+#include "passes/pipeline/search.h"
+#include "runtime/inspect/names.h"
+
+namespace zero::pipeline {
+namespace {
+
+using inspect::grouped;
+
+std::string placesOf(const ByTier &bytes) {
+  static constexpr const char *places[] = {" on the device", " on the host", " on disk"};
+  std::string text;
+  for (size_t tier = 0; tier < 3; ++tier)
+    if (bytes[tier]) text += (text.empty() ? "" : ", ") + grouped(bytes[tier]) + places[tier];
+  return text.empty() ? "none" : text;
+}
+
+/// "parameters: 494 … on the device; optimizer: …; activations: …"
+std::string homesOf(const Trial &trial) {
+  auto work = trial.need.work;
+  work[0] = 0;
+  std::string away = work[1] || work[2] ? placesOf(work) : "on the device";
+  ByTier parameters = trial.rests[0];
+  for (size_t tier = 0; tier < 3; ++tier) parameters[tier] += trial.rests[1][tier];
+  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(trial.rests[2]) + "; activations: " + away;
+}
+
+std::string travelOf(const schedule::Options &options) {
+  std::string text = "buckets gathered ahead: " + std::to_string(options.ahead) +
+                     ", gradients under way while the next is computed: " + std::to_string(options.delay);
+  if (options.residentBytes)
+    text += ", bytes of gathered buckets kept until they are needed again: at most " + grouped(uint64_t(options.residentBytes));
+  return text;
+}
+
+} // namespace
+
+std::vector<std::array<std::string, 3>> explain(const Found &found, const Budgets &budgets) {
+  const Trial &chosen = found.chosen;
+  std::string allowed = "--device-memory allows " + grouped(*budgets.device) + " bytes";
+  std::vector<std::array<std::string, 3>> lines;
+  bool away = chosen.copied > 0;
+  if (away) {
+    std::string costs = grouped(chosen.copied) + " bytes are copied in a step with --clip";
+    if (found.leastCopied) costs += ", no choice copies less than " + grouped(found.leastCopied);
+    if (found.runnerUp) costs += "; next best: " + homesOf(*found.runnerUp) + ", " + grouped(found.runnerUp->copied) + " copied";
+    lines.push_back({kMemoryDecision, homesOf(chosen),
+                     allowed + ", all on the device would take " + grouped(found.resident) + "; " + costs + "; " +
+                         inspect::counted(found.tried, "choice") + " tried"});
+  }
+  if (chosen.settings.shard.partition.world > 1 || away) lines.push_back({"schedule", travelOf(chosen.settings.schedule), allowed});
+  return lines;
+}
+
+} // namespace zero::pipeline

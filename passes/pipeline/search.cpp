@@ -1,0 +1,237 @@
+//===- search.cpp - the plan that keeps the budgets and copies least --------------------------------===//
+#include "passes/pipeline/search.h"
+#include "compiler/plan/Plan.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/place/Passes.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+namespace {
+
+using state::Tier;
+
+class Search {
+public:
+  Search(ModuleOp fused, const Settings &asked, const Budgets &budgets)
+      : fused(fused), asked(asked), budgets(budgets), limit(budgets.device.value_or(UINT64_MAX)) {}
+
+  FailureOr<Found> run() {
+    Found found;
+    for (int round = 0; round < kRounds && !found.fits; ++round) {
+      fitting.clear(), least.reset();
+      choose();
+      if (fitting.empty()) break;
+      llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return a.copied < b.copied; });
+      found.chosen = attempt(keepGathered(fitting[0]).settings, /*placed=*/true);
+      if (fitting.size() > 1) found.runnerUp = fitting[1];
+      uint64_t need = found.chosen.need.of(Tier::device);
+      found.fits = need <= *budgets.device;
+      if (!found.fits) limit -= std::min(limit, need - *budgets.device); // what placement adds to the sum of live bytes
+    }
+    if (broken) return failure();
+    if (!found.fits) found.chosen = *least;
+    found.resident = resident;
+    if (resident > *budgets.device) found.leastCopied = leastCopied(resident - *budgets.device);
+    found.tried = tried;
+    return found;
+  }
+
+private:
+  static constexpr int kRounds = 4, kSizes = 4; // of placing, and of trying how much fits
+
+  //===--------------------------------------------------------------------===//
+  // One choice
+  //===--------------------------------------------------------------------===//
+
+  /// Where a pass fails, and says why, the choice does not fit.
+  Trial attempt(const Settings &settings, bool placed = false) {
+    ++tried;
+    Trial trial{settings, {}, 0, {}};
+    OwningOpRef<ModuleOp> copy = fused.clone();
+    PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
+    for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
+    shard::buildPipeline(sharding, settings.shard);
+    schedule::buildPipeline(scheduling, settings.schedule);
+    if (placed)
+      place::buildPipeline(scheduling);
+    else
+      scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
+    broken |= failed(sharding.run(*copy));
+    if (!broken) {
+      for (auto bucket : copy->getOps<state::BucketOp>())
+        for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+          trial.rests[tensor.getRole() != state::Role::master ? 2 : !bucket.getTrainable()][size_t(tensor.getTier())] +=
+              uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
+      broken |= failed(scheduling.run(*copy));
+    }
+    if (broken) {
+      trial.need.state[0] = UINT64_MAX;
+      return trial;
+    }
+    trial.need = place::needOf(*copy);
+    trial.copied = place::bytesCopied(*copy);
+    if (!least || trial.need.of(Tier::device) < least->need.of(Tier::device)) least = trial;
+    return trial;
+  }
+
+  bool fits(const Trial &trial) const {
+    return trial.need.of(Tier::device) <= limit && trial.need.of(Tier::host) <= budgets.host.value_or(UINT64_MAX) &&
+           trial.need.of(Tier::disk) <= budgets.disk.value_or(UINT64_MAX);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // From the choice that copies nothing to the one that needs least
+  //===--------------------------------------------------------------------===//
+
+  /// Fills `fitting`.
+  void choose() {
+    Trial all = attempt(onDevice());
+    resident = all.need.of(Tier::device);
+    if (fits(all)) return fitting.push_back(all);
+    if (all.settings.shard.partition.world > 1 || gathers(all))
+      if (auto later = gatherLater(onDevice())) return fitting.push_back(*later);
+
+    bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
+    bool activations = isOpen(asked.schedule.activations);
+    auto add = [&](const std::optional<Trial> &trial) {
+      if (trial) fitting.push_back(*trial);
+    };
+    if (activations) add(sizeActivations());
+    if (state) add(sizeState(onDevice()));
+    bool parametersStay = llvm::any_of(fitting, [](const Trial &trial) { return !trial.offloadsParameters(); });
+    if (state && activations && !parametersStay) add(sizeState(activationsAway()));
+    if (!fitting.empty()) return;
+    Settings away = activations ? activationsAway() : onDevice();
+    if (state) away.shard.tiers.deviceBytes = 0;
+    add(gatherLater(away));
+  }
+
+  static bool isOpen(const std::string &flag) { return flag == "auto"; }
+
+  /// Everything that is left to choose on the device.
+  Settings onDevice() const {
+    Settings settings = asked;
+    settings.shard.tiers.deviceBytes = -1;
+    settings.shard.tiers.hostBytes = 0;
+    if (isOpen(asked.schedule.activations)) settings.schedule.activations = "none";
+    return settings;
+  }
+
+  /// On the host if its budget is named, else on disk.
+  Settings activationsAway() const {
+    Settings settings = onDevice();
+    settings.schedule.activations = budgets.host ? "host" : "disk";
+    return settings;
+  }
+
+  /// As many activations as there is room for on the device, all state there.
+  std::optional<Trial> sizeActivations() {
+    Settings settings = activationsAway();
+    Trial none = attempt(settings);
+    if (!fits(none) && budgets.host) {
+      settings.schedule.activations = "disk";
+      none = attempt(settings);
+    }
+    if (!fits(none)) return std::nullopt;
+    auto away = int64_t(none.need.work[size_t(settings.schedule.activations == "host" ? Tier::host : Tier::disk)]);
+    return grow(none, away, [&](int64_t kept) {
+      settings.schedule.activationBytes = away - kept;
+      return settings;
+    });
+  }
+
+  /// As much state as there is room for on the device, then on the host.
+  std::optional<Trial> sizeState(Settings settings) {
+    auto &tiers = settings.shard.tiers;
+    tiers.deviceBytes = 0;
+    tiers.hostBytes = int64_t(budgets.host.value_or(0));
+    Trial none = attempt(settings);
+    if (uint64_t host = none.need.of(Tier::host); budgets.host && host > *budgets.host) { // activations lie there too
+      tiers.hostBytes = std::max<int64_t>(0, tiers.hostBytes - int64_t(host - *budgets.host));
+      none = attempt(settings);
+    }
+    if (!fits(none)) return std::nullopt;
+    int64_t open = 0;
+    for (auto [what, rests] : llvm::enumerate(none.rests))
+      if (isOpen(what == 2 ? asked.shard.tiers.offloadOptimizer : asked.shard.tiers.offloadParams))
+        for (uint64_t bytes : rests) open += int64_t(bytes);
+    return grow(none, open, [&](int64_t kept) {
+      tiers.deviceBytes = kept;
+      return settings;
+    });
+  }
+
+  /// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.
+  Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep) {
+    Trial most = none;
+    int64_t low = 0, high = all;
+    for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
+      auto room = int64_t(limit - most.need.of(Tier::device));
+      int64_t kept = low + (room > 0 && low + room < high ? room : (high - low) / 2);
+      Trial trial = attempt(keep(kept));
+      if (fits(trial) && trial.copied <= most.copied)
+        most = trial, low = kept;
+      else
+        high = kept;
+    }
+    return most;
+  }
+
+  /// Buckets that are gathered early, and gradients that travel while others are computed, cost memory: with less of it they come later, as
+  /// early as there is room.
+  std::optional<Trial> gatherLater(Settings settings) {
+    int64_t usual = settings.schedule.ahead;
+    settings.schedule.ahead = settings.schedule.delay = 0;
+    Trial latest = attempt(settings);
+    if (!fits(latest)) return std::nullopt;
+    for (int64_t ahead = gathers(latest) ? usual : 0; ahead >= 0; --ahead)
+      for (int64_t delay : {1, 0}) {
+        settings.schedule.ahead = ahead;
+        settings.schedule.delay = delay;
+        if (ahead + delay == 0) break;
+        if (Trial trial = attempt(settings); fits(trial)) return trial;
+      }
+    return latest;
+  }
+
+  /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
+  /// buckets are kept where others have their peak, or where they have not.
+  Trial keepGathered(const Trial &usual) {
+    if (!gathers(usual)) return usual;
+    uint64_t room = limit - usual.need.of(Tier::device);
+    for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
+      Settings with = usual.settings;
+      with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
+      if (Trial trial = attempt(with); fits(trial)) return trial;
+    }
+    return usual;
+  }
+
+  static bool gathers(const Trial &trial) {
+    const shard::PartitionPassOptions &partition = trial.settings.shard.partition;
+    return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
+  }
+
+  /// A byte that leaves is copied away and back once at least; what is frozen only back.
+  uint64_t leastCopied(uint64_t bytes) const {
+    uint64_t frozen = std::min(bytes, least->rests[1][0] + least->rests[1][1] + least->rests[1][2]);
+    return frozen + 2 * (bytes - frozen);
+  }
+
+  ModuleOp fused;
+  const Settings &asked;
+  const Budgets &budgets;
+  uint64_t limit; // of device memory, as a sum of live bytes
+  std::vector<Trial> fitting;
+  std::optional<Trial> least; // that needs least of the device's memory
+  uint64_t resident = 0;
+  unsigned tried = 0;
+  bool broken = false;
+};
+
+} // namespace
+
+FailureOr<Found> search(ModuleOp fused, const Settings &asked, const Budgets &budgets) { return Search(fused, asked, budgets).run(); }
+
+} // namespace zero::pipeline

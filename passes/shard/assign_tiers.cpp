@@ -1,0 +1,77 @@
+//===- assign_tiers.cpp - zero-assign-tiers ---------------------------------------------------------===//
+#include "passes/shard/Passes.h"
+#include "passes/shard/homes.h"
+#include <limits>
+
+#define DEBUG_TYPE "zero-assign-tiers"
+
+using namespace mlir;
+
+namespace zero::shard {
+#define GEN_PASS_DEF_ASSIGNTIERSPASS
+#include "passes/shard/Passes.h.inc"
+
+namespace {
+
+/// What a flag says of the tier; none: it is to be chosen.
+FailureOr<std::optional<state::Tier>> given(ModuleOp module, StringRef home) {
+  if (home == "auto") return std::optional<state::Tier>();
+  if (home == "none") return std::optional(state::Tier::device);
+  auto tier = state::symbolizeTier(home);
+  if (tier && tier != state::Tier::device) return tier;
+  return module.emitError() << "state rests on none (the device), host or disk, or where there is room (auto), not on " << home;
+}
+
+/// How often an optimizer step of `micro` micro-steps copies a tensor that does not rest on the device.
+int64_t copiesOf(state::Role role, bool trainable, int64_t micro) {
+  if (role == state::Role::master) return 2 * micro + (trainable ? 1 : 0); // read by forward and backward, written by the update
+  if (role == state::Role::gradient) return 2 * (micro - 1);               // written by the first micro-step, read by the last
+  return 2;
+}
+
+struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
+  using AssignTiersPassBase::AssignTiersPassBase;
+
+  struct Choice {
+    state::BucketOp bucket;
+    size_t tensor;
+  };
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto params = given(module, offloadParams), moments = given(module, offloadOptimizer);
+    if (failed(params) || failed(moments)) return signalPassFailure();
+    auto micro = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
+    if (!micro) {
+      module.emitError() << "is not partitioned; run zero-partition first";
+      return signalPassFailure();
+    }
+    std::vector<Movable> things;
+    SmallVector<Choice> choices;
+    for (auto bucket : module.getOps<state::BucketOp>())
+      for (auto [i, tensor] : llvm::enumerate(bucket.getTensors().getAsRange<state::TensorAttr>())) {
+        auto tier = tensor.getRole() == state::Role::master ? *params : *moments;
+        if (tier) {
+          set(bucket, i, *tier);
+          continue;
+        }
+        int64_t bytes = bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
+        things.push_back({bytes, bytes * copiesOf(tensor.getRole(), bucket.getTrainable(), micro.getInt())});
+        choices.push_back({bucket, i});
+      }
+    constexpr int64_t all = std::numeric_limits<int64_t>::max();
+    auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
+    for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
+  }
+
+  void set(state::BucketOp bucket, size_t index, state::Tier tier) {
+    SmallVector<Attribute> tensors(bucket.getTensors().getValue());
+    auto tensor = cast<state::TensorAttr>(tensors[index]);
+    tensors[index] = state::TensorAttr::get(&getContext(), tensor.getRole(), tensor.getType(), tensor.getPart(), tier);
+    bucket.setTensorsAttr(ArrayAttr::get(&getContext(), tensors));
+    if (tier != state::Tier::device) ++moved;
+  }
+};
+
+} // namespace
+} // namespace zero::shard

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Budgets are kept, and what they cost is bytes copied, never bits.
+
+gpt2 and llama of models/tiny and a wider GPT, on 1 rank and on 2 at stages 2 and 3, with --device-memory from all they need down to the least there is a plan for:
+each plan needs no more than its budget, copies no less than a roomier one, and trains to the bits of the run without a budget. With
+--host-memory and --disk-memory these are kept as well.
+"""
+import json
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import TINY, Suite, expect
+
+STEPS = 4
+suite = Suite(__doc__)
+
+
+def facts(flags, *budgets):
+    """The plan's numbers, or None where zeroc says that it does not fit."""
+    result = suite.zeroc(*flags, "--quiet", *budgets, check=False)
+    if result.returncode:
+        expect("would help" in result.stderr and len(result.stderr.splitlines()) == 1, f"zeroc said: {result.stderr}")
+        return None
+    return json.loads(suite.run([suite.bin / "zero-inspect", flags[1], "--json"]).stdout)
+
+
+def needs(plan, tier):
+    return (plan["memory"] if tier == "device" else plan["memory"].get(tier, {"total_bytes": 0}))["total_bytes"]
+
+
+def trained(plan, data, world):
+    suite.zerorun(plan, "--data", data, "--steps", STEPS, "--lr", "1e-3", "--seed", 3, "--threads", 1, "--export", "out.safetensors", "--clip", 0.7,
+                  "--disk-path", suite.work / "disk", world=world)
+    return load_file(suite.work / "out.safetensors")
+
+
+def kept(model, data, world, stage, accumulate):
+    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--accumulate", accumulate]
+    free = facts(flags)
+    wanted = trained("x.plan", data, world)
+    least = facts([*flags, "--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"])
+    top, bottom = needs(free, "device"), needs(least, "device")
+    expect(bottom < top, f"offloading all saves nothing: {bottom} of {top} bytes")
+    copied = []
+    for part in (1, 0.8, 0.25):
+        budget = int(bottom * 1.02 + (top - bottom * 1.02) * part) if part < 1 else top
+        plan = facts(flags, "--device-memory", budget)
+        expect(plan is not None, f"no plan for {budget} bytes, between {bottom} and {top}")
+        expect(needs(plan, "device") <= budget, f"{needs(plan, 'device')} bytes where {budget} are allowed")
+        copied.append(sum(lane["bytes_touched"] for name, lane in plan["lanes"].items() if name.startswith(("disk", "to_"))))
+        if part < 1:
+            found = trained("x.plan", data, world)
+            different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+            expect(not different, f"at {budget} bytes {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+    expect(sorted(copied) == copied and copied[-1] > 0, f"{copied} bytes are copied as the budget shrinks")
+    expect(copied[0] == 0, f"{copied[0]} bytes are copied though everything fits")
+    expect(facts(flags, "--device-memory", bottom // 2) is None, f"a plan for {bottom // 2} bytes where {bottom} are the least")
+    return f"{top} to {bottom} bytes, copied {copied}"
+
+
+def tiers(model):
+    flags = [model[0], "x.plan", *model[1:]]
+    free = facts(flags)
+    budget = int(needs(free, "device") * 0.6)
+    disk = facts(flags, "--device-memory", budget)
+    away = needs(disk, "disk")
+    both = facts(flags, "--device-memory", budget, "--host-memory", away // 2)
+    expect(0 < needs(both, "host") <= away // 2, f"{needs(both, 'host')} bytes of the host where {away // 2} are allowed and {away} leave the device")
+    expect(0 < needs(both, "disk") < away, f"{needs(both, 'disk')} bytes on disk beside the host, {away} without it")
+    host = facts(flags, "--device-memory", budget, "--host-memory", 2 * away, "--disk-memory", 0)
+    expect(needs(host, "disk") == 0, f"{needs(host, 'disk')} bytes on disk where none are allowed")
+    expect(facts(flags, "--device-memory", budget, "--disk-memory", away // 2) is None, f"half of {away} bytes of disk are enough")
+    return f"{away} bytes away, {needs(both, 'host')} of them on the host"
+
+
+suite.start()
+models = {}
+for name, onnx in (("gpt2", "dynamo_sdpa_dyn.onnx"), ("llama", "ts17_eager_dyn.onnx")):
+    batches = np.load(TINY / name / "batches.npz")
+    stack = lambda what: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + what)])
+    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{name}.safetensors")
+    models[name] = [TINY / name / onnx, "--bind", f"batch=1,seq={batches['0/input_ids'].shape[1]}"]
+suite.gpt("wide.onnx", "--layers", "4", "--hidden", "128", "--heads", "4", "--vocab", "2000", "--seq", "32", "--batch", "2")
+random = np.random.default_rng(1)
+tokens = random.integers(0, 2000, (64, 33))
+save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "wide.safetensors")
+models["wide"] = [suite.work / "wide.onnx"]
+for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
+    suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
+suite.check("budgets: host and disk", tiers, models["wide"])
+suite.finish()
