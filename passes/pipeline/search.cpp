@@ -1,6 +1,7 @@
 //===- search.cpp - the plan that keeps the budgets and copies least --------------------------------===//
 #include "passes/pipeline/search.h"
 #include "compiler/plan/Plan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/place/Passes.h"
 
@@ -63,6 +64,7 @@ private:
         for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
           trial.rests[tensor.getRole() != state::Role::master ? 2 : !bucket.getTrainable()][size_t(tensor.getTier())] +=
               uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
+      if (!placed) leaveHeaviest(*copy);
       broken |= failed(scheduling.run(*copy));
     }
     if (broken) {
@@ -73,6 +75,16 @@ private:
     trial.copied = place::bytesCopied(*copy);
     if (!least || trial.need.of(Tier::device) < least->need.of(Tier::device)) least = trial;
     return trial;
+  }
+
+  /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
+  /// norm.
+  static void leaveHeaviest(ModuleOp sharded) {
+    for (auto program : llvm::make_early_inc_range(sharded.getOps<func::FuncOp>())) {
+      auto role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole);
+      bool updates = role && (role == "step" || role == "last");
+      if (role && (role == "eval" || updates != program->hasAttr(state::ZeroDialect::kClips))) program.erase();
+    }
   }
 
   bool fits(const Trial &trial) const {
