@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Time against memory: GPT-2 124M, one AdamW step in f32 on 2 threads, under budgets of device memory, the rest on disk.
+
+For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
+the busiest lane (asked: at most 1.10), and bytes copied beside the least that any choice copies (asked: at most 1.15). A budget that
+zeroc refuses is a line, too. Lanes of one disk share its bandwidth: reading and writing at once, each is busy longer than alone.
+
+usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS]
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VOCAB, MIB = 50257, 2**20
+p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+p.add_argument("--bin", default=str(ROOT / "build" / "bin"))
+p.add_argument("--path", help="folder on the disk to use (default: the temporary folder)")
+p.add_argument("--sizes", default="4x64,4x256", help="batch x sequence, separated by commas")
+p.add_argument("--budgets", default="192,256,384,512,768,1024", help="MiB of device memory, besides unlimited")
+p.add_argument("--zeroc", default="", help="more flags of zeroc")
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--steps", type=int, default=5, help="steps counted, behind two that are not")
+args = p.parse_args()
+BIN, WARM = pathlib.Path(args.bin).resolve(), 2
+
+
+def processors():
+    """(idle, all) ticks of all processors so far."""
+    fields = [int(x) for x in open("/proc/stat").readline().split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
+
+
+def lanes_of(trace, steps):
+    """Seconds each lane was busy, per step, in the last `steps` of them."""
+    events = json.loads(trace.read_text())
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    runs = collections.defaultdict(list)  # of each lane, in order
+    for event in events:
+        if event["ph"] == "X":
+            runs[event["tid"]].append((event["ts"], event["dur"] * 1e-6))
+    counted = lambda all: [seconds for _, seconds in sorted(all)[len(all) * WARM // (WARM + steps):]]
+    return {names.get(lane, str(lane)): sum(counted(all)) / steps for lane, all in runs.items()}
+
+
+def run(folder, budget):
+    flags = [] if budget is None else ["--device-memory", f"{budget}M"]
+    title = "unlimited" if budget is None else f"{budget} MiB"
+    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
+    if result.returncode:
+        print(f"  {title:>9}  {result.stderr.strip().splitlines()[-1][:170]}", flush=True)
+        return
+    found = re.search(r"([\d ]+) bytes are copied in a step with --clip, no choice copies less than ([\d ]+)", result.stdout)
+    facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
+    metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
+    metrics.unlink(missing_ok=True)
+    before = processors()
+    process = subprocess.Popen([BIN / "zerorun", "plan.bin", "--data", "tokens.safetensors", "--steps", str(WARM + args.steps), "--threads", str(args.threads),
+                                "--lr", "1e-4", "--metrics", metrics, "--trace", trace, "--disk-path", args.path or folder / "disk"],
+                               cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"memory: zerorun failed: {error.strip()[-500:]}")
+    after = processors()
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    seconds = statistics.median(row["seconds"] for row in rows[WARM:])
+    lanes = lanes_of(trace, args.steps)
+    copied = sum(size for lane, size in rows[-1]["bytes"].items() if lane.startswith("disk"))
+    least = int(found[2].replace(" ", "")) if found else 0
+    idle = (after[0] - before[0]) / (after[1] - before[1])
+    busiest = max(lanes.values())
+    told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
+    print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
+          f"{seconds / busiest:.2f} x the busiest lane ({told}); copied {copied / 1e9:.2f} GB"
+          + (f" = {copied / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
+
+
+def main():
+    for size in args.sizes.split(","):
+        batch, seq = map(int, size.split("x"))
+        print(f"GPT-2 124M, {batch} x {seq} tokens, f32, {args.threads} threads, {args.steps} steps each {args.zeroc}")
+        with tempfile.TemporaryDirectory(prefix="zero-bench-", dir=args.path) as name:
+            folder = pathlib.Path(name)
+            subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", str(VOCAB),
+                            "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
+            save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
+            for budget in [None, *map(int, args.budgets.split(",")[::-1])]:
+                run(folder, budget)
+
+
+if __name__ == "__main__":
+    main()
