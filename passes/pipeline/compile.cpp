@@ -38,7 +38,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
     return;
   case Phase::Shard: { // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm);

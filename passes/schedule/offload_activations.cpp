@@ -20,6 +20,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   struct Gap {
     BufferOp buffer;
     int64_t from, to; // positions: its last touch before, its first behind
+    SmallVector<StepOp> fills; // of its padding, which come before it leaves
   };
 
   void runOnOperation() override {
@@ -55,19 +56,32 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
       if (from < to && length > longest && reads(order[to], buffer.getResult())) gap.from = from, gap.to = to, longest = length;
     }
-    if (longest < distance || !isWhole(touches, gap.from, bytes)) return std::nullopt;
+    if (longest < distance) return std::nullopt;
+    gap.fills = fillsAfter(order, touches, gap.from);
+    if (!isWhole(order, touches, gap, bytes)) return std::nullopt;
     return gap;
+  }
+
+  /// Fills behind `from` of bytes that nobody has touched before.
+  static SmallVector<StepOp> fillsAfter(const Order &order, ArrayRef<Order::Touch> touches, int64_t from) {
+    SmallVector<StepOp> fills;
+    for (auto [i, touch] : llvm::enumerate(touches)) {
+      auto overlaps = [&](const Order::Touch &other) { return other.begin < touch.end && touch.begin < other.end; };
+      if (touch.position > from && isa<FillStep>(order[touch.position]) && llvm::none_of(touches.take_front(i), overlaps))
+        fills.push_back(order[touch.position]);
+    }
+    return fills;
   }
 
   static bool reads(StepOp step, Value buffer) {
     return llvm::any_of(accessesOf(step), [&](const Access &access) { return access.ref.buffer == buffer && !access.writes; });
   }
 
-  /// Every byte has been written by the step at `last`.
-  static bool isWhole(ArrayRef<Order::Touch> touches, int64_t last, int64_t bytes) {
+  /// Every byte has been written when it leaves.
+  static bool isWhole(const Order &order, ArrayRef<Order::Touch> touches, const Gap &gap, int64_t bytes) {
     SmallVector<std::pair<int64_t, int64_t>> written;
     for (const Order::Touch &touch : touches)
-      if (touch.writes && touch.position <= last) written.push_back({touch.begin, touch.end});
+      if (touch.writes && (touch.position <= gap.from || llvm::is_contained(gap.fills, order[touch.position]))) written.push_back({touch.begin, touch.end});
     llvm::sort(written);
     int64_t end = 0;
     for (auto [begin, stop] : written)
@@ -88,7 +102,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     };
     Value away = like(".away", home), back = like(".back", state::Tier::device);
     for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
-      if (order.positionOf(use.getOwner()) >= gap.to) use.set(back);
+      if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
     bool disk = home == state::Tier::disk;
     int64_t bytes = int64_t(before.getBytes());
     auto copy = [&](Value from, Value to, Lane lane, StringRef what) {
@@ -97,6 +111,10 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       b.create<CopyStep>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, lane, DenseI64ArrayAttr());
     };
     b.setInsertionPointAfter(order[gap.from]);
+    for (StepOp fill : gap.fills) {
+      fill->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+      b.setInsertionPointAfter(fill);
+    }
     copy(before.getResult(), away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);
     copy(away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");

@@ -53,7 +53,7 @@ std::string isTier(const std::string &home) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, memory, compileMemory;
+  std::string init = "weights", emit, tile = "off", memory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -136,6 +136,15 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("none|host|disk")
       ->check(isTier)
       ->group(group);
+  app.add_option("--tile", texts.tile,
+                 "cut parameters larger than 1/N of the largest one into tiles of at most that size, which are fetched, used and updated one "
+                 "after another, the vocabulary projection together with its cross-entropy [off]")
+      ->type_name("off|N")
+      ->check([](const std::string &parts) {
+        if (parts == "auto") return std::string("auto is not built yet; off and a number of parts are");
+        return parts == "off" ? std::string() : wholeNumber(2, 4096)(parts);
+      })
+      ->group(group);
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
       ->type_name("auto|none")
       ->check([](const std::string &how) {
@@ -170,7 +179,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
   addLater(app, "--host-memory", "SIZE", "bytes one rank may use of the host tier");
   addLater(app, "--disk-memory", "SIZE", "bytes one rank may use of the disk tier");
-  addLater(app, "--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
@@ -201,6 +209,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
+  if (texts.tile != "off") o.tileParts = std::stoll(texts.tile);
   if (!texts.memory.empty()) o.memory = readBytes("--device-memory", texts.memory);
   if (!texts.compileMemory.empty()) line.limits.bytes = readBytes("--compile-memory", texts.compileMemory);
   if (texts.compileSeconds) line.limits.seconds = uint64_t(*texts.compileSeconds);
