@@ -34,32 +34,35 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     for (size_t position = 0; position < order.size(); ++position)
       computing.push_back(computing.back() + (order[position].getLane() == Lane::compute));
     SmallVector<Gap> gaps;
-    for (auto buffer : getOperation().getBody().front().getOps<BufferOp>())
-      if (auto gap = gapOf(order, buffer, computing, *home)) gaps.push_back(*gap);
-    for (const Gap &gap : gaps) move(order, gap, *home);
-    offloaded += gaps.size();
-    if (!gaps.empty())
-      decide(getOperation(), "activations", counted(gaps.size(), "buffer") + " away until backward",
+    for (auto buffer : getOperation().getBody().front().getOps<BufferOp>()) llvm::append_range(gaps, gapsOf(order, buffer, computing, *home));
+    size_t buffers = 0;
+    BufferOp last, current;
+    for (const Gap &gap : gaps) {
+      buffers += gap.buffer != last;
+      current = move(order, gap, gap.buffer == last ? current : gap.buffer, *home);
+      last = gap.buffer;
+    }
+    offloaded += buffers;
+    if (buffers)
+      decide(getOperation(), "activations", counted(buffers, "buffer") + " away until backward",
              "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
   }
 
-  /// The longest one, if it is worth the way and the buffer can be copied.
-  std::optional<Gap> gapOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
+  /// Those that are worth the way, in order, of a buffer that can be copied.
+  SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
-    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return std::nullopt;
-    if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return std::nullopt;
+    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
+    if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     auto touches = order.touches(buffer.getResult());
-    Gap gap{buffer, 0, 0};
-    int64_t longest = distance - 1;
+    SmallVector<Gap> gaps;
     for (size_t i = 1; i < touches.size(); ++i) {
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
-      if (from < to && length > longest && reads(order[to], buffer.getResult())) gap.from = from, gap.to = to, longest = length;
+      if (from >= to || length < distance || !reads(order[to], buffer.getResult())) continue;
+      Gap gap{buffer, from, to, fillsAfter(order, touches, from)};
+      if (isWhole(order, touches, gap, bytes)) gaps.push_back(std::move(gap));
     }
-    if (longest < distance) return std::nullopt;
-    gap.fills = fillsAfter(order, touches, gap.from);
-    if (!isWhole(order, touches, gap, bytes)) return std::nullopt;
-    return gap;
+    return gaps;
   }
 
   /// Fills behind `from` of bytes that nobody has touched before.
@@ -89,9 +92,8 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     return end >= bytes;
   }
 
-  /// It leaves behind the step at `from`, and comes back to bytes of its own before the step at `to`.
-  void move(const Order &order, const Gap &gap, state::Tier home) {
-    BufferOp before = gap.buffer;
+  /// What lies in `before` by then leaves behind the step at `from`, and comes back to bytes of its own before the step at `to`: the buffer returned.
+  BufferOp move(const Order &order, const Gap &gap, BufferOp before, state::Tier home) {
     OpBuilder b(before);
     b.setInsertionPointAfter(before);
     auto like = [&](StringRef suffix, state::Tier where) {
@@ -118,6 +120,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     copy(before.getResult(), away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);
     copy(away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
+    return back.getDefiningOp<BufferOp>();
   }
 };
 

@@ -29,7 +29,7 @@ def data_of_tiny(model):
 def data_of(name, vocabulary, length):
     rng = np.random.default_rng(5)
     tokens = rng.integers(0, vocabulary, size=(24, length)).astype(np.int64)
-    labels = np.where(rng.random(tokens.shape) < 0.2, -100, np.roll(tokens, -1, axis=1)) # some do not count
+    labels = np.where(rng.random(tokens.shape) < 0.2, -100, np.roll(tokens, -1, axis=1))  # some do not count
     save_file({"input_ids": tokens, "labels": labels}, suite.work / f"{name}.safetensors")
 
 
@@ -97,12 +97,6 @@ def resumed(name, first, second, world=1):
     return f"losses within {far:.0e}, parameters within {apart:.0e}"
 
 
-def random_values():
-    """Random first values do not know of tiles."""
-    plain, tiled = (trained("untied", flags, ["--steps", 0] if False else [], zeroc=["--init", "random:7"])[1:] for flags in ([], ["--tile", 3]))
-    expect(relative(tiled[1][0], plain[1][0]) <= 1e-6, f"first losses {tiled[1][0]} and {plain[1][0]}")
-
-
 suite.start()
 suite.gpt("untied.onnx", "--layers", "1", "--hidden", "48", "--heads", "2", "--vocab", "515", "--seq", "12", "--batch", "2", "--untied")
 suite.gpt("tied.onnx", "--layers", "2", "--hidden", "40", "--heads", "2", "--vocab", "301", "--seq", "10", "--batch", "2", "--tied")
@@ -111,4 +105,26 @@ for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onn
     MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={data_of_tiny(model)}"])
 data_of("untied", 515, 12)
 data_of("tied", 301, 10)
+LAYER = ("attn.c_attn", "mlp.c_fc", "mlp.c_proj")
+layers = lambda n, parts: {f"transformer.h.{i}.{what}.weight": k for i in range(n) for what, k in zip(LAYER, parts)}
+GPT2 = {"lm_head.weight": 4, **layers(2, (2, 3, 3))}
+LLAMA = {"model.embed_tokens.weight": 3, "onnx::MatMul_782": 3, **{f"onnx::MatMul_{n}": 2 for n in (751, 752, 753, 779, 780, 781)}}  # the head by columns
+UNTIED = {"transformer.wte.weight": 4, "lm_head.weight": 4, **layers(1, (2, 2, 2))}
+suite.check("tile: gpt2, the table tied to the head", close, "gpt2", 4, GPT2)
+suite.check("tile: gpt2, smoothed labels: logits are whole", close, "gpt2", 4, GPT2, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: llama, head by columns, clipped", close, "llama", 3, LLAMA, ["--clip", "0.5"])
+suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", 4, UNTIED, zeroc=["--accumulate", 2])
+for flags, run_flags, zeroc, world in (
+    (EVERYWHERE, [], [], 1),
+    (EVERYWHERE, ["--clip", "0.7"], ["--accumulate", 2], 1),
+    (["--stage", 1], [], [], 2),
+    (["--stage", 2], [], [], 2),
+    (["--stage", 3], [], [], 2),
+    (["--stage", 3, *EVERYWHERE], [], [], 2),
+    (["--recompute", "none"], [], [], 2),
+):
+    suite.check(f"tile: same bits: {' '.join(str(f) for f in [*flags, *zeroc, *run_flags])}, {world} ranks", same, "tied", 5, world, flags, run_flags, zeroc)
+suite.check("tile: same bits: llama at stage 3 on disk, 2 ranks", same, "llama", 3, 2, ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
+suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
+suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
 suite.finish()
