@@ -23,6 +23,11 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     SmallVector<StepOp> fills; // of its padding, which come before it leaves
   };
 
+  /// Where the content of a buffer lies at some step: what steps use, and a copy elsewhere if that is still the same.
+  struct Copies {
+    Value here, away;
+  };
+
   void runOnOperation() override {
     auto home = state::symbolizeTier(tier);
     if (!home || home == state::Tier::device) {
@@ -36,11 +41,15 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     SmallVector<Gap> gaps;
     for (auto buffer : getOperation().getBody().front().getOps<BufferOp>()) llvm::append_range(gaps, gapsOf(order, buffer, computing, *home));
     size_t buffers = 0;
-    BufferOp last, current;
-    for (const Gap &gap : gaps) {
-      buffers += gap.buffer != last;
-      current = move(order, gap, gap.buffer == last ? current : gap.buffer, *home);
-      last = gap.buffer;
+    Copies copies;
+    for (auto [i, gap] : llvm::enumerate(gaps)) {
+      bool first = i == 0 || gaps[i - 1].buffer != gap.buffer;
+      buffers += first;
+      if (first)
+        copies = {gap.buffer.getResult(), {}};
+      else if (writesBetween(order, gap.buffer, gaps[i - 1].to, gap.from))
+        copies.away = {};
+      move(order, gap, copies, *home);
     }
     offloaded += buffers;
     if (buffers)
@@ -92,8 +101,14 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     return end >= bytes;
   }
 
-  /// What lies in `before` by then leaves behind the step at `from`, and comes back to bytes of its own before the step at `to`: the buffer returned.
-  BufferOp move(const Order &order, const Gap &gap, BufferOp before, state::Tier home) {
+  static bool writesBetween(const Order &order, BufferOp buffer, int64_t from, int64_t to) {
+    return llvm::any_of(order.touches(buffer.getResult()),
+                        [&](const Order::Touch &touch) { return touch.writes && touch.position >= from && touch.position <= to; });
+  }
+
+  /// It leaves behind the step at `from`, unless its copy elsewhere is good, and comes back to bytes of its own before the step at `to`.
+  void move(const Order &order, const Gap &gap, Copies &copies, state::Tier home) {
+    auto before = copies.here.getDefiningOp<BufferOp>();
     OpBuilder b(before);
     b.setInsertionPointAfter(before);
     auto like = [&](StringRef suffix, state::Tier where) {
@@ -102,7 +117,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       op.setTier(where);
       return op.getResult();
     };
-    Value away = like(".away", home), back = like(".back", state::Tier::device);
+    bool leaves = !copies.away;
+    if (leaves) copies.away = like(".away", home);
+    Value back = copies.here = like(".back", state::Tier::device);
     for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
       if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
     bool disk = home == state::Tier::disk;
@@ -117,10 +134,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       fill->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
       b.setInsertionPointAfter(fill);
     }
-    copy(before.getResult(), away, disk ? Lane::disk_write : Lane::to_host, "evict");
+    if (leaves) copy(before.getResult(), copies.away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);
-    copy(away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
-    return back.getDefiningOp<BufferOp>();
+    copy(copies.away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
   }
 };
 
