@@ -5,9 +5,10 @@ include "NnBase.td"
 
 def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
   let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension";
-  let description = [{ `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. }];
+  let description = [{ `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. `recompute`: the result is not
+    kept for backward, which computes it again (nn-recompute). }];
   let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
-                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs, UnitAttr:$recompute);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }

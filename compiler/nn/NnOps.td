@@ -18,12 +18,16 @@ def Nn_ParameterOp : Nn_Op<"parameter", [Symbol]> {
     lie (row-major, element type `stored`); without `file` they come from `init` ("zeros", "ones", "normal").
     `aliases` lists tied initializers: dictionaries {name, transposed, file, offset, bytes, stored}.
     The operation's location names the ONNX nodes that read it first.
+
+    A tile of a parameter (see `nn-tile`) is a parameter of its own to all passes. `tile_of` is the name of the whole, `whole` its shape and
+    `begin` the tile's first index along each dimension; `type` is the tile's, everything else that of the whole parameter.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Nn_Tensor>:$type, BoolAttr:$trainable,
                        OptionalAttr<StrAttr>:$file, DefaultValuedAttr<I64Attr, "0">:$offset,
                        DefaultValuedAttr<I64Attr, "0">:$bytes, OptionalAttr<TypeAttr>:$stored,
                        OptionalAttr<StrAttr>:$init, DefaultValuedAttr<F32Attr, "0.0f">:$init_std,
-                       OptionalAttr<ArrayAttr>:$aliases);
+                       OptionalAttr<ArrayAttr>:$aliases, OptionalAttr<StrAttr>:$tile_of,
+                       OptionalAttr<DenseI64ArrayAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$begin);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
 }

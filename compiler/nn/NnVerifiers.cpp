@@ -24,6 +24,18 @@ static LogicalResult verifyAlias(ParameterOp op, Attribute entry) {
   return op.emitOpError() << "has the alias " << entry << "; its fields are name, transposed, file, offset, bytes and stored";
 }
 
+/// A tile lies inside the whole parameter it names.
+static LogicalResult verifyTile(ParameterOp op) {
+  auto whole = op.getWhole(), begin = op.getBegin();
+  if (!op.getTileOf() && !whole && !begin) return success();
+  auto type = cast<ShapedType>(op.getType());
+  if (!op.getTileOf() || !whole || !begin || int64_t(whole->size()) != type.getRank() || whole->size() != begin->size())
+    return op.emitOpError() << "is a tile and says of what (`tile_of`), of which shape (`whole`) and where it begins, or none of these";
+  for (auto [first, size, extent] : llvm::zip(*begin, type.getShape(), *whole))
+    if (first < 0 || first > extent - size) return op.emitOpError() << "of " << type << " lies outside '" << *op.getTileOf() << "'";
+  return success();
+}
+
 LogicalResult ParameterOp::verify() {
   if (int64_t(getOffset()) < 0 || int64_t(getBytes()) < 0) return emitOpError() << "lies at a negative offset or has a negative size";
   if (auto stored = getStored(); stored && !isa<FloatType>(*stored))
@@ -33,7 +45,7 @@ LogicalResult ParameterOp::verify() {
   if (ArrayAttr aliases = getAliasesAttr())
     for (Attribute entry : aliases)
       if (failed(verifyAlias(*this, entry))) return failure();
-  return success();
+  return verifyTile(*this);
 }
 
 /// What nn.random and nn.dropout say of the stream they draw from.

@@ -155,7 +155,7 @@ LogicalResult transposeOperands(MatMulOp op, PatternRewriter &r) {
   bool left = lhs && swapsLastTwo(lhs), right = rhs && swapsLastTwo(rhs);
   if (!left && !right) return failure();
   r.replaceOpWithNewOp<MatMulOp>(op, left ? lhs.getInput() : op.getLhs(), right ? rhs.getInput() : op.getRhs(),
-                                 op.getTransposeLhs() != left, op.getTransposeRhs() != right);
+                                 op.getTransposeLhs() != left, op.getTransposeRhs() != right, op.getRecompute());
   return success();
 }
 
@@ -163,7 +163,8 @@ LogicalResult transposeOperands(MatMulOp op, PatternRewriter &r) {
 LogicalResult transposeProduct(TransposeOp op, PatternRewriter &r) {
   auto product = op.getInput().getDefiningOp<MatMulOp>();
   if (!product || !product->hasOneUse() || !swapsLastTwo(op)) return failure();
-  r.replaceOpWithNewOp<MatMulOp>(op, product.getRhs(), product.getLhs(), !product.getTransposeRhs(), !product.getTransposeLhs());
+  r.replaceOpWithNewOp<MatMulOp>(op, product.getRhs(), product.getLhs(), !product.getTransposeRhs(), !product.getTransposeLhs(),
+                                 product.getRecompute());
   return success();
 }
 

@@ -308,7 +308,8 @@ LogicalResult emitParameters(ModuleOp module, const Decisions &decisions, Weight
     };
     auto type = RankedTensorType::get(t.dims, b.getF32Type());
     auto op = b.create<nn::ParameterOp>(loc, b.getStringAttr(p->name), TypeAttr::get(type), b.getBoolAttr(p->trainable), StringAttr(),
-                                        IntegerAttr(), IntegerAttr(), TypeAttr(), StringAttr(), FloatAttr(), ArrayAttr());
+                                        IntegerAttr(), IntegerAttr(), TypeAttr(), StringAttr(), FloatAttr(), ArrayAttr(), StringAttr(),
+                                        DenseI64ArrayAttr(), DenseI64ArrayAttr());
     if (options.init == Init::Random) {
       bool ones = p->role == "scale" && !p->plusOne, zeros = p->role == "bias" || (p->role == "scale" && p->plusOne);
       op.setInit(ones ? "ones" : zeros ? "zeros" : "normal");

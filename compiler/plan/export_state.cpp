@@ -173,14 +173,23 @@ static void fillSource(plan::Source *to, StringRef file, int64_t offset, int64_t
   to->set_dtype(dtypeOf(stored));
 }
 
+/// A parameter, or the tile of one that may have others already.
 void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
-  auto *parameter = plan.add_parameters();
   auto type = cast<ShapedType>(op.getType());
-  parameter->set_name(op.getSymName().str());
-  for (int64_t size : type.getShape()) parameter->add_shape(size);
-  auto *piece = parameter->add_pieces(); // all of it
+  StringRef name = op.getTileOf().value_or(op.getSymName());
+  auto [known, isNew] = parameters.try_emplace(name, plan.parameters_size());
+  auto *parameter = isNew ? plan.add_parameters() : plan.mutable_parameters(known->second);
+  auto *piece = parameter->add_pieces();
   piece->set_bucket(bucket);
   piece->set_offset_elements(offset);
+  if (op.getTileOf())
+    for (auto [begin, size] : llvm::zip(*op.getBegin(), type.getShape())) {
+      piece->add_begin(begin);
+      piece->add_size(size);
+    }
+  if (!isNew) return;
+  parameter->set_name(name.str());
+  for (int64_t size : op.getWhole().value_or(type.getShape())) parameter->add_shape(size);
   parameter->set_decay(true);
   if (op.getFile())
     fillSource(parameter->mutable_source(), *op.getFile(), op.getOffset(), op.getBytes(), op.getStored().value_or(type.getElementType()));
@@ -188,7 +197,7 @@ void StateExport::addParameter(nn::ParameterOp op, int bucket, int64_t offset) {
   StringRef rule = op.getInit().value_or("zeros");
   init->set_rule(rule == "ones" ? plan::Init::ONES : rule == "normal" ? plan::Init::NORMAL : plan::Init::ZEROS);
   init->set_std(op.getInitStd().convertToFloat());
-  init->set_seed(seedOf(initSeed, op.getSymName()));
+  init->set_seed(seedOf(initSeed, name));
   if (!op.getAliases()) return;
   ArrayAttr aliases = *op.getAliases(); // by value: a range over the optional's content would outlive it
   for (Attribute entry : aliases) {

@@ -6,6 +6,7 @@
 #include "runtime/plan/plan.pb.h"
 #include <array>
 #include <vector>
+#include "llvm/ADT/StringMap.h"
 
 namespace zero::planir {
 
@@ -41,6 +42,7 @@ private:
   plan::Plan &plan;
   std::vector<char> &constants;
   llvm::DenseMap<mlir::StringAttr, int> states, buckets;
+  llvm::StringMap<int> parameters; // by the name of the whole one
   llvm::DenseMap<mlir::StringAttr, std::vector<StateOp>> statesOfBucket;
   std::array<int, 3> arenas{-1, -1, -1}; // by tier
 };

@@ -13,6 +13,9 @@ Former::Former(func::FuncOp function) {
     order.push_back(&op);
   }
   for (BlockArgument a : function.getArguments()) leaves[a] = {a};
+  if (auto module = function->getParentOfType<ModuleOp>())
+    for (auto parameter : module.getOps<ParameterOp>())
+      if (parameter.getTileOf()) tiles.insert(parameter.getSymNameAttr());
   for (Operation *op : order) learn(op);
 }
 
@@ -110,9 +113,16 @@ std::pair<Place, int64_t> Former::placeIn(const Cluster &cluster, const Use &use
   return {Place::Moved, 0};
 }
 
+bool Former::readsOtherTile(Operation *op, unsigned number) const {
+  TileRead own = readBy[number], more = readBelow.lookup(op->getResult(0));
+  own.add(more);
+  return readBy[number].tile && own.several;
+}
+
 bool Former::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
   Place where = how.place;
+  if (readsOtherTile(op, number)) return false;
   if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
     return false;
@@ -177,6 +187,7 @@ void Former::join(Operation *op, unsigned number, Evaluation how, bool alone) {
     cluster.columns = cluster.points / elementsOf(op->getResult(0));
   }
   cluster.work += how.indices.size() * workOf(op);
+  if (isa<GatherOp>(op)) readBy[number].add(readBelow.lookup(op->getOperand(0)));
   evaluated[op].insert({number, std::move(how)});
   if (alone) {
     member[op] = number;
@@ -200,6 +211,7 @@ void Former::start(Operation *op) {
   if (isa<CumSumOp>(op)) cluster.kind = Cluster::Scan;
   clusters.push_back(cluster);
   extents.push_back({position[op], position[op]});
+  readBy.push_back(isa<GatherOp>(op) ? readBelow.lookup(op->getOperand(0)) : TileRead());
   unsigned number = clusters.size() - 1;
   clusters[number].work = workOf(op);
   evaluated[op].insert({number, {where}});

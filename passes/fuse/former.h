@@ -13,6 +13,17 @@ enum class Place {
   Moved // at some other index
 };
 
+/// The tile of a parameter that something is computed from, null if none; or `several` of them.
+struct TileRead {
+  mlir::StringAttr tile;
+  bool several = false;
+
+  void add(TileRead other) {
+    several |= other.several || (tile && other.tile && tile != other.tile);
+    if (!tile) tile = other.tile;
+  }
+};
+
 /// How a kernel computes a value: where it stands, and at which indices it is asked for, sorted. An index is known by the
 /// operations it was changed by on its way up from the results (see Former::below); 0 is the results' own.
 struct Evaluation {
@@ -50,6 +61,9 @@ private:
   llvm::DenseSet<mlir::Operation *> holdingExpensive;
   llvm::DenseSet<mlir::Value> leaving;                                      // kernels, see leavesKernels
   llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
+  llvm::DenseSet<mlir::StringAttr> tiles;                                   // all parameters that are one
+  llvm::DenseMap<mlir::Value, TileRead> readBelow;                          // to compute a value, by its own kernel or an earlier one
+  std::vector<TileRead> readBy;                                             // each cluster itself
   std::vector<unsigned> movements{0};                                       // on top of each other, of each index
 
   //--- one operation (clusters.cpp) ---------------------------------------------------------------
@@ -61,6 +75,8 @@ private:
   /// Where a value is needed by a user that stands at `place` of a kernel, and how many columns share it there.
   std::pair<Place, int64_t> placeIn(const Cluster &cluster, const Use &use, Place place);
   bool mayJoin(mlir::Operation *op, unsigned number, const Evaluation &how);
+  /// Tiles of a parameter are whole one after another, so a kernel reads one at most.
+  bool readsOtherTile(mlir::Operation *op, unsigned number) const;
   /// Whether the kernel could also write the value.
   bool mayKeep(mlir::Operation *op, unsigned number, Place where);
   void join(mlir::Operation *op, unsigned number, Evaluation how, bool alone);

@@ -104,7 +104,7 @@ llvm::MapVector<Value, SmallVector<unsigned>> Former::touching() {
 bool Former::mayMerge(unsigned a, unsigned b) {
   return a != b && fit(clusters[a], clusters[b]) && std::abs(extents[a].last - extents[b].last) <= kNear &&
          clusters[a].members.size() + clusters[b].members.size() <= kMostMembers && clusters[a].work + clusters[b].work <= kMostWork &&
-         independent(a, b);
+         (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && independent(a, b);
 }
 
 void Former::mergeNeighbours() {
@@ -165,6 +165,7 @@ void Former::merge(unsigned a, unsigned b) {
   }
   into.columns = std::max(into.columns, from.columns);
   into.work += from.work;
+  readBy[a].add(readBy[b]);
   extents[a] = {std::min(extents[a].first, extents[b].first), std::max(extents[a].last, extents[b].last)};
   from.members.clear();
   from.merged = true;

@@ -23,6 +23,11 @@ void Former::learn(Operation *op) {
     if (leavesKernels(v)) leaving.insert(v);
   if (isBarrier(op))
     for (Value v : op->getResults()) leaves[v] = {v};
+  if (auto get = dyn_cast<GetOp>(op); get && tiles.contains(get.getParameterAttr().getAttr()))
+    readBelow[get].tile = get.getParameterAttr().getAttr();
+  if (!isBarrier(op) && !tiles.empty())
+    for (Value operand : op->getOperands())
+      if (TileRead read = readBelow.lookup(operand); read.tile) readBelow[op->getResult(0)].add(read);
   if (isBarrier(op) || isa<ReshapeOp>(op)) return;
   Value v = op->getResult(0);
   auto computes = [&](Value operand) { // in the same kernel, as far as can be told

@@ -21,6 +21,7 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
+#include "runtime/plan/pieces.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 
@@ -38,7 +39,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm);
@@ -220,7 +221,24 @@ private:
         decision->set_choice(choice);
         decision->set_reason(reason);
       }
+    if (options.tileParts > 1) tellTiles(plan);
     return true;
+  }
+
+  void tellTiles(plan::Plan &plan) const {
+    uint64_t parameters = 0, tiles = 0, largest = 0;
+    for (const plan::Parameter &parameter : plan.parameters()) {
+      if (parameter.pieces_size() < 2) continue;
+      ++parameters;
+      tiles += uint64_t(parameter.pieces_size());
+      for (const plan::Piece &piece : parameter.pieces()) largest = std::max(largest, plan::elementsOf(parameter, piece));
+    }
+    plan::Decision *decision = plan.add_decisions();
+    decision->set_subject("tiles");
+    decision->set_choice(parameters ? inspect::counted(parameters, "parameter") + " in " + inspect::counted(tiles, "tile") +
+                                          " of at most " + inspect::counted(largest, "element")
+                                    : "none");
+    decision->set_reason("--tile allows 1/" + std::to_string(options.tileParts) + " of the largest parameter");
   }
 
   /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.

@@ -43,7 +43,7 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes) {
   ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
   ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
-  ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}), "smaller buckets (--bucket-elements)"});
+  ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}), "smaller buckets (--bucket-elements) or tiles (--tile)"});
   std::stable_sort(ways.begin(), ways.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
   std::vector<std::string> words;
   for (auto &[size, way] : ways)

@@ -96,9 +96,9 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let summary = "What forward leaves for backward waits in another tier";
   let description = [{
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
-    copied to a buffer of `tier` behind its last touch, and back to bytes of its own before the next one. On disk these are buffers of whole
-    blocks alone. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers that wait longest are taken, up to
-    that sum, and the others stay.
+    copied to a buffer of `tier` behind its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
+    before that. On disk these are buffers of whole blocks alone. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers
+    that wait longest are taken, up to that sum, and the others stay.
 
     ```mlir
     plan.fill compute -> %x[0, 4096] : 1

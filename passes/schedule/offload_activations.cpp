@@ -21,8 +21,14 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   /// A buffer that nobody touches between two steps.
   struct Gap {
     BufferOp buffer;
-    int64_t from, to; // positions: its last touch before, its first behind
-    int64_t length;   // steps of lane compute in between
+    int64_t from, to;          // positions: its last touch before, its first behind
+    int64_t length;            // steps of lane compute in between
+    SmallVector<StepOp> fills; // of its padding, which come before it leaves
+  };
+
+  /// Where the content of a buffer lies at some step: what steps use, and a copy elsewhere if that is still the same.
+  struct Copies {
+    Value here, away;
   };
 
   void runOnOperation() override {
@@ -37,12 +43,22 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       computing.push_back(computing.back() + (order[position].getLane() == Lane::compute));
     SmallVector<Gap> gaps;
     for (auto buffer : getOperation().getBody().front().getOps<BufferOp>())
-      if (auto gap = gapOf(order, buffer, computing, *home)) gaps.push_back(*gap);
+      llvm::append_range(gaps, gapsOf(order, buffer, computing, *home));
     if (mostBytes >= 0) keepLongest(gaps);
-    for (const Gap &gap : gaps) move(order, gap, *home);
-    offloaded += gaps.size();
-    if (!gaps.empty())
-      decide(getOperation(), "activations", counted(gaps.size(), "buffer") + " away until backward",
+    size_t buffers = 0;
+    Copies copies;
+    for (auto [i, gap] : llvm::enumerate(gaps)) {
+      bool first = i == 0 || gaps[i - 1].buffer != gap.buffer;
+      buffers += first;
+      if (first)
+        copies = {gap.buffer.getResult(), {}};
+      else if (writesBetween(order, gap.buffer, gaps[i - 1].to, gap.from))
+        copies.away = {};
+      move(order, gap, copies, *home);
+    }
+    offloaded += buffers;
+    if (buffers)
+      decide(getOperation(), "activations", counted(buffers, "buffer") + " away until backward",
              "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
   }
 
@@ -62,32 +78,44 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     gaps.assign(kept.begin(), kept.end());
   }
 
-  /// The longest one, if it is worth the way and the buffer can be copied.
-  std::optional<Gap> gapOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
+  /// Those that are worth the way, in order, of a buffer that can be copied.
+  SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
-    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return std::nullopt;
-    if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return std::nullopt;
+    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
+    if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     auto touches = order.touches(buffer.getResult());
-    Gap gap{buffer, 0, 0, 0};
-    int64_t longest = distance - 1;
+    SmallVector<Gap> gaps;
     for (size_t i = 1; i < touches.size(); ++i) {
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
-      if (from < to && length > longest && reads(order[to], buffer.getResult())) gap = {buffer, from, to, length}, longest = length;
+      if (from >= to || length < distance || !reads(order[to], buffer.getResult())) continue;
+      Gap gap{buffer, from, to, length, fillsAfter(order, touches, from)};
+      if (isWhole(order, touches, gap, bytes)) gaps.push_back(std::move(gap));
     }
-    if (longest < distance || !isWhole(touches, gap.from, bytes)) return std::nullopt;
-    return gap;
+    return gaps;
+  }
+
+  /// Fills behind `from` of bytes that nobody has touched before.
+  static SmallVector<StepOp> fillsAfter(const Order &order, ArrayRef<Order::Touch> touches, int64_t from) {
+    SmallVector<StepOp> fills;
+    for (auto [i, touch] : llvm::enumerate(touches)) {
+      auto overlaps = [&](const Order::Touch &other) { return other.begin < touch.end && touch.begin < other.end; };
+      if (touch.position > from && isa<FillStep>(order[touch.position]) && llvm::none_of(touches.take_front(i), overlaps))
+        fills.push_back(order[touch.position]);
+    }
+    return fills;
   }
 
   static bool reads(StepOp step, Value buffer) {
     return llvm::any_of(accessesOf(step), [&](const Access &access) { return access.ref.buffer == buffer && !access.writes; });
   }
 
-  /// Every byte has been written by the step at `last`.
-  static bool isWhole(ArrayRef<Order::Touch> touches, int64_t last, int64_t bytes) {
+  /// Every byte has been written when it leaves.
+  static bool isWhole(const Order &order, ArrayRef<Order::Touch> touches, const Gap &gap, int64_t bytes) {
     SmallVector<std::pair<int64_t, int64_t>> written;
     for (const Order::Touch &touch : touches)
-      if (touch.writes && touch.position <= last) written.push_back({touch.begin, touch.end});
+      if (touch.writes && (touch.position <= gap.from || llvm::is_contained(gap.fills, order[touch.position])))
+        written.push_back({touch.begin, touch.end});
     llvm::sort(written);
     int64_t end = 0;
     for (auto [begin, stop] : written)
@@ -95,9 +123,14 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     return end >= bytes;
   }
 
-  /// It leaves behind the step at `from`, and comes back to bytes of its own before the step at `to`.
-  void move(const Order &order, const Gap &gap, state::Tier home) {
-    BufferOp before = gap.buffer;
+  static bool writesBetween(const Order &order, BufferOp buffer, int64_t from, int64_t to) {
+    return llvm::any_of(order.touches(buffer.getResult()),
+                        [&](const Order::Touch &touch) { return touch.writes && touch.position >= from && touch.position <= to; });
+  }
+
+  /// It leaves behind the step at `from`, unless its copy elsewhere is good, and comes back to bytes of its own before the step at `to`.
+  void move(const Order &order, const Gap &gap, Copies &copies, state::Tier home) {
+    auto before = copies.here.getDefiningOp<BufferOp>();
     OpBuilder b(before);
     b.setInsertionPointAfter(before);
     auto like = [&](StringRef suffix, state::Tier where) {
@@ -106,9 +139,11 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       op.setTier(where);
       return op.getResult();
     };
-    Value away = like(".away", home), back = like(".back", state::Tier::device);
+    bool leaves = !copies.away;
+    if (leaves) copies.away = like(".away", home);
+    Value back = copies.here = like(".back", state::Tier::device);
     for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
-      if (order.positionOf(use.getOwner()) >= gap.to) use.set(back);
+      if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
     bool disk = home == state::Tier::disk;
     int64_t bytes = int64_t(before.getBytes());
     auto copy = [&](Value from, Value to, Lane lane, StringRef what) {
@@ -117,9 +152,13 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       b.create<CopyStep>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, lane, DenseI64ArrayAttr());
     };
     b.setInsertionPointAfter(order[gap.from]);
-    copy(before.getResult(), away, disk ? Lane::disk_write : Lane::to_host, "evict");
+    for (StepOp fill : gap.fills) {
+      fill->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+      b.setInsertionPointAfter(fill);
+    }
+    if (leaves) copy(before.getResult(), copies.away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);
-    copy(away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
+    copy(copies.away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
   }
 };
 

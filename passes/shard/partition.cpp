@@ -22,6 +22,8 @@ SmallVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
   return found.takeVector();
 }
 
+int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
+
 struct Partition : impl::PartitionPassBase<Partition> {
   using PartitionPassBase::PartitionPassBase;
 
@@ -46,17 +48,22 @@ struct Partition : impl::PartitionPassBase<Partition> {
     b.setInsertionPoint(train);
     trainableCount = frozenCount = 0;
     for (bool trainable : {true, false}) {
-      SmallVector<nn::ParameterOp> group;
+      SmallVector<nn::ParameterOp> group, tiles;
       std::vector<int64_t> sizes;
-      int64_t total = 0;
+      int64_t total = 0, largestTile = 0;
       for (nn::ParameterOp p : used)
         if (p.getTrainable() == trainable) {
-          group.push_back(p);
-          sizes.push_back(cast<ShapedType>(p.getType()).getNumElements());
-          total += sizes.back();
+          (p.getTileOf() ? tiles : group).push_back(p);
+          total += elementsOf(p);
+          if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
         }
-      for (const BucketLayout &layout : layOut(sizes, world, bucketElements ? bucketElements : defaultBucketElements(total)))
-        makeBucket(b, group, sizes, layout, trainable);
+      for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
+      int64_t limit = defaultBucketElements(total);
+      if (!tiles.empty()) limit = std::min(limit, largestTile); // others need not be larger than what was cut for being large
+      if (bucketElements) limit = bucketElements;
+      for (const BucketLayout &layout : layOut(sizes, world, limit)) makeBucket(b, group, sizes, layout, trainable);
+      for (nn::ParameterOp tile : tiles) // each alone: it is to move by itself
+        makeBucket(b, tile, {elementsOf(tile)}, layOut({elementsOf(tile)}, world, limit).front(), trainable);
     }
   }
 

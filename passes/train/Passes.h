@@ -14,9 +14,10 @@ struct TrainOptions {
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0;
   std::string recompute = "auto"; // or "none"
+  int64_t tileParts = 1;          // as nn-tile's `parts`
 };
 
-/// add-loss, differentiate, decompose, recompute with simplification between them, verify: from `@forward` to `@train` and `@eval`.
+/// add-loss, tile, differentiate, decompose, recompute with simplification between them, verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.
 void registerPasses();

@@ -45,6 +45,39 @@ def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
     Option<"labelSmoothing", "label-smoothing", "double", "0.0", "Part of a label that is spread over all classes (cross_entropy)">];
 }
 
+def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
+  let summary = "Cut parameters that are larger than the others into tiles, and what reads them tile by tile";
+  let description = [{
+    Needs: `@train` and `@eval` of `nn-add-loss`. With `parts` = N > 1, each parameter of more elements than 1/N of the largest becomes the fewest tiles
+    of at most so many (rounded up to 16 rows or columns), parameters of their own that are gathered, used, released, reduced and updated one after another.
+
+    - The rows of a table (`nn.gather`): each tile contributes those it holds, and zeros for the others, to a running sum.
+    - The weights of a product: results side by side where the rows of the parameter are its results (stored transposed), else partial sums, each of the
+      part of the other operand that it wants.
+    - The weights of a product whose results are nothing but the logits of a cross-entropy. Its classes are met tile by tile, and logits never
+      exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
+      tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Backward computes each tile's
+      logits again (`recompute`). With label smoothing, or where somebody else reads them, logits are made whole.
+
+    Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
+    where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.
+
+    ```mlir
+    nn.parameter @w : tensor<50x8xf32> {trainable = true}           // parts = 2
+    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<4x8xf32>, tensor<50x8xf32>) -> tensor<4x50xf32>
+    // becomes
+    nn.parameter @"w#0" : tensor<32x8xf32> {begin = array<i64: 0, 0>, tile_of = "w", trainable = true, whole = array<i64: 50, 8>}
+    nn.parameter @"w#1" : tensor<18x8xf32> {begin = array<i64: 32, 0>, …}
+    %0 = nn.matmul %x, %w0 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<32x8xf32>) -> tensor<4x32xf32>
+    %1 = nn.matmul %x, %w1 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<18x8xf32>) -> tensor<4x18xf32>
+    %y = nn.concat %0, %1 dim 1 : (tensor<4x32xf32>, tensor<4x18xf32>) -> tensor<4x50xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"parts", "parts", "int64_t", "1", "No tile is larger than this part of the largest parameter; 1: nothing is cut">];
+  let statistics = [Statistic<"tiles", "tiles", "Tiles made">, Statistic<"losses", "losses", "Cross-entropies whose logits are never whole">];
+}
+
 def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let summary = "Append to @train the gradient of its result for every trainable parameter";
   let description = [{
@@ -122,9 +155,9 @@ def RecomputePass : Pass<"nn-recompute", "::mlir::func::FuncOp"> {
   let description = [{
     Needs: `@train` in primitives. A tensor that backward reads is not kept where elementwise operations, repetitions and transposes make it
     from parameters, data, tensors that are kept anyway (at most two of its size) and row statistics: a norm's result from its input, an activation's
-    from the sum before it, a merged head layout from the attention's result, a dropout's mask from the seed. Products and reductions are never done
-    again. The operations are the same, so the bits are; what is spent is a pass over memory that backward's kernels mostly make anyway. With
-    `mode=none` everything backward reads is kept.
+    from the sum before it, a merged head layout from the attention's result, a dropout's mask from the seed. Reductions are never done
+    again, of products those marked `recompute`, whatever the mode. The operations are the same, so the bits are; what is spent is a pass over memory that backward's kernels mostly make anyway. With
+    `mode=none` everything else that backward reads is kept.
 
     ```mlir
     %g = nn.tanh %u : tensor<64x64xf32>                        // %u is kept for something else

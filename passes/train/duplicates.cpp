@@ -24,8 +24,18 @@ using Known = DenseSet<Operation *, SameOperation>;
 
 } // namespace
 
+/// What products read a part of, such as that which meets a tile of their weights.
+static bool isOperandPart(Operation *op) {
+  return isa<nn::SliceOp>(op) && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<nn::MatMulOp>(user); });
+}
+
 bool isCheap(Operation *op) {
-  return op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
+  return isOperandPart(op) || op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
+}
+
+bool isMarked(Operation *op) {
+  auto product = dyn_cast_or_null<nn::MatMulOp>(op);
+  return product && product.getRecompute();
 }
 
 Operation *lossOf(func::FuncOp function) {
@@ -43,7 +53,7 @@ int64_t removeDuplicates(func::FuncOp function) {
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     bool lossIsHere = &op == loss;
     if (isPure(&op) && op.getNumRegions() == 0) {
-      auto [first, isNew] = (isCheap(&op) ? cheap : known).insert(&op);
+      auto [first, isNew] = (isCheap(&op) || isMarked(&op) ? cheap : known).insert(&op);
       if (!isNew) {
         op.replaceAllUsesWith(*first);
         op.erase();

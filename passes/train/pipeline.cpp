@@ -15,6 +15,9 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   pm.addPass(createAddLossPass(loss));
   // What the loss does not need, and what rules should not have to differentiate.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  TilePassOptions tile;
+  tile.parts = options.tileParts;
+  pm.addPass(createTilePass(tile));
   pm.addPass(createDifferentiatePass());
   // Before composites fall apart: duplicates are found whole.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
@@ -33,6 +36,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::init(-100)};
   Option<double> labelSmoothing{*this, "label-smoothing", llvm::cl::init(0)};
   Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
+  Option<int64_t> tileParts{*this, "tile", llvm::cl::init(1)};
 };
 } // namespace
 
@@ -45,6 +49,7 @@ void registerPasses() {
                                               options.ignoreIndex = o.ignoreIndex;
                                               options.labelSmoothing = o.labelSmoothing;
                                               options.recompute = o.recompute;
+                                              options.tileParts = o.tileParts;
                                               buildPipeline(pm, options);
                                             });
 }

@@ -35,7 +35,7 @@ struct Keeper {
   }
 
   /// Operations and leaves needed to make `v` (a root) from what is kept; false when something in it is not cheap.
-  bool walk(Value v, Value target, DenseSet<Operation *> &operations, DenseSet<Value> &large) const {
+  bool walk(Value v, Value target, DenseSet<Operation *> &operations, DenseSet<Value> &large, bool &marked) const {
     v = rootOf(v);
     if (v != target && isLeaf(v, target)) {
       if (v.getDefiningOp() && !isa<nn::GetOp, nn::ConstantOp>(v.getDefiningOp()) && elements(v) * kStatistic > elements(target))
@@ -43,16 +43,19 @@ struct Keeper {
       return large.size() <= kMostTensors;
     }
     Operation *op = v.getDefiningOp();
+    if (isMarked(op)) return marked = true; // its operands are at hand, kept or made again
     if (!isCheap(op) && !isa<nn::ReshapeOp>(op)) return false;
     if (!operations.insert(op).second) return true;
     return operations.size() <= kMostOperations &&
-           llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large); });
+           llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large, marked); });
   }
 
-  void offer(Value root, uint64_t minBytes) {
+  /// Without `minBytes` only what a marked product makes is made again.
+  void offer(Value root, std::optional<uint64_t> minBytes) {
     DenseSet<Operation *> operations;
     DenseSet<Value> large;
-    if (nn::bytesOf(nn::typeOf(root)) >= minBytes && walk(root, root, operations, large))
+    bool marked = false;
+    if (walk(root, root, operations, large, marked) && (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
       again.insert(root);
     else
       kept.insert(root);
@@ -71,7 +74,9 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       return signalPassFailure();
     }
     Operation *loss = function.getBody().empty() ? nullptr : lossOf(function);
-    if (mode == "none" || !loss) return;
+    if (!loss) return;
+    std::optional<uint64_t> least;
+    if (mode == "auto") least = minBytes;
     keeper = {};
     copies = {};
     Block &block = function.getBody().front();
@@ -79,12 +84,16 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
     for (Operation *op = loss->getNextNode(); op; op = op->getNextNode()) backward.push_back(op);
 
     DenseSet<Value> read; // roots that backward reads
+    auto reads = [&](Operation *op) {
+      for (Value v : op->getOperands()) read.insert(rootOf(v));
+    };
     for (Operation *op : backward)
-      if (!isa<nn::ReshapeOp>(op))
-        for (Value v : op->getOperands()) read.insert(rootOf(v));
+      if (!isa<nn::ReshapeOp>(op)) reads(op);
+    for (auto product : block.getOps<nn::MatMulOp>())
+      if (isMarked(product)) reads(product);
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())
-        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op)) keeper.offer(v, minBytes);
+        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op)) keeper.offer(v, least);
     for (Value v : keeper.again) {
       ++values;
       savedBytes += nn::bytesOf(nn::typeOf(v));
@@ -104,7 +113,8 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
     if (rootOf(v) != target && keeper.isLeaf(rootOf(v), target)) return v;
     Operation *op = v.getDefiningOp();
     SmallVector<Value> operands;
-    for (Value o : op->getOperands()) operands.push_back(make(o, target, b));
+    for (Value o : op->getOperands())
+      operands.push_back(!isMarked(op) ? make(o, target, b) : keeper.again.contains(rootOf(o)) ? make(o, rootOf(o), b) : o);
     Operation *copy = b.clone(*op);
     copy->setOperands(operands);
     copies.map(v, copy->getResult(0));

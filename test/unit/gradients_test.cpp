@@ -279,6 +279,18 @@ TEST_F(Gradients, CrossEntropy) {
         {-3, 3}, {labels, scale});
 }
 
+// The log of the sum of exponentials is a result like others: alone, and beside the loss.
+TEST_F(Gradients, CrossEntropyThroughBothResults) {
+  auto labels = integers({4}, {2, -100, 0, 5});
+  auto scale = nn::Tensor::fromValues(RankedTensorType::get({1}, Float64Type::get(&context)), {0.25});
+  std::string op = "%term, %lse = nn.cross_entropy %x, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x6xf64>, tensor<4xi64>, "
+                   "tensor<1xf64>) -> (tensor<f64>, tensor<4xf64>)\n";
+  for (std::string y : {"%y = nn.reshape %lse : tensor<4xf64> -> tensor<4xf64>",
+                        "%l = nn.broadcast %term dims [] : tensor<f64> -> tensor<4xf64>\n    %y = nn.mul %l, %lse : tensor<4xf64>"})
+    check(parse({{"x", "tensor<4x6xf64>"}}, "%labels: tensor<4xi64>, %scale: tensor<1xf64>", "    " + op + "    " + y, "tensor<4xf64>"),
+          {-3, 3}, {labels, scale});
+}
+
 TEST_F(Gradients, CrossEntropyOfSmoothedLabels) {
   auto scale = nn::Tensor::fromValues(RankedTensorType::get({1}, Float64Type::get(&context)), {0.25});
   for (const char *smoothing : {"0.125", "1.0"})

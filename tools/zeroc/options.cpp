@@ -48,7 +48,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -130,6 +130,16 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
           "where parameters rest while nobody uses them: none is the device, auto where the budgets have room [auto]");
   addTier("--offload-optimizer", o.offloadOptimizer, "where the optimizer's state rests, and gradients between micro-steps [auto]");
   addTier("--offload-activations", o.offloadActivations, "where what forward leaves waits for backward [auto]");
+  app.add_option(
+         "--tile", texts.tile,
+         "cut parameters larger than 1/N of the largest one into tiles of at most that size, which are fetched, used and updated one "
+         "after another, the vocabulary projection together with its cross-entropy [off]")
+      ->type_name("off|N")
+      ->check([](const std::string &parts) {
+        if (parts == "auto") return std::string("auto is not built yet; off and a number of parts are");
+        return parts == "off" ? std::string() : wholeNumber(2, 4096)(parts);
+      })
+      ->group(group);
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
       ->type_name("auto|none")
       ->check([](const std::string &how) {
@@ -162,7 +172,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
   addLater(app, "--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32");
   addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
-  addLater(app, "--tile", "off|auto|N", "cut products too large for memory into N parts [off]", "off");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
@@ -193,6 +202,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
+  if (texts.tile != "off") o.tileParts = std::stoll(texts.tile);
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})

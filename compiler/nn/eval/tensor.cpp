@@ -180,6 +180,8 @@ ElementsAttr Tensor::toAttribute(size_t resourceFrom) const {
 
 FailureOr<Tensor> loadParameter(ParameterOp parameter, StringRef folder, uint64_t seed) {
   auto type = mlir::cast<RankedTensorType>(parameter.getType());
+  if (parameter.getTileOf())
+    return parameter.emitError() << "parameter " << parameter.getSymName() << " is a tile; evaluate the module nn-tile was given instead";
   if (auto file = parameter.getFile()) {
     Tensor stored(RankedTensorType::get(type.getShape(), parameter.getStored().value_or(type.getElementType())));
     if (stored.bytes.size() != size_t(parameter.getBytes()))

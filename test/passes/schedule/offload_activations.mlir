@@ -30,6 +30,11 @@ module attributes {zero.world = 1 : i64} {
     %half = plan.buffer activation "half" bytes 4096
     %dead = plan.buffer activation "dead" bytes 4096
     %z = plan.buffer activation "z" bytes 4096
+    %g = plan.buffer gradient "g" bytes 4096
+    // CHECK: plan.fill compute -> %[[G:.*]][0, 4000] : 7
+    // CHECK-NEXT: plan.fill compute -> %[[G]][4000, 96] : 0
+    // CHECK-NEXT: plan.copy to_host %[[G]][0, 4096] -> %[[GA:.*]][0, 4096]
+    plan.fill compute -> %g[0, 4000] : 7
     // CHECK: plan.fill compute -> %[[X]][0, 4096] : 1
     // CHECK-NEXT: plan.copy to_host %[[X]][0, 4096] -> %[[XA]][0, 4096]
     plan.fill compute -> %x[0, 4096] : 1
@@ -45,9 +50,24 @@ module attributes {zero.world = 1 : i64} {
     plan.copy compute %y[0, 100] -> %z[0, 100]
     plan.copy compute %half[0, 64] -> %z[0, 64]
     plan.fill compute -> %dead[0, 4096] : 2
-    // CHECK: plan.copy compute %[[XB]][0, 64]
+    // It has not changed, so the copy elsewhere is still good.
+    // CHECK: plan.copy to_device %[[XA]][0, 4096] -> %[[XC:.*]][0, 4096]
+    // CHECK-NEXT: plan.copy compute %[[XC]][0, 64]
     plan.copy compute %x[0, 64] -> %z[0, 64]
-    // CHECK: plan.decision "activations" : "2 buffers away until backward"
+    // CHECK: plan.copy to_device %[[GA]][0, 4096] -> %[[GB:.*]][0, 4096]
+    // CHECK-NEXT: plan.copy compute %[[GB]][0, 64] -> %[[GB]][64, 64]
+    // CHECK-NEXT: plan.copy to_host %[[GB]][0, 4096] -> %[[GC:.*]][0, 4096]
+    // CHECK-NOT: plan.fill compute -> %{{.*}}[4000, 96]
+    plan.copy compute %g[0, 64] -> %g[64, 64]
+    plan.fill compute -> %g[4000, 96] : 0
+    plan.fill compute -> %z[0, 4096] : 4
+    plan.fill compute -> %z[0, 4096] : 5
+    plan.fill compute -> %z[0, 4096] : 6
+    // CHECK: plan.copy to_device %[[GC]][0, 4096] -> %[[GD:.*]][0, 4096]
+    // CHECK-NEXT: plan.copy compute %[[GD]][0, 64]
+    plan.copy compute %g[0, 64] -> %z[0, 64]
+    // Padding that is filled late is filled before it leaves, and what has changed leaves again.
+    // CHECK: plan.decision "activations" : "3 buffers away until backward"
     plan.return %r[0, 4]
   }
 }

@@ -1,0 +1,112 @@
+//===- tile.cpp - nn-tile --------------------------------------------------------------------------------===//
+#include "passes/train/tile.h"
+#include "passes/train/Passes.h"
+
+using namespace mlir;
+
+namespace zero::train {
+#define GEN_PASS_DEF_TILEPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+
+struct Tile : impl::TilePassBase<Tile> {
+  using TilePassBase::TilePassBase;
+  llvm::DenseMap<StringAttr, SmallVector<nn::GetOp>> reads;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (parts < 1) {
+      module.emitError() << "a parameter is cut into one part or more, not " << int64_t(parts);
+      return signalPassFailure();
+    }
+    if (parts == 1) return;
+    reads.clear();
+    for (auto function : module.getOps<func::FuncOp>())
+      function.walk([&](nn::GetOp get) { reads[get.getParameterAttr().getAttr()].push_back(get); });
+    int64_t largest = 0;
+    SmallVector<nn::ParameterOp> parameters;
+    for (auto p : module.getOps<nn::ParameterOp>())
+      if (reads.contains(p.getSymNameAttr())) {
+        parameters.push_back(p);
+        largest = std::max(largest, elementsOf(p));
+      }
+    int64_t limit = int64_t(llvm::divideCeil(largest, int64_t(parts)));
+    SymbolTable symbols(module);
+    for (nn::ParameterOp p : parameters)
+      if (elementsOf(p) > limit) cut(p, limit, symbols);
+  }
+
+  static int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
+
+  void note(Operation *op, const Twine &sentence) {
+    getContext().getDiagEngine().emit(op->getLoc(), DiagnosticSeverity::Note) << sentence;
+  }
+
+  /// Tiles are rows, each one range of a file and of a checkpoint; but of weights whose results are classes, these, where that makes them
+  /// columns. None, after a note, where somebody reads the parameter otherwise.
+  std::optional<int64_t> dimensionOf(nn::ParameterOp p) {
+    bool classesAreColumns = true;
+    for (nn::GetOp get : reads[p.getSymNameAttr()])
+      for (OpOperand &use : get->getUses()) {
+        if (!canBeMet(use)) {
+          note(use.getOwner(), "parameter '" + p.getSymName() + "' is not cut into tiles: this node reads it neither as a table nor as a product's weights");
+          return std::nullopt;
+        }
+        auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
+        auto logits = product ? logitsOf(product) : std::nullopt;
+        classesAreColumns &= logits && logits->whole.empty() && !product.getTransposeRhs();
+      }
+    return classesAreColumns;
+  }
+
+  void cut(nn::ParameterOp p, int64_t limit, SymbolTable &symbols) {
+    TiledParameter tiled;
+    auto dim = dimensionOf(p);
+    if (!dim) return;
+    tiled.dim = *dim;
+    auto type = cast<RankedTensorType>(p.getType());
+    tiled.ends = tileEnds(type.getDimSize(*dim), type.getNumElements() / type.getDimSize(*dim), limit);
+    if (tiled.size() == 1) return;
+    for (size_t k = 0; k < tiled.size(); ++k) tiled.tiles.push_back(makeTile(p, tiled, k, symbols));
+    tiles += tiled.size();
+    for (nn::GetOp get : reads[p.getSymNameAttr()]) {
+      for (OpOperand &use : llvm::make_early_inc_range(get->getUses())) meet(use.getOwner(), p, tiled);
+      get.erase();
+    }
+    symbols.erase(p);
+  }
+
+  /// A parameter of its own, which knows what it is a part of.
+  nn::ParameterOp makeTile(nn::ParameterOp p, const TiledParameter &tiled, size_t k, SymbolTable &symbols) {
+    OpBuilder b(&getContext());
+    auto type = cast<RankedTensorType>(p.getType());
+    SmallVector<int64_t> begin(type.getRank(), 0), size(type.getShape());
+    begin[tiled.dim] = tiled.begin(k);
+    size[tiled.dim] = tiled.extent(k);
+    auto tile = cast<nn::ParameterOp>(p->clone());
+    tile.setSymName((p.getSymName() + "#" + Twine(k)).str());
+    tile.setTypeAttr(TypeAttr::get(RankedTensorType::get(size, type.getElementType())));
+    tile.setTileOf(p.getSymName());
+    tile.setWhole(type.getShape());
+    tile.setBegin(begin);
+    symbols.insert(tile, p->getIterator());
+    return tile;
+  }
+
+  void meet(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
+    if (auto gather = dyn_cast<nn::GatherOp>(user)) return tileTable(gather, tiled);
+    auto product = cast<nn::MatMulOp>(user);
+    auto logits = logitsOf(product);
+    if (logits && logits->whole.empty()) {
+      ++losses;
+      return tileLoss(product, *logits, tiled);
+    }
+    if (logits && product->getParentOfType<func::FuncOp>().getName() == "train")
+      note(product, "the logits of '" + p.getSymName() + "', which is in tiles, are made whole: " + logits->whole);
+    tileProduct(product, tiled);
+  }
+};
+
+} // namespace
+} // namespace zero::train

@@ -1,0 +1,75 @@
+//===- tile_uses.cpp - tables and products tile by tile ------------------------------------------------===//
+#include "passes/train/tile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace zero::train {
+
+SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit) {
+  int64_t parts = std::clamp<int64_t>(llvm::divideCeil(extent * stride, limit), 1, std::max<int64_t>(extent, 1));
+  int64_t size = parts > 1 ? int64_t(llvm::alignTo(llvm::divideCeil(extent, parts), 16)) : extent;
+  SmallVector<int64_t> ends;
+  for (int64_t end = size; end < extent; end += size) ends.push_back(end);
+  ends.push_back(extent);
+  return ends;
+}
+
+Value TiledParameter::get(const nn::Build &b, size_t tile) const {
+  nn::ParameterOp parameter = tiles[tile];
+  return b.b.create<nn::GetOp>(b.loc, parameter.getType(), parameter.getSymName());
+}
+
+bool canBeMet(OpOperand &use) {
+  if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
+  auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
+  return product && use.getOperandNumber() == 1 && product.getLhs() != use.get() && nn::typeOf(product.getResult()).getRank() == 2;
+}
+
+/// An index outside a tile reads its first row, and zeros are taken instead; so the index' gradient adds zeros to that row.
+void tileTable(nn::GatherOp user, const TiledParameter &table) {
+  OpBuilder builder(user);
+  nn::Build b{builder, user.getLoc()};
+  Value indices = user.getIndices(), sum;
+  auto type = nn::typeOf(user.getResult());
+  SmallVector<int64_t> dims;
+  for (int64_t d = 0; d < nn::typeOf(indices).getRank(); ++d) dims.push_back(d);
+  for (size_t k = 0; k < table.size(); ++k) {
+    auto within = [&](nn::Predicate predicate, int64_t bound) { return b.compare(predicate, indices, b.like(indices, double(bound))); };
+    Value here = k + 1 < table.size() ? within(nn::Predicate::lt, table.ends[k]) : Value();
+    if (k) {
+      Value from = within(nn::Predicate::ge, table.begin(k));
+      here = here ? builder.create<nn::AndOp>(b.loc, from, here).getResult() : from;
+    }
+    Value local = b.select(here, b.sub(indices, b.like(indices, double(table.begin(k)))), b.like(indices, 0));
+    Value rows = builder.create<nn::GatherOp>(b.loc, type, table.get(b, k), local);
+    rows = b.select(b.broadcast(here, type.getShape(), dims), rows, b.like(rows, 0));
+    sum = sum ? b.add(sum, rows) : rows;
+  }
+  user.replaceAllUsesWith(sum);
+  user.erase();
+}
+
+void tileProduct(nn::MatMulOp user, const TiledParameter &weights) {
+  OpBuilder builder(user);
+  nn::Build b{builder, user.getLoc()};
+  bool beside = weights.dim == (user.getTransposeRhs() ? 0 : 1);
+  int64_t reduced = user.getTransposeLhs() ? 0 : 1; // dimension of the left operand
+  SmallVector<int64_t> starts(2, 0), sizes(nn::typeOf(user.getLhs()).getShape());
+  SmallVector<Value> results;
+  for (size_t k = 0; k < weights.size(); ++k) {
+    Value lhs = user.getLhs();
+    if (!beside) {
+      starts[reduced] = weights.begin(k);
+      sizes[reduced] = weights.extent(k);
+      lhs = b.slice(lhs, starts, sizes, {1, 1});
+    }
+    results.push_back(builder.create<nn::MatMulOp>(b.loc, lhs, weights.get(b, k), user.getTransposeLhs(), user.getTransposeRhs()));
+    if (!beside && k) results = {b.add(results[0], results[1])};
+  }
+  Value all = beside ? builder.create<nn::ConcatOp>(b.loc, results, builder.getI64IntegerAttr(1)).getResult() : results[0];
+  user.replaceAllUsesWith(all);
+  user.erase();
+}
+
+} // namespace zero::train

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Parameters in tiles: the same training but for rounding, and the same bits wherever the tiles lie.
+
+gpt2 and llama of models/tiny and models of models/gpt.py (tied and untied heads, tables, weights of every linear layer in tiles), with --tile and without:
+losses within 1e-4, first gradients within 1e-5 of their norm. All stages, placements and numbers of micro-steps' own runs of one tiled plan agree to the bit. A checkpoint
+of a tiled run resumes untiled, and the reverse; exports and gradients have the whole parameters' names and shapes.
+"""
+import json
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import TINY, Suite, expect, relative
+
+STEPS = 5
+suite = Suite(__doc__)
+kept = {}  # runs that others are compared with
+
+EVERYWHERE = ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"]
+
+
+def data_of_tiny(model):
+    batches = np.load(TINY / model / "batches.npz")
+    stack = lambda name: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + name)])
+    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
+    return batches["0/input_ids"].shape[1]
+
+
+def data_of(name, vocabulary, length):
+    rng = np.random.default_rng(5)
+    tokens = rng.integers(0, vocabulary, size=(24, length)).astype(np.int64)
+    labels = np.where(rng.random(tokens.shape) < 0.2, -100, np.roll(tokens, -1, axis=1))  # some do not count
+    save_file({"input_ids": tokens, "labels": labels}, suite.work / f"{name}.safetensors")
+
+
+def trained(name, flags, run_flags=(), world=1, zeroc=(), parts=None):
+    """Parameters, first gradients and losses; `parts`: of how many tiles each parameter has to be that is in any."""
+    suite.zeroc(MODELS[name][0], "one.plan", *MODELS[name][1], *flags, *zeroc, "--world", world, "--quiet")
+    facts = json.loads(suite.run([suite.bin / "zero-inspect", "one.plan", "--json"]).stdout)
+    if parts is not None:
+        found = {p["name"]: len(p["pieces"]) for p in facts["parameters"] if len(p["pieces"]) > 1}
+        expect(found == parts, f"in tiles are {found}, not {parts}")
+    suite.run([suite.bin / "zero-inspect", "one.plan", "--check"])
+    disk = ["--disk-path", suite.work / "disk"] if "disk" in flags else []
+    suite.zerorun("one.plan", "--data", f"{name}.safetensors", "--steps", STEPS, "--lr", "1e-3", "--seed", 3, "--threads", 1, "--export", "one.safetensors",
+                  "--gradients", "gradients.safetensors", "--metrics", "one.jsonl", *disk, *run_flags, world=world)
+    return load_file(suite.work / "one.safetensors"), load_file(suite.work / "gradients.safetensors"), suite.losses("one.jsonl")
+
+
+def close(name, tile, parts, run_flags=(), zeroc=()):
+    whole = trained(name, [], run_flags, zeroc=zeroc, parts={})
+    tiled = trained(name, ["--tile", tile], run_flags, zeroc=zeroc, parts=parts)
+    expect(len(whole[2]) == STEPS == len(tiled[2]), "a run lost a step")
+    far = max(relative(a, b) for a, b in zip(tiled[2], whole[2]))
+    expect(far <= 1e-4, f"a loss is off by {far:.1e}: {tiled[2]}, untiled {whole[2]}")
+    expect({n: v.shape for n, v in tiled[1].items()} == {n: v.shape for n, v in whole[1].items()}, "gradients of other names or shapes")
+    square = lambda arrays: float(np.sqrt(sum(np.sum(np.square(a, dtype=np.float64)) for a in arrays)))
+    error = square(tiled[1][n] - whole[1][n] for n in whole[1]) / square(whole[1].values())
+    worst = max(relative_norm(tiled[1][n], whole[1][n]) for n in parts)
+    expect(error <= 1e-5 and worst <= 1e-5, f"first gradients are off by {error:.1e} of their norm, those of a parameter in tiles by {worst:.1e}")
+    return f"losses within {far:.0e}, gradients within {error:.0e}"
+
+
+def relative_norm(a, b):
+    return float(np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30))
+
+
+def same(name, tile, world, flags, run_flags=(), zeroc=()):
+    """The bits of the resident run at stage 0 of the same tiled model, ranks and micro-steps."""
+    key = (name, tile, world, tuple(run_flags), tuple(zeroc))
+    if key not in kept:
+        kept[key] = trained(name, ["--tile", tile], run_flags, world, zeroc)
+    found, wanted = trained(name, ["--tile", tile, *flags], run_flags, world, zeroc), kept[key]
+    expect(found[2] == wanted[2], f"losses {found[2]}, resident at stage 0 {wanted[2]}")
+    for a, b, what in zip(found, wanted, ("parameters", "gradients")):
+        different = [n for n in b if a[n].tobytes() != b[n].tobytes()]
+        expect(set(a) == set(b) and not different, f"{len(different)} {what} differ from those at stage 0, such as {min(different, default='')}")
+    return f"{len(found[0])} parameters"
+
+
+def resumed(name, first, second, world=1):
+    """Some steps with the first flags, the others with the second, beside all of them with the second."""
+    losses = []
+    for steps, flags in ((3, first), (6, second)):
+        suite.zeroc(MODELS[name][0], "part.plan", *MODELS[name][1], *flags, "--world", world, "--quiet")
+        suite.zerorun("part.plan", "--data", f"{name}.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--checkpoint", "kept",
+                      "--resume", "kept", "--metrics", "part.jsonl", "--export", "part.safetensors", world=world)
+        losses += suite.losses("part.jsonl")[-3:]
+    suite.run(["rm", "-r", "kept"])
+    suite.zerorun("part.plan", "--data", f"{name}.safetensors", "--steps", 6, "--lr", "1e-3", "--threads", 1, "--metrics", "part.jsonl",
+                  "--export", "whole.safetensors", world=world)
+    far = max(relative(a, b) for a, b in zip(losses, suite.losses("part.jsonl")))
+    expect(far <= 1e-4, f"a loss is off by {far:.1e}")
+    a, b = (load_file(suite.work / file) for file in ("part.safetensors", "whole.safetensors"))
+    apart = max(relative_norm(a[n], b[n]) for n in b)
+    expect(set(a) == set(b) and apart <= 1e-2, f"parameters are off by {apart:.1e}") # Adam's first steps take the sign of noise for large
+    return f"losses within {far:.0e}, parameters within {apart:.0e}"
+
+
+suite.start()
+suite.gpt("untied.onnx", "--layers", "1", "--hidden", "48", "--heads", "2", "--vocab", "515", "--seq", "12", "--batch", "2", "--untied")
+suite.gpt("tied.onnx", "--layers", "2", "--hidden", "40", "--heads", "2", "--vocab", "301", "--seq", "10", "--batch", "2", "--tied")
+MODELS = {"untied": (suite.work / "untied.onnx", []), "tied": (suite.work / "tied.onnx", [])}
+for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}.items():
+    MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={data_of_tiny(model)}"])
+data_of("untied", 515, 12)
+data_of("tied", 301, 10)
+LAYER = ("attn.c_attn", "mlp.c_fc", "mlp.c_proj")
+layers = lambda n, parts: {f"transformer.h.{i}.{what}.weight": k for i in range(n) for what, k in zip(LAYER, parts)}
+GPT2 = {"lm_head.weight": 4, **layers(2, (2, 3, 3))}
+LLAMA = {"model.embed_tokens.weight": 3, "onnx::MatMul_782": 3, **{f"onnx::MatMul_{n}": 2 for n in (751, 752, 753, 779, 780, 781)}}  # the head by columns
+UNTIED = {"transformer.wte.weight": 4, "lm_head.weight": 4, **layers(1, (2, 2, 2))}
+suite.check("tile: gpt2, the table tied to the head", close, "gpt2", 4, GPT2)
+suite.check("tile: gpt2, smoothed labels: logits are whole", close, "gpt2", 4, GPT2, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: llama, head by columns, clipped", close, "llama", 3, LLAMA, ["--clip", "0.5"])
+suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", 4, UNTIED, zeroc=["--accumulate", 2])
+for flags, run_flags, zeroc, world in (
+    (EVERYWHERE, [], [], 1),
+    (EVERYWHERE, ["--clip", "0.7"], ["--accumulate", 2], 1),
+    (["--stage", 1], [], [], 2),
+    (["--stage", 2], [], [], 2),
+    (["--stage", 3], [], [], 2),
+    (["--stage", 3, *EVERYWHERE], [], [], 2),
+    (["--recompute", "none"], [], [], 2),
+):
+    suite.check(f"tile: same bits: {' '.join(str(f) for f in [*flags, *zeroc, *run_flags])}, {world} ranks", same, "tied", 5, world, flags, run_flags, zeroc)
+suite.check("tile: same bits: llama at stage 3 on disk, 2 ranks", same, "llama", 3, 2, ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
+suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
+suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
+suite.finish()
