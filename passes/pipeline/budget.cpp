@@ -40,7 +40,7 @@ FailureOr<schedule::Options> scheduleFor(ModuleOp sharded, uint64_t budget, cons
   schedule::Options best = given;
   if (number(sharded, state::ZeroDialect::kWorld) == 1) return best; // nothing travels
   bool gathers =
-      llvm::any_of(sharded.getOps<state::BucketOp>(), [](state::BucketOp bucket) { return !bucket.isResident(state::Role::master); });
+      llvm::any_of(sharded.getOps<state::BucketOp>(), [](state::BucketOp bucket) { return !bucket.isResident(bucket.readRole()); });
   auto usual = tryOut(sharded, best);
   if (failed(usual)) return failure();
   if (usual->total() <= budget) {

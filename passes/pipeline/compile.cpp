@@ -41,7 +41,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute});
     return;
   case Phase::Shard: { // kernels first: sharding moves what kernels read and write
-    fuse::buildPipeline(pm);
+    fuse::buildPipeline(pm, options.half);
     shard::PartitionPassOptions partition;
     partition.world = options.world;
     partition.stage = options.stage;

@@ -2,7 +2,7 @@
 #include "compiler/nn/Nn.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/layout.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-partition"
 
@@ -14,11 +14,16 @@ namespace zero::shard {
 
 namespace {
 
+/// A parameter, and the type in which it is read.
+using Used = std::pair<nn::ParameterOp, Type>;
+
 /// Parameters `function` reads, in the order of their first use.
-SmallVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
-  llvm::SetVector<nn::ParameterOp> found;
+SmallVector<Used> parametersOf(func::FuncOp function) {
+  llvm::MapVector<nn::ParameterOp, Type> found;
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  function.walk([&](nn::GetOp get) { found.insert(symbols.lookup<nn::ParameterOp>(get.getParameter())); });
+  function.walk([&](nn::GetOp get) {
+    found.try_emplace(symbols.lookup<nn::ParameterOp>(get.getParameter()), cast<ShapedType>(get.getType()).getElementType());
+  });
   return found.takeVector();
 }
 
@@ -61,19 +66,28 @@ struct Partition : impl::PartitionPassBase<Partition> {
       SmallVector<nn::ParameterOp> group;
       std::vector<int64_t> sizes;
       int64_t total = 0;
-      for (nn::ParameterOp p : used)
+      Type read; // one of all: a module is of mixed precision or it is not
+      for (auto [p, type] : used)
         if (p.getTrainable() == trainable) {
+          if (read && read != type) {
+            p.emitOpError() << "is read as " << type << " and others as " << read << "; run nn-mixed-precision on the whole module or not at all";
+            return signalPassFailure();
+          }
+          read = type;
           group.push_back(p);
           sizes.push_back(cast<ShapedType>(p.getType()).getNumElements());
           total += sizes.back();
         }
-      for (const BucketLayout &layout : layOut(sizes, world, bucketElements ? bucketElements : defaultBucketElements(total)))
-        makeBucket(b, group, sizes, layout, trainable);
+      if (group.empty()) continue;
+      ArrayAttr tensors = tensorsOf(b, trainable, read);
+      int64_t limit = bucketElements ? bucketElements : defaultBucketElements(total);
+      for (const BucketLayout &layout : layOut(sizes, world, limit, alignElements(read.getIntOrFloatBitWidth() / 8)))
+        makeBucket(b, group, sizes, layout, trainable, tensors);
     }
   }
 
   void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout,
-                  bool trainable) {
+                  bool trainable, ArrayAttr tensors) {
     SmallVector<Attribute> names;
     int64_t owned = 0;
     for (size_t i : layout.members) {
@@ -82,28 +96,30 @@ struct Partition : impl::PartitionPassBase<Partition> {
     }
     std::string name = (trainable ? "bucket" : "frozen") + std::to_string(trainable ? trainableCount++ : frozenCount++);
     b.create<state::BucketOp>(group[layout.members[0]].getLoc(), name, layout.shard * world, layout.shard, b.getArrayAttr(names),
-                              b.getDenseI64ArrayAttr(layout.offsets), trainable, tensorsOf(b, trainable));
+                              b.getDenseI64ArrayAttr(layout.offsets), trainable, tensors);
     ++buckets;
     padding += layout.shard * world - owned;
   }
 
   /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between micro-steps is one rank's always.
-  ArrayAttr tensorsOf(OpBuilder &b, bool trainable) const {
+  /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone.
+  ArrayAttr tensorsOf(OpBuilder &b, bool trainable, Type read) const {
     using state::Part, state::Role;
     SmallVector<Attribute> tensors;
-    auto add = [&](Role role, bool sharded) {
+    auto add = [&](Role role, bool sharded, state::Tier tier, Type type = nullptr) {
       Part part = sharded && world > 1 ? Part::shard : Part::whole;
-      state::Tier tier = role == Role::master ? paramsTier : optimizerTier;
-      tensors.push_back(state::TensorAttr::get(b.getContext(), role, b.getF32Type(), part, tier));
+      tensors.push_back(state::TensorAttr::get(b.getContext(), role, type ? type : b.getF32Type(), part, tier));
     };
-    add(Role::master, stage == 3);
+    bool mixed = !read.isF32();
+    add(Role::master, stage >= (mixed ? 1 : 3), mixed ? optimizerTier : paramsTier);
+    if (mixed) add(Role::compute, stage == 3, paramsTier, read);
     if (!trainable) return b.getArrayAttr(tensors);
-    if (accumulate > 1) add(Role::gradient, true);
+    if (accumulate > 1) add(Role::gradient, true, optimizerTier);
     if (optimizer == "sgd") {
-      add(Role::momentum, stage >= 1);
+      add(Role::momentum, stage >= 1, optimizerTier);
     } else {
-      add(Role::first_moment, stage >= 1);
-      add(Role::second_moment, stage >= 1);
+      add(Role::first_moment, stage >= 1, optimizerTier);
+      add(Role::second_moment, stage >= 1, optimizerTier);
     }
     return b.getArrayAttr(tensors);
   }
