@@ -132,6 +132,7 @@ template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   to->set_dim(sizes[5]);
   to->set_scale(op.getScale().convertToFloat());
   to->set_causal(op.getCausal());
+  to->set_dtype(plan::F32);
   if (auto shape = op.getMaskShape())
     for (int64_t size : *shape) to->add_mask_shape(size);
 }
@@ -165,6 +166,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtypeOf(product.getType()));
+    to->set_c_dtype(plan::F32);
     to->set_m(product.getM());
     to->set_n(product.getN());
     to->set_k(product.getK());
