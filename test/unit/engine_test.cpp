@@ -77,7 +77,7 @@ struct ProductPlan : PlanBuilder {
     fill("fill x", x, 1.0f);
     fill("fill w", w, 0.5f);
     MatMul *product = step("product", {x, w}, {y}).mutable_matmul();
-    product->set_dtype(F32);
+    product->set_dtype(F32), product->set_c_dtype(F32);
     product->set_m(40), product->set_n(20), product->set_k(30), product->set_batch(1);
     product->set_lda(30), product->set_ldb(20), product->set_ldc(20);
     plan.mutable_buffers(static_cast<int>(x.buffer()))->set_last(2);
@@ -121,7 +121,7 @@ TEST(Engine, AttentionAndItsGradient) {
   b.fill("q", q, 0.0f), b.fill("k", k, 1.0f), b.fill("v", v, 3.0f), b.fill("dout", dout, 1.0f);
   Attention *attention = b.step("attention", {q, k, v}, {out, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
-  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true);
+  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true), attention->set_dtype(F32);
   *b.step("gradient", {q, k, v, out, lse, dout}, {dq, dk, dv}).mutable_attention_grad() = b.program().steps(4).attention();
   Session run(b.file());
   run.engine->run(0);

@@ -34,7 +34,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   PlanBuilder b(world);
   Ref a = b.floats("a", 64 * 32), w = b.floats("w", 32 * 16), c = b.floats("c", 64 * 16, false);
   MatMul *product = b.step("product", {a, w}, {c}).mutable_matmul();
-  product->set_dtype(F32);
+  product->set_dtype(F32), product->set_c_dtype(F32);
   product->set_m(64), product->set_n(16), product->set_k(32), product->set_batch(1);
   product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
 
@@ -42,7 +42,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
       mask = b.floats("mask", 8 * 8);
   Attention *attention = b.step("attention", {q, k, k, mask}, {q, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
-  attention->set_dim(16), attention->set_scale(0.25f);
+  attention->set_dim(16), attention->set_scale(0.25f), attention->set_dtype(F32);
   for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
   *b.step("attention gradient", {q, k, k, mask, q, lse, q}, {q, k, k}).mutable_attention_grad() = b.program().steps(1).attention();
 
@@ -452,8 +452,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 3");
-  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 3; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 4");
+  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 4; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");
