@@ -17,7 +17,8 @@ suite = Suite(__doc__)
 # rounded to 2^-9 of its size. PyTorch's own training of gpt2 here in bf16, held against f32, is off by 4e-5, 3.3e-4 and 0.8 % under
 # autocast, which keeps norms and residuals in f32, and by 1.2e-5, 3.7e-4 and 3.1 % where all of it is bf16, as it is here but for what
 # happens inside kernels (test/e2e/make_bf16_bounds.py measures both).
-BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (1e-3, 3e-3, 4e-2)}
+# A loss over a handful of labels does not average that out. (Where a model has ReLUs, gradients jump: PyTorch's are off by 4.9 and 6.5 % there.)
+BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 3e-3, 4e-2)}
 suite.parser.add_argument("--models", default=str(TINY), help="folder of folders with reference.json")
 
 
