@@ -95,8 +95,8 @@ struct StepChecker {
                   " key/value heads");
     number(call.dtype(), "attends to elements");
     uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
-    AttentionBytes bytes{product({rows, call.dim(), element}),
-                         product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}), product({rows, 4})};
+    AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),
+                         product({rows, 4})};
     reads(0, "Q", bytes.queries);
     reads(1, "K", bytes.keys);
     reads(2, "V", bytes.keys);
@@ -198,7 +198,7 @@ struct StepChecker {
     form(0, 1);
     uint64_t bytes = step.writes(0).bytes();
     writes(0, "the destination", bytes);
-    if (bytes % 4 != 0) throw Error(what + " fills " + std::to_string(bytes) + " bytes, not a multiple of 4");
+    if (bytes % 2 != 0) throw Error(what + " fills " + std::to_string(bytes) + " bytes, not a multiple of 2");
   }
 
   void update(const Update &call) const {
@@ -209,12 +209,20 @@ struct StepChecker {
     if (step.reads_size() < 2 || step.writes_size() < 1)
       throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
                   " references; an update reads parameters and their gradient, and writes parameters");
+    if (call.dtype() != F32) throw Error(what + " takes a gradient of type " + DType_Name(call.dtype()) + "; expected F32");
     if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
-    uint64_t part = elementsOf(bucket, call.part()), size = bytesOf(call.dtype()), elements = gradientOf(step).bytes() / size;
+    uint64_t part = elementsOf(bucket, call.part()), size = bytesOf(F32), elements = gradientOf(step).bytes() / size;
     requireBytes(gradientOf(step).bytes(), multiply(elements, size, what), "the gradient of " + what);
     if (call.begin_elements() > part || elements > part - call.begin_elements())
       throw Error(what + " updates elements " + std::to_string(call.begin_elements()) + " + " + std::to_string(elements) +
                   " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
+    if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE)) {
+      auto behind = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
+      if (step.writes_size() <= behind)
+        throw Error(what + " writes " + std::to_string(step.writes_size()) + " references, and no compute copy of bucket '" +
+                    bucket.name() + "' behind its states");
+      requireBytes(step.writes(behind).bytes(), multiply(elements, bytesOf(compute->dtype()), what), "the compute copy of " + what);
+    }
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +
                   " elements; it is made for " + std::to_string(kernel.row()));
