@@ -40,7 +40,7 @@ def segments(path):
 
 def compose(parts):
     """The file of these segments, without a signature."""
-    head, body = b"ZEROPLAN" + struct.pack("<II", 3, len(parts)), b""
+    head, body = b"ZEROPLAN" + struct.pack("<II", 4, len(parts)), b""
     for kind, content in parts:
         head += struct.pack("<IIQQQ", kind, zlib.crc32(content), PAGE + len(body), len(content), 0)
         body += content + b"\0" * (-len(content) % PAGE)

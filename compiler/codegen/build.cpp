@@ -60,6 +60,13 @@ Indices ProgramBuilder::loops(ArrayRef<int64_t> shape, int64_t firstNumber, std:
 // Results
 //===----------------------------------------------------------------------===//
 
+/// A store rounds to the type of its result, so that a conversion to it right before would round twice.
+static Value unrounded(Value result) {
+  auto cast = result.getDefiningOp<CastOp>();
+  bool rounds = cast && scalarOf(cast.getInput()) == computed(scalarOf(result));
+  return rounds ? cast.getInput() : result;
+}
+
 LogicalResult ProgramBuilder::assemble() {
   p.kind = form.kind;
   for (Value v : kernel.getArguments()) p.inputs.push_back({scalarOf(v), elementsOf(v)});
@@ -89,7 +96,7 @@ LogicalResult ProgramBuilder::assemble() {
     Indices at = full      ? p.space.reshape(root, rootShape, shapeOf(v))
                  : columns ? p.space.reshape(inner, form.innerShape, shapeOf(v))
                            : p.space.reshape(outer, form.outerShape, shapeOf(v));
-    int node = build(v, at);
+    int node = build(unrounded(v), at);
     if (node < 0) return failure();
     p.stores.push_back({unsigned(i), node, p.space.linearize(at, shapeOf(v))});
   }

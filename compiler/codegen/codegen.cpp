@@ -2,6 +2,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/emit.h"
 #include "compiler/codegen/object.h"
+#include "compiler/codegen/primitives.h"
 #include "compiler/nn/Nn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,6 +22,8 @@ std::string operationNames(func::FuncOp kernel) {
   llvm::StringMap<bool> seen;
   for (Operation &op : kernel.getBody().front()) {
     StringRef name = op.getName().stripDialect();
+    auto cast = dyn_cast<nn::CastOp>(op); // between types that are computed alike: part of loads and stores
+    if (cast && computed(scalarOf(cast.getInput())) == computed(scalarOf(cast.getResult()))) continue;
     if (op.hasTrait<OpTrait::IsTerminator>() || isa<nn::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::IotaOp>(op) ||
         !seen.try_emplace(name, true).second)
       continue;

@@ -30,8 +30,8 @@ Type Emitter::storedAs(Scalar type) const {
   switch (type) {
   case Scalar::F16:
     return b.getF16Type();
-  case Scalar::BF16:
-    return b.getBF16Type();
+  case Scalar::BF16: // as bits: a processor without the type would call a library for it
+    return b.getIntegerType(16);
   case Scalar::Bool:
     return b.getI8Type();
   default:

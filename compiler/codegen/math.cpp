@@ -242,24 +242,23 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
 
 Value Math::widen(Value half) {
   Type single = shaped(half, b.getF32Type());
-  if (!getElementTypeOrSelf(half.getType()).isBF16()) return b.create<arith::ExtFOp>(loc, single, half);
+  if (!getElementTypeOrSelf(half.getType()).isInteger(16)) return b.create<arith::ExtFOp>(loc, single, half);
   Type ints = shaped(half, b.getI32Type());
-  Value bits = b.create<arith::ExtUIOp>(loc, ints, b.create<arith::BitcastOp>(loc, shaped(half, b.getI16Type()), half));
+  Value bits = b.create<arith::ExtUIOp>(loc, ints, half);
   return b.create<arith::BitcastOp>(loc, single, b.create<arith::ShLIOp>(loc, bits, whole(ints, 16)));
 }
 
 /// To nearest, ties to even; a NaN stays one.
 Value Math::narrow(Value single, Type half) {
   Type to = shaped(single, half);
-  if (!half.isBF16()) return b.create<arith::TruncFOp>(loc, to, single);
-  Type ints = shaped(single, b.getI32Type()), shorts = shaped(single, b.getI16Type());
+  if (!half.isInteger(16)) return b.create<arith::TruncFOp>(loc, to, single);
+  Type ints = shaped(single, b.getI32Type());
   Value bits = b.create<arith::BitcastOp>(loc, ints, single), sixteen = whole(ints, 16);
   Value odd = b.create<arith::AndIOp>(loc, b.create<arith::ShRUIOp>(loc, bits, sixteen), whole(ints, 1));
   Value rounded = b.create<arith::AddIOp>(loc, b.create<arith::AddIOp>(loc, bits, odd), whole(ints, 0x7fff));
   Value nan = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, single, single);
   rounded = b.create<arith::SelectOp>(loc, nan, whole(ints, 0x7fc00000), rounded);
-  Value top = b.create<arith::TruncIOp>(loc, shorts, b.create<arith::ShRUIOp>(loc, rounded, sixteen));
-  return b.create<arith::BitcastOp>(loc, to, top);
+  return b.create<arith::TruncIOp>(loc, to, b.create<arith::ShRUIOp>(loc, rounded, sixteen));
 }
 
 } // namespace zero::codegen

@@ -35,7 +35,7 @@ struct Math {
   /// Number (seed, id, counter) of compiler/nn/random.h; `seed` is a scalar i64, `counter` i64 of any shape.
   mlir::Value random(mlir::Value seed, uint64_t id, mlir::Value counter);
 
-  /// Half precision from and to f32, without a library: bf16 by integer arithmetic.
+  /// Half precision from and to f32, without a library: bf16, whose bits come and go as i16, by integer arithmetic.
   mlir::Value widen(mlir::Value half);
   mlir::Value narrow(mlir::Value single, mlir::Type half);
 

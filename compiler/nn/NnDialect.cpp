@@ -36,7 +36,9 @@ static ParameterOp lookUp(Operation *user, FlatSymbolRefAttr symbol, SymbolTable
 LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto parameter = lookUp(*this, getParameterAttr(), tables);
   if (!parameter) return failure();
-  if (parameter.getType() != getType())
+  auto kept = cast<ShapedType>(parameter.getType());
+  bool rounded = kept.getElementType().isF32() && kept.clone(BFloat16Type::get(getContext())) == getType();
+  if (kept != getType() && !rounded)
     return emitOpError() << "reads " << getType() << " but " << getParameterAttr() << " is " << parameter.getType();
   return success();
 }

@@ -167,6 +167,12 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
+bool MatMulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange given) {
+  if (inferred == given) return true;
+  auto from = dyn_cast<RankedTensorType>(inferred[0]), to = dyn_cast<RankedTensorType>(given[0]);
+  return from && to && from.getElementType().isBF16() && from.clone(Float32Type::get(from.getContext())) == to;
+}
+
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto q = ranked(a.getQ()), k = ranked(a.getK()), v = ranked(a.getV());
   if (q.getRank() != 4 || k.getRank() != 4 || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
@@ -180,7 +186,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
   }
-  out.append({q, with(q, q.getShape().drop_back())});
+  auto lse = with(q, q.getShape().drop_back());
+  out.append({q, q.getElementType().isBF16() ? lse.clone(Float32Type::get(lse.getContext())) : lse});
   return success();
 }
 

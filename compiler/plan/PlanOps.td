@@ -139,20 +139,21 @@ def Plan_LaunchStep : Plan_Step<"launch", (ins FlatSymbolRefAttr:$kernel), " `:`
   let summary = "Run a generated kernel; references are its parameters in order, inputs first";
 }
 def Plan_MatMulStep : Plan_Step<"matmul",
-    (ins TypeAttr:$type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
+    (ins TypeAttr:$type, TypeAttr:$result_type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
          UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate),
-    " `:` $m `x` $n `x` $k `of` $type `ld` custom<List>($ld) `batch` $batch custom<List>($step)"> {
-  let summary = "A, B [, C] -> C: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C";
+    " `:` $m `x` $n `x` $k `of` $type `to` $result_type `ld` custom<List>($ld) `batch` $batch custom<List>($step)"> {
+  let summary = "A, B [, C] -> C: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C. "
+                "A and B are of `type`, C of `result_type`";
 }
 def Plan_AttentionStep : Plan_Step<"attention",
-    (ins DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
-    " `:` custom<List>($sizes) `scale` $scale"> {
-  let summary = "q, k, v [, mask] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim";
+    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
+  let summary = "q, k, v [, mask] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim. Mask and lse are f32, the others of `type`";
 }
 def Plan_AttentionGradStep : Plan_Step<"attention_grad",
-    (ins DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
-    " `:` custom<List>($sizes) `scale` $scale"> {
-  let summary = "q, k, v [, mask], out, lse, dout -> dq, dk, dv";
+    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
+  let summary = "q, k, v [, mask], out, lse, dout -> dq, dk, dv; types as there";
 }
 def Plan_CollectiveStep : Plan_Step<"collective", (ins Plan_CollectiveKind:$kind, I64Attr:$count, TypeAttr:$type),
     " `:` $kind $count `of` $type"> {
@@ -164,6 +165,6 @@ def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSy
                                                 DefaultValuedAttr<I64Attr, "0">:$begin),
     " `:` $bucket $kernel `of` $type (`whole` $whole^)? (`from` $begin^)?"> {
   let summary = "The optimizer's kernel on a bucket or this rank's shard of it, or on a slice that starts with element `begin` of that; the "
-                "second reference is the gradient, of `type`";
+                "second reference is the gradient, of `type`; the compute copy of what is updated is written behind the optimizer's state";
 }
 #endif

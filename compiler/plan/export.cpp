@@ -124,6 +124,7 @@ void Exporter::fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const {
 /// What attention and its gradient share.
 template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   ArrayRef<int64_t> sizes = op.getSizes();
+  to->set_dtype(dtypeOf(op.getType()));
   to->set_batch(sizes[0]);
   to->set_heads(sizes[1]);
   to->set_kv_heads(sizes[2]);
@@ -165,6 +166,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtypeOf(product.getType()));
+    to->set_c_dtype(dtypeOf(product.getResultType()));
     to->set_m(product.getM());
     to->set_n(product.getN());
     to->set_k(product.getK());

@@ -20,6 +20,8 @@
 namespace zero::state {
 /// Ranks that the module around `op` was sharded for; 1 before that.
 int64_t worldOf(mlir::Operation *op);
+/// Whether it holds the parameters themselves.
+inline bool isParameter(Role role) { return role == Role::master || role == Role::compute; }
 /// Whether the optimizer keeps it beside the parameters.
 inline bool isMoment(Role role) { return role == Role::first_moment || role == Role::second_moment || role == Role::momentum; }
 } // namespace zero::state

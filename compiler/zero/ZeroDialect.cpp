@@ -119,7 +119,7 @@ bool BucketOp::isResident(Role role) {
 }
 
 bool BucketOp::isPublished() {
-  return !isSharded(Role::master) &&
+  return !isSharded(readRole()) &&
          llvm::any_of(getTensors().getAsRange<TensorAttr>(), [&](TensorAttr t) { return isMoment(t.getRole()) && isSharded(t.getRole()); });
 }
 

@@ -19,7 +19,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     A flat range of `elements` = world * `shard` elements. `parameters[i]` (an `nn.parameter`) occupies elements from
     `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
     [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no moments.
-    `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where.
+    `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where. With a
+    compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
                        DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors);
@@ -28,6 +29,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
   let extraClassDeclaration = [{
     /// The tensor of this role; null if the bucket keeps none.
     TensorAttr tensorOf(Role role);
+    /// What the programs read of its parameters: the compute copy if there is one, else the master.
+    Role readRole() { return tensorOf(Role::compute) ? Role::compute : Role::master; }
     /// Whether a rank keeps but its shard of what is whole elsewhere: true of no tensor on one rank.
     bool isSharded(Role role);
     /// Whether all of it lies on the device of every rank, where operations read it as it is.
@@ -109,8 +112,8 @@ def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
   let summary = "One optimizer step on the bucket, on this rank's shard of it, or on a slice of either";
   let description = [{
     Reads `gradient` (of the shard; of the whole bucket when `whole`; from element `begin` of that on, as many as it has), the parameters and their state, and writes parameters and state in
-    place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, sums [r]?)
-    with r * c = the gradient's elements. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
+    place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, compute?, sums [r]?)
+    with r * c = the gradient's elements; a bucket with a compute copy has that written too. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$gradient, Zero_Tensor:$hyper, Optional<Zero_Tensor>:$norm2,
                        FlatSymbolRefAttr:$kernel, UnitAttr:$whole, DefaultValuedAttr<I64Attr, "0">:$begin);

@@ -15,8 +15,8 @@ namespace zero::fuse {
 #define GEN_PASS_REGISTRATION
 #include "passes/fuse/Passes.h.inc"
 
-/// From primitives to launches of kernels.
-void buildPipeline(mlir::OpPassManager &pm);
+/// From primitives to launches of kernels. `half`: what lies in memory between them is rounded to bf16.
+void buildPipeline(mlir::OpPassManager &pm, bool half = false);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

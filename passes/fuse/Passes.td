@@ -30,6 +30,35 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"launches", "launches", "Calls of kernels">, Statistic<"kernels", "kernels", "Distinct kernels">];
 }
 
+def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "Store parameters and activations in bf16; arithmetic stays f32";
+  let description = [{
+    Needs: functions as nn-fuse leaves them, in f32. What lies in memory between kernels, products and attention becomes bf16: parameters
+    (`nn.get` yields the compute copy, the `nn.parameter` stays f32), the results of products and of attention, and those of kernels. f32 stay
+
+    - gradients of parameters, what is added up to one and read by nobody else, and what the function returns;
+    - statistics: results of reductions and what a kernel makes of them alone (unless a product reads them), the row sums of attention;
+    - what a kernel adds up in memory, term by term;
+    - masks, single numbers, inputs and constants.
+
+    Kernels compute in f32 as before: they widen what they load and round what they store, to nearest even. So a value is rounded where
+    it leaves a kernel and nowhere else, and decided once, before anything is known of ranks and memory: all stages agree to the bit. What a
+    product needs in bf16 and is f32, or the reverse, is converted by a kernel of its own.
+
+    ```mlir
+    %w = nn.get @w : tensor<8x8xf32>
+    %y = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %z, %s = nn.launch @norm_0(%y) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+    // becomes
+    %w = nn.get @w : tensor<8x8xbf16>
+    %y = nn.matmul %x, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %z, %s = nn.launch @norm_0(%y) : (tensor<4x8xbf16>) -> (tensor<4x8xbf16>, tensor<4xf32>)
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"stored", "stored", "Values that are stored in bf16">];
+}
+
 def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {
   let summary = "Replace the kernels of the module by their vector code (for tests and people)";
   let description = [{

@@ -52,7 +52,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
 } // namespace
 
-void buildPipeline(OpPassManager &pm) { pm.addPass(createFusePass()); }
+void buildPipeline(OpPassManager &pm, bool half) {
+  pm.addPass(createFusePass());
+  if (half) pm.addPass(createMixedPrecisionPass());
+}
 
 void registerPasses() {
   registerZeroFusePasses();

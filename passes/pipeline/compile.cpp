@@ -42,7 +42,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
-    fuse::buildPipeline(pm);
+    fuse::buildPipeline(pm, options.half);
     shard::buildPipeline(pm, settings.shard);
     return;
   case Phase::Schedule:
@@ -180,7 +180,7 @@ private:
   bool choose() {
     OwningOpRef<ModuleOp> fused = module->clone();
     PassManager pm(&context, ModuleOp::getOperationName());
-    fuse::buildPipeline(pm);
+    fuse::buildPipeline(pm, options.half);
     if (failed(pm.run(*fused))) return false;
     found = search(*fused, settings, options.budgets);
     if (failed(found)) return false;

@@ -62,7 +62,7 @@ private:
     if (!broken) {
       for (auto bucket : copy->getOps<state::BucketOp>())
         for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-          trial.rests[tensor.getRole() != state::Role::master ? 2 : !bucket.getTrainable()][size_t(tensor.getTier())] +=
+          trial.rests[tensor.getRole() != bucket.readRole() ? 2 : !bucket.getTrainable()][size_t(tensor.getTier())] +=
               uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
       if (!placed) leaveHeaviest(*copy);
       broken |= failed(scheduling.run(*copy));

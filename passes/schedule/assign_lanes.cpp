@@ -18,7 +18,7 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
     for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>())
       if (state.getKind() == BufferKind::parameter) parameters.insert(state.getSymNameAttr());
     auto isParameters = [&](Value buffer) {
-      if (auto own = buffer.getDefiningOp<BufferOp>()) return own.getTensor() && own.getTensor()->getRole() == state::Role::master;
+      if (auto own = buffer.getDefiningOp<BufferOp>()) return own.getTensor() && state::isParameter(own.getTensor()->getRole());
       auto use = buffer.getDefiningOp<UseOp>();
       return use && parameters.contains(use.getStateAttr().getAttr());
     };

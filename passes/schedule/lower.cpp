@@ -53,6 +53,10 @@ private:
   };
   Reached fetched(Operation *op, StateOp state) { return fetched(op, state, 0, int64_t(state.getBytes())); }
   Reached fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes);
+  /// The same of what is written before anything reads it.
+  Reached overwritten(Operation *op, StateOp state, int64_t begin, int64_t bytes);
+  /// Room on the device for these bytes of a state in another tier.
+  Slot *slotFor(StateOp state, int64_t begin, int64_t bytes);
   /// What was changed there goes home, if that is elsewhere.
   void evict(Operation *op, const Reached &reached);
   /// Room of a collective, for a bucket or none.
@@ -108,14 +112,28 @@ void Lowering::makeBuffers() {
   for (Slot &slot : storage.allSlots()) use(&slot);
 }
 
-Lowering::Reached Lowering::fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
-  Ref home{use(storage.persistent(state)), begin, 0, bytes};
-  if (tierOf(state) == state::Tier::device) return {state, home, home};
+Slot *Lowering::slotFor(StateOp state, int64_t begin, int64_t bytes) {
   Slot *slot = storage.scratch((state.getSymName() + ".fetched").str(), BufferKind::fetched, bytes, state.getBucketAttr());
   slot->tensor = *state.getTensor();
   slot->begin = begin * 8 / slot->tensor.getType().getIntOrFloatBitWidth();
-  Ref here{use(slot), 0, 0, bytes};
+  return slot;
+}
+
+Lowering::Reached Lowering::fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
+  Ref home{use(storage.persistent(state)), begin, 0, bytes};
+  if (tierOf(state) == state::Tier::device) return {state, home, home};
+  Ref here{use(slotFor(state, begin, bytes)), 0, 0, bytes};
   copy(named(op, state.getSymName(), "fetch"), home, here);
+  return {state, home, here};
+}
+
+Lowering::Reached Lowering::overwritten(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
+  Ref home{use(storage.persistent(state)), begin, 0, bytes};
+  if (tierOf(state) == state::Tier::device) return {state, home, home};
+  Ref here{use(slotFor(state, begin, bytes)), 0, 0, bytes};
+  int64_t end = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor()) - begin;
+  if (end < bytes) // up to a whole block of the disk
+    make<FillStep>(named(op, state.getSymName(), "padding"), {}, {{here.buffer, end, 0, bytes - end}}, 0);
   return {state, home, here};
 }
 
@@ -144,7 +162,7 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
   auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
   auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
   int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
-  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(), size(result, 0),
+  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(), result.getElementType(), size(result, 0),
                    size(result, 1), k, batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), false);
 }
@@ -158,12 +176,12 @@ template <typename Op> DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
 }
 
 void Lowering::lowerAttention(nn::AttentionOp op) {
-  make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), attentionSizes(op), op.getScale(), op.getCausal(),
-                      maskShape(op, b));
+  make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
+                      attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
 }
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
-  make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), attentionSizes(op), op.getScale(),
-                          op.getCausal(), maskShape(op, b));
+  make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
+                          attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
 }
 
 void Lowering::lowerPack(state::PackOp op) {
@@ -203,52 +221,61 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
 
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  bool slice = op.getGradient().getType().getNumElements() != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
-  SmallVector<Reached> reached;
+  int64_t count = op.getGradient().getType().getNumElements();
+  bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  SmallVector<Reached> reached; // to go home afterwards
   SmallVector<Ref> in, out;
-  auto add = [&](state::Role role) {
+  auto add = [&](state::Role role, bool isRead) {
     StateOp state = states.tensor(bucket, role);
+    int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = 0, bytes = int64_t(state.getBytes());
     if (slice) {
-      int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
-      int64_t bytes = op.getGradient().getType().getNumElements() * element, left = int64_t(state.getBytes()) - begin;
-      bool last = bytes == bytesOf(bucket, *state.getTensor()) - begin; // takes the rest of the last block along
-      reached.push_back(fetched(op, state, begin, last ? left : bytes));
-      in.push_back(reached.back().here);
-      in.back().bytes = bytes;
-    } else {
-      reached.push_back(fetched(op, state));
-      in.push_back(own(reached.back().here, state, op.getWhole()));
+      begin = int64_t(op.getBegin()) * element;
+      bool last = count * element == bytesOf(bucket, *state.getTensor()) - begin; // takes the rest of the last block along
+      bytes = last ? bytes - begin : count * element;
     }
-    out.push_back(in.back());
+    Reached tensor = isRead ? fetched(op, state, begin, bytes) : overwritten(op, state, begin, bytes);
+    Ref part = tensor.here;
+    if (slice)
+      part.bytes = count * element;
+    else
+      part = own(tensor.here, state, op.getWhole());
+    if (isRead) in.push_back(part);
+    out.push_back(part);
+    bool joined = bucket.isPublished() && role == bucket.readRole(); // the other ranks' shards join it first
+    if (joined)
+      updated[bucket] = tensor;
+    else
+      reached.push_back(tensor);
   };
-  add(state::Role::master);
+  add(state::Role::master, true);
   in.push_back(at(op.getGradient()));
   for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-    if (state::isMoment(tensor.getRole())) add(tensor.getRole());
+    if (state::isMoment(tensor.getRole())) add(tensor.getRole(), true);
+  if (bucket.tensorOf(state::Role::compute)) add(state::Role::compute, false);
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
                    op.getBegin());
-  if (bucket.isPublished()) updated[bucket] = reached[0]; // the other ranks' shards join it first
-  for (const Reached &tensor : ArrayRef(reached).drop_front(bucket.isPublished())) evict(op, tensor);
+  for (const Reached &tensor : reached) evict(op, tensor);
 }
 
 void Lowering::lowerPublish(state::PublishOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
   Reached parameter = updated.lookup(bucket);
   collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter.here, parameter.state, false)},
-             {own(parameter.here, parameter.state, true)}, bucket.getShard(), b.getF32Type());
+             {own(parameter.here, parameter.state, true)}, bucket.getShard(),
+             parameter.state.getTensor()->getType());
   evict(op, parameter);
 }
 
 void Lowering::lowerGather(state::GatherOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  StateOp parameter = states.tensor(bucket, state::Role::master);
+  StateOp parameter = states.tensor(bucket, bucket.readRole());
   Ref to = at(op.getWhole());
-  if (bucket.isSharded(state::Role::master)) {
+  if (bucket.isSharded(bucket.readRole())) {
     collective(named(op, op.getBucket(), "gather"), CollectiveKind::all_gather, {own(fetched(op, parameter).here, parameter, false)}, {to},
-               bucket.getShard(), b.getF32Type());
+               bucket.getShard(), parameter.getTensor()->getType());
   } else {
     to.bytes = int64_t(parameter.getBytes());
     copy(named(op, parameter.getSymName(), "fetch"), whole(parameter), to);
@@ -344,6 +371,8 @@ struct Lower : impl::LowerPassBase<Lower> {
       copies += lowering.copies;
       inplace += lowering.inplace;
     }
+    for (auto bucket : getOperation().getOps<state::BucketOp>()) // a frozen master has a compute copy in its place and no step touches it
+      if (bucket.tensorOf(state::Role::compute)) states.tensor(bucket, state::Role::master);
     for (func::FuncOp function : programs) function.erase(); // not before: states are inserted where the first stands
   }
 };

@@ -67,10 +67,11 @@ LogicalResult States::checkTensors() {
       if (bucket(name).tensorOf(role)) return success();
       return op->emitOpError() << "needs the " << state::stringifyRole(role) << " of bucket " << name << ", which keeps none";
     };
-    if (auto use = dyn_cast<state::ResidentOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
-    if (auto use = dyn_cast<state::GatherOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    auto needsParameters = [&](FlatSymbolRefAttr name) { return needs(name, bucket(name).readRole()); };
+    if (auto use = dyn_cast<state::ResidentOp>(op)) return needsParameters(use.getBucketAttr());
+    if (auto use = dyn_cast<state::GatherOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::UpdateOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
-    if (auto use = dyn_cast<state::PublishOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
+    if (auto use = dyn_cast<state::PublishOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::AccumulateOp>(op)) return needs(use.getBucketAttr(), state::Role::gradient);
     return success();
   });

@@ -213,17 +213,17 @@ LogicalResult Storage::placeResults(Operation &op) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
     auto bucket = states.bucket(resident.getBucketAttr());
-    if (bucket.isSharded(state::Role::master))
+    if (bucket.isSharded(bucket.readRole()))
       return resident.emitError() << "bucket " << resident.getBucketAttr() << " is kept in shards, so no rank has it whole; zero.gather it";
-    if (!bucket.isResident(state::Role::master))
+    if (!bucket.isResident(bucket.readRole()))
       return resident.emitError() << "bucket " << resident.getBucketAttr() << " does not rest on the device; zero.gather it";
-    put(resident.getWhole(), {persistent(states.tensor(bucket, state::Role::master))});
+    put(resident.getWhole(), {persistent(states.tensor(bucket, bucket.readRole()))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     auto bucket = states.bucket(gather.getBucketAttr());
-    if (bucket.isResident(state::Role::master))
+    if (bucket.isResident(bucket.readRole()))
       return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank; zero.resident reads it";
-    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), state::Role::master, state::Part::whole);
-    if (!bucket.isSharded(state::Role::master)) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(state::Role::master));
+    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), bucket.readRole(), state::Part::whole);
+    if (!bucket.isSharded(bucket.readRole())) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(bucket.readRole()));
     put(gather.getWhole(), {slot});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);

@@ -23,10 +23,10 @@ FailureOr<std::optional<state::Tier>> given(ModuleOp module, StringRef home) {
 }
 
 /// How often an optimizer step of `micro` micro-steps copies a tensor that does not rest on the device.
-int64_t copiesOf(state::Role role, bool trainable, int64_t micro) {
-  if (role == state::Role::master) return 2 * micro + (trainable ? 1 : 0); // read by forward and backward, written by the update
+int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro) {
+  if (role == bucket.readRole()) return 2 * micro + bucket.getTrainable(); // read by forward and backward, written by the update
   if (role == state::Role::gradient) return 2 * (micro - 1);               // written by the first micro-step, read by the last
-  return 2;
+  return bucket.getTrainable() ? 2 : 0;                                    // read and written by the update
 }
 
 struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
@@ -50,13 +50,13 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     SmallVector<Choice> choices;
     for (auto bucket : module.getOps<state::BucketOp>())
       for (auto [i, tensor] : llvm::enumerate(bucket.getTensors().getAsRange<state::TensorAttr>())) {
-        auto tier = tensor.getRole() == state::Role::master ? *params : *moments;
+        auto tier = tensor.getRole() == bucket.readRole() ? *params : *moments;
         if (tier) {
           set(bucket, i, *tier);
           continue;
         }
         int64_t bytes = bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
-        things.push_back({bytes, bytes * copiesOf(tensor.getRole(), bucket.getTrainable(), micro.getInt())});
+        things.push_back({bytes, bytes * copiesOf(bucket, tensor.getRole(), micro.getInt())});
         choices.push_back({bucket, i});
       }
     constexpr int64_t all = std::numeric_limits<int64_t>::max();

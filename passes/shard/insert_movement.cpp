@@ -41,13 +41,22 @@ struct Sharding {
 };
 
 /// Its parameters are whole, and on the device, only around their use.
-bool gathers(state::BucketOp bucket) { return !bucket.isResident(state::Role::master); }
+bool gathers(state::BucketOp bucket) { return !bucket.isResident(bucket.readRole()); }
 /// Each rank updates all of it.
 bool updatesWhole(state::BucketOp bucket) {
   return bucket.getElements() != bucket.getShard() && !bucket.isPublished() && !bucket.isSharded(state::Role::master);
 }
 
 RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
+/// All of a bucket as programs read it.
+RankedTensorType wholeOf(state::BucketOp bucket) {
+  return RankedTensorType::get({int64_t(bucket.getElements())}, bucket.tensorOf(bucket.readRole()).getType());
+}
+/// The type of the bucket's compute copy; null if it has none.
+Type computeType(state::BucketOp bucket) {
+  state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
+  return compute ? compute.getType() : nullptr;
+}
 
 Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 
@@ -143,7 +152,7 @@ private:
       if (gathers(home.bucket)) {
         Value &here = gathered[{reader, home.bucket}];
         if (!here) {
-          here = b.create<state::GatherOp>(reader->getLoc(), flat(b, home.bucket.getElements()), home.bucket.getSymName());
+          here = b.create<state::GatherOp>(reader->getLoc(), wholeOf(home.bucket), home.bucket.getSymName());
           OpBuilder after(reader->getContext());
           after.setInsertionPointAfter(reader);
           after.create<state::ReleaseOp>(reader->getLoc(), here);
@@ -153,7 +162,7 @@ private:
         Value &once = resident[home.bucket];
         if (!once) {
           OpBuilder start = OpBuilder::atBlockBegin(&program.getBody().front());
-          once = start.create<state::ResidentOp>(home.bucket.getLoc(), flat(b, home.bucket.getElements()), home.bucket.getSymName());
+          once = start.create<state::ResidentOp>(home.bucket.getLoc(), wholeOf(home.bucket), home.bucket.getSymName());
         }
         whole = once;
       }
@@ -248,7 +257,7 @@ private:
       int64_t here = std::min(slice, count - begin);
       Value gradient = shard;
       if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
-      auto symbol = kernels.update(sharding.optimizer, here, columns, clip);
+      auto symbol = kernels.update(sharding.optimizer, here, columns, clip, computeType(bucket));
       auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient,
                                           program.getArguments().back(), norm2, symbol.getValue(), whole, begin * columns);
       if (!clip) sums.push_back(op.getSums());
@@ -293,7 +302,10 @@ private:
   }
 
   Home homeOf(FlatSymbolRefAttr parameter) const { return homes.lookup(parameter.getAttr()); }
-  static int64_t row(state::BucketOp bucket) { return rowElements(bucket.getShard()); }
+  static int64_t row(state::BucketOp bucket) {
+    Type compute = computeType(bucket);
+    return rowElements(bucket.getShard(), alignElements(compute ? compute.getIntOrFloatBitWidth() / 8 : 4));
+  }
   static int64_t rows(state::BucketOp bucket) { return bucket.getShard() / row(bucket); }
 
   func::FuncOp program;

@@ -33,10 +33,10 @@ FlatSymbolRefAttr StateKernels::once(const std::string &name, llvm::function_ref
   return FlatSymbolRefAttr::get(found.getSymNameAttr());
 }
 
-FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips) {
-  std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clips ? "_clip" : "");
+FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips, Type compute) {
+  std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") + (clips ? "_clip" : "") + (compute ? "_bf16" : "");
   std::string name = sized(stem, rows, columns);
-  return once(name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, clips); });
+  return once(name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, clips, compute); });
 }
 
 FlatSymbolRefAttr StateKernels::accumulate(int64_t rows, int64_t columns) {

@@ -11,20 +11,20 @@ int64_t defaultBucketElements(int64_t total) { return std::clamp<int64_t>(total 
 
 int64_t sliceElementsOf(int64_t shards) { return roundUp(std::clamp<int64_t>(shards / 256, 1 << 20, 64 << 20), 1 << 20); }
 
-int64_t rowElements(int64_t shard) {
-  int64_t row = kAlignElements;
+int64_t rowElements(int64_t shard, int64_t align) {
+  int64_t row = align;
   while (row < 1024 && row * 2 * 1000 <= shard) row *= 2;
   return row;
 }
 
-std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit) {
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit, int64_t align) {
   std::vector<BucketLayout> buckets;
   int64_t end = 0, beyond = 0; // elements of the open bucket, and those of them that joined it over the limit
   auto close = [&] {
     if (buckets.empty()) return;
     BucketLayout &b = buckets.back();
     int64_t shard = (end + world - 1) / world;
-    b.row = rowElements(shard);
+    b.row = rowElements(shard, align);
     b.shard = roundUp(std::max<int64_t>(shard, 1), b.row);
   };
   int64_t little = limit / kLittle;
@@ -38,7 +38,7 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
     buckets.back().members.push_back(i);
     buckets.back().offsets.push_back(end);
     if (!fits && end > little) beyond += sizes[i];
-    end = roundUp(end + sizes[i], kAlignElements);
+    end = roundUp(end + sizes[i], align);
   }
   close();
   return buckets;

@@ -5,8 +5,8 @@
 
 namespace zero::shard {
 
-/// Elements every parameter's start is a multiple of: 64 bytes of f32.
-inline constexpr int64_t kAlignElements = 16;
+/// Elements every parameter's start, and every shard, is a multiple of: 64 bytes of the smallest type that a bucket keeps.
+inline constexpr int64_t alignElements(int64_t smallestBytes) { return 64 / smallestBytes; }
 
 /// A bucket of fewer than 1 / kLittle of the limit costs a collective its latency and little else; it joins a neighbour instead.
 inline constexpr int64_t kLittle = 64;
@@ -21,16 +21,16 @@ struct BucketLayout {
 /// Largest bucket for a model of `total` elements.
 int64_t defaultBucketElements(int64_t total);
 
-/// Columns of the optimizer's view of a shard of `shard` elements: a power of two from 16 to 1024 that keeps
+/// Columns of the optimizer's view of a shard of `shard` elements: a power of two from `align` to 1024 that keeps
 /// rounding up to it below 0.1 % of the shard where the shard is large enough to allow it.
-int64_t rowElements(int64_t shard);
+int64_t rowElements(int64_t shard, int64_t align);
 
 /// Largest slice of a bucket that is fetched from another tier and updated at once, for one rank's `shards` elements in all: a few MiB keep
 /// a disk busy, and the number of slices does not grow without bound.
 int64_t sliceElementsOf(int64_t shards);
 
 /// Cut parameters of the given sizes, in this order, into buckets of at most `limit` elements. A larger parameter is a bucket of its own,
-/// and little ones (together at most limit / kLittle) before or behind a bucket that is full join it.
-std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit);
+/// and little ones (together at most limit / kLittle) before or behind a bucket that is full join it. Each starts at a multiple of `align`.
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit, int64_t align);
 
 } // namespace zero::shard

@@ -2,7 +2,7 @@
 #include "compiler/nn/Nn.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/layout.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-partition"
 
@@ -14,11 +14,16 @@ namespace zero::shard {
 
 namespace {
 
+/// A parameter, and the type in which it is read.
+using Used = std::pair<nn::ParameterOp, Type>;
+
 /// Parameters `function` reads, in the order of their first use.
-SmallVector<nn::ParameterOp> parametersOf(func::FuncOp function) {
-  llvm::SetVector<nn::ParameterOp> found;
+SmallVector<Used> parametersOf(func::FuncOp function) {
+  llvm::MapVector<nn::ParameterOp, Type> found;
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  function.walk([&](nn::GetOp get) { found.insert(symbols.lookup<nn::ParameterOp>(get.getParameter())); });
+  function.walk([&](nn::GetOp get) {
+    found.try_emplace(symbols.lookup<nn::ParameterOp>(get.getParameter()), cast<ShapedType>(get.getType()).getElementType());
+  });
   return found.takeVector();
 }
 
@@ -51,24 +56,33 @@ struct Partition : impl::PartitionPassBase<Partition> {
       SmallVector<nn::ParameterOp> group, tiles;
       std::vector<int64_t> sizes;
       int64_t total = 0, largestTile = 0;
-      for (nn::ParameterOp p : used)
+      Type read; // one of all: a module is of mixed precision or it is not
+      for (auto [p, type] : used)
         if (p.getTrainable() == trainable) {
+          if (read && read != type) {
+            p.emitOpError() << "is read as " << type << " and others as " << read
+                            << "; run nn-mixed-precision on the whole module or not at all";
+            return signalPassFailure();
+          }
+          read = type;
           (p.getTileOf() ? tiles : group).push_back(p);
           total += elementsOf(p);
           if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
         }
+      if (total == 0) continue;
       for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
-      int64_t limit = defaultBucketElements(total);
+      int64_t limit = defaultBucketElements(total), align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (!tiles.empty()) limit = std::min(limit, largestTile); // others need not be larger than what was cut for being large
       if (bucketElements) limit = bucketElements;
-      for (const BucketLayout &layout : layOut(sizes, world, limit)) makeBucket(b, group, sizes, layout, trainable);
+      ArrayAttr tensors = tensorsOf(b, trainable, read);
+      for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
       for (nn::ParameterOp tile : tiles) // each alone: it is to move by itself
-        makeBucket(b, tile, {elementsOf(tile)}, layOut({elementsOf(tile)}, world, limit).front(), trainable);
+        makeBucket(b, tile, {elementsOf(tile)}, layOut({elementsOf(tile)}, world, limit, align).front(), trainable, tensors);
     }
   }
 
   void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout,
-                  bool trainable) {
+                  bool trainable, ArrayAttr tensors) {
     SmallVector<Attribute> names;
     int64_t owned = 0;
     for (size_t i : layout.members) {
@@ -77,20 +91,23 @@ struct Partition : impl::PartitionPassBase<Partition> {
     }
     std::string name = (trainable ? "bucket" : "frozen") + std::to_string(trainable ? trainableCount++ : frozenCount++);
     b.create<state::BucketOp>(group[layout.members[0]].getLoc(), name, layout.shard * world, layout.shard, b.getArrayAttr(names),
-                              b.getDenseI64ArrayAttr(layout.offsets), trainable, tensorsOf(b, trainable));
+                              b.getDenseI64ArrayAttr(layout.offsets), trainable, tensors);
     ++buckets;
     padding += layout.shard * world - owned;
   }
 
   /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between micro-steps is one rank's always.
-  ArrayAttr tensorsOf(OpBuilder &b, bool trainable) const {
+  /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone.
+  ArrayAttr tensorsOf(OpBuilder &b, bool trainable, Type read) const {
     using state::Part, state::Role;
     SmallVector<Attribute> tensors;
-    auto add = [&](Role role, bool sharded) {
+    auto add = [&](Role role, bool sharded, Type type = nullptr) {
       Part part = sharded && world > 1 ? Part::shard : Part::whole;
-      tensors.push_back(state::TensorAttr::get(b.getContext(), role, b.getF32Type(), part, state::Tier::device));
+      tensors.push_back(state::TensorAttr::get(b.getContext(), role, type ? type : b.getF32Type(), part, state::Tier::device));
     };
-    add(Role::master, stage == 3);
+    bool mixed = !read.isF32();
+    add(Role::master, stage >= (mixed ? 1 : 3));
+    if (mixed) add(Role::compute, stage == 3, read);
     if (!trainable) return b.getArrayAttr(tensors);
     if (accumulate > 1) add(Role::gradient, true);
     if (optimizer == "sgd") {

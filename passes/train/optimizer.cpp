@@ -64,7 +64,8 @@ void sgd(Kernel &k, ArrayRef<Value> h, Value g, SmallVectorImpl<Value> &results)
 
 } // namespace
 
-func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, bool clips) {
+func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, bool clips,
+                                Type compute) {
   Type f32 = Float32Type::get(module.getContext());
   SmallVector<Type> others{RankedTensorType::get({16}, f32)};
   if (clips) others.push_back(RankedTensorType::get({1}, f32));
@@ -82,6 +83,7 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
     g = b.mul(g, k.spread(k.builder.create<nn::MinOp>(b.loc, factor, b.like(factor, 1))));
   }
   kind == OptimizerKind::AdamW ? adamw(k, h, g, results) : sgd(k, h, g, results);
+  if (compute) results.push_back(b.cast(results[0], compute));
   if (!clips) results.push_back(b.sumLast(b.mul(raw, raw)));
   auto function = k.finish(results);
   // Slices of hyper-parameters that this optimizer has no use for.

@@ -13,12 +13,12 @@ enum class OptimizerKind { AdamW, SGD };
 inline int64_t statesOf(OptimizerKind kind) { return kind == OptimizerKind::AdamW ? 2 : 1; }
 
 /// One optimizer step, as torch.optim.AdamW or torch.optim.SGD (dampening 0) do it:
-///   (param, grad, states…, hyper f32[16], [norm2 f32[1] if clips]) -> (param, states…, [sums f32[rows] unless clips])
+///   (param, grad, states…, hyper f32[16], [norm2 f32[1] if clips]) -> (param, states…, [param rounded to `compute`], [sums f32[rows] unless clips])
 /// `hyper` is laid out as HyperIndex of runtime/plan/plan.proto says. `norm2` is the squared global gradient norm: the
 /// gradient is scaled as torch.nn.utils.clip_grad_norm_ does. `sums` are the squared gradients per row, from which that
 /// norm is made when nothing waits for it.
 mlir::func::FuncOp buildUpdateKernel(mlir::ModuleOp module, llvm::StringRef name, OptimizerKind kind, int64_t rows, int64_t cols,
-                                     bool clips);
+                                     bool clips, mlir::Type compute = nullptr);
 /// (grad) -> f32[rows]: the sum of squares of each row.
 mlir::func::FuncOp buildSumSquaresKernel(mlir::ModuleOp module, llvm::StringRef name, int64_t rows, int64_t cols);
 /// (accumulated, grad) -> accumulated + grad.

@@ -98,16 +98,17 @@ void initialiseParameters(const Rank &rank, int threads) {
   Weights weights(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    const plan::Ref &master = plan::masterOf(bucket).ref();
-    Range range = heldIn(bucket, plan::masterOf(bucket), rank.rank);
-    for (const Slice &slice : map.slices(b, range)) {
-      const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
-      writeFloats(rank.state, master, slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
-        if (parameter.has_source())
-          readValues(weights, parameter, slice.start + first, values);
-        else
-          makeValues(parameter.init(), slice.start + first, values, threads);
-      });
+    for (const plan::StateTensor *copy : copiesOfParameters(bucket)) {
+      Range range = heldIn(bucket, *copy, rank.rank);
+      for (const Slice &slice : map.slices(b, range)) {
+        const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
+        writeNumbers(rank.state, *copy, slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
+          if (parameter.has_source())
+            readValues(weights, parameter, slice.start + first, values);
+          else
+            makeValues(parameter.init(), slice.start + first, values, threads);
+        });
+      }
     }
   }
 }

@@ -4,8 +4,8 @@
 
 namespace zero::runtime {
 
-// Fills every bucket's parameters from files or rules. Optimizer state and padding stay zero, as arenas start.
-// `threads` share the making of random numbers.
+// Fills every bucket's parameters from files or rules, each copy by itself: a compute copy may hold more than this rank's master does.
+// Optimizer state and padding stay zero, as arenas start. `threads` share the making of random numbers.
 void initialiseParameters(const Rank &rank, int threads);
 
 // Elements [start, start + count) of what Init.NORMAL with this seed and std yields.

@@ -72,8 +72,7 @@ private:
 
   void readPiece(const IndexPiece &piece, uint64_t skip, uint64_t count, float *out) {
     auto &open = files[piece.file];
-    if (!open && !isThere(fs::path(path) / piece.file))
-      throw Damaged(fmt::format("checkpoint '{}' lacks its file '{}'", path, piece.file));
+    if (!open && !isThere(fs::path(path) / piece.file)) throw Damaged(fmt::format("checkpoint '{}' lacks its file '{}'", path, piece.file));
     if (!open) open = std::make_unique<PieceFile>((fs::path(path) / piece.file).string());
     auto tensor = open->tensors.find(piece.key);
     if (tensor == open->tensors.end() || tensor->second.type != Element::F32 || tensor->second.bytes.size() != piece.count * sizeof(float))
@@ -136,12 +135,15 @@ Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint) {
   PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    for (const SavedTensor &tensor : savedTensors(bucket)) {
-      Range range = heldIn(bucket, *tensor.tensor, rank.rank);
-      for (const Slice &slice : map.slices(b, range))
-        writeFloats(rank.state, tensor.tensor->ref(), slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
-          reader.read(rank.plan.parameters(slice.parameter).name(), tensor.name, slice.start + first, values.size(), values.data());
-        });
+    for (const SavedTensor &saved : savedTensors(bucket)) {
+      bool parameters = saved.tensor->role() == plan::StateTensor::MASTER;
+      for (const plan::StateTensor *tensor : parameters ? copiesOfParameters(bucket) : std::vector{saved.tensor}) {
+        Range range = heldIn(bucket, *tensor, rank.rank);
+        for (const Slice &slice : map.slices(b, range))
+          writeNumbers(rank.state, *tensor, slice.at - range.begin, slice.count, [&](uint64_t first, std::span<float> values) {
+            reader.read(rank.plan.parameters(slice.parameter).name(), saved.name, slice.start + first, values.size(), values.data());
+          });
+      }
     }
   }
   return reader.index.progress;

@@ -4,6 +4,8 @@
 #include "runtime/device/state.h"
 #include "runtime/plan/pieces.h"
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 namespace zero::runtime {
@@ -17,6 +19,14 @@ using plan::Slice;
 Range ownedBy(const plan::Bucket &bucket, uint64_t rank);
 // What a tensor of the bucket holds on this rank.
 Range heldIn(const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64_t rank);
+
+// Both copies of the parameters, or the one there is: what first values and checkpoints fill.
+std::vector<const plan::StateTensor *> copiesOfParameters(const plan::Bucket &bucket);
+
+// Elements [at, at + count) of a tensor of the state: body(first, values) gives those from at + first on in f32, and they are rounded to
+// the tensor's type.
+void writeNumbers(State &state, const plan::StateTensor &tensor, uint64_t at, uint64_t count,
+                  const std::function<void(uint64_t first, std::span<float> values)> &body);
 
 // What a rank needs to move model state in and out of files.
 struct Rank {

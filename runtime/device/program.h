@@ -30,6 +30,7 @@ struct MatMulShape {
   int64_t lda, ldb, ldc;
   int64_t strideA, strideB, strideC;
   bool accumulate;
+  plan::DType dtype = plan::F32, cDtype = plan::F32; // of A and B, of C
 };
 template <typename Place> struct MatMulOf : MatMulShape { Place a, b, c; };
 
@@ -39,6 +40,7 @@ struct AttentionShape {
   float scale;
   bool causal;
   int64_t maskStride[4];
+  plan::DType dtype = plan::F32; // of all but mask and lse
 };
 template <typename Place> struct AttentionOf : AttentionShape {
   Place q, k, v, mask; // the mask: an empty place if there is none

@@ -84,12 +84,9 @@ private:
   }
 
   MatMulOf<Place> matmul(const plan::Step &step, const plan::MatMul &p) const {
-    if (p.dtype() != plan::F32)
-      throw Error(name + " multiplies " + plan::DType_Name(p.dtype()) +
-                  " matrices, which is not built yet for the CPU; compile with --precision f32");
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
-    MatMulShape shape{i(p.m()),   i(p.n()),   i(p.k()),        i(p.batch()),    p.trans_a(),     p.trans_b(),   i(p.lda()),
-                      i(p.ldb()), i(p.ldc()), i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate()};
+    MatMulShape shape{i(p.m()),   i(p.n()),        i(p.k()),        i(p.batch()),    p.trans_a(),    p.trans_b(), i(p.lda()), i(p.ldb()),
+                      i(p.ldc()), i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate(), p.dtype(),   p.c_dtype()};
     return {shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0))};
   }
 
@@ -105,6 +102,7 @@ private:
     call.dim = static_cast<int64_t>(p.dim());
     call.scale = p.scale();
     call.causal = p.causal();
+    call.dtype = p.dtype();
     if (p.mask_shape_size() == 4) {
       call.mask = place(step.reads(3));
       int64_t stride = 1;

@@ -6,11 +6,6 @@
 namespace zero::inspect {
 namespace {
 
-const char *elementName(plan::DType type) {
-  static constexpr const char *names[] = {"?", "f32", "bf16", "f16", "i64", "i32", "bool"};
-  return names[plan::DType_IsValid(type) ? type : 0];
-}
-
 const plan::Loss *lossOf(const plan::Plan &plan, const plan::Input &input) {
   for (const plan::Loss &loss : plan.losses())
     if (input.role() == plan::Input::LABELS && loss.labels() == input.name()) return &loss;

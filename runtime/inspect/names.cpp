@@ -21,6 +21,11 @@ const char *kindName(int kind) {
   return kind >= 0 && kind < kKinds ? names[kind] : "?";
 }
 
+const char *elementName(int type) {
+  static constexpr const char *names[] = {"?", "f32", "bf16", "f16", "i64", "i32", "bool"};
+  return plan::DType_IsValid(type) ? names[type] : "?";
+}
+
 const char *tierName(int tier) {
   static constexpr const char *names[] = {"device", "host", "disk"};
   return tier >= 0 && tier < 3 ? names[tier] : "?";

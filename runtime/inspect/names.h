@@ -11,6 +11,7 @@ namespace zero::inspect {
 using plan::elementsOf;
 
 const char *kindName(int kind);
+const char *elementName(int type); // of plan.DType
 const char *tierName(int tier);
 const char *roleName(int role);
 const char *collectiveName(int kind);

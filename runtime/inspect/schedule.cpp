@@ -15,13 +15,16 @@ std::string kernelText(const plan::Kernel &kernel) {
   return shape == std::string::npos ? kernel.symbol() : fmt::format("{} {}", kernel.symbol(), kernel.summary().substr(shape));
 }
 
+/// " bf16"; nothing for f32.
+std::string typeText(plan::DType type) { return type == plan::F32 ? "" : fmt::format(" {}", elementName(type)); }
+
 std::string attentionText(const plan::Attention &a) {
-  return fmt::format("{}x{}x{}x{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "",
-                     a.mask_shape_size() ? " masked" : "");
+  return fmt::format("{}x{}x{}x{}{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "",
+                     a.mask_shape_size() ? " masked" : "", typeText(a.dtype()));
 }
 
 std::string collectiveText(const plan::Plan &plan, const plan::Collective &c) {
-  std::string text = fmt::format("{} {} each", collectiveName(c.kind()), c.count());
+  std::string text = fmt::format("{} {} each{}", collectiveName(c.kind()), c.count(), typeText(c.dtype()));
   for (uint32_t axis : c.axes()) text += " along " + plan.axes(int(axis)).name();
   return text;
 }
@@ -35,8 +38,9 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
                        plan.kernels(int(step.update().launch().kernel())).symbol());
   case plan::Step::kMatmul: {
     const plan::MatMul &m = step.matmul();
-    return fmt::format("matmul {}{}x{}x{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
-                       m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "");
+    return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
+                       m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "", typeText(m.dtype()),
+                       m.c_dtype() == m.dtype() ? "" : " to f32");
   }
   case plan::Step::kAttention:
     return "attention " + attentionText(step.attention());

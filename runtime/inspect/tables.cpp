@@ -50,11 +50,15 @@ std::string tierTable(const plan::Plan &plan, plan::Tier tier) {
 std::string headline(const plan::Plan &plan) {
   uint64_t parameters = 0;
   for (const plan::Parameter &p : plan.parameters()) parameters += elementsOf(p);
-  return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}\n", plan.model(), counted(parameters, "parameter"),
+  std::string computed;
+  for (const plan::Bucket &bucket : plan.buckets())
+    if (const plan::StateTensor *copy = plan::tensorOf(bucket, plan::StateTensor::COMPUTE))
+      computed = fmt::format(", computed in {}", elementName(copy->dtype()));
+  return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"),
                      counted(plan.world(), "rank") + (plan.axes_size() > 1 ? " on axes " + plan::axesText(plan) : ""), plan.stage(),
                      counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"),
-                     plan.target().cpu().empty() ? "" : ", " + plan.target().cpu());
+                     plan.target().cpu().empty() ? "" : ", " + plan.target().cpu(), computed);
 }
 
 std::string memoryTable(const plan::Plan &plan) {

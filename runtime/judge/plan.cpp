@@ -60,7 +60,8 @@ public:
     findTouches();
     for (int b = 0; b < plan.buckets_size(); ++b) {
       const plan::Bucket &bucket = plan.buckets(b);
-      checkBucket(bucket, at[size_t(b)]);
+      for (const plan::StateTensor &tensor : bucket.tensors())
+        if (isCopy(tensor)) checkCopy(bucket, tensor, at[size_t(b)]);
       if (at[size_t(b)].first < 0 && updates && bucket.trainable()) report("bucket '" + bucket.name() + "' is never updated");
       if (at[size_t(b)].first < 0) continue;
       if (uint64_t part = plan::elementsOf(bucket, program.steps(at[size_t(b)].last).update().part()); at[size_t(b)].end < part)
@@ -119,9 +120,16 @@ private:
       report(std::string("the ") + what + " is not summed over the ranks");
   }
 
+  /// Of the parameters.
+  static bool isCopy(const plan::StateTensor &tensor) {
+    return tensor.role() == plan::StateTensor::MASTER || tensor.role() == plan::StateTensor::COMPUTE;
+  }
+
   /// Which steps touch the buffers of parameters, in order.
   void findTouches() {
-    for (const plan::Bucket &bucket : plan.buckets()) touches[plan::masterOf(bucket).ref().buffer()];
+    for (const plan::Bucket &bucket : plan.buckets())
+      for (const plan::StateTensor &tensor : bucket.tensors())
+        if (isCopy(tensor)) touches[tensor.ref().buffer()];
     for (int s = 0; s < program.steps_size(); ++s)
       for (const Access &a : accessesOf(plan, program.steps(s), 0))
         if (auto found = touches.find(a.buffer); found != touches.end()) {
@@ -136,26 +144,26 @@ private:
     uint64_t end = 0; // of what they update, in elements
   };
 
-  void checkBucket(const plan::Bucket &bucket, const Update &update) {
-    if (tierOf(bucket) != plan::DEVICE) return checkHome(bucket, update);
+  void checkCopy(const plan::Bucket &bucket, const plan::StateTensor &copy, const Update &update) {
+    if (tierOf(copy) != plan::DEVICE) return checkHome(bucket, copy, update);
     bool none = update.first < 0;
     bool published = none || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update.last).update().part() == plan::WHOLE ||
-                     plan::masterOf(bucket).part() == plan::SHARD;
+                     copy.part() == plan::SHARD;
     int silent = update.first; // an update that changes nothing; -1: none
-    for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
+    for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
       if (isUpdateOf(bucket, s)) {
         if (s == silent) silent = writes ? nextUpdate(bucket, s) : s;
       } else if (writes && (none || !program.steps(s).has_collective())) {
-        report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but is not its update");
+        report(name(s) + " writes the " + of(bucket, copy) + " but is not its update");
       } else if (writes && s > update.last) {
         published = true;
       } else if (writes || (reads && !none && s > update.first)) {
-        report(name(s) + (writes ? " publishes" : " reads") + " the parameters of bucket '" + bucket.name() + "' " +
-               (writes ? "before" : "behind") + " their update, " + name(writes ? update.last : update.first));
+        report(name(s) + (writes ? " publishes" : " reads") + " the " + of(bucket, copy) + (writes ? " before" : " behind") +
+               " its update, " + name(writes ? update.last : update.first));
       }
     }
-    if (silent >= 0) report(name(silent) + " does not write the parameters of bucket '" + bucket.name() + "'");
-    if (!published) report("what " + name(update.last) + " changes of bucket '" + bucket.name() + "' never reaches the other ranks");
+    if (silent >= 0) report(name(silent) + " does not write the " + of(bucket, copy));
+    if (!published) report("what " + name(update.last) + " changes of the " + of(bucket, copy) + " never reaches the other ranks");
   }
 
   bool isUpdateOf(const plan::Bucket &bucket, int step) const {
@@ -169,16 +177,17 @@ private:
 
   /// Where parameters rest in another tier, the update works on a copy; that this comes and returns is for checkTiers to see. Nobody
   /// fetches the new parameters, and nothing else is written over the old ones.
-  void checkHome(const plan::Bucket &bucket, const Update &update) {
-    for (auto [s, reads, writes] : touches[plan::masterOf(bucket).ref().buffer()]) {
+  void checkHome(const plan::Bucket &bucket, const plan::StateTensor &copy, const Update &update) {
+    for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
       if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))
-        report(name(s) + " writes the parameters of bucket '" + bucket.name() + "' but does not bring back what its update changed");
+        report(name(s) + " writes the " + of(bucket, copy) + " but does not bring back what its update changed");
       if (reads && update.first >= 0 && s > update.last)
-        report(name(s) + " reads the parameters of bucket '" + bucket.name() + "' behind their update, " + name(update.last));
+        report(name(s) + " reads the " + of(bucket, copy) + " behind its update, " + name(update.last));
     }
   }
-  plan::Tier tierOf(const plan::Bucket &bucket) const {
-    return plan.arenas(int(plan.buffers(int(plan::masterOf(bucket).ref().buffer())).arena())).tier();
+  plan::Tier tierOf(const plan::StateTensor &copy) const { return plan.arenas(int(plan.buffers(int(copy.ref().buffer())).arena())).tier(); }
+  static std::string of(const plan::Bucket &bucket, const plan::StateTensor &copy) {
+    return std::string(plan::roleName(copy.role())) + " of bucket '" + bucket.name() + "'";
   }
 
   std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }

@@ -108,6 +108,20 @@ private:
         report(name(s) + " updates the " + of(kept) + " in buffer '" + plan.buffers(int(buffer)).name() + "', to which it was not fetched");
       changed[kept] = s;
     }
+    if (const plan::StateTensor *copy = plan::tensorOf(plan.buckets(int(bucket)), plan::StateTensor::COMPUTE);
+        copy && homes.contains(copy->ref().buffer()) && int(roles.size()) < step.writes_size())
+      makeCopy(s, step.writes(int(roles.size())),
+               {{bucket, plan::StateTensor::COMPUTE}, step.update().begin_elements() * plan::bytesOf(copy->dtype())});
+  }
+
+  /// An update does not read the compute copy, so it is made wherever there is room for it; what was there before is out of date.
+  void makeCopy(int s, const plan::Ref &ref, Kept kept) {
+    const plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
+    if (!isAt(ref, kept) && (!buffer.has_bucket() || buffer.bucket() != kept.bucket || ref.offset() > kept.begin))
+      report(name(s) + " makes the " + of(kept) + " in buffer '" + buffer.name() + "', where something else belongs");
+    else if (!isAt(ref, kept))
+      holds.insert_or_assign(ref.buffer(), Kept{kept, kept.begin - ref.offset()});
+    changed[kept] = s;
   }
 
   void wrong(int s, Kept kept, uint32_t from) {

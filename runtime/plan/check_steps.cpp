@@ -33,6 +33,11 @@ struct StepChecker {
     return result;
   }
 
+  // What products and attention are made for.
+  void number(DType dtype, const std::string &does) const {
+    if (dtype != F32 && dtype != BF16) throw Error(what + " " + does + " of type " + DType_Name(dtype) + "; expected F32 or BF16");
+  }
+
   void launch(const Launch &launch) const {
     if (launch.kernel() >= static_cast<uint32_t>(plan.kernels_size()))
       throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " +
@@ -63,8 +68,10 @@ struct StepChecker {
     form(call.accumulate() ? 3 : 2, 1);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
-    if (call.dtype() != F32 && call.dtype() != BF16 && call.dtype() != F16)
-      throw Error(what + " multiplies elements of type " + DType_Name(call.dtype()) + "; expected F32, BF16 or F16");
+    number(call.dtype(), "multiplies elements");
+    if (call.c_dtype() != F32 && call.c_dtype() != call.dtype())
+      throw Error(what + " makes a product of type " + DType_Name(call.c_dtype()) + " from " + DType_Name(call.dtype()) + "; expected F32" +
+                  (call.dtype() == BF16 ? " or BF16" : ""));
     if (call.batch() > 1 && call.stride_c() == 0) throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
     for (uint64_t extent : {call.m(), call.n(), call.k(), call.batch()}) multiply(extent, 1, what);
     uint64_t element = bytesOf(call.dtype());
@@ -72,7 +79,7 @@ struct StepChecker {
     auto rowsB = call.trans_b() ? call.n() : call.k(), columnsB = call.trans_b() ? call.k() : call.n();
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
     reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
-    writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), 4));
+    writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), bytesOf(call.c_dtype())));
     if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
   }
 
@@ -86,8 +93,10 @@ struct StepChecker {
     if (call.heads() % call.kv_heads() != 0)
       throw Error(what + " has " + std::to_string(call.heads()) + " query heads, not a multiple of its " + std::to_string(call.kv_heads()) +
                   " key/value heads");
-    uint64_t rows = product({call.batch(), call.heads(), call.q_len(), 4});
-    AttentionBytes bytes{multiply(rows, call.dim(), what), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), 4}), rows};
+    number(call.dtype(), "attends to elements");
+    uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
+    AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),
+                         product({rows, 4})};
     reads(0, "Q", bytes.queries);
     reads(1, "K", bytes.keys);
     reads(2, "V", bytes.keys);
@@ -189,7 +198,7 @@ struct StepChecker {
     form(0, 1);
     uint64_t bytes = step.writes(0).bytes();
     writes(0, "the destination", bytes);
-    if (bytes % 4 != 0) throw Error(what + " fills " + std::to_string(bytes) + " bytes, not a multiple of 4");
+    if (bytes % 2 != 0) throw Error(what + " fills " + std::to_string(bytes) + " bytes, not a multiple of 2");
   }
 
   void update(const Update &call) const {
@@ -200,12 +209,20 @@ struct StepChecker {
     if (step.reads_size() < 2 || step.writes_size() < 1)
       throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
                   " references; an update reads parameters and their gradient, and writes parameters");
+    if (call.dtype() != F32) throw Error(what + " takes a gradient of type " + DType_Name(call.dtype()) + "; expected F32");
     if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
-    uint64_t part = elementsOf(bucket, call.part()), size = bytesOf(call.dtype()), elements = gradientOf(step).bytes() / size;
+    uint64_t part = elementsOf(bucket, call.part()), size = bytesOf(F32), elements = gradientOf(step).bytes() / size;
     requireBytes(gradientOf(step).bytes(), multiply(elements, size, what), "the gradient of " + what);
     if (call.begin_elements() > part || elements > part - call.begin_elements())
       throw Error(what + " updates elements " + std::to_string(call.begin_elements()) + " + " + std::to_string(elements) +
                   " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
+    if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE)) {
+      auto behind = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
+      if (step.writes_size() <= behind)
+        throw Error(what + " writes " + std::to_string(step.writes_size()) + " references, and no compute copy of bucket '" +
+                    bucket.name() + "' behind its states");
+      requireBytes(step.writes(behind).bytes(), multiply(elements, bytesOf(compute->dtype()), what), "the compute copy of " + what);
+    }
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +
                   " elements; it is made for " + std::to_string(kernel.row()));

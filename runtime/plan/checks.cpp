@@ -72,17 +72,17 @@ void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int pro
   if (ref.strides_size() != 0 && ref.strides_size() != plan.axes_size())
     throw Error(what + " has strides along " + std::to_string(ref.strides_size()) + " axes, but the plan has " +
                 std::to_string(plan.axes_size()));
-  uint64_t last = ref.offset(); // where it begins on the last rank
-  bool aligned = ref.offset() % 4 == 0;
+  uint64_t last = ref.offset();         // where it begins on the last rank
+  bool aligned = ref.offset() % 2 == 0; // bf16 is the smallest that is multiplied
   for (int axis = 0; axis < ref.strides_size(); ++axis) {
     last = add(last, multiply(ref.strides(axis), plan.axes(axis).size() - 1, what), what);
-    aligned = aligned && ref.strides(axis) % 4 == 0;
+    aligned = aligned && ref.strides(axis) % 2 == 0;
   }
   uint64_t end = add(last, ref.bytes(), what);
   if (end > buffer.bytes())
     throw Error(what + " reaches byte " + std::to_string(end) + " of buffer '" + buffer.name() + "', which has " +
                 std::to_string(buffer.bytes()) + (last != ref.offset() ? " (on the last rank)" : ""));
-  if (!aligned) throw Error(what + " is not aligned to 4 bytes in buffer '" + buffer.name() + "'");
+  if (!aligned) throw Error(what + " is not aligned to 2 bytes in buffer '" + buffer.name() + "'");
 }
 
 Tier tierOf(const Plan &plan, const Ref &ref) {

@@ -25,7 +25,7 @@ void requireReach(uint64_t found, uint64_t needed, const std::string &what);
 // Ascending indices of the plan's axes.
 void checkAxes(const Plan &plan, const google::protobuf::RepeatedField<uint32_t> &axes, const std::string &what);
 
-// The Ref lies inside its buffer on every rank, is 4-byte aligned, and the buffer is persistent or belongs to `program`
+// The Ref lies inside its buffer on every rank, is 2-byte aligned, and the buffer is persistent or belongs to `program`
 // (kPersistent: must be persistent).
 void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int program);
 

@@ -187,7 +187,10 @@ void checkTensors(const Plan &plan, const Bucket &bucket, const std::string &wha
     for (StateTensor::Role role : momentsOf(plan.optimizer().kind())) expected.insert(role);
   for (StateTensor::Role role : expected)
     if (!found.contains(role)) throw Error(what + " keeps no " + roleName(role));
-  found.erase(StateTensor::COMPUTE);
+  if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE); compute && found.erase(StateTensor::COMPUTE)) {
+    if (compute->part() == SHARD && masterOf(bucket).part() == WHOLE)
+      throw Error("the compute copy of " + what + " is a shard, but its master copy is whole; expected the whole bucket");
+  }
   if (bucket.trainable()) found.erase(StateTensor::GRADIENT);
   for (StateTensor::Role role : found)
     if (!expected.contains(role))

@@ -2,7 +2,7 @@
 """Train the real exports of models/tiny and hold losses and first gradients against PyTorch's own training.
 
 World 1: every export. World 2 (and any stage): the exports with a symbolic batch, bound to half of PyTorch's batch per rank, so that the
-global batch, and with the exact global mean the loss and gradient, are the same.
+global batch, and with the exact global mean the loss and gradient, are the same. In f32, and on one rank in bf16 with the bounds below.
 """
 import json
 import pathlib
@@ -13,6 +13,12 @@ from safetensors.numpy import load_file, save_file
 from harness import TINY, Suite, expect
 
 suite = Suite(__doc__)
+# How far the first loss (relative), any loss (of the largest) and a gradient (of its norm) may be off. In bf16 every value between kernels is
+# rounded to 2^-9 of its size. PyTorch's own training of gpt2 here in bf16, held against f32, is off by 4e-5, 3.3e-4 and 0.8 % under
+# autocast, which keeps norms and residuals in f32, and by 1.2e-5, 3.7e-4 and 3.1 % where all of it is bf16, as it is here but for what
+# happens inside kernels (test/e2e/make_bf16_bounds.py measures both).
+# A loss over a handful of labels does not average that out. (Where a model has ReLUs, gradients jump: PyTorch's are off by 4.9 and 6.5 % there.)
+BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 3e-3, 4e-2)}
 suite.parser.add_argument("--models", default=str(TINY), help="folder of folders with reference.json")
 
 
@@ -30,7 +36,7 @@ def as_initializer(gradient, record):
     return None
 
 
-def gradients_hold(folder, export, reference, found):
+def gradients_hold(folder, export, reference, found, bound):
     wanted = load_file(folder / "gradients.safetensors")
     trainable = export["trainable"]
     unknown = set(found) - set(trainable)
@@ -46,11 +52,11 @@ def gradients_hold(folder, export, reference, found):
         expect(found[name].shape == want.shape, f"the gradient of {name} has the shape {found[name].shape}, not {want.shape}")
         norm = np.linalg.norm(want.astype(np.float64))
         error = np.linalg.norm(found[name] - want.astype(np.float64))
-        expect(error <= 1e-3 * norm + 1e-7, f"the gradient of {name} is off by {error / norm:.1e} of its norm")
+        expect(error <= bound * norm + 1e-7, f"the gradient of {name} is off by {error / norm:.1e} of its norm")
     return len(found)
 
 
-def holds(folder, export, world, stage):
+def holds(folder, export, world, stage, precision):
     reference = json.loads((folder / "reference.json").read_text())
     batches = np.load(folder / "batches.npz")
     steps = len({key.split("/")[0] for key in batches.files})
@@ -65,7 +71,8 @@ def holds(folder, export, world, stage):
             if isinstance(dimension, str):
                 binds[dimension] = batches[f"0/{i['name']}"].shape[axis] // (world if axis == 0 else 1)
     bind = ["--bind", ",".join(f"{k}={v}" for k, v in binds.items())] if binds else []
-    suite.zeroc(folder / export["file"], "plan.bin", "--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, *bind)
+    suite.zeroc(folder / export["file"], "plan.bin", "--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage,
+                "--precision", precision, *bind)
     o = reference["optimizer"]
     suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, "--lr", o["lr"], "--weight-decay", o["weight_decay"],
                   "--betas", ",".join(map(str, o["betas"])), "--eps", o["eps"], "--metrics", "metrics.jsonl",
@@ -73,19 +80,21 @@ def holds(folder, export, world, stage):
     want, have = reference["loss_curve"], suite.losses("metrics.jsonl")
     expect(len(have) == len(want), f"{len(have)} losses, not {len(want)}")
     off = [abs(x - y) for x, y in zip(have, want)]
-    expect(off[0] <= 1e-4 * want[0], f"the first loss is {have[0]}, PyTorch's {want[0]}")
-    expect(max(off) <= 3e-3 * max(want), f"the loss of step {int(np.argmax(off))} is off by {max(off):.1e}")
+    first, any_step, gradient = BOUNDS[precision]
+    expect(off[0] <= first * want[0], f"the first loss is {have[0]}, PyTorch's {want[0]}")
+    expect(max(off) <= any_step * max(want), f"the loss of step {int(np.argmax(off))} is off by {max(off):.1e}")
     note = f"losses within {max(off):.0e}"
     if (folder / "gradients.safetensors").exists():
-        note += f", {gradients_hold(folder, export, reference, load_file(suite.work / 'gradients.safetensors'))} gradients"
+        note += f", {gradients_hold(folder, export, reference, load_file(suite.work / 'gradients.safetensors'), gradient)} gradients"
     return note
 
 
 args = suite.start()
 for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
     for export in json.loads(path.read_text())["exports"]:
-        suite.check(f"reference: {path.parent.name}/{export['file']}", holds, path.parent, export, 1, 0)
+        suite.check(f"reference: {path.parent.name}/{export['file']}", holds, path.parent, export, 1, 0, "f32")
+        suite.check(f"reference: {path.parent.name}/{export['file']}, bf16", holds, path.parent, export, 1, 0, "bf16")
         if any(isinstance(d, str) for d in export["inputs"][0]["shape"]):
             for stage in (0, 3):
-                suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage)
+                suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage, "f32")
 suite.finish()

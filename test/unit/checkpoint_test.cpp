@@ -38,6 +38,30 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
   }
 }
 
+// A checkpoint holds masters, and does not know what precision its plan has.
+TEST(Checkpoint, ResumesAcrossPrecisions) {
+  for (auto [world, stage, bf16] : {std::tuple{2u, 3u, true}, {4u, 1u, true}, {1u, 0u, true}, {2u, 2u, false}}) {
+    Folder folder;
+    plan::Plan from = makePlan(world, stage, bf16);
+    auto saved = onRanks(from, [&](const Rank &rank, Memory &memory) {
+      fillState(rank, memory);
+      saveCheckpoint(rank, folder / "c", {20, 160, 42}, std::nullopt);
+    });
+    if (bf16) expectRounded(from, saved);
+    for (auto [toWorld, toStage, toBf16] :
+         {std::tuple{1u, 0u, true}, {2u, 0u, true}, {2u, 1u, true}, {4u, 2u, true}, {4u, 3u, true}, {2u, 3u, false}}) {
+      plan::Plan to = makePlan(toWorld, toStage, toBf16);
+      auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-20"); });
+      for (int bucket : {0, 1})
+        EXPECT_EQ(whole(from, saved, plan::StateTensor::MASTER, from.buckets(bucket)),
+                  whole(to, loaded, plan::StateTensor::MASTER, to.buckets(bucket)));
+      EXPECT_EQ(whole(from, saved, plan::StateTensor::FIRST_MOMENT, from.buckets(0)),
+                whole(to, loaded, plan::StateTensor::FIRST_MOMENT, to.buckets(0)));
+      if (toBf16) expectRounded(to, loaded);
+    }
+  }
+}
+
 // State is lent in pieces that begin elsewhere than the checksums' blocks when another number of ranks resumes.
 TEST(Checkpoint, LargeTensorsComeInPieces) {
   Folder folder;
@@ -66,6 +90,12 @@ TEST(Checkpoint, LargeTensorsComeInPieces) {
     plan::Plan to = planOf(world);
     auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
     EXPECT_TRUE(expected == whole(to, loaded, plan::StateTensor::MASTER, to.buckets(0))) << world;
+    plan::Bucket *bucket = to.mutable_buckets(0); // and a compute copy
+    plan::Ref copy;
+    copy.set_buffer(9), copy.set_bytes(2 * elements);
+    addTensor(*bucket, plan::StateTensor::COMPUTE, copy, plan::WHOLE, plan::BF16);
+    loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
+    expectRounded(to, loaded);
   }
 }
 

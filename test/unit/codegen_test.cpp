@@ -402,6 +402,83 @@ TEST(Kernels, Random) {
         {.limit = int64_t(1) << 40});
 }
 
+// bf16 in memory, f32 in registers: every half is widened exactly, every f32 rounded to nearest even once, NaN stays NaN. On processors
+// without the type too.
+TEST(Kernels, StoresRoundToNearestEven) {
+  constexpr int64_t n = 6 << 16; // of every upper half some lower ones
+  std::vector<uint32_t> bits;
+  for (uint32_t high = 0; high < 1 << 16; ++high)
+    for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) bits.push_back(high << 16 | low);
+  std::string text = replaced(R"(
+    func.func private @narrow(%x: tensor<Nxf32>) -> tensor<Nxbf16> attributes {nn.kernel} {
+      %y = nn.cast %x : tensor<Nxf32> -> tensor<Nxbf16>
+      return %y : tensor<Nxbf16>
+    }
+    func.func private @widen(%x: tensor<Nxbf16>) -> tensor<Nxf32> attributes {nn.kernel} {
+      %y = nn.cast %x : tensor<Nxbf16> -> tensor<Nxf32>
+      return %y : tensor<Nxf32>
+    })",
+                              {{"Nx", std::to_string(n) + "x"}});
+  test::Context context;
+  auto module = context.parse(text);
+  ASSERT_TRUE(module);
+  SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
+  for (const char *target : {"native", "x86-64-v3"}) {
+    SCOPED_TRACE(target);
+    test::Library library(kernels, target);
+    std::vector<uint16_t> halves(n);
+    std::vector<uint32_t> wide(n);
+    for (func::FuncOp kernel : kernels) {
+      auto info = codegen::describe(kernel);
+      bool narrows = kernel.getSymName() == "narrow";
+      void *args[] = {narrows ? (void *)bits.data() : halves.data(), narrows ? (void *)halves.data() : wide.data()};
+      ASSERT_TRUE(succeeded(info) && library[info->symbol]);
+      library[info->symbol](args, 0, int64_t(info->extent));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      bool nan = (bits[i] & 0x7fffffff) > 0x7f800000;
+      uint32_t below = bits[i] >> 16, rest = bits[i] & 0xffff;
+      uint32_t expected = below + (rest > 0x8000 || (rest == 0x8000 && below % 2));
+      ASSERT_TRUE(nan ? (halves[i] & 0x7fff) > 0x7f80 : halves[i] == expected) << std::hex << bits[i] << " became " << halves[i];
+      ASSERT_EQ(wide[i], uint32_t(halves[i]) << 16);
+    }
+  }
+}
+
+// Kernels with arguments of bf16, and of both types: rows with ends that fill no vector, columns, gathers, results in place of operands.
+TEST(Kernels, HalfArguments) {
+  check(R"(
+  func.func private @rows(%x: tensor<5x77xbf16>, %b: tensor<77xf32>) -> (tensor<5x77xbf16>, tensor<5xf32>) attributes {nn.kernel} {
+    %w = nn.cast %x : tensor<5x77xbf16> -> tensor<5x77xf32>
+    %c = nn.broadcast %b dims [1] : tensor<77xf32> -> tensor<5x77xf32>
+    %s = nn.add %w, %c : tensor<5x77xf32>
+    %m = nn.reduce sum %s dims [1] : tensor<5x77xf32> -> tensor<5xf32>
+    %r = nn.broadcast %m dims [0] : tensor<5xf32> -> tensor<5x77xf32>
+    %d = nn.sub %s, %r : tensor<5x77xf32>
+    %y = nn.cast %d : tensor<5x77xf32> -> tensor<5x77xbf16>
+    return %y, %m : tensor<5x77xbf16>, tensor<5xf32>
+  }
+  func.func private @columns(%x: tensor<90x77xbf16>) -> tensor<77xf32> attributes {nn.kernel} {
+    %w = nn.cast %x : tensor<90x77xbf16> -> tensor<90x77xf32>
+    %s = nn.reduce sum %w dims [0] : tensor<90x77xf32> -> tensor<77xf32>
+    return %s : tensor<77xf32>
+  }
+  func.func private @moved(%x: tensor<6x10x33xbf16>) -> tensor<33x6x10xbf16> attributes {nn.kernel} {
+    %w = nn.cast %x : tensor<6x10x33xbf16> -> tensor<6x10x33xf32>
+    %t = nn.transpose %w perm [2, 0, 1] : tensor<6x10x33xf32> -> tensor<33x6x10xf32>
+    %y = nn.cast %t : tensor<33x6x10xf32> -> tensor<33x6x10xbf16>
+    return %y : tensor<33x6x10xbf16>
+  }
+  func.func private @table(%x: tensor<9x40xbf16>, %i: tensor<12xi64>) -> tensor<12x40xbf16> attributes {nn.kernel} {
+    %w = nn.cast %x : tensor<9x40xbf16> -> tensor<9x40xf32>
+    %g = nn.gather %w, %i : tensor<9x40xf32>, tensor<12xi64> -> tensor<12x40xf32>
+    %e = nn.exp %g : tensor<12x40xf32>
+    %y = nn.cast %e : tensor<12x40xf32> -> tensor<12x40xbf16>
+    return %y : tensor<12x40xbf16>
+  })",
+           {.limit = 9, .tolerance = 5e-3});
+}
+
 // Elementary functions against the C library in double precision, in units in the last place, and at the ends.
 TEST(Kernels, Elementary) {
   struct Case {

@@ -1,5 +1,6 @@
 // The CPU device against straightforward double-precision references.
 #include "runtime/device/cpu/attention_tile.h"
+#include "runtime/device/cpu/bf16.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/kernel_library.h"
@@ -8,6 +9,7 @@
 #include "runtime/plan/error.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -26,6 +28,37 @@ std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f)
   std::vector<float> values(count);
   for (float &value : values) value = normal(generator);
   return values;
+}
+
+std::vector<Bf16> rounded(const std::vector<float> &values) {
+  std::vector<Bf16> result(values.size());
+  round(1, static_cast<int64_t>(values.size()), values.data(), 0, result.data(), 0);
+  return result;
+}
+std::vector<float> widened(const std::vector<Bf16> &values) {
+  std::vector<float> result(values.size());
+  widen(1, static_cast<int64_t>(values.size()), values.data(), 0, result.data(), 0);
+  return result;
+}
+
+TEST(Bf16, RoundsToNearestEvenAndKeepsNotANumber) {
+  auto bitsOf = [](float value) { return static_cast<uint16_t>(rounded({value})[0]); };
+  auto number = [](uint32_t bits) { return std::bit_cast<float>(bits); };
+  EXPECT_EQ(bitsOf(1.0f), 0x3f80);
+  EXPECT_EQ(bitsOf(number(0x3f808000)), 0x3f80); // halfway, to even
+  EXPECT_EQ(bitsOf(number(0x3f818000)), 0x3f82);
+  EXPECT_EQ(bitsOf(number(0x3f808001)), 0x3f81);
+  EXPECT_EQ(bitsOf(number(0x3f807fff)), 0x3f80);
+  EXPECT_EQ(bitsOf(-0.0f), 0x8000);
+  EXPECT_EQ(bitsOf(number(0x00018000)), 0x0002); // subnormal
+  EXPECT_EQ(bitsOf(std::numeric_limits<float>::max()), 0x7f80);
+  EXPECT_EQ(bitsOf(-INFINITY), 0xff80);
+  for (uint32_t nan : {0x7f800001u, 0xffffffffu, 0x7fc00000u})
+    EXPECT_TRUE(std::isnan(widened({static_cast<Bf16>(bitsOf(number(nan)))})[0]));
+  for (size_t count : {1, 7, 16, 33}) { // vectors and what is left of them
+    std::vector<float> values(count, number(0xbf818000));
+    EXPECT_EQ(widened(rounded(values)), std::vector<float>(count, number(0xbf820000)));
+  }
 }
 
 TEST(ThreadPool, RunsEveryPieceOnce) {
@@ -107,6 +140,80 @@ TEST(MatMul, EveryForm) {
         checkProduct({200, 150, 100, 3, transA, transB, accumulate, 5});
         checkProduct({9, 17, 8, 50, transA, transB, accumulate, 0});
       }
+}
+
+// Against what exact arithmetic makes of the rounded operands; what lies between the rows is not a number, and must not matter.
+void checkBf16Product(const Product &p, plan::DType cType, bool widen) {
+  SCOPED_TRACE(testing::Message() << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "") << (p.transB ? " B^T" : "")
+                                  << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : " to bf16")
+                                  << (widen ? ", widened" : ""));
+  int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
+  int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
+  int64_t lda = columnsA + p.pad, ldb = columnsB + p.pad, ldc = p.n + p.pad;
+  auto matrices = [&](int64_t rows, int64_t columns, int64_t ld, unsigned seed) {
+    auto values = randomFloats(static_cast<size_t>(p.batch * rows * ld), seed);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (static_cast<int64_t>(i) % ld >= columns) values[i] = NAN;
+    return rounded(values);
+  };
+  auto a = matrices(rowsA, columnsA, lda, 1), b = matrices(rowsB, columnsB, ldb, 2), c = matrices(p.m, p.n, ldc, 3);
+  auto x = widened(a), y = widened(b), before = widened(c), sums = before;
+  MatMulShape shape{p.m, p.n,         p.k,         p.batch,   p.transA,     p.transB,   lda,  ldb,
+                    ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, plan::BF16, cType};
+  Executor executor(2, widen);
+  executor.prepare({{}, {shape}});
+  executor.matmul({shape, a.data(), b.data(), cType == plan::F32 ? static_cast<void *>(sums.data()) : c.data()});
+  auto found = cType == plan::F32 ? sums : widened(c);
+  for (int64_t t = 0; t < p.batch; ++t)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < ldc; ++j) {
+        auto at = static_cast<size_t>(t * p.m * ldc + i * ldc + j);
+        if (j >= p.n) {
+          ASSERT_TRUE(std::isnan(found[at])) << "padding was written";
+          continue;
+        }
+        double sum = p.accumulate ? before[at] : 0.0;
+        for (int64_t l = 0; l < p.k; ++l)
+          sum += double(x[static_cast<size_t>(t * rowsA * lda + (p.transA ? l * lda + i : i * lda + l))]) *
+                 y[static_cast<size_t>(t * rowsB * ldb + (p.transB ? j * ldb + l : l * ldb + j))];
+        double rounding = cType == plan::F32 ? 0 : std::abs(sum) / 256; // to nearest: half of 2^-7
+        ASSERT_NEAR(found[at], sum, 1e-5 * std::sqrt(double(p.k)) + rounding) << "batch " << t << " row " << i << " column " << j;
+      }
+}
+
+TEST(MatMul, Bf16OfEveryForm) {
+  std::vector<bool> ways{true};
+  if (Bf16Products::multipliesBf16()) ways.push_back(false);
+  for (bool widen : ways)
+    for (plan::DType cType : {plan::F32, plan::BF16})
+      for (bool transA : {false, true})
+        for (bool transB : {false, true})
+          for (bool accumulate : {false, true}) {
+            checkBf16Product({70, 133, 45, 1, transA, transB, accumulate, 0}, cType, widen);
+            checkBf16Product({1, 129, 300, 1, transA, transB, accumulate, 3}, cType, widen);
+            checkBf16Product({257, 1, 63, 1, transA, transB, accumulate, 1}, cType, widen);
+            checkBf16Product({100, 150, 100, 3, transA, transB, accumulate, 5}, cType, widen);
+            checkBf16Product({9, 17, 8, 50, transA, transB, accumulate, 0}, cType, widen);
+            checkBf16Product({5, 6, 1, 2, transA, transB, accumulate, 2}, cType, widen);
+            checkBf16Product({64, 96, 128, 1, transA, transB, accumulate, 32}, cType, widen);
+            checkBf16Product({40, 30, 1100, 1, transA, transB, accumulate, 1}, cType, widen);
+          }
+}
+
+TEST(MatMul, Bf16MustBeAnnounced) {
+  std::vector<Bf16> a(64), b(64), c(64);
+  MatMulShape shape{8, 8, 8, 1, false, false, 8, 8, 8, 0, 0, 0, false, plan::BF16, plan::BF16};
+  for (bool widen : {false, true}) {
+    if (!widen && !Bf16Products::multipliesBf16()) continue;
+    Executor executor(1, widen);
+    EXPECT_NE(refusalOf([&] {
+                executor.matmul({shape, a.data(), b.data(), c.data()});
+              }).find("8 x 8 x 8 was not announced"),
+              std::string::npos);
+    executor.prepare({{}, {shape}});
+    executor.matmul({shape, a.data(), b.data(), c.data()});
+    EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), widen ? 0 : std::string::npos);
+  }
 }
 
 TEST(MatMul, SameBitsEveryTime) {
@@ -218,7 +325,8 @@ void expectClose(const std::vector<float> &found, const std::vector<double> &exp
   }
 }
 
-void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr) {
+// `bf16`: the operands rounded to it, as exact numbers.
+void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr, bool bf16 = false) {
   size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
   auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
@@ -239,13 +347,24 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
   call.scale = scale, call.causal = s.causal;
   Executor executor(2);
-  executor.prepare({s.dim, s.kvLen, s.qLen});
-  executor.attention(call);
-  executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+  executor.prepare({{s.dim, s.kvLen, s.qLen, bf16}});
+  if (bf16) {
+    auto q16 = rounded(q), k16 = rounded(k), v16 = rounded(v), dout16 = rounded(dout);
+    std::vector<Bf16> out16(queries), dq16(queries), dk16(keys), dv16(keys);
+    call.q = q16.data(), call.k = k16.data(), call.v = v16.data(), call.out = out16.data(), call.dtype = plan::BF16;
+    executor.attention(call);
+    executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data()});
+    q = widened(q16), k = widened(k16), v = widened(v16), dout = widened(dout16);
+    out = widened(out16), dq = widened(dq16), dk = widened(dk16), dv = widened(dv16);
+  } else {
+    executor.attention(call);
+    executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+  }
   Reference expected = reference(s, scale, q, k, v, mask, dout);
   double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
-  expectClose(out, expected.out, "out", tolerance);
   expectClose(lse, expected.lse, "lse", tolerance);
+  if (bf16) tolerance += 1.0 / 128; // the results' rounding, and the output's in its gradient
+  expectClose(out, expected.out, "out", tolerance);
   expectClose(dq, expected.dq, "dq", tolerance);
   expectClose(dk, expected.dk, "dk", tolerance);
   expectClose(dv, expected.dv, "dv", tolerance);
@@ -272,11 +391,17 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
   mask[5] = -INFINITY;
   checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 21, 37}}, &mask);
 }
+TEST(Attention, Bf16) {
+  for (Case s : {Case{2, 3, 3, 37, 37, 16, false, {}}, Case{2, 2, 2, 150, 150, 64, true, {}}, Case{1, 2, 1, 700, 1100, 8, true, {}},
+                 Case{2, 6, 2, 33, 65, 24, true, {}}, Case{3, 2, 1, 5, 3, 5, false, {}}, Case{1, 2, 2, 9, 4, 8, true, {}},
+                 Case{2, 2, 1, 21, 37, 8, false, {1, 1, 21, 37}}, Case{1, 1, 1, 70, 4100, 128, false, {}}}) // the last: blocks of sums
+    checkAttention(s, nullptr, true);
+}
 TEST(Attention, NotANumberStaysVisible) {
   std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);
   q[8 * 3] = NAN;
   Executor executor(1);
-  executor.prepare({8, 16, 16});
+  executor.prepare({{8, 16, 16}});
   AttentionCall call{{1, 1, 1, 16, 16, 8, 1.0f, false, {}}, q.data(), k.data(), v.data(), nullptr, out.data(), lse.data()};
   executor.attention(call);
   EXPECT_TRUE(std::isnan(out[8 * 3]));
@@ -296,10 +421,17 @@ TEST(Attention, SameBitsWithAnyNumberOfThreads) {
       AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.causal, {0, 0, s.kvLen, 1}};
       AttentionCall call{shape, q.data(), k.data(), v.data(), s.mask.empty() ? nullptr : mask.data(), out.data(), lse.data()};
       Executor executor(threads);
-      executor.prepare({s.dim, s.kvLen, s.qLen});
+      executor.prepare({{s.dim, s.kvLen, s.qLen, true}});
       executor.attention(call);
       executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
       std::vector<std::vector<float>> found{out, lse, dq, dk, dv};
+      auto q16 = rounded(q), k16 = rounded(k), v16 = rounded(v), dout16 = rounded(dout);
+      std::vector<Bf16> out16(queries), dq16(queries), dk16(keys), dv16(keys);
+      shape.dtype = plan::BF16;
+      call = {shape, q16.data(), k16.data(), v16.data(), call.mask, out16.data(), lse.data()};
+      executor.attention(call);
+      executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data()});
+      for (const auto &result : {out16, dq16, dk16, dv16}) found.push_back(widened(result));
       if (first.empty()) first = found;
       for (size_t i = 0; i < found.size(); ++i)
         ASSERT_EQ(0, std::memcmp(first[i].data(), found[i].data(), found[i].size() * 4)) << threads << " threads, result " << i;
@@ -346,9 +478,11 @@ TEST(Attention, LoopsOfEveryLevel) {
 
 TEST(Attention, RefusesWhatWasNotAnnounced) {
   Executor executor(1);
-  executor.prepare({8, 16, 16});
+  executor.prepare({{8, 16, 16}});
   AttentionCall call{};
   call.qLen = 17, call.kvLen = 16, call.batch = call.heads = call.kvHeads = 1, call.dim = 8;
+  EXPECT_THROW(executor.attention(call), Error);
+  call.qLen = 16, call.dtype = plan::BF16;
   EXPECT_THROW(executor.attention(call), Error);
 }
 

@@ -10,6 +10,7 @@
 #include "test/unit/run_fixtures.h"
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -77,7 +78,7 @@ struct ProductPlan : PlanBuilder {
     fill("fill x", x, 1.0f);
     fill("fill w", w, 0.5f);
     MatMul *product = step("product", {x, w}, {y}).mutable_matmul();
-    product->set_dtype(F32);
+    product->set_dtype(F32), product->set_c_dtype(F32);
     product->set_m(40), product->set_n(20), product->set_k(30), product->set_batch(1);
     product->set_lda(30), product->set_ldb(20), product->set_ldc(20);
     plan.mutable_buffers(static_cast<int>(x.buffer()))->set_last(2);
@@ -121,7 +122,7 @@ TEST(Engine, AttentionAndItsGradient) {
   b.fill("q", q, 0.0f), b.fill("k", k, 1.0f), b.fill("v", v, 3.0f), b.fill("dout", dout, 1.0f);
   Attention *attention = b.step("attention", {q, k, v}, {out, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
-  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true);
+  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true), attention->set_dtype(F32);
   *b.step("gradient", {q, k, v, out, lse, dout}, {dq, dk, dv}).mutable_attention_grad() = b.program().steps(4).attention();
   Session run(b.file());
   run.engine->run(0);
@@ -368,14 +369,49 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::CUDA); }).find("compiled for cuda"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->add_features("abacus"); }).find("abacus"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_arenas(0)->set_tier(DISK); }).find("arena 'state' keeps "), std::string::npos);
-  EXPECT_NE(refusal([](Plan &plan) { plan.mutable_programs(0)->mutable_steps(2)->mutable_matmul()->set_dtype(BF16); }).find("BF16"),
-            std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) {
               Bucket *bucket = plan.add_buckets();
               bucket->set_name("layer");
-              addTensor(*bucket, StateTensor::MASTER, {}, WHOLE), addTensor(*bucket, StateTensor::COMPUTE, {}, WHOLE, BF16);
-            }).find("'p.bin' keeps the compute copy of bucket 'layer' in BF16, which is not built yet; compile with --precision f32"),
+              addTensor(*bucket, StateTensor::MASTER, {}, WHOLE), addTensor(*bucket, StateTensor::COMPUTE, {}, WHOLE, F16);
+            }).find("'p.bin' keeps the compute copy of bucket 'layer' in F16, which is not built yet; compile with --precision f32"),
             std::string::npos);
+}
+
+// The same product of bf16, to both types; attention of it.
+TEST(Engine, RunsProductsAndAttentionOfBf16) {
+  PlanBuilder b(ranks());
+  constexpr uint64_t n = 2 * 2 * 8 * 4;
+  Ref x = b.bytes("x", 40 * 30 * 2), w = b.bytes("w", 30 * 20 * 2), wide = b.floats("wide", 40 * 20),
+      narrow = b.bytes("narrow", 40 * 20 * 2);
+  Ref q = b.bytes("q", n * 2), out = b.bytes("out", n * 2), lse = b.floats("lse", 2 * 2 * 8), dq = b.bytes("dq", n * 2),
+      dk = b.bytes("dk", n * 2), dv = b.bytes("dv", n * 2), odd = b.bytes("odd", 6);
+  for (const Ref &ref : {x, w, q, odd}) b.step("ones", {}, {ref}).mutable_fill()->set_pattern(0x3f803f80);
+  for (auto [result, type] : {std::pair(wide, F32), std::pair(narrow, BF16)}) {
+    MatMul *product = b.step("product", {x, w}, {result}).mutable_matmul();
+    product->set_dtype(BF16), product->set_c_dtype(type);
+    product->set_m(40), product->set_n(20), product->set_k(30), product->set_batch(1);
+    product->set_lda(30), product->set_ldb(20), product->set_ldc(20);
+  }
+  Attention *attention = b.step("attention", {q, q, q}, {out, lse}).mutable_attention();
+  attention->set_batch(2), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
+  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true), attention->set_dtype(BF16);
+  *b.step("gradient", {q, q, q, out, lse, q}, {dq, dk, dv}).mutable_attention_grad() = *attention;
+  Session run(b.file());
+  run.engine->run(0);
+  auto bits = [&](const Ref &ref) {
+    std::vector<uint16_t> values(ref.bytes() / 2);
+    run.engine->read(ref, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  };
+  for (float value : run.floats(wide).all()) ASSERT_EQ(value, 30.0f);
+  EXPECT_EQ(bits(narrow), std::vector<uint16_t>(40 * 20, 0x41f0));
+  EXPECT_EQ(bits(odd), std::vector<uint16_t>(3, 0x3f80));
+  EXPECT_EQ(bits(out), std::vector<uint16_t>(n, 0x3f80)); // a mean of ones
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_NEAR(run.floats(lse)[i], 2 + std::log(float(i + 1)), 1e-5);
+  for (uint16_t value : bits(dq)) ASSERT_NEAR(std::bit_cast<float>(uint32_t(value) << 16), 0.0f, 1e-6);
+  double expected = 0; // the first key is seen by all rows: sum of 1 / (i + 1)
+  for (int i = 1; i <= 8; ++i) expected += 1.0 / i;
+  EXPECT_NEAR(std::bit_cast<float>(uint32_t(bits(dv)[0]) << 16), expected, expected / 256);
 }
 
 TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
@@ -395,18 +431,20 @@ TEST(Engine, AllocatesOnlyForTheProgramsSelected) {
 // An update in rows of 32 elements, the last of 16, over parameters that end within rows.
 struct UpdatePlan : PlanBuilder {
   static constexpr uint64_t kShard = 208, kRow = 32;
-  Ref p, m, gradient, hyper, sums;
+  Ref p, m, gradient, hyper, compute, sums;
   explicit UpdatePlan(uint32_t world, bool whole) : PlanBuilder(world) {
     plan.mutable_optimizer()->set_kind(SGD);
     uint64_t count = whole ? kShard * world : kShard;
     p = floats("p", count), m = floats("m", count), gradient = floats("gradient", count);
-    hyper = floats("hyper", 16), sums = floats("sums", (count + kRow - 1) / kRow);
+    hyper = floats("hyper", 16), compute = bytes("compute", 2 * kShard * world), sums = floats("sums", (count + kRow - 1) / kRow);
     Input *input = plan.add_inputs();
     input->set_name("hyper"), input->set_role(Input::HYPER), input->set_dtype(F32), input->add_shape(16), *input->mutable_ref() = hyper;
     Bucket *bucket = plan.add_buckets();
     bucket->set_name("bucket"), bucket->set_elements(kShard * world), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
     for (auto [role, ref] : {std::pair(StateTensor::MASTER, p), std::pair(StateTensor::MOMENTUM, m)})
       addTensor(*bucket, role, ref, whole ? WHOLE : SHARD);
+    addTensor(*bucket, StateTensor::COMPUTE, compute, WHOLE, BF16);
+    Ref copy = whole ? compute : part(compute, 0, 2 * kShard, 2 * kShard); // this rank's part of it
     uint64_t at = 0;
     for (uint64_t size : {10, 60, 5, 1, 16}) {
       Parameter *parameter = plan.add_parameters();
@@ -419,16 +457,17 @@ struct UpdatePlan : PlanBuilder {
     }
     bucket->set_padding_elements(kShard * world - 92);
     plan.add_kernels()->set_symbol("sgd");
-    Update *update = step("update", {p, gradient, m, hyper}, {p, m, sums}).mutable_update();
+    Update *update = step("update", {p, gradient, m, hyper}, {p, m, copy, sums}).mutable_update();
     update->set_dtype(F32), update->set_part(whole ? WHOLE : SHARD), update->set_row(kRow);
     update->mutable_launch()->set_extent((count + kRow - 1) / kRow);
     boundKernels();
     object = compileKernels("void sgd(void *const *a, long begin, long end) {"
-                            "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[6];"
+                            "  float *p = a[0], *g = a[1], *m = a[2], *h = a[3], *sums = a[7]; unsigned short *copy = a[6];"
                             "  for (long i = begin; i < end; ++i) {"
                             "    float sum = 0;"
                             "    for (long e = i * 32; e < i * 32 + 32 && e < (long)h[15]; ++e) {"
-                            "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e]; }"
+                            "      sum += g[e] * g[e]; m[e] = h[7] * m[e] + g[e] + h[4] * p[e]; p[e] -= h[0] * m[e];"
+                            "      copy[e] = *(unsigned *)(p + e) >> 16; }"
                             "    sums[i] = sum; } }\n" +
                             test::boundsInC(plan));
   }
@@ -467,6 +506,11 @@ TEST(Engine, GroupsOfParametersHaveTheirHyperParameters) {
       std::vector<float> all;
       for (const Ref &ref : {builder.p, builder.m, builder.sums})
         for (float value : run.floats(ref).all()) all.push_back(value);
+      std::vector<uint16_t> copy(count);
+      run.engine->read(builder.compute, whole ? 0 : 2 * count * static_cast<uint64_t>(world->rank()),
+                       std::as_writable_bytes(std::span(copy)));
+      for (uint64_t e = 0; e < count; ++e)
+        EXPECT_EQ(copy[e], std::bit_cast<uint32_t>(static_cast<float>(run.floats(builder.p)[e])) >> 16) << e; // as the kernel rounds
       return all;
     };
     std::vector<std::vector<float>> alone;
@@ -521,7 +565,7 @@ TEST(Resolve, CallsFollowTheirSteps) {
   EXPECT_EQ(program.operations[2].lane, GATHER);
   EXPECT_EQ(std::get<AllGatherOf<Place>>(program.operations[2].work).bytes, 20u);
   EXPECT_EQ(std::get<LaunchOp>(program.operations[3].work).grain, 24);
-  AttentionLimits limits = attentionLimits({&program, 1});
+  AttentionLimits limits = needsOf({&program, 1}).attention;
   EXPECT_EQ(limits.dim, 64);
   EXPECT_EQ(limits.qLen, 8);
   EXPECT_EQ(limits.kvLen, 9);

@@ -37,6 +37,12 @@ TEST(Initial, DoesNotDependOnTheWorld) {
     EXPECT_EQ(of(one, a), of(two, b));
     EXPECT_EQ(of(one, a), of(four, c));
   }
+  for (auto [world, stage] : {std::pair{1u, 0u}, {2u, 0u}, {2u, 1u}, {4u, 2u}, {4u, 3u}}) { // in bf16 too
+    plan::Plan plan = makePlan(world, stage, true);
+    auto memories = onRanks(plan, [](const Rank &rank, Memory &) { initialiseParameters(rank, 1); });
+    EXPECT_EQ(whole(one, a, plan::StateTensor::MASTER, one.buckets(0)), whole(plan, memories, plan::StateTensor::MASTER, plan.buckets(0)));
+    expectRounded(plan, memories);
+  }
   std::vector<float> many(100000), part(11);
   normalNumbers(7, 0.5f, 0, many.size(), many.data());
   normalNumbers(7, 0.5f, 33, part.size(), part.data());

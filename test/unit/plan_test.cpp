@@ -34,7 +34,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   PlanBuilder b(world);
   Ref a = b.floats("a", 64 * 32), w = b.floats("w", 32 * 16), c = b.floats("c", 64 * 16, false);
   MatMul *product = b.step("product", {a, w}, {c}).mutable_matmul();
-  product->set_dtype(F32);
+  product->set_dtype(F32), product->set_c_dtype(F32);
   product->set_m(64), product->set_n(16), product->set_k(32), product->set_batch(1);
   product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
 
@@ -42,7 +42,7 @@ PlanBuilder goodPlan(uint32_t world = 4) {
       mask = b.floats("mask", 8 * 8);
   Attention *attention = b.step("attention", {q, k, k, mask}, {q, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
-  attention->set_dim(16), attention->set_scale(0.25f);
+  attention->set_dim(16), attention->set_scale(0.25f), attention->set_dtype(F32);
   for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
   *b.step("attention gradient", {q, k, k, mask, q, lse, q}, {q, k, k}).mutable_attention_grad() = b.program().steps(1).attention();
 
@@ -92,11 +92,25 @@ void tiles(Plan &p) {
   test::addPiece(*p.mutable_parameters(0), 0, 10, {0, 5}, {2, 3});
 }
 
+// The bucket keeps a compute copy, which its update writes behind the momentum.
+void mixed(Plan &p) {
+  Ref copy = p.buckets(0).tensors(0).ref();
+  copy.set_buffer(0), copy.set_bytes(copy.bytes() / 2);
+  addTensor(*p.mutable_buckets(0), StateTensor::COMPUTE, copy, WHOLE, BF16);
+  Step *update = p.mutable_programs(0)->mutable_steps(7);
+  *update->add_writes() = update->writes(0); // instead of a momentum
+  *update->add_writes() = part(copy, 0, 32, 32);
+  p.mutable_kernels(0)->set_args(5), p.mutable_kernels(0)->add_arg_bytes(64), p.mutable_kernels(0)->add_arg_bytes(32);
+}
+
 TEST(Validate, AcceptsAGoodPlan) {
   for (uint32_t world : {1, 4}) EXPECT_EQ("", refusalOf([&] { validate(goodPlan(world).plan, kConstantBytes); }));
   Plan tiled = goodPlan().plan;
   tiles(tiled);
   EXPECT_EQ("", refusalOf([&] { validate(tiled, kConstantBytes); }));
+  Plan narrow = goodPlan().plan;
+  mixed(narrow);
+  EXPECT_EQ("", refusalOf([&] { validate(narrow, kConstantBytes); }));
 }
 
 // Each case breaks one thing and names a part of the sentence it must cause.
@@ -242,6 +256,12 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_batch(2); }, "stride_c is 0"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_trans_b(true); }, "leading dimension"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I64); }, "I64"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(F16); }, "elements of type F16; expected F32 or BF16"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(BF16); }, "A of step 0 'product' of program 'step' has 8192 bytes"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_c_dtype(BF16); }, "of type BF16 from F32; expected F32"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->clear_c_dtype(); }, "of type DTYPE_UNSPECIFIED from F32"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->clear_dtype(); }, "attends to elements of type DTYPE_UNSPECIFIED"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dtype(BF16); }, "Q of step 1"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_heads(3); }, "not a multiple"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_kv_len(9); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dim(0); }, "empty dimension"},
@@ -257,8 +277,21 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(~0ull); }, "overflows"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_dtype(DTYPE_UNSPECIFIED); }, "unknown element type"},
       {[](Plan &p) { stepOf(p, kCopy)->mutable_reads(0)->set_bytes(64); }, "where the step reaches 128"},
-      {[](Plan &p) { stepOf(p, kFill)->mutable_writes(0)->set_bytes(6); }, "not a multiple of 4"},
+      {[](Plan &p) { stepOf(p, kFill)->mutable_writes(0)->set_bytes(7); }, "not a multiple of 2"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_bucket(1); }, "updates bucket 1"},
+      {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->set_dtype(BF16); }, "a gradient of type BF16; expected F32"},
+      {[](Plan &p) {
+         mixed(p), stepOf(p, kUpdate)->mutable_writes()->RemoveLast();
+         p.mutable_kernels(0)->set_args(4), p.mutable_kernels(0)->mutable_arg_bytes()->RemoveLast();
+       },
+       "writes 2 references, and no compute copy of bucket 'layer' behind its states"},
+      {[](Plan &p) { mixed(p), stepOf(p, kUpdate)->mutable_writes(2)->set_bytes(30), p.mutable_kernels(0)->set_arg_bytes(4, 30); },
+       "the compute copy of step 7 'update' of program 'step' has 30 bytes where its shape asks for 32"},
+      {[](Plan &p) {
+         mixed(p), p.mutable_buckets(0)->mutable_tensors(2)->set_part(SHARD),
+             p.mutable_buckets(0)->mutable_tensors(2)->mutable_ref()->set_bytes(32);
+       },
+       "the compute copy of bucket 0 'layer' is a shard, but its master copy is whole"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_kernel(1); }, "launches kernel 1"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->mutable_launch()->set_extent(16000000); },
        "step 7 'update' of program 'step' launches 16000000 iterations of kernel 'sgd_0', which is made for 16"},
@@ -452,8 +485,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 3");
-  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 3; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 4");
+  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 4; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

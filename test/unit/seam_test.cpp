@@ -69,7 +69,7 @@ struct RoundsPlan : PlanBuilder {
 private:
   static void multiply(Step &step, bool accumulate) {
     MatMul *product = step.mutable_matmul();
-    product->set_dtype(F32), product->set_batch(1), product->set_accumulate(accumulate);
+    product->set_dtype(F32), product->set_c_dtype(F32), product->set_batch(1), product->set_accumulate(accumulate);
     product->set_m(kSide), product->set_n(kSide), product->set_k(kSide);
     product->set_lda(kSide), product->set_ldb(kSide), product->set_ldc(kSide);
   }

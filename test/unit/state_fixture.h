@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/initial.h"
+#include "runtime/data/element.h"
 #include "runtime/data/tensor_file.h"
 #include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
@@ -15,8 +16,9 @@ using namespace zero::runtime;
 
 constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
 
-// Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0.
-inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
+// Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0. In
+// bf16 these parameters are compute copies, and the masters lie as the states do.
+inline plan::Plan makePlan(uint32_t world, uint32_t stage, bool bf16 = false) {
   plan::Plan plan;
   plan.set_world(world), plan.set_stage(stage);
   plan.add_axes()->set_name("data"), plan.mutable_axes(0)->set_size(world);
@@ -28,12 +30,15 @@ inline plan::Plan makePlan(uint32_t world, uint32_t stage) {
     bucket->set_elements(all), bucket->set_shard_elements(shard);
     auto add = [&](plan::StateTensor::Role role, plan::Part part) {
       plan::Ref ref;
-      ref.set_buffer(buffer++), ref.set_bytes(4 * (part == plan::WHOLE ? all : shard));
-      addTensor(*bucket, role, ref, part);
+      plan::DType type = role == plan::StateTensor::COMPUTE ? plan::BF16 : plan::F32;
+      ref.set_buffer(buffer++), ref.set_bytes((type == plan::F32 ? 4 : 2) * (part == plan::WHOLE ? all : shard));
+      addTensor(*bucket, role, ref, part, type);
     };
-    add(plan::StateTensor::MASTER, stage == 3 ? plan::SHARD : plan::WHOLE);
+    plan::Part parameters = stage == 3 ? plan::SHARD : plan::WHOLE, states = stage == 0 ? plan::WHOLE : plan::SHARD;
+    add(plan::StateTensor::MASTER, bf16 ? states : parameters);
     for (auto role : {plan::StateTensor::FIRST_MOMENT, plan::StateTensor::SECOND_MOMENT})
-      if (trainable) add(role, stage == 0 ? plan::WHOLE : plan::SHARD);
+      if (trainable) add(role, states);
+    if (bf16) add(plan::StateTensor::COMPUTE, parameters);
   }
   auto add = [&](const char *name, std::vector<int64_t> shape, uint32_t bucket, uint64_t offset) {
     plan::Parameter *p = plan.add_parameters();
@@ -109,6 +114,22 @@ inline std::vector<float> whole(const plan::Plan &plan, std::vector<Memory> &mem
     std::copy(values, values + (held.end - held.begin), all.begin() + static_cast<long>(held.begin));
   }
   return all;
+}
+
+// Every rank's compute copies are the masters, rounded.
+inline void expectRounded(const plan::Plan &plan, std::vector<Memory> &memories) {
+  for (const plan::Bucket &bucket : plan.buckets()) {
+    const plan::StateTensor &copy = *plan::tensorOf(bucket, plan::StateTensor::COMPUTE);
+    std::vector<float> masters = whole(plan, memories, plan::StateTensor::MASTER, bucket);
+    for (uint64_t r = 0; r < plan.world(); ++r) {
+      Range held = heldIn(bucket, copy, r);
+      std::vector<uint16_t> found(held.end - held.begin), expected;
+      std::memcpy(found.data(), memories[r].at(copy.ref()), copy.ref().bytes());
+      for (uint64_t e = held.begin; e < held.end; ++e) expected.push_back(floatToBfloat(masters[e]));
+      EXPECT_TRUE(found == expected) << "rank " << r << " of " << plan.world() << ", bucket '" << bucket.name() << "'";
+      EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](uint16_t bits) { return bits != 0; }));
+    }
+  }
 }
 
 // Fills parameters from rules and states with numbers that tell their place.

@@ -51,7 +51,7 @@ namespace {
 auto *environment = testing::AddGlobalTestEnvironment(new zero::test::MpiEnvironment);
 
 void setProduct(MatMul &product, uint64_t n) {
-  product.set_dtype(F32), product.set_batch(1);
+  product.set_dtype(F32), product.set_c_dtype(F32), product.set_batch(1);
   product.set_m(n), product.set_n(n), product.set_k(n), product.set_lda(n), product.set_ldb(n), product.set_ldc(n);
 }
 

@@ -36,7 +36,7 @@ public:
   void prepare(std::vector<runtime::DeviceProgram> given, runtime::CommunicatorFactory &factory) override {
     programs = std::move(given);
     rank = static_cast<uint64_t>(factory.rank());
-    executor.prepare(runtime::attentionLimits(programs));
+    executor.prepare(runtime::needsOf(programs));
     for (auto &communicator : communicators) communicator = factory.create();
   }
 

@@ -82,7 +82,7 @@ inline void writePlan(const Folder &folder, const std::string &name, uint32_t wo
   auto launch = [](Launch *launch, uint32_t kernel, uint64_t extent) { launch->set_kernel(kernel), launch->set_extent(extent); };
   auto product = [&](const char *name, const Ref &a, const Ref &c, const Ref &right, bool transposed, uint64_t rowsOut, uint64_t inner) {
     MatMul *mm = b.step(name, {a, right}, {c}).mutable_matmul();
-    mm->set_dtype(F32), mm->set_trans_a(transposed);
+    mm->set_dtype(F32), mm->set_c_dtype(F32), mm->set_trans_a(transposed);
     mm->set_m(rowsOut), mm->set_n(1), mm->set_k(inner), mm->set_batch(1), mm->set_lda(4), mm->set_ldb(1), mm->set_ldc(1);
   };
   auto sumOver = [&](const char *name, const Ref &ref, uint64_t tick) {

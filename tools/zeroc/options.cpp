@@ -48,7 +48,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", precision = "f32", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -96,6 +96,14 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--optimizer", o.optimizer, "its numbers are zerorun's flags [adamw]")
       ->type_name("adamw|sgd")
       ->check(oneOf({"adamw", "sgd"}))
+      ->group(group);
+  app.add_option("--precision", texts.precision,
+                 "type of activations and of the parameters that products read; masters, sums and "
+                 "gradients of parameters are f32 in any [f32]")
+      ->type_name("f32|bf16")
+      ->check([](const std::string &type) {
+        return type == "f16" ? "f16 is not built yet; f32 and bf16 are" : oneOf({"f32", "bf16"})(type);
+      })
       ->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-steps in one optimizer step [1]")
       ->type_name("N")
@@ -170,7 +178,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
-  addLater(app, "--precision", "f32|bf16|f16", "type of activations and gradients [f32]", "f32");
   addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
@@ -198,6 +205,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   line.signOnly = plan::isPlan(o.model);
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
+  o.half = texts.precision == "bf16";
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;

@@ -17,11 +17,19 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
     thread.max.assign(kQueryBlock, 0.0f);
     thread.sum.assign(kQueryBlock, 0.0f);
     thread.delta.assign(static_cast<size_t>(limits.qLen), 0.0f);
+    if (!limits.bf16) continue;
+    thread.queries.assign(static_cast<size_t>(kQueryBlock * limits.dim), 0.0f);
+    thread.douts = thread.queries;
+    thread.keys.assign(static_cast<size_t>(std::min(limits.kvLen, kKeyBlock) * limits.dim), 0.0f);
+    thread.values = thread.keys;
+    int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
+    thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
   }
 }
 
 void AttentionScratch::require(const AttentionCall &call) const {
-  if (threads.empty() || call.kvLen > limits.kvLen || call.qLen > limits.qLen)
+  bool wide = call.dtype == plan::F32 || (limits.bf16 && call.dim <= limits.dim);
+  if (threads.empty() || call.kvLen > limits.kvLen || call.qLen > limits.qLen || !wide)
     throw Error("attention over " + std::to_string(call.qLen) + " x " + std::to_string(call.kvLen) +
                 " positions was not announced to the device before the first step");
 }
@@ -35,14 +43,17 @@ KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int
 
 TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t query, int64_t key) {
   if (!call.mask) return {nullptr, 0, 0};
-  return {call.mask + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] + key * call.maskStride[3],
+  return {static_cast<const float *>(call.mask) + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] +
+              key * call.maskStride[3],
           call.maskStride[2], call.maskStride[3]};
 }
 
-void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
-  scratch.require(call);
+namespace {
+
+template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   const TileLoops &loops = tileLoops().front();
-  int64_t blocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
+  const auto *q = static_cast<const T *>(call.q), *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
+  int64_t dim = call.dim, blocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
   int64_t group = call.heads / call.kvHeads;
   pool.run(call.batch * call.heads * blocks, [&](int64_t task, int threadIndex) {
     AttentionScratch::Thread &thread = scratch.of(threadIndex);
@@ -51,7 +62,9 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
     int64_t query = (blocks - 1 - task % blocks) * kQueryBlock, rows = std::min(kQueryBlock, call.qLen - query);
     int64_t row = (batch * call.heads + head) * call.qLen + query;
     int64_t keyRow = (batch * call.kvHeads + head / group) * call.kvLen;
-    float *out = call.out + row * call.dim, *max = thread.max.data(), *sum = thread.sum.data();
+    T *result = static_cast<T *>(call.out) + row * dim;
+    const float *queries = asFloats(q + row * dim, rows, dim, thread.queries);
+    float *out = sumsOf(result, thread.sums.data()), *max = thread.max.data(), *sum = thread.sum.data();
     std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(sum, rows, 0.0f);
     bool first = true;
@@ -60,17 +73,25 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
       if (range.columns == 0) break;
       int64_t ld = (range.columns + kVector - 1) / kVector * kVector;
       float *scores = thread.scores.data();
-      singleMatmul(false, true, rows, range.columns, call.dim, 1.0f, call.q + row * call.dim, call.dim, call.k + (keyRow + key) * call.dim,
-                   call.dim, false, scores, ld);
+      const float *keys = asFloats(k + (keyRow + key) * dim, range.columns, dim, thread.keys);
+      singleMatmul(false, true, rows, range.columns, dim, 1.0f, queries, dim, keys, dim, false, scores, ld);
       loops.softmaxTile({scores, rows, range.columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, max, sum,
-                        out, call.dim, first);
-      singleMatmul(false, false, rows, call.dim, range.columns, 1.0f, scores, ld, call.v + (keyRow + key) * call.dim, call.dim, !first, out,
-                   call.dim);
+                        out, dim, first);
+      const float *values = asFloats(v + (keyRow + key) * dim, range.columns, dim, thread.values);
+      singleMatmul(false, false, rows, dim, range.columns, 1.0f, scores, ld, values, dim, !first, out, dim);
       first = false;
     }
-    if (first) std::fill_n(out, rows * call.dim, 0.0f);
-    loops.finishRows(rows, call.dim, max, sum, out, call.lse + row);
+    if (first) std::fill_n(out, rows * dim, 0.0f);
+    loops.finishRows(rows, dim, max, sum, out, static_cast<float *>(call.lse) + row);
+    finishSums(out, result, rows, dim);
   });
+}
+
+} // namespace
+
+void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
+  scratch.require(call);
+  call.dtype == plan::F32 ? forward<float>(pool, scratch, call) : forward<Bf16>(pool, scratch, call);
 }
 
 } // namespace zero::runtime

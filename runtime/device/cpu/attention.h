@@ -1,8 +1,10 @@
 // Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
-// the softmax streams over blocks of keys. The gradient recomputes the tiles from the saved log-sum-exp. Work is cut by
-// batch, head and blocks of queries or keys as the shapes alone say, so results do not depend on the number of threads.
+// the softmax streams over blocks of keys. Tiles are f32: those of bf16 operands are widened, and results are rounded once. The gradient
+// recomputes the tiles from the saved log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone say, so
+// results do not depend on the number of threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
+#include "runtime/device/cpu/bf16.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
@@ -22,14 +24,35 @@ public:
     std::vector<float> scores, dscores; // [kQueryBlock x ld]
     std::vector<float> max, sum;        // [kQueryBlock]
     std::vector<float> delta;           // [qLen]
+    // Of bf16 operands, widened, and of sums before they are rounded.
+    std::vector<float> queries, douts; // [kQueryBlock x dim]
+    std::vector<float> keys, values;   // [kKeyBlock x dim]
+    std::vector<float> sums;           // [sumsOf() x dim]
   };
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
 
+  // A bf16 gradient sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
+  static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
+
 private:
+  static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
 };
+
+// `count` dense rows of an operand as f32: themselves, or widened to `room`.
+inline const float *asFloats(const float *rows, int64_t, int64_t, std::vector<float> &) { return rows; }
+inline const float *asFloats(const Bf16 *rows, int64_t count, int64_t dim, std::vector<float> &room) {
+  widen(1, count * dim, rows, 0, room.data(), 0);
+  return room.data();
+}
+// Where the f32 sums of dense rows of a result are made: in place, or in `room`.
+inline float *sumsOf(float *rows, float *) { return rows; }
+inline float *sumsOf(Bf16 *, float *room) { return room; }
+// And what makes the result of them.
+inline void finishSums(const float *, float *, int64_t, int64_t) {}
+inline void finishSums(const float *sums, Bf16 *rows, int64_t count, int64_t dim) { round(1, count * dim, sums, 0, rows, 0); }
 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call);
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &call);

@@ -14,7 +14,7 @@ bool headsSuffice(int64_t kvHeads, int64_t threads) { return 5 * ((kvHeads + thr
 enum Parts { Keys = 1, Queries = 2 };
 
 // What one query head adds to the gradients, for the queries and keys a task owns.
-struct HeadGrad {
+template <typename T> struct HeadGrad {
   const AttentionGradCall &grad;
   const TileLoops &loops;
   AttentionScratch::Thread &thread;
@@ -22,57 +22,74 @@ struct HeadGrad {
   int parts; // of Parts
 
   // Keys [keyBegin, keyEnd) get their sums over the queries in order, queries [queryBegin, queryEnd) theirs over the keys. Both ranges
-  // begin at whole blocks, so that the tiles are the same however the work is cut.
-  void run(int64_t queryBegin, int64_t queryEnd, int64_t keyBegin, int64_t keyEnd) const {
+  // begin at whole blocks, so that the tiles are the same however the work is cut. The sums are dense rows in f32.
+  void run(int64_t queryBegin, int64_t queryEnd, int64_t keyBegin, int64_t keyEnd, float *dq, float *dk, float *dv) const {
     const AttentionCall &call = grad.forward;
     int64_t dim = call.dim, row = (batch * call.heads + head) * call.qLen;
     int64_t keyRow = (batch * call.kvHeads + head / (call.heads / call.kvHeads)) * call.kvLen;
-    const float *q = call.q + row * dim, *dout = grad.dout + row * dim, *lse = call.lse + row;
-    float *dq = grad.dq + row * dim, *delta = thread.delta.data();
-    float *probabilities = thread.scores.data(), *dscores = thread.dscores.data();
-    loops.rowDots(queryEnd - queryBegin, dim, dout + queryBegin * dim, call.out + (row + queryBegin) * dim, delta + queryBegin);
-    if (parts & Queries) std::fill(dq + queryBegin * dim, dq + queryEnd * dim, 0.0f);
+    const T *q = at(call.q, row), *dout = at(grad.dout, row), *out = at(call.out, row);
+    const float *lse = static_cast<const float *>(call.lse) + row;
+    float *delta = thread.delta.data(), *probabilities = thread.scores.data(), *dscores = thread.dscores.data();
+    for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
+      int64_t rows = std::min(kQueryBlock, queryEnd - query);
+      loops.rowDots(rows, dim, asFloats(dout + query * dim, rows, dim, thread.douts),
+                    asFloats(out + query * dim, rows, dim, thread.queries), delta + query);
+    }
+    if (parts & Queries) std::fill(dq, dq + (queryEnd - queryBegin) * dim, 0.0f);
     for (int64_t key = keyBegin; key < keyEnd; key += kGradKeyBlock) {
       int64_t keys = std::min(kGradKeyBlock, keyEnd - key);
-      const float *k = call.k + (keyRow + key) * dim, *v = call.v + (keyRow + key) * dim;
-      float *dk = grad.dk + (keyRow + key) * dim, *dv = grad.dv + (keyRow + key) * dim;
+      const float *k = asFloats(at(call.k, keyRow + key), keys, dim, thread.keys);
+      const float *v = asFloats(at(call.v, keyRow + key), keys, dim, thread.values);
       for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
         int64_t rows = std::min(kQueryBlock, queryEnd - query);
         KeyRange range = visibleKeys(call, query, rows, key, keys);
         int64_t columns = range.columns;
         if (columns == 0) continue;
         int64_t ld = (columns + kVector - 1) / kVector * kVector;
-        const float *qBlock = q + query * dim, *doutBlock = dout + query * dim;
+        const float *qBlock = asFloats(q + query * dim, rows, dim, thread.queries);
+        const float *doutBlock = asFloats(dout + query * dim, rows, dim, thread.douts);
         singleMatmul(false, true, rows, columns, dim, 1.0f, qBlock, dim, k, dim, false, probabilities, ld);
         singleMatmul(false, true, rows, columns, dim, 1.0f, doutBlock, dim, v, dim, false, dscores, ld);
         loops.gradTile({probabilities, rows, columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, dscores,
                        lse + query, delta + query);
         if (parts & Keys) {
-          singleMatmul(true, false, columns, dim, rows, 1.0f, probabilities, ld, doutBlock, dim, true, dv, dim);
-          singleMatmul(true, false, columns, dim, rows, 1.0f, dscores, ld, qBlock, dim, true, dk, dim);
+          int64_t first = (key - keyBegin) * dim;
+          singleMatmul(true, false, columns, dim, rows, 1.0f, probabilities, ld, doutBlock, dim, true, dv + first, dim);
+          singleMatmul(true, false, columns, dim, rows, 1.0f, dscores, ld, qBlock, dim, true, dk + first, dim);
         }
-        if (parts & Queries) singleMatmul(false, false, rows, dim, columns, 1.0f, dscores, ld, k, dim, true, dq + query * dim, dim);
+        if (parts & Queries)
+          singleMatmul(false, false, rows, dim, columns, 1.0f, dscores, ld, k, dim, true, dq + (query - queryBegin) * dim, dim);
       }
     }
   }
+
+  const T *at(const void *tensor, int64_t row) const { return static_cast<const T *>(tensor) + row * grad.forward.dim; }
 };
 
-} // namespace
-
-void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
+template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   const AttentionCall &call = grad.forward;
-  scratch.require(call);
   const TileLoops &loops = tileLoops().front();
-  int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads;
+  int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads, dim = call.dim;
+  auto *dqs = static_cast<T *>(grad.dq), *dks = static_cast<T *>(grad.dk), *dvs = static_cast<T *>(grad.dv);
   // Some keys of one key/value head: their dK and dV are summed over the query heads in order.
   auto keysOf = [&](int64_t kvHead, int64_t begin, int64_t end, int thread, int parts) {
-    std::fill(grad.dk + (kvHead * call.kvLen + begin) * call.dim, grad.dk + (kvHead * call.kvLen + end) * call.dim, 0.0f);
-    std::fill(grad.dv + (kvHead * call.kvLen + begin) * call.dim, grad.dv + (kvHead * call.kvLen + end) * call.dim, 0.0f);
-    for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i)
-      HeadGrad{grad, loops, scratch.of(thread), kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end);
+    AttentionScratch::Thread &room = scratch.of(thread);
+    int64_t first = (kvHead * call.kvLen + begin) * dim, size = (end - begin) * dim;
+    float *dk = sumsOf(dks + first, room.sums.data()), *dv = sumsOf(dvs + first, room.sums.data() + size);
+    std::fill_n(dk, size, 0.0f);
+    std::fill_n(dv, size, 0.0f);
+    for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i) {
+      T *rows = dqs + (kvHead / call.kvHeads * call.heads + head + i) * call.qLen * dim;
+      float *dq = sumsOf(rows, room.sums.data() + 2 * size);
+      HeadGrad<T>{grad, loops, room, kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end, dq, dk, dv);
+      if (parts & Queries) finishSums(dq, rows, call.qLen, dim);
+    }
+    finishSums(dk, dks + first, end - begin, dim);
+    finishSums(dv, dvs + first, end - begin, dim);
   };
   // Both ways call the same products on the same tiles, element by element in the same order: their bits are equal.
-  if (headsSuffice(kvHeads, pool.threads())) {
+  bool room = call.dtype == plan::F32 || AttentionScratch::sumsWholeHeads(call);
+  if (room && headsSuffice(kvHeads, pool.threads())) {
     pool.run(kvHeads, [&](int64_t task, int thread) { keysOf(task, 0, call.kvLen, thread, Keys | Queries); });
     return;
   }
@@ -83,10 +100,21 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
   });
   int64_t queryBlocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
   pool.run(call.batch * call.heads * queryBlocks, [&](int64_t task, int thread) {
+    AttentionScratch::Thread &room = scratch.of(thread);
     int64_t begin = (queryBlocks - 1 - task % queryBlocks) * kQueryBlock, head = task / queryBlocks;
-    HeadGrad{grad, loops, scratch.of(thread), head / call.heads, head % call.heads, Queries}.run(
-        begin, std::min(begin + kQueryBlock, call.qLen), 0, call.kvLen);
+    int64_t end = std::min(begin + kQueryBlock, call.qLen);
+    T *rows = dqs + (head * call.qLen + begin) * dim;
+    float *dq = sumsOf(rows, room.sums.data());
+    HeadGrad<T>{grad, loops, room, head / call.heads, head % call.heads, Queries}.run(begin, end, 0, call.kvLen, dq, nullptr, nullptr);
+    finishSums(dq, rows, end - begin, dim);
   });
+}
+
+} // namespace
+
+void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
+  scratch.require(grad.forward);
+  grad.forward.dtype == plan::F32 ? backward<float>(pool, scratch, grad) : backward<Bf16>(pool, scratch, grad);
 }
 
 } // namespace zero::runtime

@@ -4,12 +4,13 @@
 #include "runtime/storage/storage.h"
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 namespace zero::runtime {
 
-using MatMulCall = MatMulOf<float *>;
-using AttentionCall = AttentionOf<float *>;
-using AttentionGradCall = AttentionGradOf<float *>;
+using MatMulCall = MatMulOf<void *>; // of the types that the shape says
+using AttentionCall = AttentionOf<void *>;
+using AttentionGradCall = AttentionGradOf<void *>;
 using CopyCall = CopyOf<void *>;
 using FillCall = FillOf<void *>;
 using AllGatherCall = AllGatherOf<void *>;
@@ -41,6 +42,13 @@ using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCa
 // The largest attention of all programs, so that scratch is allocated once.
 struct AttentionLimits {
   int64_t dim = 0, kvLen = 0, qLen = 0;
+  bool bf16 = false; // one of them at least
+};
+
+// What the executor must be prepared for.
+struct Needs {
+  AttentionLimits attention{};
+  std::vector<MatMulShape> bf16Products{};
 };
 
 } // namespace zero::runtime

@@ -81,7 +81,7 @@ public:
   }
 
   void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) override {
-    executor.prepare(attentionLimits(programs));
+    executor.prepare(needsOf(programs));
     std::vector<std::span<std::byte>> transferred;
     for (uint32_t arena : copiedWithDisk(programs, disk)) transferred.push_back(arenas[arena].bytes());
     if (!transferred.empty()) disk.storage().registerMemory(transferred);
@@ -106,7 +106,11 @@ public:
 
   int threads() const override { return executor.threads(); }
   DiskTraffic diskTraffic() const override { return disk.traffic(); }
-  std::vector<std::string> notes() const override { return disk.notes(); }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = disk.notes();
+    if (std::string note = executor.note(); !note.empty()) notes.push_back(note);
+    return notes;
+  }
 
 private:
   void *pointer(Address address) const { return arenas[address.arena].data() + address.offset; }

@@ -20,13 +20,13 @@ struct Binder {
     for (uint32_t a = 0; a < op.args; ++a) args.push_back(pointer(program.args[op.firstArg + a]));
     return LaunchCall{kernels[op.kernel], first, op.extent, op.grain, op.begin};
   }
-  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, floats(op.a), floats(op.b), floats(op.c)}; }
+  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, any(op.a), any(op.b), any(op.c)}; }
   AttentionCall attention(const AttentionOf<Place> &op) const {
-    return {op, floats(op.q), floats(op.k), floats(op.v), floats(op.mask), floats(op.out), floats(op.lse)};
+    return {op, any(op.q), any(op.k), any(op.v), any(op.mask), any(op.out), any(op.lse)};
   }
   Call operator()(const AttentionOf<Place> &op) const { return attention(op); }
   Call operator()(const AttentionGradOf<Place> &op) const {
-    return AttentionGradCall{attention(op.forward), floats(op.dout), floats(op.dq), floats(op.dk), floats(op.dv)};
+    return AttentionGradCall{attention(op.forward), any(op.dout), any(op.dq), any(op.dk), any(op.dv)};
   }
   Call operator()(const CopyOf<Place> &op) const {
     auto memory = [&](const Place &place) { return static_cast<std::byte *>(any(place)); };
@@ -84,18 +84,22 @@ std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const
   return arenas;
 }
 
-AttentionLimits attentionLimits(std::span<const DeviceProgram> programs) {
-  AttentionLimits limits;
+Needs needsOf(std::span<const DeviceProgram> programs) {
+  Needs needs;
+  AttentionLimits &limits = needs.attention;
   for (const DeviceProgram &program : programs)
     for (const Operation &operation : program.operations) {
+      if (const auto *product = std::get_if<MatMulOf<Place>>(&operation.work); product && product->dtype == plan::BF16)
+        needs.bf16Products.push_back(*product);
       const AttentionShape *shape = std::get_if<AttentionOf<Place>>(&operation.work);
       if (const auto *grad = std::get_if<AttentionGradOf<Place>>(&operation.work)) shape = &grad->forward;
       if (!shape) continue;
       limits.dim = std::max(limits.dim, shape->dim);
       limits.qLen = std::max(limits.qLen, shape->qLen);
       limits.kvLen = std::max(limits.kvLen, shape->kvLen);
+      limits.bf16 = limits.bf16 || shape->dtype == plan::BF16;
     }
-  return limits;
+  return needs;
 }
 
 } // namespace zero::runtime

@@ -42,6 +42,6 @@ Call boundCall(const DeviceProgram &program, const Operation &operation, std::sp
 std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk);
 
 // What the executor must be prepared for.
-AttentionLimits attentionLimits(std::span<const DeviceProgram> programs);
+Needs needsOf(std::span<const DeviceProgram> programs);
 
 } // namespace zero::runtime

@@ -15,6 +15,14 @@ template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
 
 } // namespace
 
+void Executor::prepare(const Needs &needs) {
+  attentionScratch.prepare(pool.threads(), needs.attention);
+  std::vector<MatMulShape> pieces;
+  for (const MatMulShape &shape : needs.bf16Products)
+    for (const MatMulShape &piece : piecesOf(shape, pool.threads())) pieces.push_back(piece);
+  bf16.prepare(pieces, pool.threads());
+}
+
 void Executor::run(const Call &call, Communicator *communicator) {
   std::visit(Overloaded{
                  [&](const LaunchCall &c) { launch(c); },
@@ -45,7 +53,7 @@ void Executor::launch(const LaunchCall &call) {
   });
 }
 
-void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, call); }
+void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, bf16, call); }
 
 template <typename Body> void Executor::forPieces(uint64_t bytes, Body &&body) {
   auto total = static_cast<int64_t>(bytes);
@@ -71,8 +79,9 @@ void Executor::disk(const DiskCall &call) {
 
 void Executor::fill(const FillCall &call) {
   forPieces(call.bytes, [&](uint64_t offset, uint64_t size) {
-    auto *words = reinterpret_cast<uint32_t *>(static_cast<char *>(call.dst) + offset);
-    std::fill_n(words, size / 4, call.pattern);
+    char *bytes = static_cast<char *>(call.dst) + offset;
+    std::fill_n(reinterpret_cast<uint32_t *>(bytes), size / 4, call.pattern);
+    std::memcpy(bytes + size / 4 * 4, &call.pattern, size % 4);
   });
 }
 

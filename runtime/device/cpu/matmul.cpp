@@ -8,33 +8,32 @@
 namespace zero::runtime {
 namespace {
 
-// How one product is cut: rows x columns pieces of the given sizes.
-struct Grid {
-  int64_t rows, columns; // pieces along m and n
-  int64_t rowsPerPiece, columnsPerPiece;
-};
-
 constexpr int64_t kRowUnit = 16, kColumnUnit = 16; // a cache line of C; multiples of the library's register tile
 
 int64_t piecesOf(int64_t extent, int64_t piece) { return (extent + piece - 1) / piece; }
 
+// What a thread does in about 20 microseconds, for which it is worth waking, and what packing an element of an operand is worth, in flops.
+struct Speed {
+  double flops, packing;
+};
+Speed speedOf(plan::DType dtype) { return dtype == plan::F32 ? Speed{2e6, 40} : Speed{8e6, 160}; }
+
 // Every piece reads its rows of A and its columns of B: the grid with the smallest sum of both reads least.
-Grid gridFor(int64_t m, int64_t n, int64_t k, int threads) {
-  // A thread is worth waking for about 20 microseconds of work.
+ProductGrid gridFor(int64_t m, int64_t n, int64_t k, int threads, Speed speed) {
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  auto useful = static_cast<int64_t>(flops / 2e6);
+  auto useful = static_cast<int64_t>(flops / speed.flops);
   int64_t most = std::clamp<int64_t>(useful, 1, threads);
   // Very large products are cut finer, so that a thread that loses its processor for a while does not hold up the others.
   if (most == threads && threads > 1) most *= std::clamp<int64_t>(useful / (2000 * threads), 1, 4);
-  Grid best{1, 1, m, n};
+  ProductGrid best{1, 1, m, n};
   double bestCost = HUGE_VAL;
   for (int64_t rows = 1; rows <= most; ++rows) {
     int64_t columns = most / rows;
     int64_t height = piecesOf(piecesOf(m, rows), kRowUnit) * kRowUnit;
     int64_t width = piecesOf(piecesOf(n, columns), kColumnUnit) * kColumnUnit;
-    // The largest piece decides the time; packing its operands is worth about 40 flops an element.
+    // The largest piece decides the time.
     double h = static_cast<double>(std::min(height, m)), w = static_cast<double>(std::min(width, n));
-    double cost = 2.0 * h * w * static_cast<double>(k) + 40.0 * (h + w) * static_cast<double>(k);
+    double cost = 2.0 * h * w * static_cast<double>(k) + speed.packing * (h + w) * static_cast<double>(k);
     if (cost < bestCost) {
       bestCost = cost;
       best = {piecesOf(m, height), piecesOf(n, width), height, width};
@@ -56,27 +55,46 @@ void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, flo
                 " (status " + std::to_string(status) + ")");
 }
 
-void matmul(ThreadPool &pool, const MatMulCall &call) {
+ProductGrid gridOf(const MatMulShape &shape, int threads) {
   // Batches are spread over the threads first; only what is left of the parallelism cuts the single product.
+  bool few = shape.batch < 4 * threads && shape.batch % threads != 0;
+  return gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
+}
+
+std::vector<MatMulShape> piecesOf(const MatMulShape &shape, int threads) {
+  ProductGrid grid = gridOf(shape, threads);
+  std::vector<MatMulShape> pieces;
+  for (int64_t row : {int64_t(0), (grid.rows - 1) * grid.rowsPerPiece})
+    for (int64_t column : {int64_t(0), (grid.columns - 1) * grid.columnsPerPiece}) {
+      pieces.push_back(shape);
+      pieces.back().m = std::min(grid.rowsPerPiece, shape.m - row), pieces.back().n = std::min(grid.columnsPerPiece, shape.n - column);
+    }
+  return pieces;
+}
+
+void matmul(ThreadPool &pool, const Bf16Products &bf16, const MatMulCall &call) {
   int threads = pool.threads();
-  bool few = call.batch < 4 * threads && call.batch % threads != 0;
-  int perProduct = few ? threads : 1;
-  Grid grid = gridFor(call.m, call.n, call.k, perProduct);
+  ProductGrid grid = gridOf(call, threads);
   int64_t perBatch = grid.rows * grid.columns;
-  auto product = [&](int64_t batch, int64_t part) {
+  int64_t size = call.dtype == plan::F32 ? 4 : 2, sizeC = call.cDtype == plan::F32 ? 4 : 2; // bytes of an element
+  auto product = [&](int64_t batch, int64_t part, int thread) {
     int64_t row = part / grid.columns * grid.rowsPerPiece, column = part % grid.columns * grid.columnsPerPiece;
-    int64_t m = std::min(grid.rowsPerPiece, call.m - row), n = std::min(grid.columnsPerPiece, call.n - column);
-    const float *a = call.a + batch * call.strideA + (call.transA ? row : row * call.lda);
-    const float *b = call.b + batch * call.strideB + (call.transB ? column * call.ldb : column);
-    float *c = call.c + batch * call.strideC + row * call.ldc + column;
-    singleMatmul(call.transA, call.transB, m, n, call.k, 1.0f, a, call.lda, b, call.ldb, call.accumulate, c, call.ldc);
+    MatMulShape shape = call;
+    shape.m = std::min(grid.rowsPerPiece, call.m - row), shape.n = std::min(grid.columnsPerPiece, call.n - column);
+    const void *a = static_cast<const char *>(call.a) + size * (batch * call.strideA + (call.transA ? row : row * call.lda));
+    const void *b = static_cast<const char *>(call.b) + size * (batch * call.strideB + (call.transB ? column * call.ldb : column));
+    void *c = static_cast<char *>(call.c) + sizeC * (batch * call.strideC + row * call.ldc + column);
+    if (call.dtype != plan::F32) return bf16.run(shape, a, b, c, thread);
+    singleMatmul(call.transA, call.transB, shape.m, shape.n, call.k, 1.0f, static_cast<const float *>(a), call.lda,
+                 static_cast<const float *>(b), call.ldb, call.accumulate, static_cast<float *>(c), call.ldc);
   };
   // Small products are claimed several at a time.
   int64_t total = call.batch * perBatch;
   int64_t flops = 2 * grid.rowsPerPiece * grid.columnsPerPiece * call.k;
-  int64_t group = perBatch > 1 ? 1 : std::clamp<int64_t>(2000000 / std::max<int64_t>(flops, 1), 1, piecesOf(total, threads));
-  pool.run(piecesOf(total, group), [&](int64_t piece, int) {
-    for (int64_t i = piece * group; i < std::min(total, (piece + 1) * group); ++i) product(i / perBatch, i % perBatch);
+  auto worth = static_cast<int64_t>(speedOf(call.dtype).flops);
+  int64_t group = perBatch > 1 ? 1 : std::clamp<int64_t>(worth / std::max<int64_t>(flops, 1), 1, piecesOf(total, threads));
+  pool.run(piecesOf(total, group), [&](int64_t piece, int thread) {
+    for (int64_t i = piece * group; i < std::min(total, (piece + 1) * group); ++i) product(i / perBatch, i % perBatch, thread);
   });
 }
 

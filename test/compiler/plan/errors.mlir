@@ -20,7 +20,7 @@ plan.program step @step {
 plan.program step @step {
   %x = plan.buffer activation "x" bytes 64
   // expected-error @+1 {{reads 1 references, which is not its form}}
-  plan.matmul compute %x[0, 4] -> %x[4, 4] : 1 x 1 x 1 of f32 ld [1, 1, 1] batch 1 [0, 0, 0]
+  plan.matmul compute %x[0, 4] -> %x[4, 4] : 1 x 1 x 1 of f32 to f32 ld [1, 1, 1] batch 1 [0, 0, 0]
   plan.return
 }
 

@@ -27,13 +27,13 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
     // CHECK: plan.collective compute %[[P]][0, 128] -> %[[W]][0, 256] : all_gather 32 of f32
     %b = zero.gather @b0 : tensor<64xf32>
     %w = zero.view %b at 0 : tensor<64xf32> -> tensor<8x6xf32>
-    // CHECK: plan.matmul compute %[[X]][0, 128], %[[W]][0, 192] -> %[[Y]][0, 96] : 4 x 6 x 8 of f32 ld [8, 6, 6] batch 1 [0, 0, 0]
+    // CHECK: plan.matmul compute %[[X]][0, 128], %[[W]][0, 192] -> %[[Y]][0, 96] : 4 x 6 x 8 of f32 to f32 ld [8, 6, 6] batch 1 [0, 0, 0]
     %y = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
     zero.release %b : tensor<64xf32>
     // The gradient of the logits lies over the logits; the loss is computed where the host reads it.
     // CHECK: plan.launch compute %[[Y]][0, 96] -> %[[R]][0, 4], %[[Y]][0, 96] : @loss
     %l, %dy = nn.launch @loss(%y) : (tensor<4x6xf32>) -> (tensor<1xf32>, tensor<4x6xf32>)
-    // CHECK: plan.matmul compute %[[X]][0, 128], %[[Y]][0, 96] -> %[[G]][0, 192] : 8 x 6 x 4 of f32 ld [8, 6, 6] batch 1 [0, 0, 0] {transpose_a}
+    // CHECK: plan.matmul compute %[[X]][0, 128], %[[Y]][0, 96] -> %[[G]][0, 192] : 8 x 6 x 4 of f32 to f32 ld [8, 6, 6] batch 1 [0, 0, 0] {transpose_a}
     %gw = nn.matmul %x, %dy {transpose_lhs = true} : (tensor<4x8xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     // CHECK: plan.fill compute -> %[[G]][192, 64] : 0
     %g = zero.pack %gw at [0] : (tensor<8x6xf32>) -> tensor<64xf32>

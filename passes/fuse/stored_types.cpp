@@ -1,0 +1,136 @@
+//===- stored_types.cpp - which type each value of a function is stored in ---------------------------------===//
+#include "passes/fuse/stored_types.h"
+#include "compiler/codegen/classify.h"
+#include "passes/fuse/access.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+namespace {
+
+bool isSingle(Value v) { return cast<RankedTensorType>(v.getType()).getElementType().isF32(); }
+
+/// What is known of the results of a kernel by looking at its body.
+struct KernelFacts {
+  llvm::SmallBitVector statistic; // a reduction, or made of reductions alone
+  llvm::SmallBitVector summed;    // in memory, term by term
+  SmallVector<SmallVector<unsigned>> terms; // arguments of the result's size that are added up to it
+};
+
+class Body {
+public:
+  explicit Body(func::FuncOp kernel) {
+    auto results = kernel.getBody().front().getTerminator()->getOperands();
+    facts.statistic.resize(results.size());
+    facts.summed.resize(results.size());
+    for (auto [i, result] : llvm::enumerate(results)) {
+      facts.statistic[i] = isStatistic(result);
+      facts.summed[i] = !kernel.getOps<ScatterAddOp>().empty() || !kernel.getOps<CumSumOp>().empty();
+      addTerms(result, facts.terms.emplace_back());
+    }
+  }
+  KernelFacts facts;
+
+private:
+  bool isStatistic(Value v) {
+    Operation *op = v.getDefiningOp();
+    if (!op || isa<ConstantOp, BroadcastOp, IotaOp, RandomOp>(op)) return false;
+    if (auto [known, fresh] = statistic.try_emplace(v, false); !fresh) return known->second;
+    auto reduce = dyn_cast<ReduceOp>(op);
+    bool is = (reduce && codegen::reachOf(reduce) != codegen::Reach::Nothing) ||
+              llvm::any_of(op->getOperands(), [&](Value operand) { return isStatistic(operand); });
+    return statistic[v] = is;
+  }
+
+  void addTerms(Value v, SmallVectorImpl<unsigned> &terms) {
+    if (auto argument = dyn_cast<BlockArgument>(v)) {
+      terms.push_back(argument.getArgNumber());
+    } else if (isa<AddOp, ReshapeOp, TransposeOp>(v.getDefiningOp())) {
+      for (Value operand : v.getDefiningOp()->getOperands()) addTerms(operand, terms);
+    }
+  }
+
+  llvm::DenseMap<Value, bool> statistic;
+};
+
+class Decision {
+public:
+  Decision(func::FuncOp function, SymbolTable &kernels) : function(function), kernels(kernels) {}
+
+  llvm::DenseSet<Value> run() {
+    Block &block = function.getBody().front();
+    for (Operation &op : block)
+      for (OpOperand *operand : halfOperands(&op)) wanted.insert(viewed(operand->get()));
+    for (Operation &op : llvm::reverse(block)) keepBelow(op);
+    for (Operation &op : block)
+      for (Value result : op.getResults())
+        if (isSingle(result) && isHalf(cast<OpResult>(result))) half.insert(result);
+    return std::move(half);
+  }
+
+private:
+  /// Users stand behind what they use, so that by now it is known which results of `op` stay f32.
+  void keepBelow(Operation &op) {
+    if (isa<GradientOp, func::ReturnOp>(op))
+      for (Value operand : op.getOperands()) kept.insert(viewed(operand));
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
+    if (auto attention = dyn_cast<AttentionGradOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch) return;
+    for (auto [result, terms] : llvm::zip(launch.getOutputs(), factsOf(launch).terms)) {
+      if (!kept.contains(result)) continue;
+      for (unsigned term : terms) // of no other use: what else is read of an activation would stay f32 as well
+        if (Value root = viewed(launch.getInputs()[term]); isReadOnce(launch.getInputs()[term])) kept.insert(root);
+    }
+  }
+
+  static bool isReadOnce(Value v) {
+    while (v.hasOneUse()) {
+      auto view = v.getDefiningOp<ReshapeOp>();
+      if (!view) return true;
+      v = view.getInput();
+    }
+    return false;
+  }
+
+  bool isHalf(OpResult result) {
+    Operation *op = result.getOwner();
+    if (isa<GetOp>(op)) return true;
+    if (isa<AttentionGradOp>(op)) return true;
+    if (auto attention = dyn_cast<AttentionOp>(op)) return result == attention.getResult();
+    if (kept.contains(result)) return false;
+    if (isa<MatMulOp>(op)) return true;
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch) return false;
+    const KernelFacts &facts = factsOf(launch);
+    if (facts.summed[result.getResultNumber()]) return false;
+    return wanted.contains(result) || (!facts.statistic[result.getResultNumber()] && elementsOf(result) > 1);
+  }
+
+  const KernelFacts &factsOf(LaunchOp launch) {
+    auto [known, fresh] = facts.try_emplace(launch.getKernelAttr());
+    if (fresh) known->second = Body(kernels.lookup<func::FuncOp>(launch.getKernelAttr().getAttr())).facts;
+    return known->second;
+  }
+
+  func::FuncOp function;
+  SymbolTable &kernels;
+  llvm::DenseMap<Attribute, KernelFacts> facts; // by kernel
+  llvm::DenseSet<Value> kept, wanted, half;     // roots of views: must stay f32; a product reads them
+};
+
+} // namespace
+
+SmallVector<OpOperand *> halfOperands(Operation *op) {
+  if (auto product = dyn_cast<MatMulOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable()};
+  if (auto attention = dyn_cast<AttentionOp>(op)) return {&attention.getQMutable(), &attention.getKMutable(), &attention.getVMutable()};
+  if (auto gradient = dyn_cast<AttentionGradOp>(op))
+    return {&gradient.getQMutable(), &gradient.getKMutable(), &gradient.getVMutable(), &gradient.getOutMutable(),
+            &gradient.getDoutMutable()};
+  return {};
+}
+
+DenseSet<Value> storedInHalf(func::FuncOp function, SymbolTable &kernels) { return Decision(function, kernels).run(); }
+
+} // namespace zero::fuse

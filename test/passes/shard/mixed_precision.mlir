@@ -1,0 +1,42 @@
+// Parameters that are read in bf16 have a master in f32 beside their compute copy. What is gathered is the copy; from stage 1 on a rank
+// keeps its shard of the master alone, as of the moments. --offload-params says where the copy rests, --offload-optimizer where the master.
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=0})" | FileCheck %s --check-prefix=ZERO
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=1 accumulate=2 offload-params=host offload-optimizer=disk})" | FileCheck %s --check-prefix=ONE
+// RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=2" | FileCheck %s --check-prefix=TWO
+// RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=3" | FileCheck %s --check-prefix=THREE
+
+// Shards are multiples of 64 bytes in bf16 too: 36 elements a rank are rounded up to 48 in f32 and to 64 here.
+// ZERO: zero.bucket @bucket0 {elements = 128 : i64, {{.*}}shard = 64 : i64, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment f32 whole on device>, #zero.tensor<second_moment f32 whole on device>]
+// ONE: tensors = [#zero.tensor<master f32 shard on disk>, #zero.tensor<compute bf16 whole on host>, #zero.tensor<gradient f32 shard on disk>, #zero.tensor<first_moment f32 shard on disk>, #zero.tensor<second_moment f32 shard on disk>]
+// TWO: func.func @step
+// TWO: zero.resident @bucket0 : tensor<128xbf16>
+// TWO: zero.update @bucket0{{.*}}kernel = @adamw_bf16_2x32
+// TWO: zero.publish @bucket0
+// TWO: func.func private @adamw_bf16_2x32({{.*}}) -> (tensor<2x32xf32>, tensor<2x32xf32>, tensor<2x32xf32>, tensor<2x32xbf16>, tensor<2xf32>)
+// THREE: tensors = [#zero.tensor<master f32 shard on device>, #zero.tensor<compute bf16 shard on device>,
+// THREE: func.func @step
+// THREE: %[[B:.*]] = zero.gather @bucket0 : tensor<128xbf16>
+// THREE: zero.view %[[B]] at 0 : tensor<128xbf16> -> tensor<9x8xbf16>
+// THREE-NOT: zero.publish
+nn.parameter @w : tensor<9x8xf32> {trainable = true}
+func.func private @loss(%y: tensor<4x8xbf16>) -> (tensor<1xf32>, tensor<4x8xbf16>) attributes {nn.kernel, nn.inplace = []} {
+  %w = nn.cast %y : tensor<4x8xbf16> -> tensor<4x8xf32>
+  %s = nn.reduce sum %w dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+  %l = nn.reshape %s : tensor<f32> -> tensor<1xf32>
+  %d = nn.cast %w : tensor<4x8xf32> -> tensor<4x8xbf16>
+  return %l, %d : tensor<1xf32>, tensor<4x8xbf16>
+}
+func.func @train(%x: tensor<4x9xbf16> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> {
+  %w = nn.get @w : tensor<9x8xbf16>
+  %y = nn.matmul %x, %w : (tensor<4x9xbf16>, tensor<9x8xbf16>) -> tensor<4x8xbf16>
+  %l, %d = nn.launch @loss(%y) : (tensor<4x8xbf16>) -> (tensor<1xf32>, tensor<4x8xbf16>)
+  %g = nn.matmul %x, %d {transpose_lhs = true} : (tensor<4x9xbf16>, tensor<4x8xbf16>) -> tensor<9x8xf32>
+  nn.gradient @w, %g : tensor<9x8xf32>
+  return %l : tensor<1xf32>
+}
+func.func @eval(%x: tensor<4x9xbf16> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> {
+  %w = nn.get @w : tensor<9x8xbf16>
+  %y = nn.matmul %x, %w : (tensor<4x9xbf16>, tensor<9x8xbf16>) -> tensor<4x8xbf16>
+  %l, %d = nn.launch @loss(%y) : (tensor<4x8xbf16>) -> (tensor<1xf32>, tensor<4x8xbf16>)
+  return %l : tensor<1xf32>
+}
