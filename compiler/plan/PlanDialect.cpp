@@ -155,7 +155,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (getAway() && (getAway()->size() != 4 || llvm::any_of(*getAway(), [](int64_t bytes) { return bytes < 0; })))
     return emitOpError() << "needs two heights and two sums of bytes away from the device";
   for (Operation &op : getBody().front().without_terminator())
-    if (!isa<BufferOp, UseOp, DecisionOp, StepOp>(op)) return op.emitOpError() << "cannot stand in a plan.program";
+    if (!isa<BufferOp, UseOp, DecisionOp, EntryOp, StepOp>(op)) return op.emitOpError() << "cannot stand in a plan.program";
   if (isa<ReturnOp>(getBody().front().back())) return success();
   return emitOpError() << "does not end with plan.return";
 }
@@ -181,7 +181,31 @@ template <typename Op> static LogicalResult verifyRefs(Op op) {
   return success();
 }
 
-LogicalResult ReturnOp::verify() { return verifyRefs(*this); }
+/// Pairs of a lane and a tick there can be.
+static LogicalResult verifyWaits(Operation *op, DenseI64ArrayAttr waits) {
+  if (!waits) return success();
+  if (waits.size() % 2) return op->emitOpError() << "waits are not pairs of lane and tick";
+  for (int64_t i = 0; i < waits.size(); i += 2)
+    if (waits[i] < 0 || waits[i] > getMaxEnumValForLane() || waits[i + 1] < 0)
+      return op->emitOpError() << "waits for tick " << waits[i + 1] << " of lane " << waits[i] << ", which cannot be";
+  return success();
+}
+
+LogicalResult EntryOp::verify() {
+  if (getWaits().size() % 3) return emitOpError() << "waits are not triples of step, lane and tick";
+  for (size_t i = 0; i < getWaits().size(); i += 3)
+    if (getWaits()[i] < 0 || getWaits()[i + 1] < 0 || getWaits()[i + 1] > getMaxEnumValForLane() || getWaits()[i + 2] < 0)
+      return emitOpError() << "lets step " << getWaits()[i] << " wait for tick " << getWaits()[i + 2] << " of lane " << getWaits()[i + 1]
+                           << ", which cannot be";
+  return verifyWaits(*this, getGivenAttr());
+}
+LogicalResult EntryOp::verifySymbolUses(SymbolTableCollection &tables) {
+  Operation *module = (*this)->getParentOfType<ModuleOp>();
+  if (module && tables.lookupSymbolIn<ProgramOp>(module, getAfterAttr())) return success();
+  return emitOpError() << "no plan.program is called " << getAfterAttr();
+}
+
+LogicalResult ReturnOp::verify() { return failed(verifyRefs(*this)) ? failure() : verifyWaits(*this, getWaitsAttr()); }
 
 /// Besides, a step has as many references as its form asks for (any number where the list is empty), and waits for lanes there are.
 static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<unsigned> writes) {
@@ -191,13 +215,7 @@ static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<
     return step->emitOpError() << "reads " << inputs << " references, which is not its form";
   if (!writes.empty() && !llvm::is_contained(writes, outputs))
     return step->emitOpError() << "writes " << outputs << " references, which is not its form";
-  DenseI64ArrayAttr waits = step.getWaitsAttr();
-  if (!waits) return success();
-  if (waits.size() % 2) return step->emitOpError() << "waits are not pairs of lane and tick";
-  for (int64_t i = 0; i < waits.size(); i += 2)
-    if (waits[i] < 0 || waits[i] > getMaxEnumValForLane() || waits[i + 1] < 0)
-      return step->emitOpError() << "waits for tick " << waits[i + 1] << " of lane " << waits[i] << ", which cannot be";
-  return success();
+  return verifyWaits(step, step.getWaitsAttr());
 }
 
 LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }

@@ -16,7 +16,8 @@ def Plan_Dialect : Dialect {
   let description = [{
     A `plan.program` is a linear order of *steps*. Each step belongs to a *lane*, an in-order queue; lanes run concurrently,
     and `waits` (lane, tick) is the only synchronisation between them: until `tick` steps of the lane are complete.
-    Between programs all lanes are drained, so a wait never reaches into another program.
+    The host's inputs are written on lane compute in front of a program's first step, and its results read behind the last. A `plan.entry`
+    lets lanes run on from one program into the next; without one they are drained between them.
 
     Memory is buffers: `plan.state` of the module (persistent, bytes never shared) and `plan.buffer` of a program
     (transient, live in the steps `live` = [first, last], both inclusive). Steps name the bytes they touch by references:
@@ -116,11 +117,22 @@ def Plan_DecisionOp : Plan_Op<"decision"> {
   let assemblyFormat = "$subject `:` $choice `because` $reason attr-dict";
 }
 
+def Plan_EntryOp : Plan_Op<"entry", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "How lanes run on into this program from another";
+  let description = [{
+    Waits for ticks of program `after`, which runs right before this one: those of writing the inputs (`given`), and triples (step, lane, tick)
+    of steps of this program.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$after, OptionalAttr<DenseI64ArrayAttr>:$given, DenseI64ArrayAttr:$waits);
+  let assemblyFormat = "`after` $after `` custom<Waits>($given) custom<EntryWaits>($waits) attr-dict";
+  let hasVerifier = 1;
+}
+
 def Plan_ReturnOp : Plan_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
-  let summary = "Where the host finds the loss and, if there is one, the squared gradient norm";
+  let summary = "Where the host finds the loss and, if there is one, the squared gradient norm, and what reading them waits for";
   let arguments = (ins Variadic<Plan_Buffer>:$buffers, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$bytes, I64Attr:$inputs);
-  let assemblyFormat = "custom<Refs>($buffers, $offsets, $strides, $bytes, $inputs) attr-dict";
+                       DenseI64ArrayAttr:$bytes, I64Attr:$inputs, OptionalAttr<DenseI64ArrayAttr>:$waits);
+  let assemblyFormat = "`` custom<Waits>($waits) custom<Refs>($buffers, $offsets, $strides, $bytes, $inputs) attr-dict";
   let hasVerifier = 1;
 }
 

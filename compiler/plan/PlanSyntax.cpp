@@ -73,29 +73,56 @@ static ParseResult parseLaneName(OpAsmParser &parser, Lane &lane) {
   return success();
 }
 
-ParseResult parseLane(OpAsmParser &parser, LaneAttr &lane, DenseI64ArrayAttr &waits) {
-  Lane own;
-  if (parseLaneName(parser, own)) return failure();
-  lane = LaneAttr::get(parser.getContext(), own);
+/// "gather 2", behind what is there already.
+static ParseResult parseTick(OpAsmParser &parser, SmallVectorImpl<int64_t> &list) {
+  Lane lane;
+  if (parseLaneName(parser, lane)) return failure();
+  list.push_back(int64_t(lane));
+  return parser.parseInteger(list.emplace_back());
+}
+
+ParseResult parseWaits(OpAsmParser &parser, DenseI64ArrayAttr &waits) {
   if (failed(parser.parseOptionalKeyword("waits"))) return success();
   SmallVector<int64_t> pairs;
-  auto one = [&]() -> ParseResult {
-    Lane other;
-    if (parseLaneName(parser, other)) return failure();
-    pairs.push_back(int64_t(other));
-    return parser.parseInteger(pairs.emplace_back());
-  };
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, one)) return failure();
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&] { return parseTick(parser, pairs); })) return failure();
   waits = parser.getBuilder().getDenseI64ArrayAttr(pairs);
   return success();
 }
 
-void printLane(OpAsmPrinter &printer, Operation *, LaneAttr lane, DenseI64ArrayAttr waits) {
-  printer << stringifyLane(lane.getValue());
+void printWaits(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr waits) {
   if (!waits || waits.empty()) return;
   printer << " waits(";
   for (int64_t i = 0; i + 1 < waits.size(); i += 2) printer << (i ? ", " : "") << stringifyLane(Lane(waits[i])) << " " << waits[i + 1];
   printer << ")";
+}
+
+ParseResult parseEntryWaits(OpAsmParser &parser, DenseI64ArrayAttr &waits) {
+  SmallVector<int64_t> triples;
+  auto one = [&]() -> ParseResult {
+    return failure(parser.parseInteger(triples.emplace_back()) || parser.parseColon() || parseTick(parser, triples));
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, one)) return failure();
+  waits = parser.getBuilder().getDenseI64ArrayAttr(triples);
+  return success();
+}
+
+void printEntryWaits(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr waits) {
+  printer << "(";
+  for (int64_t i = 0; i + 2 < waits.size(); i += 3)
+    printer << (i ? ", " : "") << waits[i] << ": " << stringifyLane(Lane(waits[i + 1])) << " " << waits[i + 2];
+  printer << ")";
+}
+
+ParseResult parseLane(OpAsmParser &parser, LaneAttr &lane, DenseI64ArrayAttr &waits) {
+  Lane own;
+  if (parseLaneName(parser, own)) return failure();
+  lane = LaneAttr::get(parser.getContext(), own);
+  return parseWaits(parser, waits);
+}
+
+void printLane(OpAsmPrinter &printer, Operation *op, LaneAttr lane, DenseI64ArrayAttr waits) {
+  printer << stringifyLane(lane.getValue());
+  printWaits(printer, op, waits);
 }
 
 ParseResult parseList(OpAsmParser &parser, DenseI64ArrayAttr &list) {

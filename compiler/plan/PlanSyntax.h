@@ -15,6 +15,14 @@ void printRefs(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRa
 mlir::ParseResult parseLane(mlir::OpAsmParser &parser, LaneAttr &lane, mlir::DenseI64ArrayAttr &waits);
 void printLane(mlir::OpAsmPrinter &printer, mlir::Operation *op, LaneAttr lane, mlir::DenseI64ArrayAttr waits);
 
+/// Nothing or "waits(gather 2, reduce 1)".
+mlir::ParseResult parseWaits(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &waits);
+void printWaits(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::DenseI64ArrayAttr waits);
+
+/// "(3: compute 5, 7: disk_write 2)": triples of step, lane and tick.
+mlir::ParseResult parseEntryWaits(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &waits);
+void printEntryWaits(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::DenseI64ArrayAttr waits);
+
 /// "[1, 2, 3]"
 mlir::ParseResult parseList(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &list);
 void printList(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::DenseI64ArrayAttr list);

@@ -44,6 +44,7 @@ public:
     *plan.mutable_target() = options.target;
     addWorkArenas();
     if (failed(addKernels())) return failure();
+    for (auto [index, program] : llvm::enumerate(module.getOps<ProgramOp>())) programs[program.getSymNameAttr()] = uint32_t(index);
     for (auto program : module.getOps<ProgramOp>())
       if (failed(addProgram(program))) return failure();
     return success();
@@ -74,6 +75,7 @@ private:
   LogicalResult addProgram(ProgramOp op);
   LogicalResult addBuffer(BufferOp op, int program);
   LogicalResult addStep(StepOp op, plan::Program &program);
+  void addEntry(EntryOp op, plan::Program &program) const;
   void fill(plan::Ref *to, const Ref &ref) const;
   void fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const;
   ModuleOp module;
@@ -85,6 +87,7 @@ private:
   llvm::DenseMap<StringAttr, int> states, buckets;
   llvm::DenseMap<Value, int> buffers;
   llvm::DenseMap<StringAttr, int> kernels;
+  llvm::DenseMap<StringAttr, uint32_t> programs;
   std::vector<codegen::KernelInfo> infos;
 };
 
@@ -137,17 +140,32 @@ template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
     for (int64_t size : *shape) to->add_mask_shape(size);
 }
 
+static void fillWaits(google::protobuf::RepeatedPtrField<plan::Wait> *to, DenseI64ArrayAttr waits) {
+  for (int64_t i = 0; waits && i + 1 < waits.size(); i += 2) {
+    plan::Wait *wait = to->Add();
+    wait->set_lane(plan::Lane(waits[i]));
+    wait->set_tick(waits[i + 1]);
+  }
+}
+
+void Exporter::addEntry(EntryOp op, plan::Program &program) const {
+  plan::Entry *entry = program.add_entries();
+  entry->set_after(programs.lookup(op.getAfterAttr().getAttr()));
+  fillWaits(entry->mutable_given(), op.getGivenAttr());
+  for (size_t i = 0; i + 2 < op.getWaits().size(); i += 3) {
+    plan::EntryWait *wait = entry->add_waits();
+    wait->set_step(op.getWaits()[i]);
+    wait->set_lane(plan::Lane(op.getWaits()[i + 1]));
+    wait->set_tick(op.getWaits()[i + 2]);
+  }
+}
+
 LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   auto *step = program.add_steps();
   std::string name = nameOf(op->getLoc());
   step->set_name(name.empty() ? op->getName().stripDialect().str() : name);
   step->set_lane(plan::Lane(op.getLane()));
-  if (DenseI64ArrayAttr waits = op.getWaitsAttr())
-    for (int64_t i = 0; i + 1 < waits.size(); i += 2) {
-      auto *wait = step->add_waits();
-      wait->set_lane(plan::Lane(waits[i]));
-      wait->set_tick(waits[i + 1]);
-    }
+  fillWaits(step->mutable_waits(), op.getWaitsAttr());
   for (const Access &access : accessesOf(op)) fill(access.writes ? step->add_writes() : step->add_reads(), access.ref);
 
   if (auto launch = dyn_cast<LaunchStep>(*op)) {
@@ -249,7 +267,10 @@ LogicalResult Exporter::addProgram(ProgramOp op) {
       to->set_subject((op.getSymName() + ": " + decision.getSubject()).str());
       to->set_choice(decision.getChoice().str());
       to->set_reason(decision.getReason().str());
+    } else if (auto entry = dyn_cast<EntryOp>(inner)) {
+      addEntry(entry, *program);
     } else if (auto end = dyn_cast<ReturnOp>(inner)) {
+      fillWaits(program->mutable_taken(), end.getWaitsAttr());
       for (size_t i = 0; i < std::min<size_t>(end.getBuffers().size(), 2); ++i)
         fill(i ? program->mutable_gradient_norm() : program->mutable_loss(),
              {end.getBuffers()[i], end.getOffsets()[i], end.getStrides()[i], end.getBytes()[i]});

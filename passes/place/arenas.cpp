@@ -49,4 +49,22 @@ FailureOr<std::vector<LaneStep>> Arenas::stepsOf(ProgramOp program) {
   return steps;
 }
 
+FailureOr<std::vector<LaneStep>> Arenas::withHost(ProgramOp program) {
+  auto steps = stepsOf(program);
+  if (failed(steps)) return failure();
+  LaneStep given{int(Lane::compute), {}}, taken = given;
+  for (auto [name, state] : states)
+    if (state.getInput()) given.accesses.push_back({DeviceState, int64_t(*state.getOffset()), int64_t(*state.getOffset() + state.getBytes()), true});
+  auto end = cast<ReturnOp>(program.getBody().front().getTerminator());
+  for (auto [i, buffer] : llvm::enumerate(end.getBuffers())) {
+    auto home = homeOf(buffer);
+    if (!home) return failure();
+    Ref ref{buffer, end.getOffsets()[i], end.getStrides()[i], end.getBytes()[i]};
+    taken.accesses.push_back({home->arena, home->offset + ref.offset, home->offset + ref.end(world), false});
+  }
+  steps->insert(steps->begin(), std::move(given));
+  steps->push_back(std::move(taken));
+  return steps;
+}
+
 } // namespace zero::place

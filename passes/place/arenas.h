@@ -24,6 +24,8 @@ public:
   std::optional<Home> homeOf(mlir::Value buffer);
   /// The steps of a program with the bytes they touch on all ranks. Fails, with an error, where a buffer is not placed.
   mlir::FailureOr<std::vector<LaneStep>> stepsOf(planir::ProgramOp program);
+  /// The same with what the host does on lane compute: the inputs are written in front of them, the results read behind them.
+  mlir::FailureOr<std::vector<LaneStep>> withHost(planir::ProgramOp program);
 
 private:
   int64_t world;

@@ -30,8 +30,18 @@ struct LaneWait {
   bool operator==(const LaneWait &) const = default;
 };
 
-/// For each step the waits it needs, none of which follows from the others. No wrap-around: all lanes are drained between programs.
+/// Who touched which bytes last in a program, and what is known when each of its steps is complete (past.h).
+struct Past;
+
+/// For each step the waits it needs, none of which follows from the others; and what the steps leave in `past`, which is empty before.
+std::vector<std::vector<LaneWait>> findWaits(const std::vector<LaneStep> &steps, Past &past);
 std::vector<std::vector<LaneWait>> findWaits(const std::vector<LaneStep> &steps);
+
+/// Where lanes run on from the program that has left `before` into the one of `steps`, whose own waits are `waits`: for each step the waits
+/// it needs for ticks of the earlier program, none of which follows from the others. The first step of a lane follows the last one that the
+/// lane had there.
+std::vector<std::vector<LaneWait>> findEntryWaits(const Past &before, const std::vector<LaneStep> &steps,
+                                                  const std::vector<std::vector<LaneWait>> &waits);
 
 /// What is known to be complete when a step starts: ticks by lane.
 using Clock = std::array<int64_t, kLanes>;

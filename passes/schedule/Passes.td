@@ -193,4 +193,36 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
   let options = [Option<"delay", "delay", "int64_t", "1", "Buckets whose reduction may be under way at once, beyond the first">];
   let statistics = [Statistic<"sunk", "sunk", "Steps that moved">];
 }
+
+def SpreadUpdatesPass : Pass<"plan-spread-updates", "::zero::planir::ProgramOp"> {
+  let summary = "Update in slices between the steps that follow";
+  let description = [{
+    Where a bucket is updated in slices because its state rests in another tier, they move apart: slice i of n goes behind the first i/n of
+    what lane compute does until the next bucket's update, with the copies that belong to it. One behind the other they would go as fast
+    as the other tier brings and takes their state, and lane compute would stand still meanwhile. Buckets stay whole, and gradients there,
+    for longer: nothing moves where more bytes would be live then than at the program's fullest step, or where a step in between depends on
+    an update.
+
+    ```mlir
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.copy disk_read %b0.m[4096, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32 from 1024
+    plan.copy disk_write %m1[0, 4096] -> %b0.m[4096, 4096]
+    plan.fill compute -> %x[0, 64] : 0
+    plan.fill compute -> %y[0, 64] : 0
+    // becomes
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.fill compute -> %x[0, 64] : 0
+    plan.copy disk_read %b0.m[4096, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32 from 1024
+    plan.copy disk_write %m1[0, 4096] -> %b0.m[4096, 4096]
+    plan.fill compute -> %y[0, 64] : 0
+    ```
+  }];
+  let statistics = [Statistic<"moved", "moved", "Slices that moved">];
+}
 #endif

@@ -293,7 +293,7 @@ void Lowering::lowerReturn(func::ReturnOp op) {
     }
   }
   Refs refs(results, {});
-  b.create<ReturnOp>(op.getLoc(), refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs);
+  b.create<ReturnOp>(op.getLoc(), refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, nullptr);
 }
 
 LogicalResult Lowering::lower(Operation &op) {

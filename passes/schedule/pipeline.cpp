@@ -27,7 +27,8 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   SinkUpdatesPassOptions sink;
   sink.delay = options.delay;
   program.addPass(createSinkUpdatesPass(sink));
-  program.addPass(createHoistFetchesPass()); // behind the updates' last move
+  if (options.delay > 0) program.addPass(createSpreadUpdatesPass()); // gradients wait longer
+  program.addPass(createHoistFetchesPass());                         // behind the updates' last move
 }
 
 namespace {

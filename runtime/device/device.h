@@ -38,14 +38,15 @@ struct HostTransfer {
   std::span<std::byte> host;
 };
 
-// How many programs may be under way: one that runs, and one whose inputs are ready.
+// How many programs may be under way: one that runs, and one into which lanes run on from it.
 inline constexpr uint32_t kSubmissions = 2;
 
-// A program to be run when all submitted before it are complete. What it points at stays as it is until it is complete itself.
+// A program to be run behind the one submitted before it: as its entry for that says, or when that is complete. What it points at stays as
+// it is until it is complete itself.
 struct Submission {
   uint32_t program = 0;                     // as prepared
-  std::span<const HostTransfer> writes{};   // to the arenas, before the first operation
-  std::span<const HostTransfer> reads{};    // from them, after the last
+  std::span<const HostTransfer> writes{};   // to the arenas: on lane COMPUTE, before its first operation
+  std::span<const HostTransfer> reads{};    // from them: on lane COMPUTE, after its last
   const UpdateHook *beforeUpdate = nullptr; // null: none
   bool trace = false;                       // record an event per step
 };
@@ -101,6 +102,7 @@ public:
   virtual void submit(const Submission &submission) = 0;
   // Waits for the oldest submission that is not finished yet. Throws zero::Error if a step of it failed; then none that was or will be
   // submitted is run any more (other ranks may wait: call CommunicatorFactory::abort()).
+  // The one submitted after it may run meanwhile.
   virtual Completion finish() = 0;
   // Waits for what was submitted and gives up what prepare() made.
   virtual void stop() = 0;

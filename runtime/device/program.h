@@ -89,7 +89,7 @@ using Work = std::variant<LaunchOp, MatMulOf<Place>, AttentionOf<Place>, Attenti
 
 struct LaneWait {
   int lane;
-  uint32_t tick; // until so many steps of the lane are complete
+  uint32_t tick; // until so many steps of the lane are complete; 0 of COMPUTE: the transfers from the host
 };
 
 // A lane's operations run in their order. One begins when those before it on its lane are complete and its waits are over.
@@ -102,11 +102,29 @@ struct Operation {
   const plan::Step *update = nullptr; // on the first operation of a step that is an update: what an UpdateHook is shown before it
 };
 
+// Waits are numbered by DeviceProgram::waits.
+struct WaitRange {
+  uint32_t begin = 0, end = 0;
+};
+
+// How lanes run on into a program from program `after`, of whose lanes the ticks are.
+struct Entry {
+  struct Joins {
+    uint32_t operation; // that waits besides its own waits
+    LaneWait wait;
+  };
+  uint32_t after;
+  WaitRange given;
+  std::vector<Joins> waits; // in the order of operations
+};
+
 struct DeviceProgram {
   const plan::Program *source = nullptr; // for names
   std::vector<Operation> operations;     // in the plan's order
   std::vector<LaneWait> waits;
   std::vector<Address> args;
+  WaitRange taken; // what the transfers to the host wait for
+  std::vector<Entry> entries;
 };
 
 } // namespace zero::runtime

@@ -16,20 +16,35 @@ public:
     for (int i = 0; i < program.steps_size(); ++i) {
       const plan::Step &step = program.steps(i);
       name = "step " + std::to_string(i) + " '" + step.name() + "' of program '" + program.name() + "'";
-      auto waitBegin = static_cast<uint32_t>(result.waits.size());
-      for (const plan::Wait &wait : step.waits())
-        if (wait.lane() != step.lane() && wait.tick() > 0) // a lane is in order: it never waits for itself
-          result.waits.push_back({wait.lane(), static_cast<uint32_t>(wait.tick())});
-      size_t first = result.operations.size();
+      WaitRange waits = addWaits(step.waits(), step.lane());
+      firsts.push_back(static_cast<uint32_t>(result.operations.size()));
       add(step, static_cast<uint32_t>(i));
-      result.operations[first].waitBegin = waitBegin, result.operations[first].waitEnd = static_cast<uint32_t>(result.waits.size());
-      if (step.has_update()) result.operations[first].update = &step;
+      Operation &first = result.operations[firsts.back()];
+      first.waitBegin = waits.begin, first.waitEnd = waits.end;
+      if (step.has_update()) first.update = &step;
       result.operations.back().signals = true;
     }
+    result.taken = addWaits(program.taken(), plan::COMPUTE);
+    for (const plan::Entry &entry : program.entries()) addEntry(entry);
     return std::move(result);
   }
 
 private:
+  WaitRange addWaits(const google::protobuf::RepeatedPtrField<plan::Wait> &waits, plan::Lane lane) {
+    auto begin = static_cast<uint32_t>(result.waits.size());
+    for (const plan::Wait &wait : waits)
+      if (wait.lane() != lane) // which is in order: it never waits for itself
+        result.waits.push_back({wait.lane(), static_cast<uint32_t>(wait.tick())});
+    return {begin, static_cast<uint32_t>(result.waits.size())};
+  }
+
+  void addEntry(const plan::Entry &entry) {
+    result.entries.push_back({entry.after(), addWaits(entry.given(), plan::COMPUTE), {}});
+    for (const plan::EntryWait &wait : entry.waits())
+      if (wait.lane() != program.steps(static_cast<int>(wait.step())).lane())
+        result.entries.back().waits.push_back({firsts[wait.step()], {wait.lane(), static_cast<uint32_t>(wait.tick())}});
+  }
+
   void add(const plan::Step &step, uint32_t index) {
     auto push = [&](Work work) { result.operations.push_back({step.lane(), std::move(work), index, 0, 0, false, nullptr}); };
     if (!step.has_update() || groups.of.empty()) return push(workOf(step));
@@ -136,6 +151,7 @@ private:
   uint64_t rank;
   StateMaps state;
   DeviceProgram result;
+  std::vector<uint32_t> firsts; // operation of each step
   std::string name;
 };
 

@@ -79,6 +79,18 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
     for (const plan::Wait &w : step.waits()) entry["waits"].push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
     out["schedule"].push_back(std::move(entry));
   }
+  auto waits = [](const auto &list) {
+    json all = json::array();
+    for (const plan::Wait &w : list) all.push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    return all;
+  };
+  out["taken"] = waits(program.taken());
+  out["entries"] = json::array();
+  for (const plan::Entry &entry : program.entries()) {
+    json joins = json::array();
+    for (const plan::EntryWait &w : entry.waits()) joins.push_back({{"step", w.step()}, {"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    out["entries"].push_back({{"after", plan.programs(int(entry.after())).name()}, {"given", waits(entry.given())}, {"waits", joins}});
+  }
   return out;
 }
 

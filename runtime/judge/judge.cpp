@@ -12,23 +12,24 @@ class Judge {
 public:
   Judge(const Problem &problem, size_t most) : problem(problem), most(most), history(problem.arenas.size()) {}
 
-  std::vector<std::string> run() {
-    if (!checkPlaces() || !checkLives()) return std::move(found);
+  Judged run() {
+    holdAgainstAll();
+    return {std::move(found), std::move(order), std::move(history)};
+  }
+
+private:
+  void holdAgainstAll() {
+    if (!checkPlaces() || !checkLives()) return;
     order = orderOf(problem);
-    if (!order.stuck.empty()) {
-      report("steps wait for each other in a cycle: " + order.stuck);
-      return std::move(found);
-    }
+    if (!order.stuck.empty()) return report("steps wait for each other in a cycle: " + order.stuck);
     useful.resize(problem.steps.size());
     for (uint32_t step : order.sequence) replay(step);
     checkResults();
     for (uint32_t step = 0; step < problem.steps.size(); ++step)
       if (!useful[step] && writesAnything(step))
         report(name(step) + " works in vain: nobody reads what it writes before it is overwritten");
-    return std::move(found);
   }
 
-private:
   void report(const std::string &sentence) {
     if (found.size() < most) found.push_back("@" + problem.name + ": " + sentence);
   }
@@ -112,7 +113,7 @@ private:
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
         else if (past.writer != kNobody && past.writer != s)
           useful[past.writer] = true;
-        if (!a.writes && past.buffer != a.buffer && !(lasts(a.buffer) && past.buffer == kNobody))
+        if (!problem.isHost(s) && !a.writes && past.buffer != a.buffer && !(lasts(a.buffer) && past.buffer == kNobody))
           report(name(s) + " reads buffer " + quoted(a.buffer) +
                  (past.buffer == kNobody ? std::string(" before anything is written to it")
                                          : ", but its bytes were last written through buffer " + quoted(past.buffer)));
@@ -176,6 +177,6 @@ private:
 
 } // namespace
 
-std::vector<std::string> check(const Problem &problem, size_t most) { return Judge(problem, most).run(); }
+Judged judge(const Problem &problem, size_t most) { return Judge(problem, most).run(); }
 
 } // namespace zero::judge

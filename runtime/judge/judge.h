@@ -1,20 +1,35 @@
 //===- judge.h - re-checks a finished plan without trusting who made it ------------------------------===//
-// Six promises, each with its own message:
+// Seven promises, each with its own message:
 //   places   a buffer lies inside its arena and is aligned as that asks, is only touched in its life, and shares no byte with another live
 //   one order    waits form no cycle, and every two conflicting accesses of different lanes are ordered by happens-before values   what a
 //   step reads through a buffer was last written through that buffer, every step writes something that is read or
 //            outlives the program, and the results are written
 //   ranks    every rank calls the same collectives of a lane in the same order
 //   updates  every trainable bucket changes once in a step, behind all that reads its old parameters, and on every rank
+//   entries  the same order holds where lanes run on from one program into the next; the one before that is complete by then
 //   tiers    what rests on host or disk is fetched before it is used there, and what was changed of it returns
 // Happens-before is computed with vector clocks: one tick counter per lane (Fidge 1988, Mattern 1989).
 #pragma once
+#include "runtime/judge/order.h"
 #include "runtime/judge/problem.h"
 
 namespace zero::judge {
 
-/// Sentences, one per broken promise found (at most `most`); empty when the program holds.
-std::vector<std::string> check(const Problem &problem, size_t most = 8);
+/// Sentences, one per broken promise found (at most `most`); none when the program holds. And what its steps leave, if they can all run.
+struct Judged {
+  std::vector<std::string> found;
+  Order order;
+  std::vector<History> history; // by arena
+};
+Judged judge(const Problem &problem, size_t most = 8);
+
+/// Two programs that hold, one right behind the other with lanes running on between them as the entry of the later one says: every two
+/// conflicting accesses are ordered across the boundary too.
+std::vector<std::string> checkEntry(const Problem &before, Judged &left, const Problem &next, const Judged &judged, const Entry &entry,
+                                    size_t most = 8);
+
+/// All of a list of ranks or of programs in text form.
+std::vector<std::string> checkAll(const std::vector<Problem> &problems);
 
 /// The same program on several ranks: collectives agree.
 std::vector<std::string> checkRanks(const std::vector<Problem> &ranks);

@@ -4,14 +4,22 @@
 namespace zero::judge {
 
 std::string nameOf(const Problem &problem, uint32_t step) {
+  if (problem.isHost(step)) return "the host";
   const Step &s = problem.steps[step];
   return "step " + std::to_string(step) + " '" + s.name + "' (" + laneName(s.lane) + ")";
 }
 
+std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem) {
+  std::array<std::vector<uint32_t>, kLaneCount> lanes;
+  lanes[plan::COMPUTE].push_back(problem.given);
+  for (uint32_t s = 0; s < problem.steps.size(); ++s)
+    if (s != problem.given) lanes[problem.steps[s].lane].push_back(s);
+  return lanes;
+}
+
 Order orderOf(const Problem &problem) {
   Order order;
-  std::array<std::vector<uint32_t>, kLaneCount> lanes;
-  for (uint32_t s = 0; s < problem.steps.size(); ++s) lanes[problem.steps[s].lane].push_back(s);
+  std::array<std::vector<uint32_t>, kLaneCount> lanes = lanesOf(problem);
   std::array<Clock, kLaneCount> now{}; // clock of the latest step of each lane
   std::array<size_t, kLaneCount> done{};
   std::array<std::vector<Clock>, kLaneCount> past;
@@ -20,18 +28,18 @@ Order orderOf(const Problem &problem) {
   auto ready = [&](uint32_t lane) {
     if (done[lane] == lanes[lane].size()) return false;
     const auto &waits = problem.steps[lanes[lane][done[lane]]].waits;
-    return std::all_of(waits.begin(), waits.end(), [&](const Wait &w) { return done[w.lane] >= w.tick; });
+    return std::all_of(waits.begin(), waits.end(), [&](const Wait &w) { return done[w.lane] >= countOf(w); });
   };
+  auto place = [&](uint32_t s) { return s == problem.given ? 0 : int64_t(s) + 1; }; // in program order
   while (true) {
     uint32_t s = kNobody; // of the steps that may run, the first in program order
     for (uint32_t lane = 0; lane < kLaneCount; ++lane)
-      if (ready(lane)) s = std::min(s, lanes[lane][done[lane]]);
+      if (ready(lane) && (s == kNobody || place(lanes[lane][done[lane]]) < place(s))) s = lanes[lane][done[lane]];
     if (s == kNobody) break;
     uint32_t lane = problem.steps[s].lane;
     Clock clock = now[lane];
     for (const Wait &w : problem.steps[s].waits)
-      if (w.tick > 0)
-        for (uint32_t l = 0; l < kLaneCount; ++l) clock[l] = std::max(clock[l], past[w.lane][w.tick - 1][l]);
+      if (countOf(w) > 0) raise(clock, past[w.lane][countOf(w) - 1]);
     order.clocks[s] = clock;
     order.ticks[s] = clock[lane] = ++done[lane];
     now[lane] = clock;
@@ -42,10 +50,11 @@ Order orderOf(const Problem &problem) {
     if (done[lane] < lanes[lane].size()) {
       uint32_t s = lanes[lane][done[lane]];
       for (const Wait &w : problem.steps[s].waits)
-        if (done[w.lane] < w.tick)
+        if (done[w.lane] < countOf(w)) {
+          size_t steps = lanes[w.lane].size() - (w.lane == plan::COMPUTE ? 2 : 0);
           order.stuck += (order.stuck.empty() ? "" : "; ") + nameOf(problem, s) + " waits for tick " + std::to_string(w.tick) + " of " +
-                         laneName(w.lane) +
-                         (w.tick > lanes[w.lane].size() ? ", which has only " + std::to_string(lanes[w.lane].size()) + " steps" : "");
+                         laneName(w.lane) + (w.tick > steps ? ", which has only " + std::to_string(steps) + " steps" : "");
+        }
     }
   return order;
 }

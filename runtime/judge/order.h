@@ -17,6 +17,16 @@ struct Order {
   bool before(uint32_t a, uint32_t b, const Problem &problem) const { return clocks[b][problem.steps[a].lane] >= ticks[a]; }
 };
 
+inline void raise(Clock &clock, const Clock &other) {
+  for (uint32_t lane = 0; lane < kLaneCount; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
+}
+
+/// How many steps of its lane a wait is for: what the host does before a program is the first of compute.
+inline uint64_t countOf(const Wait &wait) { return wait.tick + (wait.lane == plan::COMPUTE); }
+
+/// The steps of each lane in their order, with what the host does.
+std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem);
+
 /// Runs the lanes against each other until all steps are done or none can move.
 Order orderOf(const Problem &problem);
 

@@ -209,6 +209,14 @@ private:
 
 std::vector<std::string> checkUpdates(const plan::Plan &plan, int program) { return Updates(plan, plan.programs(program)).run(); }
 
+static Problem collectivesOf(Problem problem) {
+  std::erase_if(problem.steps, [](const Step &step) { return step.collective.empty(); });
+  Problem rest;
+  rest.name = std::move(problem.name);
+  rest.steps = std::move(problem.steps);
+  return rest;
+}
+
 std::vector<std::string> checkPlan(const plan::Plan &plan) {
   std::vector<std::string> found;
   std::set<uint64_t> ranks{0, plan.world() - 1};
@@ -217,13 +225,28 @@ std::vector<std::string> checkPlan(const plan::Plan &plan) {
     if (plan.axes(axis).size() > 1) ranks.insert(neighbour);
     neighbour *= plan.axes(axis).size();
   }
-  for (int program = 0; program < plan.programs_size(); ++program) {
-    std::vector<Problem> each;
-    for (uint64_t rank : ranks) {
-      each.push_back(fromPlan(plan, program, rank));
-      for (std::string &sentence : check(each.back())) found.push_back("rank " + std::to_string(rank) + ": " + sentence);
+  std::vector<std::vector<Problem>> each(size_t(plan.programs_size())); // of each program what ranks must agree on
+  for (uint64_t rank : ranks) {
+    size_t before = found.size();
+    auto add = [&](const std::vector<std::string> &sentences) {
+      for (const std::string &sentence : sentences) found.push_back("rank " + std::to_string(rank) + ": " + sentence);
+    };
+    std::vector<Problem> problems;
+    std::vector<Judged> judged;
+    for (int program = 0; program < plan.programs_size(); ++program) {
+      problems.push_back(fromPlan(plan, program, rank));
+      judged.push_back(judge(problems.back()));
+      add(judged.back().found);
     }
-    for (std::string &sentence : checkRanks(each)) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
+    for (size_t program = 0; found.size() == before && program < problems.size(); ++program)
+      for (size_t e = 0; e < problems[program].entries.size(); ++e) {
+        size_t after = plan.programs(int(program)).entries(int(e)).after();
+        add(checkEntry(problems[after], judged[after], problems[program], judged[program], problems[program].entries[e]));
+      }
+    for (size_t program = 0; program < problems.size(); ++program) each[program].push_back(collectivesOf(std::move(problems[program])));
+  }
+  for (int program = 0; program < plan.programs_size(); ++program) {
+    for (std::string &sentence : checkRanks(each[size_t(program)])) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
     for (std::string &sentence : checkUpdates(plan, program)) found.push_back(sentence);
     for (std::string &sentence : checkTiers(plan, program)) found.push_back(sentence);
   }

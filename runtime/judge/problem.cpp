@@ -31,6 +31,15 @@ std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, u
 
 const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
+void addHost(Problem &problem) {
+  problem.given = uint32_t(problem.steps.size());
+  Step given{"the host's inputs", plan::COMPUTE, {}, {}, {}}, taken{"the host's results", plan::COMPUTE, problem.taken, {}, {}};
+  for (Access input : problem.inputs) input.writes = true, given.accesses.push_back(input);
+  for (const Result &result : problem.results) taken.accesses.push_back({result.buffer, result.begin, result.end, false});
+  problem.steps.push_back(std::move(given));
+  problem.steps.push_back(std::move(taken));
+}
+
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
   Problem problem;
   const plan::Program &p = plan.programs(program);
@@ -49,6 +58,21 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
   };
   if (p.has_loss()) result("loss", p.loss());
   if (p.has_gradient_norm()) result("gradient norm", p.gradient_norm());
+  auto waits = [](const google::protobuf::RepeatedPtrField<plan::Wait> &list) {
+    std::vector<Wait> waits;
+    for (const plan::Wait &w : list) waits.push_back({uint32_t(w.lane()), w.tick()});
+    return waits;
+  };
+  for (const plan::Input &input : plan.inputs()) {
+    uint64_t begin = plan::offsetOf(plan, input.ref(), rank);
+    problem.inputs.push_back({input.ref().buffer(), begin, begin + input.ref().bytes(), true});
+  }
+  problem.taken = waits(p.taken());
+  for (const plan::Entry &entry : p.entries()) {
+    Entry &to = problem.entries.emplace_back(Entry{plan.programs(int(entry.after())).name(), waits(entry.given()), {}});
+    for (const plan::EntryWait &w : entry.waits()) to.waits.push_back({w.step(), {uint32_t(w.lane()), w.tick()}});
+  }
+  addHost(problem);
   return problem;
 }
 

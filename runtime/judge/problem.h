@@ -50,14 +50,30 @@ struct Result {
   uint64_t begin = 0, end = 0; // relative to the buffer
 };
 
-/// One program on one rank.
+/// How lanes run on into a program from another: waits for ticks of that.
+struct Entry {
+  std::string after;
+  std::vector<Wait> given;
+  std::vector<std::pair<uint32_t, Wait>> waits; // by step
+};
+
+/// One program on one rank. What the host does is a step of lane compute: it writes the inputs, which is tick 0, and reads the results.
 struct Problem {
   std::string name;
+  bool another = false; // another program of the same rank as the one before it in a list, not another rank
   std::vector<Arena> arenas;
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;
+  std::vector<Step> steps; // behind those of the plan what the host does before and after them, once addHost has been called
+  std::vector<Access> inputs;
   std::vector<Result> results;
+  std::vector<Wait> taken; // what reading the results waits for
+  std::vector<Entry> entries;
+  uint32_t given = ~0u; // the step that writes the inputs; the one that reads the results follows it
+  bool isHost(uint32_t step) const { return step >= given; }
 };
+
+/// Once all the rest is known.
+void addHost(Problem &problem);
 
 /// What a step touches on rank `rank`.
 std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, uint64_t rank);
@@ -69,8 +85,14 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 ///   arena NAME BYTES [ALIGNMENT]
 ///   buffer NAME ARENA OFFSET BYTES life FIRST LAST        (or: persistent)
 ///   step NAME LANE [waits LANE:TICK …] [reads BUFFER[BEGIN:END] …] [writes BUFFER[BEGIN:END] …] [collective TEXT]
-///   result NAME BUFFER[BEGIN:END]
-std::vector<Problem> parse(const std::string &text); // several programs (ranks) are separated by "rank NAME" lines
+///   input BUFFER[BEGIN:END] …                             what the host writes before the steps
+///   result NAME BUFFER[BEGIN:END]                         what it reads behind them
+///   taken LANE:TICK …                                     what that waits for
+/// Several ranks are separated by "rank NAME" lines, several programs of one rank, which share arenas and persistent buffers, by "program
+/// NAME" lines. Lanes run on from one program into another or into itself behind
+///   entry PROGRAM [LANE:TICK …]                           what writing the inputs waits for there
+/// and then steps have "behind LANE:TICK …" as well.
+std::vector<Problem> parse(const std::string &text);
 
 const char *laneName(uint32_t lane);
 

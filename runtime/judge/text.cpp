@@ -18,6 +18,7 @@ public:
       words = std::istringstream(line.substr(0, line.find('#')));
       if (std::string verb; words >> verb) statement(verb);
     }
+    for (Problem &problem : ranks) addHost(problem);
     return std::move(ranks);
   }
 
@@ -58,9 +59,17 @@ private:
   }
 
   void statement(const std::string &verb) {
-    if (verb == "rank") {
-      ranks.emplace_back();
-      ranks.back().name = word("a name");
+    if (verb == "rank" || verb == "program") {
+      Problem next;
+      next.name = word("a name");
+      next.another = verb == "program";
+      if (next.another && !ranks.empty()) {
+        next.arenas = ranks.back().arenas;
+        next.buffers = ranks.back().buffers;
+        for (Buffer &b : next.buffers)
+          if (!b.persistent) b.bytes = 0; // out of reach
+      }
+      ranks.push_back(std::move(next));
     } else if (verb == "arena") {
       std::string name = word("a name");
       uint64_t bytes = readNumber("bytes"), alignment = 1;
@@ -85,8 +94,16 @@ private:
       std::string name = word("a name");
       Access a = access(word("bytes of a buffer"), false);
       problem().results.push_back({name, a.buffer, a.begin, a.end});
+    } else if (verb == "input") {
+      for (std::string w; words >> w;) problem().inputs.push_back(access(w, true));
+    } else if (verb == "taken") {
+      for (std::string w; words >> w;) problem().taken.push_back(wait(w));
+    } else if (verb == "entry") {
+      Entry &entry = problem().entries.emplace_back();
+      entry.after = word("a program");
+      for (std::string w; words >> w;) entry.given.push_back(wait(w));
     } else {
-      fail("'" + verb + "' is no statement (rank, arena, buffer, step, result)");
+      fail("'" + verb + "' is no statement (rank, program, arena, buffer, step, input, result, taken, entry)");
     }
   }
 
@@ -96,14 +113,15 @@ private:
     s.lane = lane(word("a lane"));
     std::string mode, w;
     while (words >> w) {
-      if (w == "waits" || w == "reads" || w == "writes") {
+      if (w == "waits" || w == "behind" || w == "reads" || w == "writes") {
         mode = w;
       } else if (w == "collective") {
         std::getline(words >> std::ws, s.collective);
       } else if (mode == "waits") {
-        size_t colon = w.find(':');
-        if (colon == std::string::npos) fail("a wait is LANE:TICK, not '" + w + "'");
-        s.waits.push_back({lane(w.substr(0, colon)), toNumber(w.substr(colon + 1))});
+        s.waits.push_back(wait(w));
+      } else if (mode == "behind") {
+        if (problem().entries.empty()) fail("a wait for another program stands before the entry that names it");
+        problem().entries.back().waits.push_back({uint32_t(problem().steps.size()), wait(w)});
       } else if (!mode.empty()) {
         s.accesses.push_back(access(w, mode == "writes"));
       } else {
@@ -111,6 +129,12 @@ private:
       }
     }
     return s;
+  }
+
+  Wait wait(const std::string &w) {
+    size_t colon = w.find(':');
+    if (colon == std::string::npos) fail("a wait is LANE:TICK, not '" + w + "'");
+    return {lane(w.substr(0, colon)), toNumber(w.substr(colon + 1))};
   }
 
   Access access(const std::string &w, bool writes) {

@@ -2,6 +2,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <array>
+#include <set>
 #include <vector>
 
 namespace zero::plan {
@@ -104,20 +105,61 @@ void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string
   requireBytes(ref.bytes(), 4 * static_cast<uint64_t>(count), what);
 }
 
+namespace {
+
+using Ticks = std::array<uint64_t, Lane_ARRAYSIZE>;
+
+Ticks ticksOf(const Program &program) {
+  Ticks ticks{};
+  for (const Step &step : program.steps()) ++ticks[static_cast<size_t>(step.lane())];
+  return ticks;
+}
+
+void checkTick(int lane, uint64_t tick, const Ticks &ticks, const std::string &who) {
+  if (!Lane_IsValid(lane)) throw Error(who + " waits for the unknown lane " + std::to_string(lane));
+  if (tick > ticks[static_cast<size_t>(lane)])
+    throw Error(who + " waits for tick " + std::to_string(tick) + " of lane " + Lane_Name(static_cast<Lane>(lane)) + ", which has only " +
+                std::to_string(ticks[static_cast<size_t>(lane)]) + " steps");
+}
+
+} // namespace
+
+void checkEntries(const Plan &plan, const Program &program) {
+  std::string whose = " of program '" + program.name() + "'";
+  Ticks own = ticksOf(program);
+  for (const Wait &wait : program.taken()) checkTick(wait.lane(), wait.tick(), own, "reading the results" + whose);
+  std::set<uint32_t> seen;
+  for (const Entry &entry : program.entries()) {
+    if (entry.after() >= static_cast<uint32_t>(plan.programs_size()))
+      throw Error("an entry" + whose + " follows program " + std::to_string(entry.after()) + ", but the plan has " +
+                  std::to_string(plan.programs_size()));
+    const Program &before = plan.programs(static_cast<int>(entry.after()));
+    std::string behind = whose + " behind program '" + before.name() + "'";
+    if (!seen.insert(entry.after()).second) throw Error("there are two entries" + behind);
+    Ticks ticks = ticksOf(before);
+    ++ticks[COMPUTE]; // the last: its results are read
+    for (const Wait &wait : entry.given()) checkTick(wait.lane(), wait.tick(), ticks, "writing the inputs" + behind);
+    uint32_t last = 0;
+    for (const EntryWait &wait : entry.waits()) {
+      if (wait.step() >= static_cast<uint32_t>(program.steps_size()) || wait.step() < last)
+        throw Error("an entry" + behind + " has a wait of step " + std::to_string(wait.step()) + " where one from " + std::to_string(last) +
+                    " to " + std::to_string(program.steps_size()) + " is due");
+      last = wait.step();
+      checkTick(wait.lane(), wait.tick(), ticks, "step " + std::to_string(last) + " '" + program.steps(static_cast<int>(last)).name() + "'" + behind);
+    }
+  }
+}
+
 void checkWaits(const Program &program) {
   constexpr int lanes = Lane_ARRAYSIZE;
   std::array<std::vector<int>, lanes> order;
   for (int s = 0; s < program.steps_size(); ++s) order[program.steps(s).lane()].push_back(s);
+  Ticks ticks = ticksOf(program);
   auto nameOfStep = [&](int s) {
     return "step " + std::to_string(s) + " '" + program.steps(s).name() + "' of program '" + program.name() + "'";
   };
   for (int s = 0; s < program.steps_size(); ++s)
-    for (const Wait &wait : program.steps(s).waits()) {
-      if (!Lane_IsValid(wait.lane())) throw Error(nameOfStep(s) + " waits for the unknown lane " + std::to_string(wait.lane()));
-      if (wait.tick() > order[wait.lane()].size())
-        throw Error(nameOfStep(s) + " waits for tick " + std::to_string(wait.tick()) + " of lane " + Lane_Name(wait.lane()) +
-                    ", which has only " + std::to_string(order[wait.lane()].size()) + " steps");
-    }
+    for (const Wait &wait : program.steps(s).waits()) checkTick(wait.lane(), wait.tick(), ticks, nameOfStep(s));
   // Run all lanes as far as they get. Ticks only grow, so any order of trying finds the same end.
   std::array<size_t, lanes> tick{};
   size_t done = 0;

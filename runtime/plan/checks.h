@@ -41,5 +41,7 @@ void checkStep(const Plan &plan, int program, int step);
 
 // Every wait names ticks its lane reaches, and the program ends: no cycle of waits.
 void checkWaits(const Program &program);
+// Those of its entries and of its results too; behind all programs' steps.
+void checkEntries(const Plan &plan, const Program &program);
 
 } // namespace zero::plan

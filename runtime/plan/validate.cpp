@@ -429,6 +429,7 @@ void validate(const Plan &plan, uint64_t constantBytes) {
     if (program.has_gradient_norm()) checkNumbers(plan, program.gradient_norm(), 1, "the gradient norm of " + what, i);
     checkWaits(program);
   }
+  for (const Program &program : plan.programs()) checkEntries(plan, program); // whose steps are known to be right
 }
 
 } // namespace zero::plan

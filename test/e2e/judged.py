@@ -59,6 +59,27 @@ def waits(change):
     return every
 
 
+def entry_waits(change):
+    """Each wait of an entry, changed: lanes run on from another program too early."""
+    def every(plan):
+        for p, program in enumerate(plan.programs):
+            for e, entry in enumerate(program.entries):
+                for w in range(len(entry.waits)):
+                    other = copy(plan)
+                    change(other.programs[p].entries[e].waits, w)
+                    yield other, f"wait {w} of {program.name} behind {plan.programs[entry.after].name}"
+    return every
+
+
+def results(plan):
+    """The host reads the results without waiting for who writes them."""
+    for p, program in enumerate(plan.programs):
+        for w in range(len(program.taken)):
+            other = copy(plan)
+            del other.programs[p].taken[w]
+            yield other, f"wait {w} for the results of {program.name}"
+
+
 def drop(waits, w):
     del waits[w]
 
@@ -266,6 +287,10 @@ for stage, accumulate in ((0, 1), (1, 1), (2, 2), (3, 3)):
 for stage in (1, 3):
     suite.check(f"judged: stage {stage}, without a wait", changes, plans[stage], waits(drop), "without waiting for")
     suite.check(f"judged: stage {stage}, an earlier wait", changes, plans[stage], waits(lower), "without waiting for")
+    suite.check(f"judged: stage {stage}, without a wait for the program before", changes, plans[stage], entry_waits(drop), "behind @.* without waiting for .* of the program before")
+    suite.check(f"judged: stage {stage}, an earlier wait for the program before", changes, plans[stage], entry_waits(lower), "behind @.* without waiting for .* of the program before")
+    suite.check(f"judged: stage {stage}, results read too early", changes, plans[stage], results, "the host reads buffer .* without waiting for")
+suite.check("judged: stage 3, a wait the program before never meets", changes, plans[3], entry_waits(raised), "behind program .* waits for tick [0-9]+ of lane .*, which has only")
 suite.check("judged: stage 2, a wait that is never met", changes, plans[2], waits(raised), "which has|cycle")
 for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
@@ -338,6 +363,8 @@ for stage, homes, accumulate in ((0, ("disk", "host", "host"), 1), (3, ("host", 
     how = f"stage {stage}, parameters on {homes[0]}, optimizer on {homes[1]}, activations on {homes[2]}"
     suite.check(f"judged: {how}", has_some_away, name)
     suite.check(f"judged: {how}, without a wait", changes, name, waits(drop), "without waiting for")
+    suite.check(f"judged: {how}, without a wait for the program before", changes, name, entry_waits(drop), "behind @.* without waiting for .* of the program before")
+    suite.check(f"judged: {how}, an earlier wait for the program before", changes, name, entry_waits(lower), "behind @.* without waiting for .* of the program before")
     suite.check(f"judged: {how}, without a step", changes, name, without_step,
                 "in vain|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
     suite.check(f"judged: {how}, another home", changes, name, other_home,

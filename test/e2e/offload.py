@@ -83,6 +83,24 @@ def resumed(first, second, worlds):
     return f"losses within {far:.0e}"
 
 
+def runs_on(homes, *flags):
+    """The trace: lanes work for two programs at once where one follows the other."""
+    steps = 8
+    where = compiled("on.plan", suite.work / "wide.onnx", flags, homes)
+    suite.zerorun("on.plan", "--data", "wide.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--trace", "on.json", *where)
+    spans = [event for event in json.loads((suite.work / "on.json").read_text()) if event["ph"] == "X"]
+    lanes = {}
+    for span in spans:
+        lanes.setdefault(span["tid"], []).append(span)
+    over = 0
+    for step in range(1, steps):
+        share = lambda lane, k: lane[len(lane) * k // steps:len(lane) * (k + 1) // steps]
+        begins = min(share(lane, step)[0]["ts"] for lane in lanes.values())
+        over += begins < max(share(lane, step - 1)[-1]["ts"] + share(lane, step - 1)[-1]["dur"] for lane in lanes.values())
+    expect(over > steps // 2, f"lanes ran on behind {over} of {steps - 1} steps")
+    return f"behind {over} of {steps - 1} steps"
+
+
 suite.start()
 seqs = {model: data_of(model) for model in MODELS}
 PLACES = ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3))  # ranks and stage
@@ -109,6 +127,7 @@ save_file({"input_ids": tokens, "labels": tokens}, suite.work / "wide.safetensor
 for homes, (world, stage, accumulate, clip) in zip(HOMES[2::3], itertools.cycle(((1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True)))):
     suite.check(f"offload: in slices: {told(homes, world, stage, accumulate, clip)}", same, "wide", [suite.work / "wide.onnx"],
                 "wide.safetensors", world, stage, accumulate, clip, homes)
+suite.check("offload: lanes run on into the next step", runs_on, ("none", "disk", "none"))
 suite.check("offload: resumed on disk, begun resident", resumed, RESIDENT, ("disk", "disk", "disk"), (1, 1))
 suite.check("offload: resumed resident, begun on disk", resumed, ("disk", "disk", "host"), RESIDENT, (2, 2))
 suite.check("offload: resumed on host by one rank, begun on disk by two", resumed, ("disk", "disk", "none"), ("host", "host", "host"), (2, 1))

@@ -7,6 +7,7 @@ from harness import Failure, Suite, expect
 
 suite = Suite(__doc__)
 STEPS = 3
+AWAY = ("--offload-params", "host", "--offload-optimizer", "disk", "--offload-activations", "disk")
 
 
 def plan(name, *flags):
@@ -33,7 +34,7 @@ def same(a, b):
 
 def expected(compiled, world):
     out = suite.work / "cpu.safetensors"
-    suite.run(suite.zerorun_command(compiled, "--data", "ids.bin", "--steps", STEPS, "--lr", "1e-2", "--threads", 1, "--export", out, world=world))
+    suite.run(suite.zerorun_command(compiled, "--disk-path", "disk", "--data", "ids.bin", "--steps", STEPS, "--lr", "1e-2", "--threads", 1, "--export", out, world=world))
     return load_file(out)
 
 
@@ -44,13 +45,13 @@ def any_order(world, *flags):
         expect(same(virtual(compiled, world, seed)[1], weights), f"seed {seed} gives other weights")
 
 
-def missing_waits():
+def missing_waits(kind, world, *flags):
     """Each wait of a step taken away: some order gives other weights, or numbers that are none."""
-    compiled = plan("waits.bin", "--world", 2, "--stage", 3)
-    weights, looked = expected(compiled, 2), 0
+    compiled = plan("waits.bin", "--world", world, *flags)
+    weights, looked = expected(compiled, world), 0
     for wait in range(1000):
-        for seed in range(12):
-            done, found = virtual(compiled, 2, seed, wait, check=False)
+        for seed in range(30):
+            done, found = virtual(compiled, world, seed, kind, wait, check=False)
             if done.returncode == 3 or not same(found, weights):
                 break
         else:
@@ -58,12 +59,16 @@ def missing_waits():
         if done.returncode == 3:
             break
         looked += 1
-    expect(looked >= 4, f"only {looked} waits")
+    expect(looked >= (4 if kind == "own" else 2), f"only {looked} waits")
     return f"{looked} waits"
 
 
 suite.start()
 suite.check("any order of one rank's operations", any_order, 1)
 suite.check("any order of two ranks' operations at stage 3", any_order, 2, "--stage", 3, "--accumulate", 2)
-suite.check("a missing wait is seen", missing_waits)
+suite.check("any order of operations with state on host and disk", any_order, 1, *AWAY)
+suite.check("any order of two ranks' micro-steps with state on disk", any_order, 2, "--stage", 2, "--accumulate", 3, *AWAY)
+suite.check("a missing wait is seen", missing_waits, "own", 2, "--stage", 3)
+suite.check("a missing wait for the program before is seen", missing_waits, "entry", 2, "--stage", 3)
+suite.check("a missing wait for the program before is seen, with state on host and disk", missing_waits, "entry", 1, *AWAY)
 suite.finish()

@@ -25,12 +25,7 @@ int judgeText(const std::string &path) {
   if (!file) throw zero::Error(path + " cannot be read");
   std::stringstream text;
   text << file.rdbuf();
-  auto ranks = zero::judge::parse(text.str());
-  std::vector<std::string> found;
-  for (const auto &rank : ranks)
-    for (auto &sentence : zero::judge::check(rank)) found.push_back(sentence);
-  for (auto &sentence : zero::judge::checkRanks(ranks)) found.push_back(sentence);
-  return verdict(found, path);
+  return verdict(zero::judge::checkAll(zero::judge::parse(text.str())), path);
 }
 
 struct Pages {

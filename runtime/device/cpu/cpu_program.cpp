@@ -63,12 +63,21 @@ CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunc
   bound.source = program.source;
   bound.waits = program.waits;
   bound.args.reserve(program.args.size()); // calls point into it
+  bound.taken = program.taken;
+  std::vector<uint32_t> inLane; // the place of each operation in its lane
   for (const Operation &operation : program.operations) {
     auto lane = static_cast<size_t>(operation.lane);
+    inLane.push_back(static_cast<uint32_t>(bound.lanes[lane].size()));
+    bound.steps[lane] += operation.signals;
     bool whole = operation.signals && (bound.lanes[lane].empty() || bound.lanes[lane].back().signals);
     if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.copied[lane] += copy->bytes;
     bound.lanes[lane].push_back({boundCall(program, operation, kernels, pointer, disk, bound.args), operation.step, operation.waitBegin,
                                  operation.waitEnd, operation.signals, operation.update});
+  }
+  for (const Entry &entry : program.entries) {
+    CpuEntry &to = bound.entries.emplace_back(CpuEntry{entry.after, entry.given, {}});
+    for (const Entry::Joins &wait : entry.waits)
+      to.waits[static_cast<size_t>(program.operations[wait.operation].lane)].push_back({inLane[wait.operation], wait.wait});
   }
   return bound;
 }

@@ -17,9 +17,19 @@ struct CpuOperation {
   const plan::Step *update;
 };
 
+// See Entry; operations are counted in their lane.
+struct CpuEntry {
+  uint32_t after;
+  WaitRange given;
+  std::array<std::vector<Entry::Joins>, kLanes> waits;
+};
+
 struct CpuProgram {
   const plan::Program *source = nullptr;
   std::array<std::vector<CpuOperation>, kLanes> lanes;
+  std::array<uint32_t, kLanes> steps{};  // of each lane: by how much its tick rises, COMPUTE's by two more
+  WaitRange taken;
+  std::vector<CpuEntry> entries;
   std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move
   std::vector<LaneWait> waits;
   std::vector<void *> args; // of all launches, one after another

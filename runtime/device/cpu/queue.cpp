@@ -1,17 +1,14 @@
 #include "runtime/device/cpu/queue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/start_thread.h"
-#include <cstring>
+#include <algorithm>
 
 namespace zero::runtime {
 namespace {
 
-// Until `word` is no longer `old`.
-uint32_t awaitNext(const std::atomic<uint32_t> &word, uint32_t old) {
-  uint32_t value;
-  while ((value = awaitChange(word, old)) == old) {
-  }
-  return value;
+// Until `word`, which rises and wraps, has reached `value`.
+void awaitReached(const std::atomic<uint32_t> &word, uint32_t value) {
+  for (uint32_t now = word.load(std::memory_order_acquire); static_cast<int32_t>(now - value) < 0;) now = awaitChange(word, now);
 }
 
 void announce(std::atomic<uint32_t> &word, uint32_t value) {
@@ -52,9 +49,10 @@ void CpuQueue::makeLanes(CommunicatorFactory &factory) {
 }
 
 void CpuQueue::startThreads() {
+  if (std::ranges::count_if(lanes, [](const auto &lane) { return lane != nullptr; }) == 1) return;
   try {
     for (int index = 0; index < kLanes; ++index)
-      if (index != plan::COMPUTE && lanes[static_cast<size_t>(index)])
+      if (lanes[static_cast<size_t>(index)])
         threads.push_back(
             startThread("the thread of lane " + plan::Lane_Name(static_cast<plan::Lane>(index)), [this, index] { laneThread(index); }));
   } catch (...) {
@@ -64,72 +62,79 @@ void CpuQueue::startThreads() {
 }
 
 void CpuQueue::end() {
-  uint32_t next = begun.load(std::memory_order_relaxed) + 1;
+  uint32_t next = given.load(std::memory_order_relaxed) + 1;
   ending.store(next, std::memory_order_relaxed);
-  announce(begun, next);
+  announce(given, next);
   for (std::thread &thread : threads) thread.join();
+}
+
+// How the next program follows the one submitted last; null if it must be complete. If that is finished nothing has to be waited for, which
+// the waits of an entry say as well.
+const CpuEntry *CpuQueue::entryOf(const CpuProgram &program) const {
+  if (submitted == 0) return nullptr;
+  uint32_t last = slots[submitted % kSubmissions].turn.submission.program;
+  auto found = std::ranges::find(program.entries, last, &CpuEntry::after);
+  return found == program.entries.end() ? nullptr : &*found;
 }
 
 void CpuQueue::submit(const Submission &submission) {
   if (submitted - finished == kSubmissions)
     throw Error("a program was submitted while too many were under way: this is an error in zerorun");
+  const CpuProgram &program = programs[submission.program];
+  Turn turn{submission, &program, entryOf(program), slotOf(submitted).turn.own, ends};
+  ++turn.own[plan::COMPUTE]; // tick 0: the transfers from the host
+  for (size_t lane = 0; lane < kLanes; ++lane) ends[lane] += program.steps[lane];
+  ends[plan::COMPUTE] += 2;
   Slot &slot = slotOf(++submitted);
-  slot.submission = submission;
-  slot.completion.submitted = Clock::now();
+  slot.turn = turn;
+  slot.submitted = Clock::now();
   if (submission.trace)
-    for (size_t i = 0; i < kLanes; ++i) slot.events[i].reserve(programs[submission.program].lanes[i].size());
-  if (submitted - finished == 1) begin();
-}
-
-// The oldest that is not finished: its inputs are taken, and all lanes but COMPUTE set off.
-void CpuQueue::begin() {
-  if (timeline.hasFailed()) return;
-  Slot &slot = slotOf(finished + 1);
-  slot.completion.begin = Clock::now();
-  for (const HostTransfer &write : slot.submission.writes) std::memcpy(pointer(write.at), write.host.data(), write.host.size());
-  timeline.reset();
+    for (size_t lane = 0; lane < kLanes; ++lane) slot.accounts[lane].events.reserve(program.lanes[lane].size());
   if (threads.empty()) return;
-  running.store(static_cast<uint32_t>(threads.size()), std::memory_order_relaxed);
-  announce(begun, finished + 1);
+  slot.running.store(static_cast<uint32_t>(threads.size()), std::memory_order_relaxed);
+  announce(given, submitted);
 }
 
 Completion CpuQueue::finish() {
   if (submitted == finished) throw Error("nothing was submitted: this is an error in zerorun");
   Slot &slot = slotOf(finished + 1);
-  if (timeline.hasFailed() && failed) {
-    ++finished;
-    throw Error("no program can run after a step has failed");
-  }
-  runLane(plan::COMPUTE, slot);
-  for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;) awaitChange(running, left);
-  for (const HostTransfer &read : slot.submission.reads) std::memcpy(read.host.data(), pointer(read.at), read.host.size());
-  slot.completion.end = Clock::now();
+  if (threads.empty()) runLane(plan::COMPUTE, slot);
+  awaitLanes(slot);
   ++finished;
-  if (timeline.hasFailed()) {
+  if (failed) throw Error("no program can run after a step has failed");
+  if (timeline.hasFailed()) { // in this program, or in the one that has begun behind it
+    for (const Slot &each : slots) awaitLanes(each);
     failed = true;
     std::rethrow_exception(timeline.reason());
   }
-  if (submitted != finished) begin();
-  Completion completion = slot.completion;
-  for (std::vector<TraceEvent> &events : slot.events) {
-    completion.events.insert(completion.events.end(), events.begin(), events.end());
-    events.clear();
+  Completion completion{slot.submitted, slot.accounts[plan::COMPUTE].begin, {}, {}, {}};
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    Lane::Account &account = slot.accounts[lane];
+    completion.lanes[lane] = account.stats;
+    completion.end = std::max(completion.end, account.end);
+    completion.events.insert(completion.events.end(), account.events.begin(), account.events.end());
+    account.events.clear();
   }
   return completion;
 }
 
+void CpuQueue::awaitLanes(const Slot &slot) const {
+  for (uint32_t left; (left = slot.running.load(std::memory_order_acquire)) != 0;) awaitChange(slot.running, left);
+}
+
 void CpuQueue::laneThread(int index) {
-  for (uint32_t seen = 0;;) {
-    seen = awaitNext(begun, seen);
-    if (ending.load(std::memory_order_relaxed) == seen) return;
-    runLane(index, slotOf(seen));
-    if (running.fetch_sub(1, std::memory_order_acq_rel) == 1) running.notify_one();
+  for (uint32_t next = 1;; ++next) {
+    awaitReached(given, next);
+    if (ending.load(std::memory_order_relaxed) == next) return;
+    Slot &slot = slotOf(next);
+    runLane(index, slot);
+    if (slot.running.fetch_sub(1, std::memory_order_acq_rel) == 1) slot.running.notify_one();
   }
 }
 
 void CpuQueue::runLane(int index, Slot &slot) {
-  auto i = static_cast<size_t>(index);
-  lanes[i]->run(programs[slot.submission.program], slot.submission, slot.completion.lanes[i], slot.events[i]);
+  auto lane = static_cast<size_t>(index);
+  lanes[lane]->run(slot.turn, pointer, slot.accounts[lane]);
 }
 
 } // namespace zero::runtime

@@ -1,6 +1,7 @@
-// The submissions to the cpu, one after another. COMPUTE's operations run on the host's thread, inside finish(): handing them to a thread
-// of their own costs two wake-ups a program, which is a third of a step that takes microseconds. All other lanes have threads, which set
-// off as soon as the submission before is complete. Nothing is allocated and nothing locked once the queue is made.
+// The submissions to the cpu: a thread for each lane walks its operations of one program after another, as far as what they wait for
+// allows. Where COMPUTE is the only lane its operations run on the host's thread, inside finish(): handing them over costs two wake-ups a
+// program, which is a third of a step that takes microseconds, and there is nothing to run beside them. Nothing is allocated and nothing
+// locked once the queue is made.
 #pragma once
 #include "runtime/device/cpu/lane.h"
 #include <array>
@@ -24,17 +25,19 @@ public:
 
 private:
   struct Slot {
-    Submission submission;
-    Completion completion;
-    std::array<std::vector<TraceEvent>, kLanes> events;
+    Turn turn;
+    Clock::time_point submitted;
+    std::array<Lane::Account, kLanes> accounts;
+    std::atomic<uint32_t> running{0}; // lane threads that have not left it
   };
 
   void makeLanes(CommunicatorFactory &factory);
   void startThreads();
   void end();
-  void begin();
   void laneThread(int index);
   void runLane(int index, Slot &slot);
+  void awaitLanes(const Slot &slot) const;
+  const CpuEntry *entryOf(const CpuProgram &program) const;
   Slot &slotOf(uint32_t number) { return slots[number % kSubmissions]; }
 
   std::vector<CpuProgram> programs;
@@ -46,10 +49,10 @@ private:
 
   // Numbers of submissions, which count from 1 and wrap.
   uint32_t submitted = 0, finished = 0;
+  Ticks ends{};                             // the timeline's, when all that was submitted is complete
   bool failed = false;                      // and said so
-  std::atomic<uint32_t> begun{0};           // what lanes wait for
+  std::atomic<uint32_t> given{0};           // the last submission: what lanes wait for
   std::atomic<uint64_t> ending{UINT64_MAX}; // the number that is no submission: all threads end
-  std::atomic<uint32_t> running{0};         // lane threads inside the program
   std::vector<std::thread> threads;
 };
 

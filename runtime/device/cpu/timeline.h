@@ -27,41 +27,34 @@ inline uint32_t awaitChange(const std::atomic<uint32_t> &word, uint32_t old) {
   return word.load(std::memory_order_acquire);
 }
 
+// Ticks of all programs together, which wrap. Lanes are never further apart than the steps of two programs.
 class Timeline {
 public:
   static constexpr int kLanes = runtime::kLanes;
-
-  // Before a program, while no lane runs.
-  void reset() {
-    for (Tick &tick : ticks) tick.value.store(0, std::memory_order_relaxed);
-  }
 
   void advance(int lane) {
     ticks[static_cast<size_t>(lane)].value.fetch_add(1, std::memory_order_release);
     ticks[static_cast<size_t>(lane)].value.notify_all();
   }
 
-  // Until `tick` steps of the lane are complete, or the timeline has failed.
+  // Until the lane has reached `tick`, or the timeline has failed.
   void wait(int lane, uint32_t tick) const {
     const std::atomic<uint32_t> &value = ticks[static_cast<size_t>(lane)].value;
-    for (uint32_t now = value.load(std::memory_order_acquire); now < tick;) now = awaitChange(value, now);
+    for (uint32_t now = value.load(std::memory_order_acquire); static_cast<int32_t>(now - tick) < 0 && !hasFailed();)
+      now = awaitChange(value, now);
   }
 
   // The first failure counts. All waits return from now on.
   void fail(std::exception_ptr why) {
     if (failed.exchange(true)) return;
     failure = std::move(why);
-    for (Tick &tick : ticks) {
-      tick.value.fetch_add(kPastTheEnd, std::memory_order_release);
-      tick.value.notify_all();
-    }
+    for (size_t lane = 0; lane < kLanes; ++lane) advance(static_cast<int>(lane)); // those who wait look again
   }
   bool hasFailed() const { return failed.load(std::memory_order_acquire); }
   // To be read after all lanes have ended.
   std::exception_ptr reason() const { return failure; }
 
 private:
-  static constexpr uint32_t kPastTheEnd = uint32_t(1) << 31; // programs have fewer steps (their count is an int)
   struct alignas(64) Tick {
     std::atomic<uint32_t> value{0};
   };
