@@ -285,6 +285,12 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},
       {[](Plan &p) { stepOf(p, kFill)->set_lane(Lane(12)); }, "unknown lane 12"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), GATHER, 2); }, "waits for tick 2 of lane GATHER, which has only 1"},
+      {[](Plan &p) { p.mutable_programs(0)->add_taken()->set_tick(1000); }, "reading the results of program"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->set_after(99); }, "follows program 99"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries(), p.mutable_programs(0)->add_entries(); }, "two entries"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_given()->set_lane(Lane(8)); }, "unknown lane 8"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_tick(1000); }, "waits for tick 1000"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_step(1000); }, "a wait of step 1000"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(8), 1); }, "unknown lane 8"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), COMPUTE, 1); }, "waits for itself"},
       {[](Plan &p) {
@@ -452,8 +458,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 3");
-  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 3; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 4");
+  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 4; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");
