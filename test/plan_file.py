@@ -5,6 +5,7 @@ usage: plan_file.py PLAN                writes the bytes of the plan message to 
        plan_file.py TEXT.textproto OUT  makes a plan without kernels and constants of a message in protobuf's text form
 """
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -27,6 +28,7 @@ def plan_class():
 
 
 PAGE = 4096
+FORMAT = int(re.search(r"kFormat = (\d+)", (ROOT / "runtime/plan/container.h").read_text())[1])
 
 
 def segments(path):
@@ -40,7 +42,7 @@ def segments(path):
 
 def compose(parts):
     """The file of these segments, without a signature."""
-    head, body = b"ZEROPLAN" + struct.pack("<II", 4, len(parts)), b""
+    head, body = b"ZEROPLAN" + struct.pack("<II", FORMAT, len(parts)), b""
     for kind, content in parts:
         head += struct.pack("<IIQQQ", kind, zlib.crc32(content), PAGE + len(body), len(content), 0)
         body += content + b"\0" * (-len(content) % PAGE)

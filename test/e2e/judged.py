@@ -104,9 +104,18 @@ def without_step(plan):
         steps = other.programs[p].steps
         del steps[s]
         step = plan.programs[p].steps[s]
-        for later in steps[s:]:  # the ticks behind it are one lower: what is wrong shall be the missing step alone
-            for wait in later.waits:
-                wait.tick -= wait.lane == step.lane and wait.tick > sum(x.lane == step.lane for x in plan.programs[p].steps[:s])
+        # The ticks behind it are one lower: what is wrong shall be the missing step alone.
+        tick = sum(x.lane == step.lane for x in plan.programs[p].steps[:s])
+        following = [entry for program in other.programs for entry in program.entries if entry.after == p]
+        waiting = [later.waits for later in steps[s:]] + [other.programs[p].taken] + [entry.given for entry in following] + [entry.waits for entry in following]
+        for wait in itertools.chain(*waiting):
+            wait.tick -= wait.lane == step.lane and wait.tick > tick
+        for entry in other.programs[p].entries:
+            for w in reversed(range(len(entry.waits))):
+                if entry.waits[w].step == s:
+                    del entry.waits[w]
+                else:
+                    entry.waits[w].step -= entry.waits[w].step > s
         for buffer in other.buffers:
             if buffer.program == p:
                 if buffer.first == buffer.last == s:

@@ -1,7 +1,7 @@
 // A device that proves the seam to be one: it completes what it is given in any order that the waits allow, drawn from a seed, on a clock
 // of its own. What it runs gives the bits of the cpu only if every wait that is needed is there:
 //   - an operation begins and ends when the draw says so, not when the one before it in the plan has ended, and those of the next program
-//     between those of the one before it;
+//     between those of the one before it; some lanes are much slower than others;
 //   - what it writes is garbage from its beginning to its end;
 //   - what it reads is read at its beginning or at its end, whichever is drawn;
 //   - transfers are operations of lane COMPUTE like others; one to the host arrives when the submission is complete, and is garbage until
@@ -27,7 +27,9 @@ namespace zero::test {
 
 class VirtualDevice final : public runtime::Device {
 public:
-  VirtualDevice(const plan::Plan &plan, uint64_t seed) : plan(plan), random(seed), executor(1) {}
+  VirtualDevice(const plan::Plan &plan, uint64_t seed) : plan(plan), random(seed), executor(1) {
+    for (uint64_t &time : longest) time = random() % 4 ? 1000 : 50000;
+  }
 
   void requireTarget(const plan::Target &) override {}
   uint32_t allocateArena(const std::string &name, plan::Tier, uint64_t bytes) override { // all tiers in memory
@@ -146,7 +148,7 @@ private:
   }
 
   void begin(Running &run, Lane &lane) {
-    lane.ready = false, lane.running = true, lane.at = now + 1 + random() % 1000;
+    lane.ready = false, lane.running = true, lane.at = now + 1 + random() % longest[static_cast<size_t>(&lane - run.lanes.data())];
     lane.early = random() % 2 == 0;
     const runtime::Operation *operation = lane.operations[lane.next];
     if (!operation) {
@@ -220,6 +222,7 @@ private:
   const plan::Plan &plan;
   std::mt19937_64 random;
   uint64_t rank = 0, now = 0;
+  std::array<uint64_t, runtime::kLanes> longest{}; // that an operation of a lane takes: some lanes are slow
   std::vector<runtime::MappedArena> arenas;
   runtime::DiskArenas disk{{}, 0}; // none
   std::unique_ptr<runtime::KernelLibrary> library;

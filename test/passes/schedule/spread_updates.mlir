@@ -14,8 +14,10 @@ module attributes {zero.world = 1 : i64} {
     %r = plan.use @result.loss
     %g0 = plan.buffer gradient "g0" bytes 128
     %x = plan.buffer activation "x" bytes 64
+    %large = plan.buffer activation "large" bytes 1024
     %d0 = plan.buffer fetched "d0" bytes 64
     %d1 = plan.buffer fetched "d1" bytes 64
+    plan.fill compute -> %large[0, 1024] : 0
     // CHECK: plan.copy to_device %{{.*}}[0, 64] -> %d0
     // CHECK-NEXT: plan.update compute
     // CHECK-NEXT: plan.copy to_host %d0
@@ -42,13 +44,14 @@ module attributes {zero.world = 1 : i64} {
     plan.fill compute -> %x[0, 64] : 5
     plan.return %r[0, 4]
   }
-  // What follows needs the gradient's bytes: nothing moves.
-  // CHECK-LABEL: @needed
-  plan.program step @needed {
+  // Behind each other they need less than at any other step: apart they would need the most.
+  // CHECK-LABEL: @fullest
+  plan.program step @fullest {
     %p0 = plan.use @p0
     %h0 = plan.use @m0
     %r = plan.use @result.loss
     %g0 = plan.buffer gradient "g0" bytes 128
+    %x = plan.buffer activation "x" bytes 192
     %d0 = plan.buffer fetched "d0" bytes 64
     %d1 = plan.buffer fetched "d1" bytes 64
     // CHECK: plan.copy to_host %d0
@@ -61,8 +64,33 @@ module attributes {zero.world = 1 : i64} {
     plan.copy to_device %h0[64, 64] -> %d1[0, 64]
     plan.update compute %p0[64, 64], %g0[64, 64], %d1[0, 64] -> %p0[64, 64], %d1[0, 64] : @b0 @k of f32 whole from 16
     plan.copy to_host %d1[0, 64] -> %h0[64, 64]
-    plan.fill compute -> %g0[0, 64] : 1
-    plan.fill compute -> %g0[64, 64] : 2
+    plan.fill compute -> %x[0, 64] : 1
+    plan.fill compute -> %x[64, 64] : 2
+    plan.return %r[0, 4]
+  }
+  // What follows needs the gradient's bytes: nothing moves.
+  // CHECK-LABEL: @needed
+  plan.program step @needed {
+    %p0 = plan.use @p0
+    %h0 = plan.use @m0
+    %r = plan.use @result.loss
+    %g0 = plan.buffer gradient "g0" bytes 128
+    %large = plan.buffer activation "large" bytes 1024
+    %d0 = plan.buffer fetched "d0" bytes 64
+    %d1 = plan.buffer fetched "d1" bytes 64
+    // CHECK: plan.copy to_host %d0
+    // CHECK-NEXT: plan.copy to_device
+    // CHECK-NEXT: plan.update compute {{.*}} from 16
+    // CHECK-NOT: plan.decision
+    plan.fill compute -> %large[0, 1024] : 0
+    plan.copy to_device %h0[0, 64] -> %d0[0, 64]
+    plan.update compute %p0[0, 64], %g0[0, 64], %d0[0, 64] -> %p0[0, 64], %d0[0, 64] : @b0 @k of f32 whole
+    plan.copy to_host %d0[0, 64] -> %h0[0, 64]
+    plan.copy to_device %h0[64, 64] -> %d1[0, 64]
+    plan.update compute %p0[64, 64], %g0[64, 64], %d1[0, 64] -> %p0[64, 64], %d1[0, 64] : @b0 @k of f32 whole from 16
+    plan.copy to_host %d1[0, 64] -> %h0[64, 64]
+    plan.fill compute -> %g0[64, 64] : 1
+    plan.fill compute -> %g0[0, 64] : 2
     plan.return %r[0, 4]
   }
 }
