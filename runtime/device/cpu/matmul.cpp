@@ -1,7 +1,10 @@
 #include "runtime/device/cpu/matmul.h"
+#include "runtime/device/cpu/packing.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <dnnl.h>
 #include <omp.h>
 
@@ -43,12 +46,28 @@ Grid gridFor(int64_t m, int64_t n, int64_t k, int threads) {
   return best;
 }
 
+// The library allocates what it packs operands in, aligned, in every call. What glibc cuts off at the ends of such a block it puts into the
+// thread's cache of small pieces, where it counts as in use: the block that is freed cannot grow over it, is by so much too small for the
+// next one, and that begins behind it, and so on, until the cache is full. In one that is full from the start they find no place.
+bool fillCacheOfSmallPieces() {
+  constexpr size_t kSmallest = 24, kLargest = 1032, kStep = 16, kOfASize = 7; // as glibc has it
+  for (size_t bytes = kSmallest; bytes <= kLargest; bytes += kStep) {
+    std::array<void *, kOfASize> pieces{};
+    for (void *&piece : pieces) {
+      piece = std::malloc(bytes);
+      asm volatile("" : : "r"(piece) : "memory"); // or the compiler would leave both out
+    }
+    for (void *piece : pieces) std::free(piece);
+  }
+  return true;
+}
+
 } // namespace
 
 void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                   int64_t ldb, bool accumulate, float *c, int64_t ldc) {
   // The library must not start threads of its own from ours.
-  [[maybe_unused]] thread_local bool alone = (omp_set_num_threads(1), true);
+  [[maybe_unused]] thread_local bool alone = (omp_set_num_threads(1), fillCacheOfSmallPieces());
   dnnl_status_t status =
       dnnl_sgemm(transA ? 'T' : 'N', transB ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status != dnnl_success)
@@ -69,7 +88,10 @@ void matmul(ThreadPool &pool, const MatMulCall &call) {
     const float *a = call.a + batch * call.strideA + (call.transA ? row : row * call.lda);
     const float *b = call.b + batch * call.strideB + (call.transB ? column * call.ldb : column);
     float *c = call.c + batch * call.strideC + row * call.ldc + column;
-    singleMatmul(call.transA, call.transB, m, n, call.k, 1.0f, a, call.lda, b, call.ldb, call.accumulate, c, call.ldc);
+    int64_t atOnce = columnsOfACall(m, n);
+    for (int64_t first = 0; first < n; first += atOnce)
+      singleMatmul(call.transA, call.transB, m, std::min(atOnce, n - first), call.k, 1.0f, a, call.lda,
+                   b + first * (call.transB ? call.ldb : 1), call.ldb, call.accumulate, c + first, call.ldc);
   };
   // Small products are claimed several at a time.
   int64_t total = call.batch * perBatch;
