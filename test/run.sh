@@ -90,6 +90,7 @@ if [ $quick = no ]; then
     run_script "end to end: $name" "$script"
   done
   run_script "faults: a sample of what test/faults/run.py --all does" test/faults/run.py
+  run_script "faults of the disk that state lies on: a few of what test/faults/offload.py --moments 100 does" test/faults/offload.py
 
   title "the runtime alone, without LLVM"
   if bash tools/setup.sh --preset runtime-only >"$logs/runtime.log" 2>&1; then

@@ -2,6 +2,7 @@
 // Device and a row of the table.
 #pragma once
 #include "runtime/device/device.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,9 +10,10 @@
 namespace zero::runtime {
 
 struct DeviceOptions {
-  int threads = 0;                      // of the cpu; 0: as many as this process may use
-  int ranksHere = 1;                    // ranks that share this machine's processors and memory
-  int rank = 0;                         // of all of the run
+  int threads = 0;                               // of the cpu; 0: as many as this process may use
+  int ranksHere = 1;                             // ranks that share this machine's processors and memory
+  int rank = 0;                                  // of all of the run
+  std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
   std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
 };
 

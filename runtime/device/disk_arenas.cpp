@@ -1,12 +1,15 @@
 #include "runtime/device/disk_arenas.h"
 #include "runtime/plan/error.h"
-#include <cstdlib>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <utility>
 
 namespace zero::runtime {
 namespace {
 
 // So many pieces are one transfer: what keeps a disk busy is the number of requests under way.
 constexpr uint64_t kWindowBytes = 4 * kPieceBytes;
+static_assert(kWindowBytes + kBlockBytes == kStagingBytes, "a window need not begin with a block");
 
 uint64_t roundDown(uint64_t bytes) { return bytes / kBlockBytes * kBlockBytes; }
 uint64_t roundUp(uint64_t bytes) { return roundDown(bytes + kBlockBytes - 1); }
@@ -14,15 +17,12 @@ uint64_t roundUp(uint64_t bytes) { return roundDown(bytes + kBlockBytes - 1); }
 // Whole blocks of the storage, in memory: those that bytes [offset, offset + count) lie in, and others later.
 class Window {
 public:
-  Window(Storage &storage, uint64_t most)
-      : storage(storage), memory(static_cast<std::byte *>(std::aligned_alloc(kBlockBytes, roundUp(most) + kBlockBytes)), std::free) {
-    if (!memory) throw Error("this process cannot get the memory it needs to read its state from disk");
-  }
+  Window(Storage &storage, std::byte *memory) : storage(storage), memory(memory) {}
 
   void show(uint64_t offset, uint64_t count) {
     from = roundDown(offset), to = roundUp(offset + count), begin = offset - from, bytes = count;
   }
-  std::span<std::byte> shown() { return {memory.get() + begin, bytes}; }
+  std::span<std::byte> shown() { return {memory + begin, bytes}; }
 
   void read() { storage.read(from, blocks(from, to)); }
   void write() { storage.write(from, blocks(from, to)); }
@@ -34,14 +34,28 @@ public:
   }
 
 private:
-  std::span<std::byte> blocks(uint64_t first, uint64_t end) { return {memory.get() + (first - from), end - first}; }
+  std::span<std::byte> blocks(uint64_t first, uint64_t end) { return {memory + (first - from), end - first}; }
 
   Storage &storage;
-  std::unique_ptr<std::byte, decltype(&std::free)> memory;
+  std::byte *memory;
   uint64_t from = 0, to = 0, begin = 0, bytes = 0;
 };
 
 } // namespace
+
+std::byte *DiskArenas::Staging::memory() {
+  if (mapping) return mapping;
+  // What the library of products packed operands in lies idle while no program runs: the two are never resident together.
+  ::malloc_trim(0);
+  void *found = ::mmap(nullptr, kStagingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) throw Error("this process cannot get the memory it needs to reach its state on disk");
+  return mapping = static_cast<std::byte *>(found);
+}
+
+void DiskArenas::Staging::release() {
+  std::lock_guard lock(inUse);
+  if (mapping) ::munmap(std::exchange(mapping, nullptr), kStagingBytes);
+}
 
 void DiskArenas::allocate(uint32_t arena, const std::string &name, uint64_t bytes) {
   if (folders.empty())
@@ -57,7 +71,8 @@ std::optional<uint64_t> DiskArenas::find(Address address) const {
 }
 
 void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) const {
-  Window window(*opened, std::min(bytes, kWindowBytes));
+  std::lock_guard lock(staging.inUse);
+  Window window(*opened, staging.memory());
   for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
     window.show(offset + first, std::min(kWindowBytes, bytes - first));
     window.read();
@@ -67,7 +82,8 @@ void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) co
 }
 
 void DiskArenas::write(uint64_t offset, uint64_t bytes, const FillPiece &fill) const {
-  Window window(*opened, std::min(bytes, kWindowBytes));
+  std::lock_guard lock(staging.inUse);
+  Window window(*opened, staging.memory());
   for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
     window.show(offset + first, std::min(kWindowBytes, bytes - first));
     window.readEdges();

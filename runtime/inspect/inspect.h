@@ -80,6 +80,9 @@ std::string laneTable(const plan::Plan &plan);
 /// Of the file: the machine code it carries, and who has signed it.
 std::string fileLine(const plan::PlanFile &file);
 std::string firstPage(const plan::Plan &plan, const std::string &fileLine = ""); // all of the above
+/// What the process of one rank takes in memory with so many threads, line by line.
+std::string processTable(const plan::PlanFile &file, int threads);
+nlohmann::json processJson(const plan::PlanFile &file, int threads);
 std::string kernelTable(const plan::Plan &plan);
 /// The fullest moment of each program: bytes by layer and kind, and the largest buffers.
 std::string peakText(const plan::Plan &plan);

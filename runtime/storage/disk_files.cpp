@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 
 namespace zero::runtime {
@@ -37,6 +39,12 @@ int openUnnamed(const std::string &folder, int rank) {
         fmt::format("cannot create a file in --disk-path '{}': {}; name a folder that can be written to", folder, std::strerror(errno)));
   ::unlink(path.c_str());
   return fd;
+}
+
+// File systems that write in place. Others (btrfs, NFS) may count other blocks after every write.
+bool writesInPlace(int fd) {
+  struct statfs info = {};
+  return ::fstatfs(fd, &info) == 0 && (info.f_type == EXT4_SUPER_MAGIC || info.f_type == XFS_SUPER_MAGIC || info.f_type == TMPFS_MAGIC);
 }
 
 uint64_t freeIn(int fd) {
@@ -74,10 +82,26 @@ DiskFiles::DiskFile::DiskFile(const std::string &folder, int rank, bool direct)
 // Returns an errno, or 0.
 int DiskFiles::DiskFile::reserve(uint64_t bytes) {
   for (;;) {
-    if (::fallocate(file.get(), 0, static_cast<off_t>(size), static_cast<off_t>(bytes - size)) == 0) return 0;
+    if (::fallocate(file.get(), 0, static_cast<off_t>(size), static_cast<off_t>(bytes - size)) == 0) {
+      keepsBlocks = writesInPlace(file.get());
+      return 0;
+    }
     if (errno == EOPNOTSUPP || errno == ENOSYS) return ::ftruncate(file.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
     if (errno != EINTR) return errno;
   }
+}
+
+void DiskFiles::DiskFile::requireWhole() const {
+  constexpr uint64_t kUnit = 512; // of st_blocks
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0)
+    throw Error(fmt::format("cannot look at this rank's file in --disk-path '{}': {}", folder, std::strerror(errno)));
+  uint64_t length = static_cast<uint64_t>(info.st_size), blocks = static_cast<uint64_t>(info.st_blocks) * kUnit;
+  if (length >= size && (!keepsBlocks || blocks >= size)) return;
+  throw Error(
+      fmt::format("this rank's file in --disk-path '{}' has lost {} of its {} bytes while it was in use: it was cut short, or the disk "
+                  "is failing; what was kept there is gone: resume from the last checkpoint",
+                  folder, size - std::min(length, keepsBlocks ? blocks : length), size));
 }
 
 void DiskFiles::DiskFile::grow(uint64_t bytes) {
@@ -131,6 +155,10 @@ DiskFiles::Part DiskFiles::at(uint64_t offset, uint64_t bytes) const {
   uint64_t stripe = offset / kStripeBytes, within = offset % kStripeBytes;
   return {static_cast<uint32_t>(stripe % files.size()), stripe / files.size() * kStripeBytes + within,
           std::min(bytes, kStripeBytes - within)};
+}
+
+void DiskFiles::requireWhole() const {
+  for (const auto &file : files) file->requireWhole();
 }
 
 std::vector<int> DiskFiles::descriptors() const {

@@ -48,6 +48,9 @@ public:
     uint64_t offset, bytes;
   };
   Part at(uint64_t offset, uint64_t bytes) const;
+  // Throws a sentence if a file has lost some of its room since it was taken. Asked after every transfer, because a write behind the loss
+  // makes what is lost read as zeros, and what is made of them may be written there again.
+  void requireWhole() const;
 
   std::vector<int> descriptors() const;
   const std::string &folder(uint32_t file) const { return files[file]->folder; }
@@ -59,12 +62,14 @@ private:
     DiskFile(const std::string &folder, int rank, bool direct);
     void grow(uint64_t bytes);
     int reserve(uint64_t bytes);
+    void requireWhole() const;
     void probe(); // after the first bytes are there
 
     std::string folder;
     RankLock lock;
     Descriptor file;
     bool direct;
+    bool keepsBlocks = false; // what was reserved has blocks of its own for as long as the file is not cut
     uint64_t size = 0;
   };
 

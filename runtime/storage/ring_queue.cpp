@@ -55,7 +55,9 @@ public:
     io_uring_cqe *complete = nullptr;
     while (io_uring_sq_ready(&ring) > 0 || io_uring_peek_cqe(&ring, &complete) != 0) {
       int failed = io_uring_submit_and_wait(&ring, 1);
-      if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY) refuse("take requests", -failed);
+      if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY)
+        throw Error(std::string("io_uring takes no more requests to --disk-path: ") + std::strerror(-failed) +
+                    "; resume from the last checkpoint");
     }
     Outcome outcome{static_cast<uint32_t>(reinterpret_cast<uintptr_t>(io_uring_cqe_get_data(complete))), complete->res};
     io_uring_cqe_seen(&ring, complete);

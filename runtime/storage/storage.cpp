@@ -91,6 +91,7 @@ void Storage::transfer(Channel &channel, bool writing, uint64_t offset, std::byt
     if (!failure.empty()) next = bytes; // what is under way still touches the memory, and is waited for
   }
   if (!failure.empty()) throw Error(failure);
+  files.requireWhole(); // what was read may have been zeros, and what was written is the last that hides it
   channel.bytes += bytes;
 }
 

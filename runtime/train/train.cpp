@@ -1,5 +1,6 @@
 #include "runtime/train/train.h"
 #include "runtime/comm/patience.h"
+#include "runtime/footprint/footprint.h"
 #include "runtime/plan/error.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
@@ -37,7 +38,8 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   collectively(*communicator, [&] {
     prepare(options, factory.world(), setup);
     requireDiskPath(options, setup.file.plan);
-    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), options.diskPaths});
+    auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
+    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, options.diskPaths});
     device->requireTarget(setup.file.plan.target());
   });
   collectively(*communicator, [&] {

@@ -58,25 +58,29 @@ def same(name, model, data, world, stage, accumulate, clip, homes):
     return f"{len(files[0])} parameters"
 
 
-def resumed(first, second, worlds):
-    """Three steps in one placement, three in another: the bits of six in the first, where the ranks are as many."""
-    flags = lambda world: ["--bind", f"batch=1,seq={seqs['gpt2']}", "--world", world, "--stage", 3, "--accumulate", 2 // world]
-    model = TINY / "gpt2" / MODELS["gpt2"]
-    losses = []
-    for steps, homes, world in ((3, first, worlds[0]), (6, second, worlds[1])):
+def resumed(*legs):
+    """Two steps in each placement, with so many ranks: what one leaves is to the bit what the next one finds, and all of it is a run without a break."""
+    flags = lambda world: ["--bind", f"batch=1,seq={seqs['gpt2']}", "--world", world, "--stage", 3, "--accumulate", 4 // world]
+    model, last, losses = TINY / "gpt2" / MODELS["gpt2"], 2 * len(legs), []
+    run = lambda plan, steps, export, world, *more: suite.zerorun(plan, "--data", "gpt2.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--export",
+                                                                  export, *more, world=world)
+    differing = lambda one, two: [n for n in two if one[n].tobytes() != two[n].tobytes()]
+    for leg, (homes, world) in enumerate(legs):
         where = compiled("resumed.plan", model, flags(world), homes)
-        suite.zerorun("resumed.plan", "--data", "gpt2.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--checkpoint", "kept",
-                      "--resume", "kept", "--metrics", "resumed.jsonl", "--export", "resumed.safetensors", *where, world=world)
-        losses += suite.losses("resumed.jsonl")[-3:]
-    compiled("whole.plan", model, flags(worlds[0]), RESIDENT)
-    suite.zerorun("whole.plan", "--data", "gpt2.safetensors", "--steps", 6, "--lr", "1e-3", "--threads", 1, "--metrics", "whole.jsonl",
-                  "--export", "whole.safetensors", world=worlds[0])
+        if leg > 0:
+            left = load_file(suite.work / "resumed.safetensors")
+            run("resumed.plan", 2 * leg, "found.safetensors", world, "--resume", "kept", *where)
+            wrong = differing(load_file(suite.work / "found.safetensors"), left)
+            expect(not wrong, f"{len(wrong)} parameters are not what leg {leg} left, such as {min(wrong, default='')}")
+        run("resumed.plan", 2 * (leg + 1), "resumed.safetensors", world, "--checkpoint", "kept", "--resume", "kept", "--metrics", "resumed.jsonl", *where)
+        losses += suite.losses("resumed.jsonl")[-2:]
+    compiled("whole.plan", model, flags(legs[0][1]), RESIDENT)
+    run("whole.plan", last, "whole.safetensors", legs[0][1], "--metrics", "whole.jsonl")
     suite.run(["rm", "-r", "kept"])
     whole = suite.losses("whole.jsonl")
-    if worlds[0] == worlds[1]:
+    if len({world for _, world in legs}) == 1:
         expect(losses == whole, f"losses {losses}, without a break {whole}")
-        a, b = (load_file(suite.work / name) for name in ("resumed.safetensors", "whole.safetensors"))
-        expect(all(a[n].tobytes() == b[n].tobytes() for n in b), "other parameters than without a break")
+        expect(not differing(*(load_file(suite.work / name) for name in ("resumed.safetensors", "whole.safetensors"))), "other parameters than without a break")
         return "same bits"
     far = max(abs(x - y) / abs(y) for x, y in zip(losses, whole))
     expect(far <= 1e-4, f"a loss is off by {far:.1e}")
@@ -128,7 +132,9 @@ for homes, (world, stage, accumulate, clip) in zip(HOMES[2::3], itertools.cycle(
     suite.check(f"offload: in slices: {told(homes, world, stage, accumulate, clip)}", same, "wide", [suite.work / "wide.onnx"],
                 "wide.safetensors", world, stage, accumulate, clip, homes)
 suite.check("offload: lanes run on into the next step", runs_on, ("none", "disk", "none"))
-suite.check("offload: resumed on disk, begun resident", resumed, RESIDENT, ("disk", "disk", "disk"), (1, 1))
-suite.check("offload: resumed resident, begun on disk", resumed, ("disk", "disk", "host"), RESIDENT, (2, 2))
-suite.check("offload: resumed on host by one rank, begun on disk by two", resumed, ("disk", "disk", "none"), ("host", "host", "host"), (2, 1))
+DISK, HOST = ("disk",) * 3, ("host",) * 3
+suite.check("offload: resumed on disk, begun resident", resumed, (RESIDENT, 1), (DISK, 1))
+suite.check("offload: resumed resident, begun on disk by two ranks", resumed, (("disk", "disk", "host"), 2), (RESIDENT, 2))
+suite.check("offload: resident on one rank, then on disk on two, on host and disk on four", resumed, (RESIDENT, 1), (DISK, 2), (("host", "disk", "none"), 4))
+suite.check("offload: on disk on four ranks, then resident on two, on host on one", resumed, (DISK, 4), (RESIDENT, 2), (HOST, 1))
 suite.finish()

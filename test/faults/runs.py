@@ -119,8 +119,8 @@ class World:
         if result.returncode:
             raise Broken(f"{' '.join(map(str, command))}: {result.stderr.strip()[-300:]}")
 
-    def material(self, name, model, vocabulary):
-        """A folder with a model, its weights beside it, a stream of tokens, and plans for one rank and two."""
+    def material(self, name, model, vocabulary, *flags):
+        """A folder with a model, its weights beside it, a stream of tokens, and plans for one rank and two, made with these flags."""
         folder = self.work / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -128,7 +128,7 @@ class World:
         numbers = random.Random(1)
         (folder / "data.bin").write_bytes(b"".join(numbers.randrange(vocabulary).to_bytes(2, "little") for _ in range(4000)))
         for world in (1, 2):
-            self.tool(self.bin / "zeroc", "-q", "model.onnx", "-o", f"{world}.plan", "--world", world, "--stage", 3 if world > 1 else 0, cwd=folder)
+            self.tool(self.bin / "zeroc", "-q", "model.onnx", "-o", f"{world}.plan", "--world", world, "--stage", 3 if world > 1 else 0, *flags, cwd=folder)
         return folder
 
     def gpt(self, *flags):
@@ -201,8 +201,9 @@ class World:
         shutil.copytree(job.begin, folder)
         return folder
 
-    def start(self, job, folder, fault=None, log=None, threads=False):
-        """Starts the ranks; several find each other over TCP, so that each is a child of ours. With a log their file calls are counted."""
+    def start(self, job, folder, fault=None, log=None, threads=False, env_of=lambda rank: {}):
+        """Starts the ranks; several find each other over TCP, so that each is a child of ours. With a log their file calls are counted. `env_of`
+        gives what a rank has in its environment beside ours."""
         env = dict(os.environ)
         if job.begin.name != "large":
             env["DNNL_MAX_CPU_ISA"] = "SSE41"  # otherwise the product library spends most of such a run in making code
@@ -221,7 +222,7 @@ class World:
                 command = [self.bin / "fault", *counted, "--log", f"{log}.{rank}", *at, "--", *command]
             with open(f"{folder}.err{rank}", "wb") as err:
                 processes.append(subprocess.Popen([str(c) for c in command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                                  stderr=err, env={**env, "RANK": str(rank)} if job.world > 1 else env))
+                                                  stderr=err, env={**env, **({"RANK": str(rank)} if job.world > 1 else {}), **env_of(rank)}))
         return processes
 
     def finish(self, folder, processes):
@@ -241,8 +242,8 @@ class World:
             os.unlink(f"{folder}.err{rank}")
         return Ended([process.returncode for process in processes], errors)
 
-    def run(self, job, folder, fault=None, log=None, threads=False):
-        return self.finish(folder, self.start(job, folder, fault, log, threads))
+    def run(self, job, folder, fault=None, log=None, threads=False, env_of=lambda rank: {}):
+        return self.finish(folder, self.start(job, folder, fault, log, threads, env_of))
 
     # ------------------------------------------------------------------------------------------ what must hold
     def check_kept(self, job, files):

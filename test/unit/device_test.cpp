@@ -4,6 +4,8 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/kernel_library.h"
+#include "runtime/device/cpu/matmul.h"
+#include "runtime/device/cpu/packing.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
@@ -214,6 +216,62 @@ TEST(MatMul, Bf16MustBeAnnounced) {
     executor.matmul({shape, a.data(), b.data(), c.data()});
     EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), widen ? 0 : std::string::npos);
   }
+}
+
+// However wide C is, each call packs little; and the library takes for each part the road that it would have taken for the whole.
+TEST(MatMul, WideOnesAreCut) {
+  for (int64_t rows : {1, 64, 510, 511, 600, 649, 650, 1024, 5000})
+    for (int64_t columns : {1, 4992, 4993, 9984, 10000, 50257, 128256}) {
+      int64_t each = columnsOfACall(rows, columns), last = columns % each ? columns % each : each;
+      EXPECT_GT(each, 0);
+      if (each >= columns) continue;
+      EXPECT_LE(each, kColumnsOfACall + kColumnUnitOfACall);
+      EXPECT_EQ(each % kColumnUnitOfACall, 0);
+      auto thin = [&](int64_t part) { return 1.0 / static_cast<double>(rows) + 1.0 / static_cast<double>(part) >= 0.00196; };
+      EXPECT_EQ(thin(each), thin(columns)) << rows << " x " << columns;
+      EXPECT_EQ(thin(last), thin(columns)) << rows << " x " << columns << ", the last " << last;
+    }
+  ThreadPool pool(1); // more would cut it in other ways
+  const int64_t m = 40, n = 12000, k = 24;
+  std::vector<float> a = randomFloats(m * k, 1), b = randomFloats(k * n, 2), whole(m * n), cut(m * n);
+  for (bool transposed : {false, true}) {
+    int64_t ldb = transposed ? k : n;
+    MatMulCall call{{m, n, k, 1, false, transposed, k, ldb, n, 0, 0, 0, false}, a.data(), b.data(), cut.data()};
+    matmul(pool, call);
+    singleMatmul(false, transposed, m, n, k, 1.0f, a.data(), k, b.data(), ldb, false, whole.data(), n);
+    EXPECT_EQ(whole, cut);
+  }
+}
+
+// Products of all sizes after each other pack in the same place.
+TEST(MatMul, PackInBoundedMemory) {
+  auto held = [] {
+    std::string key;
+    uint64_t kilobytes = 0;
+    std::ifstream status("/proc/self/status");
+    while (status >> key)
+      if (key == "RssAnon:" && status >> kilobytes) break;
+    return kilobytes * 1024;
+  };
+  auto device = makeCpuDevice({.threads = 1}); // which tells the heap what to keep
+  const int64_t most = 1400;
+  std::vector<float> a(most * most, 1.0f), b(most * most, 1.0f), c(most * most);
+  uint64_t before = 0;
+  auto run = [&](int rounds) {
+    std::mt19937 random(3);
+    for (int i = 0; i < rounds; ++i) {
+      int64_t m = 700 + random() % 60 * 10, n = 700 + random() % 60 * 10, k = 64 + random() % 40 * 8;
+      singleMatmul(false, true, m, n, k, 1.0f, a.data(), k, b.data(), k, false, c.data(), n);
+      singleMatmul(true, false, 64, 64 + random() % 8 * 64, 64, 1.0f, a.data(), 64, b.data(), 512, false, c.data(), 512);
+    }
+  };
+  std::thread([&] { // with a heap of its own, as those of the pool have
+    singleMatmul(false, true, most, most, 384, 1.0f, a.data(), 384, b.data(), 384, false, c.data(), most);
+    before = held();
+    run(60);
+    EXPECT_LE(held(), before + (2 << 20)) << "it was " << before;
+  })
+      .join();
 }
 
 TEST(MatMul, SameBitsEveryTime) {

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/checkpoint/initial.h"
+#include "runtime/checkpoint/transposed.h"
 #include "test/unit/state_fixture.h"
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,24 @@ using namespace zero::runtime;
 using namespace zero::test;
 
 namespace {
+
+// More than a tile in both directions, by several ranks.
+TEST(Transposed, TileByTile) {
+  Folder folder;
+  const uint64_t rows = 1300, columns = 2100;
+  std::vector<float> values(rows * columns), found(values.size());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100003);
+  File file(folder / "matrix", File::Mode::Create);
+  file.reserve(2 * values.size() * sizeof(float));
+  file.write(0, values.data(), values.size() * sizeof(float));
+  for (uint64_t rank = 0; rank < 3; ++rank)
+    writeTransposed({file, 0}, {file, values.size() * sizeof(float)}, rows, columns, sizeof(float), rank, 3);
+  file.read(values.size() * sizeof(float), found.data(), found.size() * sizeof(float));
+  uint64_t wrong = 0;
+  for (uint64_t r = 0; r < rows; ++r)
+    for (uint64_t c = 0; c < columns; ++c) wrong += found[c * rows + r] != values[r * columns + c];
+  EXPECT_EQ(wrong, 0u);
+}
 
 std::string field(int number, const std::string &bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));

@@ -107,6 +107,14 @@ TEST_F(Machine, FindsTheGroupOfAContainer) {
   expect(412 * kMiB, "/sys/fs/cgroup/memory");
 }
 
+TEST_F(Machine, KnowsWhatItHolds) {
+  EXPECT_EQ(heldMemory(root / ""), 0u);
+  write("proc/self/status",
+        "Name:\ta program\nState:\tR (running)\nVmRSS:\t    9000 kB\nRssAnon:\t    3000 kB\nRssFile:\t    5500 kB\nRssShmem:\t     500 kB\n"
+        "VmPTE:\t     100 kB\nThreads:\t1\n");
+  EXPECT_EQ(heldMemory(root / ""), 3600 * 1024 + 4 * kMiB); // the system's own is a guess
+}
+
 TEST_F(Machine, KnowsNoLimitWhereNothingCanBeRead) { expect(UINT64_MAX, ""); }
 
 TEST_F(Machine, GivesProcessorsByTime) {

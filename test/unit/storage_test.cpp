@@ -233,6 +233,24 @@ TEST(Storage, SaysHowADiskFails) {
   EXPECT_TRUE(same(memory.all(), found.all()));
 }
 
+// What is cut off, and would read as zeros as soon as something is written behind it.
+TEST_P(AnyStorage, NoticesThatAFileWasCut) {
+  auto storage = open();
+  storage->allocate(8 << 20);
+  Blocks memory(4 << 20);
+  memory.fill(1);
+  storage->write(0, memory.all());
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failed;
+    if (!std::filesystem::read_symlink(entry.path(), failed).string().starts_with(folder / "disk0/rank-0.state")) continue;
+    ASSERT_EQ(ftruncate(std::atoi(entry.path().filename().c_str()), 4096), 0);
+  }
+  // Of one disk the last bytes: its file is as long as before.
+  std::string text = refusalOf([&] { storage->write((8 << 20) - (1 << 20), memory.part(0, 1 << 20)); });
+  EXPECT_EQ(text.find("this rank's file in --disk-path '" + (folder / "disk0") + "' has lost "), 0u) << text;
+  EXPECT_NE(text.find("resume from the last checkpoint"), std::string::npos) << text;
+}
+
 // State's pieces of arenas on disk.
 TEST(DiskArenas, AnyOffsetAndLength) {
   Folder folder;
@@ -276,6 +294,29 @@ TEST(DiskArenas, AnyOffsetAndLength) {
   }
   arenas.read(*arenas.find({1, 0}), 4096, [&](uint64_t, std::span<const std::byte> piece) { EXPECT_TRUE(isZero(piece)); });
   EXPECT_GT(arenas.traffic().written, size);
+}
+
+// Pieces of ever other lengths, with small things made in between that stay: nothing grows but for those.
+TEST(DiskArenas, StageInBoundedMemory) {
+  Folder folder;
+  DiskArenas arenas({folder / "a"}, 0);
+  const uint64_t size = 64 << 20;
+  arenas.allocate(0, "states", size);
+  auto resident = [] {
+    uint64_t all = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> all >> pages;
+    return pages * 4096;
+  };
+  uint64_t before = resident();
+  std::vector<std::unique_ptr<char[]>> kept;
+  for (uint64_t i = 1; i < 60; ++i) {
+    arenas.write(0, size / 60 * i, [&](uint64_t, std::span<std::byte> piece) { piece[0] = std::byte(i); });
+    for (int j = 0; j < 8; ++j) kept.push_back(std::make_unique<char[]>(500));
+    arenas.read(0, size / 60 * i, [&](uint64_t, std::span<const std::byte>) {});
+    EXPECT_LE(resident(), before + kStagingBytes + (2 << 20)) << i;
+  }
+  arenas.releaseStaging();
+  EXPECT_LE(resident(), before + (2 << 20));
 }
 
 TEST(DiskArenas, NeedAFolder) {

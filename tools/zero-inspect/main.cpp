@@ -4,6 +4,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include <fstream>
@@ -30,15 +31,18 @@ int judgeText(const std::string &path) {
 
 struct Pages {
   bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, check = false;
+  int threads = 0; // of zerorun; 0: as many as it would use here
   bool none() const { return !json && !peak && !schedule && !kernels && !why; }
 };
 
 void print(const zero::plan::PlanFile &file, const Pages &pages) {
   using namespace zero::inspect;
   const zero::plan::Plan &plan = file.plan;
+  int threads = pages.threads ? pages.threads : int(zero::runtime::processors());
   if (pages.json) {
     nlohmann::json numbers = toJson(plan, pages.schedule);
     numbers["machine_code_bytes"] = file.kernels.size();
+    numbers["process"] = processJson(file, threads);
     numbers["signed_by"] = file.signer ? nlohmann::json(file.signer->fingerprint()) : nlohmann::json();
     std::cout << numbers.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return; // all of the other pages is in it
@@ -47,7 +51,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
   if (pages.schedule) std::cout << scheduleText(plan, pages.operands);
   if (pages.kernels) std::cout << kernelTable(plan);
   if (pages.why) std::cout << decisionText(plan);
-  if (pages.none() && !pages.check) std::cout << firstPage(plan, fileLine(file));
+  if (pages.none() && !pages.check) std::cout << firstPage(plan, fileLine(file)) << "\n" << processTable(file, threads);
 }
 
 } // namespace
@@ -66,6 +70,10 @@ int main(int argc, char **argv) {
       ->group("More pages");
   app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
   app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
+      ->group("More pages");
+  app.add_option("--threads", pages.threads, "of zerorun, for the memory of its process [as many as this one may use]")
+      ->type_name("N")
+      ->check(zero::wholeNumber(1, 4096))
       ->group("More pages");
   app.add_flag("--check", pages.check, "check places, order, values, updates and ranks again with the judge, which trusts no solver")
       ->group("Judge");

@@ -4,18 +4,23 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <sstream>
+#include <sys/resource.h>
 
 namespace zero::runtime {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-// The value of `key` in lines of `key value`, as in meminfo and memory.stat; 0 if it is not there.
+// The value of `key` in lines of `key value`, as in meminfo, status and memory.stat; 0 if it is not there.
 uint64_t valueOf(const std::string &path, const std::string &key) {
   std::ifstream file(path);
-  std::string name, rest;
-  for (uint64_t value; file >> name >> value; std::getline(file, rest))
-    if (name == key) return value;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value = 0;
+    if (words >> name && name == key && words >> value) return value;
+  }
   return 0;
 }
 
@@ -52,6 +57,28 @@ AvailableMemory availableMemory(const std::string &root) {
   for (const ControlGroup &group : controlGroups("memory", root)) {
     uint64_t left = leftIn(group.second ? kSecond : kFirst, root + group.folder);
     if (left < least.bytes) least = {left, group.folder};
+  }
+  return least;
+}
+
+uint64_t heldMemory(const std::string &root) {
+  constexpr uint64_t kSystem = uint64_t(4) << 20; // of open files, threads, sockets and the like; nobody says how much is ours
+  uint64_t held = 0;
+  for (const char *key : {"RssAnon:", "RssShmem:", "VmPTE:"}) held += valueOf(root + "/proc/self/status", key) * 1024;
+  return held > 0 ? held + kSystem : 0;
+}
+
+AvailableAddresses availableAddresses() {
+  struct Limit {
+    decltype(RLIMIT_AS) resource;
+    const char *flag, *used;
+  };
+  AvailableAddresses least{kUnlimited, nullptr};
+  for (const Limit &limit : {Limit{RLIMIT_AS, "-v", "VmSize:"}, Limit{RLIMIT_DATA, "-d", "VmData:"}}) {
+    rlimit room{};
+    if (::getrlimit(limit.resource, &room) != 0 || room.rlim_cur == RLIM_INFINITY) continue;
+    uint64_t used = valueOf("/proc/self/status", limit.used) * 1024, left = room.rlim_cur - std::min<uint64_t>(room.rlim_cur, used);
+    if (left < least.bytes) least = {left, limit.flag};
   }
   return least;
 }

@@ -15,4 +15,15 @@ struct AvailableMemory {
 // for; what cannot be read there sets no limit.
 AvailableMemory availableMemory(const std::string &root = "");
 
+// Bytes that this process holds already of what counts as used: its own pages and the system's tables for it. Pages of files do not count,
+// since they can be dropped.
+uint64_t heldMemory(const std::string &root = "");
+
+// How much more this process may map, by its own limits on addresses (`ulimit -v`) and on what can be written of them (`ulimit -d`).
+struct AvailableAddresses {
+  uint64_t bytes;
+  const char *flag; // of ulimit, the narrower one; null: there is no limit
+};
+AvailableAddresses availableAddresses();
+
 } // namespace zero::runtime

@@ -22,9 +22,9 @@ int defaultThreads(int ranksHere) {
   return std::max(1, allowed < online ? allowed : allowed / ranksHere);
 }
 
-std::string inGiB(uint64_t bytes) {
+std::string inMiB(uint64_t bytes) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (uint64_t(1) << 30));
+  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (uint64_t(1) << 20));
   return text;
 }
 
@@ -35,6 +35,9 @@ public:
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    held = heldMemory();
+    if (options.beside) beside = options.beside(threads);
+    beside -= std::min(beside, held);
   }
 
   // The host's memory is this device's own.
@@ -51,17 +54,24 @@ public:
   }
 
   // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
-  // arena is filled: all ranks of this machine are about to ask for the same.
+  // arena is filled: all ranks of this machine are about to ask for the same. What the process has already is not asked for again.
   void requireMemory(const std::string &name, uint64_t bytes) const {
     auto ranks = static_cast<uint64_t>(ranksHere);
+    uint64_t arenas = promised + bytes, more = arenas + beside;
+    auto refuse = [&](const std::string &why) {
+      throw Error(
+          "arena '" + name + "' would bring this rank to " + inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " +
+          inMiB(held + beside) + " beside them, " + inMiB(more) + " more than it has now, but " + why +
+          "; compile for more machines, a higher --stage, a smaller batch or other tiers (--offload-optimizer disk), or raise the limit");
+    };
     AvailableMemory available = availableMemory();
-    if (promised + bytes > available.bytes / ranks)
-      throw Error("arena '" + name + "' would bring this rank to " + inGiB(promised + bytes) + ", but " +
-                  (available.group.empty()
-                       ? "this machine has " + inGiB(available.bytes) + " of memory left"
-                       : "the memory limit of the control group '" + available.group + "' leaves " + inGiB(available.bytes)) +
-                  (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : "") +
-                  "; compile for more machines, a higher --stage or a smaller batch");
+    if (more > available.bytes / ranks)
+      refuse((available.group.empty()
+                  ? "this machine has " + inMiB(available.bytes) + " of memory left"
+                  : "the memory limit of the control group '" + available.group + "' leaves " + inMiB(available.bytes)) +
+             (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : ""));
+    if (AvailableAddresses addresses = availableAddresses(); addresses.flag && more > addresses.bytes)
+      refuse("its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(addresses.bytes));
   }
 
   void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) override {
@@ -100,7 +110,10 @@ public:
     lendPieces(static_cast<std::byte *>(pointer(to)), bytes, fill);
   }
 
-  void submit(const Submission &submission) override { queue->submit(submission); }
+  void submit(const Submission &submission) override {
+    disk.releaseStaging();
+    queue->submit(submission);
+  }
   Completion finish() override { return queue->finish(); }
   void stop() override { queue.reset(); }
 
@@ -117,6 +130,7 @@ private:
 
   int ranksHere;
   uint64_t promised = 0;           // bytes of all arenas in memory
+  uint64_t held = 0, beside = 0;   // bytes this process had when the device was made, and will take beside arenas
   std::vector<MappedArena> arenas; // empty: of those on disk
   DiskArenas disk;                 // ends before the memory it transfers
   std::vector<std::unique_ptr<KernelLibrary>> libraries;

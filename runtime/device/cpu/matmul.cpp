@@ -1,7 +1,10 @@
 #include "runtime/device/cpu/matmul.h"
+#include "runtime/device/cpu/packing.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <dnnl.h>
 #include <omp.h>
 
@@ -42,12 +45,28 @@ ProductGrid gridFor(int64_t m, int64_t n, int64_t k, int threads, Speed speed) {
   return best;
 }
 
+// The library allocates what it packs operands in, aligned, in every call. What glibc cuts off at the ends of such a block it puts into the
+// thread's cache of small pieces, where it counts as in use: the block that is freed cannot grow over it, is by so much too small for the
+// next one, and that begins behind it, and so on, until the cache is full. In one that is full from the start they find no place.
+bool fillCacheOfSmallPieces() {
+  constexpr size_t kSmallest = 24, kLargest = 1032, kStep = 16, kOfASize = 7; // as glibc has it
+  for (size_t bytes = kSmallest; bytes <= kLargest; bytes += kStep) {
+    std::array<void *, kOfASize> pieces{};
+    for (void *&piece : pieces) {
+      piece = std::malloc(bytes);
+      asm volatile("" : : "r"(piece) : "memory"); // or the compiler would leave both out
+    }
+    for (void *piece : pieces) std::free(piece);
+  }
+  return true;
+}
+
 } // namespace
 
 void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                   int64_t ldb, bool accumulate, float *c, int64_t ldc) {
   // The library must not start threads of its own from ours.
-  [[maybe_unused]] thread_local bool alone = (omp_set_num_threads(1), true);
+  [[maybe_unused]] thread_local bool alone = (omp_set_num_threads(1), fillCacheOfSmallPieces());
   dnnl_status_t status =
       dnnl_sgemm(transA ? 'T' : 'N', transB ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status != dnnl_success)
@@ -85,8 +104,11 @@ void matmul(ThreadPool &pool, const Bf16Products &bf16, const MatMulCall &call) 
     const void *b = static_cast<const char *>(call.b) + size * (batch * call.strideB + (call.transB ? column * call.ldb : column));
     void *c = static_cast<char *>(call.c) + sizeC * (batch * call.strideC + row * call.ldc + column);
     if (call.dtype != plan::F32) return bf16.run(shape, a, b, c, thread);
-    singleMatmul(call.transA, call.transB, shape.m, shape.n, call.k, 1.0f, static_cast<const float *>(a), call.lda,
-                 static_cast<const float *>(b), call.ldb, call.accumulate, static_cast<float *>(c), call.ldc);
+    int64_t atOnce = columnsOfACall(shape.m, shape.n);
+    for (int64_t first = 0; first < shape.n; first += atOnce)
+      singleMatmul(call.transA, call.transB, shape.m, std::min(atOnce, shape.n - first), call.k, 1.0f, static_cast<const float *>(a), call.lda,
+                   static_cast<const float *>(b) + first * (call.transB ? call.ldb : 1), call.ldb, call.accumulate,
+                   static_cast<float *>(c) + first, call.ldc);
   };
   // Small products are claimed several at a time.
   int64_t total = call.batch * perBatch;

@@ -1,0 +1,30 @@
+// How products are handed to the library so that what it packs operands in stays small. In each call, on each thread, it copies blocks of
+// up to 384 x 9984 numbers before it multiplies them.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace zero::runtime {
+
+inline constexpr uint64_t kPackedDepth = 384, kPackedColumns = 9984;
+
+// Columns of C that are computed in one call at most: half of the library's own block, so that packing takes half as much and the other
+// operand is packed little more often.
+inline constexpr int64_t kColumnsOfACall = 4992, kColumnUnitOfACall = 48;
+
+// How many of `columns` go into each call for `rows` rows of C. Where a product is thin the library multiplies without packing most of it,
+// and whether it is it concludes from 1 / rows + 1 / columns >= 0.00196. A cut must not change that, which would change bits and speed:
+// between these numbers of rows nothing is cut.
+inline int64_t columnsOfACall(int64_t rows, int64_t columns) {
+  if (columns <= kColumnsOfACall || (rows > 510 && rows < 650)) return std::max<int64_t>(columns, 1);
+  int64_t calls = (columns + kColumnsOfACall - 1) / kColumnsOfACall, each = (columns + calls - 1) / calls;
+  return (each + kColumnUnitOfACall - 1) / kColumnUnitOfACall * kColumnUnitOfACall;
+}
+
+// The most bytes that one thread packs operands in for a product of these extents, however it is cut for the threads.
+inline uint64_t packingBytes(uint64_t rows, uint64_t columns, uint64_t depth) {
+  uint64_t widest = rows > 510 ? kPackedColumns : static_cast<uint64_t>(kColumnsOfACall);
+  return std::min(depth, kPackedDepth) * (std::min(columns, widest) + 2 * kColumnUnitOfACall + kPackedDepth) * sizeof(float) + (64 << 10);
+}
+
+} // namespace zero::runtime
