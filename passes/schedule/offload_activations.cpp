@@ -63,13 +63,18 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     int64_t bytes = int64_t(buffer.getBytes());
     if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
-    auto touches = order.touches(buffer.getResult());
+    SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
     for (size_t i = 1; i < touches.size(); ++i) {
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
       if (from >= to || length < distance || !reads(order[to], buffer.getResult())) continue;
-      Gap gap{buffer, from, to, fillsAfter(order, touches, from)};
-      if (isWhole(order, touches, gap, bytes)) gaps.push_back(std::move(gap));
+      Gap gap{buffer, from, to, {}};
+      if (gaps.empty()) { // what has left once is whole
+        gap.fills = fillsAfter(order, touches, from);
+        if (!isWhole(order, touches, gap, bytes)) continue;
+        llvm::erase_if(touches, [&](const Order::Touch &touch) { return llvm::is_contained(gap.fills, order[touch.position]); });
+      }
+      gaps.push_back(std::move(gap));
     }
     return gaps;
   }
