@@ -1,8 +1,8 @@
 //===- offload_activations.cpp - plan-offload-activations -------------------------------------------===//
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/order.h"
-#include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #define DEBUG_TYPE "plan-offload-activations"
 
@@ -62,20 +62,20 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
              "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
   }
 
-  /// Those that wait longest, as many as `most-bytes` allows, in the order of the program.
+  /// The buffers that wait longest, as many as `most-bytes` allows, in the order of the program.
   void keepLongest(SmallVectorImpl<Gap> &gaps) const {
-    auto order = llvm::to_vector(llvm::seq(size_t(0), gaps.size()));
-    llvm::stable_sort(order, [&](size_t a, size_t b) { return gaps[a].length > gaps[b].length; });
+    llvm::MapVector<Operation *, int64_t> longest;
+    for (const Gap &gap : gaps) longest[gap.buffer] = std::max(longest[gap.buffer], gap.length);
+    auto order = longest.takeVector();
+    llvm::stable_sort(order, [](const auto &a, const auto &b) { return a.second > b.second; });
     int64_t room = mostBytes;
-    llvm::BitVector leaves(gaps.size());
-    for (size_t i : order)
-      if (int64_t bytes = int64_t(gaps[i].buffer.getBytes()); bytes <= room) {
-        leaves.set(i);
+    llvm::SmallPtrSet<Operation *, 16> leave;
+    for (const auto &[buffer, length] : order)
+      if (auto bytes = int64_t(cast<BufferOp>(buffer).getBytes()); bytes <= room) {
+        leave.insert(buffer);
         room -= bytes;
       }
-    SmallVector<Gap> kept;
-    for (unsigned i : leaves.set_bits()) kept.push_back(gaps[i]);
-    gaps.assign(kept.begin(), kept.end());
+    llvm::erase_if(gaps, [&](Gap &gap) { return !leave.contains(gap.buffer); });
   }
 
   /// Those that are worth the way, in order, of a buffer that can be copied.
@@ -84,13 +84,18 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     int64_t bytes = int64_t(buffer.getBytes());
     if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
-    auto touches = order.touches(buffer.getResult());
+    SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
     for (size_t i = 1; i < touches.size(); ++i) {
       int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
       if (from >= to || length < distance || !reads(order[to], buffer.getResult())) continue;
-      Gap gap{buffer, from, to, length, fillsAfter(order, touches, from)};
-      if (isWhole(order, touches, gap, bytes)) gaps.push_back(std::move(gap));
+      Gap gap{buffer, from, to, length, {}};
+      if (gaps.empty()) { // what has left once is whole
+        gap.fills = fillsAfter(order, touches, from);
+        if (!isWhole(order, touches, gap, bytes)) continue;
+        llvm::erase_if(touches, [&](const Order::Touch &touch) { return llvm::is_contained(gap.fills, order[touch.position]); });
+      }
+      gaps.push_back(std::move(gap));
     }
     return gaps;
   }
