@@ -218,6 +218,22 @@ TEST(MatMul, Bf16MustBeAnnounced) {
   }
 }
 
+// However large a product is, threads keep no more room for it than a process is said to take.
+TEST(MatMul, Bf16NeedsBoundedRoom) {
+  for (int64_t m : {1, 250, 1024, 8192})
+    for (int64_t n : {64, 768, 3072, 50257})
+      for (plan::DType cType : {plan::F32, plan::BF16})
+        for (bool trans : {false, true}) {
+          MatMulShape shape{m, n, 768, 1, trans, !trans, trans ? m : 768, !trans ? 768 : n, n, 0, 0, 0, false, plan::BF16, cType};
+          for (bool widen : {false, true}) {
+            if (!widen && !Bf16Products::multipliesBf16()) continue;
+            Bf16Products products(widen);
+            products.prepare(piecesOf(shape, 2), 2);
+            EXPECT_LE(products.room(), kBf16PackingBytes) << m << " x " << n << (trans ? " A^T" : " B^T") << (widen ? " widened" : "");
+          }
+        }
+}
+
 // However wide C is, each call packs little; and the library takes for each part the road that it would have taken for the whole.
 TEST(MatMul, WideOnesAreCut) {
   for (int64_t rows : {1, 64, 510, 511, 600, 649, 650, 1024, 5000})

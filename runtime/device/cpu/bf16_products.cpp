@@ -45,10 +45,10 @@ struct Bf16Products::Native {
   std::vector<dnnl::stream> streams;
   std::map<Key, Product> products;
   std::vector<std::unique_ptr<void, Free>> rooms;
+  size_t room = 0; // bytes of each
 
   void prepare(std::span<const MatMulShape> shapes, int threads) {
     omp_set_num_threads(1); // products are made for as many threads as run one
-    size_t room = 0;
     for (int t = 0; t < threads; ++t) streams.emplace_back(engine);
     for (const MatMulShape &shape : shapes)
       if (!products.contains(keyOf(shape))) room = std::max(room, add(shape));
@@ -160,6 +160,13 @@ void Bf16Products::run(const MatMulShape &shape, const void *a, const void *b, v
   if (native) return native->run(shape, a, b, c, thread);
   if (blocks->threads.empty()) throw Error("a bf16 product of " + textOf(shape) + " was not announced to the device before the first step");
   blocks->run(shape, static_cast<const Bf16 *>(a), static_cast<const Bf16 *>(b), c, blocks->threads[static_cast<size_t>(thread)]);
+}
+
+size_t Bf16Products::room() const {
+  if (native) return native->room;
+  return blocks->threads.empty() ? 0
+                                 : sizeof(float) * (Widened::kRows * Widened::kInner + Widened::kInner * Widened::kColumns +
+                                                    Widened::kRows * Widened::kColumns);
 }
 
 std::string Bf16Products::note() const {

@@ -23,6 +23,9 @@ public:
   // C (+)= op(A) · op(B), a single one of a shape that was prepared, on the calling thread, which has the number `thread`.
   void run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) const;
 
+  // Bytes each thread packs operands and sums results in, whatever the products; 0 before any was prepared.
+  size_t room() const;
+
   // How they are done where that is slow, as a sentence; empty where it is not, or nothing was prepared.
   std::string note() const;
 

@@ -77,7 +77,12 @@ void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, flo
 ProductGrid gridOf(const MatMulShape &shape, int threads) {
   // Batches are spread over the threads first; only what is left of the parallelism cuts the single product.
   bool few = shape.batch < 4 * threads && shape.batch % threads != 0;
-  return gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
+  ProductGrid grid = gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
+  if (shape.cDtype == plan::BF16) {
+    grid.columnsPerPiece = std::min(grid.columnsPerPiece, columnsOfABf16Call(grid.rowsPerPiece));
+    grid.columns = piecesOf(shape.n, grid.columnsPerPiece);
+  }
+  return grid;
 }
 
 std::vector<MatMulShape> piecesOf(const MatMulShape &shape, int threads) {
@@ -106,8 +111,8 @@ void matmul(ThreadPool &pool, const Bf16Products &bf16, const MatMulCall &call) 
     if (call.dtype != plan::F32) return bf16.run(shape, a, b, c, thread);
     int64_t atOnce = columnsOfACall(shape.m, shape.n);
     for (int64_t first = 0; first < shape.n; first += atOnce)
-      singleMatmul(call.transA, call.transB, shape.m, std::min(atOnce, shape.n - first), call.k, 1.0f, static_cast<const float *>(a), call.lda,
-                   static_cast<const float *>(b) + first * (call.transB ? call.ldb : 1), call.ldb, call.accumulate,
+      singleMatmul(call.transA, call.transB, shape.m, std::min(atOnce, shape.n - first), call.k, 1.0f, static_cast<const float *>(a),
+                   call.lda, static_cast<const float *>(b) + first * (call.transB ? call.ldb : 1), call.ldb, call.accumulate,
                    static_cast<float *>(c) + first, call.ldc);
   };
   // Small products are claimed several at a time.
