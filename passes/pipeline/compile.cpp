@@ -17,6 +17,7 @@
 #include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/inspect/names.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"

@@ -252,8 +252,8 @@ TEST(MatMul, WideOnesAreCut) {
   std::vector<float> a = randomFloats(m * k, 1), b = randomFloats(k * n, 2), whole(m * n), cut(m * n);
   for (bool transposed : {false, true}) {
     int64_t ldb = transposed ? k : n;
-    MatMulCall call{{m, n, k, 1, false, transposed, k, ldb, n, 0, 0, 0, false}, a.data(), b.data(), cut.data()};
-    matmul(pool, call);
+    MatMulCall call{{m, n, k, 1, false, transposed, k, ldb, n, 0, 0, 0, false, plan::F32, plan::F32}, a.data(), b.data(), cut.data()};
+    matmul(pool, Bf16Products(), call);
     singleMatmul(false, transposed, m, n, k, 1.0f, a.data(), k, b.data(), ldb, false, whole.data(), n);
     EXPECT_EQ(whole, cut);
   }
