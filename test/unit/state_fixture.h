@@ -121,14 +121,16 @@ inline void expectRounded(const plan::Plan &plan, std::vector<Memory> &memories)
   for (const plan::Bucket &bucket : plan.buckets()) {
     const plan::StateTensor &copy = *plan::tensorOf(bucket, plan::StateTensor::COMPUTE);
     std::vector<float> masters = whole(plan, memories, plan::StateTensor::MASTER, bucket);
+    bool filled = false;
     for (uint64_t r = 0; r < plan.world(); ++r) {
       Range held = heldIn(bucket, copy, r);
       std::vector<uint16_t> found(held.end - held.begin), expected;
       std::memcpy(found.data(), memories[r].at(copy.ref()), copy.ref().bytes());
       for (uint64_t e = held.begin; e < held.end; ++e) expected.push_back(floatToBfloat(masters[e]));
       EXPECT_TRUE(found == expected) << "rank " << r << " of " << plan.world() << ", bucket '" << bucket.name() << "'";
-      EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](uint16_t bits) { return bits != 0; }));
+      filled |= std::any_of(found.begin(), found.end(), [](uint16_t bits) { return bits != 0; }); // some ranks have padding alone
     }
+    EXPECT_TRUE(filled) << "bucket '" << bucket.name() << "'";
   }
 }
 

@@ -4,9 +4,9 @@
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=host distance=3 min-bytes=64 most-bytes=4100}))" %s | FileCheck %s --check-prefix=MOST
 // RUN: not zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=tape}))" %s 2>&1 | FileCheck %s --check-prefix=TAPE
 
-// MOST-NOT: "y.away"
-// MOST: plan.buffer activation "x.away" on host bytes 4096
-// MOST-NOT: "y.away"
+// MOST-NOT: "x.away"
+// MOST: plan.buffer gradient "g.away" on host bytes 4096
+// MOST-NOT: "x.away"
 // TAPE: activations wait on host or disk, not on tape
 // DISK: plan.buffer activation "x.away" on disk bytes 4096
 // DISK-NOT: "y.away"

@@ -1,7 +1,7 @@
 // Parameters that are read in bf16 have a master in f32 beside their compute copy. What is gathered is the copy; from stage 1 on a rank
 // keeps its shard of the master alone, as of the moments. --offload-params says where the copy rests, --offload-optimizer where the master.
 // RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=0})" | FileCheck %s --check-prefix=ZERO
-// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=1 accumulate=2 offload-params=host offload-optimizer=disk})" | FileCheck %s --check-prefix=ONE
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=1 accumulate=2},zero-assign-tiers{offload-params=host offload-optimizer=disk})" | FileCheck %s --check-prefix=ONE
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=2" | FileCheck %s --check-prefix=TWO
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=3" | FileCheck %s --check-prefix=THREE
 
