@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/place/Passes.h"
+#include <map>
 
 using namespace mlir;
 
@@ -28,7 +29,8 @@ public:
       if (fitting.size() > 1) found.runnerUp = fitting[1];
       uint64_t need = found.chosen.need.of(Tier::device);
       found.fits = need <= *budgets.device;
-      if (!found.fits) limit -= std::min(limit, need - *budgets.device); // what placement adds to the sum of live bytes
+      // What placement adds to the sum of live bytes; it differs from choice to choice, so each round leaves more room for it.
+      if (!found.fits) limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
     }
     if (broken) return failure();
     if (!found.fits) found.chosen = *least;
@@ -39,15 +41,34 @@ public:
   }
 
 private:
-  static constexpr int kRounds = 4, kSizes = 4; // of placing, and of trying how much fits
+  static constexpr int kRounds = 6, kSizes = 4; // of placing, and of trying how much fits
 
   //===--------------------------------------------------------------------===//
   // One choice
   //===--------------------------------------------------------------------===//
 
-  /// Where a pass fails, and says why, the choice does not fit.
+  /// What distinguishes choices.
+  using Key = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  static Key keyOf(const Settings &settings, bool placed) {
+    const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
+    const schedule::Options &schedule = settings.schedule;
+    return {tiers.deviceBytes, tiers.hostBytes,        schedule.activations, schedule.activationBytes,
+            schedule.ahead,    schedule.residentBytes, schedule.delay,       placed};
+  }
+
+  /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.
   Trial attempt(const Settings &settings, bool placed = false) {
-    ++tried;
+    auto [known, fresh] = trials.try_emplace(keyOf(settings, placed));
+    if (fresh) {
+      known->second = tryOut(settings, placed);
+      ++tried;
+    }
+    const Trial &trial = known->second;
+    if (!broken && (!least || trial.need.of(Tier::device) < least->need.of(Tier::device))) least = trial;
+    return trial;
+  }
+
+  Trial tryOut(const Settings &settings, bool placed) {
     Trial trial{settings, {}, 0, {}};
     OwningOpRef<ModuleOp> copy = fused.clone();
     PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
@@ -73,7 +94,6 @@ private:
     }
     trial.need = place::needOf(*copy);
     trial.copied = place::bytesCopied(*copy);
-    if (!least || trial.need.of(Tier::device) < least->need.of(Tier::device)) least = trial;
     return trial;
   }
 
@@ -235,6 +255,7 @@ private:
   const Settings &asked;
   const Budgets &budgets;
   uint64_t limit; // of device memory, as a sum of live bytes
+  std::map<Key, Trial> trials;
   std::vector<Trial> fitting;
   std::optional<Trial> least; // that needs least of the device's memory
   uint64_t resident = 0;
