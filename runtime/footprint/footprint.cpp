@@ -106,6 +106,7 @@ std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads)
       {"pieces", "first values, checkpoints and results in pieces", 2 * kPieceBytes + index(plan)},
       {"system", "tables of pages and rings in the system", kMiB + pages},
   };
+  std::erase_if(parts, [](const FootprintPart &part) { return part.bytes == 0; });
   return parts;
 }
 
