@@ -169,21 +169,22 @@ private:
   }
 
   bool lower(Phase phase) {
-    if (phase == Phase::Shard && options.budgets.device && !choose()) return false;
+    if (phase != Phase::Shard || !options.budgets.device) return run([&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
+    // What is left open is tried on copies of the module with its kernels.
+    return run([&](OpPassManager &pm) { fuse::buildPipeline(pm, options.half); }) && choose() &&
+           run([&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
+  }
+
+  bool run(llvm::function_ref<void(OpPassManager &)> add) {
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
-    addPhase(pm, phase, options, settings);
+    add(pm);
     return succeeded(pm.run(*module));
   }
 
-  /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
-    OwningOpRef<ModuleOp> fused = module->clone();
-    PassManager pm(&context, ModuleOp::getOperationName());
-    fuse::buildPipeline(pm, options.half);
-    if (failed(pm.run(*fused))) return false;
-    found = search(*fused, settings, options.budgets);
+    found = search(*module, settings, options.budgets);
     if (failed(found)) return false;
     settings = found->chosen.settings;
     return true;

@@ -20,9 +20,12 @@ std::string homesOf(const Trial &trial) {
   auto work = trial.need.work;
   work[0] = 0;
   std::string away = work[1] || work[2] ? placesOf(work) : "on the device";
-  ByTier parameters = trial.rests[0];
-  for (size_t tier = 0; tier < 3; ++tier) parameters[tier] += trial.rests[1][tier];
-  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(trial.rests[2]) + "; activations: " + away;
+  ByTier parameters = trial.rests[kTrained], optimizer = trial.rests[kOptimizer];
+  for (size_t tier = 0; tier < 3; ++tier) {
+    parameters[tier] += trial.rests[kFrozen][tier];
+    optimizer[tier] += trial.rests[kUntouched][tier];
+  }
+  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + "; activations: " + away;
 }
 
 std::string travelOf(const schedule::Options &options) {

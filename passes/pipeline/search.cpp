@@ -26,7 +26,7 @@ public:
       if (fitting.empty()) break;
       llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return a.copied < b.copied; });
       found.chosen = attempt(keepGathered(fitting[0]).settings, /*placed=*/true);
-      if (fitting.size() > 1) found.runnerUp = fitting[1];
+      found.runnerUp = fitting.size() > 1 ? std::optional(fitting[1]) : std::nullopt;
       uint64_t need = found.chosen.need.of(Tier::device);
       found.fits = need <= *budgets.device;
       // What placement adds to the sum of live bytes; it differs from choice to choice, so each round leaves more room for it.
@@ -35,7 +35,7 @@ public:
     if (broken) return failure();
     if (!found.fits) found.chosen = *least;
     found.resident = resident;
-    if (resident > *budgets.device) found.leastCopied = leastCopied(resident - *budgets.device);
+    found.leastCopied = leastCopied();
     found.tried = tried;
     return found;
   }
@@ -68,6 +68,11 @@ private:
     return trial;
   }
 
+  static Kept keptAs(state::BucketOp bucket, state::TensorAttr tensor) {
+    bool read = tensor.getRole() == bucket.readRole();
+    return bucket.getTrainable() ? read ? kTrained : kOptimizer : read ? kFrozen : kUntouched;
+  }
+
   Trial tryOut(const Settings &settings, bool placed) {
     Trial trial{settings, {}, 0, {}};
     OwningOpRef<ModuleOp> copy = fused.clone();
@@ -83,7 +88,7 @@ private:
     if (!broken) {
       for (auto bucket : copy->getOps<state::BucketOp>())
         for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-          trial.rests[tensor.getRole() != bucket.readRole() ? 2 : !bucket.getTrainable()][size_t(tensor.getTier())] +=
+          trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] +=
               uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
       if (!placed) leaveHeaviest(*copy);
       broken |= failed(scheduling.run(*copy));
@@ -185,9 +190,8 @@ private:
     }
     if (!fits(none)) return std::nullopt;
     int64_t open = 0;
-    for (auto [what, rests] : llvm::enumerate(none.rests))
-      if (isOpen(what == 2 ? asked.shard.tiers.offloadOptimizer : asked.shard.tiers.offloadParams))
-        for (uint64_t bytes : rests) open += int64_t(bytes);
+    if (isOpen(asked.shard.tiers.offloadParams)) open += int64_t(none.bytesOf(kTrained) + none.bytesOf(kFrozen));
+    if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer) + none.bytesOf(kUntouched));
     return grow(none, open, [&](int64_t kept) {
       tiers.deviceBytes = kept;
       return settings;
@@ -245,9 +249,16 @@ private:
     return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
   }
 
-  /// A byte that leaves is copied away and back once at least; what is frozen only back.
-  uint64_t leastCopied(uint64_t bytes) const {
-    uint64_t frozen = std::min(bytes, least->rests[1][0] + least->rests[1][1] + least->rests[1][2]);
+  /// What does not fit beside the schedule that needs least must leave: first what nothing touches, then what is frozen, which is only
+  /// read, then the rest, which is copied away and back.
+  uint64_t leastCopied() const {
+    const Trial *resident = nullptr;
+    for (const auto &[key, trial] : trials)
+      if (trial.copied == 0 && (!resident || trial.need.of(Tier::device) < resident->need.of(Tier::device))) resident = &trial;
+    if (!resident) return 0; // flags let something leave in any case
+    uint64_t need = resident->need.of(Tier::device), bytes = need - std::min(need, *budgets.device);
+    bytes -= std::min(bytes, resident->bytesOf(kUntouched));
+    uint64_t frozen = std::min(bytes, resident->bytesOf(kFrozen));
     return frozen + 2 * (bytes - frozen);
   }
 

@@ -23,21 +23,26 @@ struct Settings {
 
 using ByTier = std::array<uint64_t, 3>;
 
+/// What buckets keep: parameters as programs read them, trained or frozen; what updates alone touch; and masters of frozen parameters that
+/// have a compute copy, which nothing touches.
+enum Kept { kTrained, kFrozen, kOptimizer, kUntouched, kKept };
+
 /// A choice that was tried.
 struct Trial {
   Settings settings;
   place::Need need;
-  uint64_t copied = 0;           // bytes between tiers in one step with --clip
-  std::array<ByTier, 3> rests{}; // bytes of trained parameters, of frozen ones, and of what the optimizer keeps
+  uint64_t copied = 0;               // bytes between tiers in one step with --clip
+  std::array<ByTier, kKept> rests{}; // bytes
 
-  bool offloadsParameters() const { return rests[0][1] + rests[0][2] + rests[1][1] + rests[1][2] > 0; }
+  uint64_t bytesOf(Kept kept) const { return rests[kept][0] + rests[kept][1] + rests[kept][2]; }
+  bool offloadsParameters() const { return bytesOf(kTrained) + bytesOf(kFrozen) > rests[kTrained][0] + rests[kFrozen][0]; }
 };
 
 struct Found {
   Trial chosen;
   bool fits = false;             // else it is the choice that needs least of the device's memory
   uint64_t resident = 0;         // bytes of device memory if all that is left to choose rested there
-  uint64_t leastCopied = 0;      // bytes between tiers in one step that no choice avoids
+  uint64_t leastCopied = 0;      // bytes between tiers in one step that no choice avoids; 0 if that is not known
   std::optional<Trial> runnerUp; // fits too, and copies as much or more
   unsigned tried = 0;            // choices
 };

@@ -15,7 +15,7 @@ namespace zero::place {
 namespace {
 
 /// A program with what the host does before and after it.
-struct Laned {
+struct ProgramSteps {
   ProgramOp op;
   std::vector<LaneStep> steps;
   std::vector<std::vector<LaneWait>> waits;
@@ -26,7 +26,6 @@ struct Laned {
 bool follows(ProgramOp next, ProgramOp before, bool hasMiddle) {
   switch (next.getRole()) {
   case ProgramRole::step:
-    return next == before;
   case ProgramRole::eval:
     return next == before;
   case ProgramRole::first:
@@ -42,18 +41,18 @@ bool follows(ProgramOp next, ProgramOp before, bool hasMiddle) {
 struct InsertWaits : impl::InsertWaitsPassBase<InsertWaits> {
   void runOnOperation() override {
     Arenas arenas(getOperation());
-    std::vector<Laned> programs;
+    std::vector<ProgramSteps> programs;
     for (auto program : getOperation().getOps<ProgramOp>()) {
       auto steps = arenas.withHost(program);
       if (failed(steps)) return signalPassFailure();
-      Laned &laned = programs.emplace_back(Laned{program, std::move(*steps), {}, {}});
-      laned.waits = findWaits(laned.steps, laned.past);
-      write(laned);
+      ProgramSteps &added = programs.emplace_back(ProgramSteps{program, std::move(*steps), {}, {}});
+      added.waits = findWaits(added.steps, added.past);
+      write(added);
     }
-    bool hasMiddle = llvm::any_of(programs, [](Laned &program) { return program.op.getRole() == ProgramRole::middle; });
-    for (Laned &next : programs) {
+    bool hasMiddle = llvm::any_of(programs, [](ProgramSteps &program) { return program.op.getRole() == ProgramRole::middle; });
+    for (ProgramSteps &next : programs) {
       for (auto stale : llvm::make_early_inc_range(next.op.getBody().front().getOps<EntryOp>())) stale.erase();
-      for (const Laned &before : programs)
+      for (const ProgramSteps &before : programs)
         if (follows(next.op, before.op, hasMiddle)) enter(next, before);
     }
   }
@@ -67,7 +66,7 @@ struct InsertWaits : impl::InsertWaitsPassBase<InsertWaits> {
     return DenseI64ArrayAttr::get(&getContext(), pairs);
   }
 
-  void write(const Laned &program) {
+  void write(const ProgramSteps &program) {
     for (auto [i, step] : llvm::enumerate(stepsOf(program.op))) {
       step.setWaitsAttr(pairs(program.waits[i + 1]));
       waits += program.waits[i + 1].size();
@@ -76,7 +75,7 @@ struct InsertWaits : impl::InsertWaitsPassBase<InsertWaits> {
       cast<ReturnOp>(ProgramOp(program.op).getBody().front().getTerminator()).setWaitsAttr(pairs(program.waits.back()));
   }
 
-  void enter(Laned &next, const Laned &before) {
+  void enter(ProgramSteps &next, const ProgramSteps &before) {
     auto needed = findEntryWaits(before.past, next.steps, next.waits);
     SmallVector<int64_t> triples;
     for (size_t i = 1; i + 1 < needed.size(); ++i)

@@ -20,7 +20,7 @@ struct Slice {
   int64_t end; // behind them, and behind gathers of other buckets that stand among them
 };
 
-bool isAway(Value buffer) { return bool(buffer.getDefiningOp<UseOp>()); }
+bool isState(Value buffer) { return bool(buffer.getDefiningOp<UseOp>()); }
 
 struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
   using SpreadUpdatesPassBase::SpreadUpdatesPassBase;
@@ -75,7 +75,7 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
       if (!slices.empty() && slices[0].update.getBucket() != slice.update.getBucket()) return slices;
       slice.steps.push_back(slice.end++);
       for (; copyAt(slice.end) && !fetchAt(slice.end); ++slice.end)
-        if (isAway(copyAt(slice.end).getBuffers()[1])) slice.steps.push_back(slice.end);
+        if (isState(copyAt(slice.end).getBuffers()[1])) slice.steps.push_back(slice.end);
       at = slice.end;
       slices.push_back(std::move(slice));
     }

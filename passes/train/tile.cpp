@@ -39,9 +39,7 @@ struct Tile : impl::TilePassBase<Tile> {
 
   static int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
 
-  void note(Operation *op, const Twine &sentence) {
-    getContext().getDiagEngine().emit(op->getLoc(), DiagnosticSeverity::Note) << sentence;
-  }
+  void note(Operation *op, const Twine &sentence) { getContext().getDiagEngine().emit(op->getLoc(), DiagnosticSeverity::Note) << sentence; }
 
   /// Tiles are rows, each one range of a file and of a checkpoint; but of weights whose results are classes, these, where that makes them
   /// columns. None, after a note, where somebody reads the parameter otherwise.
@@ -49,8 +47,9 @@ struct Tile : impl::TilePassBase<Tile> {
     bool classesAreColumns = true;
     for (nn::GetOp get : reads[p.getSymNameAttr()])
       for (OpOperand &use : get->getUses()) {
-        if (!canBeMet(use)) {
-          note(use.getOwner(), "parameter '" + p.getSymName() + "' is not cut into tiles: this node reads it neither as a table nor as a product's weights");
+        if (!canBeTiled(use)) {
+          note(use.getOwner(), "parameter '" + p.getSymName() +
+                                   "' is not cut into tiles: this node reads it neither as a table nor as a product's weights");
           return std::nullopt;
         }
         auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
@@ -71,7 +70,7 @@ struct Tile : impl::TilePassBase<Tile> {
     for (size_t k = 0; k < tiled.size(); ++k) tiled.tiles.push_back(makeTile(p, tiled, k, symbols));
     tiles += tiled.size();
     for (nn::GetOp get : reads[p.getSymNameAttr()]) {
-      for (OpOperand &use : llvm::make_early_inc_range(get->getUses())) meet(use.getOwner(), p, tiled);
+      for (OpOperand &use : llvm::make_early_inc_range(get->getUses())) tileUse(use.getOwner(), p, tiled);
       get.erase();
     }
     symbols.erase(p);
@@ -94,7 +93,7 @@ struct Tile : impl::TilePassBase<Tile> {
     return tile;
   }
 
-  void meet(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
+  void tileUse(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
     if (auto gather = dyn_cast<nn::GatherOp>(user)) return tileTable(gather, tiled);
     auto product = cast<nn::MatMulOp>(user);
     auto logits = logitsOf(product);

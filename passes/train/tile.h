@@ -5,8 +5,8 @@
 
 namespace zero::train {
 
-/// Ends of the tiles along a dimension of `extent` indices of `stride` elements each: the fewest of at most `limit` elements, equal but for the
-/// last, rounded up to 16 indices. One end where nothing has to be cut.
+/// Ends of the tiles along a dimension of `extent` indices of `stride` elements each: the fewest of at most `limit` elements, equal but for
+/// the last, rounded up to 16 indices. One end where nothing has to be cut.
 llvm::SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit);
 
 /// A parameter that is cut along one dimension.
@@ -22,7 +22,7 @@ struct TiledParameter {
 };
 
 /// Whether `use`, of a parameter's value, is as a table or as the weights of a product.
-bool canBeMet(mlir::OpOperand &use);
+bool canBeTiled(mlir::OpOperand &use);
 
 /// Rows of a table; a product's results side by side or, where the tiles lie along the dimension that is summed over, its partial sums.
 /// `user` is replaced and erased.
@@ -32,9 +32,9 @@ void tileProduct(nn::MatMulOp user, const TiledParameter &weights);
 /// A product whose results are logits, which nothing but a cross-entropy reads.
 struct Logits {
   nn::CrossEntropyOp loss;
-  mlir::Value bias;  // one per class, or null
+  mlir::Value bias;                          // one per class, or null
   llvm::SmallVector<mlir::Operation *> path; // from the product to the loss
-  std::string whole; // why they have to exist whole; empty if they need not
+  std::string whole;                         // why they have to exist whole; empty if they need not
 };
 std::optional<Logits> logitsOf(nn::MatMulOp product);
 /// The loss is replaced, and the whole path to it erased.

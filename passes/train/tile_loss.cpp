@@ -46,9 +46,9 @@ std::optional<Logits> logitsOf(nn::MatMulOp product) {
   }
 }
 
-/// For a label c in tile k: -log softmax(x)[c] = (lse_k - x[c]) + (lse - lse_k), where lse_k is the log of the sum of exponentials of the tile and
-/// lse that of all of them, which is the log of the sum of exponentials of the lse_k. The first is the cross-entropy of the tile's logits, the
-/// second that of the lse_k with k as label. Both have the gradient they have everywhere.
+/// For a label c in tile k: -log softmax(x)[c] = (lse_k - x[c]) + (lse - lse_k), where lse_k is the log of the sum of exponentials of the
+/// tile and lse that of all of them, which is the log of the sum of exponentials of the lse_k. The first is the cross-entropy of the tile's
+/// logits, the second that of the lse_k with k as label. Both have the gradient they have everywhere.
 void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights) {
   nn::CrossEntropyOp whole = logits.loss;
   OpBuilder builder(whole);
@@ -57,7 +57,8 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
   int64_t rows = nn::typeOf(labels).getDimSize(0);
   auto compare = [&](nn::Predicate predicate, int64_t number) { return b.compare(predicate, labels, b.like(labels, double(number))); };
   auto lossOf = [&](Value scores, Value of) {
-    return builder.create<nn::CrossEntropyOp>(b.loc, scores, of, whole.getScale(), builder.getI64IntegerAttr(-1), builder.getF32FloatAttr(0));
+    return builder.create<nn::CrossEntropyOp>(b.loc, scores, of, whole.getScale(), builder.getI64IntegerAttr(-1),
+                                              builder.getF32FloatAttr(0));
   };
   Value counts = compare(nn::Predicate::ne, whole.getIgnoreIndexAttr().getInt()), tile = b.like(labels, 0), loss;
   SmallVector<Value> sums;
@@ -70,8 +71,8 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
                                              product.getTransposeRhs(), /*recompute=*/true);
     Value scores = part;
     if (logits.bias)
-      scores = at.add(scores, at.broadcast(at.slice(logits.bias, {weights.begin(k)}, {weights.extent(k)}, {1}),
-                                           nn::typeOf(scores).getShape(), {1}));
+      scores = at.add(
+          scores, at.broadcast(at.slice(logits.bias, {weights.begin(k)}, {weights.extent(k)}, {1}), nn::typeOf(scores).getShape(), {1}));
     auto term = lossOf(scores, b.select(here, b.sub(labels, b.like(labels, double(weights.begin(k)))), none));
     loss = loss ? b.add(loss, term.getLoss()) : term.getLoss();
     sums.push_back(b.reshape(term.getLse(), {rows, 1}));

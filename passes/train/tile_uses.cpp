@@ -20,7 +20,7 @@ Value TiledParameter::get(const nn::Build &b, size_t tile) const {
   return b.b.create<nn::GetOp>(b.loc, parameter.getType(), parameter.getSymName());
 }
 
-bool canBeMet(OpOperand &use) {
+bool canBeTiled(OpOperand &use) {
   if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
   auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
   return product && use.getOperandNumber() == 1 && product.getLhs() != use.get() && nn::typeOf(product.getResult()).getRank() == 2;
@@ -53,21 +53,21 @@ void tileTable(nn::GatherOp user, const TiledParameter &table) {
 void tileProduct(nn::MatMulOp user, const TiledParameter &weights) {
   OpBuilder builder(user);
   nn::Build b{builder, user.getLoc()};
-  bool beside = weights.dim == (user.getTransposeRhs() ? 0 : 1);
+  bool sideBySide = weights.dim == (user.getTransposeRhs() ? 0 : 1);
   int64_t reduced = user.getTransposeLhs() ? 0 : 1; // dimension of the left operand
   SmallVector<int64_t> starts(2, 0), sizes(nn::typeOf(user.getLhs()).getShape());
   SmallVector<Value> results;
   for (size_t k = 0; k < weights.size(); ++k) {
     Value lhs = user.getLhs();
-    if (!beside) {
+    if (!sideBySide) {
       starts[reduced] = weights.begin(k);
       sizes[reduced] = weights.extent(k);
       lhs = b.slice(lhs, starts, sizes, {1, 1});
     }
     results.push_back(builder.create<nn::MatMulOp>(b.loc, lhs, weights.get(b, k), user.getTransposeLhs(), user.getTransposeRhs()));
-    if (!beside && k) results = {b.add(results[0], results[1])};
+    if (!sideBySide && k) results = {b.add(results[0], results[1])};
   }
-  Value all = beside ? builder.create<nn::ConcatOp>(b.loc, results, builder.getI64IntegerAttr(1)).getResult() : results[0];
+  Value all = sideBySide ? builder.create<nn::ConcatOp>(b.loc, results, builder.getI64IntegerAttr(1)).getResult() : results[0];
   user.replaceAllUsesWith(all);
   user.erase();
 }

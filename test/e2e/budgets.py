@@ -77,10 +77,7 @@ def tiers(model):
 suite.start()
 models = {}
 for name, onnx in (("gpt2", "dynamo_sdpa_dyn.onnx"), ("llama", "ts17_eager_dyn.onnx")):
-    batches = np.load(TINY / name / "batches.npz")
-    stack = lambda what: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + what)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{name}.safetensors")
-    models[name] = [TINY / name / onnx, "--bind", f"batch=1,seq={batches['0/input_ids'].shape[1]}"]
+    models[name] = [TINY / name / onnx, "--bind", f"batch=1,seq={suite.tiny_data(name)}"]
 suite.gpt("wide.onnx", "--layers", "4", "--hidden", "128", "--heads", "4", "--vocab", "2000", "--seq", "32", "--batch", "2")
 random = np.random.default_rng(1)
 tokens = random.integers(0, 2000, (64, 33))

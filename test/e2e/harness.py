@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+import numpy as np
+from safetensors.numpy import save_file
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPT = ROOT / "models" / "gpt.py"
 TINY = ROOT / "models" / "tiny"
@@ -83,6 +86,14 @@ class Suite:
         """A model file of models/gpt.py in the work folder."""
         self.run([sys.executable, GPT, *flags, "-o", name])
         return self.work / name
+
+    def tiny_data(self, model):
+        """The batches of a model of models/tiny, one behind the other, as MODEL.safetensors in the work folder; yields their sequence length."""
+        batches = np.load(TINY / model / "batches.npz")
+        steps = len({key.split("/")[0] for key in batches.files})
+        stack = lambda name: np.concatenate([batches[f"{step}/{name}"] for step in range(steps)])
+        save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, self.work / f"{model}.safetensors")
+        return batches["0/input_ids"].shape[1]
 
     def zeroc(self, model, plan, *flags, **kw):
         return self.run([self.bin / "zeroc", model, "-o", plan, *flags], **kw)

@@ -22,13 +22,6 @@ suite = Suite(__doc__)
 resident = {}  # what the run without offloading exported
 
 
-def data_of(model):
-    batches = np.load(TINY / model / "batches.npz")
-    stack = lambda name: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + name)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
-    return batches["0/input_ids"].shape[1]
-
-
 def compiled(name, model, flags, homes):
     suite.zeroc(model, name, *flags, "--offload-params", homes[0], "--offload-optimizer", homes[1], "--offload-activations", homes[2], "--quiet")
     return [] if "disk" not in homes else ["--disk-path", suite.work / "disk"]
@@ -107,7 +100,7 @@ def runs_on(homes, *flags):
 
 suite.parser.add_argument("--long", action="store_true", help="each combination twice for gpt2 and once for llama: each stage with each kind of micro-steps")
 args = suite.start()
-seqs = {model: data_of(model) for model in MODELS}
+seqs = {model: suite.tiny_data(model) for model in MODELS}
 PLACES = ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3))  # ranks and stage
 MICRO = ((1, False), (3, False), (1, True), (2, True))  # micro-steps, and whether gradients are clipped
 

@@ -13,7 +13,7 @@ import json
 import shutil
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from harness import TINY, Suite, expect
 
@@ -26,14 +26,6 @@ STEPS = 8
 NEAR = 1e-2
 suite = Suite(__doc__)
 stage0 = {}
-
-
-def data_of(model):
-    batches = np.load(TINY / model / "batches.npz")
-    steps = len({key.split("/")[0] for key in batches.files})
-    stack = lambda name: np.concatenate([batches[f"{s}/{name}"] for s in range(steps)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
-    return batches["0/input_ids"].shape[1]
 
 
 def compiled(name, model, precision, world, stage, accumulate, homes):
@@ -106,7 +98,7 @@ def resumed(first, second):
 
 
 suite.start()
-seqs = {model: data_of(model) for model in MODELS}
+seqs = {model: suite.tiny_data(model) for model in MODELS}
 told = lambda world, stage, accumulate, clip, homes: (f"{world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
                                                        f"{'' if homes == RESIDENT else ', parameters, optimizer and activations on ' + ', '.join(homes)}")
 places = itertools.cycle((world, stage, accumulate, clip) for world, accumulate, clip in ((1, 1, False), (2, 2, True), (2, 1, False)) for stage in (0, 3, 1, 2))

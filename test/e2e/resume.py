@@ -10,19 +10,12 @@ import signal
 import subprocess
 import time
 
-import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from harness import TINY, Failure, Suite, expect, relative
 
 STEPS, EVERY = 20, 8
 suite = Suite(__doc__)
-
-
-def prepare():
-    batches = np.load(TINY / "gpt2" / "batches.npz")
-    stack = lambda name: np.concatenate([batches[f"{s}/{name}"] for s in range(10)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / "data.safetensors")
 
 
 def plan(world, stage, accumulate):
@@ -34,7 +27,7 @@ def plan(world, stage, accumulate):
 
 
 def flags(name, steps=STEPS):
-    return ["--data", "data.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--metrics", f"{name}.jsonl"]
+    return ["--data", "gpt2.safetensors", "--steps", steps, "--lr", "1e-3", "--threads", 1, "--metrics", f"{name}.jsonl"]
 
 
 def straight(world, stage, accumulate):
@@ -131,7 +124,7 @@ def stopped_in_products(stops):
 
 suite.parser.add_argument("--stops", type=int, default=1)
 suite.start()
-prepare()
+suite.tiny_data("gpt2")
 suite.check("resume: stopped inside products", stopped_in_products, 4 * suite.args.stops)
 suite.check("resume: killed and resumed, 1 rank, stage 0", killed, 1, 0, 4)
 suite.check("resume: killed and resumed, 2 ranks, stage 3", killed, 2, 3, 2)

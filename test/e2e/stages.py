@@ -7,7 +7,7 @@ gpt2 and llama of models/tiny, 10 steps, a global batch of 4 as ranks x accumula
   true gradient is zero, as in key biases: Adam turns rounding noise into full steps.)
 """
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from harness import TINY, Suite, expect, relative
 
@@ -16,14 +16,6 @@ WORLDS = (1, 2, 4)
 STEPS, GLOBAL = 10, 4
 suite = Suite(__doc__)
 runs = {}  # (model, world, stage) -> losses, final parameters, first gradients
-
-
-def data_of(model):
-    batches = np.load(TINY / model / "batches.npz")
-    steps = len({key.split("/")[0] for key in batches.files})
-    stack = lambda name: np.concatenate([batches[f"{s}/{name}"] for s in range(steps)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
-    return batches["0/input_ids"].shape[1]
 
 
 def train(model, seq, world, stage):
@@ -69,7 +61,7 @@ def same_training(model, world):
 
 suite.start()
 for model in MODELS:
-    seq = data_of(model)
+    seq = suite.tiny_data(model)
     for world in WORLDS:
         for stage in range(4):
             suite.check(f"stages: {model} trains on {world} ranks at stage {stage}", train, model, seq, world, stage)

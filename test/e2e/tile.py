@@ -19,13 +19,6 @@ kept = {}  # runs that others are compared with
 EVERYWHERE = ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"]
 
 
-def data_of_tiny(model):
-    batches = np.load(TINY / model / "batches.npz")
-    stack = lambda name: np.concatenate([batches[key] for key in sorted(batches.files) if key.endswith("/" + name)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / f"{model}.safetensors")
-    return batches["0/input_ids"].shape[1]
-
-
 def data_of(name, vocabulary, length):
     rng = np.random.default_rng(5)
     tokens = rng.integers(0, vocabulary, size=(24, length)).astype(np.int64)
@@ -102,7 +95,7 @@ suite.gpt("untied.onnx", "--layers", "1", "--hidden", "48", "--heads", "2", "--v
 suite.gpt("tied.onnx", "--layers", "2", "--hidden", "40", "--heads", "2", "--vocab", "301", "--seq", "10", "--batch", "2", "--tied")
 MODELS = {"untied": (suite.work / "untied.onnx", []), "tied": (suite.work / "tied.onnx", [])}
 for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}.items():
-    MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={data_of_tiny(model)}"])
+    MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={suite.tiny_data(model)}"])
 data_of("untied", 515, 12)
 data_of("tied", 301, 10)
 LAYER = ("attn.c_attn", "mlp.c_fc", "mlp.c_proj")
