@@ -33,6 +33,10 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
     arena "work": a portfolio of greedy solvers (passes/place/offsets.h) places them and the lowest result is kept. The program records its
     `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
 
+    What a copy between tiers begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are live than at
+    the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: but not where the program's
+    arena would grow by more than 2 % and beyond the largest program's.
+
     ```mlir
     plan.program step @step {
       %w0 = plan.buffer gathered "w0" bytes 200 live 0 to 1

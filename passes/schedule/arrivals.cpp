@@ -111,7 +111,11 @@ int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
     floor = std::max(floor, order.lastConflictBefore(arrival.issued, readBy(arrival)));
     int64_t before = llvm::lower_bound(computing, arrival.issued) - computing.begin();
     if (limit.steps && before > limit.steps) floor = std::max(floor, computing[before - limit.steps - 1]);
-    auto fits = [&] { return limit.bytes ? alive + arrival.bytes <= limit.bytes : int64_t(ends.size()) <= limit.ahead; };
+    auto fits = [&] {
+      if (limit.bytes) return alive + arrival.bytes <= limit.bytes;
+      auto others = int64_t(ends.size());
+      return others <= limit.ahead && (others <= 1 || !limit.severalBytes || alive + arrival.bytes <= limit.severalBytes);
+    };
     // The earliest moment: behind the last uses of as many as must be dead for this one to fit.
     while (!ends.empty() && (ends.begin()->first <= floor || (!fits() && ends.begin()->first < arrival.issued))) {
       floor = std::max(floor, ends.begin()->first);

@@ -23,10 +23,11 @@ std::vector<Arrival> fetchesOf(planir::ProgramOp program, const Order &order);
 /// What it reads; nobody has touched its own buffers before it.
 llvm::SmallVector<planir::Access, 6> readBy(const Arrival &arrival);
 
-/// How much of what was brought early may be on the device at once: others beside the one in use, or `bytes` in all if that is not 0; and
-/// by how many steps of lane compute it may be early, if that is not 0.
+/// How much of what was brought early may be on the device at once: others beside the one in use, or `bytes` in all if that is not 0; by
+/// how many steps of lane compute it may be early, if that is not 0; and in how many bytes more than one other must find room, if that is
+/// not 0.
 struct HoistLimit {
-  int64_t ahead, bytes = 0, steps = 0;
+  int64_t ahead, bytes = 0, steps = 0, severalBytes = 0;
 };
 /// Moves arrivals up, each to the earliest step from which, until its old place, the limit holds. Their order stays, and none moves before
 /// a step that writes what it reads. `moved` hears of each by how many steps and from where on. Yields how many moved.

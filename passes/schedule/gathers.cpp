@@ -123,10 +123,15 @@ struct HoistFetches : impl::HoistFetchesPassBase<HoistFetches> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    hoisted += hoist(order, fetchesOf(getOperation(), order), {ahead, 0, reach}, [&](const Arrival &fetch, int64_t steps, StringRef from) {
-      decide(getOperation(), fetch.bucket, "fetched " + counted(uint64_t(steps), "step") + " early",
-             "the state of at most " + counted(uint64_t(ahead), "other bucket") + " is on the device from " + from + " on");
-    });
+    auto fetches = fetchesOf(getOperation(), order);
+    int64_t all = 0;
+    for (const Arrival &fetch : fetches) all += fetch.bytes;
+    hoisted += hoist(order, fetches, {ahead, 0, reach, std::max<int64_t>(1, all / part)},
+                     [&](const Arrival &fetch, int64_t steps, StringRef from) {
+                       decide(getOperation(), fetch.bucket, "fetched " + counted(uint64_t(steps), "step") + " early",
+                              "what at most " + counted(uint64_t(ahead), "other step") + (ahead == 1 ? " needs" : " need") +
+                                  " is on the device from " + from + " on");
+                     });
   }
 };
 

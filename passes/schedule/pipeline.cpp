@@ -28,7 +28,9 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   sink.delay = options.delay;
   program.addPass(createSinkUpdatesPass(sink));
   if (options.delay > 0) program.addPass(createSpreadUpdatesPass()); // gradients wait longer
-  program.addPass(createHoistFetchesPass());                         // behind the updates' last move
+  HoistFetchesPassOptions fetch;                                     // behind the updates' last move
+  fetch.ahead = options.fetchAhead;
+  program.addPass(createHoistFetchesPass(fetch));
 }
 
 namespace {
@@ -39,16 +41,18 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
                                   llvm::cl::init("none")};
   Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
+  Option<int64_t> fetchAhead{*this, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use"), llvm::cl::init(3)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
 };
 } // namespace
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>(
-      "zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
-        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.delay, given.activations, given.activationBytes});
-      });
+  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order",
+                                            [](OpPassManager &pm, const PipelineOptions &given) {
+                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.fetchAhead,
+                                                                 given.delay, given.activations, given.activationBytes});
+                                            });
 }
 
 } // namespace zero::schedule

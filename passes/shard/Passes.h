@@ -3,6 +3,7 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/shard/uses.h"
 
 namespace zero::shard {
 #define GEN_PASS_DECL

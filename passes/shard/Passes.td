@@ -36,12 +36,13 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
 def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
   let summary = "Choose the tier in which each tensor of each bucket rests";
   let description = [{
-    Needs: buckets of `zero-partition`, whose tensors are all on the device. Leaves: the same buckets with a tier for each tensor.
+    Needs: `@train` and buckets of `zero-partition`, whose tensors are all on the device. Leaves: the same buckets with a tier for each tensor.
 
     What `offload-params` and `offload-optimizer` name is done as it is said. Tensors that are left to `auto` fill `device-bytes` of one
     rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
-    in a step: parameters (read by forward and backward of each micro-step, written once), then what the optimizer keeps (read and written
-    once). Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
+    in a step: parameters (brought for each of their uses in a micro-step, of which those of a layer in forward or in backward are one,
+    and written once), then what the optimizer keeps (read and written once). Among equals those go first whose gradient is complete last:
+    nothing of backward is left behind which their copies could hide. Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
 
     ```mlir
     // 1000 elements each, device-bytes=10000, offload-params=auto, offload-optimizer=auto
@@ -101,7 +102,7 @@ def MergeGathersPass : Pass<"zero-merge-gathers", "::mlir::ModuleOp"> {
     A release followed by a gather of the same bucket is dropped when at most `distance` other buckets are used in between, so a layer
     travels once in forward and once in backward: the 3Ψ of ZeRO stage 3.
   }];
-  let options = [Option<"distance", "distance", "int64_t", "1", "Other buckets that may be used between two uses of a kept one">];
+  let options = [Option<"distance", "distance", "int64_t", "kMergeDistance", "Other buckets that may be used between two uses of a kept one">];
   let statistics = [Statistic<"merged", "merged", "Gathers saved">];
 }
 

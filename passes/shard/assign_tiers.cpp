@@ -1,6 +1,7 @@
 //===- assign_tiers.cpp - zero-assign-tiers ---------------------------------------------------------===//
 #include "passes/shard/Passes.h"
 #include "passes/shard/homes.h"
+#include "passes/shard/uses.h"
 #include <limits>
 
 #define DEBUG_TYPE "zero-assign-tiers"
@@ -23,10 +24,10 @@ FailureOr<std::optional<state::Tier>> given(ModuleOp module, StringRef home) {
 }
 
 /// How often an optimizer step of `micro` micro-steps copies a tensor that does not rest on the device.
-int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro) {
-  if (role == bucket.readRole()) return 2 * micro + bucket.getTrainable(); // read by forward and backward, written by the update
-  if (role == state::Role::gradient) return 2 * (micro - 1);               // written by the first micro-step, read by the last
-  return bucket.getTrainable() ? 2 : 0;                                    // read and written by the update
+int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro, const Uses &uses) {
+  if (role == bucket.readRole()) return uses.visits * micro + bucket.getTrainable(); // read by forward and backward, written by the update
+  if (role == state::Role::gradient) return 2 * (micro - 1);                         // written by the first micro-step, read by the last
+  return bucket.getTrainable() ? 2 : 0;                                              // read and written by the update
 }
 
 struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
@@ -35,6 +36,8 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
   struct Choice {
     state::BucketOp bucket;
     size_t tensor;
+    std::pair<bool, int64_t> order; // whether programs read it, and when its bucket's gradient is complete
+    Movable movable;
   };
 
   void runOnOperation() override {
@@ -46,7 +49,12 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       module.emitError() << "is not partitioned; run zero-partition first";
       return signalPassFailure();
     }
-    std::vector<Movable> things;
+    llvm::MapVector<StringAttr, Uses> uses;
+    if (!*params || !*moments) {
+      auto found = usesOf(module);
+      if (failed(found)) return signalPassFailure();
+      uses = std::move(*found);
+    }
     SmallVector<Choice> choices;
     for (auto bucket : module.getOps<state::BucketOp>())
       for (auto [i, tensor] : llvm::enumerate(bucket.getTensors().getAsRange<state::TensorAttr>())) {
@@ -56,9 +64,17 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
           continue;
         }
         int64_t bytes = bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
-        things.push_back({bytes, bytes * copiesOf(bucket, tensor.getRole(), micro.getInt())});
-        choices.push_back({bucket, i});
+        const Uses &use = uses[bucket.getSymNameAttr()];
+        choices.push_back({bucket,
+                           i,
+                           {tensor.getRole() == bucket.readRole(), use.changed},
+                           {bytes, bytes * copiesOf(bucket, tensor.getRole(), micro.getInt(), use)}});
       }
+    // Of what is copied equally often, parameters stay, which would need room on the device a second time while they are used; and what
+    // backward completes last: copies of the others hide behind the rest of it.
+    llvm::stable_sort(choices, [](const Choice &a, const Choice &b) { return a.order > b.order; });
+    std::vector<Movable> things;
+    for (const Choice &choice : choices) things.push_back(choice.movable);
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
     auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);

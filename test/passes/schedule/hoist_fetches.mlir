@@ -1,7 +1,9 @@
-// What an update needs from another tier comes while the one before is computed: the state of one other bucket, with `ahead` 0 none.
+// What an update needs from another tier comes while the one before is computed: that of one other, of more if they are small.
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches{ahead=1}))" %s | FileCheck %s
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches))" %s | FileCheck %s
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches{part=1}))" %s | FileCheck %s --check-prefix=SEVERAL
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches{ahead=0}))" %s | FileCheck %s --check-prefix=NONE
-// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches{reach=1}))" %s | FileCheck %s --check-prefix=NEAR
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-hoist-fetches{ahead=1 reach=1}))" %s | FileCheck %s --check-prefix=NEAR
 
 module attributes {zero.world = 1 : i64} {
   plan.state optimizer @m0 bytes 256 {bucket = @b0, tensor = #zero.tensor<momentum f32 whole on host>}
@@ -25,12 +27,15 @@ module attributes {zero.world = 1 : i64} {
     // CHECK-NEXT: plan.copy to_host %[[D0]][0, 256] -> %[[H0]][0, 256]
     // CHECK-NEXT: plan.copy to_device %{{.*}}[0, 256] -> %[[D2:.*]][0, 256]
     // CHECK-NEXT: plan.fill compute -> %[[D1]]
-    // CHECK: plan.decision "b1" : "fetched 4 steps early" because "the state of at most 1 other bucket is on the device from the start on"
+    // CHECK: plan.decision "b1" : "fetched 4 steps early" because "what at most {{1 other step needs|3 other steps need}} is on the device from the start on"
     // One step early at most: the first update is behind the second one's fetch.
     // NEAR: plan.copy to_device
     // NEAR-NEXT: plan.fill compute -> %x
     // NEAR-NEXT: plan.copy to_device
     // NEAR-NEXT: plan.fill compute -> %m0.fetched
+    // SEVERAL-COUNT-3: plan.copy to_device
+    // SEVERAL-NEXT: plan.fill compute -> %x
+    // SEVERAL: plan.decision "b2" : {{.*}}because "what at most 3 other steps need is on the device
     // NONE: plan.copy to_host
     // NONE-NEXT: plan.copy to_device
     // NONE-NEXT: plan.fill compute

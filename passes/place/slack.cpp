@@ -1,0 +1,31 @@
+//===- slack.cpp - live ranges that leave other lanes time ----------------------------------------------===//
+#include "passes/place/slack.h"
+#include <algorithm>
+#include <numeric>
+
+namespace zero::place {
+
+OffsetProblem withSlack(OffsetProblem problem, const std::vector<Ends> &lanes, int64_t steps, int64_t reach) {
+  std::vector<int64_t> live(size_t(steps) + 1); // bytes
+  auto bytesOf = [&](const OffsetBuffer &buffer) { return buffer.size.alignedTo(problem.alignment).count; };
+  for (const OffsetBuffer &buffer : problem.buffers)
+    live[size_t(buffer.first)] += bytesOf(buffer), live[size_t(buffer.last) + 1] -= bytesOf(buffer);
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  int64_t peak = *std::max_element(live.begin(), live.end());
+  auto take = [&](int64_t step, int64_t bytes) {
+    if (step < 0 || step >= steps || live[size_t(step)] + bytes >= peak) return false;
+    live[size_t(step)] += bytes;
+    return true;
+  };
+  std::vector<size_t> order(problem.buffers.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
+  for (size_t i : order) {
+    OffsetBuffer &buffer = problem.buffers[i];
+    for (int64_t n = 0; lanes[i].ends && n < reach && take(buffer.last + 1, bytesOf(buffer)); ++n) ++buffer.last;
+    for (int64_t n = 0; lanes[i].begins && n < reach && take(buffer.first - 1, bytesOf(buffer)); ++n) --buffer.first;
+  }
+  return problem;
+}
+
+} // namespace zero::place
