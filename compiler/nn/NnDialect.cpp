@@ -37,7 +37,8 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto parameter = lookUp(*this, getParameterAttr(), tables);
   if (!parameter) return failure();
   auto kept = cast<ShapedType>(parameter.getType());
-  bool rounded = kept.getElementType().isF32() && kept.clone(BFloat16Type::get(getContext())) == getType();
+  Type read = cast<ShapedType>(getType()).getElementType();
+  bool rounded = kept.getElementType().isF32() && (read.isBF16() || read.isF16()) && kept.clone(read) == getType();
   if (kept != getType() && !rounded)
     return emitOpError() << "reads " << getType() << " but " << getParameterAttr() << " is " << parameter.getType();
   return success();

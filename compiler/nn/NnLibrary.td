@@ -7,7 +7,7 @@ def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptorW
   let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension";
   let description = [{
     `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. The result has the operands' type, or is f32
-    where they are bf16: products are summed in f32 and rounded once. `recompute`: the result is not kept for backward, which computes it
+    where they are bf16 or f16: products are summed in f32 and rounded once. `recompute`: the result is not kept for backward, which computes it
     again (nn-recompute).
   }];
   let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
@@ -22,7 +22,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAd
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
     `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient here (a trainable
     bias keeps the attention decomposed). `causal`: position i sees j <= i + kv_len - q_len. A row that sees nothing gives zeros.
-    Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 so is out; mask and lse are f32.
+    Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
   }];
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal);

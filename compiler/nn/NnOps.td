@@ -33,7 +33,7 @@ def Nn_ParameterOp : Nn_Op<"parameter", [Symbol]> {
 }
 
 def Nn_GetOp : Nn_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The present value of a parameter, or that rounded to bf16: its compute copy";
+  let summary = "The present value of a parameter, or that rounded to bf16 or f16: its compute copy";
   let arguments = (ins FlatSymbolRefAttr:$parameter);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "$parameter attr-dict `:` type($result)";

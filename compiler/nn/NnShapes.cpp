@@ -26,6 +26,10 @@ std::string text(ArrayRef<int64_t> shape) {
   return s + "]";
 }
 
+
+/// What products and attention read besides f32; their sums, and results that are sums, stay f32.
+bool isNarrow(Type element) { return element.isBF16() || element.isF16(); }
+
 } // namespace
 
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
@@ -170,7 +174,7 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 bool MatMulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange given) {
   if (inferred == given) return true;
   auto from = dyn_cast<RankedTensorType>(inferred[0]), to = dyn_cast<RankedTensorType>(given[0]);
-  return from && to && from.getElementType().isBF16() && from.clone(Float32Type::get(from.getContext())) == to;
+  return from && to && isNarrow(from.getElementType()) && from.clone(Float32Type::get(from.getContext())) == to;
 }
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
@@ -187,7 +191,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
   }
   auto lse = with(q, q.getShape().drop_back());
-  out.append({q, q.getElementType().isBF16() ? lse.clone(Float32Type::get(lse.getContext())) : lse});
+  out.append({q, isNarrow(q.getElementType()) ? lse.clone(Float32Type::get(lse.getContext())) : lse});
   return success();
 }
 

@@ -49,6 +49,7 @@ void StateExport::addHeader() {
   auto optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer);
   bool sgd = optimizer && optimizer.getValue() == "sgd";
   plan.mutable_optimizer()->set_kind(sgd ? plan::SGD : plan::ADAMW);
+  plan.set_scales_loss(module->hasAttr(state::ZeroDialect::kScalesLoss));
   addLosses();
   arenaOf(state::Tier::device);
 }

@@ -11,7 +11,9 @@ def Zero_Dialect : Dialect {
   let summary = "Where model state lives and how it moves";
   let description = [{
     Parameters live in *buckets*: flat ranges of elements, split evenly over the ranks. The module says for whom it was
-    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd").
+    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd"); `zero.scales_loss`
+    (unit): gradients come multiplied by a loss scale, updates divide by it, and all of them wait for the gradient norm, which says whether there
+    is one.
 
     Each function with the attribute `zero.role` ("step", "first", "middle", "last", "eval") is a program: one
     micro-step of one rank; `zero.clips` (unit) marks the variant that waits for the global gradient norm.
@@ -26,7 +28,7 @@ def Zero_Dialect : Dialect {
   let extraClassDeclaration = [{
     void registerAttributes();
     static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
-                                           kOptimizer = "zero.optimizer", kRole = "zero.role", kClips = "zero.clips";
+                                           kOptimizer = "zero.optimizer", kScalesLoss = "zero.scales_loss", kRole = "zero.role", kClips = "zero.clips";
   }];
 }
 // The numbers of the enumerations are those of plan.proto.

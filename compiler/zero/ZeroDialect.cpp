@@ -201,7 +201,12 @@ static LogicalResult verifySplit(Operation *op, RankedTensorType whole, RankedTe
 }
 
 LogicalResult OwnShardOp::verify() { return verifySplit(*this, getWhole().getType(), getShard().getType()); }
-LogicalResult ReduceScatterOp::verify() { return verifySplit(*this, getWhole().getType(), getShard().getType()); }
+LogicalResult ReduceScatterOp::verify() {
+  Type travels = getWhole().getType().getElementType(), sum = getShard().getType().getElementType();
+  if (!sum.isF32() || !(travels.isF32() || travels.isBF16()))
+    return emitOpError() << "sums " << travels << " to " << sum << "; sums are f32, of f32 or bf16";
+  return verifySplit(*this, getWhole().getType().clone(sum), getShard().getType());
+}
 LogicalResult AllGatherOp::verify() { return verifySplit(*this, getWhole().getType(), getShard().getType()); }
 
 LogicalResult PackOp::verify() {

@@ -83,6 +83,7 @@ def Zero_OwnShardOp : Zero_Op<"own_shard", [Pure]> {
 }
 def Zero_ReduceScatterOp : Zero_Op<"reduce_scatter"> {
   let summary = "Sum over ranks in rank order; each rank receives its own shard";
+  let description = [{ Sums are f32 and are made in f32; what travels may be bf16. }];
   let arguments = (ins Zero_Flat:$whole);
   let results = (outs Zero_Flat:$shard);
   let assemblyFormat = "$whole attr-dict `:` type($whole) `->` type($shard)";
@@ -114,6 +115,7 @@ def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
     Reads `gradient` (of the shard; of the whole bucket when `whole`; from element `begin` of that on, as many as it has), the parameters and their state, and writes parameters and state in
     place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, compute?, sums [r]?)
     with r * c = the gradient's elements; a bucket with a compute copy has that written too. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
+    Where the loss is scaled the kernel changes nothing if `norm2`, the squared norm of the scaled gradient, is not finite.
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$gradient, Zero_Tensor:$hyper, Optional<Zero_Tensor>:$norm2,
                        FlatSymbolRefAttr:$kernel, UnitAttr:$whole, DefaultValuedAttr<I64Attr, "0">:$begin);

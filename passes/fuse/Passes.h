@@ -15,8 +15,9 @@ namespace zero::fuse {
 #define GEN_PASS_REGISTRATION
 #include "passes/fuse/Passes.h.inc"
 
-/// From primitives to launches of kernels. `half`: what lies in memory between them is rounded to bf16.
-void buildPipeline(mlir::OpPassManager &pm, bool half = false);
+/// From primitives to launches of kernels. What lies in memory between them is of type `precision`, gradients are handed over as
+/// `gradients`: names of element types.
+void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32");
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

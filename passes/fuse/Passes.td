@@ -31,19 +31,20 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
 }
 
 def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
-  let summary = "Store parameters and activations in bf16; arithmetic stays f32";
+  let summary = "Store parameters and activations in bf16 or f16, gradients as they travel; arithmetic stays f32";
   let description = [{
-    Needs: functions as nn-fuse leaves them, in f32. What lies in memory between kernels, products and attention becomes bf16: parameters
+    Needs: functions as nn-fuse leaves them, in f32. What lies in memory between kernels, products and attention gets the type `stored`: parameters
     (`nn.get` yields the compute copy, the `nn.parameter` stays f32), the results of products and of attention, and those of kernels. f32 stay
 
-    - gradients of parameters, what is added up to one and read by nobody else, and what the function returns;
+    - gradients of parameters (which `nn.gradient` takes as `gradients`), what is added up to one and read by nobody else, and what the function
+      returns;
     - statistics: results of reductions and what a kernel makes of them alone (unless a product reads them), the row sums of attention;
     - what a kernel adds up in memory, term by term;
     - masks, single numbers, inputs and constants.
 
     Kernels compute in f32 as before: they widen what they load and round what they store, to nearest even. So a value is rounded where
     it leaves a kernel and nowhere else, and decided once, before anything is known of ranks and memory: all stages agree to the bit. What a
-    product needs in bf16 and is f32, or the reverse, is converted by a kernel of its own.
+    product needs in bf16 and is f32, or the reverse, is converted by a kernel of its own, and so is a gradient that no kernel yields.
 
     ```mlir
     %w = nn.get @w : tensor<8x8xf32>
@@ -56,7 +57,9 @@ def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
-  let statistics = [Statistic<"stored", "stored", "Values that are stored in bf16">];
+  let options = [Option<"stored", "stored", "std::string", "\"bf16\"", "Type of parameters and activations: f32, bf16 or f16">,
+                 Option<"gradients", "gradients", "std::string", "\"f32\"", "Type in which gradients of parameters are handed over: f32 or bf16">];
+  let statistics = [Statistic<"narrowed", "narrowed", "Values that are stored in fewer bytes than f32">];
 }
 
 def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {

@@ -52,9 +52,9 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
 } // namespace
 
-void buildPipeline(OpPassManager &pm, bool half) {
+void buildPipeline(OpPassManager &pm, const std::string &precision, const std::string &gradients) {
   pm.addPass(createFusePass());
-  if (half) pm.addPass(createMixedPrecisionPass());
+  if (precision != "f32" || gradients != "f32") pm.addPass(createMixedPrecisionPass({precision, gradients}));
 }
 
 void registerPasses() {

@@ -20,25 +20,38 @@ RankedTensorType withElement(Value v, Type element) { return RankedTensorType::g
 using Signature = std::pair<SmallVector<Type>, SmallVector<Type>>;
 
 struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
+  using MixedPrecisionPassBase::MixedPrecisionPassBase;
+
   void runOnOperation() override {
+    types = {typeNamed(stored), typeNamed(gradients)};
+    if (!types.activations || !types.gradients || types.gradients.isF16()) {
+      getOperation().emitError() << "stored is f32, bf16 or f16, and gradients are f32 or bf16";
+      return signalPassFailure();
+    }
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr)) functions.push_back(function);
     for (func::FuncOp function : functions) {
-      auto half = storedInHalf(function, symbols);
-      stored += half.size();
-      retype(function, half);
+      auto values = narrowedValues(function, symbols, types);
+      narrowed += values.size();
+      retype(function, values);
       for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) adaptOperands(op, symbols);
     }
     if (failed(retypeKernels(functions, symbols))) signalPassFailure();
   }
 
-  void retype(func::FuncOp function, const DenseSet<Value> &half) {
-    Type bf16 = BFloat16Type::get(&getContext());
+  /// Null if there is none of this name.
+  Type typeNamed(StringRef name) {
+    if (name == "f32") return Float32Type::get(&getContext());
+    if (name == "bf16") return BFloat16Type::get(&getContext());
+    return name == "f16" ? Type(Float16Type::get(&getContext())) : Type();
+  }
+
+  void retype(func::FuncOp function, const llvm::DenseMap<Value, Type> &values) {
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults()) {
-        if (half.contains(result)) result.setType(withElement(result, bf16));
+        if (Type type = values.lookup(result)) result.setType(withElement(result, type));
         if (auto view = dyn_cast<ReshapeOp>(op)) result.setType(withElement(result, elementOf(view.getInput())));
       }
   }
@@ -49,22 +62,22 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
   //===--------------------------------------------------------------------===//
 
   void adaptOperands(Operation &op, SymbolTable &symbols) {
-    auto adapt = [&](OpOperand &operand, Type from, Type to) {
-      if (elementOf(operand.get()) == from) operand.set(converted(operand.get(), to, symbols));
+    auto adapt = [&](OpOperand &operand, Type to) {
+      if (elementOf(operand.get()) != to) operand.set(converted(operand.get(), to, symbols));
     };
-    Type bf16 = BFloat16Type::get(&getContext()), f32 = Float32Type::get(&getContext());
-    for (OpOperand *operand : halfOperands(&op)) adapt(*operand, f32, bf16);
+    Type f32 = Float32Type::get(&getContext());
+    for (OpOperand *operand : halfOperands(&op)) adapt(*operand, types.activations);
     if (auto attention = dyn_cast<AttentionOp>(op))
-      for (OpOperand &mask : attention.getMaskMutable()) adapt(mask, bf16, f32);
+      for (OpOperand &mask : attention.getMaskMutable()) adapt(mask, f32);
     if (auto gradient = dyn_cast<AttentionGradOp>(op))
-      for (OpOperand &mask : gradient.getMaskMutable()) adapt(mask, bf16, f32);
+      for (OpOperand &mask : gradient.getMaskMutable()) adapt(mask, f32);
     if (isa<GradientOp, func::ReturnOp>(op))
-      for (OpOperand &operand : op.getOpOperands()) adapt(operand, bf16, f32);
+      for (OpOperand &operand : op.getOpOperands()) adapt(operand, isa<GradientOp>(op) ? types.gradients : f32);
   }
 
   /// A kernel behind the value's definition that does nothing else; one for all who ask.
   Value converted(Value v, Type to, SymbolTable &symbols) {
-    Value &known = conversions[v];
+    Value &known = conversions[{v, to}];
     if (known) return known;
     OpBuilder b(&getContext());
     b.setInsertionPointAfterValue(v);
@@ -78,7 +91,7 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
     if (kernel) return kernel;
     OpBuilder b(&getContext());
     Location nowhere = b.getUnknownLoc();
-    kernel = func::FuncOp::create(nowhere, to.getElementType().isBF16() ? "narrow" : "widen", b.getFunctionType({from}, {to}));
+    kernel = func::FuncOp::create(nowhere, to.getElementType().isF32() ? "widen" : "narrow", b.getFunctionType({from}, {to}));
     kernel.setPrivate();
     kernel->setAttr(NnDialect::kKernelAttr, b.getUnitAttr());
     kernel->setAttr(NnDialect::kInplaceAttr, b.getArrayAttr({}));
@@ -142,7 +155,8 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
     return success();
   }
 
-  llvm::DenseMap<Value, Value> conversions;
+  StoredTypes types;
+  llvm::DenseMap<std::pair<Value, Type>, Value> conversions;
   llvm::DenseMap<std::pair<Type, Type>, func::FuncOp> conversionKernels;
 };
 

@@ -56,17 +56,17 @@ private:
 
 class Decision {
 public:
-  Decision(func::FuncOp function, SymbolTable &kernels) : function(function), kernels(kernels) {}
+  Decision(func::FuncOp function, SymbolTable &kernels, const StoredTypes &types) : function(function), kernels(kernels), types(types) {}
 
-  llvm::DenseSet<Value> run() {
+  llvm::DenseMap<Value, Type> run() {
     Block &block = function.getBody().front();
     for (Operation &op : block)
       for (OpOperand *operand : halfOperands(&op)) wanted.insert(viewed(operand->get()));
     for (Operation &op : llvm::reverse(block)) keepBelow(op);
     for (Operation &op : block)
       for (Value result : op.getResults())
-        if (isSingle(result) && isHalf(cast<OpResult>(result))) half.insert(result);
-    return std::move(half);
+        if (Type type = isSingle(result) ? typeOf(cast<OpResult>(result)) : Type(); type && !type.isF32()) narrowed[result] = type;
+    return std::move(narrowed);
   }
 
 private:
@@ -94,6 +94,21 @@ private:
     return false;
   }
 
+  Type typeOf(OpResult result) {
+    if (isHandedOver(result)) return types.gradients;
+    return isHalf(result) ? types.activations : Type();
+  }
+
+  /// A gradient of a parameter, of no other use, in a type that its operation can write.
+  bool isHandedOver(OpResult result) {
+    Value value = result;
+    while (value.hasOneUse() && isa<ReshapeOp>(*value.user_begin())) value = value.user_begin()->getResult(0);
+    if (!value.hasOneUse() || !isa<GradientOp>(*value.user_begin())) return false;
+    if (isa<MatMulOp>(result.getOwner())) return types.gradients == types.activations;
+    auto launch = dyn_cast<LaunchOp>(result.getOwner());
+    return launch && !factsOf(launch).summed[result.getResultNumber()];
+  }
+
   bool isHalf(OpResult result) {
     Operation *op = result.getOwner();
     if (isa<GetOp>(op)) return true;
@@ -116,8 +131,10 @@ private:
 
   func::FuncOp function;
   SymbolTable &kernels;
+  StoredTypes types;
   llvm::DenseMap<Attribute, KernelFacts> facts; // by kernel
-  llvm::DenseSet<Value> kept, wanted, half;     // roots of views: must stay f32; a product reads them
+  llvm::DenseSet<Value> kept, wanted;           // roots of views: must stay f32; a product reads them
+  llvm::DenseMap<Value, Type> narrowed;
 };
 
 } // namespace
@@ -131,6 +148,8 @@ SmallVector<OpOperand *> halfOperands(Operation *op) {
   return {};
 }
 
-DenseSet<Value> storedInHalf(func::FuncOp function, SymbolTable &kernels) { return Decision(function, kernels).run(); }
+llvm::DenseMap<Value, Type> narrowedValues(func::FuncOp function, SymbolTable &kernels, const StoredTypes &types) {
+  return Decision(function, kernels, types).run();
+}
 
 } // namespace zero::fuse

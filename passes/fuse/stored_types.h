@@ -3,18 +3,24 @@
 // what lies in memory between kernels, products and attention.
 #pragma once
 #include "compiler/nn/Nn.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace zero::fuse {
 
-/// Values of f32 that are stored in bf16, views (nn.reshape) aside: parameters, and what products, attention and kernels compute, but for
+/// Element types: of parameters and activations, and of gradients of parameters as they are handed over.
+struct StoredTypes {
+  mlir::Type activations, gradients;
+};
+
+/// Values of f32 that are stored in fewer bytes, and in which type, views (nn.reshape) aside: as `types.activations` parameters, and what
+/// products, attention and kernels compute, but for
 ///   - gradients of parameters, what is added up to one, and what the function returns,
 ///   - statistics: results of reductions, and what kernels make of them alone (unless a product wants them),
 ///   - what a kernel adds up in memory,
 ///   - masks, the row sums of attention, single numbers.
-llvm::DenseSet<mlir::Value> storedInHalf(mlir::func::FuncOp function, mlir::SymbolTable &kernels);
+/// As `types.gradients` a gradient of a parameter that nobody else reads, where what computes it can round it.
+llvm::DenseMap<mlir::Value, mlir::Type> narrowedValues(mlir::func::FuncOp function, mlir::SymbolTable &kernels, const StoredTypes &types);
 
-/// Operands of a product or of attention that are read in bf16, and those (a mask, row sums) that are read in f32.
+/// Operands of a product or of attention that are read as activations are stored; a mask and row sums are read in f32.
 llvm::SmallVector<mlir::OpOperand *> halfOperands(mlir::Operation *op);
 
 } // namespace zero::fuse

@@ -33,6 +33,11 @@ namespace {
 
 constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
 
+/// Gradients are rounded for their way between ranks; one rank's do not travel.
+void addFusion(OpPassManager &pm, const CompileOptions &options) {
+  fuse::buildPipeline(pm, options.precision, options.world > 1 ? options.reduceType : "f32");
+}
+
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
@@ -43,7 +48,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
-    fuse::buildPipeline(pm, options.half);
+    addFusion(pm, options);
     shard::buildPipeline(pm, settings.shard);
     return;
   case Phase::Schedule:
@@ -171,7 +176,7 @@ private:
   bool lower(Phase phase) {
     if (phase != Phase::Shard || !options.budgets.device) return run([&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
     // What is left open is tried on copies of the module with its kernels.
-    return run([&](OpPassManager &pm) { fuse::buildPipeline(pm, options.half); }) && choose() &&
+    return run([&](OpPassManager &pm) { addFusion(pm, options); }) && choose() &&
            run([&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
   }
 

@@ -105,10 +105,11 @@ private:
   /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
   /// norm.
   static void leaveHeaviest(ModuleOp sharded) {
+    bool allWait = sharded->hasAttr(state::ZeroDialect::kScalesLoss);
     for (auto program : llvm::make_early_inc_range(sharded.getOps<func::FuncOp>())) {
       auto role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole);
-      bool updates = role && (role == "step" || role == "last");
-      if (role && (role == "eval" || updates != program->hasAttr(state::ZeroDialect::kClips))) program.erase();
+      bool updates = role && (role == "step" || role == "last"), waits = allWait || program->hasAttr(state::ZeroDialect::kClips);
+      if (role && (role == "eval" || (updates && !waits))) program.erase();
     }
   }
 

@@ -320,7 +320,7 @@ LogicalResult Lowering::lower(Operation &op) {
     Ref from = at(scatter.getWhole());
     collective(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, {from},
                {at(scatter.getShard()), Ref{staging(bucketOf(scatter.getShard()), from.bytes), 0, 0, from.bytes}},
-               elementsOf(scatter.getShard()), elementOf(scatter.getShard()));
+               elementsOf(scatter.getShard()), elementOf(scatter.getWhole()));
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Ref from = at(reduce.getInput()), to = at(reduce.getResult());
     copy(named(reduce, "all_reduce"), from, to);

@@ -81,6 +81,7 @@ LogicalResult States::checkTensors() {
 StateOp States::tensor(state::BucketOp bucket, state::Role role) {
   state::TensorAttr tensor = bucket.tensorOf(role);
   auto [suffix, kind] = namedBy(role);
+  if (role != bucket.readRole() && kind == BufferKind::parameter) kind = BufferKind::optimizer; // a master that nothing but updates reads
   StateOp state = get((bucket.getSymName() + suffix).str(), kind, planir::roomOf(bucket, tensor), bucket.getLoc());
   state.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
   state.setTensorAttr(tensor);

@@ -201,7 +201,8 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
       return put(op.getShard(), {sumOf(accumulate)});
   auto next = llvm::upper_bound(scatters, here);
   Place whole = placeOf(op.getWhole());
-  if (diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
+  bool sameType = bytesOf(op.getWhole()) == states.world * bytesOf(op.getShard());
+  if (sameType && diesAt(*whole.slot, here) && (next == scatters.end() || last <= *next))
     return put(op.getShard(), {whole.slot, whole.offset, whole.stride + bytesOf(op.getShard())});
   put(op.getShard(), {makeFor(op.getShard(), BufferKind::gradient, bucketOf(op.getShard()), state::Role::gradient, state::Part::shard)});
 }

@@ -7,7 +7,7 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
   let summary = "Lay the parameters out in buckets that split evenly over the ranks";
   let description = [{
     Needs: `@train` reading its parameters by `nn.get`. Leaves: a `zero.bucket` per group of parameters, with the tensors that a rank keeps of it at this stage, and the module
-    attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`.
+    attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`, and `zero.scales_loss` where trained parameters are read in f16.
 
     Parameters are taken in the order of their first use, trainable and frozen ones apart, and a bucket is closed when the next
     parameter would lift it over `bucket-elements` (0: a sixteenth of the model, at least 64 Ki and at most 8 Mi elements, and no more
@@ -69,7 +69,7 @@ def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {
     Needs: `@train` and `@eval`, module attributes of `zero-partition`. Leaves: functions with `zero.role`: with one micro-step per
     step `@step` and `@step_clip`; with several `@first`, `@middle` (from three on), `@last` and `@last_clip`; and `@eval`. The
     clipping variants wait for the global gradient norm before they update; which one runs is chosen at run time by `--clip`.
-    `@train` is gone.
+    Where the loss is scaled (`zero.scales_loss`) every update waits for the norm and there is no such variant. `@train` is gone.
   }];
   let dependentDialects = ["::zero::state::ZeroDialect"];
 }

@@ -26,12 +26,14 @@ using Homes = llvm::DenseMap<StringAttr, Home>;
 /// What the whole module says about sharding.
 struct Sharding {
   int64_t world, accumulate, sliceElements;
+  bool scalesLoss;
   train::OptimizerKind optimizer;
 
   explicit Sharding(ModuleOp module) {
     auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
     world = number(state::ZeroDialect::kWorld);
     accumulate = number(state::ZeroDialect::kAccumulate);
+    scalesLoss = module->hasAttr(state::ZeroDialect::kScalesLoss);
     optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer) == "sgd" ? train::OptimizerKind::SGD
                                                                                            : train::OptimizerKind::AdamW;
     int64_t shards = 0;
@@ -47,7 +49,9 @@ bool updatesWhole(state::BucketOp bucket) {
   return bucket.getElements() != bucket.getShard() && !bucket.isPublished() && !bucket.isSharded(state::Role::master);
 }
 
-RankedTensorType flat(OpBuilder &b, int64_t elements) { return RankedTensorType::get({elements}, b.getF32Type()); }
+RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
+  return RankedTensorType::get({elements}, type ? type : b.getF32Type());
+}
 /// All of a bucket as programs read it.
 RankedTensorType wholeOf(state::BucketOp bucket) {
   return RankedTensorType::get({int64_t(bucket.getElements())}, bucket.tensorOf(bucket.readRole()).getType());
@@ -89,7 +93,7 @@ public:
 
   LogicalResult run() {
     role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
-    clips = program->hasAttr(state::ZeroDialect::kClips);
+    waitsForNorm = sharding.scalesLoss || program->hasAttr(state::ZeroDialect::kClips);
     updates = role == "step" || role == "last";
     if (failed(checkSignature()) || failed(findReads()) || failed(findGradients())) return failure();
     placeParameters();
@@ -227,7 +231,8 @@ private:
     OpBuilder b(program.getContext());
     b.setInsertionPointAfter(anchor);
     Location loc = bucket.getLoc();
-    Value shard = b.create<state::PackOp>(loc, flat(b, bucket.getElements()), values, offsets);
+    Type travels = cast<ShapedType>(values[0].getType()).getElementType();
+    Value shard = b.create<state::PackOp>(loc, flat(b, bucket.getElements(), travels), values, offsets);
     if (sharding.world > 1) shard = b.create<state::ReduceScatterOp>(loc, flat(b, bucket.getShard()), shard);
     if (sharding.accumulate > 1) {
       bool first = role == "first";
@@ -236,7 +241,7 @@ private:
       shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
     }
     if (!updates) return;
-    if (clips) { // its squares are summed while it is at hand; then it waits for the norm
+    if (waitsForNorm) { // its squares are summed while it is at hand; then it waits for the norm
       sums.push_back(sumSquares(b, bucket, shard));
       pending.push_back({bucket, shard});
       return;
@@ -257,7 +262,7 @@ private:
       int64_t here = std::min(slice, count - begin);
       Value gradient = shard;
       if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
-      auto symbol = kernels.update(sharding.optimizer, here, columns, clip, computeType(bucket));
+      auto symbol = kernels.update(sharding.optimizer, here, columns, {clip, clip && sharding.scalesLoss, computeType(bucket)});
       auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient,
                                           program.getArguments().back(), norm2, symbol.getValue(), whole, begin * columns);
       if (!clip) sums.push_back(op.getSums());
@@ -314,7 +319,7 @@ private:
   Sharding sharding;
   StateKernels &kernels;
   StringRef role;
-  bool clips = false, updates = false;
+  bool waitsForNorm = false, updates = false;
   SmallVector<Read> reads;
   llvm::DenseMap<Operation *, Operation *> lastRead;
   llvm::DenseMap<Operation *, SmallVector<nn::GradientOp>> gradients;

@@ -13,7 +13,7 @@ class StateKernels {
 public:
   explicit StateKernels(mlir::ModuleOp module) : module(module), symbols(module) {}
 
-  mlir::FlatSymbolRefAttr update(train::OptimizerKind kind, int64_t rows, int64_t columns, bool clips, mlir::Type compute);
+  mlir::FlatSymbolRefAttr update(train::OptimizerKind kind, int64_t rows, int64_t columns, const train::UpdateForm &form);
   mlir::FlatSymbolRefAttr accumulate(int64_t rows, int64_t columns);
   mlir::FlatSymbolRefAttr sumSquares(int64_t rows, int64_t columns);
   /// tensor<n> -> tensor<1>, the sum of all.

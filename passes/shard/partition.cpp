@@ -27,6 +27,11 @@ SmallVector<Used> parametersOf(func::FuncOp function) {
   return found.takeVector();
 }
 
+/// Gradients go between ranks in two bytes an element.
+bool travelsInHalf(func::FuncOp train) {
+  return llvm::any_of(train.getOps<nn::GradientOp>(), [](nn::GradientOp g) { return g.getValue().getType().getElementTypeBitWidth() == 16; });
+}
+
 int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
 
 struct Partition : impl::PartitionPassBase<Partition> {
@@ -50,6 +55,9 @@ struct Partition : impl::PartitionPassBase<Partition> {
     module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
 
     auto used = parametersOf(train);
+    // The smallest numbers of f16 are much larger than those of f32 and bf16: gradients come multiplied by a scale.
+    if (llvm::any_of(used, [](const Used &u) { return nn::ParameterOp(u.first).getTrainable() && u.second.isF16(); }))
+      module->setAttr(state::ZeroDialect::kScalesLoss, b.getUnitAttr());
     b.setInsertionPoint(train);
     trainableCount = frozenCount = 0;
     for (bool trainable : {true, false}) {
@@ -74,6 +82,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
       int64_t limit = defaultBucketElements(total), align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (!tiles.empty()) limit = std::min(limit, largestTile); // others need not be larger than what was cut for being large
       if (bucketElements) limit = bucketElements;
+      if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
       for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
       for (nn::ParameterOp tile : tiles) // each alone: it is to move by itself

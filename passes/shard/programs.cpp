@@ -21,15 +21,14 @@ struct Programs : impl::ProgramsPassBase<Programs> {
       module.emitError() << "needs @train, @eval and the attributes of zero-partition";
       return signalPassFailure();
     }
-    if (accumulate.getInt() == 1) {
-      make(train, "step", "step", /*updates=*/true, /*clips=*/false);
-      make(train, "step_clip", "step", true, true);
-    } else {
-      make(train, "first", "first", false, false);
+    StringRef role = accumulate.getInt() == 1 ? "step" : "last";
+    if (role == "last") {
+      make(train, "first", "first", /*updates=*/false, /*clips=*/false);
       if (accumulate.getInt() > 2) make(train, "middle", "middle", false, false);
-      make(train, "last", "last", true, false);
-      make(train, "last_clip", "last", true, true);
     }
+    make(train, role, role, true, false);
+    // With a scaled loss every update waits for the norm, and not to clip is to clip to infinity.
+    if (!module->hasAttr(state::ZeroDialect::kScalesLoss)) make(train, (role + "_clip").str(), role, true, true);
     train.erase();
     eval->setAttr(state::ZeroDialect::kRole, StringAttr::get(&getContext(), "eval"));
   }

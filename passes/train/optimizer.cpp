@@ -1,6 +1,7 @@
 //===- optimizer.cpp - the optimizer as kernels ------------------------------------------------------===//
 #include "passes/train/optimizer.h"
 #include "compiler/nn/build.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -8,7 +9,7 @@ namespace zero::train {
 namespace {
 
 /// Positions in the hyper tensor; HyperIndex of runtime/plan/plan.proto is the contract.
-enum Hyper { Lr, Beta1, Beta2, Eps, WeightDecay, BiasCorrection1, BiasCorrection2, Momentum, Clip };
+enum Hyper { Lr, Beta1, Beta2, Eps, WeightDecay, BiasCorrection1, BiasCorrection2, Momentum, Clip, InverseLossScale };
 
 struct Kernel {
   func::FuncOp function;
@@ -64,11 +65,10 @@ void sgd(Kernel &k, ArrayRef<Value> h, Value g, SmallVectorImpl<Value> &results)
 
 } // namespace
 
-func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, bool clips,
-                                Type compute) {
+func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind kind, int64_t rows, int64_t cols, const UpdateForm &form) {
   Type f32 = Float32Type::get(module.getContext());
   SmallVector<Type> others{RankedTensorType::get({16}, f32)};
-  if (clips) others.push_back(RankedTensorType::get({1}, f32));
+  if (form.clips) others.push_back(RankedTensorType::get({1}, f32));
   int64_t matrices = 2 + statesOf(kind);
   Kernel k(module, name, rows, cols, matrices, others);
   auto &b = k.b;
@@ -76,15 +76,23 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
   for (int64_t i = 0; i <= (kind == OptimizerKind::AdamW ? BiasCorrection2 : Momentum); ++i)
     h.push_back(b.slice(k.arg(matrices), {i}, {1}, {1}));
   Value g = k.arg(1), raw = g;
-  if (clips) { // min(1, clip / (norm + 1e-6))
+  if (form.clips) { // min(1, clip / (norm + 1e-6))
     Value norm = k.builder.create<nn::SqrtOp>(b.loc, k.arg(matrices + 1));
     Value clip = b.slice(k.arg(matrices), {Clip}, {1}, {1});
+    Value inverse = form.scaled ? b.slice(k.arg(matrices), {InverseLossScale}, {1}, {1}) : Value();
+    if (inverse) norm = b.mul(norm, inverse);
     Value factor = b.div(clip, b.add(norm, b.like(norm, 1e-6)));
-    g = b.mul(g, k.spread(k.builder.create<nn::MinOp>(b.loc, factor, b.like(factor, 1))));
+    factor = k.builder.create<nn::MinOp>(b.loc, factor, b.like(factor, 1));
+    g = b.mul(g, k.spread(inverse ? b.mul(factor, inverse) : factor));
   }
   kind == OptimizerKind::AdamW ? adamw(k, h, g, results) : sgd(k, h, g, results);
-  if (compute) results.push_back(b.cast(results[0], compute));
-  if (!clips) results.push_back(b.sumLast(b.mul(raw, raw)));
+  if (form.scaled) { // what is kept lies where it is read: parameters, and states behind the gradient
+    Value norm2 = k.arg(matrices + 1);
+    Value finite = k.spread(b.compare(nn::Predicate::le, norm2, b.like(norm2, std::numeric_limits<float>::max())));
+    for (auto [i, changed] : llvm::enumerate(results)) changed = b.select(finite, changed, k.arg(i ? i + 1 : 0));
+  }
+  if (form.compute) results.push_back(b.cast(results[0], form.compute));
+  if (!form.clips) results.push_back(b.sumLast(b.mul(raw, raw)));
   auto function = k.finish(results);
   // Slices of hyper-parameters that this optimizer has no use for.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))

@@ -20,12 +20,20 @@
 
 namespace zero::runtime {
 
+// What the loss of an f16 run is multiplied by.
+struct LossScale {
+  uint64_t value; // a power of two
+  uint64_t good;  // steps in a row that were not skipped, since it changed
+};
+
 struct Progress {
-  uint64_t step = 0;     // updates done
+  uint64_t step = 0;     // steps done, skipped ones included
   uint64_t position = 0; // samples consumed: where the next global batch starts
   uint64_t seed = 0;
   bool shuffled = false; // each epoch in an order drawn from the seed
   std::vector<std::pair<std::string, std::string>> settings = {}; // hyper-parameters by flag, kept for who resumes; none in older ones
+  uint64_t skipped = 0;                                           // steps that changed nothing, as their gradient was not finite
+  std::optional<LossScale> scale = {};                            // of the next step, if the plan scales its loss
 };
 
 // A checkpoint is not what was written: cut short, changed, or a part is missing. Another one may be whole.

@@ -14,7 +14,8 @@ namespace zero::runtime {
 // Full gradients of one step. add() may be called from any lane's thread; finish() is collective.
 class GradientFile {
 public:
-  GradientFile(const Rank &rank, const std::string &path); // collective
+  // Collective. Gradients are multiplied by `factor`.
+  GradientFile(const Rank &rank, const std::string &path, float factor = 1);
   // Reads the gradient of a step that is an update, which must be final and not consumed yet.
   void add(const plan::Step &step);
   void finish();
@@ -25,6 +26,7 @@ private:
   std::vector<uint64_t> offsets; // of each parameter in the file; trainable ones only
   std::unique_ptr<SharedFile> file;
   std::string path;
+  float factor;
   std::mutex guard;
   std::vector<uint64_t> seen; // elements of each bucket's gradient that were added
 };

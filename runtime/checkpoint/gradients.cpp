@@ -6,8 +6,8 @@
 
 namespace zero::runtime {
 
-GradientFile::GradientFile(const Rank &rank, const std::string &path)
-    : rank(rank), map(rank.plan), offsets(static_cast<size_t>(rank.plan.parameters_size())), path(path),
+GradientFile::GradientFile(const Rank &rank, const std::string &path, float factor)
+    : rank(rank), map(rank.plan), offsets(static_cast<size_t>(rank.plan.parameters_size())), path(path), factor(factor),
       seen(static_cast<size_t>(rank.plan.buckets_size())) {
   std::vector<TensorSpec> specs;
   std::vector<int> owners;
@@ -35,6 +35,12 @@ void GradientFile::add(const plan::Step &step) {
   uint64_t begin = std::max(held.begin, own.begin), end = std::min(held.end, own.end);
   for (const Slice &slice : map.slices(index, {begin, std::max(begin, end)}))
     readFloats(rank.state, plan::gradientOf(step), slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+      std::vector<float> multiplied;
+      if (factor != 1) {
+        multiplied.resize(values.size());
+        std::transform(values.begin(), values.end(), multiplied.begin(), [this](float value) { return value * factor; });
+        values = multiplied;
+      }
       file->file().write(offsets[static_cast<size_t>(slice.parameter)] + (slice.start + first) * sizeof(float), values.data(),
                          values.size_bytes());
     });

@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/checksums.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -89,6 +90,8 @@ std::string indexText(const Index &index) {
   nlohmann::ordered_json json = {{"format", kFormat},           {"step", index.progress.step}, {"position", index.progress.position},
                                  {"seed", index.progress.seed}, {"shuffled", index.progress.shuffled}, {"world", index.world},
                                  {"stage", index.stage},        {"optimizer", index.optimizer}};
+  if (index.progress.skipped || index.progress.scale) json["skipped"] = index.progress.skipped;
+  if (index.progress.scale) json["loss_scale"] = index.progress.scale->value, json["good_steps"] = index.progress.scale->good;
   json["settings"] = nlohmann::ordered_json::object();
   for (const auto &[flag, value] : index.progress.settings) json["settings"][flag] = value;
   auto list = nlohmann::ordered_json::array();
@@ -118,7 +121,11 @@ Index parseIndex(std::string_view text, const std::string &name) {
   if (format > 1 && text.rfind(kSum) == std::string_view::npos) throw fields.wrong("no checksum");
   Index index;
   index.progress = {fields.number("step", 0, kLargest), fields.number("position", 0, kLargest), fields.number("seed", 0, UINT64_MAX),
-                    fields.flag("shuffled"), {}};
+                    fields.flag("shuffled")};
+  if (json.contains("skipped")) index.progress.skipped = fields.number("skipped", 0, index.progress.step);
+  if (json.contains("loss_scale"))
+    index.progress.scale = {fields.number("loss_scale", 1, kLargest), fields.number("good_steps", 0, kLargest)};
+  if (index.progress.scale && !std::has_single_bit(index.progress.scale->value)) throw fields.wrong("a loss scale that is no power of two");
   readSettings(json, fields, index);
   index.world = fields.number("world", 1, 1u << 30), index.stage = fields.number("stage", 0, 3);
   index.optimizer = fields.text("optimizer", {"adamw", "sgd"});

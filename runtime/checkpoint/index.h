@@ -1,6 +1,7 @@
 // index.json of a checkpoint: what the run was, and where every slice lies.
 //
 // {"format": 2, "step", "position", "seed", "shuffled", "world", "stage", "optimizer": "adamw"|"sgd",
+//  "skipped", "loss_scale", "good_steps",   (of runs in f16, and "skipped" of what goes on from one)
 //  "settings": {"--lr": "0.001", …},
 //  "pieces": [{"tensor": "param"|"m"|"v"|"momentum", "parameter", "start", "count", "file", "key"}, …], "crc32c": "e3069283"}
 //

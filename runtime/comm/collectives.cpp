@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace zero::runtime {
 
@@ -16,22 +17,28 @@ void MessageCommunicator::allGather(const void *src, void *dst, uint64_t bytes, 
 }
 
 // dst = the sum over ranks of what each has for this one; forPeer(r) is what this rank has for r.
-template <typename For> void MessageCommunicator::sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what) {
+template <typename T, typename For>
+void MessageCommunicator::sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what) {
+  auto *room = static_cast<T *>(staging.room);
   for (uint64_t begin = 0; begin < count; begin += staging.slice) {
-    uint64_t size = std::min(staging.slice, count - begin), bytes = size * sizeof(float);
-    forOthers([&](int peer) { receive(staging.room + static_cast<uint64_t>(peer) * size, bytes, peer); });
+    uint64_t size = std::min(staging.slice, count - begin), bytes = size * sizeof(T);
+    forOthers([&](int peer) { receive(room + static_cast<uint64_t>(peer) * size, bytes, peer); });
     forOthers([&](int peer) { post(forPeer(peer) + begin, bytes, peer); });
     complete(what); // before the sum: of an all-reduce, what is overwritten was being sent
-    orderedSum(staging.room, size, world(), self, forPeer(self) + begin, dst + begin, size);
+    orderedSum(room, size, world(), self, forPeer(self) + begin, dst + begin, size);
   }
 }
 
-void MessageCommunicator::reduceScatter(const float *src, float *dst, uint64_t count, Staging staging) {
-  sum([&](int rank) { return src + static_cast<uint64_t>(rank) * count; }, dst, count, staging, "a reduce-scatter");
+void MessageCommunicator::reduceScatter(WireType type, const void *src, float *dst, uint64_t count, Staging staging) {
+  auto scatter = [&](const auto *whole) {
+    using T = std::remove_cvref_t<decltype(*whole)>;
+    sum<T>([&](int rank) { return whole + static_cast<uint64_t>(rank) * count; }, dst, count, staging, "a reduce-scatter");
+  };
+  type == WireType::F32 ? scatter(static_cast<const float *>(src)) : scatter(static_cast<const Bf16Bits *>(src));
 }
 
 void MessageCommunicator::allReduce(float *data, uint64_t count, Staging staging) {
-  sum([&](int) { return data; }, data, count, staging, "an all-reduce");
+  sum<float>([&](int) { return data; }, data, count, staging, "an all-reduce");
 }
 
 void MessageCommunicator::barrier() {

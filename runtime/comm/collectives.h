@@ -12,7 +12,7 @@ public:
   int rank() const override { return self; }
   int world() const override { return size; }
   void allGather(const void *src, void *dst, uint64_t bytes) override { allGather(src, dst, bytes, "an all-gather"); }
-  void reduceScatter(const float *src, float *dst, uint64_t count, Staging staging) override;
+  void reduceScatter(WireType type, const void *src, float *dst, uint64_t count, Staging staging) override;
   void allReduce(float *data, uint64_t count, Staging staging) override;
   void barrier() override;
   void broadcast(void *data, uint64_t bytes, int root) override;
@@ -35,7 +35,7 @@ protected:
 
 private:
   void allGather(const void *src, void *dst, uint64_t bytes, const char *what);
-  template <typename For> void sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what);
+  template <typename T, typename For> void sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what);
   void post(const void *data, uint64_t bytes, int peer);
 
   // Each rank begins with its right neighbour, so that not all of them talk to the same one.

@@ -16,9 +16,12 @@ namespace zero::runtime {
 // Room for what other ranks send towards a sum: `slice` elements of each rank, world * slice in all. A longer sum goes slice by slice, so
 // that the room need not grow with what is summed; bits do not depend on it. All ranks must give the same slice. Not used in a world of one.
 struct Staging {
-  float *room = nullptr;
-  uint64_t slice = 0; // elements, > 0
+  void *room = nullptr; // of what is sent
+  uint64_t slice = 0;   // elements, > 0
 };
+
+// What ranks send each other towards a sum. The sum itself is f32 and made in f32: what is sent as bf16 is widened and then added.
+enum class WireType { F32, Bf16 };
 
 class Communicator {
 public:
@@ -28,8 +31,8 @@ public:
 
   // dst[r * bytes ...] = src of rank r. src may be dst + rank * bytes (in place).
   virtual void allGather(const void *src, void *dst, uint64_t bytes) = 0;
-  // dst = sum over ranks r, in rank order, of src_r[rank * count ...]. dst may be src + rank * count.
-  virtual void reduceScatter(const float *src, float *dst, uint64_t count, Staging staging) = 0;
+  // dst = sum over ranks r, in rank order, of src_r[rank * count ...]. dst may be src + rank * count if that is f32, else they are apart.
+  virtual void reduceScatter(WireType type, const void *src, float *dst, uint64_t count, Staging staging) = 0;
   // data = sum over ranks, in rank order; the same bits everywhere.
   virtual void allReduce(float *data, uint64_t count, Staging staging) = 0;
   virtual void barrier() = 0;

@@ -68,6 +68,7 @@ template <typename Place> struct ReduceScatterOf {
   Place src, dst;
   uint64_t count; // of one rank
   Place staging;
+  plan::DType dtype = plan::F32; // of src and staging
 };
 template <typename Place> struct AllReduceOf {
   Place data;

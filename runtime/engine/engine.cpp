@@ -25,9 +25,9 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
                 ", and more than one axis is not built yet; compile for data-parallel ranks alone (zeroc --world N)");
   for (const plan::Bucket &bucket : file.plan.buckets())
     for (const plan::StateTensor &tensor : bucket.tensors())
-      if (tensor.dtype() != (tensor.role() == plan::StateTensor::COMPUTE ? plan::BF16 : plan::F32))
+      if ((tensor.role() == plan::StateTensor::COMPUTE) != (tensor.dtype() != plan::F32))
         throw Error(nameOf(file) + " keeps the " + plan::roleName(tensor.role()) + " of bucket '" + bucket.name() + "' in " +
-                    plan::DType_Name(tensor.dtype()) + ", which is not built yet; compile with --precision f32 or bf16");
+                    plan::DType_Name(tensor.dtype()) + ", which is not built yet; compile it again");
 }
 
 } // namespace

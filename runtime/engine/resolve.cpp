@@ -136,7 +136,7 @@ private:
     case plan::Collective::ALL_GATHER:
       return AllGatherOf<Place>{place(src), place(dst), p.count() * plan::bytesOf(p.dtype())};
     case plan::Collective::REDUCE_SCATTER:
-      return ReduceScatterOf<Place>{place(src), place(dst), p.count(), staging};
+      return ReduceScatterOf<Place>{place(src), place(dst), p.count(), staging, p.dtype()};
     case plan::Collective::ALL_REDUCE:
       return AllReduceOf<Place>{place(src), p.count(), staging};
     default:

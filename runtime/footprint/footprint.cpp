@@ -39,11 +39,11 @@ uint64_t packing(const plan::Plan &plan) {
   return most;
 }
 
-// What products of bf16 sum and pack in is made before the first step, and kept.
-uint64_t bf16Packing(const plan::Plan &plan) {
+// What products of bf16 and f16 sum and pack in is made before the first step, and kept.
+uint64_t halfPacking(const plan::Plan &plan) {
   uint64_t bytes = 0;
   forSteps(plan, [&](const plan::Step &step) {
-    if (step.has_matmul() && step.matmul().dtype() == plan::BF16) bytes = kBf16PackingBytes;
+    if (step.has_matmul() && step.matmul().dtype() != plan::F32) bytes = kHalfPackingBytes;
   });
   return bytes;
 }
@@ -102,7 +102,7 @@ std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads)
       {"inputs", "inputs of two steps", 2 * inputs(plan)},
       {"packing", "operands that products have packed, or state on disk in pieces",
        std::max(compute * packing(plan), disk ? kStagingBytes : 0)},
-      {"bf16", "results of bf16 while they are summed, with packed operands", compute * bf16Packing(plan)},
+      {"half", "results of bf16 or f16 while they are summed, with packed operands", compute * halfPacking(plan)},
       {"pieces", "first values, checkpoints and results in pieces", 2 * kPieceBytes + index(plan)},
       {"system", "tables of pages and rings in the system", kMiB + pages},
   };

@@ -79,7 +79,7 @@ std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips) {
   std::vector<Runs> runs;
   auto add = [&](plan::Program::Role role, bool clip, uint64_t times) {
     for (int i = 0; i < plan.programs_size(); ++i)
-      if (times && plan.programs(i).role() == role && plan.programs(i).clips() == clip) {
+      if (times && plan.programs(i).role() == role && plan.programs(i).clips() == (clip && !plan.scales_loss())) {
         runs.push_back({i, times});
         return;
       }

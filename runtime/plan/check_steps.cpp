@@ -35,7 +35,8 @@ struct StepChecker {
 
   // What products and attention are made for.
   void number(DType dtype, const std::string &does) const {
-    if (dtype != F32 && dtype != BF16) throw Error(what + " " + does + " of type " + DType_Name(dtype) + "; expected F32 or BF16");
+    if (dtype != F32 && dtype != BF16 && dtype != F16)
+      throw Error(what + " " + does + " of type " + DType_Name(dtype) + "; expected F32, BF16 or F16");
   }
 
   void launch(const Launch &launch) const {
@@ -71,7 +72,7 @@ struct StepChecker {
     number(call.dtype(), "multiplies elements");
     if (call.c_dtype() != F32 && call.c_dtype() != call.dtype())
       throw Error(what + " makes a product of type " + DType_Name(call.c_dtype()) + " from " + DType_Name(call.dtype()) + "; expected F32" +
-                  (call.dtype() == BF16 ? " or BF16" : ""));
+                  (call.dtype() == F32 ? "" : " or " + DType_Name(call.dtype())));
     if (call.batch() > 1 && call.stride_c() == 0) throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
     for (uint64_t extent : {call.m(), call.n(), call.k(), call.batch()}) multiply(extent, 1, what);
     uint64_t element = bytesOf(call.dtype());
@@ -145,11 +146,14 @@ struct StepChecker {
     bool gathers = call.kind() == Collective::ALL_GATHER, scatters = call.kind() == Collective::REDUCE_SCATTER;
     if (!Collective::Kind_IsValid(call.kind())) throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
     form(1, gathers || ranks == 1 ? 1 : 2);
-    if (!gathers && call.dtype() != F32) throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32");
+    if (!gathers && call.dtype() != F32 && !(scatters && call.dtype() == BF16))
+      throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32" + (scatters ? " or BF16" : ""));
     if (!gathers && !scatters && !same(step.reads(0), step.writes(0)))
       throw Error(what + " is an all-reduce with a source that is not its destination");
     reads(0, "the source", scatters ? whole : part);
-    writes(0, "the destination", gathers ? whole : part);
+    writes(0, "the destination", gathers ? whole : scatters ? product({call.count(), bytesOf(F32)}) : part);
+    if (scatters && call.dtype() != F32 && step.reads(0).buffer() == step.writes(0).buffer())
+      throw Error(what + " puts sums in f32 among what it reads of type " + DType_Name(call.dtype()) + "; expected another buffer");
     if (!gathers && ranks > 1) writes(1, "the staging room", whole);
   }
 

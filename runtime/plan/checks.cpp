@@ -74,7 +74,7 @@ void checkRef(const Plan &plan, const Ref &ref, const std::string &what, int pro
     throw Error(what + " has strides along " + std::to_string(ref.strides_size()) + " axes, but the plan has " +
                 std::to_string(plan.axes_size()));
   uint64_t last = ref.offset();         // where it begins on the last rank
-  bool aligned = ref.offset() % 2 == 0; // bf16 is the smallest that is multiplied
+  bool aligned = ref.offset() % 2 == 0; // of the smallest that is multiplied
   for (int axis = 0; axis < ref.strides_size(); ++axis) {
     last = add(last, multiply(ref.strides(axis), plan.axes(axis).size() - 1, what), what);
     aligned = aligned && ref.strides(axis) % 2 == 0;

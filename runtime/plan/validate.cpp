@@ -393,6 +393,10 @@ void checkProgramHeaders(const Plan &plan) {
     requireText(what, program.name());
     what += " '" + program.name() + "'";
     if (!Program::Role_IsValid(program.role())) throw Error(what + " has the unknown role " + std::to_string(program.role()));
+    bool updates = program.role() == Program::STEP || program.role() == Program::LAST;
+    if (plan.scales_loss() && updates && (program.clips() || !program.has_gradient_norm()))
+      throw Error(what + (program.clips() ? " is a variant that clips" : " leaves no gradient norm") +
+                  ", but the plan scales its loss: its updates all wait for the norm, which says whether they are made");
     if (program.arena_bytes_size() != plan.arenas_size())
       throw Error(what + " gives the height of " + std::to_string(program.arena_bytes_size()) + " arenas, but the plan has " +
                   std::to_string(plan.arenas_size()));

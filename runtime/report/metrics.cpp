@@ -43,6 +43,7 @@ std::string metricsLine(const StepRecord &record) {
   for (size_t i = 0; i < record.losses.size(); ++i) line += (i ? ", " : R"(, "losses": [)") + number(record.losses[i]);
   line += fmt::format(R"({}, "lr": {})", record.losses.empty() ? "" : "]", number(record.lr));
   if (record.gradientNorm) line += fmt::format(R"(, "grad_norm": {})", number(*record.gradientNorm));
+  if (record.lossScale) line += fmt::format(R"(, "loss_scale": {}, "skipped": {})", *record.lossScale, record.skipped);
   line += fmt::format(R"(, "epoch": {:.6g}, "{}_per_s": {:.1f}, "seconds": {:.6f}, "bytes": {{)", record.epoch,
                       record.countsTokens ? "tokens" : "samples", record.perSecond, record.seconds);
   bool first = true;

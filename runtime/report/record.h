@@ -18,6 +18,8 @@ struct StepRecord {
   std::vector<float> losses{}; // of several losses the mean of each, in the plan's order; else empty
   double lr = 0;
   std::optional<float> gradientNorm;
+  std::optional<uint64_t> lossScale; // of this step, where the loss is scaled
+  uint64_t skipped = 0;              // steps of the run so far that changed nothing, as their gradient was not finite
   double seconds = 0;
   bool countsTokens = true;            // false: samples, where the model reads no tokens
   double perSecond = 0;                // tokens or samples of all ranks

@@ -122,10 +122,10 @@ HyperGroups resolveGroups(const plan::Plan &plan, const TrainOptions &options, c
   return result;
 }
 
-std::array<float, 16> hyperInput(const Hyper &hyper, const HyperGroup &group, double lr, uint64_t step) {
+std::array<float, 16> hyperInput(const Hyper &hyper, const HyperGroup &group, double lr, uint64_t update) {
   Hyper own = hyper;
   if (!group.decays) own.weightDecay = 0;
-  return hyperInput(own, lr * group.lrScale, step);
+  return hyperInput(own, lr * group.lrScale, update);
 }
 
 } // namespace zero::runtime

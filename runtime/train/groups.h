@@ -22,7 +22,7 @@ struct HyperGroups {
 // --lr-scale that name a parameter the last counts. Throws a sentence for an expression that is none, or is found nowhere.
 HyperGroups resolveGroups(const plan::Plan &plan, const TrainOptions &options, const Hyper &hyper);
 
-// The HYPER input of a group for update number `step` at the learning rate `lr` of the schedule.
-std::array<float, 16> hyperInput(const Hyper &hyper, const HyperGroup &group, double lr, uint64_t step);
+// The HYPER input of a group for update number `update` at the learning rate `lr` of the schedule.
+std::array<float, 16> hyperInput(const Hyper &hyper, const HyperGroup &group, double lr, uint64_t update);
 
 } // namespace zero::runtime

@@ -39,9 +39,9 @@ Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
           options.clip.value_or(0)};
 }
 
-std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t step) {
+std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t update) {
   std::array<float, 16> values{};
-  auto t = static_cast<double>(step + 1);
+  auto t = static_cast<double>(update + 1);
   auto set = [&](plan::HyperIndex index, double value) { values[index] = static_cast<float>(value); };
   set(plan::LR, lr);
   set(plan::BETA1, hyper.beta1);
@@ -53,7 +53,8 @@ std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t step) {
   set(plan::BIAS_CORRECTION1, correction(hyper.beta1));
   set(plan::BIAS_CORRECTION2, correction(hyper.beta2));
   set(plan::MOMENTUM, hyper.momentum);
-  set(plan::CLIP, hyper.clip);
+  set(plan::CLIP, hyper.clip > 0 ? hyper.clip : HUGE_VAL);
+  set(plan::INVERSE_LOSS_SCALE, 1 / hyper.lossScale);
   return values;
 }
 

@@ -11,13 +11,14 @@ namespace zero::runtime {
 double learningRate(Schedule schedule, double peak, uint64_t step, uint64_t steps, uint64_t warmup);
 
 struct Hyper {
-  double beta1, beta2, eps, weightDecay, momentum, clip;
+  double beta1, beta2, eps, weightDecay, momentum, clip; // clip: 0 for any norm
+  double lossScale = 1;                                  // that gradients have been multiplied by
 };
 
 // Options with torch's defaults where nothing was given. Throws for what the plan's optimizer does not have.
 Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options);
 
-// plan.HyperIndex for update number `step`.
-std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t step);
+// plan.HyperIndex for update number `update` (0 for the first).
+std::array<float, 16> hyperInput(const Hyper &hyper, double lr, uint64_t update);
 
 } // namespace zero::runtime

@@ -23,6 +23,7 @@ struct TrainOptions {
   Schedule schedule = Schedule::Constant;
   uint64_t warmup = 0;
   std::optional<double> weightDecay, eps, clip;
+  std::optional<uint64_t> lossScale;                    // that the run begins with, a power of two; 0: auto
   std::vector<double> betas;                            // as given: none, one (SGD's momentum) or two
   std::vector<std::string> noDecay;                     // regular expressions for names of parameters
   std::vector<std::pair<std::string, double>> lrScales; // the same, and what their learning rate is multiplied by

@@ -6,6 +6,7 @@
 #include "runtime/process/streams.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
+#include "runtime/train/loss_scale.h"
 #include "runtime/train/resume.h"
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +20,9 @@ namespace zero::runtime {
 namespace {
 
 // What of a step is no finite number, or nothing.
-std::string divergence(const StepRecord &record) {
+std::string divergence(const StepRecord &record, const Progress &at) {
+  if (at.scale && at.scale->value == 0) return fmt::format("the gradient of step {} is not finite, and the loss scale is 1 already", record.step);
+  if (at.scale && at.scale->good == 0 && record.gradientNorm && !std::isfinite(*record.gradientNorm)) return ""; // skipped
   if (!std::isfinite(record.loss)) return fmt::format("the loss of step {} is {}", record.step, record.loss);
   if (record.gradientNorm && !std::isfinite(*record.gradientNorm))
     return fmt::format("the gradient's norm in step {} is {}", record.step, *record.gradientNorm);
@@ -47,6 +50,7 @@ void Run::start(int threads) {
     if (options.metrics && leads)
       metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
   });
+  startLossScale(plan, options, at);
   Settings settings = hyperSettings(plan, options, setup.hyper);
   if (setup.resumedFrom) changed = changes(at.settings, settings);
   at.settings = std::move(settings);
@@ -57,14 +61,14 @@ int Run::train() {
   if (leads) // mpirun gives its ranks a terminal even where its own output is a file, so several ranks always write a log.
     line = std::make_unique<ProgressLine>(stdout, plan.world() == 1 && ::isatty(::fileno(stdout)));
   announce();
-  if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients);
+  if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients, at);
   int stop = 0;
   uint64_t saved = UINT64_MAX;
   // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
     StepRecord record = trainingStep.run(at, stop ? at.step : nextPause());
     if (options.trace) trace.collect(engine, plan);
-    std::string diverged = divergence(record);
+    std::string diverged = divergence(record, at);
     int outcome = agreed(diverged.empty() ? vote() : kDiverged);
     if (outcome == kDiverged) {
       report(record);

@@ -32,7 +32,7 @@ std::string fileName(const std::optional<std::string> &path) {
 
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
-  const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, betas,
+  const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, lossScale, betas,
                noDecay, lrScales, seed, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep, evalData, evalEvery,
                diskPaths, threads, timeout] = options;
   static_cast<void>(showBatch); // rank 0 shows it
@@ -51,6 +51,7 @@ Settings flagSettings(const TrainOptions &options) {
           {"--weight-decay", text(weightDecay)},
           {"--eps", text(eps)},
           {"--clip", text(clip)},
+          {"--loss-scale", lossScale == 0u ? "auto" : text(lossScale)},
           {"--betas", text(betas)},
           {"--no-decay", text(noDecay)},
           {"--lr-scale", text(lrScales)},

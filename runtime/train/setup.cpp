@@ -5,6 +5,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
+#include "runtime/train/loss_scale.h"
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -108,8 +109,9 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.device = &deviceFor(plan.target(), options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
+  checkLossScale(plan, options);
   setup.groups = resolveGroups(plan, options, setup.hyper);
-  setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0, options.evalData.has_value());
+  setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0 && !plan.scales_loss(), options.evalData.has_value());
   if (options.exportTo) checkExport(plan, *options.exportTo);
   checkWritable("--export", options.exportTo, Written::Whole);
   checkWritable("--gradients", options.gradients, Written::Whole);

@@ -1,4 +1,5 @@
 #include "runtime/train/training_step.h"
+#include "runtime/train/loss_scale.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,17 +10,22 @@ namespace zero::runtime {
 TrainingStep::TrainingStep(const TrainOptions &options, const Setup &setup, Runs &runs, Engine &engine, const Rank &rank)
     : options(options), setup(setup), plan(setup.file.plan), runs(runs), engine(engine), rank(rank) {}
 
-void TrainingStep::recordGradients(const std::string &path) {
-  gradients = std::make_unique<GradientFile>(rank, path);
+void TrainingStep::recordGradients(const std::string &path, const Progress &at) {
+  gradients = std::make_unique<GradientFile>(rank, path, at.scale ? 1.0f / static_cast<float>(at.scale->value) : 1.0f);
   addGradient = [this](const plan::Step &update) { gradients->add(update); };
 }
 
-void TrainingStep::submit(uint64_t seed) {
-  if (micro == 0) scales = setup.feeder->scales(setup.feeder->divisors(position));
-  setup.feeder->fill({position, step, micro, seed, scales}, rank.rank, runs.inputs());
+void TrainingStep::submit(const Progress &at) {
+  Hyper hyper = setup.hyper;
+  if (at.scale) hyper.lossScale = static_cast<double>(at.scale->value);
+  if (micro == 0) {
+    scales = setup.feeder->scales(setup.feeder->divisors(position));
+    for (float &scale : scales) scale *= static_cast<float>(hyper.lossScale);
+  }
+  setup.feeder->fill({position, step, micro, at.seed, scales}, rank.rank, runs.inputs());
   double lr = learningRate(options.schedule, options.lr, step, setup.steps, options.warmup);
   for (size_t group = 0; group < setup.groups.list.size(); ++group)
-    runs.setHyper(group, hyperInput(setup.hyper, setup.groups.list[group], lr, step));
+    runs.setHyper(group, hyperInput(hyper, setup.groups.list[group], lr, step - at.skipped));
   runs.submit(setup.programs.micros[micro], gradients && step == *first ? &addGradient : nullptr);
   if (!isLast(micro++)) return;
   position += setup.feeder->globalBatch();
@@ -28,19 +34,20 @@ void TrainingStep::submit(uint64_t seed) {
 
 StepRecord TrainingStep::run(Progress &at, uint64_t until) {
   if (!first) first = step = at.step, position = at.position;
+  if (plan.scales_loss()) until = 0; // the scale, and whether the update is one, are known when this step is complete
   Clock::time_point begin = runs.any() ? ended : Clock::now();
   engine.resetStats();
   LossTerms terms{};
   Runs::Result last;
   for (size_t part = 0; part < setup.programs.micros.size(); ++part) {
     while (!runs.full() && !failure && step < std::max(until, at.step + 1)) try {
-        submit(at.seed);
+        submit(at);
       } catch (...) { // may be of the next step, and this one is still to be completed
         failure = std::current_exception();
       }
     if (!runs.any()) std::rethrow_exception(failure);
     last = runs.finish();
-    for (size_t i = 0; i < terms.size(); ++i) terms[i] += last.losses[i];
+    for (size_t i = 0; i < terms.size(); ++i) terms[i] += last.losses[i] / (at.scale ? static_cast<double>(at.scale->value) : 1.0);
   }
   ended = last.completion.end;
   StepRecord record;
@@ -55,6 +62,12 @@ StepRecord TrainingStep::run(Progress &at, uint64_t until) {
   }
   if (plan.programs(static_cast<int>(setup.programs.micros.back())).gradient_norm().bytes() > 0)
     record.gradientNorm = std::abs(std::sqrt(last.squaredNorm)); // no "-nan"
+  if (at.scale) {
+    record.lossScale = at.scale->value;
+    record.gradientNorm = *record.gradientNorm / static_cast<float>(at.scale->value);
+    adjustLossScale(at, std::isfinite(last.squaredNorm));
+  }
+  record.skipped = at.skipped;
   record.seconds = std::chrono::duration<double>(ended - begin).count();
   uint64_t tokens = sampleTokens(plan);
   record.countsTokens = tokens > 0;

@@ -19,12 +19,13 @@ public:
   TrainingStep(const TrainOptions &options, const Setup &setup, Runs &runs, Engine &engine, const Rank &rank);
   ~TrainingStep() { runs.abandon(); } // they may show it gradients
 
-  // Collective, before the first: the next step's gradients go to this file.
-  void recordGradients(const std::string &path);
+  // Collective, before the first: the gradients of the step that follows `at` go to this file.
+  void recordGradients(const std::string &path, const Progress &at);
   // Removes what is half written of them, for a process that ends without destructors.
   void dropGradients() { gradients.reset(); }
 
-  // Completes the step that follows `at`, and moves that behind it. Of later ones, those before step number `until` may be begun.
+  // Completes the step that follows `at`, and moves that behind it. Of later ones, those before step number `until` may be begun, unless
+  // what came of this one decides their inputs.
   StepRecord run(Progress &at, uint64_t until);
   // Whether the next step cannot be left out any more.
   bool ahead() const;
@@ -32,7 +33,7 @@ public:
   void drain();
 
 private:
-  void submit(uint64_t seed);
+  void submit(const Progress &at);
   bool isLast(size_t micro) const { return micro + 1 == setup.programs.micros.size(); }
 
   const TrainOptions &options;

@@ -244,7 +244,6 @@ check("broken: bound dimension that is not there", unknown_bind)
 check("broken: model without data", no_data_in_model)
 check("broken: stage 7", bad_flag)
 check("broken: tiling, not built yet", not_yet, "--tile", "auto")
-check("broken: f16, not built yet", not_yet, "--precision", "f16")
 
 data("good.safetensors")
 try:

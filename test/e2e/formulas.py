@@ -6,8 +6,8 @@ Per rank, f32 with Adam, P parameters, N ranks: 4P bytes of parameters (4P/N at 
 0.1 %. Gradients may lie below it: those at rest are nothing with one micro-step, because each is consumed as it is produced. On their way to
 the ranks that own them whole buckets exist for a while at every stage; the formulas leave such buffers out, here they are bounded and shown.
 
-In bf16 the 4P bytes of parameters go with the optimizer's state (4P/N from stage 1), and 2P of compute copies beside them are what is whole (2P/N at
-stage 3) and what travels: 2P bytes instead of 4P wherever parameters do.
+In bf16 the 4P bytes of masters go with the optimizer's state (4P/N from stage 1), and 2P of compute copies beside them are what is whole (2P/N at
+stage 3) and what travels: 2P bytes instead of 4P wherever parameters do. With --reduce-type bf16 gradients are reduced in 2P bytes.
 """
 import json
 
@@ -22,17 +22,17 @@ def within(what, have, formula, below=False):
     expect(below or have >= formula - 1, f"{what}: {have:,} bytes are fewer than the {formula:,.0f} of the formula")
 
 
-def agrees(world, stage, accumulate, precision="f32"):
-    suite.zeroc("gpt2.onnx", "x.plan", "--init", "random", "--precision", precision, "--world", world, "--stage", stage, "--accumulate", accumulate)
+def agrees(world, stage, accumulate, precision="f32", reduced="f32"):
+    suite.zeroc("gpt2.onnx", "x.plan", "--init", "random", "--precision", precision, "--reduce-type", reduced, "--world", world, "--stage", stage, "--accumulate", accumulate)
     facts = json.loads(suite.run([suite.bin / "zero-inspect", "x.plan", "--json"]).stdout)
     expect(facts["parameter_elements"] == P, f"{facts['parameter_elements']:,} parameters, not {P:,}")
     memory = facts["memory"]
     kinds = memory["persistent"]
     half = precision == "bf16"
     read = (2 if half else 4) * P  # bytes of parameters as forward and backward read them
-    parameters = read / (world if stage == 3 else 1) + (4 * P / (world if stage >= 1 else 1) if half else 0)
+    parameters = read / (world if stage == 3 else 1)
     gradients = 4 * P / (world if stage >= 2 else 1)
-    states = 8 * P / (world if stage >= 1 else 1)
+    states = (12 if half else 8) * P / (world if stage >= 1 else 1)
     within("parameters", kinds["parameter"], parameters)
     within("optimizer state", kinds["optimizer"], states)
     rest = kinds.get("gradient", 0)
@@ -45,7 +45,7 @@ def agrees(world, stage, accumulate, precision="f32"):
     # the variant that waits for the global norm keeps every reduced shard until the norm is known
     waiting = max(p["largest"].get("gradient", 0) for name, p in memory["programs"].items() if name.endswith("_clip"))
     expect(waiting <= sum(sizes) / world + sizes[0] + 4 * sizes[1], f"gradients that wait for the norm: {waiting:,} bytes, more than all shards and the buckets under way")
-    sent = (4 * P + (2 * read if stage == 3 else read if stage else 4 * P)) * (world - 1) / world
+    sent = ((2 if reduced == "bf16" else 4) * P + (2 * read if stage == 3 else read if stage else 4 * P)) * (world - 1) / world
     # with accumulation a step gathers (stage 3) and reduces once per micro-step
     if accumulate == 1:
         # at stage 3 the bucket at the turn from forward to backward travels once instead of twice
@@ -66,4 +66,5 @@ for world in (4, 64):
 suite.check("formulas: 4 ranks, stage 2, 4 micro-steps", agrees, 4, 2, 4)
 for stage in range(4):
     suite.check(f"formulas: 4 ranks, stage {stage}, bf16", agrees, 4, stage, 1, "bf16")
+    suite.check(f"formulas: 4 ranks, stage {stage}, gradients reduced in bf16", agrees, 4, stage, 1, "f32" if stage % 2 else "bf16", "bf16")
 suite.finish()

@@ -292,7 +292,8 @@ suite.gpt("gpt.onnx", "--layers", "2", "--hidden", "16", "--heads", "2", "--voca
 plans = {}
 for stage, accumulate in ((0, 1), (1, 1), (2, 2), (3, 3)):
     plans[stage] = f"{stage}.plan"
-    suite.zeroc("gpt.onnx", plans[stage], "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 1500)
+    types = ("--precision", "f16", "--reduce-type", "bf16") if stage == 2 else ()
+    suite.zeroc("gpt.onnx", plans[stage], "--quiet", "--world", 2, "--stage", stage, "--accumulate", accumulate, "--bucket-elements", 1500, *types)
 for stage in (1, 3):
     suite.check(f"judged: stage {stage}, without a wait", changes, plans[stage], waits(drop), "without waiting for")
     suite.check(f"judged: stage {stage}, an earlier wait", changes, plans[stage], waits(lower), "without waiting for")

@@ -68,6 +68,8 @@ suite.check("any order of one rank's operations", any_order, 1)
 suite.check("any order of two ranks' operations at stage 3", any_order, 2, "--stage", 3, "--accumulate", 2)
 suite.check("any order of operations with state on host and disk", any_order, 1, *AWAY)
 suite.check("any order of two ranks' micro-steps with state on disk", any_order, 2, "--stage", 2, "--accumulate", 3, *AWAY)
+suite.check("any order of two ranks' operations in f16, with gradients that travel in bf16 and state on disk", any_order, 2, "--precision", "f16", "--reduce-type", "bf16",
+            "--stage", 1, *AWAY)
 suite.check("a missing wait is seen", missing_waits, "own", 2, "--stage", 3)
 suite.check("a missing wait for the program before is seen", missing_waits, "entry", 2, "--stage", 3)
 suite.check("a missing wait for the program before is seen, with state on host and disk", missing_waits, "entry", 1, *AWAY)

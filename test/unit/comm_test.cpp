@@ -5,6 +5,7 @@
 #include "runtime/plan/error.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/tcp_launch.h"
+#include <bit>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -49,10 +50,22 @@ void checkCollectives(Communicator &comm, uint64_t count, uint64_t slice = 0) {
   EXPECT_EQ(copy, whole);
 
   for (uint64_t i = 0; i < total; ++i) whole[i] = valueOf(self, i);
-  comm.reduceScatter(whole.data(), dst.data(), count, staging);
+  comm.reduceScatter(WireType::F32, whole.data(), dst.data(), count, staging);
   for (uint64_t i = 0; i < count; ++i) ASSERT_EQ(dst[i], orderedSumOf(size, own + i)) << "element " << i;
-  comm.reduceScatter(whole.data(), whole.data() + own, count, staging); // into its own part
+  comm.reduceScatter(WireType::F32, whole.data(), whole.data() + own, count, staging); // into its own part
   EXPECT_EQ(0, std::memcmp(whole.data() + own, dst.data(), count * 4));
+
+  std::vector<uint16_t> halves(total); // bf16: sent in two bytes, added in f32
+  auto halfOf = [](int rank, uint64_t i) { return std::bit_cast<uint32_t>(valueOf(rank, i)) & 0xffff0000; };
+  for (uint64_t i = 0; i < total; ++i) halves[i] = static_cast<uint16_t>(halfOf(self, i) >> 16);
+  uint64_t before = comm.bytesSent();
+  comm.reduceScatter(WireType::Bf16, halves.data(), dst.data(), count, staging);
+  EXPECT_EQ(comm.bytesSent() - before, 2 * count * static_cast<uint64_t>(size - 1));
+  for (uint64_t i = 0; i < count; ++i) {
+    auto sum = std::bit_cast<float>(halfOf(0, own + i));
+    for (int rank = 1; rank < size; ++rank) sum += std::bit_cast<float>(halfOf(rank, own + i));
+    ASSERT_EQ(dst[i], sum) << "element " << i;
+  }
 
   for (uint64_t i = 0; i < count; ++i) dst[i] = valueOf(self, i);
   comm.allReduce(dst.data(), count, staging);
@@ -92,7 +105,7 @@ TEST(Communicator, CountsWhatItSends) {
   std::vector<float> data(static_cast<size_t>(comm->world()) * 10), staging(data.size());
   comm->allGather(data.data() + comm->rank() * 10, data.data(), 40);
   EXPECT_EQ(comm->bytesSent(), others * 40);
-  comm->reduceScatter(data.data(), data.data(), 10, {staging.data(), 10});
+  comm->reduceScatter(WireType::F32, data.data(), data.data(), 10, {staging.data(), 10});
   EXPECT_EQ(comm->bytesSent(), others * 80);
 }
 

@@ -1,6 +1,6 @@
 // The CPU device against straightforward double-precision references.
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/bf16.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/kernel_library.h"
@@ -32,12 +32,12 @@ std::vector<float> randomFloats(size_t count, unsigned seed, float scale = 1.0f)
   return values;
 }
 
-std::vector<Bf16> rounded(const std::vector<float> &values) {
-  std::vector<Bf16> result(values.size());
+template <typename Half = Bf16> std::vector<Half> rounded(const std::vector<float> &values) {
+  std::vector<Half> result(values.size());
   round(1, static_cast<int64_t>(values.size()), values.data(), 0, result.data(), 0);
   return result;
 }
-std::vector<float> widened(const std::vector<Bf16> &values) {
+template <typename Half> std::vector<float> widened(const std::vector<Half> &values) {
   std::vector<float> result(values.size());
   widen(1, static_cast<int64_t>(values.size()), values.data(), 0, result.data(), 0);
   return result;
@@ -56,10 +56,38 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsNotANumber) {
   EXPECT_EQ(bitsOf(std::numeric_limits<float>::max()), 0x7f80);
   EXPECT_EQ(bitsOf(-INFINITY), 0xff80);
   for (uint32_t nan : {0x7f800001u, 0xffffffffu, 0x7fc00000u})
-    EXPECT_TRUE(std::isnan(widened({static_cast<Bf16>(bitsOf(number(nan)))})[0]));
+    EXPECT_TRUE(std::isnan(widened(std::vector{static_cast<Bf16>(bitsOf(number(nan)))})[0]));
   for (size_t count : {1, 7, 16, 33}) { // vectors and what is left of them
     std::vector<float> values(count, number(0xbf818000));
     EXPECT_EQ(widened(rounded(values)), std::vector<float>(count, number(0xbf820000)));
+  }
+}
+
+TEST(F16, RoundsToNearestEvenAndKeepsNotANumber) {
+  auto bitsOf = [](float value) { return static_cast<uint16_t>(rounded<F16>({value})[0]); };
+  EXPECT_EQ(bitsOf(1.0f), 0x3c00);
+  EXPECT_EQ(bitsOf(1.0f + 0x1p-11f), 0x3c00); // halfway, to even
+  EXPECT_EQ(bitsOf(1.0f + 0x3p-11f), 0x3c02);
+  EXPECT_EQ(bitsOf(1.0f + 0x1p-11f + 0x1p-20f), 0x3c01);
+  EXPECT_EQ(bitsOf(-65504.0f), 0xfbff);
+  EXPECT_EQ(bitsOf(65519.0f), 0x7bff);
+  EXPECT_EQ(bitsOf(65520.0f), 0x7c00); // halfway to what is too large
+  EXPECT_EQ(bitsOf(-INFINITY), 0xfc00);
+  EXPECT_EQ(bitsOf(0x1p-14f), 0x0400);
+  EXPECT_EQ(bitsOf(0x1p-14f - 0x1p-25f), 0x0400); // the smallest normal number, from below
+  EXPECT_EQ(bitsOf(-0x1p-24f), 0x8001);
+  EXPECT_EQ(bitsOf(0x1p-25f), 0x0000);
+  EXPECT_EQ(bitsOf(0x3p-25f), 0x0002);
+  EXPECT_EQ(bitsOf(-0.0f), 0x8000);
+  EXPECT_TRUE(std::isnan(widened(rounded<F16>({std::bit_cast<float>(0x7f800001u)}))[0]));
+  std::vector<F16> all(1 << 16); // widening and rounding again gives each of them back
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<F16>(i);
+  std::vector<float> values = widened(all);
+  std::vector<F16> again = rounded<F16>(values);
+  for (size_t i = 0; i < all.size(); ++i) {
+    bool nan = (i & 0x7fff) > 0x7c00;
+    ASSERT_EQ(std::isnan(values[i]), nan);
+    ASSERT_TRUE(nan || again[i] == all[i]) << i;
   }
 }
 
@@ -145,9 +173,10 @@ TEST(MatMul, EveryForm) {
 }
 
 // Against what exact arithmetic makes of the rounded operands; what lies between the rows is not a number, and must not matter.
-void checkBf16Product(const Product &p, plan::DType cType, bool widen) {
-  SCOPED_TRACE(testing::Message() << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "") << (p.transB ? " B^T" : "")
-                                  << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : " to bf16")
+template <typename Half> void checkHalfProduct(const Product &p, plan::DType cType, bool widen) {
+  plan::DType type = std::is_same_v<Half, F16> ? plan::F16 : plan::BF16;
+  SCOPED_TRACE(testing::Message() << plan::DType_Name(type) << ": " << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "") << (p.transB ? " B^T" : "")
+                                  << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : "")
                                   << (widen ? ", widened" : ""));
   int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
   int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
@@ -156,12 +185,12 @@ void checkBf16Product(const Product &p, plan::DType cType, bool widen) {
     auto values = randomFloats(static_cast<size_t>(p.batch * rows * ld), seed);
     for (size_t i = 0; i < values.size(); ++i)
       if (static_cast<int64_t>(i) % ld >= columns) values[i] = NAN;
-    return rounded(values);
+    return rounded<Half>(values);
   };
   auto a = matrices(rowsA, columnsA, lda, 1), b = matrices(rowsB, columnsB, ldb, 2), c = matrices(p.m, p.n, ldc, 3);
   auto x = widened(a), y = widened(b), before = widened(c), sums = before;
   MatMulShape shape{p.m, p.n,         p.k,         p.batch,   p.transA,     p.transB,   lda,  ldb,
-                    ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, plan::BF16, cType};
+                    ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, type, cType};
   Executor executor(2, widen);
   executor.prepare({{}, {shape}});
   executor.matmul({shape, a.data(), b.data(), cType == plan::F32 ? static_cast<void *>(sums.data()) : c.data()});
@@ -178,35 +207,38 @@ void checkBf16Product(const Product &p, plan::DType cType, bool widen) {
         for (int64_t l = 0; l < p.k; ++l)
           sum += double(x[static_cast<size_t>(t * rowsA * lda + (p.transA ? l * lda + i : i * lda + l))]) *
                  y[static_cast<size_t>(t * rowsB * ldb + (p.transB ? j * ldb + l : l * ldb + j))];
-        double rounding = cType == plan::F32 ? 0 : std::abs(sum) / 256; // to nearest: half of 2^-7
+        double rounding = cType == plan::F32 ? 0 : std::abs(sum) / (type == plan::BF16 ? 256 : 2048); // to nearest: half of 2^-7, of 2^-10
         ASSERT_NEAR(found[at], sum, 1e-5 * std::sqrt(double(p.k)) + rounding) << "batch " << t << " row " << i << " column " << j;
       }
 }
 
-TEST(MatMul, Bf16OfEveryForm) {
-  std::vector<bool> ways{true};
-  if (Bf16Products::multipliesBf16()) ways.push_back(false);
-  for (bool widen : ways)
-    for (plan::DType cType : {plan::F32, plan::BF16})
-      for (bool transA : {false, true})
-        for (bool transB : {false, true})
-          for (bool accumulate : {false, true}) {
-            checkBf16Product({70, 133, 45, 1, transA, transB, accumulate, 0}, cType, widen);
-            checkBf16Product({1, 129, 300, 1, transA, transB, accumulate, 3}, cType, widen);
-            checkBf16Product({257, 1, 63, 1, transA, transB, accumulate, 1}, cType, widen);
-            checkBf16Product({100, 150, 100, 3, transA, transB, accumulate, 5}, cType, widen);
-            checkBf16Product({9, 17, 8, 50, transA, transB, accumulate, 0}, cType, widen);
-            checkBf16Product({5, 6, 1, 2, transA, transB, accumulate, 2}, cType, widen);
-            checkBf16Product({64, 96, 128, 1, transA, transB, accumulate, 32}, cType, widen);
-            checkBf16Product({40, 30, 1100, 1, transA, transB, accumulate, 1}, cType, widen);
-          }
+template <typename Half> void checkHalfProducts(plan::DType type, bool widen) {
+  for (plan::DType cType : {plan::F32, type})
+    for (bool transA : {false, true})
+      for (bool transB : {false, true})
+        for (bool accumulate : {false, true}) {
+          checkHalfProduct<Half>({70, 133, 45, 1, transA, transB, accumulate, 0}, cType, widen);
+          checkHalfProduct<Half>({1, 129, 300, 1, transA, transB, accumulate, 3}, cType, widen);
+          checkHalfProduct<Half>({257, 1, 63, 1, transA, transB, accumulate, 1}, cType, widen);
+          checkHalfProduct<Half>({100, 150, 100, 3, transA, transB, accumulate, 5}, cType, widen);
+          checkHalfProduct<Half>({9, 17, 8, 50, transA, transB, accumulate, 0}, cType, widen);
+          checkHalfProduct<Half>({5, 6, 1, 2, transA, transB, accumulate, 2}, cType, widen);
+          checkHalfProduct<Half>({64, 96, 128, 1, transA, transB, accumulate, 32}, cType, widen);
+          checkHalfProduct<Half>({40, 30, 1100, 1, transA, transB, accumulate, 1}, cType, widen);
+        }
 }
+
+TEST(MatMul, Bf16OfEveryForm) {
+  checkHalfProducts<Bf16>(plan::BF16, true);
+  if (HalfProducts::multipliesBf16()) checkHalfProducts<Bf16>(plan::BF16, false);
+}
+TEST(MatMul, F16OfEveryForm) { checkHalfProducts<F16>(plan::F16, false); }
 
 TEST(MatMul, Bf16MustBeAnnounced) {
   std::vector<Bf16> a(64), b(64), c(64);
   MatMulShape shape{8, 8, 8, 1, false, false, 8, 8, 8, 0, 0, 0, false, plan::BF16, plan::BF16};
   for (bool widen : {false, true}) {
-    if (!widen && !Bf16Products::multipliesBf16()) continue;
+    if (!widen && !HalfProducts::multipliesBf16()) continue;
     Executor executor(1, widen);
     EXPECT_NE(refusalOf([&] {
                 executor.matmul({shape, a.data(), b.data(), c.data()});
@@ -216,6 +248,10 @@ TEST(MatMul, Bf16MustBeAnnounced) {
     executor.matmul({shape, a.data(), b.data(), c.data()});
     EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), widen ? 0 : std::string::npos);
   }
+  shape.dtype = shape.cDtype = plan::F16;
+  Executor executor(1);
+  executor.prepare({{}, {shape}});
+  EXPECT_EQ(executor.note().find("the library of products has none of f16"), 0);
 }
 
 // However large a product is, threads keep no more room for it than a process is said to take.
@@ -226,10 +262,10 @@ TEST(MatMul, Bf16NeedsBoundedRoom) {
         for (bool trans : {false, true}) {
           MatMulShape shape{m, n, 768, 1, trans, !trans, trans ? m : 768, !trans ? 768 : n, n, 0, 0, 0, false, plan::BF16, cType};
           for (bool widen : {false, true}) {
-            if (!widen && !Bf16Products::multipliesBf16()) continue;
-            Bf16Products products(widen);
+            if (!widen && !HalfProducts::multipliesBf16()) continue;
+            HalfProducts products(widen);
             products.prepare(piecesOf(shape, 2), 2);
-            EXPECT_LE(products.room(), kBf16PackingBytes) << m << " x " << n << (trans ? " A^T" : " B^T") << (widen ? " widened" : "");
+            EXPECT_LE(products.room(), kHalfPackingBytes) << m << " x " << n << (trans ? " A^T" : " B^T") << (widen ? " widened" : "");
           }
         }
 }
@@ -253,7 +289,7 @@ TEST(MatMul, WideOnesAreCut) {
   for (bool transposed : {false, true}) {
     int64_t ldb = transposed ? k : n;
     MatMulCall call{{m, n, k, 1, false, transposed, k, ldb, n, 0, 0, 0, false, plan::F32, plan::F32}, a.data(), b.data(), cut.data()};
-    matmul(pool, Bf16Products(), call);
+    matmul(pool, HalfProducts(), call);
     singleMatmul(false, transposed, m, n, k, 1.0f, a.data(), k, b.data(), ldb, false, whole.data(), n);
     EXPECT_EQ(whole, cut);
   }
@@ -399,8 +435,8 @@ void expectClose(const std::vector<float> &found, const std::vector<double> &exp
   }
 }
 
-// `bf16`: the operands rounded to it, as exact numbers.
-void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr, bool bf16 = false) {
+// Of `type` bf16 or f16: the operands rounded to it, as exact numbers.
+void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr, plan::DType type = plan::F32) {
   size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
   auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
@@ -421,15 +457,20 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
   call.scale = scale, call.causal = s.causal;
   Executor executor(2);
-  executor.prepare({{s.dim, s.kvLen, s.qLen, bf16}});
-  if (bf16) {
-    auto q16 = rounded(q), k16 = rounded(k), v16 = rounded(v), dout16 = rounded(dout);
-    std::vector<Bf16> out16(queries), dq16(queries), dk16(keys), dv16(keys);
-    call.q = q16.data(), call.k = k16.data(), call.v = v16.data(), call.out = out16.data(), call.dtype = plan::BF16;
+  executor.prepare({{s.dim, s.kvLen, s.qLen, type != plan::F32}});
+  auto inHalf = [&]<typename Half>(Half) {
+    auto q16 = rounded<Half>(q), k16 = rounded<Half>(k), v16 = rounded<Half>(v), dout16 = rounded<Half>(dout);
+    std::vector<Half> out16(queries), dq16(queries), dk16(keys), dv16(keys);
+    call.q = q16.data(), call.k = k16.data(), call.v = v16.data(), call.out = out16.data(), call.dtype = type;
     executor.attention(call);
     executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data()});
     q = widened(q16), k = widened(k16), v = widened(v16), dout = widened(dout16);
     out = widened(out16), dq = widened(dq16), dk = widened(dk16), dv = widened(dv16);
+  };
+  if (type == plan::BF16) {
+    inHalf(Bf16{});
+  } else if (type == plan::F16) {
+    inHalf(F16{});
   } else {
     executor.attention(call);
     executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
@@ -437,7 +478,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   Reference expected = reference(s, scale, q, k, v, mask, dout);
   double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
   expectClose(lse, expected.lse, "lse", tolerance);
-  if (bf16) tolerance += 1.0 / 128; // the results' rounding, and the output's in its gradient
+  if (type != plan::F32) tolerance += type == plan::BF16 ? 1.0 / 128 : 1.0 / 1024; // the results' rounding, and the output's in its gradient
   expectClose(out, expected.out, "out", tolerance);
   expectClose(dq, expected.dq, "dq", tolerance);
   expectClose(dk, expected.dk, "dk", tolerance);
@@ -465,11 +506,11 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
   mask[5] = -INFINITY;
   checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 21, 37}}, &mask);
 }
-TEST(Attention, Bf16) {
+TEST(Attention, Bf16AndF16) {
   for (Case s : {Case{2, 3, 3, 37, 37, 16, false, {}}, Case{2, 2, 2, 150, 150, 64, true, {}}, Case{1, 2, 1, 700, 1100, 8, true, {}},
                  Case{2, 6, 2, 33, 65, 24, true, {}}, Case{3, 2, 1, 5, 3, 5, false, {}}, Case{1, 2, 2, 9, 4, 8, true, {}},
                  Case{2, 2, 1, 21, 37, 8, false, {1, 1, 21, 37}}, Case{1, 1, 1, 70, 4100, 128, false, {}}}) // the last: blocks of sums
-    checkAttention(s, nullptr, true);
+    checkAttention(s, nullptr, plan::BF16), checkAttention(s, nullptr, plan::F16);
 }
 TEST(Attention, NotANumberStaysVisible) {
   std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);

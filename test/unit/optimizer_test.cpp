@@ -12,7 +12,7 @@ using namespace zero;
 namespace {
 
 constexpr int64_t kRows = 3, kCols = 5, kElements = kRows * kCols;
-constexpr double kLr = 0.01, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kMomentum = 0.8, kClip = 1.0;
+constexpr double kLr = 0.01, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kMomentum = 0.8, kClip = 1.0, kScale = 4096;
 
 struct Optimizer : ::testing::Test {
   MLIRContext context;
@@ -29,14 +29,16 @@ struct Optimizer : ::testing::Test {
   }
   nn::Tensor hyper(int t) {
     std::vector<double> h(16);
-    double known[] = {kLr, kBeta1, kBeta2, kEps, kDecay, 1 - std::pow(kBeta1, t), 1 - std::pow(kBeta2, t), kMomentum, kClip};
+    double known[] = {kLr, kBeta1, kBeta2, kEps, kDecay, 1 - std::pow(kBeta1, t), 1 - std::pow(kBeta2, t), kMomentum, kClip, 1 / kScale};
     std::copy(std::begin(known), std::end(known), h.begin());
     return tensor({16}, h);
   }
   static double gradient(int step, int64_t i) { return std::sin(1.0 + 3.0 * step + 0.7 * double(i)); }
 
-  void train(train::OptimizerKind kind, bool clips) {
-    auto kernel = train::buildUpdateKernel(*module, "update", kind, kRows, kCols, clips);
+  /// `scaled`: the gradient comes multiplied by kScale, and a step whose gradient is not finite stands between others.
+  void train(train::OptimizerKind kind, bool clips, bool scaled = false) {
+    Type compute = scaled ? Type(Float16Type::get(&context)) : Type();
+    auto kernel = train::buildUpdateKernel(*module, "update", kind, kRows, kCols, {clips, scaled, compute});
     ASSERT_TRUE(succeeded(verify(*module)));
     ASSERT_TRUE(kernel.isPrivate() && kernel->hasAttr("nn.kernel"));
     std::vector<double> p(kElements), m(kElements), v(kElements);
@@ -50,13 +52,26 @@ struct Optimizer : ::testing::Test {
         g[i] = gradient(t, i);
         norm2 += g[i] * g[i];
       }
-      std::vector<nn::Tensor> inputs{state[0], tensor({kRows, kCols}, g)};
-      inputs.insert(inputs.end(), state.begin() + 1, state.end());
-      inputs.push_back(hyper(t));
-      if (clips) inputs.push_back(tensor({1}, {norm2}));
-      auto results = nn::evaluateFunction(kernel, inputs);
+      auto run = [&](std::vector<double> gradient, double squared) {
+        for (double &value : gradient) value *= scaled ? kScale : 1;
+        std::vector<nn::Tensor> inputs{state[0], tensor({kRows, kCols}, gradient)};
+        inputs.insert(inputs.end(), state.begin() + 1, state.end());
+        inputs.push_back(hyper(t));
+        if (clips) inputs.push_back(tensor({1}, {squared * (scaled ? kScale * kScale : 1)}));
+        return nn::evaluateFunction(kernel, inputs);
+      };
+      for (double squared : {double(INFINITY), double(NAN)}) {
+        if (!scaled) continue;
+        std::vector<double> broken = g;
+        broken[3] = squared;
+        auto results = run(broken, squared);
+        ASSERT_TRUE(succeeded(results));
+        for (size_t s = 0; s < state.size(); ++s) EXPECT_EQ((*results)[s].bytes, state[s].bytes) << "a skipped step changes " << s;
+        for (int64_t i = 0; i < kElements; ++i) EXPECT_NEAR(results->back().at(i), state[0].at(i), 5e-4 * std::abs(state[0].at(i)));
+      }
+      auto results = run(g, norm2);
       ASSERT_TRUE(succeeded(results));
-      ASSERT_EQ(int64_t(results->size()), 1 + train::statesOf(kind) + (clips ? 0 : 1));
+      ASSERT_EQ(int64_t(results->size()), 1 + train::statesOf(kind) + (clips ? 0 : 1) + (scaled ? 1 : 0));
       if (!clips)
         for (int64_t r = 0; r < kRows; ++r) {
           double sum = 0;
@@ -92,6 +107,8 @@ TEST_F(Optimizer, AdamW) { train(train::OptimizerKind::AdamW, false); }
 TEST_F(Optimizer, AdamWClipped) { train(train::OptimizerKind::AdamW, true); }
 TEST_F(Optimizer, Sgd) { train(train::OptimizerKind::SGD, false); }
 TEST_F(Optimizer, SgdClipped) { train(train::OptimizerKind::SGD, true); }
+TEST_F(Optimizer, AdamWScaled) { train(train::OptimizerKind::AdamW, true, true); }
+TEST_F(Optimizer, SgdScaled) { train(train::OptimizerKind::SGD, true, true); }
 
 TEST_F(Optimizer, SumSquaresAndAccumulate) {
   auto squares = train::buildSumSquaresKernel(*module, "squares", 2, 3);

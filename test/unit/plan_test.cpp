@@ -256,7 +256,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_batch(2); }, "stride_c is 0"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_trans_b(true); }, "leading dimension"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I64); }, "I64"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(F16); }, "elements of type F16; expected F32 or BF16"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I32); }, "elements of type I32; expected F32, BF16 or F16"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(BF16); }, "A of step 0 'product' of program 'step' has 8192 bytes"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_c_dtype(BF16); }, "of type BF16 from F32; expected F32"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->clear_c_dtype(); }, "of type DTYPE_UNSPECIFIED from F32"},
@@ -272,6 +272,14 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(15); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(15); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_dtype(I32); }, "sums elements of type I32"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_dtype(F16); }, "sums elements of type F16; expected F32 or BF16"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_dtype(BF16); }, "where the step reaches 128"},
+      {[](Plan &p) {
+         Step *sum = stepOf(p, kReduce); // its shard lies among what is reduced, where there is room for half of it
+         sum->mutable_collective()->set_dtype(BF16), sum->mutable_reads(0)->set_bytes(128), sum->mutable_writes(1)->set_bytes(128);
+       },
+       "puts sums in f32 among what it reads of type BF16"},
+      {[](Plan &p) { p.set_scales_loss(true); }, "program 0 'step' leaves no gradient norm, but the plan scales its loss"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes()->RemoveLast(); }, "writes 1 references; one of its kind reads 1 and writes 2"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_kind(Collective::ALL_REDUCE); }, "all-reduce"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(~0ull); }, "overflows"},

@@ -85,7 +85,7 @@ private:
         std::memcpy(static_cast<char *>(dst) + static_cast<uint64_t>(r) * bytes, ranks.slots[static_cast<size_t>(r)].data(), bytes);
       barrier();
     }
-    void reduceScatter(const float *, float *, uint64_t, runtime::Staging) override { FAIL() << "files need no sums"; }
+    void reduceScatter(runtime::WireType, const void *, float *, uint64_t, runtime::Staging) override { FAIL() << "files need no sums"; }
     void allReduce(float *, uint64_t, runtime::Staging) override { FAIL() << "files need no sums"; }
     void barrier() override { ranks.meeting.arrive_and_wait(); }
     void broadcast(void *, uint64_t, int) override { FAIL() << "files need no broadcast"; }

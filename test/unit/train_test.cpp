@@ -2,10 +2,12 @@
 #include "runtime/train/agreement.h"
 #include "runtime/train/groups.h"
 #include "runtime/train/hyper.h"
+#include "runtime/train/loss_scale.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/settings.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
+#include <cmath>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -58,6 +60,45 @@ TEST(Hyper, InputFollowsThePlansLayout) {
   EXPECT_EQ(first[plan::BIAS_CORRECTION2], 1 - first[plan::BETA2]);
   EXPECT_EQ(values[plan::MOMENTUM], 0.5f);
   EXPECT_EQ(values[plan::CLIP], 2.0f);
+  EXPECT_EQ(values[plan::INVERSE_LOSS_SCALE], 1.0f);
+  EXPECT_EQ(hyperInput({0.9, 0.99, 1e-8, 0.1, 0.5, 0, 1024}, 1e-3, 1)[plan::CLIP], INFINITY); // any norm
+  EXPECT_EQ(hyperInput({0.9, 0.99, 1e-8, 0.1, 0.5, 0, 1024}, 1e-3, 1)[plan::INVERSE_LOSS_SCALE], 0x1p-10f);
+}
+
+TEST(LossScale, FollowsTheGradients) {
+  plan::Plan plan;
+  TrainOptions options;
+  Progress at;
+  startLossScale(plan, options, at);
+  EXPECT_FALSE(at.scale);
+  EXPECT_EQ(refusalOf([&] { checkLossScale(plan, options); }), "");
+  options.lossScale = 4;
+  EXPECT_NE(refusalOf([&] { checkLossScale(plan, options); }).find("--precision f16"), std::string::npos);
+  plan.set_scales_loss(true);
+  checkLossScale(plan, options);
+  startLossScale(plan, options, at);
+  EXPECT_EQ(at.scale->value, 4u);
+  for (int i = 0; i < 1999; ++i) adjustLossScale(at, true);
+  EXPECT_EQ(at.scale->value, 4u);
+  adjustLossScale(at, true);
+  EXPECT_EQ(at.scale->value, 8u);
+  for (int i = 0; i < 1999; ++i) adjustLossScale(at, true);
+  adjustLossScale(at, false); // one step before it would be doubled: from the beginning
+  EXPECT_EQ(at.scale->value, 4u);
+  for (int i = 0; i < 1999; ++i) adjustLossScale(at, true);
+  EXPECT_EQ(at.scale->value, 4u);
+  EXPECT_EQ(at.skipped, 1u);
+  startLossScale(plan, options, at); // resumed: as it was
+  EXPECT_EQ(at.scale->good, 1999u);
+  for (int i = 0; i < 3; ++i) adjustLossScale(at, false);
+  EXPECT_EQ(at.scale->value, 0u);
+  at.scale = LossScale{kLargestLossScale, 1999};
+  adjustLossScale(at, true);
+  EXPECT_EQ(at.scale->value, kLargestLossScale);
+  at.scale.reset();
+  options.lossScale = 0; // auto
+  startLossScale(plan, options, at);
+  EXPECT_EQ(at.scale->value, 65536u);
 }
 
 TEST(Groups, FollowTheNames) {

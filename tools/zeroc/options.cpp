@@ -48,7 +48,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", precision = "f32", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -97,13 +97,11 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("adamw|sgd")
       ->check(oneOf({"adamw", "sgd"}))
       ->group(group);
-  app.add_option("--precision", texts.precision,
+  app.add_option("--precision", o.precision,
                  "type of activations and of the parameters that products read; masters, sums and "
-                 "gradients of parameters are f32 in any [f32]")
-      ->type_name("f32|bf16")
-      ->check([](const std::string &type) {
-        return type == "f16" ? "f16 is not built yet; f32 and bf16 are" : oneOf({"f32", "bf16"})(type);
-      })
+                 "gradients of parameters are f32 in any; f16 scales the loss (zerorun --loss-scale) [f32]")
+      ->type_name("f32|bf16|f16")
+      ->check(oneOf({"f32", "bf16", "f16"}))
       ->group(group);
   app.add_option("--accumulate", o.accumulate, "micro-steps in one optimizer step [1]")
       ->type_name("N")
@@ -115,6 +113,10 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--stage", o.stage, "shard nothing (0), optimizer state (1), gradients too (2), parameters too (3) [0]")
       ->type_name("0..3")
       ->check(wholeNumber(0, 3))
+      ->group(group);
+  app.add_option("--reduce-type", o.reduceType, "type in which ranks send each other gradients of parameters, which are summed in f32 [f32]")
+      ->type_name("f32|bf16")
+      ->check(oneOf({"f32", "bf16"}))
       ->group(group);
   app.add_option("--bucket-elements", o.bucketElements, "largest group of parameters that moves together [by the model's size]")
       ->type_name("N")
@@ -205,7 +207,6 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   line.signOnly = plan::isPlan(o.model);
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
-  o.half = texts.precision == "bf16";
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;

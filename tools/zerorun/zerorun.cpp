@@ -2,8 +2,10 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
+#include "runtime/train/loss_scale.h"
 #include "runtime/train/train.h"
 #include "tools/command_line.h"
+#include <bit>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -54,6 +56,11 @@ static std::vector<std::pair<std::string, double>> scales(const std::vector<std:
   std::vector<std::pair<std::string, double>> list;
   for (const std::string &text : texts) list.emplace_back(text.substr(0, text.rfind('=')), std::stod(text.substr(text.rfind('=') + 1)));
   return list;
+}
+
+static std::string isLossScale(const std::string &text) {
+  if (text == "auto" || (zero::wholeNumber(1, kLargestLossScale)(text).empty() && std::has_single_bit(std::stoull(text)))) return "";
+  return "wants auto or a power of two from 1 to 2^60, with which scaling rounds nothing, not '" + text + "'";
 }
 
 static void declareTraining(CLI::App &app, TrainOptions &o) {
@@ -107,6 +114,12 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->allow_extra_args(false)
       ->take_all()
       ->check(isScale)
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--loss-scale", [&o](const std::string &text) { o.lossScale = text == "auto" ? 0 : std::stoull(text); },
+         "what the loss of an f16 plan is multiplied by at first: a power of two; it follows the gradients from there on [65536]")
+      ->type_name("N|auto")
+      ->check(isLossScale)
       ->group(group);
   app.add_option("--betas", o.betas, "A,B of AdamW [0.9,0.999]; A alone is the momentum of SGD [0]")
       ->type_name("A[,B]")

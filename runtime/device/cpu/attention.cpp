@@ -17,7 +17,7 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
     thread.max.assign(kQueryBlock, 0.0f);
     thread.sum.assign(kQueryBlock, 0.0f);
     thread.delta.assign(static_cast<size_t>(limits.qLen), 0.0f);
-    if (!limits.bf16) continue;
+    if (!limits.half) continue;
     thread.queries.assign(static_cast<size_t>(kQueryBlock * limits.dim), 0.0f);
     thread.douts = thread.queries;
     thread.keys.assign(static_cast<size_t>(std::min(limits.kvLen, kKeyBlock) * limits.dim), 0.0f);
@@ -28,7 +28,7 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
 }
 
 void AttentionScratch::require(const AttentionCall &call) const {
-  bool wide = call.dtype == plan::F32 || (limits.bf16 && call.dim <= limits.dim);
+  bool wide = call.dtype == plan::F32 || (limits.half && call.dim <= limits.dim);
   if (threads.empty() || call.kvLen > limits.kvLen || call.qLen > limits.qLen || !wide)
     throw Error("attention over " + std::to_string(call.qLen) + " x " + std::to_string(call.kvLen) +
                 " positions was not announced to the device before the first step");
@@ -91,7 +91,8 @@ template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, 
 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   scratch.require(call);
-  call.dtype == plan::F32 ? forward<float>(pool, scratch, call) : forward<Bf16>(pool, scratch, call);
+  if (call.dtype == plan::F32) return forward<float>(pool, scratch, call);
+  call.dtype == plan::BF16 ? forward<Bf16>(pool, scratch, call) : forward<F16>(pool, scratch, call);
 }
 
 } // namespace zero::runtime

@@ -1,10 +1,10 @@
 // Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
-// the softmax streams over blocks of keys. Tiles are f32: those of bf16 operands are widened, and results are rounded once. The gradient
+// the softmax streams over blocks of keys. Tiles are f32: those of bf16 and f16 operands are widened, and results are rounded once. The gradient
 // recomputes the tiles from the saved log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone say, so
 // results do not depend on the number of threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/bf16.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
@@ -24,7 +24,7 @@ public:
     std::vector<float> scores, dscores; // [kQueryBlock x ld]
     std::vector<float> max, sum;        // [kQueryBlock]
     std::vector<float> delta;           // [qLen]
-    // Of bf16 operands, widened, and of sums before they are rounded.
+    // Of operands of two bytes, widened, and of sums before they are rounded.
     std::vector<float> queries, douts; // [kQueryBlock x dim]
     std::vector<float> keys, values;   // [kKeyBlock x dim]
     std::vector<float> sums;           // [sumsOf() x dim]
@@ -32,7 +32,7 @@ public:
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
 
-  // A bf16 gradient sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
+  // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
   static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
 
 private:
@@ -43,16 +43,18 @@ private:
 
 // `count` dense rows of an operand as f32: themselves, or widened to `room`.
 inline const float *asFloats(const float *rows, int64_t, int64_t, std::vector<float> &) { return rows; }
-inline const float *asFloats(const Bf16 *rows, int64_t count, int64_t dim, std::vector<float> &room) {
+template <typename Half> const float *asFloats(const Half *rows, int64_t count, int64_t dim, std::vector<float> &room) {
   widen(1, count * dim, rows, 0, room.data(), 0);
   return room.data();
 }
 // Where the f32 sums of dense rows of a result are made: in place, or in `room`.
 inline float *sumsOf(float *rows, float *) { return rows; }
-inline float *sumsOf(Bf16 *, float *room) { return room; }
+template <typename Half> float *sumsOf(Half *, float *room) { return room; }
 // And what makes the result of them.
 inline void finishSums(const float *, float *, int64_t, int64_t) {}
-inline void finishSums(const float *sums, Bf16 *rows, int64_t count, int64_t dim) { round(1, count * dim, sums, 0, rows, 0); }
+template <typename Half> void finishSums(const float *sums, Half *rows, int64_t count, int64_t dim) {
+  round(1, count * dim, sums, 0, rows, 0);
+}
 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call);
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &call);

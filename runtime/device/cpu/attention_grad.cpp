@@ -114,7 +114,8 @@ template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch,
 
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   scratch.require(grad.forward);
-  grad.forward.dtype == plan::F32 ? backward<float>(pool, scratch, grad) : backward<Bf16>(pool, scratch, grad);
+  if (grad.forward.dtype == plan::F32) return backward<float>(pool, scratch, grad);
+  grad.forward.dtype == plan::BF16 ? backward<Bf16>(pool, scratch, grad) : backward<F16>(pool, scratch, grad);
 }
 
 } // namespace zero::runtime

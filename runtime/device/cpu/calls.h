@@ -14,7 +14,7 @@ using AttentionGradCall = AttentionGradOf<void *>;
 using CopyCall = CopyOf<void *>;
 using FillCall = FillOf<void *>;
 using AllGatherCall = AllGatherOf<void *>;
-using ReduceScatterCall = ReduceScatterOf<float *>;
+using ReduceScatterCall = ReduceScatterOf<void *>; // of the type that it says, into f32
 using AllReduceCall = AllReduceOf<float *>;
 
 // A kernel of the plan's shared object: iterations [begin, end) of the launch.
@@ -42,13 +42,13 @@ using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCa
 // The largest attention of all programs, so that scratch is allocated once.
 struct AttentionLimits {
   int64_t dim = 0, kvLen = 0, qLen = 0;
-  bool bf16 = false; // one of them at least
+  bool half = false; // one of them at least
 };
 
 // What the executor must be prepared for.
 struct Needs {
   AttentionLimits attention{};
-  std::vector<MatMulShape> bf16Products{};
+  std::vector<MatMulShape> halfProducts{};
 };
 
 } // namespace zero::runtime

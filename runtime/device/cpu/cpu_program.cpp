@@ -37,7 +37,7 @@ struct Binder {
   Call operator()(const FillOf<Place> &op) const { return FillCall{any(op.dst), op.pattern, op.bytes}; }
   Call operator()(const AllGatherOf<Place> &op) const { return AllGatherCall{any(op.src), any(op.dst), op.bytes}; }
   Call operator()(const ReduceScatterOf<Place> &op) const {
-    return ReduceScatterCall{floats(op.src), floats(op.dst), op.count, floats(op.staging)};
+    return ReduceScatterCall{any(op.src), any(op.dst), op.count, any(op.staging), op.dtype};
   }
   Call operator()(const AllReduceOf<Place> &op) const { return AllReduceCall{floats(op.data), op.count, floats(op.staging)}; }
 };
@@ -98,15 +98,15 @@ Needs needsOf(std::span<const DeviceProgram> programs) {
   AttentionLimits &limits = needs.attention;
   for (const DeviceProgram &program : programs)
     for (const Operation &operation : program.operations) {
-      if (const auto *product = std::get_if<MatMulOf<Place>>(&operation.work); product && product->dtype == plan::BF16)
-        needs.bf16Products.push_back(*product);
+      if (const auto *product = std::get_if<MatMulOf<Place>>(&operation.work); product && product->dtype != plan::F32)
+        needs.halfProducts.push_back(*product);
       const AttentionShape *shape = std::get_if<AttentionOf<Place>>(&operation.work);
       if (const auto *grad = std::get_if<AttentionGradOf<Place>>(&operation.work)) shape = &grad->forward;
       if (!shape) continue;
       limits.dim = std::max(limits.dim, shape->dim);
       limits.qLen = std::max(limits.qLen, shape->qLen);
       limits.kvLen = std::max(limits.kvLen, shape->kvLen);
-      limits.bf16 = limits.bf16 || shape->dtype == plan::BF16;
+      limits.half = limits.half || shape->dtype != plan::F32;
     }
   return needs;
 }

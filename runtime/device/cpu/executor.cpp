@@ -18,9 +18,9 @@ template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
 void Executor::prepare(const Needs &needs) {
   attentionScratch.prepare(pool.threads(), needs.attention);
   std::vector<MatMulShape> pieces;
-  for (const MatMulShape &shape : needs.bf16Products)
+  for (const MatMulShape &shape : needs.halfProducts)
     for (const MatMulShape &piece : piecesOf(shape, pool.threads())) pieces.push_back(piece);
-  bf16.prepare(pieces, pool.threads());
+  halfProducts.prepare(pieces, pool.threads());
 }
 
 void Executor::run(const Call &call, Communicator *communicator) {
@@ -34,7 +34,8 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  [&](const FillCall &c) { fill(c); },
                  [&](const AllGatherCall &c) { communicator->allGather(c.src, c.dst, c.bytes); },
                  [&](const ReduceScatterCall &c) {
-                   communicator->reduceScatter(c.src, c.dst, c.count, {c.staging, c.count});
+                   communicator->reduceScatter(c.dtype == plan::BF16 ? WireType::Bf16 : WireType::F32, c.src, static_cast<float *>(c.dst), c.count,
+                                               {c.staging, c.count});
                  },
                  [&](const AllReduceCall &c) {
                    communicator->allReduce(c.data, c.count, {c.staging, c.count});
@@ -53,7 +54,7 @@ void Executor::launch(const LaunchCall &call) {
   });
 }
 
-void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, bf16, call); }
+void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, halfProducts, call); }
 
 template <typename Body> void Executor::forPieces(uint64_t bytes, Body &&body) {
   auto total = static_cast<int64_t>(bytes);

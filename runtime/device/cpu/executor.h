@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cpu/attention.h"
-#include "runtime/device/cpu/bf16_products.h"
+#include "runtime/device/cpu/half_products.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/thread_pool.h"
 
@@ -10,14 +10,14 @@ namespace zero::runtime {
 
 class Executor {
 public:
-  // `widenBf16`: products of bf16 without the processor's own, whether it has them or not.
-  explicit Executor(int threads, bool widenBf16 = !Bf16Products::multipliesBf16()) : bf16(widenBf16), pool(threads) {}
+  // `widened`: products of bf16 without the processor's own, whether it has them or not.
+  explicit Executor(int threads, bool widened = !HalfProducts::multipliesBf16()) : halfProducts(widened), pool(threads) {}
   int threads() const { return pool.threads(); }
 
-  // Before the first attention and the first product of bf16.
+  // Before the first attention and the first product of bf16 or f16.
   void prepare(const Needs &needs);
   // What people should know of how products are done; empty: nothing.
-  std::string note() const { return bf16.note(); }
+  std::string note() const { return halfProducts.note(); }
 
   // `communicator`: that of the lane, if it has collectives.
   void run(const Call &call, Communicator *communicator);
@@ -34,7 +34,7 @@ private:
   template <typename Body> void forPieces(uint64_t bytes, Body &&body);
 
   AttentionScratch attentionScratch;
-  Bf16Products bf16;
+  HalfProducts halfProducts;
   ThreadPool pool; // last: its threads end before what they use
 };
 

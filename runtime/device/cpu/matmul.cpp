@@ -78,8 +78,8 @@ ProductGrid gridOf(const MatMulShape &shape, int threads) {
   // Batches are spread over the threads first; only what is left of the parallelism cuts the single product.
   bool few = shape.batch < 4 * threads && shape.batch % threads != 0;
   ProductGrid grid = gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
-  if (shape.cDtype == plan::BF16) {
-    grid.columnsPerPiece = std::min(grid.columnsPerPiece, columnsOfABf16Call(grid.rowsPerPiece));
+  if (shape.cDtype != plan::F32) {
+    grid.columnsPerPiece = std::min(grid.columnsPerPiece, columnsOfAHalfCall(grid.rowsPerPiece));
     grid.columns = piecesOf(shape.n, grid.columnsPerPiece);
   }
   return grid;
@@ -96,7 +96,7 @@ std::vector<MatMulShape> piecesOf(const MatMulShape &shape, int threads) {
   return pieces;
 }
 
-void matmul(ThreadPool &pool, const Bf16Products &bf16, const MatMulCall &call) {
+void matmul(ThreadPool &pool, const HalfProducts &halfProducts, const MatMulCall &call) {
   int threads = pool.threads();
   ProductGrid grid = gridOf(call, threads);
   int64_t perBatch = grid.rows * grid.columns;
@@ -108,7 +108,7 @@ void matmul(ThreadPool &pool, const Bf16Products &bf16, const MatMulCall &call) 
     const void *a = static_cast<const char *>(call.a) + size * (batch * call.strideA + (call.transA ? row : row * call.lda));
     const void *b = static_cast<const char *>(call.b) + size * (batch * call.strideB + (call.transB ? column * call.ldb : column));
     void *c = static_cast<char *>(call.c) + sizeC * (batch * call.strideC + row * call.ldc + column);
-    if (call.dtype != plan::F32) return bf16.run(shape, a, b, c, thread);
+    if (call.dtype != plan::F32) return halfProducts.run(shape, a, b, c, thread);
     int64_t atOnce = columnsOfACall(shape.m, shape.n);
     for (int64_t first = 0; first < shape.n; first += atOnce)
       singleMatmul(call.transA, call.transB, shape.m, std::min(atOnce, shape.n - first), call.k, 1.0f, static_cast<const float *>(a),

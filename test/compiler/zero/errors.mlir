@@ -100,6 +100,16 @@ module attributes {zero.world = 2 : i64} {
 
 // -----
 
+module attributes {zero.world = 2 : i64} {
+  func.func @f(%g: tensor<16xf16>) {
+    // expected-error @+1 {{sums 'f16' to 'f32'; sums are f32, of f32 or bf16}}
+    %s = zero.reduce_scatter %g : tensor<16xf16> -> tensor<8xf32>
+    return
+  }
+}
+
+// -----
+
 func.func @f(%w: tensor<16xf32>) {
   // expected-error @+1 {{elements -4 to 4 of a buffer of 16}}
   %v = zero.view %w at -4 : tensor<16xf32> -> tensor<8xf32>

@@ -201,7 +201,7 @@ func.func @single(%q: tensor<2x4xf32>, %k: tensor<2x4xf32>, %v: tensor<2x4xf32>)
 // -----
 // Half precision with the softmax in f32.
 // CHECK-LABEL: @half_precision
-// CHECK: nn.attention {{.*}} : (tensor<2x1x3x8xf16>, tensor<2x1x2x8xf16>, tensor<2x1x2x8xf16>) -> (tensor<2x1x3x8xf16>, tensor<2x1x3xf16>)
+// CHECK: nn.attention {{.*}} : (tensor<2x1x3x8xf16>, tensor<2x1x2x8xf16>, tensor<2x1x2x8xf16>) -> (tensor<2x1x3x8xf16>, tensor<2x1x3xf32>)
 // CHECK-NOT: nn.softmax
 func.func @half_precision(%q: tensor<2x3x8xf16>, %k: tensor<2x2x8xf16>, %v: tensor<2x2x8xf16>) -> tensor<2x3x8xf16> {
   %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf16>, tensor<2x2x8xf16>) -> tensor<2x3x2xf16>

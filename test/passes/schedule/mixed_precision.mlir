@@ -3,7 +3,7 @@
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan-lower,plan.program(plan-assign-lanes))" %s | FileCheck %s
 
 // CHECK-DAG: plan.state parameter @b0.compute bytes 4096 {bucket = @b0, tensor = #zero.tensor<compute bf16 whole on disk>}
-// CHECK-DAG: plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 whole on host>}
+// CHECK-DAG: plan.state optimizer @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 whole on host>}
 module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<8x8xf32> {trainable = true}
   zero.bucket @b0 {elements = 64 : i64, shard = 64 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on host>, #zero.tensor<compute bf16 whole on disk>, #zero.tensor<momentum f32 whole on device>]}

@@ -1,5 +1,5 @@
-#include "runtime/device/cpu/bf16_products.h"
-#include "runtime/device/cpu/bf16.h"
+#include "runtime/device/cpu/half_products.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/matmul.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
@@ -21,7 +21,7 @@ Key keyOf(const MatMulShape &s) { return {s.m, s.n, s.k, s.transA, s.transB, s.l
 
 } // namespace
 
-bool Bf16Products::multipliesBf16() {
+bool HalfProducts::multipliesBf16() {
   // Values of the enumeration are sets of bits: later processors have those of earlier ones.
   auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   return (isa & needed) == needed;
@@ -29,7 +29,7 @@ bool Bf16Products::multipliesBf16() {
 
 // A primitive of the library for each shape. What it allocates is allocated here: for each thread the operands' handles, and room to pack
 // them in that all products of the thread share.
-struct Bf16Products::Native {
+struct HalfProducts::Native {
   struct Operands {
     dnnl::memory a, b, c, room;
   };
@@ -112,7 +112,7 @@ struct Bf16Products::Native {
 };
 
 // Blocks of A and B are widened, multiplied in f32, summed over k in a block of f32, and that is rounded.
-struct Bf16Products::Widened {
+struct HalfProducts::Widened {
   static constexpr int64_t kRows = 256, kColumns = 256, kInner = 1024;
   struct Thread {
     std::vector<float> a, b, c;
@@ -124,13 +124,13 @@ struct Bf16Products::Widened {
     threads.assign(static_cast<size_t>(count), thread);
   }
 
-  void run(const MatMulShape &s, const Bf16 *a, const Bf16 *b, void *c, Thread &room) const {
+  template <typename Half> void run(const MatMulShape &s, const Half *a, const Half *b, void *c, Thread &room) const {
     for (int64_t row = 0; row < s.m; row += kRows)
       for (int64_t column = 0; column < s.n; column += kColumns) {
         int64_t rows = std::min(kRows, s.m - row), columns = std::min(kColumns, s.n - column);
-        bool narrow = s.cDtype == plan::BF16;
+        bool narrow = s.cDtype != plan::F32;
         float *sum = narrow ? room.c.data() : static_cast<float *>(c) + row * s.ldc + column;
-        Bf16 *result = static_cast<Bf16 *>(c) + row * s.ldc + column; // if narrow
+        Half *result = static_cast<Half *>(c) + row * s.ldc + column; // if narrow
         int64_t ld = narrow ? columns : s.ldc;
         if (narrow && s.accumulate) widen(rows, columns, result, s.ldc, sum, ld);
         for (int64_t inner = 0; inner < s.k; inner += kInner) {
@@ -146,34 +146,37 @@ struct Bf16Products::Widened {
   }
 };
 
-Bf16Products::Bf16Products(bool widened)
-    : native(widened ? nullptr : std::make_unique<Native>()), blocks(widened ? std::make_unique<Widened>() : nullptr) {}
-Bf16Products::~Bf16Products() = default;
+HalfProducts::HalfProducts(bool widened) : widened(widened) {}
+HalfProducts::~HalfProducts() = default;
 
-void Bf16Products::prepare(std::span<const MatMulShape> shapes, int threads) {
+void HalfProducts::prepare(std::span<const MatMulShape> shapes, int threads) {
   if (shapes.empty()) return;
-  if (native) return native->prepare(shapes, threads);
+  bool bf16 = shapes.front().dtype == plan::BF16;
+  if (bf16 && !widened) {
+    native = std::make_unique<Native>();
+    return native->prepare(shapes, threads);
+  }
+  blocks = std::make_unique<Widened>();
   blocks->prepare(threads);
+  slow = std::string(bf16 ? "this processor has no instructions for bf16 products (AMX, AVX-512 BF16)"
+                          : "the library of products has none of f16 for this processor") +
+         ": operands are widened and multiplied in f32, which saves memory but is slower than --precision f32" +
+         (bf16 || widened ? "" : ", and much slower than --precision bf16 here");
 }
 
-void Bf16Products::run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) const {
+void HalfProducts::run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) const {
   if (native) return native->run(shape, a, b, c, thread);
-  if (blocks->threads.empty()) throw Error("a bf16 product of " + textOf(shape) + " was not announced to the device before the first step");
-  blocks->run(shape, static_cast<const Bf16 *>(a), static_cast<const Bf16 *>(b), c, blocks->threads[static_cast<size_t>(thread)]);
+  if (!blocks) throw Error("a " + plan::DType_Name(shape.dtype) + " product of " + textOf(shape) + " was not announced to the device before the first step");
+  Widened::Thread &room = blocks->threads[static_cast<size_t>(thread)];
+  if (shape.dtype == plan::BF16) return blocks->run(shape, static_cast<const Bf16 *>(a), static_cast<const Bf16 *>(b), c, room);
+  blocks->run(shape, static_cast<const F16 *>(a), static_cast<const F16 *>(b), c, room);
 }
 
-size_t Bf16Products::room() const {
+size_t HalfProducts::room() const {
   if (native) return native->room;
-  return blocks->threads.empty() ? 0
-                                 : sizeof(float) * (Widened::kRows * Widened::kInner + Widened::kInner * Widened::kColumns +
-                                                    Widened::kRows * Widened::kColumns);
-}
-
-std::string Bf16Products::note() const {
-  if (!blocks || blocks->threads.empty()) return "";
-  return "this processor has no instructions for bf16 products (AMX, AVX-512 BF16): operands are widened and multiplied in f32, which "
-         "saves "
-         "memory but is slower than --precision f32";
+  return !blocks ? 0
+                 : sizeof(float) * (Widened::kRows * Widened::kInner + Widened::kInner * Widened::kColumns +
+                                    Widened::kRows * Widened::kColumns);
 }
 
 } // namespace zero::runtime
