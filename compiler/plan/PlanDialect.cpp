@@ -197,7 +197,7 @@ LogicalResult EntryOp::verify() {
     if (getWaits()[i] < 0 || getWaits()[i + 1] < 0 || getWaits()[i + 1] > getMaxEnumValForLane() || getWaits()[i + 2] < 0)
       return emitOpError() << "lets step " << getWaits()[i] << " wait for tick " << getWaits()[i + 2] << " of lane " << getWaits()[i + 1]
                            << ", which cannot be";
-  return verifyWaits(*this, getGivenAttr());
+  return verifyWaits(*this, getInputWaitsAttr());
 }
 LogicalResult EntryOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *module = (*this)->getParentOfType<ModuleOp>();

@@ -120,11 +120,11 @@ def Plan_DecisionOp : Plan_Op<"decision"> {
 def Plan_EntryOp : Plan_Op<"entry", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "How lanes run on into this program from another";
   let description = [{
-    Waits for ticks of program `after`, which runs right before this one: those of writing the inputs (`given`), and triples (step, lane, tick)
+    Waits for ticks of program `after`, which runs right before this one: those of writing the inputs, and triples (step, lane, tick)
     of steps of this program.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$after, OptionalAttr<DenseI64ArrayAttr>:$given, DenseI64ArrayAttr:$waits);
-  let assemblyFormat = "`after` $after `` custom<Waits>($given) custom<EntryWaits>($waits) attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$after, OptionalAttr<DenseI64ArrayAttr>:$inputWaits, DenseI64ArrayAttr:$waits);
+  let assemblyFormat = "`after` $after `` custom<Waits>($inputWaits) custom<EntryWaits>($waits) attr-dict";
   let hasVerifier = 1;
 }
 

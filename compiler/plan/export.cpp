@@ -151,7 +151,7 @@ static void fillWaits(google::protobuf::RepeatedPtrField<plan::Wait> *to, DenseI
 void Exporter::addEntry(EntryOp op, plan::Program &program) const {
   plan::Entry *entry = program.add_entries();
   entry->set_after(programs.lookup(op.getAfterAttr().getAttr()));
-  fillWaits(entry->mutable_given(), op.getGivenAttr());
+  fillWaits(entry->mutable_input_waits(), op.getInputWaitsAttr());
   for (size_t i = 0; i + 2 < op.getWaits().size(); i += 3) {
     plan::EntryWait *wait = entry->add_waits();
     wait->set_step(op.getWaits()[i]);

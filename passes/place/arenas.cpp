@@ -52,18 +52,18 @@ FailureOr<std::vector<LaneStep>> Arenas::stepsOf(ProgramOp program) {
 FailureOr<std::vector<LaneStep>> Arenas::withHost(ProgramOp program) {
   auto steps = stepsOf(program);
   if (failed(steps)) return failure();
-  LaneStep given{int(Lane::compute), {}}, taken = given;
+  LaneStep inputs{int(Lane::compute), {}}, results = inputs;
   for (auto [name, state] : states)
-    if (state.getInput()) given.accesses.push_back({DeviceState, int64_t(*state.getOffset()), int64_t(*state.getOffset() + state.getBytes()), true});
+    if (state.getInput()) inputs.accesses.push_back({DeviceState, int64_t(*state.getOffset()), int64_t(*state.getOffset() + state.getBytes()), true});
   auto end = cast<ReturnOp>(program.getBody().front().getTerminator());
   for (auto [i, buffer] : llvm::enumerate(end.getBuffers())) {
     auto home = homeOf(buffer);
     if (!home) return failure();
     Ref ref{buffer, end.getOffsets()[i], end.getStrides()[i], end.getBytes()[i]};
-    taken.accesses.push_back({home->arena, home->offset + ref.offset, home->offset + ref.end(world), false});
+    results.accesses.push_back({home->arena, home->offset + ref.offset, home->offset + ref.end(world), false});
   }
-  steps->insert(steps->begin(), std::move(given));
-  steps->push_back(std::move(taken));
+  steps->insert(steps->begin(), std::move(inputs));
+  steps->push_back(std::move(results));
   return steps;
 }
 

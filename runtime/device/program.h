@@ -115,7 +115,7 @@ struct Entry {
     LaneWait wait;
   };
   uint32_t after;
-  WaitRange given;
+  WaitRange inputWaits;
   std::vector<Joins> waits; // in the order of operations
 };
 
@@ -124,7 +124,7 @@ struct DeviceProgram {
   std::vector<Operation> operations;     // in the plan's order
   std::vector<LaneWait> waits;
   std::vector<Address> args;
-  WaitRange taken; // what the transfers to the host wait for
+  WaitRange resultWaits; // what the transfers to the host wait for
   std::vector<Entry> entries;
 };
 

@@ -24,7 +24,7 @@ public:
       if (step.has_update()) first.update = &step;
       result.operations.back().signals = true;
     }
-    result.taken = addWaits(program.taken(), plan::COMPUTE);
+    result.resultWaits = addWaits(program.result_waits(), plan::COMPUTE);
     for (const plan::Entry &entry : program.entries()) addEntry(entry);
     return std::move(result);
   }
@@ -39,7 +39,7 @@ private:
   }
 
   void addEntry(const plan::Entry &entry) {
-    result.entries.push_back({entry.after(), addWaits(entry.given(), plan::COMPUTE), {}});
+    result.entries.push_back({entry.after(), addWaits(entry.input_waits(), plan::COMPUTE), {}});
     for (const plan::EntryWait &wait : entry.waits())
       if (wait.lane() != program.steps(static_cast<int>(wait.step())).lane())
         result.entries.back().waits.push_back({firsts[wait.step()], {wait.lane(), static_cast<uint32_t>(wait.tick())}});

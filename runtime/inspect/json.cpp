@@ -84,12 +84,12 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
     for (const plan::Wait &w : list) all.push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
     return all;
   };
-  out["taken"] = waits(program.taken());
+  out["result_waits"] = waits(program.result_waits());
   out["entries"] = json::array();
   for (const plan::Entry &entry : program.entries()) {
     json joins = json::array();
     for (const plan::EntryWait &w : entry.waits()) joins.push_back({{"step", w.step()}, {"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
-    out["entries"].push_back({{"after", plan.programs(int(entry.after())).name()}, {"given", waits(entry.given())}, {"waits", joins}});
+    out["entries"].push_back({{"after", plan.programs(int(entry.after())).name()}, {"input_waits", waits(entry.input_waits())}, {"waits", joins}});
   }
   return out;
 }

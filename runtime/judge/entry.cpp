@@ -20,7 +20,7 @@ public:
     auto wait = entry.waits.begin();
     std::vector<std::vector<Wait>> joins(next.steps.size());
     for (; wait != entry.waits.end(); ++wait) joins[wait->first].push_back(wait->second);
-    joins[next.given] = entry.given;
+    joins[next.host] = entry.inputWaits;
     for (uint32_t s : judged.order.sequence) {
       uint32_t lane = next.steps[s].lane;
       Clock clock{}; // what of the earlier program is complete when the step starts

@@ -140,7 +140,7 @@ private:
   void checkResults() {
     for (const Result &r : problem.results)
       visit(r.buffer, r.begin, r.end, [&](const Stretch &past) {
-        if (past.buffer != r.buffer || past.writer == problem.given) report("no step writes the " + r.name + ", buffer " + quoted(r.buffer));
+        if (past.buffer != r.buffer || past.writer == problem.host) report("no step writes the " + r.name + ", buffer " + quoted(r.buffer));
       });
   }
 

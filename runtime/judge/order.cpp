@@ -11,9 +11,9 @@ std::string nameOf(const Problem &problem, uint32_t step) {
 
 std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem) {
   std::array<std::vector<uint32_t>, kLaneCount> lanes;
-  lanes[plan::COMPUTE].push_back(problem.given);
+  lanes[plan::COMPUTE].push_back(problem.host);
   for (uint32_t s = 0; s < problem.steps.size(); ++s)
-    if (s != problem.given) lanes[problem.steps[s].lane].push_back(s);
+    if (s != problem.host) lanes[problem.steps[s].lane].push_back(s);
   return lanes;
 }
 
@@ -30,7 +30,7 @@ Order orderOf(const Problem &problem) {
     const auto &waits = problem.steps[lanes[lane][done[lane]]].waits;
     return std::all_of(waits.begin(), waits.end(), [&](const Wait &w) { return done[w.lane] >= countOf(w); });
   };
-  auto place = [&](uint32_t s) { return s == problem.given ? 0 : int64_t(s) + 1; }; // in program order
+  auto place = [&](uint32_t s) { return s == problem.host ? 0 : int64_t(s) + 1; }; // in program order
   while (true) {
     uint32_t s = kNobody; // of the steps that may run, the first in program order
     for (uint32_t lane = 0; lane < kLaneCount; ++lane)

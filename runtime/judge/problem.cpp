@@ -32,12 +32,12 @@ std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, u
 const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
 void addHost(Problem &problem) {
-  problem.given = uint32_t(problem.steps.size());
-  Step given{"the host's inputs", plan::COMPUTE, {}, {}, {}}, taken{"the host's results", plan::COMPUTE, problem.taken, {}, {}};
-  for (Access input : problem.inputs) input.writes = true, given.accesses.push_back(input);
-  for (const Result &result : problem.results) taken.accesses.push_back({result.buffer, result.begin, result.end, false});
-  problem.steps.push_back(std::move(given));
-  problem.steps.push_back(std::move(taken));
+  problem.host = uint32_t(problem.steps.size());
+  Step inputs{"the host's inputs", plan::COMPUTE, {}, {}, {}}, results{"the host's results", plan::COMPUTE, problem.resultWaits, {}, {}};
+  for (Access input : problem.inputs) input.writes = true, inputs.accesses.push_back(input);
+  for (const Result &result : problem.results) results.accesses.push_back({result.buffer, result.begin, result.end, false});
+  problem.steps.push_back(std::move(inputs));
+  problem.steps.push_back(std::move(results));
 }
 
 Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
@@ -67,9 +67,9 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
     uint64_t begin = plan::offsetOf(plan, input.ref(), rank);
     problem.inputs.push_back({input.ref().buffer(), begin, begin + input.ref().bytes(), true});
   }
-  problem.taken = waits(p.taken());
+  problem.resultWaits = waits(p.result_waits());
   for (const plan::Entry &entry : p.entries()) {
-    Entry &to = problem.entries.emplace_back(Entry{plan.programs(int(entry.after())).name(), waits(entry.given()), {}});
+    Entry &to = problem.entries.emplace_back(Entry{plan.programs(int(entry.after())).name(), waits(entry.input_waits()), {}});
     for (const plan::EntryWait &w : entry.waits()) to.waits.push_back({w.step(), {uint32_t(w.lane()), w.tick()}});
   }
   addHost(problem);

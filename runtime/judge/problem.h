@@ -53,7 +53,7 @@ struct Result {
 /// How lanes run on into a program from another: waits for ticks of that.
 struct Entry {
   std::string after;
-  std::vector<Wait> given;
+  std::vector<Wait> inputWaits;
   std::vector<std::pair<uint32_t, Wait>> waits; // by step
 };
 
@@ -66,10 +66,10 @@ struct Problem {
   std::vector<Step> steps; // behind those of the plan what the host does before and after them, once addHost has been called
   std::vector<Access> inputs;
   std::vector<Result> results;
-  std::vector<Wait> taken; // what reading the results waits for
+  std::vector<Wait> resultWaits; // what reading the results waits for
   std::vector<Entry> entries;
-  uint32_t given = ~0u; // the step that writes the inputs; the one that reads the results follows it
-  bool isHost(uint32_t step) const { return step >= given; }
+  uint32_t host = ~0u; // the step that writes the inputs; the one that reads the results follows it
+  bool isHost(uint32_t step) const { return step >= host; }
 };
 
 /// Once all the rest is known.
@@ -87,7 +87,7 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 ///   step NAME LANE [waits LANE:TICK …] [reads BUFFER[BEGIN:END] …] [writes BUFFER[BEGIN:END] …] [collective TEXT]
 ///   input BUFFER[BEGIN:END] …                             what the host writes before the steps
 ///   result NAME BUFFER[BEGIN:END]                         what it reads behind them
-///   taken LANE:TICK …                                     what that waits for
+///   reads LANE:TICK …                                     what that waits for
 /// Several ranks are separated by "rank NAME" lines, several programs of one rank, which share arenas and persistent buffers, by "program
 /// NAME" lines. Lanes run on from one program into another or into itself behind
 ///   entry PROGRAM [LANE:TICK …]                           what writing the inputs waits for there

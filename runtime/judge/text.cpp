@@ -96,14 +96,14 @@ private:
       problem().results.push_back({name, a.buffer, a.begin, a.end});
     } else if (verb == "input") {
       for (std::string w; words >> w;) problem().inputs.push_back(access(w, true));
-    } else if (verb == "taken") {
-      for (std::string w; words >> w;) problem().taken.push_back(wait(w));
+    } else if (verb == "reads") {
+      for (std::string w; words >> w;) problem().resultWaits.push_back(wait(w));
     } else if (verb == "entry") {
       Entry &entry = problem().entries.emplace_back();
       entry.after = word("a program");
-      for (std::string w; words >> w;) entry.given.push_back(wait(w));
+      for (std::string w; words >> w;) entry.inputWaits.push_back(wait(w));
     } else {
-      fail("'" + verb + "' is no statement (rank, program, arena, buffer, step, input, result, taken, entry)");
+      fail("'" + verb + "' is no statement (rank, program, arena, buffer, step, input, result, reads, entry)");
     }
   }
 

@@ -127,7 +127,7 @@ void checkTick(int lane, uint64_t tick, const Ticks &ticks, const std::string &w
 void checkEntries(const Plan &plan, const Program &program) {
   std::string whose = " of program '" + program.name() + "'";
   Ticks own = ticksOf(program);
-  for (const Wait &wait : program.taken()) checkTick(wait.lane(), wait.tick(), own, "reading the results" + whose);
+  for (const Wait &wait : program.result_waits()) checkTick(wait.lane(), wait.tick(), own, "reading the results" + whose);
   std::set<uint32_t> seen;
   for (const Entry &entry : program.entries()) {
     if (entry.after() >= static_cast<uint32_t>(plan.programs_size()))
@@ -138,7 +138,7 @@ void checkEntries(const Plan &plan, const Program &program) {
     if (!seen.insert(entry.after()).second) throw Error("there are two entries" + behind);
     Ticks ticks = ticksOf(before);
     ++ticks[COMPUTE]; // the last: its results are read
-    for (const Wait &wait : entry.given()) checkTick(wait.lane(), wait.tick(), ticks, "writing the inputs" + behind);
+    for (const Wait &wait : entry.input_waits()) checkTick(wait.lane(), wait.tick(), ticks, "writing the inputs" + behind);
     uint32_t last = 0;
     for (const EntryWait &wait : entry.waits()) {
       if (wait.step() >= static_cast<uint32_t>(program.steps_size()) || wait.step() < last)

@@ -74,9 +74,9 @@ def entry_waits(change):
 def results(plan):
     """The host reads the results without waiting for who writes them."""
     for p, program in enumerate(plan.programs):
-        for w in range(len(program.taken)):
+        for w in range(len(program.result_waits)):
             other = copy(plan)
-            del other.programs[p].taken[w]
+            del other.programs[p].result_waits[w]
             yield other, f"wait {w} for the results of {program.name}"
 
 
@@ -107,7 +107,7 @@ def without_step(plan):
         # The ticks behind it are one lower: what is wrong shall be the missing step alone.
         tick = sum(x.lane == step.lane for x in plan.programs[p].steps[:s])
         following = [entry for program in other.programs for entry in program.entries if entry.after == p]
-        waiting = [later.waits for later in steps[s:]] + [other.programs[p].taken] + [entry.given for entry in following] + [entry.waits for entry in following]
+        waiting = [later.waits for later in steps[s:]] + [other.programs[p].result_waits] + [entry.input_waits for entry in following] + [entry.waits for entry in following]
         for wait in itertools.chain(*waiting):
             wait.tick -= wait.lane == step.lane and wait.tick > tick
         for entry in other.programs[p].entries:

@@ -196,8 +196,8 @@ TEST_F(Seam, ResultsAreReadWhenTheyAreThere) {
     return true;
   };
   EXPECT_FALSE(onVirtual());
-  Wait *taken = builder.program().add_taken();
-  taken->set_lane(UPDATE), taken->set_tick(1);
+  Wait *reading = builder.program().add_result_waits();
+  reading->set_lane(UPDATE), reading->set_tick(1);
   EXPECT_TRUE(onVirtual());
   auto device = makeCpuDevice({.threads = 1});
   EXPECT_TRUE(onDevice(*device));

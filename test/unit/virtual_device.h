@@ -138,12 +138,12 @@ private:
   }
 
   // What the host's transfers write in an arena, or take from it.
-  void transfer(Running &run, bool given, bool poisoned) const {
-    for (size_t i = 0; given && i < run.inputs.size(); ++i) {
+  void transfer(Running &run, bool inputs, bool poisoned) const {
+    for (size_t i = 0; inputs && i < run.inputs.size(); ++i) {
       std::span<std::byte> to(pointer(run.submission.writes[i].at), run.inputs[i].size());
       poisoned ? poison(to) : static_cast<void>(std::ranges::copy(run.inputs[i], to.begin()));
     }
-    for (size_t i = 0; !given && i < run.results.size(); ++i)
+    for (size_t i = 0; !inputs && i < run.results.size(); ++i)
       std::memcpy(run.results[i].data(), pointer(run.submission.reads[i].at), run.results[i].size());
   }
 
@@ -189,8 +189,8 @@ private:
     bool first = lane.next == 0, compute = index == plan::COMPUTE;
     if (!run.entry && first && (compute ? before && !before->done() : run.lanes[plan::COMPUTE].steps == 0)) return false;
     const runtime::Operation *operation = lane.operations[lane.next];
-    if (!operation && first) return !before || !run.entry || all(*before, run.entry->given);
-    if (!operation) return all(run, run.program->taken);
+    if (!operation && first) return !before || !run.entry || all(*before, run.entry->inputWaits);
+    if (!operation) return all(run, run.program->resultWaits);
     if (!all(run, {operation->waitBegin, operation->waitEnd})) return false;
     if (!before || !run.entry) return true;
     auto number = static_cast<uint32_t>(operation - run.program->operations.data());

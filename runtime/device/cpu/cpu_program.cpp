@@ -63,7 +63,7 @@ CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunc
   bound.source = program.source;
   bound.waits = program.waits;
   bound.args.reserve(program.args.size()); // calls point into it
-  bound.taken = program.taken;
+  bound.resultWaits = program.resultWaits;
   std::vector<uint32_t> inLane; // the place of each operation in its lane
   for (const Operation &operation : program.operations) {
     auto lane = static_cast<size_t>(operation.lane);
@@ -75,7 +75,7 @@ CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunc
                                  operation.waitEnd, operation.signals, operation.update});
   }
   for (const Entry &entry : program.entries) {
-    CpuEntry &to = bound.entries.emplace_back(CpuEntry{entry.after, entry.given, {}});
+    CpuEntry &to = bound.entries.emplace_back(CpuEntry{entry.after, entry.inputWaits, {}});
     for (const Entry::Joins &wait : entry.waits)
       to.waits[static_cast<size_t>(program.operations[wait.operation].lane)].push_back({inLane[wait.operation], wait.wait});
   }

@@ -20,7 +20,7 @@ struct CpuOperation {
 // See Entry; operations are counted in their lane.
 struct CpuEntry {
   uint32_t after;
-  WaitRange given;
+  WaitRange inputWaits;
   std::array<std::vector<Entry::Joins>, kLanes> waits;
 };
 
@@ -28,7 +28,7 @@ struct CpuProgram {
   const plan::Program *source = nullptr;
   std::array<std::vector<CpuOperation>, kLanes> lanes;
   std::array<uint32_t, kLanes> steps{};  // of each lane: by how much its tick rises, COMPUTE's by two more
-  WaitRange taken;
+  WaitRange resultWaits;
   std::vector<CpuEntry> entries;
   std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move
   std::vector<LaneWait> waits;

@@ -30,7 +30,7 @@ void Lane::enter(const Turn &turn, const Pointer &pointer, Account &account) {
     return;
   }
   if (turn.entry)
-    await(turn, turn.before, turn.entry->given);
+    await(turn, turn.before, turn.entry->inputWaits);
   else
     for (int lane = 0; lane < kLanes; ++lane)
       if (lane != index) timeline.wait(lane, turn.own[static_cast<size_t>(lane)]);
@@ -42,7 +42,7 @@ void Lane::enter(const Turn &turn, const Pointer &pointer, Account &account) {
 
 void Lane::leave(const Turn &turn, const Pointer &pointer, Account &account) {
   if (index != plan::COMPUTE) return;
-  await(turn, turn.own, turn.program->taken);
+  await(turn, turn.own, turn.program->resultWaits);
   if (context.timeline.hasFailed()) return;
   for (const HostTransfer &read : turn.submission.reads) std::memcpy(read.host.data(), pointer(read.at), read.host.size());
   account.end = Clock::now();
