@@ -125,7 +125,7 @@ public:
       return true;
     }
     if (!overwritesNoInput(plan, output)) return false;
-    if (options.kernels && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
+    if (options.target == plan::Target::CPU && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
       plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)),
@@ -199,21 +199,12 @@ private:
   }
 
   bool exportPlan(plan::Plan &plan, std::vector<char> &constants) {
-    std::string error;
-    auto target = codegen::CpuTarget::fromName(options.cpu, error);
-    if (failed(target)) {
-      say("error", error);
-      return false;
-    }
-    cpu = *target;
     planir::ExportOptions exported;
     exported.model = options.model;
     exported.producer = "zeroc " ZERO_VERSION;
     exported.initSeed = options.initSeed;
     exported.describe = codegen::describe;
-    exported.target.set_kind(plan::Target::CPU);
-    exported.target.set_cpu(cpu.name);
-    for (const std::string &feature : cpu.features) exported.target.add_features(feature);
+    if (!describe(exported.target)) return false;
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (succeeded(found))
@@ -224,6 +215,21 @@ private:
         decision->set_reason(reason);
       }
     if (options.tileParts > 1) tellTiles(plan);
+    return true;
+  }
+
+  bool describe(plan::Target &target) {
+    target.set_kind(options.target);
+    if (options.target != plan::Target::CPU) return true;
+    std::string error;
+    auto named = codegen::CpuTarget::fromName(options.cpu, error);
+    if (failed(named)) {
+      say("error", error);
+      return false;
+    }
+    cpu = *named;
+    target.set_cpu(cpu.name);
+    for (const std::string &feature : cpu.features) target.add_features(feature);
     return true;
   }
 

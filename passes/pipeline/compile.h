@@ -27,10 +27,10 @@ struct CompileOptions {
   // Tiers where state rests: none (the device) | host | disk | auto (where budgets have room, the device first).
   std::string offloadParams = "auto", offloadOptimizer = "auto", offloadActivations = "auto";
   int64_t bucketElements = 0; // 0: chosen by the model's size
-  std::string cpu = "native";
+  plan::Target::Kind target = plan::Target::CPU; // or SIM: without machine code
+  std::string cpu = "native";                    // of target CPU
   Budgets budgets;
   Progress *progress = nullptr; // written to if given
-  bool kernels = true;          // whether their machine code goes into the plan
   unsigned threads = 1;         // that may make it; their number does not change the plan
   std::string signWith;         // file of a private key; empty: not signed
 };

@@ -48,7 +48,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", precision = "f32", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", precision = "f32", emit, tile = "off", target = "cpu", deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -170,15 +170,15 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--sign", o.signWith, "sign the plan with this Ed25519 key in PEM form; a plan in place of a model is signed as it is")
       ->type_name("KEY")
       ->group(group);
-  app.add_flag_callback(
-         "--no-kernels", [&o] { o.kernels = false; }, "leave the machine code out: a plan to read, not to run")
+  app.add_option("--target", texts.target, "what the plan runs on; sim: nothing, it has no machine code and is to be read, judged and counted [cpu]")
+      ->type_name("cpu|sim")
+      ->check([](const std::string &target) { return target == "cuda" ? "cuda is not built yet; cpu and sim are" : oneOf({"cpu", "sim"})(target); })
       ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
   app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
-  addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
@@ -206,6 +206,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
   o.half = texts.precision == "bf16";
+  o.target = texts.target == "sim" ? plan::Target::SIM : plan::Target::CPU;
+  if (o.target == plan::Target::SIM && app.get_option("--cpu")->count()) throw Error("--cpu has no say with --target sim, which makes no machine code");
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
