@@ -25,6 +25,7 @@
 #include "runtime/plan/pieces.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
+#include <map>
 
 using namespace mlir;
 
@@ -45,7 +46,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, settings.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);
@@ -65,9 +66,10 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
 /// What the flags decide. What they leave open stays on the device until a budget is named.
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
+  settings.tileParts = options.tileParts.value_or(1);
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
-  partition.stage = options.stage;
+  partition.stage = options.stage.value_or(0);
   partition.accumulate = options.accumulate;
   partition.optimizer = options.optimizer;
   partition.bucketElements = options.bucketElements;
@@ -75,6 +77,10 @@ Settings settingsOf(const CompileOptions &options) {
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
   settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
   return settings;
+}
+
+Question questionOf(const CompileOptions &options) {
+  return {settingsOf(options), !options.stage, !options.tileParts, options.budgets, options.machine};
 }
 
 /// Says which pass runs.
@@ -130,7 +136,7 @@ public:
       return true;
     }
     if (!overwritesNoInput(plan, output)) return false;
-    if (options.kernels && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
+    if (options.target == plan::Target::CPU && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
       plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)),
@@ -157,7 +163,10 @@ private:
     if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;
     for (Diagnostic &note : d.getNotes()) text += "; " + note.str();
     std::replace(text.begin(), text.end(), '\n', ' ');
-    say(severities[int(d.getSeverity())], text);
+    if (notes && d.getSeverity() == DiagnosticSeverity::Note)
+      notes->push_back(text);
+    else
+      say(severities[int(d.getSeverity())], text);
     return success();
   }
 
@@ -174,25 +183,50 @@ private:
   }
 
   bool lower(Phase phase) {
-    if (phase != Phase::Shard || !options.budgets.device) return run([&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
-    // What is left open is tried on copies of the module with its kernels.
-    return run([&](OpPassManager &pm) { addFusion(pm, options); }) && choose() &&
-           run([&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
+    bool searches = options.budgets.device.has_value();
+    if (phase == Phase::Train && searches && !options.tileParts) imported = module->clone();
+    if (phase != Phase::Shard || !searches) return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
+    return choose() && run(*module, [&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
   }
 
-  bool run(llvm::function_ref<void(OpPassManager &)> add) {
+  bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) {
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(true);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
     add(pm);
-    return succeeded(pm.run(*module));
+    return succeeded(pm.run(on));
   }
 
+  /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
-    found = search(*module, settings, options.budgets);
+    std::map<int64_t, Candidate> candidates;
+    found = search([&](int64_t parts) { return candidate(candidates, parts); }, questionOf(options));
     if (failed(found)) return false;
     settings = found->chosen.settings;
+    Candidate &chosen = candidates[settings.tileParts];
+    module = std::move(chosen.module);
+    for (const std::string &note : chosen.notes) say("note", note);
     return true;
+  }
+
+  /// A trained module with its kernels, and what passes say of it.
+  struct Candidate {
+    OwningOpRef<ModuleOp> module;
+    std::vector<std::string> notes;
+  };
+
+  ModuleOp candidate(std::map<int64_t, Candidate> &candidates, int64_t parts) {
+    Candidate &made = candidates[parts];
+    if (made.module) return *made.module;
+    bool trained = parts == settings.tileParts;
+    made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
+    Settings cut = settings;
+    cut.tileParts = parts;
+    if (!trained) notes = &made.notes;
+    bool good = (trained || run(*made.module, [&](OpPassManager &pm) { addPhase(pm, Phase::Train, options, cut); })) &&
+                run(*made.module, [&](OpPassManager &pm) { addFusion(pm, options); });
+    notes = nullptr;
+    return good ? *made.module : ModuleOp();
   }
 
   bool print(llvm::raw_ostream &os) {
@@ -204,31 +238,38 @@ private:
   }
 
   bool exportPlan(plan::Plan &plan, std::vector<char> &constants) {
-    std::string error;
-    auto target = codegen::CpuTarget::fromName(options.cpu, error);
-    if (failed(target)) {
-      say("error", error);
-      return false;
-    }
-    cpu = *target;
     planir::ExportOptions exported;
     exported.model = options.model;
     exported.producer = "zeroc " ZERO_VERSION;
     exported.initSeed = options.initSeed;
     exported.describe = codegen::describe;
-    exported.target.set_kind(plan::Target::CPU);
-    exported.target.set_cpu(cpu.name);
-    for (const std::string &feature : cpu.features) exported.target.add_features(feature);
+    if (!describe(exported.target)) return false;
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (succeeded(found))
-      for (const auto &[subject, choice, reason] : explain(*found, options.budgets)) {
+      for (const auto &[subject, choice, reason] :
+           explain(*found, questionOf(options), simulate::timeOf(plan, options.machine, /*clips=*/true))) {
         plan::Decision *decision = plan.add_decisions();
         decision->set_subject(subject);
         decision->set_choice(choice);
         decision->set_reason(reason);
       }
-    if (options.tileParts > 1) tellTiles(plan);
+    if (settings.tileParts > 1) tellTiles(plan);
+    return true;
+  }
+
+  bool describe(plan::Target &target) {
+    target.set_kind(options.target);
+    if (options.target != plan::Target::CPU) return true;
+    std::string error;
+    auto named = codegen::CpuTarget::fromName(options.cpu, error);
+    if (failed(named)) {
+      say("error", error);
+      return false;
+    }
+    cpu = *named;
+    target.set_cpu(cpu.name);
+    for (const std::string &feature : cpu.features) target.add_features(feature);
     return true;
   }
 
@@ -245,7 +286,7 @@ private:
     decision->set_choice(parameters ? inspect::counted(parameters, "parameter") + " in " + inspect::counted(tiles, "tile") +
                                           " of at most " + inspect::counted(largest, "element")
                                     : "none");
-    decision->set_reason("--tile allows 1/" + std::to_string(options.tileParts) + " of the largest parameter");
+    decision->set_reason("--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter");
   }
 
   /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.
@@ -254,7 +295,7 @@ private:
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
     if (!found.empty()) return false;
-    std::string excess = tooLarge(plan, options.budgets);
+    std::string excess = tooLarge(plan, questionOf(options));
     if (!excess.empty()) say("error", excess);
     return excess.empty();
   }
@@ -283,7 +324,8 @@ private:
   CompileReport &report;
   MLIRContext context;
   ScopedDiagnosticHandler handler;
-  OwningOpRef<ModuleOp> module;
+  OwningOpRef<ModuleOp> module, imported;    // imported: as it was before it was trained, where that is to be done in several ways
+  std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
   codegen::CpuTarget cpu;
   Settings settings; // what flags say, and then what was found
   FailureOr<Found> found = failure();

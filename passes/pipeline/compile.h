@@ -19,19 +19,21 @@ struct CompileOptions {
   uint64_t initSeed = 0;
   std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum: "0.5*mse:OUTPUT", … (passes/train/losses.h)
   double labelSmoothing = 0;                        // of cross_entropy
-  int64_t tileParts = 1;                            // no tile is larger than this part of the largest parameter; 1: nothing is cut
-  std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none
+  std::optional<int64_t> tileParts = 1; // no tile is larger than this part of the largest parameter; 1: nothing is cut; none: chosen
+  std::string recompute = "auto";       // what backward computes again instead of keeping: auto | none
   std::string optimizer = "adamw";
-  int64_t world = 1, stage = 0, accumulate = 1;
+  int64_t world = 1, accumulate = 1;
+  std::optional<int64_t> stage = 0; // none: chosen
   std::string precision = "f32";  // of parameters and activations in memory: f32 | bf16 | f16; masters of parameters are f32
   std::string reduceType = "f32"; // of gradients on their way between ranks: f32 | bf16; sums are f32
   // Tiers where state rests: none (the device) | host | disk | auto (where budgets have room, the device first).
   std::string offloadParams = "auto", offloadOptimizer = "auto", offloadActivations = "auto";
-  int64_t bucketElements = 0; // 0: chosen by the model's size
-  std::string cpu = "native";
+  int64_t bucketElements = 0;                    // 0: chosen by the model's size
+  plan::Target::Kind target = plan::Target::CPU; // or SIM: without machine code
+  std::string cpu = "native";                    // of target CPU
   Budgets budgets;
+  simulate::Machine machine;    // that steps are estimated on
   Progress *progress = nullptr; // written to if given
-  bool kernels = true;          // whether their machine code goes into the plan
   unsigned threads = 1;         // that may make it; their number does not change the plan
   std::string signWith;         // file of a private key; empty: not signed
 };

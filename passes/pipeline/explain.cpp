@@ -1,6 +1,7 @@
 //===- explain.cpp - what the search chose, for people ------------------------------------------------===//
 #include "passes/pipeline/search.h"
 #include "runtime/inspect/names.h"
+#include "runtime/simulate/text.h"
 
 namespace zero::pipeline {
 namespace {
@@ -36,20 +37,37 @@ std::string travelOf(const schedule::Options &options) {
   return text;
 }
 
+/// "--tile 4, --stage 2": of what is open.
+std::string formOf(const Trial &trial, const Question &question) {
+  std::string text;
+  if (question.anyTiles) text += trial.settings.tileParts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tileParts);
+  if (question.anyStage) text += (text.empty() ? "" : ", ") + ("--stage " + std::to_string(trial.settings.shard.partition.stage));
+  return text;
+}
+
 } // namespace
 
-std::vector<std::array<std::string, 3>> explain(const Found &found, const Budgets &budgets) {
+std::vector<std::array<std::string, 3>> explain(const Found &found, const Question &question, const simulate::StepTime &time) {
   const Trial &chosen = found.chosen;
-  std::string allowed = "--device-memory allows " + grouped(*budgets.device) + " bytes";
+  std::string allowed = "--device-memory allows " + grouped(*question.budgets.device) + " bytes";
   std::vector<std::array<std::string, 3>> lines;
   bool away = chosen.copied > 0;
+  std::string takes = simulate::estimateText(time, /*clips=*/true);
+  std::string next;
+  if (found.runnerUp) {
+    next = "; next best: ";
+    if (std::string form = formOf(*found.runnerUp, question); !form.empty()) next += form + ", ";
+    next += homesOf(*found.runnerUp) + ", " + simulate::secondsText(found.runnerUp->time.seconds) + ", " + grouped(found.runnerUp->copied) +
+            " copied";
+  }
+  if (std::string form = formOf(chosen, question); !form.empty())
+    lines.push_back({kFormDecision, form, allowed + (away ? "" : "; estimated " + takes + next)});
   if (away) {
     std::string costs = grouped(chosen.copied) + " bytes are copied in a step with --clip";
     if (found.leastCopied) costs += ", no choice copies less than " + grouped(found.leastCopied);
-    if (found.runnerUp) costs += "; next best: " + homesOf(*found.runnerUp) + ", " + grouped(found.runnerUp->copied) + " copied";
     lines.push_back({kMemoryDecision, homesOf(chosen),
-                     allowed + ", all on the device would take " + grouped(found.resident) + "; " + costs + "; " +
-                         inspect::counted(found.tried, "choice") + " tried"});
+                     allowed + ", all on the device would take " + grouped(found.resident) + "; " + costs + "; estimated " + takes + next +
+                         "; " + inspect::counted(found.tried, "choice") + " tried"});
   }
   if (chosen.settings.shard.partition.world > 1 || away) lines.push_back({"schedule", travelOf(chosen.settings.schedule), allowed});
   return lines;

@@ -1,9 +1,12 @@
-//===- search.cpp - the plan that keeps the budgets and copies least --------------------------------===//
+//===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
 #include "passes/pipeline/search.h"
 #include "compiler/plan/Plan.h"
+#include "compiler/plan/export.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/place/Passes.h"
+#include "passes/place/apart.h"
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -15,8 +18,9 @@ using state::Tier;
 
 class Search {
 public:
-  Search(ModuleOp fused, const Settings &asked, const Budgets &budgets)
-      : fused(fused), asked(asked), budgets(budgets), limit(budgets.device.value_or(UINT64_MAX)) {}
+  Search(const Modules &modules, const Question &question)
+      : modules(modules), question(question), budgets(question.budgets), asked(question.asked), limit(budgets.device.value_or(UINT64_MAX)) {
+  }
 
   FailureOr<Found> run() {
     Found found;
@@ -24,17 +28,25 @@ public:
       fitting.clear(), least.reset();
       choose();
       if (fitting.empty()) break;
-      llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return a.copied < b.copied; });
-      found.chosen = attempt(keepGathered(fitting[0]).settings, /*placed=*/true);
-      found.runnerUp = fitting.size() > 1 ? std::optional(fitting[1]) : std::nullopt;
+      fitting[0] = keepGathered(fitting[0]);
+      // What sharing bytes adds, to the memory and to the waits, shows only when it is tried: on the two that look best.
+      std::vector<Trial> placed;
+      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) placed.push_back(attempt(fitting[i].settings, /*placed=*/true));
+      auto keeps = [&](const Trial &trial) { return trial.need.of(Tier::device) <= *budgets.device; };
+      llvm::stable_sort(placed,
+                        [&](const Trial &a, const Trial &b) { return std::pair(!keeps(a), rank(a)) < std::pair(!keeps(b), rank(b)); });
+      found.chosen = placed[0];
+      if (placed.size() > 1 && keeps(placed[1])) found.runnerUp = placed[1];
       uint64_t need = found.chosen.need.of(Tier::device);
-      found.fits = need <= *budgets.device;
+      found.fits = keeps(found.chosen);
       // What placement adds to the sum of live bytes; it differs from choice to choice, so each round leaves more room for it.
       if (!found.fits) limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
     }
     if (broken) return failure();
     if (!found.fits) found.chosen = *least;
-    found.resident = resident;
+    asked = found.chosen.settings;
+    asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
+    found.resident = attempt(onDevice()).need.of(Tier::device);
     found.leastCopied = leastCopied();
     found.tried = tried;
     return found;
@@ -48,12 +60,15 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What distinguishes choices.
-  using Key = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
-    return {tiers.deviceBytes, tiers.hostBytes,        schedule.activations, schedule.activationBytes,
-            schedule.ahead,    schedule.residentBytes, schedule.delay,       placed};
+    return {settings.tileParts,   settings.shard.partition.stage,
+            tiers.deviceBytes,    tiers.hostBytes,
+            schedule.activations, schedule.activationBytes,
+            schedule.ahead,       schedule.residentBytes,
+            schedule.delay,       placed};
   }
 
   /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.
@@ -74,16 +89,21 @@ private:
   }
 
   Trial tryOut(const Settings &settings, bool placed) {
-    Trial trial{settings, {}, 0, {}};
+    Trial trial;
+    trial.settings = settings;
+    ModuleOp fused = modules(settings.tileParts);
+    broken |= !fused;
+    if (broken) {
+      trial.need.state[0] = UINT64_MAX;
+      return trial;
+    }
     OwningOpRef<ModuleOp> copy = fused.clone();
     PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
     for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
     shard::buildPipeline(sharding, settings.shard);
     schedule::buildPipeline(scheduling, settings.schedule);
-    if (placed)
-      place::buildPipeline(scheduling);
-    else
-      scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
+    scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
+    if (placed) scheduling.addPass(place::createAssignOffsetsPass());
     broken |= failed(sharding.run(*copy));
     if (!broken) {
       for (auto bucket : copy->getOps<state::BucketOp>())
@@ -99,7 +119,21 @@ private:
     }
     trial.need = place::needOf(*copy);
     trial.copied = place::bytesCopied(*copy);
+    if (placed || fits(trial)) estimate(*copy, placed, trial);
     return trial;
+  }
+
+  void estimate(ModuleOp scheduled, bool placed, Trial &trial) {
+    if (!placed) place::placeApart(scheduled);
+    PassManager waits(scheduled.getContext(), ModuleOp::getOperationName());
+    waits.enableVerifier(false);
+    waits.addPass(place::createInsertWaitsPass());
+    planir::ExportOptions options;
+    options.describe = codegen::describe;
+    plan::Plan plan;
+    std::vector<char> constants;
+    broken |= failed(waits.run(scheduled)) || failed(planir::exportPlan(scheduled, options, plan, constants));
+    if (!broken) trial.time = simulate::timeOf(plan, question.machine, /*clips=*/true);
   }
 
   /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
@@ -122,27 +156,52 @@ private:
   // From the choice that copies nothing to the one that needs least
   //===--------------------------------------------------------------------===//
 
-  /// Fills `fitting`.
+  /// Fills `fitting`, the best first. As long as nothing fits, or something is copied, and more parts make it faster, there are more parts.
   void choose() {
+    std::vector<int64_t> parts{asked.tileParts}, stages{asked.shard.partition.stage};
+    if (question.anyTiles) parts = {1, 2, 4, 8, 16};
+    if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
+    for (int64_t tileParts : parts) {
+      asked.tileParts = tileParts;
+      for (int64_t stage : stages) {
+        asked.shard.partition.stage = stage;
+        chooseTiers();
+      }
+      llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
+      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != tileParts)) break;
+    }
+  }
+
+  /// What is better is less.
+  static std::tuple<int64_t, int64_t, int64_t, uint64_t> rank(const Trial &trial) {
+    auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
+    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.copied};
+  }
+
+  /// Adds to `fitting` what fits with these parts and this stage.
+  void chooseTiers() {
     Trial all = attempt(onDevice());
-    resident = all.need.of(Tier::device);
     if (fits(all)) return fitting.push_back(all);
     if (all.settings.shard.partition.world > 1 || gathers(all))
       if (auto later = gatherLater(onDevice())) return fitting.push_back(*later);
 
     bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
     bool activations = isOpen(asked.schedule.activations);
-    auto add = [&](const std::optional<Trial> &trial) {
-      if (trial) fitting.push_back(*trial);
+    std::optional<Trial> some;
+    bool parametersStay = false;
+    auto offer = [&](const std::optional<Trial> &trial) {
+      if (!trial) return;
+      fitting.push_back(*trial);
+      some = trial;
+      parametersStay |= !trial->offloadsParameters();
     };
-    if (activations) add(sizeActivations());
-    if (state) add(sizeState(onDevice()));
-    bool parametersStay = llvm::any_of(fitting, [](const Trial &trial) { return !trial.offloadsParameters(); });
-    if (state && activations && !parametersStay) add(sizeState(activationsAway()));
-    if (!fitting.empty()) return;
+    if (activations) offer(sizeActivations());
+    if (state) offer(sizeState(onDevice()));
+    if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
+    if (some) return;
     Settings away = activations ? activationsAway() : onDevice();
     if (state) away.shard.tiers.deviceBytes = 0;
-    add(gatherLater(away));
+    offer(gatherLater(away));
   }
 
   static bool isOpen(const std::string &flag) { return flag == "auto"; }
@@ -240,7 +299,7 @@ private:
     for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
       Settings with = usual.settings;
       with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
-      if (Trial trial = attempt(with); fits(trial)) return trial;
+      if (Trial trial = attempt(with); fits(trial) && rank(trial) <= rank(usual)) return trial;
     }
     return usual;
   }
@@ -263,20 +322,20 @@ private:
     return frozen + 2 * (bytes - frozen);
   }
 
-  ModuleOp fused;
-  const Settings &asked;
+  const Modules &modules;
+  const Question &question;
   const Budgets &budgets;
+  Settings asked; // with the parts and the stage that are tried
   uint64_t limit; // of device memory, as a sum of live bytes
   std::map<Key, Trial> trials;
   std::vector<Trial> fitting;
   std::optional<Trial> least; // that needs least of the device's memory
-  uint64_t resident = 0;
   unsigned tried = 0;
   bool broken = false;
 };
 
 } // namespace
 
-FailureOr<Found> search(ModuleOp fused, const Settings &asked, const Budgets &budgets) { return Search(fused, asked, budgets).run(); }
+FailureOr<Found> search(const Modules &modules, const Question &question) { return Search(modules, question).run(); }
 
 } // namespace zero::pipeline

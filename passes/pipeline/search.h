@@ -1,11 +1,14 @@
-//===- search.h - the plan that keeps the budgets and copies least ----------------------------------===//
-// What is left to choose: the tier of each tensor of model state, how many activations wait elsewhere, how early buckets are gathered and
-// how long they stay. A choice is tried on a copy of the module as far as live ranges, whose largest sum is the memory it needs; the one
-// that is chosen is placed to be sure of it.
+//===- search.h - the fastest plan that keeps the budgets -------------------------------------------===//
+// What is left to choose: the parts that parameters are cut into, the stage, the tier of each tensor of model state, how many activations
+// wait elsewhere, how early buckets are gathered and how long they stay. A choice is tried on a copy of the module as far as live ranges,
+// whose largest sum is the memory it needs. How long a step of it takes is estimated with every buffer at bytes of its own
+// (runtime/simulate). The two that look best are placed: then what they need is certain, and the estimate is that of the plan.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
+#include "runtime/simulate/step_time.h"
+#include <functional>
 #include <string>
 
 namespace zero::pipeline {
@@ -17,6 +20,7 @@ struct Budgets {
 
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
+  int64_t tileParts = 1; // as nn-tile's `parts`
   shard::Options shard;
   schedule::Options schedule;
 };
@@ -32,10 +36,19 @@ struct Trial {
   Settings settings;
   place::Need need;
   uint64_t copied = 0;               // bytes between tiers in one step with --clip
+  simulate::StepTime time{};         // of such a step, as estimated; 0 for one that does not fit
   std::array<ByTier, kKept> rests{}; // bytes
 
   uint64_t bytesOf(Kept kept) const { return rests[kept][0] + rests[kept][1] + rests[kept][2]; }
   bool offloadsParameters() const { return bytesOf(kTrained) + bytesOf(kFrozen) > rests[kTrained][0] + rests[kFrozen][0]; }
+};
+
+/// What is asked, and of what machine.
+struct Question {
+  Settings asked;                          // what the flags say
+  bool anyStage = false, anyTiles = false; // which of it they leave open, beside tiers
+  Budgets budgets;                         // name the device's memory at least
+  simulate::Machine machine;
 };
 
 struct Found {
@@ -43,18 +56,25 @@ struct Found {
   bool fits = false;             // else it is the choice that needs least of the device's memory
   uint64_t resident = 0;         // bytes of device memory if all that is left to choose rested there
   uint64_t leastCopied = 0;      // bytes between tiers in one step that no choice avoids; 0 if that is not known
-  std::optional<Trial> runnerUp; // fits too, and copies as much or more
+  std::optional<Trial> runnerUp; // fits too
   unsigned tried = 0;            // choices
 };
 
-/// `fused` is a module behind the fuse passes, `asked` what the flags say. Budgets name the device's memory at least. Fails, with an error,
-/// as passes do.
-mlir::FailureOr<Found> search(mlir::ModuleOp fused, const Settings &asked, const Budgets &budgets);
+/// The module behind the fuse passes, trained with parameters cut into so many parts; it is asked for as often as it is needed. Null, with
+/// an error, if a pass fails.
+using Modules = std::function<mlir::ModuleOp(int64_t tileParts)>;
+
+/// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, the lowest stage,
+/// the least to copy. Fails, with an error, as passes do.
+mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
 
 /// The subject of the decision that says where everything rests.
 inline constexpr const char *kMemoryDecision = "memory";
+/// And of the one that says what stage and tiles are, where they were to be chosen.
+inline constexpr const char *kFormDecision = "form";
 
 /// What was chosen, what it costs and what else would do, as decisions of the plan: (subject, choice, reason).
-std::vector<std::array<std::string, 3>> explain(const Found &found, const Budgets &budgets);
+/// `time`: of the plan as it is.
+std::vector<std::array<std::string, 3>> explain(const Found &found, const Question &question, const simulate::StepTime &time);
 
 } // namespace zero::pipeline

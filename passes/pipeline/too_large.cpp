@@ -27,23 +27,28 @@ std::string listed(std::vector<std::string> words, const char *last) {
   return text;
 }
 
-/// What lowers the kind that takes most, then the next.
-std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes) {
+/// What lowers the kind that takes most, then the next; but for what the search has tried.
+std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Question &question) {
   std::vector<std::pair<uint64_t, std::string>> ways;
   auto of = [&](std::initializer_list<plan::BufferKind> kinds) {
     uint64_t sum = 0;
     for (plan::BufferKind kind : kinds) sum += bytes[kind];
     return sum;
   };
-  std::string shards = plan.stage() == 3   ? "more ranks (--world)"
+  bool highest = plan.stage() == 3 || (question.anyStage && plan.world() > 1);
+  std::string shards = highest             ? "more ranks (--world)"
                        : plan.world() == 1 ? "more ranks (--world) with a higher --stage"
                                            : "a higher --stage or more ranks (--world)";
   ways.push_back({of({plan::PARAMETER, plan::OPTIMIZER}), shards});
-  ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
-  ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
+  const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
+  if (tiers.offloadOptimizer != "auto")
+    ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
+  if (tiers.offloadParams != "auto") ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
-  ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
-  ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}), "smaller buckets (--bucket-elements) or tiles (--tile)"});
+  if (question.asked.schedule.activations != "auto")
+    ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
+  ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}),
+                  question.anyTiles ? "smaller buckets (--bucket-elements)" : "smaller buckets (--bucket-elements) or tiles (--tile)"});
   std::stable_sort(ways.begin(), ways.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
   std::vector<std::string> words;
   for (auto &[size, way] : ways)
@@ -51,7 +56,8 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes) {
   return listed(words, " or ");
 }
 
-std::string deviceTooLarge(const plan::Plan &plan, uint64_t budget) {
+std::string deviceTooLarge(const plan::Plan &plan, const Question &question) {
+  uint64_t budget = *question.budgets.device;
   inspect::Memory memory = inspect::memoryOf(plan);
   std::string text = "one rank needs " + inspect::grouped(memory.total()) + " bytes, " + inspect::grouped(memory.total() - budget) +
                      " more than --device-memory allows: " + inspect::grouped(memory.state) + " of model state";
@@ -61,7 +67,7 @@ std::string deviceTooLarge(const plan::Plan &plan, uint64_t budget) {
     for (int kind = 0; kind < inspect::kKinds; ++kind)
       if (bytes[kind]) words.push_back(inspect::grouped(bytes[kind]) + " of kind " + inspect::kindName(kind));
     text += " alone (" + listed(words, " and ") + ")";
-    return text + "; " + advice(plan, bytes) + " would help";
+    return text + "; " + advice(plan, bytes, question) + " would help";
   }
   // The fewest buffers of the fullest moment that do not fit beside the state.
   auto fullest =
@@ -85,14 +91,15 @@ std::string deviceTooLarge(const plan::Plan &plan, uint64_t budget) {
   if (count) words.push_back(std::to_string(count) + " smaller ones of " + inspect::grouped(rest));
   const std::string &step = plan.programs(program).steps(int(fullest->peakStep)).name();
   text += ", and at step " + std::to_string(fullest->peakStep) + " '" + step + "' of @" + fullest->program + " it cannot hold " +
-          listed(words, " and ") + " at once; " + advice(plan, bytes) + " would help";
+          listed(words, " and ") + " at once; " + advice(plan, bytes, question) + " would help";
   return text;
 }
 
 } // namespace
 
-std::string tooLarge(const plan::Plan &plan, const Budgets &budgets) {
-  if (budgets.device && inspect::memoryOf(plan).total() > *budgets.device) return deviceTooLarge(plan, *budgets.device);
+std::string tooLarge(const plan::Plan &plan, const Question &question) {
+  const Budgets &budgets = question.budgets;
+  if (budgets.device && inspect::memoryOf(plan).total() > *budgets.device) return deviceTooLarge(plan, question);
   for (auto [tier, name, budget] : {std::tuple(plan::HOST, "host", budgets.host), {plan::DISK, "disk", budgets.disk}}) {
     inspect::Memory memory = inspect::memoryOf(plan, tier);
     if (!budget || memory.total() <= *budget) continue;

@@ -6,7 +6,7 @@
 namespace zero::pipeline {
 
 /// Why the plan does not fit into the budgets: for the device a smallest set of what must exist at once, and what would help. Empty if it
-/// does.
-std::string tooLarge(const plan::Plan &plan, const Budgets &budgets);
+/// does. What the search has tried is not advised.
+std::string tooLarge(const plan::Plan &plan, const Question &question);
 
 } // namespace zero::pipeline

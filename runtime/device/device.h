@@ -70,11 +70,6 @@ struct Completion {
   std::vector<TraceEvent> events; // in order of completion within each lane
 };
 
-// How sentences call a kind of target.
-inline const char *targetName(plan::Target::Kind kind) {
-  return kind == plan::Target::CPU ? "cpu" : kind == plan::Target::CUDA ? "cuda" : "simulation";
-}
-
 class Device {
 public:
   virtual ~Device() = default;

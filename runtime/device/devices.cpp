@@ -1,6 +1,7 @@
 #include "runtime/device/devices.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/target.h"
 #include <algorithm>
 
 namespace zero::runtime {
@@ -21,7 +22,7 @@ std::string builtIn() {
 const DeviceKind &deviceFor(const plan::Target &target, const std::string &name) {
   auto found = std::find_if(std::begin(kDevices), std::end(kDevices), [&](const DeviceKind &d) { return d.kind == target.kind(); });
   if (found != std::end(kDevices)) return *found;
-  throw Error("'" + name + "' was compiled for " + targetName(target.kind()) + ", and this zerorun runs plans for the " + builtIn() +
+  throw Error("'" + name + "' was compiled for " + plan::targetName(target.kind()) + ", and this zerorun runs plans for the " + builtIn() +
               " only; compile with --target " + kDevices[0].name);
 }
 

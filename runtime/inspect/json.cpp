@@ -3,6 +3,7 @@
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/peak.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/target.h"
 #include <nlohmann/json.hpp>
 
 namespace zero::inspect {
@@ -122,6 +123,7 @@ json toJson(const plan::Plan &plan, bool schedule) {
   json out;
   out["model"] = plan.model();
   out["producer"] = plan.producer();
+  out["target"] = plan::targetName(plan.target().kind());
   out["cpu"] = plan.target().cpu();
   out["world"] = plan.world();
   out["axes"] = json::array();

@@ -5,6 +5,7 @@
 #include "runtime/judge/problem.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 
@@ -54,11 +55,12 @@ std::string headline(const plan::Plan &plan) {
   for (const plan::Bucket &bucket : plan.buckets())
     if (const plan::StateTensor *copy = plan::tensorOf(bucket, plan::StateTensor::COMPUTE))
       computed = fmt::format(", computed in {}", elementName(copy->dtype()));
+  std::string target = plan.target().kind() == plan::Target::CPU ? plan.target().cpu() : plan::targetName(plan.target().kind());
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"),
                      counted(plan.world(), "rank") + (plan.axes_size() > 1 ? " on axes " + plan::axesText(plan) : ""), plan.stage(),
                      counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"),
-                     plan.target().cpu().empty() ? "" : ", " + plan.target().cpu(), computed);
+                     target.empty() ? "" : ", " + target, computed);
 }
 
 std::string memoryTable(const plan::Plan &plan) {

@@ -105,8 +105,8 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   setup.file = plan::load(options.plan, required ? &*required : nullptr);
   const plan::Plan &plan = setup.file.plan;
   requireWorld(setup.file, world);
-  requireCode(setup.file);
   setup.device = &deviceFor(plan.target(), options.plan);
+  requireCode(setup.file);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
   checkLossScale(plan, options);

@@ -3,9 +3,10 @@
 
 gpt2 and llama of models/tiny and a wider GPT, on 1 rank and on 2 at stages 2 and 3, with --device-memory from all they need down to the least there is a plan for:
 each plan needs no more than its budget, copies no less than a roomier one, and trains to the bits of the run without a budget. With
---host-memory and --disk-memory these are kept as well.
+--host-memory and --disk-memory these are kept as well. What auto chooses of stages and tiles trains to the bits of the same choice without a budget.
 """
 import json
+import re
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -74,6 +75,49 @@ def tiers(model):
     return f"{away} bytes away, {needs(both, 'host')} of them on the host"
 
 
+def decision(plan, subject):
+    """(choice, reason)."""
+    found = [(d["choice"], d["reason"]) for d in plan["decisions"] if d["subject"] == subject]
+    expect(len(found) == 1, f"{len(found)} decisions about {subject}: {plan['decisions']}")
+    return found[0]
+
+
+def autos(model):
+    """--stage auto and --tile auto: what they choose trains to the bits of the same choice without a budget."""
+    flags = [model[0], "x.plan", *model[1:], "--world", 2]
+    top = needs(facts([*flags, "--stage", 0]), "device")
+    said = []
+    for auto, budget in ((["--stage", "auto"], int(top * 0.7)), (["--stage", 3, "--tile", "auto"], int(top * 0.3))):
+        plan = facts([*flags, *auto], "--device-memory", budget)
+        expect(plan is not None and needs(plan, "device") <= budget, f"no plan for {budget} of {top} bytes with {auto}")
+        chosen = decision(plan, "form")[0]
+        found = trained("x.plan", "wide.safetensors", 2)
+        facts([*flags, *auto[:-2], *chosen.split()])
+        wanted = trained("x.plan", "wide.safetensors", 2)
+        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+        expect(not different, f"with {chosen} {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+        said.append(f"{budget} bytes: {chosen}")
+    expect("off" not in said[1], f"{said[1]}, where only tiles fit")
+    return "; ".join(said)
+
+
+def slow_disk(model):
+    """The busiest lane is the disk's where that is slow, computation's where it is fast."""
+    flags = [model[0], "x.plan", *model[1:], "--target", "sim"]
+    top = needs(facts(flags), "device")
+    times = []
+    for disk in (1e6, 1e12):
+        (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk}))
+        why = decision(facts(flags, "--device-memory", int(top * 0.6), "--machine", suite.work / "machine.json"), "memory")[1]
+        found = re.search(r"estimated ([\d.e-]+) s for a step with --clip, no less than ([\d.e-]+) s of lane (\w+)", why)
+        expect(found, f"no estimate: {why}")
+        expect(float(found[1]) >= float(found[2]) * 0.999, f"less than its least: {found[0]}")
+        expect((found[3] == "compute") == (disk > 1e9), f"a disk of {disk} bytes per second: {found[0]}")
+        times.append(float(found[1]))
+    expect(times[0] > 10 * times[1], f"{times} seconds")
+    return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
+
+
 suite.start()
 models = {}
 for name, onnx in (("gpt2", "dynamo_sdpa_dyn.onnx"), ("llama", "ts17_eager_dyn.onnx")):
@@ -86,4 +130,6 @@ models["wide"] = [suite.work / "wide.onnx"]
 for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
 suite.check("budgets: host and disk", tiers, models["wide"])
+suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
+suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 suite.finish()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What a plan may do to who runs it: signatures, plans without machine code, altered messages, and reading without running."""
+"""What a plan may do to who runs it: signatures, plans for no machine, altered messages, and reading without running."""
 import hashlib
+import json
 import random
 import subprocess
 import sys
@@ -114,11 +115,17 @@ def keys_refused():
 
 
 # ------------------------------------------------------------------------------------------------ without machine code
-def no_kernels():
-    suite.zeroc("model.onnx", "bare.plan", "-q", "--no-kernels")
-    expect(plan_file.message(suite.work / "bare.plan") == plan_file.message(suite.work / "plain.plan"), "the message differs")
+def target_sim():
+    suite.zeroc("model.onnx", "bare.plan", "-q", "--target", "sim")
+    bare, plain = (json.loads(suite.run([suite.bin / "zero-inspect", plan, "--json", "--schedule"]).stdout) for plan in ("bare.plan", "plain.plan"))
+    different = sorted(key for key in plain if bare.get(key) != plain[key])
+    expect(different == ["cpu", "machine_code_bytes", "process", "target"], f"the plan differs in {different}")
+    expect((bare["target"], bare["cpu"], plain["target"]) == ("sim", "", "cpu"), f"{bare['target']} {bare['cpu']} {plain['target']}")
     expect(dict(plan_file.segments(suite.work / "bare.plan"))[2] == b"", "there is code in it")
-    refused("'bare.plan' has no machine code (zeroc --no-kernels)", "zerorun", "bare.plan", *TRAIN)
+    refused("'bare.plan' was compiled for sim, and this zerorun runs plans for the cpu only; compile with --target cpu", "zerorun", "bare.plan", *TRAIN)
+    plan_file.write(suite.work / "stripped.plan", suite.work / "plain.plan", kernels=b"")
+    refused("'stripped.plan' has no machine code for its kernels", "zerorun", "stripped.plan", *TRAIN)
+    refused("--cpu has no say with --target sim", "zeroc", "model.onnx", "-o", "x.plan", "--target", "sim", "--cpu", "x86-64-v3")
     page = suite.run([suite.bin / "zero-inspect", "bare.plan", "--check"]).stdout
     expect("bare.plan holds" in page, page)
     pages = [suite.run([suite.bin / "zero-inspect", plan]).stdout.splitlines() for plan in ("bare.plan", "plain.plan")]
@@ -242,7 +249,7 @@ check("trust: a foreign plan is refused", foreign_refused)
 check("trust: a changed plan is refused", changed_refused)
 check("trust: two ranks require a signature", two_ranks_require)
 check("trust: keys that are none", keys_refused)
-check("trust: a plan without machine code is read, not run", no_kernels)
+check("trust: a plan without machine code is read, not run", target_sim)
 check("trust: reading a plan runs none of it", reading_runs_nothing)
 check("trust: extents beyond the buffers are refused", extents_refused)
 check("trust: rows that no kernel has are refused", rows_refused)

@@ -686,7 +686,7 @@ TEST(Target, MissingFeaturesAreNamed) {
 TEST(Target, ChoosesTheDevice) {
   plan::Target target;
   EXPECT_EQ(deviceFor(target, "p.bin").make({.threads = 3})->threads(), 3);
-  for (auto [kind, name] : {std::pair{plan::Target::CUDA, "cuda"}, {plan::Target::SIM, "simulation"}}) {
+  for (auto [kind, name] : {std::pair{plan::Target::CUDA, "cuda"}, {plan::Target::SIM, "sim"}}) {
     target.set_kind(kind);
     EXPECT_EQ(refusalOf([&] { deviceFor(target, "p.bin"); }),
               std::string("'p.bin' was compiled for ") + name +

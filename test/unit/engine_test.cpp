@@ -365,7 +365,7 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
   std::string text = refusal([](Plan &plan) { plan.set_world(7); });
   EXPECT_NE(text.find("compiled for 7 ranks, but this run has " + std::to_string(ranks())), std::string::npos) << text;
   EXPECT_NE(text.find("mpirun -np 7 zerorun p.bin"), std::string::npos) << text;
-  EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::SIM); }).find("compiled for simulation"), std::string::npos);
+  EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::SIM); }).find("compiled for sim"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->set_kind(Target::CUDA); }).find("compiled for cuda"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_target()->add_features("abacus"); }).find("abacus"), std::string::npos);
   EXPECT_NE(refusal([](Plan &plan) { plan.mutable_arenas(0)->set_tier(DISK); }).find("arena 'state' keeps "), std::string::npos);

@@ -6,6 +6,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
+#include "runtime/simulate/text.h"
 #include "tools/command_line.h"
 #include <fstream>
 #include <iostream>
@@ -30,9 +31,10 @@ int judgeText(const std::string &path) {
 }
 
 struct Pages {
-  bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, check = false;
+  bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, time = false, check = false;
+  zero::simulate::Machine machine;
   int threads = 0; // of zerorun; 0: as many as it would use here
-  bool none() const { return !json && !peak && !schedule && !kernels && !why; }
+  bool none() const { return !json && !peak && !schedule && !kernels && !why && !time; }
 };
 
 void print(const zero::plan::PlanFile &file, const Pages &pages) {
@@ -51,6 +53,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
   if (pages.schedule) std::cout << scheduleText(plan, pages.operands);
   if (pages.kernels) std::cout << kernelTable(plan);
   if (pages.why) std::cout << decisionText(plan);
+  if (pages.time) std::cout << zero::simulate::timeText(plan, pages.machine);
   if (pages.none() && !pages.check) std::cout << firstPage(plan, fileLine(file)) << "\n" << processTable(file, threads);
 }
 
@@ -59,7 +62,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
 int main(int argc, char **argv) {
   zero::runtime::openStandardStreams();
   CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
-  std::string path, problem;
+  std::string path, problem, machine;
   Pages pages;
   app.add_option("plan", path, "the plan, as zeroc wrote it")->type_name("FILE");
   app.add_flag("--peak", pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
@@ -69,6 +72,11 @@ int main(int argc, char **argv) {
   app.add_flag("--kernels", pages.kernels, "the generated kernels: launches in a step, bytes and operations of one launch")
       ->group("More pages");
   app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
+  app.add_flag("--time", pages.time, "the seconds that a step is estimated to take, and each lane in it")->group("More pages");
+  CLI::Option *described =
+      app.add_option("--machine", machine, "with --time: how fast the machine is, as JSON (docs/offloading.md) [2 processors and a disk]")
+          ->type_name("FILE")
+          ->group("More pages");
   app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
       ->group("More pages");
   app.add_option("--threads", pages.threads, "of zerorun, for the memory of its process [as many as this one may use]")
@@ -83,6 +91,8 @@ int main(int argc, char **argv) {
   try {
     zero::parse(app, argc, argv);
     if (*operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
+    if (*described && !pages.time) throw zero::Error("--machine goes with --time");
+    if (*described) pages.machine = zero::simulate::readMachine(machine);
     if (!problem.empty() && !path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");

@@ -39,12 +39,14 @@ int main(int argc, char **argv) {
       std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::dataTable(plan) << "\n";
       std::cout << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";
       for (const zero::plan::Decision &d : plan.decisions())
-        if (d.subject() == zero::pipeline::kMemoryDecision) std::cout << "chosen: " << d.choice() << "\n  " << d.reason() << "\n\n";
+        if (d.subject() == zero::pipeline::kMemoryDecision || d.subject() == zero::pipeline::kFormDecision)
+          std::cout << "chosen: " << d.choice() << "\n  " << d.reason() << "\n\n";
       std::string disk = zero::inspect::memoryOf(plan, zero::plan::DISK).total() ? " --disk-path DIR" : "";
       std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
       std::cout << "wrote " << line.output
-                << (line.compile.kernels ? "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n"
-                                         : ", without machine code: to be read\n");
+                << (line.compile.target == zero::plan::Target::CPU
+                        ? "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n"
+                        : ", for no machine: to be read, judged and counted, with zero-inspect\n");
     }
     if (line.timing)
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";

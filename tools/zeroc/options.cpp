@@ -48,7 +48,8 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, tile = "off", deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", emit, tile = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory,
+              diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -110,9 +111,12 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
   group = "ZeRO";
   app.add_option("--world", o.world, "ranks the plan is for [1]")->type_name("N")->check(wholeNumber(1, 1 << 20))->group(group);
-  app.add_option("--stage", o.stage, "shard nothing (0), optimizer state (1), gradients too (2), parameters too (3) [0]")
-      ->type_name("0..3")
-      ->check(wholeNumber(0, 3))
+  app.add_option(
+         "--stage", texts.stage,
+         "shard nothing (0), optimizer state (1), gradients too (2), parameters too (3); auto: the one whose step is shortest within "
+         "--device-memory [0]")
+      ->type_name("0..3|auto")
+      ->check([](const std::string &stage) { return stage == "auto" ? std::string() : wholeNumber(0, 3)(stage); })
       ->group(group);
   app.add_option("--reduce-type", o.reduceType, "type in which ranks send each other gradients of parameters, which are summed in f32 [f32]")
       ->type_name("f32|bf16")
@@ -132,6 +136,11 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--host-memory", texts.hostMemory, "bytes of the host for state beside --device-memory, before the disk is used [0]")
       ->type_name("SIZE")
       ->group(group);
+  app.add_option("--machine", texts.machine,
+                 "how fast the machine is, as JSON: of what fits, the plan whose step is estimated shortest is taken (docs/offloading.md) "
+                 "[2 processors and a disk]")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--disk-memory", texts.diskMemory, "bytes of disk one rank may use [any]")->type_name("SIZE")->group(group);
   auto addTier = [&](const char *flag, std::string &home, const char *help) {
     app.add_option(flag, home, help)->type_name("none|host|disk|auto")->check(oneOf({"none", "host", "disk", "auto"}))->group(group);
@@ -143,12 +152,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option(
          "--tile", texts.tile,
          "cut parameters larger than 1/N of the largest one into tiles of at most that size, which are fetched, used and updated one "
-         "after another, the vocabulary projection together with its cross-entropy [off]")
-      ->type_name("off|N")
-      ->check([](const std::string &parts) {
-        if (parts == "auto") return std::string("auto is not built yet; off and a number of parts are");
-        return parts == "off" ? std::string() : wholeNumber(2, 4096)(parts);
-      })
+         "after another, the vocabulary projection together with its cross-entropy; auto: as few as --device-memory takes, up to 16 [off]")
+      ->type_name("off|N|auto")
+      ->check([](const std::string &parts) { return parts == "off" || parts == "auto" ? std::string() : wholeNumber(2, 4096)(parts); })
       ->group(group);
   app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
       ->type_name("auto|none")
@@ -172,15 +178,18 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--sign", o.signWith, "sign the plan with this Ed25519 key in PEM form; a plan in place of a model is signed as it is")
       ->type_name("KEY")
       ->group(group);
-  app.add_flag_callback(
-         "--no-kernels", [&o] { o.kernels = false; }, "leave the machine code out: a plan to read, not to run")
+  app.add_option("--target", texts.target,
+                 "what the plan runs on; sim: nothing, it has no machine code and is to be read, judged and counted [cpu]")
+      ->type_name("cpu|sim")
+      ->check([](const std::string &target) {
+        return target == "cuda" ? "cuda is not built yet; cpu and sim are" : oneOf({"cpu", "sim"})(target);
+      })
       ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
   app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
-  addLater(app, "--target", "cpu|cuda|sim", "what the plan runs on [cpu]", "cpu");
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
@@ -202,16 +211,21 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   parse(app, argc, argv);
   pipeline::CompileOptions &o = line.compile;
 
+  if (texts.tile != "off") o.tileParts = texts.tile == "auto" ? std::nullopt : std::optional(std::stoll(texts.tile));
+  o.stage = texts.stage == "auto" ? std::nullopt : std::optional(std::stoll(texts.stage));
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
   line.signOnly = plan::isPlan(o.model);
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
+  o.target = texts.target == "sim" ? plan::Target::SIM : plan::Target::CPU;
+  if (o.target == plan::Target::SIM && app.get_option("--cpu")->count())
+    throw Error("--cpu has no say with --target sim, which makes no machine code");
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
-  if (texts.tile != "off") o.tileParts = std::stoll(texts.tile);
+  if (!texts.machine.empty()) o.machine = simulate::readMachine(texts.machine);
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})

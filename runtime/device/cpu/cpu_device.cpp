@@ -4,6 +4,7 @@
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/cpu/queue.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/target.h"
 #include <algorithm>
 #include <cstdio>
 #include <malloc.h>
@@ -82,7 +83,7 @@ public:
 
   void requireTarget(const plan::Target &target) override {
     if (target.kind() != plan::Target::CPU)
-      throw Error(std::string("the plan was compiled for ") + targetName(target.kind()) +
+      throw Error(std::string("the plan was compiled for ") + plan::targetName(target.kind()) +
                   " and cannot run on the cpu; compile with --target cpu");
     std::string missing = missingFeatures({target.features().begin(), target.features().end()});
     if (!missing.empty())

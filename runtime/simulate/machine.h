@@ -1,0 +1,28 @@
+//===- machine.h - how fast a machine does what steps do ------------------------------------------------===//
+// Plain data, with a text form in JSON: one object of the names below, each a number above 0; what is left out keeps its default.
+#pragma once
+#include <string>
+
+namespace zero::simulate {
+
+/// What one rank has to itself. The defaults are two processors with AVX-512 and a virtual disk.
+struct Machine {
+  double productsF32 = 1e11;  // "products_f32": multiply-adds in a second, of matrix products and attention
+  double productsBf16 = 2e11; // "products_bf16"
+  double memory = 1e10;       // "memory": bytes that computation reads and writes in a second
+  double step = 2e-6;         // "step": seconds that each step takes beside its work
+  double link = 1e9;          // "link": bytes in a second that a rank sends to the others, and receives
+  double linkLatency = 5e-5;  // "link_latency": seconds that each collective takes beside them
+  double toDevice = 5e9;      // "to_device": bytes in a second from host memory to the device
+  double toHost = 5e9;        // "to_host": and back
+  double diskRead = 1e9;      // "disk_read": bytes in a second
+  double diskWrite = 1e9;     // "disk_write"
+};
+
+/// Throws zero::Error, a sentence that names the file, for what is no such object.
+Machine readMachine(const std::string &path);
+/// The same of a text; `name` stands for it in sentences.
+Machine parseMachine(const std::string &text, const std::string &name);
+std::string print(const Machine &machine);
+
+} // namespace zero::simulate

@@ -1,0 +1,24 @@
+//===- step_time.h - how long a plan's optimizer step takes --------------------------------------------===//
+#pragma once
+#include "runtime/plan/plan.pb.h"
+#include "runtime/simulate/machine.h"
+#include "runtime/simulate/timeline.h"
+
+namespace zero::simulate {
+
+/// Of a rank that has the machine to itself, when all ranks are equally fast and come to their collectives together.
+struct StepTime {
+  double seconds = 0;                // from one optimizer step to the next, in the middle of a run
+  std::array<double, kLanes> busy{}; // of that, each lane
+
+  /// The busiest lane: no order of the same steps takes less.
+  double least() const;
+};
+
+/// Seconds of one step of a program.
+double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine);
+
+/// All micro-steps of an optimizer step, as a run submits them, clipped if `clips`. A plan without such programs takes no time.
+StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips);
+
+} // namespace zero::simulate

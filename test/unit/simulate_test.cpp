@@ -1,0 +1,150 @@
+// Virtual time (runtime/simulate): small schedules whose times are known.
+#include "runtime/plan/error.h"
+#include "runtime/simulate/step_time.h"
+#include "test/unit/plan_builder.h"
+#include <gtest/gtest.h>
+
+using namespace zero;
+using namespace zero::simulate;
+
+namespace {
+
+constexpr int kCompute = plan::COMPUTE, kRead = plan::DISK_READ, kWrite = plan::DISK_WRITE;
+
+double endOf(Timeline &timeline, int lane, double seconds, std::vector<LaneTick> waits = {}, std::vector<LaneTick> before = {}) {
+  return timeline.run(lane, seconds, waits, before).end;
+}
+
+TEST(Timeline, LanesRunSideBySideAndWait) {
+  Timeline timeline;
+  timeline.begin(true);
+  EXPECT_EQ(endOf(timeline, kRead, 3), 3);
+  EXPECT_EQ(endOf(timeline, kRead, 3), 6);                  // behind the first of its lane
+  EXPECT_EQ(endOf(timeline, kCompute, 2), 2);               // beside them
+  EXPECT_EQ(endOf(timeline, kCompute, 2, {{kRead, 1}}), 5); // begins at 3
+  EXPECT_EQ(endOf(timeline, kCompute, 2, {{kRead, 1}}), 7); // long known
+  EXPECT_EQ(endOf(timeline, kWrite, 1, {{kCompute, 2}, {kRead, 2}}), 7);
+  EXPECT_EQ(timeline.end(), 7);
+  EXPECT_EQ(timeline.busy()[kCompute], 6);
+  EXPECT_EQ(timeline.busy()[kRead], 6);
+  EXPECT_EQ(timeline.busy()[kWrite], 1);
+}
+
+TEST(Timeline, LanesRunOnOrAreDrained) {
+  for (bool drained : {false, true}) {
+    Timeline timeline;
+    timeline.begin(true);
+    endOf(timeline, kCompute, 2);
+    endOf(timeline, kWrite, 5, {{kCompute, 1}}); // until 7
+    timeline.begin(drained);
+    EXPECT_EQ(endOf(timeline, kCompute, 2), drained ? 9 : 4);
+    EXPECT_EQ(endOf(timeline, kRead, 1, {}, {{kWrite, 1}}), 8); // a wait for the program before
+    timeline.begin(false);
+    EXPECT_EQ(endOf(timeline, kRead, 1), drained ? 9 : 9);     // the lane's last task before was done at 8
+    EXPECT_EQ(endOf(timeline, kCompute, 1), drained ? 10 : 8); // the program two before is complete at 7
+  }
+}
+
+Machine simple() {
+  Machine machine;
+  machine.productsF32 = 1000, machine.productsBf16 = 4000, machine.memory = 100, machine.step = 1e-9;
+  machine.link = 10, machine.linkLatency = 2, machine.toDevice = 50, machine.toHost = 25, machine.diskRead = 20, machine.diskWrite = 5;
+  return machine;
+}
+
+TEST(StepTime, OfEachKindOfStep) {
+  test::PlanBuilder b(4);
+  plan::Ref a = b.floats("a", 100), c = b.floats("c", 100);
+  auto seconds = [&](plan::Step &step) { return secondsOf(b.plan, step, simple()); };
+  plan::Step &copy = b.step("copy", {a}, {c});
+  copy.mutable_copy();
+  EXPECT_NEAR(seconds(copy), 8, 1e-6); // 400 bytes read and as many written, of 100 in a second
+  for (auto [lane, expected] :
+       {std::pair{plan::TO_DEVICE, 8.0}, {plan::TO_HOST, 16.0}, {plan::DISK_READ, 20.0}, {plan::DISK_WRITE, 80.0}}) {
+    copy.set_lane(lane);
+    EXPECT_NEAR(seconds(copy), expected, 1e-6);
+  }
+  plan::Step &product = b.step("product", {a, a}, {c});
+  plan::MatMul &m = *product.mutable_matmul();
+  m.set_dtype(plan::F32), m.set_m(100), m.set_n(20), m.set_k(10), m.set_batch(1);
+  EXPECT_NEAR(seconds(product), 20, 1e-6); // 20000 multiply-adds
+  m.set_dtype(plan::BF16);
+  EXPECT_NEAR(seconds(product), 12, 1e-6); // 5 of them, but 1200 bytes take 12
+  plan::Step &gather = b.step("gather", {a}, {c}, plan::GATHER);
+  gather.mutable_collective()->set_count(25), gather.mutable_collective()->set_dtype(plan::F32);
+  EXPECT_NEAR(seconds(gather), 32, 1e-6); // 100 bytes to each of three others, and the latency
+}
+
+/// A disk read of 4 s, then 1 s of computation that waits for it.
+plan::Plan cycle(bool runsOn, uint32_t accumulate) {
+  test::PlanBuilder b;
+  plan::Ref disk = b.bytes("disk", 80), whole = b.bytes("whole", 80), room = b.bytes("room", 50);
+  b.step("read", {disk}, {whole}, plan::DISK_READ).mutable_copy();
+  plan::Step &compute = b.step("compute", {room}, {room});
+  compute.mutable_copy();
+  plan::Wait *wait = compute.add_waits();
+  wait->set_lane(plan::DISK_READ), wait->set_tick(1);
+  plan::Plan &plan = b.plan;
+  plan.set_accumulate(accumulate);
+  auto enter = [&](int program, uint32_t after) {
+    plan::Entry *entry = plan.mutable_programs(program)->add_entries();
+    entry->set_after(after);
+    plan::EntryWait *free = entry->add_waits(); // nothing is read while the program before still computes
+    free->set_step(0), free->set_lane(plan::COMPUTE), free->set_tick(1);
+  };
+  if (accumulate > 1) {
+    plan.mutable_programs(0)->set_role(plan::Program::FIRST);
+    for (auto role : {plan::Program::MIDDLE, plan::Program::LAST}) {
+      *plan.add_programs() = plan.programs(0);
+      plan.mutable_programs(plan.programs_size() - 1)->set_role(role);
+    }
+    if (runsOn) enter(0, 2), enter(1, 0), enter(1, 1), enter(2, 1);
+  } else if (runsOn) {
+    enter(0, 0);
+    plan.mutable_programs(0)->mutable_entries(0)->clear_waits();
+  }
+  return plan;
+}
+
+TEST(StepTime, OfACycle) {
+  StepTime time = timeOf(cycle(/*runsOn=*/false, 1), simple(), false);
+  EXPECT_NEAR(time.seconds, 5, 1e-6);
+  time = timeOf(cycle(/*runsOn=*/true, 1), simple(), false);
+  EXPECT_NEAR(time.seconds, 4, 1e-6); // the next step's read runs beside computation
+  EXPECT_NEAR(time.least(), 4, 1e-6);
+  EXPECT_NEAR(time.busy[kCompute], 1, 1e-6);
+  EXPECT_NEAR(time.busy[kRead], 4, 1e-6);
+}
+
+TEST(StepTime, OfManyMicroSteps) {
+  for (bool runsOn : {false, true}) {
+    StepTime time = timeOf(cycle(runsOn, 1000), simple(), false);
+    EXPECT_NEAR(time.seconds, 5000, 1e-3);
+    EXPECT_NEAR(time.busy[kRead], 4000, 1e-3);
+  }
+}
+
+TEST(Machine, HasATextForm) {
+  Machine machine = parseMachine("// ours\n{\"disk_read\": 3e9, \"link\": 1}", "m.json");
+  EXPECT_EQ(machine.diskRead, 3e9);
+  EXPECT_EQ(machine.link, 1);
+  EXPECT_EQ(machine.memory, Machine().memory);
+  EXPECT_EQ(print(parseMachine(print(machine), "again")), print(machine));
+  auto refusal = [](const std::string &text) -> std::string {
+    try {
+      parseMachine(text, "m.json");
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal("{\"disk_read\": }").find("'m.json' describes no machine"), std::string::npos);
+  EXPECT_NE(refusal("{\"link\": 1e999}"), "");
+  EXPECT_NE(refusal("[1]").find("products_f32, products_bf16"), std::string::npos);
+  EXPECT_NE(refusal("{\"disk\": 1}").find("'m.json' says 'disk' of a machine"), std::string::npos);
+  for (const char *value : {"0", "-1", "\"fast\"", "null"})
+    EXPECT_NE(refusal(std::string("{\"link\": ") + value + "}").find("gives 'link' of a machine no number above 0"), std::string::npos)
+        << value;
+}
+
+} // namespace
