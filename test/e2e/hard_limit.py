@@ -10,6 +10,7 @@ it. With nine tenths of that zerorun says so before it starts. Where control gro
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -128,6 +129,21 @@ def mapped(model, data):
     return ""
 
 
+def advised(model, data):
+    """What a refusal advises holds: compiled with the budget that it names, the model trains where it was refused."""
+    suite.zeroc(model, "x.plan", "-q")
+    total = json.loads(suite.run([suite.bin / "zero-inspect", "x.plan", "--json", "--threads", 1]).stdout)["process"]["total_bytes"]
+    command = [suite.bin / "zerorun", "x.plan", "--data", data, "--steps", 2, "--threads", 1, "--disk-path", "disk"]
+    with Group(total * 6 // 10) as group:
+        statuses, said, _ = ranks(command, 1, group)
+        budget = re.search(r"--device-memory (\d+M)", " ".join(said))
+        expect(statuses == [1] and budget, f"{statuses}: {said}")
+        suite.zeroc(model, "x.plan", "-q", "--device-memory", budget[1])
+        statuses, said, _ = ranks(command, 1, group)
+        expect(statuses == [0], f"with {budget[0]} it ended with {statuses}: {said}")
+    return f"{budget[0]} in {total * 6 // 10:,} of {total:,} bytes"
+
+
 def tokens(name, vocabulary, batch, seq):
     inputs, labels = np.random.default_rng(1).integers(0, vocabulary, (2, 4 * batch, seq))
     save_file({"input_ids": inputs, "labels": labels}, suite.work / name)
@@ -160,5 +176,7 @@ else:
                 if name != "gpt2" and (world == 2) != bool(flags) and not (model == wide and flags):
                     continue
                 suite.check(f"hard limit: {name} {what}, {world} rank{'s' * (world > 1)}", within, model, data, [*bind, *flags], world)
+    if Group.parent():
+        suite.check("hard limit: the advice of a refusal", advised, wide, "wide.safetensors")
     suite.check("hard limit: what may be mapped", mapped, wide, "wide.safetensors")
 suite.finish()

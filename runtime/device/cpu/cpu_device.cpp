@@ -59,20 +59,24 @@ public:
   void requireMemory(const std::string &name, uint64_t bytes) const {
     auto ranks = static_cast<uint64_t>(ranksHere);
     uint64_t arenas = promised + bytes, more = arenas + beside;
-    auto refuse = [&](const std::string &why) {
-      throw Error(
-          "arena '" + name + "' would bring this rank to " + inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " +
-          inMiB(held + beside) + " beside them, " + inMiB(more) + " more than it has now, but " + why +
-          "; compile for more machines, a higher --stage, a smaller batch or other tiers (--offload-optimizer disk), or raise the limit");
+    auto refuse = [&](const std::string &why, uint64_t left) {
+      constexpr uint64_t disks = 32 << 20; // bytes that a run with state on disk may take beside this one's
+      uint64_t room = (left - std::min(left, beside + disks)) >> 20; // MiB for arenas
+      throw Error("arena '" + name + "' would bring this rank to " + inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " +
+                  inMiB(held + beside) + " beside them, " + inMiB(more) + " more than it has now, but " + why + "; compile " +
+                  (room ? "with --device-memory " + std::to_string(room) + "M, which leaves the rest on disk, " : "") +
+                  "for more machines, a higher --stage or a smaller batch, or raise the limit");
     };
     AvailableMemory available = availableMemory();
     if (more > available.bytes / ranks)
       refuse((available.group.empty()
                   ? "this machine has " + inMiB(available.bytes) + " of memory left"
                   : "the memory limit of the control group '" + available.group + "' leaves " + inMiB(available.bytes)) +
-             (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : ""));
+                 (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : ""),
+             available.bytes / ranks);
     if (AvailableAddresses addresses = availableAddresses(); addresses.flag && more > addresses.bytes)
-      refuse("its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(addresses.bytes));
+      refuse("its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(addresses.bytes),
+             addresses.bytes);
   }
 
   void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) override {
