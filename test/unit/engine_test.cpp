@@ -372,8 +372,8 @@ TEST(Engine, RefusesWhatDoesNotFitTheRun) {
   EXPECT_NE(refusal([](Plan &plan) {
               Bucket *bucket = plan.add_buckets();
               bucket->set_name("layer");
-              addTensor(*bucket, StateTensor::MASTER, {}, WHOLE), addTensor(*bucket, StateTensor::COMPUTE, {}, WHOLE, F16);
-            }).find("'p.bin' keeps the compute copy of bucket 'layer' in F16, which is not built yet; compile with --precision f32"),
+              addTensor(*bucket, StateTensor::MASTER, {}, WHOLE, F16);
+            }).find("'p.bin' keeps the master copy of bucket 'layer' in F16, which is not built yet"),
             std::string::npos);
 }
 
