@@ -15,8 +15,14 @@ namespace zero::fuse {
 #define GEN_PASS_REGISTRATION
 #include "passes/fuse/Passes.h.inc"
 
+/// Attribute of the module that nn-rematerialize leaves: blocks of which something is made again, blocks, bytes kept for backward, bytes
+/// that backward reads of forward, multiply-adds that are made again, and those of the step without them (of one micro-step).
+inline constexpr const char *kRematerialized = "nn.rematerialized";
+
 /// From primitives to launches of kernels. `half`: what lies in memory between them is rounded to bf16.
 void buildPipeline(mlir::OpPassManager &pm, bool half = false);
+/// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
+void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

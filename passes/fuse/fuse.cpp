@@ -57,6 +57,8 @@ void buildPipeline(OpPassManager &pm, bool half) {
   if (half) pm.addPass(createMixedPrecisionPass());
 }
 
+void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }
+
 void registerPasses() {
   registerZeroFusePasses();
   PassPipelineRegistration<>("zero-fuse-pipeline", "From primitives to launches of kernels", [](OpPassManager &pm) { buildPipeline(pm); });

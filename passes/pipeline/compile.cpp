@@ -33,6 +33,12 @@ namespace {
 
 constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
 
+/// What settings decide of the shard phase, behind the kernels.
+void addSharding(OpPassManager &pm, const Settings &settings) {
+  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
+  shard::buildPipeline(pm, settings.shard);
+}
+
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
@@ -40,11 +46,11 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, options.tileParts});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto", options.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     fuse::buildPipeline(pm, options.half);
-    shard::buildPipeline(pm, settings.shard);
+    addSharding(pm, settings);
     return;
   case Phase::Schedule:
     schedule::buildPipeline(pm, settings.schedule);
@@ -60,6 +66,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
 /// What the flags decide. What they leave open stays on the device until a budget is named.
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
+  if (options.recompute == "full") settings.keepBytes = 0;
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
   partition.stage = options.stage;
@@ -172,7 +179,7 @@ private:
     if (phase != Phase::Shard || !options.budgets.device) return run([&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
     // What is left open is tried on copies of the module with its kernels.
     return run([&](OpPassManager &pm) { fuse::buildPipeline(pm, options.half); }) && choose() &&
-           run([&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
+           run([&](OpPassManager &pm) { addSharding(pm, settings); });
   }
 
   bool run(llvm::function_ref<void(OpPassManager &)> add) {
@@ -224,6 +231,7 @@ private:
         decision->set_reason(reason);
       }
     if (options.tileParts > 1) tellTiles(plan);
+    tellRecomputation(plan);
     return true;
   }
 
@@ -241,6 +249,20 @@ private:
                                           " of at most " + inspect::counted(largest, "element")
                                     : "none");
     decision->set_reason("--tile allows 1/" + std::to_string(options.tileParts) + " of the largest parameter");
+  }
+
+  /// What nn-rematerialize did, if it ran.
+  void tellRecomputation(plan::Plan &plan) const {
+    auto numbers = (*module)->getAttrOfType<ArrayAttr>(fuse::kRematerialized);
+    if (!numbers) return;
+    auto number = [&](unsigned i) { return uint64_t(cast<IntegerAttr>(numbers[i]).getInt()); };
+    plan::Decision *decision = plan.add_decisions();
+    decision->set_subject("recomputation");
+    decision->set_choice(inspect::grouped(number(0)) + " of " + inspect::counted(number(1), "block") + " made again in backward, which keeps " +
+                         inspect::grouped(number(2)) + " bytes of activations of the " + inspect::grouped(number(3)) + " it reads");
+    decision->set_reason((options.recompute == "full" ? "--recompute full" : "--device-memory") + std::string("; costs ") +
+                         inspect::grouped(number(4)) + " multiply-adds in each micro-step, " +
+                         std::to_string(number(5) ? (number(4) * 100 + number(5) / 2) / number(5) : 0) + " % more");
   }
 
   /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.

@@ -20,7 +20,7 @@ struct CompileOptions {
   std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum: "0.5*mse:OUTPUT", … (passes/train/losses.h)
   double labelSmoothing = 0;                        // of cross_entropy
   int64_t tileParts = 1;                            // no tile is larger than this part of the largest parameter; 1: nothing is cut
-  std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none
+  std::string recompute = "auto";                   // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
   int64_t world = 1, stage = 0, accumulate = 1;
   bool half = false; // --precision bf16: parameters and activations are stored in it, masters of parameters in f32

@@ -3,6 +3,7 @@
 #include "compiler/plan/Plan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/fuse/Passes.h"
 #include "passes/place/Passes.h"
 #include <map>
 
@@ -48,12 +49,13 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What distinguishes choices.
-  using Key = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  using Key = std::tuple<std::optional<uint64_t>, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
-    return {tiers.deviceBytes, tiers.hostBytes,        schedule.activations, schedule.activationBytes,
-            schedule.ahead,    schedule.residentBytes, schedule.delay,       placed};
+    return {settings.keepBytes,       tiers.deviceBytes, tiers.hostBytes,        schedule.activations,
+            schedule.activationBytes, schedule.ahead,    schedule.residentBytes, schedule.delay,
+            placed};
   }
 
   /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.
@@ -78,6 +80,7 @@ private:
     OwningOpRef<ModuleOp> copy = fused.clone();
     PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
     for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
+    if (settings.keepBytes) fuse::addRematerialization(sharding, *settings.keepBytes);
     shard::buildPipeline(sharding, settings.shard);
     schedule::buildPipeline(scheduling, settings.schedule);
     if (placed)

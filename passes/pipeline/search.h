@@ -17,6 +17,7 @@ struct Budgets {
 
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
+  std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
   schedule::Options schedule;
 };
