@@ -15,9 +15,15 @@ namespace zero::fuse {
 #define GEN_PASS_REGISTRATION
 #include "passes/fuse/Passes.h.inc"
 
+/// Attribute of the module that nn-rematerialize leaves: blocks of which something is made again, blocks, bytes kept for backward, bytes
+/// that backward reads of forward, multiply-adds that are made again, and those of the step without them (of one micro-step).
+inline constexpr const char *kRematerialized = "nn.rematerialized";
+
 /// From primitives to launches of kernels. What lies in memory between them is of type `precision`, gradients are handed over as
 /// `gradients`: names of element types.
 void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32");
+/// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
+void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

@@ -62,6 +62,38 @@ def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"narrowed", "narrowed", "Values that are stored in fewer bytes than f32">];
 }
 
+def RematerializePass : Pass<"nn-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "Keep no more than a number of bytes for backward, and make the rest again block by block";
+  let description = [{
+    Needs: `@train` as nn-fuse and nn-mixed-precision leave it. The tensors of forward that backward reads, as far as they are more than `keep-bytes`, are
+    made again: products, attention and kernels of a block of layers, right before the block's backward first reads one of them, from what
+    is kept. What is kept is chosen by cost for each byte (keep.h): multiply-adds of products and attention, bytes that kernels move.
+
+    Blocks are found in the chain of forward (blocks.cpp): they end where least is under way, once per repetition of what repeats. What
+    crosses an end is kept in any case, so that 0 keeps the inputs of blocks and nothing else (and what the last block leaves, which is read first).
+
+    Made again are the kernels themselves, with the same bits: those of a product are the same product, and where a kernel made what is kept
+    and what is not in one go, a kernel is made of its part. A value that was rounded when it was stored is no beginning of such a
+    part, since the kernel went on with what it was before: with bf16, blocks end at the operands of such a kernel or behind it.
+    No pass behind this one takes equal operations for one.
+
+    ```mlir
+    %x2, %n = nn.launch @norm_0(%x1, %p) : …               // an input, and what is made of it
+    %h = nn.matmul %n, %w : …
+    %loss = …
+    %dw = nn.matmul %h, %dy {transpose_lhs = true} : …
+    // becomes, behind the loss,
+    %again = nn.launch @norm_1(%x2) : …                      // the part of @norm_0 that leads from %x2 to %n
+    %h2 = nn.matmul %again, %w : …
+    %dw = nn.matmul %h2, %dy {transpose_lhs = true} : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let options = [Option<"keepBytes", "keep-bytes", "uint64_t", "0", "Bytes of activations that may be kept for backward">];
+  let statistics = [Statistic<"blocks", "blocks", "Blocks of which something is made again">,
+                    Statistic<"keptBytes", "kept-bytes", "Bytes kept for backward">];
+}
+
 def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {
   let summary = "Replace the kernels of the module by their vector code (for tests and people)";
   let description = [{

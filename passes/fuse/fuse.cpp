@@ -57,6 +57,8 @@ void buildPipeline(OpPassManager &pm, const std::string &precision, const std::s
   if (precision != "f32" || gradients != "f32") pm.addPass(createMixedPrecisionPass({precision, gradients}));
 }
 
+void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }
+
 void registerPasses() {
   registerZeroFusePasses();
   PassPipelineRegistration<>("zero-fuse-pipeline", "From primitives to launches of kernels", [](OpPassManager &pm) { buildPipeline(pm); });

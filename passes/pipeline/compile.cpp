@@ -39,6 +39,12 @@ void addFusion(OpPassManager &pm, const CompileOptions &options) {
   fuse::buildPipeline(pm, options.precision, options.world > 1 ? options.reduceType : "f32");
 }
 
+/// What settings decide of the shard phase, behind the kernels.
+void addSharding(OpPassManager &pm, const Settings &settings) {
+  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
+  shard::buildPipeline(pm, settings.shard);
+}
+
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
@@ -46,11 +52,11 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute, settings.tileParts});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto", settings.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);
-    shard::buildPipeline(pm, settings.shard);
+    addSharding(pm, settings);
     return;
   case Phase::Schedule:
     schedule::buildPipeline(pm, settings.schedule);
@@ -67,6 +73,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
   settings.tileParts = options.tileParts.value_or(1);
+  if (options.recompute == "full") settings.keepBytes = 0;
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
   partition.stage = options.stage.value_or(0);
@@ -80,7 +87,7 @@ Settings settingsOf(const CompileOptions &options) {
 }
 
 Question questionOf(const CompileOptions &options) {
-  return {settingsOf(options), !options.stage, !options.tileParts, options.budgets, options.machine};
+  return {settingsOf(options), !options.stage, !options.tileParts, options.recompute == "auto", options.budgets, options.machine};
 }
 
 /// Says which pass runs.
@@ -186,7 +193,7 @@ private:
     bool searches = options.budgets.device.has_value();
     if (phase == Phase::Train && searches && !options.tileParts) imported = module->clone();
     if (phase != Phase::Shard || !searches) return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
-    return choose() && run(*module, [&](OpPassManager &pm) { shard::buildPipeline(pm, settings.shard); });
+    return choose() && run(*module, [&](OpPassManager &pm) { addSharding(pm, settings); });
   }
 
   bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) {
@@ -255,6 +262,7 @@ private:
         decision->set_reason(reason);
       }
     if (settings.tileParts > 1) tellTiles(plan);
+    tellRecomputation(plan);
     return true;
   }
 
@@ -287,6 +295,20 @@ private:
                                           " of at most " + inspect::counted(largest, "element")
                                     : "none");
     decision->set_reason("--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter");
+  }
+
+  /// What nn-rematerialize did, if it ran.
+  void tellRecomputation(plan::Plan &plan) const {
+    auto numbers = (*module)->getAttrOfType<ArrayAttr>(fuse::kRematerialized);
+    if (!numbers) return;
+    auto number = [&](unsigned i) { return uint64_t(cast<IntegerAttr>(numbers[i]).getInt()); };
+    plan::Decision *decision = plan.add_decisions();
+    decision->set_subject("recomputation");
+    decision->set_choice(inspect::grouped(number(0)) + " of " + inspect::counted(number(1), "block") + " made again in backward, which keeps " +
+                         inspect::grouped(number(2)) + " bytes of activations of the " + inspect::grouped(number(3)) + " it reads");
+    decision->set_reason((options.recompute == "full" ? "--recompute full" : "--device-memory") + std::string("; costs ") +
+                         inspect::grouped(number(4)) + " multiply-adds in each micro-step, " +
+                         std::to_string(number(5) ? (number(4) * 100 + number(5) / 2) / number(5) : 0) + " % more");
   }
 
   /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.

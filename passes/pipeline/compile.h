@@ -20,7 +20,7 @@ struct CompileOptions {
   std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum: "0.5*mse:OUTPUT", … (passes/train/losses.h)
   double labelSmoothing = 0;                        // of cross_entropy
   std::optional<int64_t> tileParts = 1; // no tile is larger than this part of the largest parameter; 1: nothing is cut; none: chosen
-  std::string recompute = "auto";       // what backward computes again instead of keeping: auto | none
+  std::string recompute = "auto";       // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
   int64_t world = 1, accumulate = 1;
   std::optional<int64_t> stage = 0; // none: chosen

@@ -37,11 +37,13 @@ std::string travelOf(const schedule::Options &options) {
   return text;
 }
 
-/// "--tile 4, --stage 2": of what is open.
+/// "--tile 4, --stage 2, 1 024 bytes of what blocks leave for backward kept": of what is open.
 std::string formOf(const Trial &trial, const Question &question) {
   std::string text;
   if (question.anyTiles) text += trial.settings.tileParts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tileParts);
   if (question.anyStage) text += (text.empty() ? "" : ", ") + ("--stage " + std::to_string(trial.settings.shard.partition.stage));
+  if (question.recomputesAny && trial.settings.keepBytes)
+    text += (text.empty() ? "" : ", ") + ("blocks made again but for " + grouped(*trial.settings.keepBytes) + " bytes");
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/plan/export.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/fuse/Passes.h"
 #include "passes/place/Passes.h"
 #include "passes/place/apart.h"
 #include <cmath>
@@ -45,6 +46,7 @@ public:
     if (broken) return failure();
     if (!found.fits) found.chosen = *least;
     asked = found.chosen.settings;
+    asked.keepBytes = question.asked.keepBytes;
     asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
     found.resident = attempt(onDevice()).need.of(Tier::device);
     found.leastCopied = leastCopied();
@@ -60,11 +62,11 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What distinguishes choices.
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  using Key = std::tuple<std::optional<uint64_t>, int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
-    return {settings.tileParts,   settings.shard.partition.stage,
+    return {settings.keepBytes,   settings.tileParts,   settings.shard.partition.stage,
             tiers.deviceBytes,    tiers.hostBytes,
             schedule.activations, schedule.activationBytes,
             schedule.ahead,       schedule.residentBytes,
@@ -100,6 +102,7 @@ private:
     OwningOpRef<ModuleOp> copy = fused.clone();
     PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
     for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
+    if (settings.keepBytes) fuse::addRematerialization(sharding, *settings.keepBytes);
     shard::buildPipeline(sharding, settings.shard);
     schedule::buildPipeline(scheduling, settings.schedule);
     scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
@@ -195,9 +198,11 @@ private:
       some = trial;
       parametersStay |= !trial->offloadsParameters();
     };
+    if (question.recomputesAny) offer(sizeKept());
     if (activations) offer(sizeActivations());
     if (state) offer(sizeState(onDevice()));
     if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
+    if (state && question.recomputesAny && !parametersStay) offer(sizeState(keepingLeast()));
     if (some) return;
     Settings away = activations ? activationsAway() : onDevice();
     if (state) away.shard.tiers.deviceBytes = 0;
@@ -220,6 +225,25 @@ private:
     Settings settings = onDevice();
     settings.schedule.activations = budgets.host ? "host" : "disk";
     return settings;
+  }
+
+  /// What lies within blocks is made again in backward.
+  Settings keepingLeast() const {
+    Settings settings = onDevice();
+    settings.keepBytes = 0;
+    return settings;
+  }
+
+  /// As many activations kept as there is room for on the device, the others made again, and all state there.
+  std::optional<Trial> sizeKept() {
+    Settings settings = keepingLeast();
+    Trial none = attempt(settings);
+    if (!fits(none)) return std::nullopt;
+    auto made = int64_t(attempt(onDevice()).need.of(Tier::device) - none.need.of(Tier::device));
+    return grow(none, made, [&](int64_t kept) {
+      settings.keepBytes = uint64_t(kept);
+      return settings;
+    });
   }
 
   /// As many activations as there is room for on the device, all state there.

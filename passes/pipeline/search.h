@@ -20,7 +20,8 @@ struct Budgets {
 
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
-  int64_t tileParts = 1; // as nn-tile's `parts`
+  int64_t tileParts = 1;             // as nn-tile's `parts`
+  std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
   schedule::Options schedule;
 };
@@ -45,9 +46,9 @@ struct Trial {
 
 /// What is asked, and of what machine.
 struct Question {
-  Settings asked;                          // what the flags say
-  bool anyStage = false, anyTiles = false; // which of it they leave open, beside tiers
-  Budgets budgets;                         // name the device's memory at least
+  Settings asked;                                                  // what the flags say
+  bool anyStage = false, anyTiles = false, recomputesAny = false; // which of it they leave open, beside tiers
+  Budgets budgets; // name the device's memory at least
   simulate::Machine machine;
 };
 
@@ -70,7 +71,7 @@ mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
 
 /// The subject of the decision that says where everything rests.
 inline constexpr const char *kMemoryDecision = "memory";
-/// And of the one that says what stage and tiles are, where they were to be chosen.
+/// And of the one that says what stage, tiles and recomputation are, where they were to be chosen.
 inline constexpr const char *kFormDecision = "form";
 
 /// What was chosen, what it costs and what else would do, as decisions of the plan: (subject, choice, reason).

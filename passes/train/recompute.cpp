@@ -70,7 +70,7 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (mode != "auto" && mode != "none") {
-      function.emitError() << "recomputation '" << mode << "' is not built; it is auto or none";
+      function.emitError() << "recomputation of cheap values is auto or none, not '" << mode << "'";
       return signalPassFailure();
     }
     Operation *loss = function.getBody().empty() ? nullptr : lossOf(function);

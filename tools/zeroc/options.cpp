@@ -156,11 +156,10 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("off|N|auto")
       ->check([](const std::string &parts) { return parts == "off" || parts == "auto" ? std::string() : wholeNumber(2, 4096)(parts); })
       ->group(group);
-  app.add_option("--recompute", o.recompute, "whether backward computes cheap values again instead of keeping them [auto]")
-      ->type_name("auto|none")
-      ->check([](const std::string &how) {
-        return how == "full" ? "full is not built yet; auto and none are" : oneOf({"auto", "none"})(how);
-      })
+  app.add_option("--recompute", o.recompute, "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
+                                              "repeated blocks (full), nothing (none) [auto]")
+      ->type_name("auto|none|full")
+      ->check(oneOf({"auto", "none", "full"}))
       ->group(group);
 
   group = "Compiling";

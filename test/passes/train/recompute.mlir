@@ -2,7 +2,7 @@
 // RUN: zero-opt %s --nn-recompute=mode=none | FileCheck %s --check-prefix=NONE
 // RUN: not zero-opt %s --nn-recompute=mode=full 2>&1 | FileCheck %s --check-prefix=FULL
 
-// FULL: error: recomputation 'full' is not built; it is auto or none
+// FULL: error: recomputation of cheap values is auto or none, not 'full'
 
 // The activation is made again from the sum before it, which its own gradient needs; the sum is kept, for the product before it would
 // have to be kept instead.
