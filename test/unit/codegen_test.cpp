@@ -1,5 +1,5 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
-#include "compiler/codegen/index.h"
+#include "compiler/nn/index.h"
 #include "kernel_check.h"
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -490,6 +490,7 @@ TEST(Kernels, Elementary) {
                         {"log", std::log, 1e-30, 1e30, 1.5},
                         {"tanh", std::tanh, -10, 10, 3},
                         {"erf", std::erf, -5, 5, 2},
+                        {"asinh", std::asinh, -20, 20, 4},
                         {"sqrt", std::sqrt, 0, 1e30, 0.5},
                         {"sin", std::sin, -3.1, 3.1, 3},
                         {"cos", std::cos, -1.5, 1.5, 3},
