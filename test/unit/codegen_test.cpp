@@ -121,9 +121,9 @@ TEST(Kernels, Chunks) {
 }
 
 TEST(Index, WhatReshapesTakeApartTheyPutTogetherAgain) {
-  codegen::Space space;
-  codegen::Index flat = codegen::Index::atom(space.dim(2 * 5 * 7 * 3, -1, 0));
-  codegen::Indices parts = space.reshape({flat}, {210}, {2, 5, 7, 3});
+  nn::Space space;
+  nn::Index flat = nn::Index::atom(space.dim(2 * 5 * 7 * 3, -1, 0));
+  nn::Indices parts = space.reshape({flat}, {210}, {2, 5, 7, 3});
   EXPECT_EQ(space.linearize(parts, {2, 5, 7, 3}), flat);
   EXPECT_EQ(space.linearize(ArrayRef(parts).drop_front(2), {7, 3}).terms.size(), 2u); // a part alone is no whole
 }

@@ -60,8 +60,8 @@ TEST_F(Eval, EveryOperationHasAMeaning) {
     bool ofModule = llvm::is_contained({"nn.parameter", "nn.get", "nn.gradient", "nn.launch"}, name.getStringRef());
     bool formula = name.hasInterface<PointwiseOpInterface>(), composite = name.hasInterface<CompositeOpInterface>();
     EXPECT_EQ(formula || name.hasInterface<EvaluableOpInterface>(), !ofModule);
-    if (name.hasTrait<Elementwise>()) EXPECT_NE(formula, composite) << "either a formula, or primitives that have one";
-    if (name.hasTrait<Movement>()) EXPECT_TRUE(name.hasInterface<IndexedOpInterface>());
+    EXPECT_TRUE(!name.hasTrait<Elementwise>() || formula != composite) << "either a formula, or primitives that have one";
+    EXPECT_TRUE(!name.hasTrait<Movement>() || name.hasInterface<IndexedOpInterface>());
     // What a kernel may hold is one of these; composites are rewritten before, and the rest is called.
     EXPECT_LE(formula + composite + name.hasInterface<IndexedOpInterface>() + name.hasTrait<Accumulates>(), 1);
   }
