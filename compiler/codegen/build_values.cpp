@@ -1,7 +1,6 @@
 //===- build_values.cpp - values of a kernel to nodes ---------------------------------------------------===//
 #include "compiler/codegen/builder.h"
 #include "compiler/codegen/primitives.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -97,75 +96,54 @@ int ProgramBuilder::load(BlockArgument v, const Indices &at) {
 
 int ProgramBuilder::compute(Value v, const Indices &at) {
   Operation *op = v.getDefiningOp();
-  if (auto fn = functionOf(op)) return function(op, *fn, at);
-  return llvm::TypeSwitch<Operation *, int>(op)
-      .Case([&](ConstantOp c) { return splat(c); })
-      .Case([&](IotaOp c) {
-        Node n(Node::Position);
-        n.type = computed(scalarOf(v));
-        n.index = at[c.getDim()];
-        return intern(n);
-      })
-      .Case([&](RandomOp c) { return random(c, at); })
-      .Case([&](BroadcastOp c) {
-        Indices from;
-        for (auto [n, d] : llvm::zip(shapeOf(c.getInput()), c.getDims())) from.push_back(n == 1 ? Index(0) : at[d]);
-        return build(c.getInput(), from);
-      })
-      .Case([&](ReshapeOp c) { return build(c.getInput(), p.space.reshape(at, shapeOf(v), shapeOf(c.getInput()))); })
-      .Case([&](TransposeOp c) {
-        Indices from(at.size());
-        for (auto [i, d] : llvm::enumerate(c.getPerm())) from[d] = at[i];
-        return build(c.getInput(), from);
-      })
-      .Case([&](SliceOp c) {
-        Indices from;
-        for (auto [i, start, step] : llvm::zip(at, c.getStarts(), c.getSteps())) from.push_back(Index(start) + i * step);
-        return build(c.getInput(), from);
-      })
-      .Case([&](PadOp c) { return pad(c, at); })
-      .Case([&](ConcatOp c) { return concat(c, at, 0, c.getInputs().size(), 0); })
-      .Case([&](GatherOp c) {
-        size_t lead = shapeOf(c.getIndices()).size();
-        auto row = indexFrom(c.getIndices(), Indices(at.begin(), at.begin() + lead), shapeOf(c.getInput())[0]);
-        if (!row) return -1;
-        Indices from{*row};
-        from.append(at.begin() + lead, at.end());
-        return build(c.getInput(), from);
-      })
-      .Case([&](TakeAlongOp c) {
-        auto column = indexFrom(c.getIndices(), at, shapeOf(c.getInput()).back());
-        if (!column) return -1;
-        Indices from(at);
-        from.push_back(*column);
-        return build(c.getInput(), from);
-      })
-      .Case([&](ReduceOp c) { return reduce(c, at); })
-      .Default([&](Operation *unknown) {
-        unknown->emitOpError("cannot stand at this place of a kernel");
-        return -1;
-      });
+  if (auto formula = dyn_cast<PointwiseOpInterface>(op)) return pointwise(formula, at);
+  if (auto indexed = dyn_cast<IndexedOpInterface>(op)) return read(indexed, at);
+  if (auto sum = dyn_cast<ReduceOp>(op)) return reduce(sum, at);
+  op->emitOpError("cannot stand at this place of a kernel");
+  return -1;
 }
 
-int ProgramBuilder::function(Operation *op, Fn fn, const Indices &at) {
-  Scalar stored = scalarOf(op->getResult(0)), type = computed(stored);
-  if (type == Scalar::F64 && isLong(fn)) {
-    op->emitOpError("has no generated form for f64; it is computed in f32, f16 or bf16");
-    return -1;
+/// Numbers are nodes.
+class ProgramBuilder::FormulaBuilder : public ScalarBuilder {
+public:
+  explicit FormulaBuilder(ProgramBuilder &program) : program(program) {}
+  bool inF64 = false; // a long function of f64 was asked for
+
+  Number apply(Fn fn, ArrayRef<Number> numbers) override {
+    SmallVector<int> operands;
+    for (Number n : numbers) operands.push_back(n.id);
+    Scalar type = isPredicate(fn) ? Scalar::Bool : typeOf(numbers[fn == Fn::Select ? 1 : 0]);
+    inF64 |= type == Scalar::F64 && isLong(fn);
+    if (fn == Fn::Exp)
+      if (int node = program.normalized(operands[0]); node >= 0) return {node};
+    return {program.apply(fn, type, operands)};
   }
-  SmallVector<int> operands;
+  Number constant(Number like, double value) override {
+    Scalar type = typeOf(like);
+    return {isFloat(type) ? program.constant(type, value) : program.whole(type, int64_t(value))};
+  }
+  Number convert(Number x, Type element) override {
+    Scalar from = typeOf(x), to = scalarOf(element);
+    if (from == to) return x;
+    return {program.apply(Fn::Cast, computed(to), {x.id}, int64_t(to))}; // `whole` is the precision to round to
+  }
+
+private:
+  ProgramBuilder &program;
+  Scalar typeOf(Number n) const { return program.p.nodes[n.id].type; }
+};
+
+int ProgramBuilder::pointwise(PointwiseOpInterface op, const Indices &at) {
+  SmallVector<Number, 3> operands;
   for (Value o : op->getOperands()) {
-    operands.push_back(build(o, at));
-    if (operands.back() < 0) return -1;
+    operands.push_back({build(o, at)});
+    if (operands.back().id < 0) return -1;
   }
-  if (fn == Fn::Cast) {
-    Scalar from = scalarOf(op->getOperand(0));
-    if (from == stored || (stored == Scalar::F32 && computed(from) == Scalar::F32)) return operands[0];
-    return apply(Fn::Cast, type, operands, int64_t(stored)); // `whole` is the precision to round to
-  }
-  if (fn == Fn::Exp)
-    if (int node = normalized(operands[0]); node >= 0) return node;
-  return apply(fn, type, operands);
+  FormulaBuilder formula(*this);
+  Number result = op.compute(formula, operands);
+  if (!formula.inF64) return result.id;
+  op->emitOpError("has no generated form for f64; it is computed in f32, f16 or bf16");
+  return -1;
 }
 
 int ProgramBuilder::normalized(int exponent) {
@@ -185,32 +163,6 @@ int ProgramBuilder::normalized(int exponent) {
     return apply(Fn::Mul, type, {each, apply(Fn::Div, type, {constant(type, 1), total})});
   }
   return -1;
-}
-
-int ProgramBuilder::splat(ConstantOp op) {
-  auto dense = dyn_cast<DenseElementsAttr>(op.getValue());
-  if (!dense || !dense.isSplat()) {
-    op.emitOpError("has several values and cannot stand in a kernel; it must be an operand of the launch");
-    return -1;
-  }
-  Scalar type = computed(scalarOf(op.getResult()));
-  if (isa<FloatType>(dense.getElementType())) return constant(type, toDouble(dense.getSplatValue<APFloat>()));
-  auto bits = dense.getSplatValue<APInt>();
-  return whole(type, type == Scalar::Bool ? int64_t(bits.getZExtValue()) : bits.getSExtValue());
-}
-
-/// Element i of sample s is number s * (elements of a sample) + i of the generator, so that ranks and micro-steps draw apart.
-int ProgramBuilder::random(RandomOp op, const Indices &at) {
-  Value result = op.getResult();
-  int seed = build(op.getSeed(), {Index(0)}), sample = build(op.getSeed(), {Index(1)});
-  if (seed < 0 || sample < 0) return -1;
-  Node position(Node::Position);
-  position.type = Scalar::I64;
-  position.index = p.space.linearize(at, shapeOf(result));
-  int64_t samples = int64_t(op.getSamples());
-  int perSample = whole(Scalar::I64, samples ? elementsOf(result) / samples : 0);
-  int counter = apply(Fn::Add, Scalar::I64, {apply(Fn::Mul, Scalar::I64, {sample, perSample}), intern(position)});
-  return apply(Fn::Random, Scalar::F32, {seed, counter}, op.getId());
 }
 
 int ProgramBuilder::reduce(ReduceOp op, const Indices &at) {

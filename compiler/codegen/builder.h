@@ -1,11 +1,11 @@
 //===- builder.h - body of a kernel to its program ------------------------------------------------===//
 // Private to build*.cpp. Every value is computed where it is needed, at the index it is needed at: an operation that
-// moves data changes the index its operand is asked for and leaves no trace in the program.
+// moves data changes the index its operand is asked for and leaves no trace in the program. What an operation is, it says itself: by a
+// formula (PointwiseOpInterface) or by which elements it reads (IndexedOpInterface).
 #pragma once
 #include "compiler/codegen/classify.h"
 #include "compiler/codegen/program.h"
 #include "compiler/nn/Nn.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace zero::codegen {
 
@@ -44,24 +44,15 @@ private:
   int build(mlir::Value v, const Indices &at);
   int load(mlir::BlockArgument v, const Indices &at);
   int compute(mlir::Value v, const Indices &at);
-  int function(mlir::Operation *op, Fn fn, const Indices &at);
-  int splat(nn::ConstantOp op);
-  int random(nn::RandomOp op, const Indices &at);
+  int pointwise(nn::PointwiseOpInterface op, const Indices &at);
+  int read(nn::IndexedOpInterface op, const Indices &at);
   int reduce(nn::ReduceOp op, const Indices &at);
   /// e^(x - (log s + m)) as e^(x - m) / s, where s sums e^(x - m) over the columns: the exponential is there already. -1: not of this form.
   int normalized(int exponent);
 
-  //--- what is one thing here and another there (build_guards.cpp) ---------------------------------------------------
-  /// `inside` under the additional guards, else `outside` under the present ones. `otherwise` is known where the guards do not hold.
-  int choose(llvm::ArrayRef<Guard> all, Scalar type, llvm::function_ref<int()> inside, llvm::function_ref<int()> outside,
-             std::optional<Guard> otherwise = {});
-  int pad(nn::PadOp op, const Indices &at);
-  /// The pieces from `first` to before `end`, which begin at `start`.
-  int concat(nn::ConcatOp op, const Indices &at, unsigned first, unsigned end, int64_t start);
-  static constexpr unsigned kPiecesInARow = 16;
-
-  /// An integer value as an index below `size`.
-  std::optional<Index> indexFrom(mlir::Value v, const Indices &at, int64_t size);
+  /// Formulas of elementwise operations as nodes (build_values.cpp), and the elements that others read (build_reads.cpp).
+  class FormulaBuilder;
+  class Reader;
 };
 
 } // namespace zero::codegen

@@ -1,4 +1,4 @@
-//===- primitives.h - types and functions of the nn dialect in a program ---------------------------===//
+//===- primitives.h - types and numbers of the nn dialect in a program -----------------------------===//
 #pragma once
 #include "compiler/codegen/program.h"
 
@@ -9,8 +9,6 @@ Scalar scalarOf(mlir::Type element);
 Scalar scalarOf(mlir::Value tensor);
 /// What a stored type is computed in: half precision in single.
 Scalar computed(Scalar stored);
-/// The function an operation applies to each element; nothing if it does something else.
-std::optional<Fn> functionOf(mlir::Operation *op);
 double toDouble(llvm::APFloat value);
 
 } // namespace zero::codegen

@@ -22,11 +22,6 @@ unsigned bytesOf(Scalar type) {
   return 0;
 }
 
-bool isLong(Fn fn) {
-  return fn == Fn::Exp || fn == Fn::Log || fn == Fn::Tanh || fn == Fn::Erf || fn == Fn::Sin || fn == Fn::Cos || fn == Fn::Pow ||
-         fn == Fn::Sigmoid || fn == Fn::Random;
-}
-
 int64_t Program::points(const std::vector<unsigned> &dims) const {
   int64_t n = 1;
   for (unsigned d : dims) n *= size(d);

@@ -11,58 +11,20 @@
 //   Scatter   for each block of kBlock rows of the output: initialise it, then add the updates that fall into it, in order
 //   Scan      for each row: a running sum along the only inner dimension
 #pragma once
-#include "compiler/codegen/index.h"
+#include "compiler/nn/reader.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
 #include <string>
 
 namespace zero::codegen {
 
+using nn::Atom, nn::Fn, nn::Guard, nn::Index, nn::Indices, nn::Space, nn::Term, nn::isLong;
+
 inline constexpr int64_t kChunk = 2048, kColumns = 64, kBlock = 64;
 
 enum class Scalar : uint8_t { F32, F64, F16, BF16, I64, I32, Bool };
 unsigned bytesOf(Scalar type);
 inline bool isFloat(Scalar t) { return t <= Scalar::BF16; }
-
-enum class Fn : uint8_t {
-  Add,
-  Sub,
-  Mul,
-  Div,
-  Mod,
-  Pow,
-  Max,
-  Min,
-  And,
-  Or,
-  Xor,
-  Not,
-  Neg,
-  Abs,
-  Exp,
-  Log,
-  Sqrt,
-  Rsqrt,
-  Tanh,
-  Erf,
-  Sin,
-  Cos,
-  Floor,
-  Sigmoid,
-  IsNan,
-  Eq,
-  Ne,
-  Lt,
-  Le,
-  Gt,
-  Ge,
-  Select,
-  Cast,
-  Random
-};
-
-/// Made of polynomials: a chain of a dozen instructions and more.
-bool isLong(Fn fn);
 
 struct Node {
   enum Kind : uint8_t {

@@ -56,21 +56,41 @@ def Nn_Integer : StaticShapeTensorOf<[I64, I32]>;
 def Nn_Bool    : StaticShapeTensorOf<[I1]>;
 
 defvar Nn_Diff = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
-/// Cost by the interface's default; an op that counts otherwise declares the method.
-defvar Nn_Cost = DeclareOpInterfaceMethods<CostOpInterface>;
-defvar Nn_CostOf = DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
+defvar Nn_Evaluable = DeclareOpInterfaceMethods<EvaluableOpInterface>;
+defvar Nn_Composite = DeclareOpInterfaceMethods<CompositeOpInterface>;
+defvar Nn_Indexed = DeclareOpInterfaceMethods<IndexedOpInterface>;
+defvar Nn_IndexedFree = DeclareOpInterfaceMethods<IndexedOpInterface, ["isFree"]>;
+defvar Nn_IndexedOfWork = DeclareOpInterfaceMethods<IndexedOpInterface, ["getWork"]>;
+defvar Nn_IndexedFreeOfWork = DeclareOpInterfaceMethods<IndexedOpInterface, ["isFree", "getWork"]>;
+defvar Nn_Pointwise = DeclareOpInterfaceMethods<PointwiseOpInterface>;
 
 /// Marks operations that compute each result element from the operand elements at the same index.
 def Nn_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::zero::nn"; }
 
+/// Marks operations that compute each row (along the last dimension) from that row of the first operand; the others are the same for every row.
+def Nn_RowWise : NativeOpTrait<"RowWise"> { let cppNamespace = "::zero::nn"; }
+
+/// Marks operations whose result holds elements of the operands, bit for bit.
+def Nn_Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::zero::nn"; }
+
+/// Marks primitives that make one element of many: sums and the like.
+def Nn_Accumulates : NativeOpTrait<"Accumulates"> { let cppNamespace = "::zero::nn"; }
+
+/// Marks operations whose numbers come from a seed: equal ones are equal only within one step, and none is a constant.
+def Nn_Draws : NativeOpTrait<"Draws"> { let cppNamespace = "::zero::nn"; }
+
+/// An elementwise primitive: says by a formula what it does to the numbers at one index.
+class Nn_PointwiseOp<string mnemonic, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, Nn_Pointwise], traits)>;
+
 class Nn_Unary<string mnemonic, Type type, list<Trait> traits = []>
-    : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Cost], traits)> {
+    : Nn_PointwiseOp<mnemonic, !listconcat([SameOperandsAndResultType], traits)> {
   let arguments = (ins type:$input);
   let results = (outs type:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 class Nn_Binary<string mnemonic, Type type, list<Trait> traits = []>
-    : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Cost], traits)> {
+    : Nn_PointwiseOp<mnemonic, !listconcat([SameOperandsAndResultType], traits)> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";

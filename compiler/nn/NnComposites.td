@@ -6,15 +6,20 @@ include "NnBase.td"
 def Nn_GeluKind : I32EnumAttr<"GeluKind", "approximation", [I32EnumAttrCase<"erf", 0>, I32EnumAttrCase<"tanh", 1>]> {
   let cppNamespace = "::zero::nn";
 }
-def Nn_GeluOp : Nn_Op<"gelu", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Diff, Nn_CostOf]> {
+def Nn_GeluOp : Nn_Op<"gelu", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
   let summary = "x * Phi(x), exact (erf) or by tanh";
   let arguments = (ins Nn_GeluKind:$kind, Nn_Float:$input);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$kind $input attr-dict `:` type($result)";
 }
-def Nn_SiluOp : Nn_Unary<"silu", Nn_Float, [Nn_Diff]> { let summary = "x * sigmoid(x)"; }
+def Nn_SiluOp : Nn_Op<"silu", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
+  let summary = "x * sigmoid(x)";
+  let arguments = (ins Nn_Float:$input);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
 
-def Nn_SoftmaxOp : Nn_Op<"softmax", [Pure, SameOperandsAndResultType, Nn_Diff, Nn_CostOf]> {
+def Nn_SoftmaxOp : Nn_Op<"softmax", [Pure, Nn_RowWise, SameOperandsAndResultType, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
   let summary = "Softmax over the last dimension";
   let arguments = (ins Nn_Float:$input);
   let results = (outs Nn_Float:$result);
@@ -22,7 +27,7 @@ def Nn_SoftmaxOp : Nn_Op<"softmax", [Pure, SameOperandsAndResultType, Nn_Diff, N
   let hasVerifier = 1;
 }
 
-def Nn_LayerNormOp : Nn_Op<"layer_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+def Nn_LayerNormOp : Nn_Op<"layer_norm", [Pure, Nn_RowWise, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "(x - mean) * rstd * scale + bias over the last dimension";
   let description = [{ Results: y, and per row `mean` and `rstd = 1 / sqrt(var + eps)` (shape of x without its last dimension),
     which the gradient reads. `bias` may be absent. }];
@@ -31,14 +36,14 @@ def Nn_LayerNormOp : Nn_Op<"layer_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpA
   let assemblyFormat = "$input `,` $scale (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_RmsNormOp : Nn_Op<"rms_norm", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+def Nn_RmsNormOp : Nn_Op<"rms_norm", [Pure, Nn_RowWise, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "x * rstd * scale over the last dimension, rstd = 1 / sqrt(mean(x^2) + eps)";
   let arguments = (ins Nn_Float:$input, Nn_Float:$scale, F32Attr:$eps);
   let results = (outs Nn_Float:$result, Nn_Float:$rstd);
   let assemblyFormat = "$input `,` $scale attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Sum over rows of scale * the cross entropy of softmax(logits) and the label, rows with label = ignore_index left out";
   let description = [{
     logits [rows, classes], labels [rows] (i64), scale f32[1]: the exact mean is had by scale = 1 / (labels that count in the
@@ -61,7 +66,7 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_CostOf, InferT
   }];
 }
 
-def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Diff, AllTypesMatch<["input", "result"]>]> {
+def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Diff, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
   let summary = "x / (1 - rate) where a random number says keep, else 0; the gradient draws the same numbers again";
   let description = [{ The numbers are those of nn.random. `samples` is set by nn-add-loss, which knows what the batch is. }];
   let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, F32Attr:$rate, I64Attr:$id, I64Attr:$samples);

@@ -26,10 +26,11 @@ def Nn_TanhOp  : Nn_Unary<"tanh", Nn_Float, [Nn_Diff]> { let summary = "Hyperbol
 def Nn_ErfOp   : Nn_Unary<"erf", Nn_Float, [Nn_Diff]> { let summary = "Error function"; }
 def Nn_SinOp   : Nn_Unary<"sin", Nn_Float, [Nn_Diff]> { let summary = "Sine"; }
 def Nn_CosOp   : Nn_Unary<"cos", Nn_Float, [Nn_Diff]> { let summary = "Cosine"; }
+def Nn_AsinhOp  : Nn_Unary<"asinh", Nn_Float, [Nn_Diff]> { let summary = "Inverse hyperbolic sine"; }
 def Nn_FloorOp : Nn_Unary<"floor", Nn_Float> { let summary = "Largest integer not above x (no gradient)"; }
 def Nn_SigmoidOp : Nn_Unary<"sigmoid", Nn_Float, [Nn_Diff]> { let summary = "1 / (1 + e^-x)"; }
 
-def Nn_IsNanOp : Nn_Op<"is_nan", [Pure, Nn_Elementwise, SameOperandsAndResultShape]> {
+def Nn_IsNanOp : Nn_PointwiseOp<"is_nan", [SameOperandsAndResultShape]> {
   let summary = "Whether x is not a number";
   let arguments = (ins Nn_Float:$input);
   let results = (outs Nn_Bool:$result);
@@ -41,14 +42,14 @@ def Nn_Predicate : I32EnumAttr<"Predicate", "comparison", [
     I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]> {
   let cppNamespace = "::zero::nn";
 }
-def Nn_CompareOp : Nn_Op<"compare", [Pure, Nn_Elementwise, SameOperandsAndResultShape, SameTypeOperands]> {
+def Nn_CompareOp : Nn_PointwiseOp<"compare", [SameOperandsAndResultShape, SameTypeOperands]> {
   let summary = "Compare element by element (floats: ordered, except ne)";
   let arguments = (ins Nn_Predicate:$predicate, Nn_Tensor:$lhs, Nn_Tensor:$rhs);
   let results = (outs Nn_Bool:$result);
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
 }
 
-def Nn_SelectOp : Nn_Op<"select", [Pure, Nn_Elementwise, SameOperandsAndResultShape, Nn_Diff,
+def Nn_SelectOp : Nn_PointwiseOp<"select", [SameOperandsAndResultShape, Nn_Diff,
                                    AllTypesMatch<["on_true", "on_false", "result"]>]> {
   let summary = "condition ? on_true : on_false, element by element (ONNX Where)";
   let arguments = (ins Nn_Bool:$condition, Nn_Tensor:$on_true, Nn_Tensor:$on_false);
@@ -56,7 +57,7 @@ def Nn_SelectOp : Nn_Op<"select", [Pure, Nn_Elementwise, SameOperandsAndResultSh
   let assemblyFormat = "$condition `,` $on_true `,` $on_false attr-dict `:` type($condition) `,` type($result)";
 }
 
-def Nn_CastOp : Nn_Op<"cast", [Pure, Nn_Elementwise, SameOperandsAndResultShape, Nn_Diff]> {
+def Nn_CastOp : Nn_PointwiseOp<"cast", [SameOperandsAndResultShape, Nn_Diff]> {
   let summary = "Convert the element type (float to integer: towards zero; to bool: x != 0)";
   let arguments = (ins Nn_Tensor:$input);
   let results = (outs Nn_Tensor:$result);

@@ -6,8 +6,7 @@ include "mlir/IR/OpBase.td"
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::zero::nn";
   let description = [{
-    Reverse-mode differentiation, one rule per operation, beside the operation
-    (compiler/nn/gradients/*.cpp). The rule emits ordinary `nn` operations.
+    Reverse-mode differentiation, one rule per operation, in the file that implements it. The rule emits ordinary `nn` operations.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -21,22 +20,55 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   ];
 }
 
-def CostOpInterface : OpInterface<"CostOpInterface"> {
+def PointwiseOpInterface : OpInterface<"PointwiseOpInterface"> {
   let cppNamespace = "::zero::nn";
-  let description = [{ Work an operation does, for the cost model: never negative, 64 bit. }];
+  let description = [{
+    Each element of the one result is a function of the operands' elements at the same index (compiler/nn/elementwise/*.cpp). The interpreter,
+    the kernels of every target, the cost and fusion all ask this one formula.
+  }];
   let methods = [
-    InterfaceMethod<"Floating-point operations.", "uint64_t", "getFlops", (ins), "", [{
-      uint64_t n = 0;
-      for (auto t : $_op->getResultTypes())
-        n = std::max<uint64_t>(n, ::mlir::cast<::mlir::ShapedType>(t).getNumElements());
-      return n;
-    }]>,
-    InterfaceMethod<"Bytes read and written.", "uint64_t", "getBytes", (ins), "", [{
-      uint64_t n = 0;
-      for (auto t : llvm::concat<const ::mlir::Type>(llvm::to_vector($_op->getOperandTypes()), llvm::to_vector($_op->getResultTypes())))
-        n += ::zero::nn::bytesOf(::mlir::cast<::mlir::ShapedType>(t));
-      return n;
-    }]>
+    InterfaceMethod<[{
+      The result's number, given those of the operands: a formula on a builder that computes it, makes code of it or counts it
+      (compiler/nn/scalar.h). Numbers of f16 and bf16 come and go as f32.
+    }], "::zero::nn::Number", "compute", (ins "::zero::nn::ScalarBuilder &":$builder, "::llvm::ArrayRef<::zero::nn::Number>":$operands)>
+  ];
+}
+
+def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
+  let cppNamespace = "::zero::nn";
+  let description = [{
+    Each element of the one result is an element of an operand, or a number of its own, that the index alone chooses
+    (compiler/nn/movement/*.cpp): what moves, repeats or selects elements, and what makes them of nothing (constants, indices, random numbers).
+    Inside a kernel it only changes the index at which an operand is read.
+  }];
+  let methods = [
+    InterfaceMethod<"The result's number at this index. Without one (id -1) after an error on the op.",
+      "::zero::nn::Number", "read", (ins "::zero::nn::ElementReader &":$reader, "::llvm::ArrayRef<::zero::nn::Index>":$at)>,
+    InterfaceMethod<"Whether a kernel makes its elements where they are read at no cost: it is never kept for that.", "bool", "isFree", (ins), "",
+      [{ return false; }]>,
+    InterfaceMethod<"Values that reading one element takes: none where only an index changes, `kLongWork` for a long function.", "unsigned", "getWork", (ins), "",
+      [{ return 1; }]>
+  ];
+}
+
+def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
+  let cppNamespace = "::zero::nn";
+  let description = [{ A name that passes and gradients need for what primitives can say (compiler/nn/composites/*.cpp); `nn-decompose` rewrites it. }];
+  let methods = [
+    InterfaceMethod<"The same results as formulas of primitives, emitted at the builder's place.",
+                    "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::zero::nn::Build &":$builder)>
+  ];
+}
+
+def EvaluableOpInterface : OpInterface<"EvaluableOpInterface"> {
+  let cppNamespace = "::zero::nn";
+  let description = [{ What the reference interpreter (compiler/nn/eval) does for an operation that is not elementwise. }];
+  let methods = [
+    InterfaceMethod<[{
+      Fills `results`, which arrive zero-filled and with their types. Operands and results of f16 and bf16 are f32 here, except where the
+      operation only moves bytes. Fails with an error on the op where an index is out of range.
+    }], "::llvm::LogicalResult", "evaluate",
+      (ins "::llvm::ArrayRef<const ::zero::nn::Tensor *>":$operands, "::llvm::MutableArrayRef<::zero::nn::Tensor>":$results)>
   ];
 }
 #endif

@@ -3,7 +3,7 @@
 #define ZERO_NN_LIBRARY_TD
 include "NnBase.td"
 
-def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptorWithIsCompatible]> {
+def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptorWithIsCompatible]> {
   let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension";
   let description = [{
     `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. The result has the operands' type, or is f32
@@ -16,7 +16,7 @@ def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptorW
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "softmax(scale * q·k^T + mask [causal]) · v, scores never materialised";
   let description = [{
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
@@ -30,7 +30,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAd
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_CostOf]> {
+def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
   let summary = "Gradients of q, k and v of an nn.attention, given its operands, results and the gradient of its result";
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$out, Nn_Float:$lse,
                        Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal);

@@ -3,7 +3,7 @@
 #define ZERO_NN_MOVEMENT_TD
 include "NnBase.td"
 
-def Nn_BroadcastOp : Nn_Op<"broadcast", [Pure, Nn_Diff]> {
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Pure, Nn_Movement, Nn_IndexedFree, Nn_Diff, Nn_Evaluable]> {
   let summary = "Repeat a tensor along new dimensions or dimensions of size 1";
   let description = [{
     Operand dimension i becomes result dimension `dims[i]` (strictly increasing); its size is 1 or the
@@ -17,7 +17,7 @@ def Nn_BroadcastOp : Nn_Op<"broadcast", [Pure, Nn_Diff]> {
   let hasFolder = 1;
 }
 
-def Nn_ReshapeOp : Nn_Op<"reshape", [Pure, Nn_Diff]> {
+def Nn_ReshapeOp : Nn_Op<"reshape", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Evaluable]> {
   let summary = "The same elements in the same row-major order under another shape; never moves a byte";
   let arguments = (ins Nn_Tensor:$input);
   let results = (outs Nn_Tensor:$result);
@@ -26,7 +26,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [Pure, Nn_Diff]> {
   let hasFolder = 1;
 }
 
-def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Permute dimensions: result dimension i is operand dimension perm[i]";
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$perm);
   let results = (outs Nn_Tensor:$result);
@@ -34,7 +34,7 @@ def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
   let hasFolder = 1;
 }
 
-def Nn_SliceOp : Nn_Op<"slice", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_SliceOp : Nn_Op<"slice", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "result[i…] = input[start + i * step…]; steps may be negative";
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
   let results = (outs Nn_Tensor:$result);
@@ -42,7 +42,7 @@ def Nn_SliceOp : Nn_Op<"slice", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
   let hasFolder = 1;
 }
 
-def Nn_PadOp : Nn_Op<"pad", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_PadOp : Nn_Op<"pad", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Surround a tensor with a constant: low[i] elements before, high[i] after, interior[i] between neighbours";
   let arguments = (ins Nn_Tensor:$input, TypedAttrInterface:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DenseI64ArrayAttr:$interior);
@@ -51,14 +51,14 @@ def Nn_PadOp : Nn_Op<"pad", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
   let hasVerifier = 1;
 }
 
-def Nn_ConcatOp : Nn_Op<"concat", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_ConcatOp : Nn_Op<"concat", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Join tensors along one dimension";
   let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type($inputs, $result)";
 }
 
-def Nn_GatherOp : Nn_Op<"gather", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_GatherOp : Nn_Op<"gather", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Rows by index: result[i…, j…] = input[indices[i…], j…]";
   let description = [{
     Along dimension 0 only (importers move other axes there). Indices lie in [0, dim 0): the reader
@@ -69,7 +69,7 @@ def Nn_GatherOp : Nn_Op<"gather", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
   let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices) `->` type($result)";
 }
 
-def Nn_TakeAlongOp : Nn_Op<"take_along", [Pure, Nn_Diff]> {
+def Nn_TakeAlongOp : Nn_Op<"take_along", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Evaluable]> {
   let summary = "One element per row: result[i…] = input[i…, indices[i…]] over the last dimension";
   let arguments = (ins Nn_Tensor:$input, Nn_Integer:$indices);
   let results = (outs Nn_Tensor:$result);
@@ -77,7 +77,7 @@ def Nn_TakeAlongOp : Nn_Op<"take_along", [Pure, Nn_Diff]> {
   let hasVerifier = 1;
 }
 
-def Nn_ScatterAddOp : Nn_Op<"scatter_add", [Pure, Nn_Diff]> {
+def Nn_ScatterAddOp : Nn_Op<"scatter_add", [Pure, Nn_Accumulates, Nn_Diff, Nn_Evaluable]> {
   let summary = "Sum of rows by index: result[r, j…] = sum of updates[i…, j…] where indices[i…] = r, in order of i";
   let arguments = (ins Nn_Integer:$indices, Nn_Float:$updates);
   let results = (outs Nn_Float:$result);
@@ -89,7 +89,7 @@ def Nn_ReductionKind : I32EnumAttr<"ReductionKind", "reduction", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
   let cppNamespace = "::zero::nn";
 }
-def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]> {
+def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Accumulates, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Reduce dimensions away";
   let description = [{ `dims` is sorted; reduced dimensions vanish from the shape. The order of a sum is fixed by the generated
     kernel, never by the number of threads. }];
@@ -98,7 +98,7 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Diff, Nn_CostOf, InferTypeOpAdaptor]
   let assemblyFormat = "$kind $input `dims` $dims attr-dict `:` type($input) `->` type($result)";
 }
 
-def Nn_CumSumOp : Nn_Op<"cumsum", [Pure, Nn_Diff, InferTypeOpAdaptor]> {
+def Nn_CumSumOp : Nn_Op<"cumsum", [Pure, Nn_Accumulates, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Running sum along the last dimension";
   let arguments = (ins Nn_Tensor:$input, DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Nn_Tensor:$result);

@@ -45,7 +45,7 @@ def Nn_GradientOp : Nn_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInt
   let assemblyFormat = "$parameter `,` $value attr-dict `:` type($value)";
 }
 
-def Nn_ConstantOp : Nn_Op<"constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+def Nn_ConstantOp : Nn_Op<"constant", [Pure, ConstantLike, Nn_IndexedFree, Nn_Evaluable, AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor known at compile time";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Nn_Tensor:$result);
@@ -53,7 +53,7 @@ def Nn_ConstantOp : Nn_Op<"constant", [Pure, ConstantLike, AllTypesMatch<["value
   let hasFolder = 1;
 }
 
-def Nn_IotaOp : Nn_Op<"iota", [Pure]> {
+def Nn_IotaOp : Nn_Op<"iota", [Pure, Nn_IndexedFree, Nn_Evaluable]> {
   let summary = "The index along one dimension: result[…, i, …] = i";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
@@ -61,7 +61,7 @@ def Nn_IotaOp : Nn_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Nn_RandomOp : Nn_Op<"random", [Pure]> {
+def Nn_RandomOp : Nn_Op<"random", [Pure, Nn_Draws, Nn_IndexedFreeOfWork, Nn_Evaluable]> {
   let summary = "Uniform numbers in [0, 1) from a counter-based generator";
   let description = [{
     `seed` is i64[2]: the run's seed mixed with the step, and the global index s of the first sample of this

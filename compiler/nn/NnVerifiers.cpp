@@ -1,6 +1,5 @@
-//===- NnVerifiers.cpp - what operations and attributes of the nn dialect must be ------------------===//
-// Whatever passes here, no later pass or kernel may stumble over. Shapes that follow from the operands are checked by
-// their inference (NnShapes.cpp).
+//===- NnVerifiers.cpp - what parameters and attributes of the nn dialect must be ------------------===//
+// Whatever passes here, no later pass or kernel may stumble over. What other operations must be is said in the file that implements each.
 #include "compiler/nn/build.h"
 
 using namespace mlir;
@@ -8,7 +7,7 @@ using namespace mlir;
 namespace zero::nn {
 
 //===----------------------------------------------------------------------===//
-// Parameters and random numbers
+// Parameters
 //===----------------------------------------------------------------------===//
 
 /// One entry of a parameter's `aliases`.
@@ -46,108 +45,6 @@ LogicalResult ParameterOp::verify() {
     for (Attribute entry : aliases)
       if (failed(verifyAlias(*this, entry))) return failure();
   return verifyTile(*this);
-}
-
-/// What nn.random and nn.dropout say of the stream they draw from.
-template <typename Op> static LogicalResult verifyStream(Op op) {
-  if (typeOf(op.getSeed()).getShape() != ArrayRef<int64_t>{2})
-    return op.emitOpError() << "needs a seed of two numbers, not " << op.getSeed().getType();
-  if (int64_t(op.getSamples()) < 0)
-    return op.emitOpError() << "covers " << int64_t(op.getSamples()) << " samples; it is at least one, or 0 for all of them";
-  return success();
-}
-
-LogicalResult CrossEntropyOp::verify() {
-  if (!(smoothing() >= 0 && smoothing() <= 1)) return emitOpError() << "smooths labels by " << smoothing() << ", which is not in [0, 1]";
-  return success();
-}
-
-LogicalResult RandomOp::verify() { return verifyStream(*this); }
-
-LogicalResult DropoutOp::verify() {
-  float rate = getRate().convertToFloat();
-  if (!(rate >= 0 && rate <= 1)) return emitOpError() << "drops at a rate of " << rate << ", which is not in [0, 1]";
-  return verifyStream(*this);
-}
-
-//===----------------------------------------------------------------------===//
-// Movement and selection
-//===----------------------------------------------------------------------===//
-
-LogicalResult IotaOp::verify() {
-  int64_t rank = typeOf(getResult()).getRank(), dim = int64_t(getDim());
-  if (dim < 0 || dim >= rank) return emitOpError() << "dimension " << dim << " of a tensor of rank " << rank;
-  return success();
-}
-
-LogicalResult BroadcastOp::verify() {
-  auto from = typeOf(getInput()), to = typeOf(getResult());
-  if (int64_t(getDims().size()) != from.getRank())
-    return emitOpError() << "names " << getDims().size() << " dimensions for an operand of rank " << from.getRank();
-  int64_t before = -1;
-  for (auto [i, d] : llvm::enumerate(getDims())) {
-    if (d <= before || d >= to.getRank()) return emitOpError() << "dims must rise and lie below the result's rank " << to.getRank();
-    if (from.getDimSize(i) != 1 && from.getDimSize(i) != to.getDimSize(d))
-      return emitOpError() << "dimension " << i << " of size " << from.getDimSize(i) << " cannot become " << to.getDimSize(d);
-    before = d;
-  }
-  if (from.getElementType() != to.getElementType()) return emitOpError() << "changes the element type";
-  return success();
-}
-
-LogicalResult ReshapeOp::verify() {
-  auto from = typeOf(getInput()), to = typeOf(getResult());
-  if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
-    return emitOpError() << from << " cannot be seen as " << to;
-  return success();
-}
-
-LogicalResult PadOp::verify() {
-  if (isa<FloatAttr, IntegerAttr>(getValue()) && getValue().getType() == elementOf(getInput())) return success();
-  return emitOpError() << "surrounds " << getInput().getType() << " with " << getValue();
-}
-
-LogicalResult TakeAlongOp::verify() {
-  auto in = typeOf(getInput()), indices = typeOf(getIndices()), expected = withShape(getInput(), indices.getShape());
-  if (in.getRank() == 0 || indices.getShape() != in.getShape().drop_back() || typeOf(getResult()) != expected)
-    return emitOpError() << "takes one element per row: " << in << " by " << indices << " gives " << expected;
-  return success();
-}
-
-LogicalResult ScatterAddOp::verify() {
-  auto indices = typeOf(getIndices()), updates = typeOf(getUpdates()), to = typeOf(getResult());
-  int64_t lead = indices.getRank();
-  if (updates.getRank() < lead || updates.getShape().take_front(lead) != indices.getShape() ||
-      to.getElementType() != updates.getElementType() || to.getRank() != updates.getRank() - lead + 1 ||
-      to.getShape().drop_front() != updates.getShape().drop_front(lead))
-    return emitOpError() << updates << " by " << indices << " cannot be summed into " << to;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Rows and attention
-//===----------------------------------------------------------------------===//
-
-LogicalResult SoftmaxOp::verify() {
-  if (typeOf(getInput()).getRank() == 0) return emitOpError() << "needs a last dimension";
-  return success();
-}
-
-LogicalResult AttentionGradOp::verify() {
-  // The forward says whether q, k, v and the mask fit together, and what comes of them.
-  SmallVector<Value> operands{getQ(), getK(), getV()};
-  if (getMask()) operands.push_back(getMask());
-  SmallVector<Type> forward;
-  AttentionOp::Properties properties;
-  properties.scale = getScaleAttr();
-  if (failed(AttentionOp::inferReturnTypes(getContext(), getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, forward)))
-    return failure();
-  if (getOut().getType() != forward[0] || getDout().getType() != forward[0] || getLse().getType() != forward[1])
-    return emitOpError() << "takes the results of the forward and the gradient of the first: " << forward[0] << ", " << forward[1]
-                         << " and " << forward[0];
-  if (getDq().getType() != getQ().getType() || getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
-    return emitOpError() << "gives gradients of the types of q, k and v";
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

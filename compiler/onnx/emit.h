@@ -72,6 +72,14 @@ public:
   /// The operand for an operation that is built: constants become nn.constant here.
   mlir::Value materialise(const Val &v);
 
+  /// Any operation of the dialect: built by `build`, or evaluated where all operands are known. Empty (`one`: null) on failure.
+  using Build = llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, mlir::ValueRange)>;
+  Vals emit(llvm::ArrayRef<Val> operands, Build build);
+  Val one(llvm::ArrayRef<Val> operands, Build build) {
+    Vals r = emit(operands, build);
+    return r.empty() ? Val() : r[0];
+  }
+
   // Elementwise, with broadcasting.
   template <typename Op> Val unary(const Val &x) {
     return one({x}, [&](mlir::OpBuilder &b, mlir::ValueRange v) { return b.create<Op>(location, v[0].getType(), v[0]); });
@@ -123,13 +131,6 @@ public:
   mlir::OpBuilder builder;
 
 private:
-  using Build = llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, mlir::ValueRange)>;
-  /// Builds or evaluates; empty on failure.
-  Vals emit(llvm::ArrayRef<Val> operands, Build build);
-  Val one(llvm::ArrayRef<Val> operands, Build build) {
-    Vals r = emit(operands, build);
-    return r.empty() ? Val() : r[0];
-  }
   /// Gives both operands the common shape; false on failure.
   bool unify(Val &x, Val &y);
   bool fits(Shape shape);

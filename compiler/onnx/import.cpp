@@ -41,14 +41,14 @@ LogicalResult checkNames(const Model &model, Location loc) {
 
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
 /// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded.
-bool isCandidate(const Use &use, Weights &weights) {
+bool isCandidate(const Use &use, Weights &weights, const Importer &importer) {
   if (use.statistic) return false;
   if (use.tensor->elements != 1) return use.tensor->elements > 1;
   bool vector = use.tensor->dims.size() == 1;
   if (vector && llvm::is_contained({"Add", "Gemm", "Conv", "Mul", "Div"}, use.op)) return true;
   if (vector && llvm::is_contained({"PRelu", "Reshape", "Unsqueeze", "Expand"}, use.op) && Content(*use.tensor, weights).isOfModule())
     return true;
-  return use.tensor->dims.size() <= 1 && llvm::is_contained({"Exp", "Softplus", "Sigmoid", "Tanh"}, use.op);
+  return use.tensor->dims.size() <= 1 && importer.isCurve(use.op);
 }
 
 FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context,
@@ -66,7 +66,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     walk = std::make_unique<Importer>(model, weights, options, *draft, /*quiet=*/true, [&](const Use &use, Emitter &e) -> Val {
       sites.emplace_back().use = use;
       if (use.statistic) sites.back().why = "a running statistic";
-      if (!isCandidate(use, weights)) return walk->constant(*use.tensor, e);
+      if (!isCandidate(use, weights, *walk)) return walk->constant(*use.tensor, e);
       auto type = RankedTensorType::get(use.tensor->dims, e.f32());
       auto get = e.builder.create<nn::GetOp>(e.loc(), type, use.tensor->name);
       sites.back().get = get;

@@ -64,6 +64,7 @@ struct Operator {
   Handler handler = nullptr;
   int64_t since = 1;      // opset that introduced it
   bool sequences = false; // whether it reads sequences of tensors; for others the importer refuses them
+  bool curve = false;     // a function of one number that an exporter folds for a constant: a number it stands before is a parameter's
 };
 using Registry = llvm::StringMap<Operator>;
 
@@ -90,6 +91,7 @@ public:
   /// Runs a branch of an If node in the present scope.
   Vals branch(const Graph &graph, NodeContext &at);
   bool isQuiet() const { return quiet; }
+  bool isCurve(StringRef op) const { return registry.lookup(op).curve; }
   /// What the user is told of after the walk.
   Census census;
   /// `result` is the log-softmax of `logits` over the last dimension: a loss over it is a cross entropy.

@@ -5,8 +5,13 @@ using namespace mlir;
 
 namespace zero::onnx {
 
-static bool isMovement(Operation &op) {
-  return isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp, nn::PadOp, nn::ConcatOp, nn::TakeAlongOp>(op);
+/// A lookup has a rule of its own.
+static bool isMovement(Operation &op) { return op.hasTrait<nn::Movement>() && !isa<nn::GatherOp>(op); }
+
+/// Of one operand, and of some length: an exporter would have folded it for a constant.
+static bool isCurve(Operation &op) {
+  auto formula = dyn_cast<nn::PointwiseOpInterface>(op);
+  return formula && op.getNumOperands() == 1 && nn::sizeOf(formula).longs > 0;
 }
 
 static llvm::SmallBitVector wide(Value v) {
@@ -99,7 +104,7 @@ void Analysis::forward(Operation &op) {
     f = product(matmul);
   else if (auto gather = dyn_cast<nn::GatherOp>(op))
     f = lookup(gather);
-  else if (isa<nn::LayerNormOp, nn::RmsNormOp>(op))
+  else if (op.hasTrait<nn::RowWise>() && op.getNumOperands() > 1)
     f = norm(op);
   else if (isa<nn::AttentionOp>(op))
     f = attention(op);
@@ -241,7 +246,7 @@ Fact Analysis::move(Operation &op) {
   if (f.kind != Kind::Known) return f;
   Value result = op.getResult(0);
   f.picked |= isa<nn::SliceOp>(op) && cast<RankedTensorType>(result.getType()).getNumElements() == 1;
-  f.curved |= isa<nn::ExpOp, nn::TanhOp, nn::SigmoidOp>(op);
+  f.curved |= isCurve(op);
   if (auto b = dyn_cast<nn::BroadcastOp>(op)) {
     llvm::SmallBitVector v(cast<RankedTensorType>(b.getType()).getRank());
     for (auto [i, d] : llvm::enumerate(b.getDims())) v[d] = f.varying.test(i);

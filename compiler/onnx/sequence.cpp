@@ -57,7 +57,8 @@ void Analysis::followSequence(Operation &op) {
     if (rank == 3) bits[0] = l.test(0) || r.test(0);
     bits[rank - 2] = l.test(rank - (product.getTransposeLhs() ? 1 : 2));
     bits[rank - 1] = r.test(rank - (product.getTransposeRhs() ? 2 : 1));
-  } else if (op.hasTrait<nn::Elementwise>() || isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::SoftmaxOp, nn::CumSumOp, nn::DropoutOp, nn::LayerNormOp, nn::RmsNormOp>(op)) {
+  } else if (op.hasTrait<nn::Elementwise>() || op.hasTrait<nn::RowWise>() ||
+             isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::CumSumOp, nn::DropoutOp>(op)) {
     for (Value o : op.getOperands())
       if (llvm::SmallBitVector from = sequenceOf(o); from.size() == bits.size()) bits |= from;
   } else {

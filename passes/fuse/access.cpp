@@ -10,12 +10,6 @@ namespace {
 
 ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
 
-bool isSplat(Operation *op) {
-  auto constant = dyn_cast<ConstantOp>(op);
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  return dense && dense.isSplat();
-}
-
 /// Would be free, but a library call wants it in memory.
 bool isKept(Operation *op) { return !isa<ReshapeOp>(op) && llvm::any_of(op->getResults(), leavesKernels); }
 
@@ -37,21 +31,28 @@ bool repeatsRows(BroadcastOp op) {
 int64_t elementsOf(Value v) { return cast<RankedTensorType>(v.getType()).getNumElements(); }
 
 bool isBarrier(Operation *op) {
-  if (!isa_and_nonnull<NnDialect>(op->getDialect())) return true;
-  if (isa<ConstantOp>(op)) return !isSplat(op);
-  return isa<ParameterOp, GetOp, GradientOp, MatMulOp, AttentionOp, AttentionGradOp, LaunchOp>(op);
+  if (auto constant = dyn_cast<ConstantOp>(op)) return !constant.isFree(); // several numbers
+  return !isa<PointwiseOpInterface, IndexedOpInterface>(op) && !op->hasTrait<Accumulates>();
 }
 
 bool isFree(Operation *op) {
   if (isa<ReshapeOp>(op)) return true;
-  return (isSplat(op) || isa<IotaOp, BroadcastOp, RandomOp>(op)) && !isKept(op);
+  auto indexed = dyn_cast<IndexedOpInterface>(op);
+  return indexed && indexed.isFree() && !isKept(op);
 }
 
-bool isMovement(Operation *op) {
-  return isa<TransposeOp, SliceOp, PadOp, ConcatOp, GatherOp, TakeAlongOp, BroadcastOp, ConstantOp, IotaOp, RandomOp>(op);
+bool isMovement(Operation *op) { return isa<IndexedOpInterface>(op) && !isa<ReshapeOp>(op); }
+
+bool isExpensive(Operation *op) {
+  auto formula = dyn_cast<PointwiseOpInterface>(op);
+  return formula ? sizeOf(formula).longs > 0 : op->hasTrait<Draws>();
 }
 
-bool isExpensive(Operation *op) { return isa<ExpOp, LogOp, TanhOp, ErfOp, SinOp, CosOp, PowOp, SigmoidOp, RandomOp>(op); }
+unsigned workOf(Operation *op) {
+  if (auto formula = dyn_cast<PointwiseOpInterface>(op)) return sizeOf(formula).work();
+  if (auto indexed = dyn_cast<IndexedOpInterface>(op)) return indexed.getWork();
+  return 1;
+}
 
 Value viewed(Value v) {
   while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getInput();

@@ -6,14 +6,16 @@ namespace zero::fuse {
 
 int64_t elementsOf(mlir::Value v);
 
-/// A library call, a parameter, an argument's user outside of kernels: nothing that a kernel may contain.
+/// Nothing that a kernel may contain: neither elementwise nor movement nor a sum, as library calls and parameters, or a constant of several numbers.
 bool isBarrier(mlir::Operation *op);
 /// Costs nothing where it is used and is never kept: splat constants, indices, repetitions, views, random numbers.
 bool isFree(mlir::Operation *op);
 /// Changes only which element of its operand is meant.
 bool isMovement(mlir::Operation *op);
-/// A function of some length (exp, tanh, …).
+/// A function of some length (exp, tanh, …), or a formula with one.
 bool isExpensive(mlir::Operation *op);
+/// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.
+unsigned workOf(mlir::Operation *op);
 
 /// The value that `v` is a view of.
 mlir::Value viewed(mlir::Value v);

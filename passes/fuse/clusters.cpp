@@ -69,13 +69,6 @@ void Former::place(Operation *op) {
   home[v] = clusters.size() - 1;
 }
 
-/// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.
-static size_t workOf(Operation *op) {
-  if (isa<SliceOp, TransposeOp>(op)) return 0;
-  if (isa<ConcatOp>(op)) return op->getNumOperands() - 1;
-  return isExpensive(op) ? 8 : 1;
-}
-
 unsigned Former::below(OpOperand *operand, unsigned index) {
   auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
   if (fresh) movements.push_back(movements[index] + 1);
@@ -84,7 +77,7 @@ unsigned Former::below(OpOperand *operand, unsigned index) {
 
 void Former::addIndices(SmallVectorImpl<unsigned> &into, const Use &use, ArrayRef<unsigned> ofUser) {
   Operation *user = use.user;
-  bool moves = isMovement(user) || isa<ReduceOp, ScatterAddOp, CumSumOp>(user);
+  bool moves = isMovement(user) || user->hasTrait<Accumulates>();
   for (unsigned index : ofUser) {
     if (into.size() > kMostWork) return; // too many already
     if (moves) index = below(use.operand, index);

@@ -32,7 +32,7 @@ void Former::learn(Operation *op) {
   Value v = op->getResult(0);
   auto computes = [&](Value operand) { // in the same kernel, as far as can be told
     Operation *from = viewed(operand).getDefiningOp();
-    return from && !isBarrier(from) && !leaving.contains(viewed(operand)) && !isa<ReduceOp, ScatterAddOp, CumSumOp>(from);
+    return from && !isBarrier(from) && !leaving.contains(viewed(operand)) && !from->hasTrait<Accumulates>();
   };
   if (isExpensive(op) || llvm::any_of(op->getOperands(), [&](Value o) { return computes(o) && holdsExpensive(viewed(o).getDefiningOp()); }))
     holdingExpensive.insert(op);

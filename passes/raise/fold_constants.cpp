@@ -46,7 +46,7 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   DenseMap<Value, Tensor> known; ///< values of this function that depend on constants alone
 
   bool evaluable(Operation &op) {
-    return canEvaluate(&op) && !isa<RandomOp, DropoutOp>(op) && llvm::all_of(op.getOperands(), [&](Value v) { return known.count(v); }) &&
+    return canEvaluate(&op) && !op.hasTrait<Draws>() && llvm::all_of(op.getOperands(), [&](Value v) { return known.count(v); }) &&
            llvm::all_of(op.getResultTypes(), [&](Type t) { return cast<ShapedType>(t).getNumElements() <= limit; });
   }
 

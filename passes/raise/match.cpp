@@ -156,7 +156,7 @@ std::optional<Tensor> constantOf(Value v, int64_t limit) {
   SmallVector<Operation *> stack{v.getDefiningOp()};
   while (!stack.empty()) {
     Operation *op = stack.back();
-    if (!op || !canEvaluate(op) || isa<RandomOp, DropoutOp>(op) ||
+    if (!op || !canEvaluate(op) || op->hasTrait<Draws>() ||
         llvm::any_of(op->getResults(), [&](Value r) { return typeOf(r).getNumElements() > limit; }))
       return std::nullopt;
     size_t before = stack.size();

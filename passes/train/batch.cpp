@@ -26,7 +26,7 @@ bool isOfSamples(Value v, int64_t samples) {
     int64_t rows = nn::typeOf(at).getDimSize(0);
     if (auto product = dyn_cast<nn::MatMulOp>(op)) {
       if (!product.getTransposeLhs()) follow(product.getLhs());
-    } else if (isa<nn::ReshapeOp, nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op) || op->hasTrait<nn::Elementwise>()) {
+    } else if (isa<nn::ReshapeOp>(op) || op->hasTrait<nn::RowWise>() || op->hasTrait<nn::Elementwise>()) {
       for (Value operand : op->getOperands()) {
         auto type = nn::typeOf(operand);
         if (isa<nn::ReshapeOp>(op) && type.getRank() > 0 && type.getDimSize(0) == samples) return true;

@@ -47,8 +47,7 @@ struct VerifyTrain : impl::VerifyTrainPassBase<VerifyTrain> {
   bool checkBody(func::FuncOp function) {
     bool good = true;
     for (Operation &op : function.getBody().front().without_terminator()) {
-      bool composite = isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp, nn::GeluOp, nn::SiluOp, nn::CrossEntropyOp, nn::DropoutOp>(op);
-      if (composite || !isa_and_nonnull<NnDialect>(op.getDialect()) || isa<nn::LaunchOp>(op)) {
+      if (isa<nn::CompositeOpInterface, nn::LaunchOp>(op) || !isa_and_nonnull<NnDialect>(op.getDialect())) {
         op.emitError() << "'" << op.getName() << "' may not be left by the train phase";
         good = false;
       }

@@ -1,5 +1,5 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
-#include "compiler/codegen/index.h"
+#include "compiler/nn/index.h"
 #include "kernel_check.h"
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -121,9 +121,9 @@ TEST(Kernels, Chunks) {
 }
 
 TEST(Index, WhatReshapesTakeApartTheyPutTogetherAgain) {
-  codegen::Space space;
-  codegen::Index flat = codegen::Index::atom(space.dim(2 * 5 * 7 * 3, -1, 0));
-  codegen::Indices parts = space.reshape({flat}, {210}, {2, 5, 7, 3});
+  nn::Space space;
+  nn::Index flat = nn::Index::atom(space.dim(2 * 5 * 7 * 3, -1, 0));
+  nn::Indices parts = space.reshape({flat}, {210}, {2, 5, 7, 3});
   EXPECT_EQ(space.linearize(parts, {2, 5, 7, 3}), flat);
   EXPECT_EQ(space.linearize(ArrayRef(parts).drop_front(2), {7, 3}).terms.size(), 2u); // a part alone is no whole
 }
@@ -490,6 +490,7 @@ TEST(Kernels, Elementary) {
                         {"log", std::log, 1e-30, 1e30, 1.5},
                         {"tanh", std::tanh, -10, 10, 3},
                         {"erf", std::erf, -5, 5, 2},
+                        {"asinh", std::asinh, -20, 20, 4},
                         {"sqrt", std::sqrt, 0, 1e30, 0.5},
                         {"sin", std::sin, -3.1, 3.1, 3},
                         {"cos", std::cos, -1.5, 1.5, 3},

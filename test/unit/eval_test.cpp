@@ -50,6 +50,42 @@ protected:
   }
 };
 
+// What an operation lacks is missed here and not by whoever trains with it.
+TEST_F(Eval, EveryOperationHasAMeaning) {
+  unsigned count = 0;
+  for (RegisteredOperationName name : context.getRegisteredOperations()) {
+    if (name.getDialectNamespace() != "nn") continue;
+    SCOPED_TRACE(name.getStringRef().str());
+    ++count;
+    bool ofModule = llvm::is_contained({"nn.parameter", "nn.get", "nn.gradient", "nn.launch"}, name.getStringRef());
+    bool formula = name.hasInterface<PointwiseOpInterface>(), composite = name.hasInterface<CompositeOpInterface>();
+    EXPECT_EQ(formula || name.hasInterface<EvaluableOpInterface>(), !ofModule);
+    EXPECT_TRUE(!name.hasTrait<Elementwise>() || formula != composite) << "either a formula, or primitives that have one";
+    EXPECT_TRUE(!name.hasTrait<Movement>() || name.hasInterface<IndexedOpInterface>());
+    // What a kernel may hold is one of these; composites are rewritten before, and the rest is called.
+    EXPECT_LE(formula + composite + name.hasInterface<IndexedOpInterface>() + name.hasTrait<Accumulates>(), 1);
+  }
+  EXPECT_GT(count, 50u);
+}
+
+// A formula is one thing to the interpreter, whatever it is made of: near 0, where it is a logarithm of nearly 1, and far out.
+TEST_F(Eval, FormulasKeepTheirDigits) {
+  std::vector<double> at{0, 1e-30, -1e-9, 1e-4, 0.3, -1, 7, -1e5, 1e15, -1e30, HUGE_VAL};
+  for (Type type : {f32(), f64()}) {
+    std::string t = "tensor<" + std::to_string(at.size()) + (type.isF32() ? "xf32>" : "xf64>");
+    Tensor x = tensor({int64_t(at.size())}, type, at);
+    auto y = run("func.func @f(%x: " + t + ") -> " + t + " {\n %y = nn.asinh %x : " + t + "\n return %y : " + t + "\n}", {x});
+    ASSERT_TRUE(succeeded(y)) << diagnostics;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      double exact = std::asinh(x.at(i)), off = std::abs((*y)[0].at(i) - exact);
+      if (std::isinf(exact))
+        EXPECT_EQ((*y)[0].at(i), exact);
+      else
+        EXPECT_LE(off, std::abs(exact) * (type.isF32() ? 3e-7 : 5e-16)) << "at " << x.at(i);
+    }
+  }
+}
+
 TEST_F(Eval, AttributesComeBackAsTheyWent) {
   for (Type type : {f32(), f64(), f16(), bf16(), integer(64), integer(32)}) {
     Tensor t = tensor({2, 3}, type, {1, -2, 0, 7, 0.5, -100});

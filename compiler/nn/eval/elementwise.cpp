@@ -1,7 +1,6 @@
-//===- elementwise.cpp - operations that work element by element ---------------------------------===//
+//===- elementwise.cpp - formulas of elementwise operations, computed for whole tensors -----------===//
 #include "compiler/nn/eval/kernels.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include <cmath>
+#include <deque>
 
 using namespace mlir;
 
@@ -86,24 +85,23 @@ template <typename Less> LogicalResult extreme(Operands in, Results out, Less le
   });
 }
 
-LogicalResult compare(CompareOp op, Operands in, Results out) {
+LogicalResult compare(Fn fn, Operands in, Results out) {
   return withElement(in[0]->elementType(), [&](auto e) -> LogicalResult {
     using T = decltype(e);
-    switch (op.getPredicate()) {
-    case Predicate::eq:
+    switch (fn) {
+    case Fn::Eq:
       return map2<T, uint8_t>(in, out, std::equal_to<T>());
-    case Predicate::ne:
+    case Fn::Ne:
       return map2<T, uint8_t>(in, out, std::not_equal_to<T>());
-    case Predicate::lt:
+    case Fn::Lt:
       return map2<T, uint8_t>(in, out, std::less<T>());
-    case Predicate::le:
+    case Fn::Le:
       return map2<T, uint8_t>(in, out, std::less_equal<T>());
-    case Predicate::gt:
+    case Fn::Gt:
       return map2<T, uint8_t>(in, out, std::greater<T>());
-    case Predicate::ge:
+    default:
       return map2<T, uint8_t>(in, out, std::greater_equal<T>());
     }
-    return failure();
   });
 }
 
@@ -142,62 +140,130 @@ LogicalResult absolute(Operands in, Results out) {
   });
 }
 
-double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
-
-double gelu(double x, bool tanh) {
-  return tanh ? 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
-              : 0.5 * x * (1 + std::erf(x * 0.7071067811865476));
+LogicalResult function(Fn fn, Operation *op, Operands in, Results out) {
+  switch (fn) {
+  case Fn::Add:
+    return arithmetic(op, in, out, std::plus<>());
+  case Fn::Sub:
+    return arithmetic(op, in, out, std::minus<>());
+  case Fn::Mul:
+    return arithmetic(op, in, out, std::multiplies<>());
+  case Fn::Div:
+    return divide(op, in, out);
+  case Fn::Mod:
+    return modulo(op, in, out);
+  case Fn::Pow:
+    return withFloat(in[0]->elementType(), [&](auto e) {
+      using T = decltype(e);
+      return map2<T, T>(in, out, [](T a, T b) { return std::pow(a, b); });
+    });
+  case Fn::Max:
+    return extreme(in, out, std::greater<>());
+  case Fn::Min:
+    return extreme(in, out, std::less<>());
+  case Fn::And:
+    return map2<uint8_t, uint8_t>(in, out, std::bit_and<>());
+  case Fn::Or:
+    return map2<uint8_t, uint8_t>(in, out, std::bit_or<>());
+  case Fn::Xor:
+    return map2<uint8_t, uint8_t>(in, out, std::bit_xor<>());
+  case Fn::Not:
+    return map<uint8_t, uint8_t>(in, out, [](uint8_t a) { return uint8_t(!a); });
+  case Fn::Neg:
+    return negate(op, in, out);
+  case Fn::Abs:
+    return absolute(in, out);
+  case Fn::Exp:
+    return mapFloat(in, out, [](auto x) { return std::exp(x); });
+  case Fn::Log:
+    return mapFloat(in, out, [](auto x) { return std::log(x); });
+  case Fn::Sqrt:
+    return mapFloat(in, out, [](auto x) { return std::sqrt(x); });
+  case Fn::Rsqrt:
+    return mapFloat(in, out, [](auto x) { return 1 / std::sqrt(double(x)); });
+  case Fn::Tanh:
+    return mapFloat(in, out, [](auto x) { return std::tanh(x); });
+  case Fn::Erf:
+    return mapFloat(in, out, [](auto x) { return std::erf(x); });
+  case Fn::Sin:
+    return mapFloat(in, out, [](auto x) { return std::sin(x); });
+  case Fn::Cos:
+    return mapFloat(in, out, [](auto x) { return std::cos(x); });
+  case Fn::Floor:
+    return mapFloat(in, out, [](auto x) { return std::floor(x); });
+  case Fn::Sigmoid:
+    return mapFloat(in, out, [](auto x) { return sigmoid(x); });
+  case Fn::IsNan:
+    return withFloat(in[0]->elementType(),
+                     [&](auto e) { return map<decltype(e), uint8_t>(in, out, [](auto x) { return uint8_t(x != x); }); });
+  case Fn::Eq:
+  case Fn::Ne:
+  case Fn::Lt:
+  case Fn::Le:
+  case Fn::Gt:
+  case Fn::Ge:
+    return compare(fn, in, out);
+  case Fn::Select:
+    return select(in, out);
+  case Fn::Cast:
+  case Fn::Random:
+    break; // not applied by formulas
+  }
+  return op->emitOpError() << "has a formula the interpreter cannot compute";
 }
+
+/// A number of a formula is a tensor here: all elements at once.
+class TensorMath : public ScalarBuilder {
+public:
+  TensorMath(Operation *op, Operands operands) : op(op), tensors(operands) {}
+
+  Number apply(Fn fn, ArrayRef<Number> numbers) override {
+    SmallVector<const Tensor *, 3> in;
+    for (Number n : numbers) in.push_back(tensors[n.id]);
+    RankedTensorType type = in[fn == Fn::Select ? 1 : 0]->type;
+    if (isPredicate(fn)) type = type.clone(IntegerType::get(op->getContext(), 1));
+    Tensor out(type);
+    if (!broken) broken = failed(function(fn, op, in, out));
+    return keep(std::move(out));
+  }
+
+  Number constant(Number like, double value) override {
+    Tensor splat(tensors[like.id]->type);
+    for (int64_t i = 0; i < splat.size(); ++i) splat.set(i, value);
+    return keep(std::move(splat));
+  }
+
+  Number convert(Number x, Type element) override {
+    Tensor converted = tensors[x.id]->cast(element);
+    return keep(isNarrow(element) ? converted.cast(Float32Type::get(op->getContext())) : std::move(converted));
+  }
+
+  FailureOr<Tensor> take(Number result) {
+    if (broken) return failure();
+    if (size_t(result.id) < op->getNumOperands()) return *tensors[result.id];
+    return std::move(made[result.id - op->getNumOperands()]);
+  }
+
+private:
+  Number keep(Tensor tensor) {
+    made.push_back(std::move(tensor));
+    tensors.push_back(&made.back());
+    return {int(tensors.size()) - 1};
+  }
+
+  Operation *op;
+  SmallVector<const Tensor *> tensors;
+  std::deque<Tensor> made;
+  bool broken = false;
+};
 
 } // namespace
 
-LogicalResult elementwise(Operation *op, Operands in, Results out) {
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<AddOp>([&](auto) { return arithmetic(op, in, out, std::plus<>()); })
-      .Case<SubOp>([&](auto) { return arithmetic(op, in, out, std::minus<>()); })
-      .Case<MulOp>([&](auto) { return arithmetic(op, in, out, std::multiplies<>()); })
-      .Case<DivOp>([&](auto) { return divide(op, in, out); })
-      .Case<ModOp>([&](auto) { return modulo(op, in, out); })
-      .Case<PowOp>([&](auto) {
-        return withFloat(in[0]->elementType(), [&](auto e) {
-          using T = decltype(e);
-          return map2<T, T>(in, out, [](T a, T b) { return std::pow(a, b); });
-        });
-      })
-      .Case<MaxOp>([&](auto) { return extreme(in, out, std::greater<>()); })
-      .Case<MinOp>([&](auto) { return extreme(in, out, std::less<>()); })
-      .Case<AndOp>([&](auto) { return map2<uint8_t, uint8_t>(in, out, std::bit_and<>()); })
-      .Case<OrOp>([&](auto) { return map2<uint8_t, uint8_t>(in, out, std::bit_or<>()); })
-      .Case<XorOp>([&](auto) { return map2<uint8_t, uint8_t>(in, out, std::bit_xor<>()); })
-      .Case<NotOp>([&](auto) { return map<uint8_t, uint8_t>(in, out, [](uint8_t a) { return uint8_t(!a); }); })
-      .Case<NegOp>([&](auto) { return negate(op, in, out); })
-      .Case<AbsOp>([&](auto) { return absolute(in, out); })
-      .Case<ExpOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::exp(x); }); })
-      .Case<LogOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::log(x); }); })
-      .Case<SqrtOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::sqrt(x); }); })
-      .Case<RsqrtOp>([&](auto) { return mapFloat(in, out, [](auto x) { return 1 / std::sqrt(double(x)); }); })
-      .Case<TanhOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::tanh(x); }); })
-      .Case<ErfOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::erf(x); }); })
-      .Case<SinOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::sin(x); }); })
-      .Case<CosOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::cos(x); }); })
-      .Case<FloorOp>([&](auto) { return mapFloat(in, out, [](auto x) { return std::floor(x); }); })
-      .Case<SigmoidOp>([&](auto) { return mapFloat(in, out, [](auto x) { return sigmoid(x); }); })
-      .Case<SiluOp>([&](auto) { return mapFloat(in, out, [](auto x) { return x * sigmoid(x); }); })
-      .Case<GeluOp>([&](GeluOp g) {
-        bool tanh = g.getKind() == GeluKind::tanh;
-        return mapFloat(in, out, [tanh](auto x) { return gelu(x, tanh); });
-      })
-      .Case<IsNanOp>([&](auto) {
-        return withFloat(in[0]->elementType(),
-                         [&](auto e) { return map<decltype(e), uint8_t>(in, out, [](auto x) { return uint8_t(x != x); }); });
-      })
-      .Case<CompareOp>([&](CompareOp c) { return compare(c, in, out); })
-      .Case<SelectOp>([&](auto) { return select(in, out); })
-      .Case<CastOp>([&](auto) {
-        out[0] = in[0]->cast(out[0].elementType());
-        return success();
-      })
-      .Default([](Operation *unknown) -> LogicalResult { return unknown->emitOpError() << "has no rule in the interpreter"; });
+FailureOr<Tensor> pointwise(PointwiseOpInterface op, Operands in) {
+  TensorMath math(op, in);
+  SmallVector<Number, 3> numbers;
+  for (size_t i = 0; i < in.size(); ++i) numbers.push_back({int(i)});
+  return math.take(op.compute(math, numbers));
 }
 
 } // namespace zero::nn::eval

@@ -5,39 +5,14 @@
 using namespace mlir;
 
 namespace zero::nn {
-namespace {
 
-bool isNarrow(Type type) { return type.isF16() || type.isBF16(); }
-
-/// Operations that only move bytes take every element type as it is.
-bool movesOnly(Operation *op) {
-  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, GatherOp, TakeAlongOp, CastOp>(op);
-}
-
-LogicalResult compute(Operation *op, eval::Operands in, eval::Results out) {
-  if (isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, GatherOp, TakeAlongOp>(op)) return eval::movement(op, in, out);
-  if (isa<ReduceOp, CumSumOp, ScatterAddOp>(op)) return eval::reduction(op, in, out);
-  if (isa<IotaOp, RandomOp, DropoutOp, SoftmaxOp, LayerNormOp, RmsNormOp, CrossEntropyOp>(op)) return eval::composite(op, in, out);
-  if (isa<MatMulOp, AttentionOp, AttentionGradOp>(op)) return eval::product(op, in, out);
-  return eval::elementwise(op, in, out);
-}
-
-} // namespace
-
-bool canEvaluate(Operation *op) {
-  return isa_and_nonnull<NnDialect>(op->getDialect()) && !isa<ParameterOp, GetOp, GradientOp, LaunchOp>(op);
-}
+bool canEvaluate(Operation *op) { return isa<PointwiseOpInterface, EvaluableOpInterface>(op); }
 
 FailureOr<SmallVector<Tensor>> evaluate(Operation *op, ArrayRef<const Tensor *> operands) {
   if (!canEvaluate(op)) return op->emitOpError() << "cannot be evaluated from its operands alone";
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    auto value = Tensor::fromAttribute(constant.getValue());
-    if (failed(value)) return op->emitOpError() << "holds an attribute the interpreter cannot read";
-    return SmallVector<Tensor>{std::move(*value)};
-  }
   assert(operands.size() == op->getNumOperands());
   auto f32 = Float32Type::get(op->getContext());
-  bool widen = !movesOnly(op);
+  bool widen = !op->hasTrait<Movement>();
   SmallVector<Tensor> widened(operands.size()), results;
   SmallVector<const Tensor *> in(operands);
   for (size_t i = 0; i < in.size(); ++i)
@@ -45,11 +20,17 @@ FailureOr<SmallVector<Tensor>> evaluate(Operation *op, ArrayRef<const Tensor *> 
       widened[i] = in[i]->cast(f32);
       in[i] = &widened[i];
     }
-  for (Type type : op->getResultTypes()) {
-    auto ranked = cast<RankedTensorType>(type);
-    results.emplace_back(widen && isNarrow(ranked.getElementType()) ? RankedTensorType::get(ranked.getShape(), f32) : ranked);
+  if (auto formula = dyn_cast<PointwiseOpInterface>(op)) {
+    auto result = eval::pointwise(formula, in);
+    if (failed(result)) return failure();
+    results.push_back(std::move(*result));
+  } else {
+    for (Type type : op->getResultTypes()) {
+      auto ranked = cast<RankedTensorType>(type);
+      results.emplace_back(widen && isNarrow(ranked.getElementType()) ? RankedTensorType::get(ranked.getShape(), f32) : ranked);
+    }
+    if (failed(cast<EvaluableOpInterface>(op).evaluate(in, results))) return failure();
   }
-  if (failed(compute(op, in, results))) return failure();
   for (auto [result, type] : llvm::zip(results, op->getResultTypes()))
     if (result.type != type) result = result.cast(cast<RankedTensorType>(type).getElementType());
   return results;

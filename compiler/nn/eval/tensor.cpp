@@ -43,8 +43,6 @@ uint16_t toF16(float value) {
   return uint16_t(sign | rounded >> 13);
 }
 
-bool isNarrow(Type type) { return type.isF16() || type.isBF16(); }
-
 template <typename To, typename From> To convert(From value) {
   if constexpr (std::is_same_v<To, uint8_t>) {
     return value != From(0);

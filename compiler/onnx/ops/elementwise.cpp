@@ -13,12 +13,13 @@ template <typename Op> Vals unary(NodeContext &c) {
   return {c.e.unary<Op>(x)};
 }
 
-/// Operations the dialect has for floats only; integers take the way through f32 where they are exact enough.
+/// Operations the dialect has for floats only.
 template <typename Op> Vals floatUnary(NodeContext &c) {
   Val x = c.in(0);
   if (x && !x.isFloat()) return c.fail("it is supported for floats only");
   return {c.e.unary<Op>(x)};
 }
+Operator curve(Handler handler, int64_t since = 1) { return {handler, since, /*sequences=*/false, /*curve=*/true}; }
 
 template <typename Op> Vals binary(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
@@ -220,15 +221,16 @@ void registerElementwise(Registry &r) {
   r["Not"] = {unary<nn::NotOp>};
   r["Neg"] = {unary<nn::NegOp>};
   r["Abs"] = {unary<nn::AbsOp>};
-  r["Exp"] = {floatUnary<nn::ExpOp>};
-  r["Log"] = {floatUnary<nn::LogOp>};
+  r["Exp"] = curve(floatUnary<nn::ExpOp>);
+  r["Log"] = curve(floatUnary<nn::LogOp>);
   r["Sqrt"] = {floatUnary<nn::SqrtOp>};
-  r["Tanh"] = {floatUnary<nn::TanhOp>};
-  r["Erf"] = {floatUnary<nn::ErfOp>};
-  r["Sin"] = {floatUnary<nn::SinOp>};
-  r["Cos"] = {floatUnary<nn::CosOp>};
+  r["Tanh"] = curve(floatUnary<nn::TanhOp>);
+  r["Erf"] = curve(floatUnary<nn::ErfOp>);
+  r["Sin"] = curve(floatUnary<nn::SinOp>);
+  r["Cos"] = curve(floatUnary<nn::CosOp>);
+  r["Asinh"] = curve(floatUnary<nn::AsinhOp>, 9);
   r["Floor"] = {floatUnary<nn::FloorOp>};
-  r["Sigmoid"] = {floatUnary<nn::SigmoidOp>};
+  r["Sigmoid"] = curve(floatUnary<nn::SigmoidOp>);
   r["Ceil"] = {ceilOp};
   r["Round"] = {round, 11};
   r["Sign"] = {sign};
@@ -250,7 +252,7 @@ void registerElementwise(Registry &r) {
   r["PRelu"] = {prelu};
   r["Elu"] = {elu};
   r["Selu"] = {selu};
-  r["Softplus"] = {softplusOp};
+  r["Softplus"] = curve(softplusOp);
   r["Softsign"] = {softsign};
   r["Mish"] = {mish, 18};
   r["HardSigmoid"] = {hardSigmoidOp};

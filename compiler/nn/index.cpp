@@ -1,10 +1,10 @@
 //===- index.cpp - index arithmetic of a kernel --------------------------------------------------===//
-#include "compiler/codegen/index.h"
+#include "compiler/nn/index.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
-namespace zero::codegen {
+namespace zero::nn {
 
 int64_t Index::scaleOf(unsigned atom) const {
   for (const Term &t : terms)
@@ -85,7 +85,7 @@ void Space::divide(const Index &index, int64_t divisor, Index &whole, Index &res
   rest.constant = index.constant - whole.constant * divisor;
 }
 
-void Space::wish(const Index &rest, int64_t divisor) {
+void Space::requestSplit(const Index &rest, int64_t divisor) {
   if (wanted) return;
   for (const Term &t : rest.terms) {
     const Atom &a = atoms[t.atom];
@@ -104,7 +104,7 @@ Index Space::quotient(const Index &index, int64_t divisor) {
   divide(index, divisor, whole, rest);
   auto [low, high] = range(rest);
   if (low >= 0 && high < divisor) return whole;
-  wish(rest, divisor);
+  requestSplit(rest, divisor);
   // Guarded indices may be negative; floor division keeps the identity, and the size is only a bound where the guard holds.
   return whole + Index::atom(opaque(Atom::Quotient, rest, divisor, std::max<int64_t>(1, high / divisor + 1)));
 }
@@ -115,7 +115,7 @@ Index Space::remainder(const Index &index, int64_t divisor) {
   divide(index, divisor, whole, rest);
   auto [low, high] = range(rest);
   if (low >= 0 && high < divisor) return rest;
-  wish(rest, divisor);
+  requestSplit(rest, divisor);
   return Index::atom(opaque(Atom::Remainder, rest, divisor, divisor));
 }
 
@@ -210,4 +210,4 @@ std::optional<Guard> Space::simplify(Guard guard) const {
   return guard;
 }
 
-} // namespace zero::codegen
+} // namespace zero::nn

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace zero::codegen {
+namespace zero::nn {
 
 struct Term {
   unsigned atom;
@@ -95,8 +95,8 @@ private:
   Indices delinearize(Index linear, llvm::ArrayRef<int64_t> shape);
   /// index = whole * divisor + rest, constant of rest in [0, divisor)
   void divide(const Index &index, int64_t divisor, Index &whole, Index &rest) const;
-  void wish(const Index &rest, int64_t divisor);
+  void requestSplit(const Index &rest, int64_t divisor);
   unsigned opaque(Atom::Kind kind, const Index &of, int64_t divisor, int64_t size);
 };
 
-} // namespace zero::codegen
+} // namespace zero::nn

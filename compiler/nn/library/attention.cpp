@@ -1,44 +1,59 @@
-//===- product.cpp - matrix products and attention -----------------------------------------------===//
-#include "compiler/nn/eval/kernels.h"
-#include "llvm/ADT/TypeSwitch.h"
+//===- attention.cpp - attention and its gradient ----------------------------------------------===//
+#include "compiler/nn/implement.h"
 #include <cmath>
 
 using namespace mlir;
 
-namespace zero::nn::eval {
+namespace zero::nn {
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
+  auto q = typeOf(a.getQ()), k = typeOf(a.getK()), v = typeOf(a.getV());
+  if (q.getRank() != 4 || k.getRank() != 4 || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
+      q.getDimSize(3) != k.getDimSize(3) || k.getDimSize(1) == 0 || q.getDimSize(1) % k.getDimSize(1))
+    return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
+  if (a.getMask()) {
+    auto mask = typeOf(a.getMask());
+    int64_t scores[4] = {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), k.getDimSize(2)};
+    if (mask.getRank() != 4) return reject(loc, "nn.attention: mask ", mask, " is not of rank 4");
+    for (int i = 0; i < 4; ++i)
+      if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
+        return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
+  }
+  auto lse = with(q, q.getShape().drop_back());
+  out.append({q, isNarrow(q.getElementType()) ? lse.clone(Float32Type::get(lse.getContext())) : lse});
+  return success();
+}
+
+/// Needs the operands, the result and one number per row (lse); the scores are formed again. The mask gets no
+/// gradient: whoever needs one keeps the attention decomposed.
+LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
+  if (d[1]) return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
+  auto grad = b.create<AttentionGradOp>(getLoc(), TypeRange{getQ().getType(), getK().getType(), getV().getType()}, getQ(), getK(), getV(),
+                                        getMask(), getResult(), getLse(), d[0], getScaleAttr(), getCausalAttr());
+  out[0] = grad.getDq();
+  out[1] = grad.getDk();
+  out[2] = grad.getDv();
+  return success();
+}
+
+LogicalResult AttentionGradOp::verify() {
+  // The forward says whether q, k, v and the mask fit together, and what comes of them.
+  SmallVector<Value> operands{getQ(), getK(), getV()};
+  if (getMask()) operands.push_back(getMask());
+  SmallVector<Type> forward;
+  AttentionOp::Properties properties;
+  properties.scale = getScaleAttr();
+  if (failed(AttentionOp::inferReturnTypes(getContext(), getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, forward)))
+    return failure();
+  if (getOut().getType() != forward[0] || getDout().getType() != forward[0] || getLse().getType() != forward[1])
+    return emitOpError() << "takes the results of the forward and the gradient of the first: " << forward[0] << ", " << forward[1]
+                         << " and " << forward[0];
+  if (getDq().getType() != getQ().getType() || getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
+    return emitOpError() << "gives gradients of the types of q, k and v";
+  return success();
+}
+
 namespace {
-
-/// `t` with its last two dimensions exchanged.
-Tensor swapped(const Tensor &t) {
-  SmallVector<int64_t> perm = llvm::to_vector(llvm::seq<int64_t>(0, t.type.getRank()));
-  std::swap(perm[perm.size() - 2], perm[perm.size() - 1]);
-  return transposed(t, perm);
-}
-
-LogicalResult matmul(MatMulOp op, Operands in, Tensor &out) {
-  Tensor l, r; // plain [m, k] and [k, n]
-  if (op.getTransposeLhs()) l = swapped(*in[0]);
-  if (op.getTransposeRhs()) r = swapped(*in[1]);
-  const Tensor &lhs = op.getTransposeLhs() ? l : *in[0], &rhs = op.getTransposeRhs() ? r : *in[1];
-  int64_t rank = out.type.getRank(), m = out.shape()[rank - 2], n = out.shape()[rank - 1], k = lhs.shape()[rank - 1];
-  int64_t batch = rank == 3 ? out.shape()[0] : 1;
-  return withFloat(out.elementType(), [&](auto e) {
-    using T = decltype(e);
-    std::vector<double> sum(n);
-    for (int64_t row = 0; row < batch * m; ++row) {
-      const T *a = lhs.data<T>().data() + row * k, *b = rhs.data<T>().data() + row / m * k * n;
-      T *y = out.data<T>().data() + row * n;
-      std::fill(sum.begin(), sum.end(), 0.0);
-      for (int64_t p = 0; p < k; ++p) {
-        double factor = a[p];
-        const T *line = b + p * n;
-        for (int64_t j = 0; j < n; ++j) sum[j] += factor * line[j];
-      }
-      for (int64_t j = 0; j < n; ++j) y[j] = T(sum[j]);
-    }
-    return success();
-  });
-}
 
 /// The sizes of one attention, where its rows lie, and its scores.
 template <typename T> struct Attention {
@@ -79,10 +94,12 @@ template <typename T> struct Attention {
   }
 };
 
-LogicalResult attention(AttentionOp op, Operands in, Results out) {
+} // namespace
+
+LogicalResult AttentionOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
-    Attention<T> a(in, bool(op.getMask()), op.getCausal(), op.getScale().convertToDouble());
+    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
     T *y = out[0].data<T>().data(), *lse = out[1].data<T>().data();
     std::vector<double> p, sum;
     for (int64_t b = 0; b < a.batch; ++b)
@@ -108,11 +125,11 @@ LogicalResult attention(AttentionOp op, Operands in, Results out) {
   });
 }
 
-LogicalResult attentionGrad(AttentionGradOp op, Operands in, Results out) {
+LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
-    size_t next = op.getMask() ? 4 : 3;
-    Attention<T> a(in, bool(op.getMask()), op.getCausal(), op.getScale().convertToDouble());
+    size_t next = getMask() ? 4 : 3;
+    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
     const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
     std::vector<double> dq(out[0].size()), dk(out[1].size()), dv(out[2].size()), p;
     for (int64_t b = 0; b < a.batch; ++b)
@@ -141,14 +158,4 @@ LogicalResult attentionGrad(AttentionGradOp op, Operands in, Results out) {
   });
 }
 
-} // namespace
-
-LogicalResult product(Operation *op, Operands in, Results out) {
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<MatMulOp>([&](MatMulOp o) { return matmul(o, in, out[0]); })
-      .Case<AttentionOp>([&](AttentionOp o) { return attention(o, in, out); })
-      .Case<AttentionGradOp>([&](AttentionGradOp o) { return attentionGrad(o, in, out); })
-      .Default([](Operation *unknown) -> LogicalResult { return unknown->emitOpError() << "has no rule in the interpreter"; });
-}
-
-} // namespace zero::nn::eval
+} // namespace zero::nn

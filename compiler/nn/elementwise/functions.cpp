@@ -1,0 +1,119 @@
+//===- functions.cpp - powers, exponentials, trigonometry and what is made of them --------------------===//
+// Each function's formula, and its gradient right behind it. What `Fn` does not have is a formula of what it has.
+#include "compiler/nn/implement.h"
+#include <numbers>
+
+using namespace mlir;
+
+namespace zero::nn {
+
+Number PowOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Pow, x); }
+LogicalResult PowOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  if (!isConstant(getRhs())) return emitOpError() << "has a gradient only where the exponent is known at compile time";
+  Value slope;
+  if (auto p = splatOf(getRhs())) {
+    if (*p == 0)
+      slope = b.like(getLhs(), 0); // also at x = 0, where 0 * x^-1 would be no number
+    else if (*p == 1)
+      slope = b.like(getLhs(), 1);
+    else if (*p == 2)
+      slope = b.mul(getLhs(), 2);
+    else if (*p == 3)
+      slope = b.mul(b.mul(getLhs(), getLhs()), 3);
+    else
+      slope = b.mul(builder.create<PowOp>(getLoc(), getLhs(), b.like(getLhs(), *p - 1)), *p);
+  } else {
+    Value less = b.sub(getRhs(), b.like(getRhs(), 1));
+    slope = b.mul(builder.create<PowOp>(getLoc(), getLhs(), less), getRhs());
+  }
+  out[0] = b.mul(d[0], slope);
+  out[1] = b.like(getRhs(), 0);
+  return success();
+}
+
+Number SqrtOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Sqrt, x); }
+LogicalResult SqrtOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.div(b.mul(d[0], 0.5), getResult());
+  return success();
+}
+
+Number RsqrtOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Rsqrt, x); }
+LogicalResult RsqrtOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  Value cube = b.mul(b.mul(getResult(), getResult()), getResult());
+  out[0] = b.mul(d[0], b.mul(cube, -0.5));
+  return success();
+}
+
+Number ExpOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Exp, x); }
+LogicalResult ExpOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
+  out[0] = Build{b, getLoc()}.mul(d[0], getResult());
+  return success();
+}
+
+Number LogOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Log, x); }
+LogicalResult LogOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
+  out[0] = Build{b, getLoc()}.div(d[0], getInput());
+  return success();
+}
+
+Number SigmoidOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Sigmoid, x); }
+LogicalResult SigmoidOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  Value slope = b.mul(getResult(), b.sub(b.like(d[0], 1), getResult()));
+  out[0] = b.mul(d[0], slope);
+  return success();
+}
+
+Number TanhOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Tanh, x); }
+LogicalResult TanhOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.mul(d[0], b.sub(b.like(d[0], 1), b.mul(getResult(), getResult())));
+  return success();
+}
+
+Number ErfOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Erf, x); }
+LogicalResult ErfOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  Value bell = b.exp(b.neg(b.mul(getInput(), getInput())));
+  out[0] = b.mul(d[0], b.mul(bell, 2.0 * std::numbers::inv_sqrtpi));
+  return success();
+}
+
+Number SinOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Sin, x); }
+LogicalResult SinOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  out[0] = Build{builder, getLoc()}.mul(d[0], builder.create<CosOp>(getLoc(), getInput()));
+  return success();
+}
+
+Number CosOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Cos, x); }
+LogicalResult CosOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.neg(b.mul(d[0], builder.create<SinOp>(getLoc(), getInput())));
+  return success();
+}
+
+/// log(1 + u) of |x|, with u = |x| + x^2 / (1 + sqrt(x^2 + 1)), in which nothing cancels where x is small; of a large one it is log(2 |x|).
+/// Where 1 + u is rounded, the logarithm is that of a number nearby, and log(1 + u) / u hardly changes on the way to it.
+Number AsinhOp::compute(ScalarBuilder &b, Numbers x) {
+  Number a = b.abs(x[0]), one = b.constant(a, 1), square = b.mul(a, a);
+  Number u = b.add(a, b.div(square, b.add(one, b.sqrt(b.add(square, one)))));
+  Number large = b.apply(Fn::Gt, {a, b.constant(a, 1e9)}); // its square may be infinite
+  Number w = b.select(large, a, b.add(one, u)), grown = b.sub(w, one);
+  Number ratio = b.select(large, one, b.div(u, grown)), more = b.select(large, b.constant(a, std::numbers::ln2), b.constant(a, 0));
+  Number y = b.add(b.mul(b.log(w), ratio), more);
+  y = b.select(b.apply(Fn::Eq, {grown, b.constant(a, 0)}), u, y);
+  return b.select(b.apply(Fn::Lt, {x[0], b.constant(a, 0)}), b.neg(y), y);
+}
+/// 1 / sqrt(x^2 + 1).
+LogicalResult AsinhOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.mul(d[0], b.rsqrt(b.add(b.mul(getInput(), getInput()), 1)));
+  return success();
+}
+
+Number FloorOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Floor, x); }
+
+} // namespace zero::nn
