@@ -6,7 +6,7 @@
 // backward, behind that of the next layer, and the mask from the same seed, by the same kernel. What made x and tanh(x) in one go makes the
 // second from the first. Of the last layer, whose backward comes first, everything is kept.
 // CHECK: nn.rematerialized = [2, 4, 14340, 22532, 32768, 327680]
-// CHECK: func.func private @[[TANH:gelu_[0-9]+]](%arg0: tensor<16x32xf32>) -> tensor<16x32xf32>
+// CHECK: func.func private @[[$TANH:gelu_[0-9]+]](%arg0: tensor<16x32xf32>) -> tensor<16x32xf32>
 // CHECK-NEXT: nn.tanh %arg0
 // CHECK-LABEL: func.func @train(
 // CHECK: %[[X0:.*]] = nn.matmul %arg0
@@ -20,7 +20,7 @@
 // CHECK-NEXT: nn.matmul %[[D1]], %{{.*}} {transpose_lhs = true}
 // CHECK: nn.matmul %[[N1]], %{{.*}} {transpose_lhs = true}
 // CHECK: nn.gradient @w1
-// CHECK: %[[N0:.*]] = nn.launch @[[TANH]](%[[X0]])
+// CHECK: %[[N0:.*]] = nn.launch @[[$TANH]](%[[X0]])
 // CHECK-NEXT: %[[P0:.*]] = nn.matmul %[[N0]]
 // CHECK-NEXT: %[[D0:.*]] = nn.launch @[[MASK0]](%arg1, %[[P0]])
 // CHECK-NEXT: nn.matmul %[[D0]], %{{.*}} {transpose_lhs = true}
