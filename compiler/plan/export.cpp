@@ -270,7 +270,7 @@ LogicalResult Exporter::addProgram(ProgramOp op) {
     } else if (auto entry = dyn_cast<EntryOp>(inner)) {
       addEntry(entry, *program);
     } else if (auto end = dyn_cast<ReturnOp>(inner)) {
-      fillWaits(program->mutable_taken(), end.getWaitsAttr());
+      fillWaits(program->mutable_result_waits(), end.getWaitsAttr());
       for (size_t i = 0; i < std::min<size_t>(end.getBuffers().size(), 2); ++i)
         fill(i ? program->mutable_gradient_norm() : program->mutable_loss(),
              {end.getBuffers()[i], end.getOffsets()[i], end.getStrides()[i], end.getBytes()[i]});

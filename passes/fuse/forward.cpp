@@ -1,6 +1,7 @@
 //===- forward.cpp - the forward pass of a training step, as a chain of tensors that are made --------------===//
 #include "passes/fuse/forward.h"
 #include "compiler/nn/build.h"
+#include "compiler/nn/library/products.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -17,8 +18,8 @@ constexpr uint64_t kProductsPerByte = 8;
 ValueRange returned(func::FuncOp kernel) { return kernel.getBody().front().getTerminator()->getOperands(); }
 
 uint64_t costOf(Operation *op, uint64_t moved) {
-  if (isa<MatMulOp, AttentionOp>(op)) return cast<CostOpInterface>(op).getFlops() / 2;
-  return moved * kProductsPerByte;
+  uint64_t products = multiplyAddsOf(op);
+  return products ? products : moved * kProductsPerByte;
 }
 
 /// Equal for kernels of the same operations, whichever random numbers they draw: those of each layer's dropout are others.

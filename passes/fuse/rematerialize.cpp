@@ -1,4 +1,5 @@
 //===- rematerialize.cpp - nn-rematerialize ----------------------------------------------------------------===//
+#include "compiler/nn/library/products.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/forward.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,8 +16,7 @@ namespace {
 /// Multiply-adds of the products and the attention of a function.
 uint64_t productsOf(func::FuncOp function) {
   uint64_t sum = 0;
-  for (Operation &op : function.getBody().front())
-    if (isa<MatMulOp, AttentionOp, AttentionGradOp>(op)) sum += cast<CostOpInterface>(op).getFlops() / 2;
+  for (Operation &op : function.getBody().front()) sum += multiplyAddsOf(&op);
   return sum;
 }
 

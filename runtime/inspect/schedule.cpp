@@ -81,7 +81,7 @@ template <typename Waits> std::string waitsText(const Waits &waits) {
 std::string hostText(const plan::Plan &plan, const plan::Program &program) {
   std::string text;
   for (const plan::Entry &entry : program.entries())
-    if (entry.given_size())
+    if (entry.input_waits_size())
       text += fmt::format("  inputs are written behind @{}{}\n", plan.programs(int(entry.after())).name(), waitsText(entry.input_waits()));
   if (program.result_waits_size()) text += fmt::format("  results are read after{}\n", waitsText(program.result_waits()));
   return text;
