@@ -6,7 +6,8 @@ namespace zero::fuse {
 
 int64_t elementsOf(mlir::Value v);
 
-/// Nothing that a kernel may contain: neither elementwise nor movement nor a sum, as library calls and parameters, or a constant of several numbers.
+/// Nothing that a kernel may contain: neither elementwise nor movement nor a sum, as library calls and parameters, or a constant of several
+/// numbers.
 bool isBarrier(mlir::Operation *op);
 /// Costs nothing where it is used and is never kept: splat constants, indices, repetitions, views, random numbers.
 bool isFree(mlir::Operation *op);

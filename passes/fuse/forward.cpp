@@ -28,9 +28,10 @@ uint64_t kindOf(func::FuncOp kernel) {
   llvm::hash_code kind = llvm::hash_value(kernel.getFunctionType().getAsOpaquePointer());
   for (BlockArgument argument : kernel.getArguments()) number[argument] = number.size();
   for (Operation &op : kernel.getBody().front()) {
-    const void *attributes = op.getAttrDictionary().getAsOpaquePointer();
-    if (auto random = dyn_cast<RandomOp>(op)) attributes = random.getSamplesAttr().getAsOpaquePointer();
-    kind = llvm::hash_combine(kind, op.getName().getAsOpaquePointer(), attributes);
+    kind = llvm::hash_combine(kind, op.getName().getAsOpaquePointer());
+    for (NamedAttribute attribute : op.getAttrs())
+      if (!op.hasTrait<Draws>() || attribute.getName() != "id")
+        kind = llvm::hash_combine(kind, attribute.getName().getAsOpaquePointer(), attribute.getValue().getAsOpaquePointer());
     for (Value v : op.getOperands()) kind = llvm::hash_combine(kind, number.lookup(v), v.getType().getAsOpaquePointer());
     for (Value v : op.getResults()) number[v] = number.size();
   }
@@ -59,8 +60,7 @@ Forward::Forward(func::FuncOp train, KernelTable &kernels) : train(train), kerne
       for (OpResult result : op.getResults()) bytes += bytesOf(typeOf(result)), results.push_back(result.getResultNumber());
       // What a parameter is to it is part of what it does; which one it is is not.
       llvm::hash_code kind = llvm::hash_combine(op.getName().getAsOpaquePointer(), op.getAttrDictionary().getAsOpaquePointer());
-      for (Value v : op.getOperands())
-        kind = llvm::hash_combine(kind, v.getType().getAsOpaquePointer(), bool(indexOf(v)));
+      for (Value v : op.getOperands()) kind = llvm::hash_combine(kind, v.getType().getAsOpaquePointer(), bool(indexOf(v)));
       add(&op, results, bytes, op.getOperands(), kind);
     }
     if (&op == loss) break;

@@ -53,7 +53,8 @@ Option evaluate(const Block &block, std::vector<uint32_t> dropped, std::vector<b
 
 /// Those that nothing beats in both, fewest bytes first.
 void prune(std::vector<Option> &options) {
-  std::stable_sort(options.begin(), options.end(), [](const Option &a, const Option &b) { return std::pair(a.bytes, a.cost) < std::pair(b.bytes, b.cost); });
+  std::stable_sort(options.begin(), options.end(),
+                   [](const Option &a, const Option &b) { return std::pair(a.bytes, a.cost) < std::pair(b.bytes, b.cost); });
   std::vector<Option> best;
   for (Option &option : options)
     if (best.empty() || option.cost < best.back().cost) best.push_back(std::move(option));
@@ -223,7 +224,7 @@ private:
   std::map<std::vector<uint64_t>, uint32_t> known_;
   std::vector<Block> blocks; // of each kind
   std::vector<std::vector<Option>> options;
-  std::vector<uint32_t> kinds;                // of each block
+  std::vector<uint32_t> kinds;               // of each block
   std::vector<std::vector<uint32_t>> places; // in forward, of each block's items
 };
 

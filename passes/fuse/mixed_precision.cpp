@@ -14,7 +14,9 @@ namespace zero::fuse {
 
 namespace {
 
-RankedTensorType withElement(Value v, Type element) { return RankedTensorType::get(cast<RankedTensorType>(v.getType()).getShape(), element); }
+RankedTensorType withElement(Value v, Type element) {
+  return RankedTensorType::get(cast<RankedTensorType>(v.getType()).getShape(), element);
+}
 
 /// The types a launch needs of its kernel.
 using Signature = std::pair<SmallVector<Type>, SmallVector<Type>>;

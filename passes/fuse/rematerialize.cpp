@@ -53,8 +53,8 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
     blocks += keeping.blocks;
     keptBytes += keeping.bytes;
     Builder b(&getContext());
-    getOperation()->setAttr(kRematerialized, b.getI64ArrayAttr({int64_t(keeping.blocks), int64_t(ends.size()), int64_t(keeping.bytes), int64_t(read),
-                                                                int64_t(productsOf(train) - before), int64_t(before)}));
+    getOperation()->setAttr(kRematerialized, b.getI64ArrayAttr({int64_t(keeping.blocks), int64_t(ends.size()), int64_t(keeping.bytes),
+                                                                int64_t(read), int64_t(productsOf(train) - before), int64_t(before)}));
   }
 
   /// Where backward first reads what a block has dropped; null for a block that drops nothing.

@@ -13,8 +13,8 @@ bool isSingle(Value v) { return cast<RankedTensorType>(v.getType()).getElementTy
 
 /// What is known of the results of a kernel by looking at its body.
 struct KernelFacts {
-  llvm::SmallBitVector statistic; // a reduction, or made of reductions alone
-  llvm::SmallBitVector summed;    // in memory, term by term
+  llvm::SmallBitVector statistic;           // a reduction, or made of reductions alone
+  llvm::SmallBitVector summed;              // in memory, term by term
   SmallVector<SmallVector<unsigned>> terms; // arguments of the result's size that are added up to it
 };
 

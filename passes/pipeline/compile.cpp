@@ -52,7 +52,8 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto", settings.tileParts});
+    train::buildPipeline(pm,
+                         {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto", settings.tileParts});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);
@@ -304,8 +305,9 @@ private:
     auto number = [&](unsigned i) { return uint64_t(cast<IntegerAttr>(numbers[i]).getInt()); };
     plan::Decision *decision = plan.add_decisions();
     decision->set_subject("recomputation");
-    decision->set_choice(inspect::grouped(number(0)) + " of " + inspect::counted(number(1), "block") + " made again in backward, which keeps " +
-                         inspect::grouped(number(2)) + " bytes of activations of the " + inspect::grouped(number(3)) + " it reads");
+    decision->set_choice(inspect::grouped(number(0)) + " of " + inspect::counted(number(1), "block") +
+                         " made again in backward, which keeps " + inspect::grouped(number(2)) + " bytes of activations of the " +
+                         inspect::grouped(number(3)) + " it reads");
     decision->set_reason((options.recompute == "full" ? "--recompute full" : "--device-memory") + std::string("; costs ") +
                          inspect::grouped(number(4)) + " multiply-adds in each micro-step, " +
                          std::to_string(number(5) ? (number(4) * 100 + number(5) / 2) / number(5) : 0) + " % more");

@@ -62,15 +62,22 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What distinguishes choices.
-  using Key = std::tuple<std::optional<uint64_t>, int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  using Key =
+      std::tuple<std::optional<uint64_t>, int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
-    return {settings.keepBytes,   settings.tileParts,   settings.shard.partition.stage,
-            tiers.deviceBytes,    tiers.hostBytes,
-            schedule.activations, schedule.activationBytes,
-            schedule.ahead,       schedule.residentBytes,
-            schedule.delay,       placed};
+    return {settings.keepBytes,
+            settings.tileParts,
+            settings.shard.partition.stage,
+            tiers.deviceBytes,
+            tiers.hostBytes,
+            schedule.activations,
+            schedule.activationBytes,
+            schedule.ahead,
+            schedule.residentBytes,
+            schedule.delay,
+            placed};
   }
 
   /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.

@@ -54,7 +54,8 @@ FailureOr<std::vector<LaneStep>> Arenas::withHost(ProgramOp program) {
   if (failed(steps)) return failure();
   LaneStep inputs{int(Lane::compute), {}}, results = inputs;
   for (auto [name, state] : states)
-    if (state.getInput()) inputs.accesses.push_back({DeviceState, int64_t(*state.getOffset()), int64_t(*state.getOffset() + state.getBytes()), true});
+    if (state.getInput())
+      inputs.accesses.push_back({DeviceState, int64_t(*state.getOffset()), int64_t(*state.getOffset() + state.getBytes()), true});
   auto end = cast<ReturnOp>(program.getBody().front().getTerminator());
   for (auto [i, buffer] : llvm::enumerate(end.getBuffers())) {
     auto home = homeOf(buffer);

@@ -162,8 +162,9 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
   auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
   auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
   int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
-  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(), result.getElementType(), size(result, 0),
-                   size(result, 1), k, batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(),
+                   result.getElementType(), size(result, 0), size(result, 1), k, batched ? lhs.getShape()[0] : 1,
+                   ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), false);
 }
 
@@ -264,8 +265,7 @@ void Lowering::lowerPublish(state::PublishOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
   Reached parameter = updated.lookup(bucket);
   collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter.here, parameter.state, false)},
-             {own(parameter.here, parameter.state, true)}, bucket.getShard(),
-             parameter.state.getTensor()->getType());
+             {own(parameter.here, parameter.state, true)}, bucket.getShard(), parameter.state.getTensor()->getType());
   evict(op, parameter);
 }
 

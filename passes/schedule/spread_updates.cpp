@@ -119,7 +119,8 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
   /// Whether nothing behind the slices, up to `last`, is in conflict with them.
   static bool mayMove(const Order &order, ArrayRef<Slice> slices, int64_t last) {
     return llvm::all_of(slices.drop_front(), [&](const Slice &slice) {
-      return llvm::all_of(slice.steps, [&](int64_t at) { return order.firstConflictAfter(slices.back().end - 1, accessesOf(order[at])) > last; });
+      return llvm::all_of(slice.steps,
+                          [&](int64_t at) { return order.firstConflictAfter(slices.back().end - 1, accessesOf(order[at])) > last; });
     });
   }
 };

@@ -34,8 +34,13 @@ FlatSymbolRefAttr StateKernels::once(const std::string &name, llvm::function_ref
 }
 
 FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, int64_t columns, const train::UpdateForm &form) {
-  std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") + (form.scaled ? "_scaled" : form.clips ? "_clip" : "") +
-                     (!form.compute ? "" : form.compute.isF16() ? "_f16" : "_bf16");
+  std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") +
+                     (form.scaled  ? "_scaled"
+                      : form.clips ? "_clip"
+                                   : "") +
+                     (!form.compute          ? ""
+                      : form.compute.isF16() ? "_f16"
+                                             : "_bf16");
   std::string name = sized(stem, rows, columns);
   return once(name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, form); });
 }

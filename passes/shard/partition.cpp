@@ -29,7 +29,8 @@ SmallVector<Used> parametersOf(func::FuncOp function) {
 
 /// Gradients go between ranks in two bytes an element.
 bool travelsInHalf(func::FuncOp train) {
-  return llvm::any_of(train.getOps<nn::GradientOp>(), [](nn::GradientOp g) { return g.getValue().getType().getElementTypeBitWidth() == 16; });
+  return llvm::any_of(train.getOps<nn::GradientOp>(),
+                      [](nn::GradientOp g) { return g.getValue().getType().getElementTypeBitWidth() == 16; });
 }
 
 int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }

@@ -14,16 +14,17 @@ inline int64_t statesOf(OptimizerKind kind) { return kind == OptimizerKind::Adam
 
 struct UpdateForm {
   bool clips = false;
-  bool scaled = false; // clips too: the gradient is that of a scaled loss
+  bool scaled = false;          // clips too: the gradient is that of a scaled loss
   mlir::Type compute = nullptr; // of the parameters' second copy, if there is one
 };
 
 /// One optimizer step, as torch.optim.AdamW or torch.optim.SGD (dampening 0) do it:
-///   (param, grad, states…, hyper f32[16], [norm2 f32[1] if clips]) -> (param, states…, [param rounded to `compute`], [sums f32[rows] unless clips])
+///   (param, grad, states…, hyper f32[16], [norm2 f32[1] if clips]) -> (param, states…, [param rounded to `compute`], [sums f32[rows]
+///   unless clips])
 /// `hyper` is laid out as HyperIndex of runtime/plan/plan.proto says. `norm2` is the squared global gradient norm: the
 /// gradient is scaled as torch.nn.utils.clip_grad_norm_ does. `sums` are the squared gradients per row, from which that
-/// norm is made when nothing waits for it. If `scaled`, gradients are multiplied by the inverse of the loss scale, and as torch.amp.GradScaler
-/// does, nothing changes if one of them is not finite, which a norm that is not finite says.
+/// norm is made when nothing waits for it. If `scaled`, gradients are multiplied by the inverse of the loss scale, and as
+/// torch.amp.GradScaler does, nothing changes if one of them is not finite, which a norm that is not finite says.
 mlir::func::FuncOp buildUpdateKernel(mlir::ModuleOp module, llvm::StringRef name, OptimizerKind kind, int64_t rows, int64_t cols,
                                      const UpdateForm &form);
 /// (grad) -> f32[rows]: the sum of squares of each row.

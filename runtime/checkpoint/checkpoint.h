@@ -30,7 +30,7 @@ struct Progress {
   uint64_t step = 0;     // steps done, skipped ones included
   uint64_t position = 0; // samples consumed: where the next global batch starts
   uint64_t seed = 0;
-  bool shuffled = false; // each epoch in an order drawn from the seed
+  bool shuffled = false;                                          // each epoch in an order drawn from the seed
   std::vector<std::pair<std::string, std::string>> settings = {}; // hyper-parameters by flag, kept for who resumes; none in older ones
   uint64_t skipped = 0;                                           // steps that changed nothing, as their gradient was not finite
   std::optional<LossScale> scale = {};                            // of the next step, if the plan scales its loss

@@ -87,9 +87,10 @@ void readSettings(const nlohmann::json &json, const Fields &fields, Index &index
 } // namespace
 
 std::string indexText(const Index &index) {
-  nlohmann::ordered_json json = {{"format", kFormat},           {"step", index.progress.step}, {"position", index.progress.position},
-                                 {"seed", index.progress.seed}, {"shuffled", index.progress.shuffled}, {"world", index.world},
-                                 {"stage", index.stage},        {"optimizer", index.optimizer}};
+  nlohmann::ordered_json json = {
+      {"format", kFormat},           {"step", index.progress.step},         {"position", index.progress.position},
+      {"seed", index.progress.seed}, {"shuffled", index.progress.shuffled}, {"world", index.world},
+      {"stage", index.stage},        {"optimizer", index.optimizer}};
   if (index.progress.skipped || index.progress.scale) json["skipped"] = index.progress.skipped;
   if (index.progress.scale) json["loss_scale"] = index.progress.scale->value, json["good_steps"] = index.progress.scale->good;
   json["settings"] = nlohmann::ordered_json::object();

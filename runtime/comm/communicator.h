@@ -14,7 +14,8 @@
 namespace zero::runtime {
 
 // Room for what other ranks send towards a sum: `slice` elements of each rank, world * slice in all. A longer sum goes slice by slice, so
-// that the room need not grow with what is summed; bits do not depend on it. All ranks must give the same slice. Not used in a world of one.
+// that the room need not grow with what is summed; bits do not depend on it. All ranks must give the same slice. Not used in a world of
+// one.
 struct Staging {
   void *room = nullptr; // of what is sent
   uint64_t slice = 0;   // elements, > 0

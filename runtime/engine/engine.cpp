@@ -43,8 +43,9 @@ void requireWorld(const plan::PlanFile &file, int world) {
 
 void requireCode(const plan::PlanFile &file) {
   if (file.kernels.empty() && file.plan.kernels_size() > 0)
-    throw Error(nameOf(file) +
-                " has no machine code for its kernels: it can be read, with zero-inspect, but not run; compile the model again with --target cpu");
+    throw Error(
+        nameOf(file) +
+        " has no machine code for its kernels: it can be read, with zero-inspect, but not run; compile the model again with --target cpu");
 }
 
 struct Engine::Impl {

@@ -89,8 +89,10 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
   out["entries"] = json::array();
   for (const plan::Entry &entry : program.entries()) {
     json joins = json::array();
-    for (const plan::EntryWait &w : entry.waits()) joins.push_back({{"step", w.step()}, {"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
-    out["entries"].push_back({{"after", plan.programs(int(entry.after())).name()}, {"input_waits", waits(entry.input_waits())}, {"waits", joins}});
+    for (const plan::EntryWait &w : entry.waits())
+      joins.push_back({{"step", w.step()}, {"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    out["entries"].push_back(
+        {{"after", plan.programs(int(entry.after())).name()}, {"input_waits", waits(entry.input_waits())}, {"waits", joins}});
   }
   return out;
 }

@@ -67,8 +67,8 @@ private:
   void conflict(uint32_t earlier, uint32_t s, const Access &a, const char *what) {
     if (earlier == kNobody || known[s][before.steps[earlier].lane] >= left.order.ticks[earlier]) return;
     if (reported.insert({earlier, s}).second)
-      report(name(next, s) + (a.writes ? " writes" : " reads") + " buffer '" + next.buffers[a.buffer].name +
-             "' without waiting for the " + what + " of the same bytes by " + name(before, earlier) + " of the program before");
+      report(name(next, s) + (a.writes ? " writes" : " reads") + " buffer '" + next.buffers[a.buffer].name + "' without waiting for the " +
+             what + " of the same bytes by " + name(before, earlier) + " of the program before");
   }
 
   std::string name(const Problem &problem, uint32_t step) const { return nameOf(problem, step); }

@@ -145,7 +145,8 @@ void checkEntries(const Plan &plan, const Program &program) {
         throw Error("an entry" + behind + " has a wait of step " + std::to_string(wait.step()) + " where one from " + std::to_string(last) +
                     " to " + std::to_string(program.steps_size()) + " is due");
       last = wait.step();
-      checkTick(wait.lane(), wait.tick(), ticks, "step " + std::to_string(last) + " '" + program.steps(static_cast<int>(last)).name() + "'" + behind);
+      checkTick(wait.lane(), wait.tick(), ticks,
+                "step " + std::to_string(last) + " '" + program.steps(static_cast<int>(last)).name() + "'" + behind);
     }
   }
 }

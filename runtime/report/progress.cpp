@@ -31,12 +31,13 @@ std::string durationText(double seconds) {
 }
 
 std::string progressText(const StepRecord &record, double secondsLeft) {
-  std::string text = fmt::format("step {:>{}}/{}  epoch {:.2f}  loss {:.4f}", record.step, fmt::to_string(record.steps).size(), record.steps,
-                                 record.epoch, record.loss);
+  std::string text = fmt::format("step {:>{}}/{}  epoch {:.2f}  loss {:.4f}", record.step, fmt::to_string(record.steps).size(),
+                                 record.steps, record.epoch, record.loss);
   for (size_t i = 0; i < record.losses.size(); ++i) text += fmt::format("{}{:.4f}", i ? " " : " (", record.losses[i]);
   text += fmt::format("{}  lr {:.2e}", record.losses.empty() ? "" : ")", record.lr);
   if (record.gradientNorm) text += fmt::format("  |g| {:.3f}", *record.gradientNorm);
-  if (record.lossScale) text += fmt::format("  scale {}{}", *record.lossScale, record.skipped ? fmt::format(" ({} skipped)", record.skipped) : "");
+  if (record.lossScale)
+    text += fmt::format("  scale {}{}", *record.lossScale, record.skipped ? fmt::format(" ({} skipped)", record.skipped) : "");
   if (record.evalLoss) text += fmt::format("  held-out loss {:.4f}", *record.evalLoss);
   text += fmt::format("  {:.{}f} {}/s", record.perSecond, record.perSecond < 10 ? 1 : 0, record.countsTokens ? "tokens" : "samples");
   if (record.step < record.steps) text += fmt::format("  {} left", durationText(secondsLeft));

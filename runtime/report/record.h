@@ -12,9 +12,9 @@ inline constexpr std::array<std::string_view, 8> kLaneNames = {"compute", "gathe
                                                                "to_host", "disk_read", "disk_write", "update"}; // plan.Lane
 
 struct StepRecord {
-  uint64_t step = 0;  // 1 for the first
-  uint64_t steps = 0; // of the whole run
-  float loss = 0;     // mean over the global batch; of several losses their weighted sum
+  uint64_t step = 0;           // 1 for the first
+  uint64_t steps = 0;          // of the whole run
+  float loss = 0;              // mean over the global batch; of several losses their weighted sum
   std::vector<float> losses{}; // of several losses the mean of each, in the plan's order; else empty
   double lr = 0;
   std::optional<float> gradientNorm;

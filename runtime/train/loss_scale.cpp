@@ -7,7 +7,8 @@ namespace zero::runtime {
 
 void checkLossScale(const plan::Plan &plan, const TrainOptions &options) {
   if (options.lossScale && !plan.scales_loss())
-    throw Error(fmt::format("--loss-scale is for plans of zeroc --precision f16, whose gradients need it; '{}' is none: leave it out", options.plan));
+    throw Error(fmt::format("--loss-scale is for plans of zeroc --precision f16, whose gradients need it; '{}' is none: leave it out",
+                            options.plan));
 }
 
 void startLossScale(const plan::Plan &plan, const TrainOptions &options, Progress &at) {

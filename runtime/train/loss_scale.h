@@ -15,7 +15,8 @@ void checkLossScale(const plan::Plan &plan, const TrainOptions &options);
 // Where a run begins or resumes: with the scale of the checkpoint if there is one, and without one if the plan has none.
 void startLossScale(const plan::Plan &plan, const TrainOptions &options, Progress &at);
 
-// After a step whose gradient was finite or not, which all ranks know alike. A scale that would fall below 1 becomes 0: the run has diverged.
+// After a step whose gradient was finite or not, which all ranks know alike. A scale that would fall below 1 becomes 0: the run has
+// diverged.
 void adjustLossScale(Progress &at, bool finite);
 
 } // namespace zero::runtime

@@ -21,7 +21,8 @@ namespace {
 
 // What of a step is no finite number, or nothing.
 std::string divergence(const StepRecord &record, const Progress &at) {
-  if (at.scale && at.scale->value == 0) return fmt::format("the gradient of step {} is not finite, and the loss scale is 1 already", record.step);
+  if (at.scale && at.scale->value == 0)
+    return fmt::format("the gradient of step {} is not finite, and the loss scale is 1 already", record.step);
   if (at.scale && at.scale->good == 0 && record.gradientNorm && !std::isfinite(*record.gradientNorm)) return ""; // skipped
   if (!std::isfinite(record.loss)) return fmt::format("the loss of step {} is {}", record.step, record.loss);
   if (record.gradientNorm && !std::isfinite(*record.gradientNorm))

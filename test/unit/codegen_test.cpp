@@ -1,9 +1,9 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
 #include "compiler/nn/index.h"
 #include "kernel_check.h"
+#include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
-#include <gtest/gtest.h>
 
 using namespace mlir;
 using namespace zero;
@@ -318,7 +318,8 @@ TEST(Kernels, ThreadsChangeNoByte) {
   test::Context context;
   std::string text;
   for (int i = 0; i < 24; ++i)
-    text += replaced(kLayerNorm, {{"@layer_norm", "@layer_norm_" + std::to_string(i)}, {"R", "3"}, {"C", std::to_string(30 + i)}, {"INV", "0.01"}});
+    text += replaced(kLayerNorm,
+                     {{"@layer_norm", "@layer_norm_" + std::to_string(i)}, {"R", "3"}, {"C", std::to_string(30 + i)}, {"INV", "0.01"}});
   auto module = context.parse(text);
   ASSERT_TRUE(module);
   SmallVector<func::FuncOp> kernels(module->getOps<func::FuncOp>());
@@ -476,7 +477,7 @@ TEST(Kernels, HalfArguments) {
     %y = nn.cast %e : tensor<12x40xf32> -> tensor<12x40xbf16>
     return %y : tensor<12x40xbf16>
   })",
-           {.limit = 9, .tolerance = 5e-3});
+        {.limit = 9, .tolerance = 5e-3});
 }
 
 // Elementary functions against the C library in double precision, in units in the last place, and at the ends.

@@ -1,8 +1,8 @@
 // The CPU device against straightforward double-precision references.
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/executor.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/matmul.h"
 #include "runtime/device/cpu/packing.h"
@@ -175,8 +175,8 @@ TEST(MatMul, EveryForm) {
 // Against what exact arithmetic makes of the rounded operands; what lies between the rows is not a number, and must not matter.
 template <typename Half> void checkHalfProduct(const Product &p, plan::DType cType, bool widen) {
   plan::DType type = std::is_same_v<Half, F16> ? plan::F16 : plan::BF16;
-  SCOPED_TRACE(testing::Message() << plan::DType_Name(type) << ": " << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "") << (p.transB ? " B^T" : "")
-                                  << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : "")
+  SCOPED_TRACE(testing::Message() << plan::DType_Name(type) << ": " << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "")
+                                  << (p.transB ? " B^T" : "") << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : "")
                                   << (widen ? ", widened" : ""));
   int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
   int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
@@ -189,8 +189,8 @@ template <typename Half> void checkHalfProduct(const Product &p, plan::DType cTy
   };
   auto a = matrices(rowsA, columnsA, lda, 1), b = matrices(rowsB, columnsB, ldb, 2), c = matrices(p.m, p.n, ldc, 3);
   auto x = widened(a), y = widened(b), before = widened(c), sums = before;
-  MatMulShape shape{p.m, p.n,         p.k,         p.batch,   p.transA,     p.transB,   lda,  ldb,
-                    ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, type, cType};
+  MatMulShape shape{p.m, p.n,         p.k,         p.batch,   p.transA,     p.transB, lda,  ldb,
+                    ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, type,     cType};
   Executor executor(2, widen);
   executor.prepare({{}, {shape}});
   executor.matmul({shape, a.data(), b.data(), cType == plan::F32 ? static_cast<void *>(sums.data()) : c.data()});
@@ -478,7 +478,8 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   Reference expected = reference(s, scale, q, k, v, mask, dout);
   double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
   expectClose(lse, expected.lse, "lse", tolerance);
-  if (type != plan::F32) tolerance += type == plan::BF16 ? 1.0 / 128 : 1.0 / 1024; // the results' rounding, and the output's in its gradient
+  if (type != plan::F32)
+    tolerance += type == plan::BF16 ? 1.0 / 128 : 1.0 / 1024; // the results' rounding, and the output's in its gradient
   expectClose(out, expected.out, "out", tolerance);
   expectClose(dq, expected.dq, "dq", tolerance);
   expectClose(dk, expected.dk, "dk", tolerance);

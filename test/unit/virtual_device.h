@@ -194,9 +194,8 @@ private:
     if (!all(run, {operation->waitBegin, operation->waitEnd})) return false;
     if (!before || !run.entry) return true;
     auto number = static_cast<uint32_t>(operation - run.program->operations.data());
-    return std::ranges::all_of(run.entry->waits, [&](const runtime::Entry::Joins &joins) {
-      return joins.operation != number || reached(*before, joins.wait);
-    });
+    return std::ranges::all_of(
+        run.entry->waits, [&](const runtime::Entry::Joins &joins) { return joins.operation != number || reached(*before, joins.wait); });
   }
 
   // Until the oldest submission is complete.

@@ -48,8 +48,8 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, tile = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory,
-              diskMemory, compileMemory;
+  std::string init = "weights", emit, tile = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory, diskMemory,
+              compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -118,7 +118,8 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("0..3|auto")
       ->check([](const std::string &stage) { return stage == "auto" ? std::string() : wholeNumber(0, 3)(stage); })
       ->group(group);
-  app.add_option("--reduce-type", o.reduceType, "type in which ranks send each other gradients of parameters, which are summed in f32 [f32]")
+  app.add_option("--reduce-type", o.reduceType,
+                 "type in which ranks send each other gradients of parameters, which are summed in f32 [f32]")
       ->type_name("f32|bf16")
       ->check(oneOf({"f32", "bf16"}))
       ->group(group);
@@ -156,8 +157,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("off|N|auto")
       ->check([](const std::string &parts) { return parts == "off" || parts == "auto" ? std::string() : wholeNumber(2, 4096)(parts); })
       ->group(group);
-  app.add_option("--recompute", o.recompute, "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
-                                              "repeated blocks (full), nothing (none) [auto]")
+  app.add_option("--recompute", o.recompute,
+                 "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
+                 "repeated blocks (full), nothing (none) [auto]")
       ->type_name("auto|none|full")
       ->check(oneOf({"auto", "none", "full"}))
       ->group(group);

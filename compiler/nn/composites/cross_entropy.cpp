@@ -41,8 +41,8 @@ Composed CrossEntropyOp::decompose(Build &b) {
 
 /// dlogits = (softmax(logits) - q(label)) * scale * dloss on rows that count, 0 on the others. Written with a
 /// comparison instead of a scatter, and softmax as exp(logits - lse), so that one row kernel can turn the logits
-/// into their gradient in place. The scale is the run's, not the model's: it has no gradient. Through the second result, the log of the sum of
-/// exponentials, comes softmax(logits) * dlse.
+/// into their gradient in place. The scale is the run's, not the model's: it has no gradient. Through the second result, the log of the sum
+/// of exponentials, comes softmax(logits) * dlse.
 LogicalResult CrossEntropyOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
   Type element = elementOf(getLogits());

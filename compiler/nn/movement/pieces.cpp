@@ -116,7 +116,8 @@ Number PadOp::read(ElementReader &reader, At at) {
     if (getLow()[i] || getHigh()[i] || step > 1) inside.push_back({shifted, 0, span, step});
     from.push_back(step == 1 ? shifted : reader.space().quotient(shifted, step));
   }
-  return reader.choose(inside, [&] { return reader.operand(0, from); }, [&] { return reader.constant(getValue()); });
+  return reader.choose(
+      inside, [&] { return reader.operand(0, from); }, [&] { return reader.constant(getValue()); });
 }
 
 LogicalResult PadOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {

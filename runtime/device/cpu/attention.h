@@ -1,11 +1,11 @@
 // Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
-// the softmax streams over blocks of keys. Tiles are f32: those of bf16 and f16 operands are widened, and results are rounded once. The gradient
-// recomputes the tiles from the saved log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone say, so
-// results do not depend on the number of threads.
+// the softmax streams over blocks of keys. Tiles are f32: those of bf16 and f16 operands are widened, and results are rounded once. The
+// gradient recomputes the tiles from the saved log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone
+// say, so results do not depend on the number of threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/calls.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
 

@@ -60,7 +60,7 @@ public:
     auto ranks = static_cast<uint64_t>(ranksHere);
     uint64_t arenas = promised + bytes, more = arenas + beside;
     auto refuse = [&](const std::string &why, uint64_t left) {
-      constexpr uint64_t disks = 32 << 20; // bytes that a run with state on disk may take beside this one's
+      constexpr uint64_t disks = 32 << 20;                           // bytes that a run with state on disk may take beside this one's
       uint64_t room = (left - std::min(left, beside + disks)) >> 20; // MiB for arenas
       throw Error("arena '" + name + "' would bring this rank to " + inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " +
                   inMiB(held + beside) + " beside them, " + inMiB(more) + " more than it has now, but " + why + "; compile " +

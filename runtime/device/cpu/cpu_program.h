@@ -27,7 +27,7 @@ struct CpuEntry {
 struct CpuProgram {
   const plan::Program *source = nullptr;
   std::array<std::vector<CpuOperation>, kLanes> lanes;
-  std::array<uint32_t, kLanes> steps{};  // of each lane: by how much its tick rises, COMPUTE's by two more
+  std::array<uint32_t, kLanes> steps{}; // of each lane: by how much its tick rises, COMPUTE's by two more
   WaitRange resultWaits;
   std::vector<CpuEntry> entries;
   std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move

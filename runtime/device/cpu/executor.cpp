@@ -34,8 +34,8 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  [&](const FillCall &c) { fill(c); },
                  [&](const AllGatherCall &c) { communicator->allGather(c.src, c.dst, c.bytes); },
                  [&](const ReduceScatterCall &c) {
-                   communicator->reduceScatter(c.dtype == plan::BF16 ? WireType::Bf16 : WireType::F32, c.src, static_cast<float *>(c.dst), c.count,
-                                               {c.staging, c.count});
+                   communicator->reduceScatter(c.dtype == plan::BF16 ? WireType::Bf16 : WireType::F32, c.src, static_cast<float *>(c.dst),
+                                               c.count, {c.staging, c.count});
                  },
                  [&](const AllReduceCall &c) {
                    communicator->allReduce(c.data, c.count, {c.staging, c.count});

@@ -2,8 +2,8 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cpu/attention.h"
-#include "runtime/device/cpu/half_products.h"
 #include "runtime/device/cpu/calls.h"
+#include "runtime/device/cpu/half_products.h"
 #include "runtime/device/cpu/thread_pool.h"
 
 namespace zero::runtime {

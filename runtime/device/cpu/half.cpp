@@ -40,11 +40,13 @@ namespace {
   return static_cast<F16>(result | sign);
 }
 
-template <typename Half> [[gnu::always_inline]] inline void widenRows(int64_t rows, int64_t columns, const Half *from, int64_t ldFrom, float *to, int64_t ldTo) {
+template <typename Half>
+[[gnu::always_inline]] inline void widenRows(int64_t rows, int64_t columns, const Half *from, int64_t ldFrom, float *to, int64_t ldTo) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) to[r * ldTo + c] = widened(from[r * ldFrom + c]);
 }
-template <typename Half> [[gnu::always_inline]] inline void roundRows(int64_t rows, int64_t columns, const float *from, int64_t ldFrom, Half *to, int64_t ldTo) {
+template <typename Half>
+[[gnu::always_inline]] inline void roundRows(int64_t rows, int64_t columns, const float *from, int64_t ldFrom, Half *to, int64_t ldTo) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) to[r * ldTo + c] = rounded(from[r * ldFrom + c], Half{});
 }

@@ -166,7 +166,9 @@ void HalfProducts::prepare(std::span<const MatMulShape> shapes, int threads) {
 
 void HalfProducts::run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) const {
   if (native) return native->run(shape, a, b, c, thread);
-  if (!blocks) throw Error("a " + plan::DType_Name(shape.dtype) + " product of " + textOf(shape) + " was not announced to the device before the first step");
+  if (!blocks)
+    throw Error("a " + plan::DType_Name(shape.dtype) + " product of " + textOf(shape) +
+                " was not announced to the device before the first step");
   Widened::Thread &room = blocks->threads[static_cast<size_t>(thread)];
   if (shape.dtype == plan::BF16) return blocks->run(shape, static_cast<const Bf16 *>(a), static_cast<const Bf16 *>(b), c, room);
   blocks->run(shape, static_cast<const F16 *>(a), static_cast<const F16 *>(b), c, room);
@@ -175,8 +177,8 @@ void HalfProducts::run(const MatMulShape &shape, const void *a, const void *b, v
 size_t HalfProducts::room() const {
   if (native) return native->room;
   return !blocks ? 0
-                 : sizeof(float) * (Widened::kRows * Widened::kInner + Widened::kInner * Widened::kColumns +
-                                    Widened::kRows * Widened::kColumns);
+                 : sizeof(float) *
+                       (Widened::kRows * Widened::kInner + Widened::kInner * Widened::kColumns + Widened::kRows * Widened::kColumns);
 }
 
 } // namespace zero::runtime
