@@ -243,7 +243,7 @@ check("broken: dimension not bound", unbound_dimension)
 check("broken: bound dimension that is not there", unknown_bind)
 check("broken: model without data", no_data_in_model)
 check("broken: stage 7", bad_flag)
-check("broken: tiling, not built yet", not_yet, "--tile", "auto")
+check("broken: a page of the plan, not built yet", not_yet, "--report", "x.html")
 
 data("good.safetensors")
 try:
