@@ -46,7 +46,7 @@ def same(name, world, flags, run_flags):
 
 def activations(name, *flags):
     """Bytes of activations in memory when a step of the plan has most in memory."""
-    return plan(name, "--no-kernels", *flags)["memory"]["programs"]["step"]["largest"]["activation"]
+    return plan(name, "--target", "sim", *flags)["memory"]["programs"]["step"]["largest"]["activation"]
 
 
 def layer_is_its_input(precision, inputs):
@@ -61,7 +61,7 @@ def layer_is_its_input(precision, inputs):
 def gathers():
     calls = {}
     for how in ("auto", "full"):
-        facts = plan("layers6", "--no-kernels", "--recompute", how, "--world", 2, "--stage", 3)
+        facts = plan("layers6", "--target", "sim", "--recompute", how, "--world", 2, "--stage", 3)
         calls[how] = facts["communication"]["collectives"]["all_gather"]["calls"]
     expect(calls["full"] <= calls["auto"], f"{calls}")
     return f"{calls['full']} all-gathers, without recomputation {calls['auto']}"
