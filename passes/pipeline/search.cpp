@@ -205,11 +205,11 @@ private:
       some = trial;
       parametersStay |= !trial->offloadsParameters();
     };
-    if (question.recomputesAny) offer(sizeKept());
     if (activations) offer(sizeActivations());
+    if (question.recomputesAny && !computesAllTheTime()) offer(sizeKept());
     if (state) offer(sizeState(onDevice()));
     if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
-    if (state && question.recomputesAny && !parametersStay) offer(sizeState(keepingLeast()));
+    if (state && question.recomputesAny && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
     if (some) return;
     Settings away = activations ? activationsAway() : onDevice();
     if (state) away.shard.tiers.deviceBytes = 0;
@@ -232,6 +232,11 @@ private:
     Settings settings = onDevice();
     settings.schedule.activations = budgets.host ? "host" : "disk";
     return settings;
+  }
+
+  /// Whether something fits whose copies hide behind computation but for a percent: who computes more is not faster.
+  bool computesAllTheTime() const {
+    return llvm::any_of(fitting, [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; });
   }
 
   /// What lies within blocks is made again in backward.

@@ -101,6 +101,23 @@ def autos(model):
     return "; ".join(said)
 
 
+def made_again(model):
+    """Where nothing may leave the device, blocks are made again, as few as fit, with the bits of keeping everything."""
+    flags = [model[0], "x.plan", *model[1:], *[flag for what in ("params", "optimizer", "activations") for flag in (f"--offload-{what}", "none")]]
+    top = needs(facts(flags), "device")
+    wanted = trained("x.plan", "deep.safetensors", 1)
+    low = needs(facts([*flags, "--recompute", "full"]), "device")
+    expect(low < 0.8 * top, f"{low} of {top} bytes with all blocks made again")
+    budget = (top + low) // 2
+    plan = facts(flags, "--device-memory", budget)
+    expect(plan is not None and low < needs(plan, "device") <= budget, f"no plan between {low} and {budget} bytes")
+    again = decision(plan, "recomputation")[0]
+    found = trained("x.plan", "deep.safetensors", 1)
+    expect(all(wanted[n].tobytes() == found[n].tobytes() for n in wanted), f"other bits with {again}")
+    expect(facts([*flags, "--recompute", "none"], "--device-memory", budget) is None, "--recompute none keeps the budget too")
+    return f"{again.split(' made')[0]}, {needs(plan, 'device')} of {top} bytes"
+
+
 def slow_disk(model):
     """The busiest lane is the disk's where that is slow, computation's where it is fast."""
     flags = [model[0], "x.plan", *model[1:], "--target", "sim"]
@@ -127,9 +144,13 @@ random = np.random.default_rng(1)
 tokens = random.integers(0, 2000, (64, 33))
 save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "wide.safetensors")
 models["wide"] = [suite.work / "wide.onnx"]
+suite.gpt("deep.onnx", "--layers", "6", "--hidden", "64", "--heads", "4", "--vocab", "97", "--seq", "64", "--batch", "8")
+tokens = random.integers(0, 97, (64, 65))
+save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "deep.safetensors")
 for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
 suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
+suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 suite.finish()
