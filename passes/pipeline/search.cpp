@@ -206,10 +206,10 @@ private:
       parametersStay |= !trial->offloadsParameters();
     };
     if (activations) offer(sizeActivations());
-    if (question.recomputesAny && !computesAllTheTime()) offer(sizeKept());
+    if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
     if (state) offer(sizeState(onDevice()));
     if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
-    if (state && question.recomputesAny && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
+    if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
     if (some) return;
     Settings away = activations ? activationsAway() : onDevice();
     if (state) away.shard.tiers.deviceBytes = 0;

@@ -46,9 +46,9 @@ struct Trial {
 
 /// What is asked, and of what machine.
 struct Question {
-  Settings asked;                                                 // what the flags say
-  bool anyStage = false, anyTiles = false, recomputesAny = false; // which of it they leave open, beside tiers
-  Budgets budgets;                                                // name the device's memory at least
+  Settings asked;                                                    // what the flags say
+  bool anyStage = false, anyTiles = false, anyRecomputation = false; // which of it they leave open, beside tiers
+  Budgets budgets;                                                   // name the device's memory at least
   simulate::Machine machine;
 };
 

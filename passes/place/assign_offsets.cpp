@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kSlack = 16; // steps; more made no schedule shorter (GPT-2 124M under five budgets, simulated)
 
 /// Of each buffer, whether the first and the last step that touch it copy between tiers.
-std::vector<Ends> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
-  llvm::DenseMap<Value, Ends> ends;
+std::vector<CopyEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
+  llvm::DenseMap<Value, CopyEnds> ends;
   for (StepOp step : zero::planir::stepsOf(program))
     for (Value buffer : step.getBuffers()) {
       bool copies = isa<CopyStep>(*step) && step.getLane() != Lane::compute;
-      auto [found, isFirst] = ends.try_emplace(buffer, Ends{copies, copies});
+      auto [found, isFirst] = ends.try_emplace(buffer, CopyEnds{copies, copies});
       if (!isFirst) found->second.ends = copies;
     }
-  std::vector<Ends> found;
+  std::vector<CopyEnds> found;
   for (BufferOp buffer : buffers) found.push_back(ends.lookup(buffer.getResult()));
   return found;
 }
@@ -68,8 +68,8 @@ private:
   /// With time for copies between tiers, where that makes the arena larger than neither that of the largest program nor 1.02 times what is
   /// live.
   static void addSlack(ProgramOp program, Placed &placed, int64_t largest) {
-    std::vector<Ends> ends = endsOf(program, placed.buffers.buffers);
-    if (llvm::none_of(ends, [](Ends copies) { return copies.begins || copies.ends; })) return;
+    std::vector<CopyEnds> ends = endsOf(program, placed.buffers.buffers);
+    if (llvm::none_of(ends, [](CopyEnds copies) { return copies.begins || copies.ends; })) return;
     auto steps = int64_t(zero::planir::stepsOf(program).size());
     OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
     if (roomy.height.count <= std::max(largest, placed.live() * 51 / 50)) placed.solution = std::move(roomy);

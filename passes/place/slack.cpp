@@ -5,7 +5,7 @@
 
 namespace zero::place {
 
-OffsetProblem withSlack(OffsetProblem problem, const std::vector<Ends> &lanes, int64_t steps, int64_t reach) {
+OffsetProblem withSlack(OffsetProblem problem, const std::vector<CopyEnds> &lanes, int64_t steps, int64_t reach) {
   std::vector<int64_t> live(size_t(steps) + 1); // bytes
   auto bytesOf = [&](const OffsetBuffer &buffer) { return buffer.size.alignedTo(problem.alignment).count; };
   for (const OffsetBuffer &buffer : problem.buffers)

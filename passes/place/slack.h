@@ -9,12 +9,12 @@
 namespace zero::place {
 
 /// Whether a copy begins a buffer, and ends it: then it is better live earlier, and later.
-struct Ends {
+struct CopyEnds {
   bool begins = false, ends = false;
 };
 
 /// Live ranges of a program of `steps` steps, made longer by `reach` steps at most at the ends that copies have, as long as the sums
 /// of live bytes stay below the largest. `lanes` is in the order of the buffers. Room goes to those that begin first.
-OffsetProblem withSlack(OffsetProblem problem, const std::vector<Ends> &lanes, int64_t steps, int64_t reach);
+OffsetProblem withSlack(OffsetProblem problem, const std::vector<CopyEnds> &lanes, int64_t steps, int64_t reach);
 
 } // namespace zero::place

@@ -3,6 +3,7 @@
 #include "passes/shard/Passes.h"
 #include "passes/shard/kernels.h"
 #include "passes/shard/layout.h"
+#include "passes/shard/uses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -68,24 +69,6 @@ Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInB
 // Parameters: who reads them, and where they are whole
 //===----------------------------------------------------------------------===//
 
-/// A use of a parameter by an operation that computes, with the views in between.
-struct Read {
-  OpOperand *operand;
-  nn::GetOp get;
-  SmallVector<nn::ReshapeOp> views; // from the get outwards
-};
-
-void collectReads(nn::GetOp get, Value value, const SmallVector<nn::ReshapeOp> &views, SmallVectorImpl<Read> &reads) {
-  for (OpOperand &use : value.getUses())
-    if (auto view = dyn_cast<nn::ReshapeOp>(use.getOwner())) {
-      auto deeper = views;
-      deeper.push_back(view);
-      collectReads(get, view.getResult(), deeper, reads);
-    } else {
-      reads.push_back({&use, get, views});
-    }
-}
-
 class ProgramBuilder {
 public:
   ProgramBuilder(func::FuncOp program, const Homes &homes, ArrayRef<state::BucketOp> buckets, Sharding sharding, StateKernels &kernels)
@@ -120,7 +103,7 @@ private:
   }
 
   LogicalResult findReads() {
-    program.walk([&](nn::GetOp get) { collectReads(get, get.getResult(), {}, reads); });
+    program.walk([&](nn::GetOp get) { collectReads(get, reads); });
     for (Read &read : reads) {
       state::BucketOp bucket = bucketOf(read.get, read.get.getParameterAttr());
       if (!bucket) return failure();

@@ -1,7 +1,6 @@
 //===- merge_gathers.cpp - zero-merge-gathers ------------------------------------------------------===//
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/shard/Passes.h"
-#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-merge-gathers"
 
@@ -13,11 +12,10 @@ namespace zero::shard {
 
 namespace {
 
-/// Between two gathers of one bucket, how many other buckets are gathered?
+/// The latest gather of a bucket, and its release.
 struct Window {
   state::GatherOp gather;
   state::ReleaseOp release;
-  llvm::SmallDenseSet<StringAttr> others; // gathered since the release
 };
 
 struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
@@ -29,25 +27,20 @@ struct MergeGathers : impl::MergeGathersPassBase<MergeGathers> {
   }
 
   LogicalResult mergeIn(func::FuncOp program) {
-    llvm::MapVector<StringAttr, Window> open; // the latest window of each bucket, while it may be merged with the next
+    RecentUses recent(distance);
+    llvm::DenseMap<StringAttr, Window> latest;
     SmallVector<state::GatherOp> gathers(program.getOps<state::GatherOp>());
     for (state::GatherOp gather : gathers) {
       StringAttr bucket = gather.getBucketAttr().getAttr();
       state::ReleaseOp release = releaseOf(gather);
       if (!release) return gather.emitOpError() << "is never released, as zero-insert-movement releases what it gathers";
-      for (auto &[other, window] : open)
-        if (other != bucket) window.others.insert(bucket);
-      // So few windows stay that the search does not grow with the number of buckets.
-      open.remove_if([&](auto &entry) { return int64_t(entry.second.others.size()) > distance; });
-      auto found = open.find(bucket);
-      if (found == open.end()) {
-        open[bucket] = {gather, release, {}};
+      Window &window = latest[bucket];
+      if (!recent.isNear(bucket)) {
+        window = {gather, release};
         continue;
       }
-      Window &window = found->second;
       window.release.erase();
       window.release = release;
-      window.others.clear();
       gather.getWhole().replaceAllUsesWith(window.gather.getWhole());
       gather.erase();
       ++merged;

@@ -1,28 +1,36 @@
 //===- uses.cpp - what a micro-step does with each bucket -------------------------------------------------===//
 #include "passes/shard/uses.h"
-#include "compiler/nn/Nn.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
 namespace zero::shard {
 namespace {
 
-/// Operations that compute with a value, or with views of it.
-SmallVector<Operation *> readersOf(Value value) {
-  SmallVector<Operation *> readers;
-  SmallVector<Value> views{value};
-  while (!views.empty())
-    for (Operation *user : views.pop_back_val().getUsers())
-      if (isa<nn::ReshapeOp>(user))
-        views.push_back(user->getResult(0));
-      else
-        readers.push_back(user);
-  return readers;
+void collect(nn::GetOp get, Value value, const SmallVector<nn::ReshapeOp> &views, SmallVectorImpl<Read> &reads) {
+  for (OpOperand &use : value.getUses())
+    if (auto view = dyn_cast<nn::ReshapeOp>(use.getOwner())) {
+      auto deeper = views;
+      deeper.push_back(view);
+      collect(get, view.getResult(), deeper, reads);
+    } else {
+      reads.push_back({&use, get, views});
+    }
 }
 
 } // namespace
+
+void collectReads(nn::GetOp get, SmallVectorImpl<Read> &reads) { collect(get, get.getResult(), {}, reads); }
+
+bool RecentUses::isNear(StringAttr bucket) {
+  for (auto &[other, since] : recent)
+    if (other != bucket) since.insert(bucket);
+  // So few stay that the search does not grow with the number of buckets.
+  recent.remove_if([&](auto &entry) { return int64_t(entry.second.size()) > distance; });
+  bool near = recent.find(bucket) != recent.end();
+  recent[bucket].clear();
+  return near;
+}
 
 FailureOr<llvm::MapVector<StringAttr, Uses>> usesOf(ModuleOp module) {
   auto train = module.lookupSymbol<func::FuncOp>("train");
@@ -33,22 +41,18 @@ FailureOr<llvm::MapVector<StringAttr, Uses>> usesOf(ModuleOp module) {
     uses[bucket.getSymNameAttr()];
     for (auto name : bucket.getParameters().getAsRange<FlatSymbolRefAttr>()) bucketOf[name.getAttr()] = bucket.getSymNameAttr();
   }
-  llvm::DenseMap<Operation *, SmallVector<StringAttr, 2>> read; // buckets, by reader
-  for (auto get : train.getOps<nn::GetOp>())
-    for (Operation *reader : readersOf(get)) read[reader].push_back(bucketOf.lookup(get.getParameterAttr().getAttr()));
+  SmallVector<Read> reads;
+  for (auto get : train.getOps<nn::GetOp>()) collectReads(get, reads);
+  llvm::DenseMap<Operation *, SmallVector<StringAttr, 2>> readBy;
+  for (Read &read : reads) readBy[read.operand->getOwner()].push_back(bucketOf.lookup(read.get.getParameterAttr().getAttr()));
 
-  llvm::MapVector<StringAttr, llvm::SmallDenseSet<StringAttr, 2>> near; // buckets used lately, and what was used since
+  RecentUses recent(kMergeDistance);
   int64_t position = 0;
   for (Operation &op : train.getBody().front()) {
     ++position;
     if (auto gradient = dyn_cast<nn::GradientOp>(op)) uses[bucketOf.lookup(gradient.getParameterAttr().getAttr())].changed = position;
-    for (StringAttr bucket : read.lookup(&op)) {
-      for (auto &[other, since] : near)
-        if (other != bucket) since.insert(bucket);
-      near.remove_if([](auto &entry) { return int64_t(entry.second.size()) > kMergeDistance; });
-      if (near.find(bucket) == near.end()) ++uses[bucket].visits;
-      near[bucket].clear();
-    }
+    for (StringAttr bucket : readBy.lookup(&op))
+      if (!recent.isNear(bucket)) ++uses[bucket].visits;
   }
   return uses;
 }
