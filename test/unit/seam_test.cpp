@@ -237,24 +237,24 @@ TEST_F(Seam, SubmissionsWaitForTheirTurn) {
   engine.submit({}), engine.submit({}); // the engine waits for them when it goes
 }
 
-// With one, lane compute is in the second program while another lane is still in the first.
+// With one, lane compute is in the second program while another lane is still in the first. It has no step of its own, which
+// would have to wait for the threads that the other lane uses.
 TEST_F(Seam, LanesRunOn) {
   PlanBuilder builder(ranks);
-  Ref large = builder.floats("large", 8 << 20), small = builder.floats("small", 16);
-  builder.fill("slow", large, 1, UPDATE);
-  builder.fill("fast", small, 2);
+  Ref large = builder.floats("large", 8 << 20);
+  for (int i = 0; i < 20; ++i) builder.fill("slow" + std::to_string(i), large, 1, UPDATE);
   builder.program().add_entries();
   PlanFile file = builder.file();
   auto device = makeCpuDevice({.threads = 1});
   Engine engine(file, *device, *world, {});
   int ranOn = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5 && ranOn == 0; ++i) {
     engine.submit({}), engine.submit({});
     Completion first = engine.finish(), second = engine.finish();
     ranOn += second.begin < first.end;
     EXPECT_LE(first.end, second.end);
   }
-  EXPECT_GT(ranOn, 0); // a busy machine may hold it up now and then
+  EXPECT_GT(ranOn, 0);
 }
 
 } // namespace
