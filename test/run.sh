@@ -94,17 +94,17 @@ if [ $quick = no ]; then
 
   title "the runtime alone, without LLVM"
   if bash tools/setup.sh --preset runtime-only >"$logs/runtime.log" 2>&1; then
-    linked=$(ldd build/runtime-only/bin/zerorun | grep -E 'LLVM|MLIR|onnx' || true)
+    linked=$(ldd build-runtime-only/bin/zerorun | grep -E 'LLVM|MLIR|onnx' || true)
     if [ -n "$linked" ]; then fail "zerorun links the compiler: $linked"; else pass; echo "zerorun builds and links without LLVM"; fi
   else
     cat "$logs/runtime.log"; fail "the runtime does not build without LLVM"
   fi
 
   # Real files as seeds, then 20000 damaged ones for each reader, or what a minute allows: longer hunts are by hand.
-  # A crash leaves its input in build/fuzz/found.
+  # A crash leaves its input in build-fuzz/found.
   title "fuzzing the readers of plans, models and data"
   if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
-    seeds=build/fuzz/seeds found=build/fuzz/found/
+    seeds=build-fuzz/seeds found=build-fuzz/found/
     rm -rf $seeds; mkdir -p $seeds/{plan_fuzz,onnx_fuzz,data_fuzz} $found
     for arch in gpt llama; do
       small=(--arch $arch --layers 1 --hidden 8 --heads 2 --vocab 8 --seq 4 --batch 1)
@@ -124,9 +124,15 @@ if [ $quick = no ]; then
     done
     .venv/bin/python -c 'import io, sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}; z = io.BytesIO(); numpy.savez(z, **d)
 for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz
+    # Each hunts on one core; together they keep the machine busy.
+    declare -A hunts
     for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
-      if build/fuzz/bin/$fuzzer -seed=1 -runs=20000 -max_total_time=60 -mutate_depth=2 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
-           $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1; then
+      build-fuzz/bin/$fuzzer -seed=1 -runs=20000 -max_total_time=60 -mutate_depth=2 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
+        $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1 &
+      hunts[$fuzzer]=$!
+    done
+    for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
+      if wait "${hunts[$fuzzer]}"; then
         pass; echo "$fuzzer: $(tail -n 1 "$logs/$fuzzer.log")"
       else
         grep -vE '^#[0-9]+' "$logs/$fuzzer.log" | tail -n 40; fail "$fuzzer"

@@ -42,7 +42,7 @@ if [ $kind = asan ]; then
 fi
 
 if [ $kind = asan ]; then
-  check "lit suite" env ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" ZERO_BUILD="$PWD/build/asan" ZERO_PYTHON="$PWD/.venv/bin/python" \
+  check "lit suite" env ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" ZERO_BUILD="$PWD/build-asan" ZERO_PYTHON="$PWD/.venv/bin/python" \
     python3 /usr/lib/llvm-19/build/utils/lit/lit.py -sv test
 fi
 

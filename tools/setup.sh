@@ -64,7 +64,7 @@ make_venv() {
 }
 
 build_tree() {
-  local dir=build; [ "$preset" = release ] || dir=build/$preset
+  local dir=build; [ "$preset" = release ] || dir=build-$preset
   mkdir -p "$dir"
   if [ ! -f "$dir/build.ninja" ]; then
     say "configuring $dir ($preset)"

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Time against memory: GPT-2 124M, one AdamW step in f32 on 2 threads, under budgets of device memory, the rest on disk.
+"""Time against memory: GPT-2 124M, one AdamW step in f32 or bf16 on 2 threads, under budgets of device memory, the rest on disk.
 
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
 the busiest lane (asked: at most 1.10), bytes copied, and what zeroc says of a step with --clip: bytes copied over the least that any choice
 copies (asked: at most 1.15). A budget that zeroc refuses is a line, too. Lanes of one disk share its bandwidth: reading and writing at once, each is busy longer than alone.
 
-usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS]
+usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
+                            [--deepspeed PYTHON]
+
+With --deepspeed, a Python that has torch, transformers and deepspeed: its ZeRO-3 step with parameters and optimizer state on the same disk.
 """
 import argparse
 import collections
@@ -29,6 +32,8 @@ p.add_argument("--path", help="folder on the disk to use (default: the temporary
 p.add_argument("--sizes", default="4x64,4x256", help="batch x sequence, separated by commas")
 p.add_argument("--budgets", default="192,256,384,512,768,1024", help="MiB of device memory, besides unlimited")
 p.add_argument("--zeroc", default="", help="more flags of zeroc")
+p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+p.add_argument("--deepspeed", metavar="PYTHON", help="measure DeepSpeed too, with this Python")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--steps", type=int, default=5, help="steps counted, behind two that are not")
 args = p.parse_args()
@@ -56,10 +61,10 @@ def lanes_of(trace, steps):
 def run(folder, budget):
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
-    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
+    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
     if result.returncode:
         print(f"  {title:>9}  {result.stderr.strip().splitlines()[-1][:170]}", flush=True)
-        return
+        return None
     found = re.search(r"([\d ]+) bytes are copied in a step with --clip, no choice copies less than ([\d ]+)", result.stdout)
     facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
@@ -84,20 +89,39 @@ def run(folder, budget):
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
           f"{seconds / busiest:.2f} x the busiest lane ({told}); copied {copied / 1e9:.2f} GB"
           + (f", with --clip {clipped / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
+    return seconds, usage.ru_maxrss
+
+
+def deepspeed(folder, batch, seq):
+    """(seconds per step, resident kB at most), or None where it did not run, which is said."""
+    command = [args.deepspeed, ROOT / "test" / "bench" / "peer_deepspeed.py", "--disk", folder / "deepspeed", "--batch", batch, "--seq", seq,
+               "--threads", args.threads, "--steps", args.steps, "--warm", WARM, "--precision", args.precision]
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if result.returncode or not result.stdout.strip():
+        last = (result.stderr.strip().splitlines() or ["nothing was said"])[-1]
+        print(f"  DeepSpeed did not run (exit {result.returncode}): {last[:300]}", flush=True)
+        return None
+    answer = json.loads(result.stdout.strip().splitlines()[-1])
+    return statistics.median(answer["seconds"]), answer["peak"] // 1024
 
 
 def main():
     for size in args.sizes.split(","):
         batch, seq = map(int, size.split("x"))
-        print(f"GPT-2 124M, {batch} x {seq} tokens, f32, {args.threads} threads, {args.steps} steps each {args.zeroc}")
+        print(f"GPT-2 124M, {batch} x {seq} tokens, {args.precision}, {args.threads} threads, {args.steps} steps each {args.zeroc}")
         with tempfile.TemporaryDirectory(prefix="zero-bench-", dir=args.path) as name:
             folder = pathlib.Path(name)
             subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", str(VOCAB),
                             "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
             save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
-            for budget in [None, *map(int, args.budgets.split(",")[::-1])]:
-                run(folder, budget)
+            ours = {budget: run(folder, budget) for budget in [None, *map(int, args.budgets.split(",")[::-1])]}
+            theirs = deepspeed(folder, batch, seq) if args.deepspeed else None
+            if theirs:
+                print(f"  DeepSpeed ZeRO-3, parameters and optimizer on disk: {theirs[0]:.2f} s/step, process {theirs[1] / 1024:.0f} MiB", flush=True)
+                for budget, measured in ours.items():
+                    if budget and measured:
+                        print(f"    {budget} MiB: {theirs[0] / measured[0]:.2f} x as fast (asked: 2.5) in {measured[1] / theirs[1]:.3f} x its memory (asked: 0.1)")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same training step in PyTorch: GPT-2 as transformers has it, random weights, f32, fused AdamW. Driven by test/bench/gpt2.py over pipes.
+"""The same training step in PyTorch: GPT-2 as transformers has it, random weights, f32 (or bf16 by autocast), fused AdamW. Driven by test/bench/gpt2.py over pipes.
 
 Each line on stdin is a number of steps to take; the answer is one JSON line: {"seconds": [...], "loss": x, "peak": bytes resident at most}.
 """
@@ -13,6 +13,7 @@ p = argparse.ArgumentParser(description=__doc__)
 for name, default in dict(layers=12, hidden=768, heads=12, vocab=50257, positions=1024, batch=4, seq=64, threads=2).items():
     p.add_argument(f"--{name}", type=int, default=default)
 p.add_argument("--mode", choices=("eager", "compile"), default="eager")
+p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
 a = p.parse_args()
 
 import torch  # noqa: E402
@@ -31,7 +32,9 @@ labels = torch.randint(0, a.vocab, (a.batch, a.seq))
 
 def step():
     optimizer.zero_grad(set_to_none=True)
-    loss = torch.nn.functional.cross_entropy(forward(ids).logits.view(-1, a.vocab), labels.view(-1))
+    with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
+        logits = forward(ids).logits
+    loss = torch.nn.functional.cross_entropy(logits.float().view(-1, a.vocab), labels.view(-1))
     loss.backward()
     optimizer.step()
     return loss.item()

@@ -5,7 +5,7 @@ Real models (and small ones of the reader's tests) are changed at random, a few 
 constants; operators; edges; nodes taken out, doubled and stacked. zeroc runs on each as a process of its own. A model that makes it
 crash, hang, say nothing, say too much, or speak of a defect of its own is kept in --found. Model N of a seed is always the same.
 
-usage: compile_fuzz.py --seconds 60 | --models 1000 [--seed S] [--first N] [--jobs J] [--bin build/bin] [--found build/fuzz/found]
+usage: compile_fuzz.py --seconds 60 | --models 1000 [--seed S] [--first N] [--jobs J] [--bin build/bin] [--found build-fuzz/found]
 """
 import argparse
 import concurrent.futures
@@ -284,7 +284,7 @@ def main():
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--bin", default=str(ROOT / "build/bin"))
-    p.add_argument("--found", default=str(ROOT / "build/fuzz/found"))
+    p.add_argument("--found", default=str(ROOT / "build-fuzz/found"))
     a = p.parse_args()
     if not a.seconds and not a.models:
         p.error("for how long? --seconds N or --models N")
