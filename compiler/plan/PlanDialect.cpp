@@ -231,7 +231,14 @@ LogicalResult AttentionGradStep::verify() {
   if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
   return verifyStep(*this, {getMaskShape() ? 7u : 6u}, {3});
 }
-LogicalResult CollectiveStep::verify() { return verifyStep(*this, {1}, {1, 2}); }
+LogicalResult CollectiveStep::verify() {
+  bool gathers = getKind() == CollectiveKind::all_gather;
+  int64_t count = int64_t(getCount()), slice = int64_t(getSlice().value_or(0));
+  if (gathers && getSlice()) return emitOpError() << "gathers by slices, which only sums have";
+  if (!gathers && (slice < 1 || slice > count))
+    return emitOpError() << "sums " << count << " elements by slices of " << slice << "; expected 1 to " << count;
+  return verifyStep(*this, {1}, {1, 2});
+}
 LogicalResult CopyStep::verify() {
   if (getBytes().size() == 2 && getBytes()[0] != getBytes()[1])
     return emitOpError() << "copies " << getBytes()[0] << " bytes to " << getBytes()[1];

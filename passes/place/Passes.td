@@ -16,7 +16,7 @@ def MarkLifetimesPass : Pass<"plan-mark-lifetimes", "::zero::planir::ProgramOp">
     %x = plan.buffer activation "x" bytes 64
     %s = plan.buffer staging "s" bytes 512
     plan.fill compute -> %x[0, 64] : 0                                               // step 0
-    plan.collective reduce %x[0, 4] -> %x[0, 4], %s[0, 8] : all_reduce 1 of f32      // step 1
+    plan.collective reduce %x[0, 4] -> %x[0, 4], %s[0, 8] : all_reduce 1 of f32 by 1      // step 1
     plan.fill compute -> %y[0, 64] : 0                                               // step 2
     plan.fill compute -> %x[0, 64] : 2                                               // step 3 needs the result
     // becomes

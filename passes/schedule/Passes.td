@@ -15,15 +15,19 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
     `nn.inplace` or the kernel compiler allows it; a reduce-scatter leaves the shard inside its source if it is consumed before the next one. What cannot be
     written in place is copied by a `plan.copy`; gaps between packed values are filled with zeros.
 
+    A sum over ranks goes in slices, as many elements of each rank at a time as `staging-bytes` have room for, so that this room does
+    not grow with the bucket.
+
     ```mlir
     %g = zero.pack %gw, %gb at array<i64: 0, 32> : … -> tensor<64xf32>
     %s = zero.reduce_scatter %g : tensor<64xf32> -> tensor<32xf32>
     // becomes
     plan.launch compute … -> %b0.gradient[128, 16] : @k
     plan.fill compute -> %b0.gradient[144, 112] : 0
-    plan.collective compute %b0.gradient[0, 256] -> %b0.gradient[0 + rank * 128, 128], %b0.staging[0, 256] : reduce_scatter 32 of f32
+    plan.collective compute %b0.gradient[0, 256] -> %b0.gradient[0 + rank * 128, 128], %b0.staging[0, 256] : reduce_scatter 32 of f32 by 32
     ```
   }];
+  let options = [Option<"stagingBytes", "staging-bytes", "int64_t", "16 << 20", "Room for what ranks send towards a sum">];
   let dependentDialects = ["::zero::planir::PlanDialect"];
   let statistics = [Statistic<"copies", "copies", "Values that had to be copied">,
                     Statistic<"inplace", "in-place", "Kernel results that overwrite an operand">];
@@ -39,10 +43,10 @@ def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
 
     ```mlir
     plan.collective compute %b0.parameter[0, 256] -> %w[0, 512] : all_gather 64 of f32
-    plan.collective compute %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32
+    plan.collective compute %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 by 64
     // become
     plan.collective gather %b0.parameter[0, 256] -> %w[0, 512] : all_gather 64 of f32
-    plan.collective reduce %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 by 64
     ```
   }];
 }
@@ -182,14 +186,14 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
     otherwise lane `compute` would stand still while the gradient travels. Nothing moves past a step it conflicts with.
 
     ```mlir
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64
     plan.copy compute %g0[0, 512] -> %p0[0, 512]   // stands for the update of this bucket
     plan.fill compute -> %g1[0, 512] : 0           // and this for the next gradient
-    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 by 64
     // becomes
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64
     plan.fill compute -> %g1[0, 512] : 0
-    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 by 64
     plan.copy compute %g0[0, 512] -> %p0[0, 512]
     ```
   }];

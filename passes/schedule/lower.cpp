@@ -16,10 +16,17 @@ namespace {
 int64_t elementsOf(Value value) { return cast<ShapedType>(value.getType()).getNumElements(); }
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
+/// Elements that a sum exchanges at a time, where each takes `bytes` of the room for what ranks send: whole lines of the cache, if not all.
+int64_t sliceOf(int64_t count, int64_t bytes, int64_t room) {
+  constexpr int64_t kLine = 32; // elements: 64 bytes of any type that travels
+  return std::min(count, std::max<int64_t>(room / bytes / kLine * kLine, kLine));
+}
+
 /// One program: its operations in order, each as the steps that do it.
 class Lowering {
 public:
-  Lowering(func::FuncOp function, States &states) : function(function), states(states), storage(function, states), b(function) {}
+  Lowering(func::FuncOp function, States &states, int64_t stagingBytes)
+      : function(function), states(states), stagingBytes(stagingBytes), storage(function, states), b(function) {}
 
   LogicalResult run();
   int64_t copies = 0, inplace = 0;
@@ -59,18 +66,16 @@ private:
   Slot *slotFor(StateOp state, int64_t begin, int64_t bytes);
   /// What was changed there goes home, if that is elsewhere.
   void evict(Operation *op, const Reached &reached);
-  /// Room of a collective, for a bucket or none.
-  Value staging(FlatSymbolRefAttr bucket, int64_t bytes) {
-    return use(storage.scratch(bucket ? (bucket.getValue() + ".staging").str() : "staging", BufferKind::staging, bytes, bucket));
-  }
   void copy(Location loc, Ref from, Ref to) {
     if (from == to) return;
     ++copies;
     make<CopyStep>(loc, {from}, {to});
   }
-  void collective(Location loc, CollectiveKind kind, ArrayRef<Ref> from, ArrayRef<Ref> to, int64_t count, Type type) {
-    make<CollectiveStep>(loc, from, to, kind, count, type);
+  void allGather(Location loc, Ref from, Ref to, int64_t count, Type type) {
+    make<CollectiveStep>(loc, {from}, {to}, CollectiveKind::all_gather, count, type, nullptr);
   }
+  /// A sum over ranks, of a bucket's elements or of others.
+  void sum(Location loc, CollectiveKind kind, Ref from, Ref to, int64_t count, Type type, FlatSymbolRefAttr bucket);
   /// A step on lane compute; `rest` are the operands of its own.
   template <typename Step, typename... Rest> Step make(Location loc, ArrayRef<Ref> read, ArrayRef<Ref> written, Rest &&...rest) {
     Refs refs(read, written);
@@ -87,6 +92,7 @@ private:
 
   func::FuncOp function;
   States &states;
+  int64_t stagingBytes;
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
@@ -148,6 +154,14 @@ Ref Lowering::own(Ref ref, StateOp state, bool all) {
   ref.bytes /= states.world;
   ref.stride = ref.bytes;
   return ref;
+}
+
+void Lowering::sum(Location loc, CollectiveKind kind, Ref from, Ref to, int64_t count, Type type, FlatSymbolRefAttr bucket) {
+  int64_t element = type.getIntOrFloatBitWidth() / 8;
+  int64_t slice = sliceOf(count, states.world * element, stagingBytes), room = states.world * slice * element;
+  std::string name = bucket ? (bucket.getValue() + ".staging").str() : "staging";
+  Value staging = use(storage.scratch(name, BufferKind::staging, room, bucket));
+  make<CollectiveStep>(loc, {from}, {to, Ref{staging, 0, 0, room}}, kind, count, type, b.getI64IntegerAttr(slice));
 }
 
 void Lowering::lowerLaunch(nn::LaunchOp op) {
@@ -264,8 +278,8 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
 void Lowering::lowerPublish(state::PublishOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
   Reached parameter = updated.lookup(bucket);
-  collective(named(op, op.getBucket(), "publish"), CollectiveKind::all_gather, {own(parameter.here, parameter.state, false)},
-             {own(parameter.here, parameter.state, true)}, bucket.getShard(), parameter.state.getTensor()->getType());
+  allGather(named(op, op.getBucket(), "publish"), own(parameter.here, parameter.state, false), own(parameter.here, parameter.state, true),
+            bucket.getShard(), parameter.state.getTensor()->getType());
   evict(op, parameter);
 }
 
@@ -274,8 +288,8 @@ void Lowering::lowerGather(state::GatherOp op) {
   StateOp parameter = states.tensor(bucket, bucket.readRole());
   Ref to = at(op.getWhole());
   if (bucket.isSharded(bucket.readRole())) {
-    collective(named(op, op.getBucket(), "gather"), CollectiveKind::all_gather, {own(fetched(op, parameter).here, parameter, false)}, {to},
-               bucket.getShard(), parameter.getTensor()->getType());
+    allGather(named(op, op.getBucket(), "gather"), own(fetched(op, parameter).here, parameter, false), to, bucket.getShard(),
+              parameter.getTensor()->getType());
   } else {
     to.bytes = int64_t(parameter.getBytes());
     copy(named(op, parameter.getSymName(), "fetch"), whole(parameter), to);
@@ -314,19 +328,16 @@ LogicalResult Lowering::lower(Operation &op) {
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
     lowerPublish(publish);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
-    collective(named(gather, bucketNameOf(gather.getWhole()), "all_gather"), CollectiveKind::all_gather, {at(gather.getShard())},
-               {at(gather.getWhole())}, elementsOf(gather.getShard()), elementOf(gather.getShard()));
+    allGather(named(gather, bucketNameOf(gather.getWhole()), "all_gather"), at(gather.getShard()), at(gather.getWhole()),
+              elementsOf(gather.getShard()), elementOf(gather.getShard()));
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
-    Ref from = at(scatter.getWhole());
-    collective(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, {from},
-               {at(scatter.getShard()), Ref{staging(bucketOf(scatter.getShard()), from.bytes), 0, 0, from.bytes}},
-               elementsOf(scatter.getShard()), elementOf(scatter.getWhole()));
+    sum(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, at(scatter.getWhole()),
+        at(scatter.getShard()), elementsOf(scatter.getShard()), elementOf(scatter.getWhole()), bucketOf(scatter.getShard()));
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Ref from = at(reduce.getInput()), to = at(reduce.getResult());
     copy(named(reduce, "all_reduce"), from, to);
-    int64_t room = states.world * to.bytes;
-    collective(named(reduce, "all_reduce"), CollectiveKind::all_reduce, {to}, {to, Ref{staging(nullptr, room), 0, 0, room}},
-               elementsOf(reduce.getInput()), elementOf(reduce.getInput()));
+    sum(named(reduce, "all_reduce"), CollectiveKind::all_reduce, to, to, elementsOf(reduce.getInput()), elementOf(reduce.getInput()),
+        nullptr);
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
     lowerAccumulate(accumulate);
   } else if (auto update = dyn_cast<state::UpdateOp>(op)) {
@@ -359,6 +370,7 @@ LogicalResult Lowering::run() {
 }
 
 struct Lower : impl::LowerPassBase<Lower> {
+  using LowerPassBase::LowerPassBase;
   void runOnOperation() override {
     States states(getOperation());
     if (failed(states.checkTensors())) return signalPassFailure();
@@ -366,7 +378,7 @@ struct Lower : impl::LowerPassBase<Lower> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     for (func::FuncOp function : programs) {
-      Lowering lowering(function, states);
+      Lowering lowering(function, states, stagingBytes);
       if (failed(lowering.run())) return signalPassFailure();
       copies += lowering.copies;
       inplace += lowering.inplace;

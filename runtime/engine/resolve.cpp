@@ -136,9 +136,9 @@ private:
     case plan::Collective::ALL_GATHER:
       return AllGatherOf<Place>{place(src), place(dst), p.count() * plan::bytesOf(p.dtype())};
     case plan::Collective::REDUCE_SCATTER:
-      return ReduceScatterOf<Place>{place(src), place(dst), p.count(), staging, p.dtype()};
+      return ReduceScatterOf<Place>{place(src), place(dst), p.count(), staging, p.slice(), p.dtype()};
     case plan::Collective::ALL_REDUCE:
-      return AllReduceOf<Place>{place(src), p.count(), staging};
+      return AllReduceOf<Place>{place(src), p.count(), staging, p.slice()};
     default:
       throw Error(name + " is an unknown collective");
     }

@@ -51,13 +51,16 @@ struct Work {
 };
 Work workOf(const plan::Plan &plan, const plan::Step &step);
 
+/// How many slices a sum goes in, one after the other; 0: nothing is summed.
+uint64_t slicesOf(const plan::Collective &collective);
+
 /// One optimizer step (all its micro-steps) by lane, without clipping unless `clips`.
 std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips = false);
 
 /// What one rank sends in one optimizer step (all its micro-steps), without clipping unless `clips`.
 struct Traffic {
   struct Kind {
-    uint64_t calls = 0, bytes = 0;
+    uint64_t calls = 0, slices = 0, bytes = 0; // slices: of sums
   };
   std::map<std::string, Kind> collectives; // all_gather, reduce_scatter, all_reduce
   uint64_t bytes = 0;

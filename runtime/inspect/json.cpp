@@ -46,7 +46,8 @@ json peakJson(const plan::Plan &plan, int program) {
 json communicationJson(const plan::Plan &plan) {
   Traffic traffic = trafficOf(plan);
   json out = {{"bytes_sent", traffic.bytes}, {"collectives", json::object()}};
-  for (const auto &[name, kind] : traffic.collectives) out["collectives"][name] = {{"calls", kind.calls}, {"bytes_sent", kind.bytes}};
+  for (const auto &[name, kind] : traffic.collectives)
+    out["collectives"][name] = {{"calls", kind.calls}, {"slices", kind.slices}, {"bytes_sent", kind.bytes}};
   return out;
 }
 

@@ -78,13 +78,13 @@ std::string trafficTable(const plan::Plan &plan) {
   Traffic traffic = trafficOf(plan);
   if (traffic.collectives.empty()) return "sent by one rank in one step: nothing\n";
   Table table;
-  table.row("sent by one rank in one step", {"calls", "bytes"});
-  uint64_t calls = 0;
+  table.row("sent by one rank in one step", {"calls", "slices", "bytes"});
+  uint64_t calls = 0, slices = 0;
   for (const auto &[name, kind] : traffic.collectives) {
-    table.row("  " + name, {grouped(kind.calls), grouped(kind.bytes)}, human(kind.bytes));
-    calls += kind.calls;
+    table.row("  " + name, {grouped(kind.calls), orDash(kind.slices), grouped(kind.bytes)}, human(kind.bytes));
+    calls += kind.calls, slices += kind.slices;
   }
-  table.row("  all", {grouped(calls), grouped(traffic.bytes)}, human(traffic.bytes));
+  table.row("  all", {grouped(calls), orDash(slices), grouped(traffic.bytes)}, human(traffic.bytes));
   return table.text();
 }
 

@@ -27,6 +27,8 @@ Work &Work::operator+=(const Work &other) {
   return *this;
 }
 
+uint64_t slicesOf(const plan::Collective &c) { return c.slice() ? (c.count() + c.slice() - 1) / c.slice() : 0; }
+
 Work workOf(const plan::Plan &plan, const plan::Step &step) {
   Work work;
   work.steps = 1;
@@ -102,6 +104,7 @@ Traffic trafficOf(const plan::Plan &plan, bool clips) {
       Traffic::Kind &kind = traffic.collectives[collectiveName(step.collective().kind())];
       uint64_t bytes = sentBy(plan, step.collective()) * times;
       kind.calls += times;
+      kind.slices += slicesOf(step.collective()) * times;
       kind.bytes += bytes;
       traffic.bytes += bytes;
     }

@@ -21,6 +21,8 @@ Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
   for (const plan::Ref &ref : from.writes()) add(plan, step, ref, rank, true);
   if (!from.has_collective()) return step;
   step.collective = std::string(collectives[from.collective().kind()]) + " of " + std::to_string(from.collective().count());
+  if (uint64_t slice = from.collective().slice(); slice && slice < from.collective().count())
+    step.collective += " in slices of " + std::to_string(slice);
   for (uint32_t axis : from.collective().axes()) step.collective += " along " + plan.axes(int(axis)).name();
   return step;
 }

@@ -80,7 +80,7 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
   if (step.has_copy())
     if (auto rate = rateOf(step.lane(), machine)) seconds = double(work.touched) / 2 / *rate; // read on one side, written on the other
   if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
-    seconds = double(work.sent) / machine.link + machine.linkLatency;
+    seconds = double(work.sent) / machine.link + machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
   return seconds + machine.step;
 }
 

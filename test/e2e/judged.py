@@ -177,6 +177,41 @@ def resized(collective):
     collective.count -= 1
 
 
+def sum_of(change):
+    """Each sum over ranks, changed; `change` takes its collective and the references it writes, of which the second is the staging room."""
+    def every(plan):
+        for p, s in places(plan, lambda step: step.HasField("collective") and step.collective.order):
+            other = copy(plan)
+            step = other.programs[p].steps[s]
+            change(step.collective, step.writes)
+            yield other, f"step {s} '{step.name}' of {plan.programs[p].name}"
+    return every
+
+
+def unordered(collective, writes):
+    collective.order = 0
+
+
+def endless(collective, writes):
+    collective.slice = 0
+
+
+def too_long(collective, writes):
+    collective.slice = collective.count + 1
+
+
+def finer(collective, writes):
+    collective.slice = (collective.slice + 1) // 2
+    writes[1].bytes = writes[1].bytes // 4
+
+
+def gathers_by_slices(plan):
+    for p, s in places(plan, lambda step: step.HasField("collective") and not step.collective.order):
+        other = copy(plan)
+        other.programs[p].steps[s].collective.slice = 1
+        yield other, f"step {s} '{plan.programs[p].steps[s].name}' of {plan.programs[p].name}"
+
+
 def moved(target):
     """Each update at another place; lives and waits stay as they are."""
     def every(plan):
@@ -310,6 +345,12 @@ suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is 
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
 suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")
 suite.check("judged: a smaller collective", changes, plans[3], collective(resized), "where the step reaches")
+suite.check("judged: a gather by slices", changes, plans[3], gathers_by_slices, "gathers, but says how it sums")
+for stage in (0, 2):
+    suite.check(f"judged: stage {stage}, a sum in no order", changes, plans[stage], sum_of(unordered), "in the order ORDER_UNSPECIFIED; expected RANK")
+    suite.check(f"judged: stage {stage}, slices of nothing", changes, plans[stage], sum_of(endless), "in slices of 0 elements, which do not cover")
+    suite.check(f"judged: stage {stage}, slices beyond the end", changes, plans[stage], sum_of(too_long), "in slices of [0-9]+ elements, which do not cover")
+    suite.check(f"judged: stage {stage}, no room for a slice", changes, plans[stage], sum_of(finer), "the staging room of step .* where the step reaches")
 suite.check("judged: a part said to be another", changes, plans[3], tensors(other_part), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")
 suite.check("judged: a type said to be another", changes, plans[1], tensors(other_type), "in BF16 takes")
 suite.check("judged: a tensor of another size", changes, plans[0], tensors(larger), "has [0-9]+ bytes where (a shard|the whole bucket) in F32 takes")

@@ -141,7 +141,8 @@ TEST(Engine, LanesWaitForEachOther) {
   PlanBuilder b(ranks());
   Ref own = b.floats("shard", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n),
       result = b.floats("result", shard);
-  Ref staging = b.floats("staging", shard * n);
+  const uint64_t slice = 24; // of a shard, which goes in two of them and a shorter one
+  Ref staging = b.floats("staging", slice * n);
   const int rounds = 20;
   for (int i = 0; i < rounds; ++i) {
     Step &gather = b.step("gather", {own}, {whole}, GATHER);
@@ -152,7 +153,7 @@ TEST(Engine, LanesWaitForEachOther) {
     copy.mutable_copy();
     Step &reduce = b.step("reduce", {sum}, b.staged(own, staging), REDUCE);
     waitFor(reduce, COMPUTE, i + 1);
-    collect(reduce, Collective::REDUCE_SCATTER, shard);
+    collect(reduce, Collective::REDUCE_SCATTER, shard).set_slice(slice);
   }
   b.step("last", {own}, {result}, REDUCE).mutable_copy();
   Session run(b.file(), {.programs = {}, .trace = true});

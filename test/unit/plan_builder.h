@@ -139,6 +139,7 @@ inline std::string boundsInC(const plan::Plan &plan) {
 inline plan::Collective &collect(plan::Step &step, plan::Collective::Kind kind, uint64_t count, plan::DType dtype = plan::F32) {
   plan::Collective *collective = step.mutable_collective();
   collective->set_kind(kind), collective->set_count(count), collective->set_dtype(dtype);
+  if (kind != plan::Collective::ALL_GATHER) collective->set_order(plan::Collective::RANK), collective->set_slice(count);
   return *collective;
 }
 

@@ -279,6 +279,21 @@ TEST(Validate, RefusesEveryKindOfDamage) {
          sum->mutable_collective()->set_dtype(BF16), sum->mutable_reads(0)->set_bytes(128), sum->mutable_writes(1)->set_bytes(128);
        },
        "puts sums in f32 among what it reads of type BF16"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(0)->set_strides(0, 0); },
+       "puts its sums among what rank 1 sends to others; expected its own part of it"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(0)->set_offset(64), stepOf(p, kReduce)->mutable_writes(0)->clear_strides(); },
+       "puts its sums among what rank 0 sends to others"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_order(); },
+       "sums over ranks in the order ORDER_UNSPECIFIED; expected RANK"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_order(Collective::Order(7)); }, "in the order 7; expected RANK"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_slice(); },
+       "goes in slices of 0 elements, which do not cover the 16 that it sums"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_slice(17); }, "goes in slices of 17 elements"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(1)->set_bytes(128); },
+       "the staging room of step 3 'collective' of program 'step' has 128 bytes where the step reaches 256"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_slice(5); }, "has 256 bytes where the step reaches 80"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_order(Collective::RANK); }, "gathers, but says how it sums"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_slice(16); }, "gathers, but says how it sums"},
       {[](Plan &p) { p.set_scales_loss(true); }, "program 0 'step' leaves no gradient norm, but the plan scales its loss"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes()->RemoveLast(); }, "writes 1 references; one of its kind reads 1 and writes 2"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_kind(Collective::ALL_REDUCE); }, "all-reduce"},
@@ -499,8 +514,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 4");
-  tryBytes(changed(8, std::string("\x01\0\0\0", 4)), "plan format 1, expected 4; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 5");
+  tryBytes(changed(8, std::string("\x04\0\0\0", 4)), "plan format 4, expected 5; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

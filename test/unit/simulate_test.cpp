@@ -73,6 +73,9 @@ TEST(StepTime, OfEachKindOfStep) {
   plan::Step &gather = b.step("gather", {a}, {c}, plan::GATHER);
   gather.mutable_collective()->set_count(25), gather.mutable_collective()->set_dtype(plan::F32);
   EXPECT_NEAR(seconds(gather), 32, 1e-6); // 100 bytes to each of three others, and the latency
+  plan::Step &sum = b.step("sum", {a}, b.staged(a, c), plan::REDUCE);
+  test::collect(sum, plan::Collective::ALL_REDUCE, 25).set_slice(10);
+  EXPECT_NEAR(seconds(sum), 36, 1e-6); // the same, and the latency of three slices
 }
 
 /// A disk read of 4 s, then 1 s of computation that waits for it.

@@ -37,9 +37,9 @@ struct Binder {
   Call operator()(const FillOf<Place> &op) const { return FillCall{any(op.dst), op.pattern, op.bytes}; }
   Call operator()(const AllGatherOf<Place> &op) const { return AllGatherCall{any(op.src), any(op.dst), op.bytes}; }
   Call operator()(const ReduceScatterOf<Place> &op) const {
-    return ReduceScatterCall{any(op.src), any(op.dst), op.count, any(op.staging), op.dtype};
+    return ReduceScatterCall{any(op.src), any(op.dst), op.count, any(op.staging), op.slice, op.dtype};
   }
-  Call operator()(const AllReduceOf<Place> &op) const { return AllReduceCall{floats(op.data), op.count, floats(op.staging)}; }
+  Call operator()(const AllReduceOf<Place> &op) const { return AllReduceCall{floats(op.data), op.count, floats(op.staging), op.slice}; }
 };
 
 } // namespace

@@ -35,10 +35,10 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  [&](const AllGatherCall &c) { communicator->allGather(c.src, c.dst, c.bytes); },
                  [&](const ReduceScatterCall &c) {
                    communicator->reduceScatter(c.dtype == plan::BF16 ? WireType::Bf16 : WireType::F32, c.src, static_cast<float *>(c.dst),
-                                               c.count, {c.staging, c.count});
+                                               c.count, {c.staging, c.slice});
                  },
                  [&](const AllReduceCall &c) {
-                   communicator->allReduce(c.data, c.count, {c.staging, c.count});
+                   communicator->allReduce(c.data, c.count, {c.staging, c.slice});
                  },
              },
              call);

@@ -112,3 +112,30 @@ plan.program step @step {
   %g = plan.buffer gradient "g" bytes 64 {tensor = #zero.tensor<gradient f32 whole on device>}
   plan.return
 }
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{sums 8 elements by slices of 9; expected 1 to 8}}
+  plan.collective reduce %x[0, 32] -> %x[0, 32] : all_reduce 8 of f32 by 9
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{sums 8 elements by slices of 0; expected 1 to 8}}
+  plan.collective reduce %x[0, 32] -> %x[0, 32] : all_reduce 8 of f32
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{gathers by slices, which only sums have}}
+  plan.collective gather %x[0, 32] -> %x[0, 32] : all_gather 8 of f32 by 8
+  plan.return
+}

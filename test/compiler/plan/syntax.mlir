@@ -21,8 +21,8 @@ module attributes {zero.world = 2 : i64} {
     plan.attention compute %x[0, 64], %x[64, 64], %x[128, 64] -> %x[192, 64], %x[256, 32] : [1, 2, 2, 4, 4, 2] of f32 scale 0.707106769 {causal}
     // CHECK: plan.attention_grad compute {{.*}} : [1, 2, 2, 4, 4, 2] of f32 scale 1.000000e+00 {mask_shape = array<i64: 1, 1, 4, 4>}
     plan.attention_grad compute %x[0, 64], %x[64, 64], %x[128, 64], %x[192, 64], %x[256, 64], %x[320, 32], %x[384, 64] -> %x[448, 64], %x[512, 64], %x[576, 64] : [1, 2, 2, 4, 4, 2] of f32 scale 1.0 {mask_shape = array<i64: 1, 1, 4, 4>}
-    // CHECK: plan.collective reduce %h.0.mlp[0, 128] -> %h.0.mlp[0 + rank * 64, 64], %h.0.mlp[128, 128] : reduce_scatter 16 of f32
-    plan.collective reduce %x[0, 128] -> %x[0 + rank * 64, 64], %x[128, 128] : reduce_scatter 16 of f32
+    // CHECK: plan.collective reduce %h.0.mlp[0, 128] -> %h.0.mlp[0 + rank * 64, 64], %h.0.mlp[128, 128] : reduce_scatter 16 of f32 by 16
+    plan.collective reduce %x[0, 128] -> %x[0 + rank * 64, 64], %x[128, 128] : reduce_scatter 16 of f32 by 16
     // CHECK: plan.copy compute %c[0, 8] -> %h.0.mlp[8, 8]
     plan.copy compute %c[0, 8] -> %x[8, 8]
     // CHECK: plan.fill compute -> %h.0.mlp[0, 64] : 1065353216

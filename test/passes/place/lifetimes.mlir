@@ -19,10 +19,10 @@ module attributes {zero.world = 2 : i64} {
     %unused = plan.buffer activation "unused" bytes 64
     plan.fill compute -> %x[0, 64] : 0
     plan.fill compute -> %g0[0, 512] : 0
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64
     plan.fill compute -> %x[0, 64] : 1
-    plan.collective reduce %x[0, 4] -> %x[0, 4], %s1[0, 8] : all_reduce 1 of f32
-    plan.collective reduce %x[0, 4] -> %x[0, 4], %s2[0, 8] : all_reduce 1 of f32
+    plan.collective reduce %x[0, 4] -> %x[0, 4], %s1[0, 8] : all_reduce 1 of f32 by 1
+    plan.collective reduce %x[0, 4] -> %x[0, 4], %s2[0, 8] : all_reduce 1 of f32 by 1
     plan.fill compute -> %x[0, 64] : 2
     plan.return %x[0, 4]
   }

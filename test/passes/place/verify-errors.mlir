@@ -101,7 +101,7 @@ module attributes {zero.world = 2 : i64} {
   plan.program step @step height 128 live 128 {
     %x = plan.buffer gradient "x" bytes 64 at 0 live 0 to 1
     %s = plan.buffer staging "s" bytes 64 at 64 live 0 to 0
-    plan.collective reduce %s[0, 64] -> %x[0 + rank * 32, 32], %s[0, 64] : reduce_scatter 8 of f32 loc("reduce")
+    plan.collective reduce %s[0, 64] -> %x[0 + rank * 32, 32], %s[0, 64] : reduce_scatter 8 of f32 by 8 loc("reduce")
     // expected-error @+1 {{is step 1 and may start before step 0 ('reduce') is complete, but both touch byte 32 of arena work; it lacks a wait}}
     plan.fill compute -> %x[32, 32] : 0
     plan.return

@@ -15,12 +15,12 @@ module attributes {zero.world = 2 : i64} {
     // CHECK: plan.fill compute
     plan.fill compute -> %g[0, 512] : 0
     // CHECK: plan.collective reduce
-    plan.collective compute %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32
+    plan.collective compute %g[0, 512] -> %g[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 by 64
     // An all-gather of gradients.
     // CHECK: plan.collective reduce
     plan.collective compute %g[0 + rank * 256, 256] -> %g[0, 512] : all_gather 64 of f32
     // CHECK: plan.collective reduce
-    plan.collective compute %g[0, 4] -> %g[0, 4], %s[0, 8] : all_reduce 1 of f32
+    plan.collective compute %g[0, 4] -> %g[0, 4], %s[0, 8] : all_reduce 1 of f32 by 1
     // CHECK: plan.copy compute
     plan.copy compute %g[0, 64] -> %s[0, 64]
     plan.return %g[0, 4]

@@ -37,7 +37,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
     %gw = nn.matmul %x, %dy {transpose_lhs = true} : (tensor<4x8xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     // CHECK: plan.fill compute -> %[[G]][192, 64] : 0
     %g = zero.pack %gw at [0] : (tensor<8x6xf32>) -> tensor<64xf32>
-    // CHECK: plan.collective compute %[[G]][0, 256] -> %[[G]][0 + rank * 128, 128], %{{.*}}[0, 256] : reduce_scatter 32 of f32
+    // CHECK: plan.collective compute %[[G]][0, 256] -> %[[G]][0 + rank * 128, 128], %{{.*}}[0, 256] : reduce_scatter 32 of f32 by 32
     %s = zero.reduce_scatter %g : tensor<64xf32> -> tensor<32xf32>
     // CHECK: plan.update compute %[[P]][0, 128], %[[G]][0 + rank * 128, 128], %[[M:.*]][0, 128], %{{.*}}[0, 64] -> %[[P]][0, 128], %[[M]][0, 128], %[[S]][0, 8] : @b0 @sgd of f32
     %sums = zero.update @b0, %s, %hyper {kernel = @sgd} : (tensor<32xf32>, tensor<16xf32>) -> tensor<2xf32>
@@ -46,7 +46,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
     // CHECK: plan.launch compute %[[S]][0, 8] -> %[[R]][4, 4] : @sum
     %n = nn.launch @sum(%ps) : (tensor<2xf32>) -> tensor<1xf32>
     %p = zero.pack %l, %n at [0, 1] : (tensor<1xf32>, tensor<1xf32>) -> tensor<2xf32>
-    // CHECK: plan.collective compute %[[R]][0, 8] -> %[[R]][0, 8], %{{.*}}[0, 16] : all_reduce 2 of f32
+    // CHECK: plan.collective compute %[[R]][0, 8] -> %[[R]][0, 8], %{{.*}}[0, 16] : all_reduce 2 of f32 by 2
     %r = zero.all_reduce %p : tensor<2xf32>
     %loss = zero.view %r at 0 : tensor<2xf32> -> tensor<1xf32>
     %norm = zero.view %r at 1 : tensor<2xf32> -> tensor<1xf32>

@@ -23,13 +23,13 @@ module attributes {zero.world = 2 : i64} {
     %s1 = plan.buffer staging "s1" bytes 512
     %x = plan.buffer activation "x" bytes 4
     plan.fill compute -> %g0[0, 512] : 0
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64 loc("b0.reduce_scatter")
     plan.collective reduce %g0[0 + rank * 256, 256] -> %g0[0, 512] : all_gather 64 of f32
     plan.copy compute %g0[0, 512] -> %p0[0, 512]
     plan.collective gather %p0[0 + rank * 256, 256] -> %p0[0, 512] : all_gather 64 of f32
     plan.fill compute -> %x[0, 4] : 0
     plan.fill compute -> %g1[0, 512] : 0
-    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 by 64 loc("b1.reduce_scatter")
     plan.copy compute %g1[0, 512] -> %p1[0, 512]
     plan.return %x[0, 4]
   }
@@ -52,9 +52,9 @@ module attributes {zero.world = 2 : i64} {
     %g1 = plan.buffer gradient "g1" bytes 512
     %g2 = plan.buffer gradient "g2" bytes 512
     %s = plan.buffer staging "s" bytes 512
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 by 64 loc("b0.reduce_scatter")
     plan.fill compute -> %g0[512, 512] : 0
-    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s[0, 512] : reduce_scatter 64 of f32 by 64 loc("b2.reduce_scatter")
     plan.return
   }
   plan.program step @needed {
@@ -64,10 +64,10 @@ module attributes {zero.world = 2 : i64} {
     %s0 = plan.buffer staging "s0" bytes 512
     %s1 = plan.buffer staging "s1" bytes 512
     %s2 = plan.buffer staging "s2" bytes 512
-    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 loc("b0.reduce_scatter")
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64 loc("b0.reduce_scatter")
     plan.copy compute %g0[0, 512] -> %g1[0, 512]
-    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 loc("b1.reduce_scatter")
-    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s2[0, 512] : reduce_scatter 64 of f32 loc("b2.reduce_scatter")
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 by 64 loc("b1.reduce_scatter")
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s2[0, 512] : reduce_scatter 64 of f32 by 64 loc("b2.reduce_scatter")
     plan.return
   }
 }

@@ -92,7 +92,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 0 : i64, zero.optimizer = 
     // CHECK: plan.matmul compute %input.x[0, 64], %b0.parameter[0, 64] -> %[[G:b0.gradient]][0, 64]
     %g = nn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %p = zero.pack %g at [0] : (tensor<4x4xf32>) -> tensor<16xf32>
-    // CHECK: plan.collective compute %[[G]][0, 64] -> %[[G]][0 + rank * 32, 32], %{{.*}}[0, 64] : reduce_scatter 8 of f32
+    // CHECK: plan.collective compute %[[G]][0, 64] -> %[[G]][0 + rank * 32, 32], %{{.*}}[0, 64] : reduce_scatter 8 of f32 by 8
     %s = zero.reduce_scatter %p : tensor<16xf32> -> tensor<8xf32>
     // CHECK: plan.collective compute %[[G]][0 + rank * 32, 32] -> %[[G]][0, 64] : all_gather 8 of f32
     %all = zero.all_gather %s : tensor<8xf32> -> tensor<16xf32>
