@@ -56,8 +56,8 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
       part of the other operand that it wants.
     - The weights of a product whose results are nothing but the logits of a cross-entropy. Its classes are met tile by tile, and logits never
       exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
-      tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Backward computes each tile's
-      logits again (`recompute`). With label smoothing, or where somebody else reads them, logits are made whole.
+      tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
+      each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`). Where somebody else reads them, logits are made whole.
 
     Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
     where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.

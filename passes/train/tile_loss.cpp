@@ -27,10 +27,7 @@ std::optional<Logits> logitsOf(nn::MatMulOp product) {
       if (auto loss = dyn_cast<nn::CrossEntropyOp>(user); loss && loss.getLogits() == v) found.loss = loss;
     if (found.loss) {
       found.path.push_back(found.loss);
-      if (!v.hasOneUse() || !found.loss.getLse().use_empty())
-        found.whole = "not one cross-entropy alone reads them";
-      else if (found.loss.smoothing() > 0)
-        found.whole = "smoothed labels want all of them";
+      if (!v.hasOneUse() || !found.loss.getLse().use_empty()) found.whole = "not one cross-entropy alone reads them";
       return found;
     }
     if (!v.hasOneUse()) return std::nullopt;
@@ -49,18 +46,19 @@ std::optional<Logits> logitsOf(nn::MatMulOp product) {
 /// For a label c in tile k: -log softmax(x)[c] = (lse_k - x[c]) + (lse - lse_k), where lse_k is the log of the sum of exponentials of the
 /// tile and lse that of all of them, which is the log of the sum of exponentials of the lse_k. The first is the cross-entropy of the tile's
 /// logits, the second that of the lse_k with k as label. Both have the gradient they have everywhere.
+///
+/// Labels smoothed by s weigh that 1 - s, and s the mean over all classes of lse - x: of each tile it takes one sum of a row more.
 void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights) {
   nn::CrossEntropyOp whole = logits.loss;
   OpBuilder builder(whole);
   nn::Build b{builder, whole.getLoc()};
-  Value labels = whole.getLabels(), none = b.like(labels, -1);
+  Value labels = whole.getLabels(), none = b.like(labels, -1), atLabel = b.mul(whole.getScale(), 1 - whole.smoothing());
   int64_t rows = nn::typeOf(labels).getDimSize(0);
   auto compare = [&](nn::Predicate predicate, int64_t number) { return b.compare(predicate, labels, b.like(labels, double(number))); };
   auto lossOf = [&](Value scores, Value of) {
-    return builder.create<nn::CrossEntropyOp>(b.loc, scores, of, whole.getScale(), builder.getI64IntegerAttr(-1),
-                                              builder.getF32FloatAttr(0));
+    return builder.create<nn::CrossEntropyOp>(b.loc, scores, of, atLabel, builder.getI64IntegerAttr(-1), builder.getF32FloatAttr(0));
   };
-  Value counts = compare(nn::Predicate::ne, whole.getIgnoreIndexAttr().getInt()), tile = b.like(labels, 0), loss;
+  Value counts = compare(nn::Predicate::ne, whole.getIgnoreIndexAttr().getInt()), tile = b.like(labels, 0), loss, sum;
   SmallVector<Value> sums;
   for (size_t k = 0; k < weights.size(); ++k) {
     Value from = compare(nn::Predicate::ge, weights.begin(k)), to = compare(nn::Predicate::lt, weights.ends[k]);
@@ -76,9 +74,16 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
     auto term = lossOf(scores, b.select(here, b.sub(labels, b.like(labels, double(weights.begin(k)))), none));
     loss = loss ? b.add(loss, term.getLoss()) : term.getLoss();
     sums.push_back(b.reshape(term.getLse(), {rows, 1}));
+    if (whole.smoothing() > 0) sum = sum ? b.add(sum, b.sumLast(scores)) : b.sumLast(scores);
   }
   Value all = builder.create<nn::ConcatOp>(b.loc, sums, builder.getI64IntegerAttr(1));
-  loss = b.add(loss, lossOf(all, b.select(counts, tile, none)).getLoss());
+  auto between = lossOf(all, b.select(counts, tile, none));
+  loss = b.add(loss, between.getLoss());
+  if (whole.smoothing() > 0) {
+    Value row = b.sub(between.getLse(), b.mul(sum, b.like(sum, 1.0 / double(weights.ends.back()))));
+    Value scale = b.cast(b.reshape(whole.getScale(), {}), nn::elementOf(row));
+    loss = b.add(loss, b.mul(b.sumAll(b.select(counts, row, b.like(row, 0))), b.mul(scale, whole.smoothing())));
+  }
   whole.getLoss().replaceAllUsesWith(loss);
   for (Operation *op : llvm::reverse(logits.path)) op->erase();
 }

@@ -141,6 +141,21 @@ def smoothed(layout):
     return holds(layout, [("cross_entropy", "start", 1, "labels")], {"start": "labels"}, 0.1, ["--label-smoothing", "0.1"], evaluate=True)
 
 
+def smoothed_in_tiles(layout):
+    """Of 40 classes in tiles of 16: labels first and last in one, and none."""
+    wide = save("wide", "wide (float[batch,6] x) => (float[batch,40] start) {\n h = MatMul(x, w)\n start = MatMul(h, ws)\n}", w=rng.normal(size=(FEATURES, 4)), ws=3 * rng.normal(size=(4, 40)))
+    some = {"x": data["x"], "labels": np.array([0, 15, 16, -100, 31, 32, 39, 7])}
+    for smoothing in (0.1, 1):
+        rows, gradients, _ = run("wide", layout, ["cross_entropy:start"], some, "--label-smoothing", smoothing, "--tile", 4)
+        pieces = {p["name"]: len(p["pieces"]) for p in json.loads(suite.run([suite.bin / "zero-inspect", "plan.bin", "--json"]).stdout)["parameters"]}
+        expect(pieces == {"w": 1, "ws": 3}, f"pieces of parameters: {pieces}")
+        loss, wanted = forward(wide, some, [("cross_entropy", "start", 1, "labels")], smoothing)
+        expect(relative(rows[0]["loss"], loss) < 2e-6, f"the loss is {rows[0]['loss']}, by the formula {loss}")
+        worst = max(np.abs(gradients[n] - wanted[n]).max() / np.abs(wanted[n]).max() for n in wanted)
+        expect(set(gradients) == set(wanted) and worst < 5e-6, f"a gradient of {sorted(gradients)} is off by {worst:.1e}")
+    return f"gradients within {worst:.0e}"
+
+
 def sum_of(layout):
     terms = [("cross_entropy", "start", 1, "labels.start"), ("cross_entropy", "end", 0.5, "labels.end"), ("mse", "value", 2, "labels.value"), ("output", "aux", 0.25, None)]
     return holds(layout, terms, {n: f"labels.{n}" for n in ("start", "end", "value")}, 0.2, ["--label-smoothing", "0.2"], evaluate=True)
@@ -308,6 +323,7 @@ for layout in LAYOUTS:
     label = "on {} ranks, stage {}, {} micro-steps".format(*layout)
     suite.check(f"the loss of one output of several {label}", one_of_several, layout)
     suite.check(f"smoothed labels {label}", smoothed, layout)
+    suite.check(f"smoothed labels, logits in tiles, {label}", smoothed_in_tiles, layout)
     suite.check(f"a sum of losses {label}", sum_of, layout)
     suite.check(f"inputs that samples share {label}", shares, layout)
     suite.check(f"logits as rows of places {label}", flattened, layout)

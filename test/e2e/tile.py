@@ -104,7 +104,8 @@ GPT2 = {"lm_head.weight": 4, **layers(2, (2, 3, 3))}
 LLAMA = {"model.embed_tokens.weight": 3, "onnx::MatMul_782": 3, **{f"onnx::MatMul_{n}": 2 for n in (751, 752, 753, 779, 780, 781)}}  # the head by columns
 UNTIED = {"transformer.wte.weight": 4, "lm_head.weight": 4, **layers(1, (2, 2, 2))}
 suite.check("tile: gpt2, the table tied to the head", close, "gpt2", 4, GPT2)
-suite.check("tile: gpt2, smoothed labels: logits are whole", close, "gpt2", 4, GPT2, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: gpt2, smoothed labels", close, "gpt2", 4, GPT2, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: llama, head by columns, smoothed labels", close, "llama", 3, LLAMA, zeroc=["--label-smoothing", "0.3"])
 suite.check("tile: llama, head by columns, clipped", close, "llama", 3, LLAMA, ["--clip", "0.5"])
 suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", 4, UNTIED, zeroc=["--accumulate", 2])
 for flags, run_flags, zeroc, world in (
@@ -118,6 +119,7 @@ for flags, run_flags, zeroc, world in (
 ):
     suite.check(f"tile: same bits: {' '.join(str(f) for f in [*flags, *zeroc, *run_flags])}, {world} ranks", same, "tied", 5, world, flags, run_flags, zeroc)
 suite.check("tile: same bits: llama at stage 3 on disk, 2 ranks", same, "llama", 3, 2, ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
+suite.check("tile: same bits: smoothed labels at stage 3, 2 ranks", same, "tied", 5, 2, ["--stage", 3], [], ["--label-smoothing", "0.1"])
 suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
 suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
 suite.finish()

@@ -76,12 +76,19 @@ func.func @train(%x: tensor<4x40xf32>, %labels: tensor<4xi64>, %scale: tensor<1x
 
 // -----
 
-// Logits that smoothed labels want are made whole; what is neither a table nor a product's weights stays in one piece.
-// NOTE: the logits of 'head', which is in tiles, are made whole: smoothed labels want all of them
+// Smoothed labels take of each tile the sum of its logits as well; what is neither a table nor a product's weights stays in one piece.
+// NOTE-NOT: are made whole
 // NOTE: parameter 'other' is not cut into tiles: this node reads it neither as a table nor as a product's weights
 // CHECK: nn.parameter @"head#1"
 // CHECK: nn.parameter @other : tensor<40x48xf32>
-// CHECK: nn.concat {{.*}} -> tensor<4x40xf32>
+// CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<4x32xf32>
+// CHECK: nn.cross_entropy %[[A]], {{.*}} {ignore_index = -1 : i64}
+// CHECK: nn.reduce sum %[[A]] dims [1]
+// CHECK: %[[B:.*]] = nn.matmul {{.*}} -> tensor<4x8xf32>
+// CHECK: nn.cross_entropy %[[B]], {{.*}} {ignore_index = -1 : i64}
+// CHECK: nn.reduce sum %[[B]] dims [1]
+// CHECK: nn.cross_entropy {{.*}} : (tensor<4x2xf32>
+// CHECK-NOT: tensor<4x40xf32>
 nn.parameter @head : tensor<40x48xf32> {trainable = true}
 nn.parameter @other : tensor<40x48xf32> {trainable = true}
 func.func @train(%x: tensor<4x48xf32>, %labels: tensor<4xi64>, %scale: tensor<1xf32>) -> tensor<f32> {
