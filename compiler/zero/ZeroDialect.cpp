@@ -151,7 +151,13 @@ LogicalResult ResidentOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
-  return bucket ? expect(*this, getWhole(), bucket.getElements(), "whole", bucket) : failure();
+  if (!bucket || failed(expect(*this, getWhole(), bucket.getElements(), "whole", bucket))) return failure();
+  TensorAttr kept = bucket.tensorOf(bucket.readRole());
+  Type type = getWhole().getType().getElementType();
+  if (kept && (kept.getType() != type) != bool(getKernelAttr()))
+    return emitOpError() << "brings " << type << " of parameters that @" << bucket.getSymName() << " keeps as " << kept.getType()
+                         << (getKernelAttr() ? ", and rounds them" : ", and names no kernel that rounds them");
+  return getKernelAttr() ? expectKernel(*this, getKernelAttr(), tables) : success();
 }
 
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {

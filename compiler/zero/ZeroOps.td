@@ -20,7 +20,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
     [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no moments.
     `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where. With a
-    compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master.
+    compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master. Where the master
+    is whole on the device none is kept: programs that read another type round the master around their uses (`zero.gather` with a kernel).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
                        DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors);
@@ -29,7 +30,7 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
   let extraClassDeclaration = [{
     /// The tensor of this role; null if the bucket keeps none.
     TensorAttr tensorOf(Role role);
-    /// What the programs read of its parameters: the compute copy if there is one, else the master.
+    /// What the programs read of its parameters: the compute copy if one is kept, else the master.
     Role readRole() { return tensorOf(Role::compute) ? Role::compute : Role::master; }
     /// Whether a rank keeps but its shard of what is whole elsewhere: true of no tensor on one rank.
     bool isSharded(Role role);
@@ -50,7 +51,10 @@ def Zero_ResidentOp : Zero_Op<"resident", [Pure, Zero_BucketUser]> {
 }
 def Zero_GatherOp : Zero_Op<"gather", [MemoryEffects<[MemRead]>, Zero_BucketUser]> {
   let summary = "Bring the whole bucket to the device: from the shards of all ranks (stage 3), from another tier, or both";
-  let arguments = (ins FlatSymbolRefAttr:$bucket);
+  let description = [{
+    With a `kernel` it is there already, as another type than what reads it: the launched nn.kernel rounds the master, (param [r, c]) -> (param [r, c]).
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let results = (outs Zero_Flat:$whole);
   let assemblyFormat = "$bucket attr-dict `:` type($whole)";
 }

@@ -287,7 +287,9 @@ void Lowering::lowerGather(state::GatherOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
   StateOp parameter = states.tensor(bucket, bucket.readRole());
   Ref to = at(op.getWhole());
-  if (bucket.isSharded(bucket.readRole())) {
+  if (op.getKernelAttr()) {
+    make<LaunchStep>(named(op, op.getBucket(), "round"), {whole(parameter)}, {to}, *op.getKernel());
+  } else if (bucket.isSharded(bucket.readRole())) {
     allGather(named(op, op.getBucket(), "gather"), own(fetched(op, parameter).here, parameter, false), to, bucket.getShard(),
               parameter.getTensor()->getType());
   } else {

@@ -221,10 +221,12 @@ LogicalResult Storage::placeResults(Operation &op) {
     put(resident.getWhole(), {persistent(states.tensor(bucket, bucket.readRole()))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     auto bucket = states.bucket(gather.getBucketAttr());
-    if (bucket.isResident(bucket.readRole()))
+    bool rounded = bool(gather.getKernelAttr());
+    if (bucket.isResident(bucket.readRole()) && !rounded)
       return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank; zero.resident reads it";
-    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), bucket.readRole(), state::Part::whole);
-    if (!bucket.isSharded(bucket.readRole())) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(bucket.readRole()));
+    state::Role role = rounded ? state::Role::compute : bucket.readRole();
+    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), role, state::Part::whole);
+    if (!rounded && !bucket.isSharded(role)) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(bucket.readRole()));
     put(gather.getWhole(), {slot});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);

@@ -36,7 +36,9 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
 def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
   let summary = "Choose the tier in which each tensor of each bucket rests";
   let description = [{
-    Needs: `@train` and buckets of `zero-partition`, whose tensors are all on the device. Leaves: the same buckets with a tier for each tensor.
+    Needs: `@train` and buckets of `zero-partition`, whose tensors are all on the device. Leaves: the same buckets with a tier for each tensor, and
+    without the compute copy where the master is whole on the device: it is rounded around its uses (`zero-insert-movement`), so that copies
+    exist only while they are read, wherever `offload-params` would have them rest.
 
     What `offload-params` and `offload-optimizer` name is done as it is said. Tensors that are left to `auto` fill `device-bytes` of one
     rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
@@ -60,7 +62,8 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
            "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
     Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">];
-  let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">];
+  let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">,
+                    Statistic<"rounded", "rounded", "Buckets that keep no compute copy">];
 }
 
 def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {
@@ -78,7 +81,8 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
   let summary = "Gather parameters around each use, reduce and consume gradients where they are complete";
   let description = [{
     Needs: programs of `zero-programs`. Leaves: no `nn.get` and no `nn.gradient`. The obviously correct form: at stage 3 every
-    use of a bucket has its own gather and release (`zero-merge-gathers` improves on it); a bucket's gradients are packed,
+    use of a bucket has its own gather and release (`zero-merge-gathers` improves on it), and so it has where the bucket keeps its
+    parameters as another type than that of the `nn.get`, which the gather's kernel rounds them to; a bucket's gradients are packed,
     reduce-scattered, accumulated and used by the optimizer as soon as the last of them is known and the bucket's
     parameters have been read for the last time. With `--stage 0` the reduced gradient is gathered again and every rank updates
     everything; the sums are the same for every stage, so all stages give the same bits.

@@ -78,6 +78,16 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
     auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
+    for (auto bucket : module.getOps<state::BucketOp>())
+      if (bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
+  }
+
+  /// The master is at hand: to round it around its uses costs less than to keep a copy that most of a step has no use for.
+  void dropCompute(state::BucketOp bucket) {
+    SmallVector<Attribute> tensors(bucket.getTensors().getValue());
+    llvm::erase_if(tensors, [](Attribute tensor) { return cast<state::TensorAttr>(tensor).getRole() == state::Role::compute; });
+    bucket.setTensorsAttr(ArrayAttr::get(&getContext(), tensors));
+    ++rounded;
   }
 
   void set(state::BucketOp bucket, size_t index, state::Tier tier) {

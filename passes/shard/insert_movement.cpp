@@ -43,8 +43,6 @@ struct Sharding {
   }
 };
 
-/// Its parameters are whole, and on the device, only around their use.
-bool gathers(state::BucketOp bucket) { return !bucket.isResident(bucket.readRole()); }
 /// Each rank updates all of it.
 bool updatesWhole(state::BucketOp bucket) {
   return bucket.getElements() != bucket.getShard() && !bucket.isPublished() && !bucket.isSharded(state::Role::master);
@@ -53,11 +51,7 @@ bool updatesWhole(state::BucketOp bucket) {
 RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
   return RankedTensorType::get({elements}, type ? type : b.getF32Type());
 }
-/// All of a bucket as programs read it.
-RankedTensorType wholeOf(state::BucketOp bucket) {
-  return RankedTensorType::get({int64_t(bucket.getElements())}, bucket.tensorOf(bucket.readRole()).getType());
-}
-/// The type of the bucket's compute copy; null if it has none.
+/// The type of the compute copy that the bucket keeps; null if it keeps none.
 Type computeType(state::BucketOp bucket) {
   state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
   return compute ? compute.getType() : nullptr;
@@ -103,7 +97,10 @@ private:
   }
 
   LogicalResult findReads() {
-    program.walk([&](nn::GetOp get) { collectReads(get, reads); });
+    program.walk([&](nn::GetOp get) {
+      readAs[homeOf(get.getParameterAttr()).bucket] = cast<ShapedType>(get.getType()).getElementType();
+      collectReads(get, reads);
+    });
     for (Read &read : reads) {
       state::BucketOp bucket = bucketOf(read.get, read.get.getParameterAttr());
       if (!bucket) return failure();
@@ -127,7 +124,21 @@ private:
     return success();
   }
 
-  /// The whole bucket around each read at stage 3, once and for all otherwise.
+  /// Its parameters are read as another type than that in which it keeps them.
+  bool isRounded(state::BucketOp bucket) const {
+    Type read = readAs.lookup(bucket);
+    return read && read != bucket.tensorOf(bucket.readRole()).getType();
+  }
+  /// They are whole, on the device and of the type that is read only around their use.
+  bool gathers(state::BucketOp bucket) const { return !bucket.isResident(bucket.readRole()) || isRounded(bucket); }
+
+  Value gather(OpBuilder &b, Location loc, state::BucketOp bucket) {
+    FlatSymbolRefAttr kernel;
+    if (isRounded(bucket)) kernel = kernels.round(readAs[bucket], rows(bucket) * sharding.world, row(bucket));
+    return b.create<state::GatherOp>(loc, wholeOf(bucket), bucket.getSymName(), kernel);
+  }
+
+  /// The whole bucket around each read where it is gathered, once and for all otherwise.
   void placeParameters() {
     llvm::DenseMap<Operation *, Value> resident;
     llvm::DenseMap<std::pair<Operation *, Operation *>, Value> gathered; // (reader, bucket)
@@ -139,7 +150,7 @@ private:
       if (gathers(home.bucket)) {
         Value &here = gathered[{reader, home.bucket}];
         if (!here) {
-          here = b.create<state::GatherOp>(reader->getLoc(), wholeOf(home.bucket), home.bucket.getSymName());
+          here = gather(b, reader->getLoc(), home.bucket);
           OpBuilder after(reader->getContext());
           after.setInsertionPointAfter(reader);
           after.create<state::ReleaseOp>(reader->getLoc(), here);
@@ -290,11 +301,15 @@ private:
   }
 
   Home homeOf(FlatSymbolRefAttr parameter) const { return homes.lookup(parameter.getAttr()); }
-  static int64_t row(state::BucketOp bucket) {
-    Type compute = computeType(bucket);
-    return rowElements(bucket.getShard(), alignElements(compute ? compute.getIntOrFloatBitWidth() / 8 : 4));
+  /// All of a bucket as programs read it.
+  RankedTensorType wholeOf(state::BucketOp bucket) const {
+    return RankedTensorType::get({int64_t(bucket.getElements())}, readAs.lookup(bucket));
   }
-  static int64_t rows(state::BucketOp bucket) { return bucket.getShard() / row(bucket); }
+  /// The same whether a compute copy is kept or not: so are the sums over rows.
+  int64_t row(state::BucketOp bucket) const {
+    return rowElements(bucket.getShard(), alignElements(readAs.lookup(bucket).getIntOrFloatBitWidth() / 8));
+  }
+  int64_t rows(state::BucketOp bucket) const { return bucket.getShard() / row(bucket); }
 
   func::FuncOp program;
   const Homes &homes;
@@ -304,6 +319,7 @@ private:
   StringRef role;
   bool waitsForNorm = false, updates = false;
   SmallVector<Read> reads;
+  llvm::DenseMap<Operation *, Type> readAs; // of each bucket, the type in which its parameters are read
   llvm::DenseMap<Operation *, Operation *> lastRead;
   llvm::DenseMap<Operation *, SmallVector<nn::GradientOp>> gradients;
 };

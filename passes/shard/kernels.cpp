@@ -9,6 +9,8 @@ namespace {
 
 std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
 
+std::string suffixOf(Type half) { return half.isF16() ? "_f16" : "_bf16"; }
+
 func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
   auto in = RankedTensorType::get({n}, b.getF32Type()), out = RankedTensorType::get({1}, b.getF32Type());
@@ -38,11 +40,14 @@ FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, 
                      (form.scaled  ? "_scaled"
                       : form.clips ? "_clip"
                                    : "") +
-                     (!form.compute          ? ""
-                      : form.compute.isF16() ? "_f16"
-                                             : "_bf16");
+                     (form.compute ? suffixOf(form.compute) : "");
   std::string name = sized(stem, rows, columns);
   return once(name, [&] { return train::buildUpdateKernel(module, name, kind, rows, columns, form); });
+}
+
+FlatSymbolRefAttr StateKernels::round(Type type, int64_t rows, int64_t columns) {
+  std::string name = sized("round" + suffixOf(type), rows, columns);
+  return once(name, [&] { return train::buildRoundKernel(module, name, rows, columns, type); });
 }
 
 FlatSymbolRefAttr StateKernels::accumulate(int64_t rows, int64_t columns) {

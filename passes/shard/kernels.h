@@ -15,6 +15,8 @@ public:
 
   mlir::FlatSymbolRefAttr update(train::OptimizerKind kind, int64_t rows, int64_t columns, const train::UpdateForm &form);
   mlir::FlatSymbolRefAttr accumulate(int64_t rows, int64_t columns);
+  /// Of parameters that are read as `type`.
+  mlir::FlatSymbolRefAttr round(mlir::Type type, int64_t rows, int64_t columns);
   mlir::FlatSymbolRefAttr sumSquares(int64_t rows, int64_t columns);
   /// tensor<n> -> tensor<1>, the sum of all.
   mlir::FlatSymbolRefAttr sum(int64_t n);

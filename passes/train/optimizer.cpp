@@ -105,6 +105,11 @@ func::FuncOp buildSumSquaresKernel(ModuleOp module, StringRef name, int64_t rows
   return k.finish(k.b.sumLast(k.b.mul(k.arg(0), k.arg(0))));
 }
 
+func::FuncOp buildRoundKernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols, Type type) {
+  Kernel k(module, name, rows, cols, 1, {});
+  return k.finish(k.b.cast(k.arg(0), type));
+}
+
 func::FuncOp buildAccumulateKernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols) {
   Kernel k(module, name, rows, cols, 2, {});
   return k.finish(k.b.add(k.arg(0), k.arg(1)));

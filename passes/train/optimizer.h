@@ -29,6 +29,8 @@ mlir::func::FuncOp buildUpdateKernel(mlir::ModuleOp module, llvm::StringRef name
                                      const UpdateForm &form);
 /// (grad) -> f32[rows]: the sum of squares of each row.
 mlir::func::FuncOp buildSumSquaresKernel(mlir::ModuleOp module, llvm::StringRef name, int64_t rows, int64_t cols);
+/// (param) -> param rounded to `type`.
+mlir::func::FuncOp buildRoundKernel(mlir::ModuleOp module, llvm::StringRef name, int64_t rows, int64_t cols, mlir::Type type);
 /// (accumulated, grad) -> accumulated + grad.
 mlir::func::FuncOp buildAccumulateKernel(mlir::ModuleOp module, llvm::StringRef name, int64_t rows, int64_t cols);
 

@@ -46,15 +46,22 @@ std::string tierTable(const plan::Plan &plan, plan::Tier tier) {
                             grouped(memory.unclipped()), human(memory.unclipped()), clipped);
 }
 
+/// The type in which steps read parameters: that of compute copies, whether buckets keep them or masters are rounded around their uses.
+plan::DType readTypeOf(const plan::Plan &plan) {
+  for (const plan::Bucket &bucket : plan.buckets())
+    if (const plan::StateTensor *copy = plan::tensorOf(bucket, plan::StateTensor::COMPUTE)) return copy->dtype();
+  for (const plan::Buffer &buffer : plan.buffers())
+    if (buffer.kind() == plan::GATHERED) return buffer.dtype();
+  return plan::F32;
+}
+
 } // namespace
 
 std::string headline(const plan::Plan &plan) {
   uint64_t parameters = 0;
   for (const plan::Parameter &p : plan.parameters()) parameters += elementsOf(p);
-  std::string computed;
-  for (const plan::Bucket &bucket : plan.buckets())
-    if (const plan::StateTensor *copy = plan::tensorOf(bucket, plan::StateTensor::COMPUTE))
-      computed = fmt::format(", computed in {}", elementName(copy->dtype()));
+  plan::DType type = readTypeOf(plan);
+  std::string computed = type == plan::F32 ? "" : fmt::format(", computed in {}", elementName(type));
   std::string target = plan.target().kind() == plan::Target::CPU ? plan.target().cpu() : plan::targetName(plan.target().kind());
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"),

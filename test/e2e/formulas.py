@@ -6,8 +6,9 @@ Per rank, f32 with Adam, P parameters, N ranks: 4P bytes of parameters (4P/N at 
 0.1 %. Gradients may lie below it: those at rest are nothing with one micro-step, because each is consumed as it is produced. On their way to
 the ranks that own them whole buckets exist for a while at every stage; the formulas leave such buffers out, here they are bounded and shown.
 
-In bf16 the 4P bytes of masters go with the optimizer's state (4P/N from stage 1), and 2P of compute copies beside them are what is whole (2P/N at
-stage 3) and what travels: 2P bytes instead of 4P wherever parameters do. With --reduce-type bf16 gradients are reduced in 2P bytes.
+In bf16 the 4P bytes of masters go with the optimizer's state from stage 1 on (4P/N), and 2P of compute copies beside them are what is whole (2P/N at
+stage 3) and what travels: 2P bytes instead of 4P wherever parameters do. At stage 0 masters are the parameters and nothing else is kept: a bucket's copy
+exists around its uses. With --reduce-type bf16 gradients are reduced in 2P bytes.
 """
 import json
 
@@ -30,14 +31,19 @@ def agrees(world, stage, accumulate, precision="f32", reduced="f32"):
     kinds = memory["persistent"]
     half = precision == "bf16"
     read = (2 if half else 4) * P  # bytes of parameters as forward and backward read them
-    parameters = read / (world if stage == 3 else 1)
+    copies = half and stage > 0  # are kept
+    parameters = (read if copies else 4 * P) / (world if stage == 3 else 1)
     gradients = 4 * P / (world if stage >= 2 else 1)
-    states = (12 if half else 8) * P / (world if stage >= 1 else 1)
+    states = (12 if copies else 8) * P / (world if stage >= 1 else 1)
     within("parameters", kinds["parameter"], parameters)
     within("optimizer state", kinds["optimizer"], states)
     rest = kinds.get("gradient", 0)
     within("gradients at rest", rest, gradients, below=True)
     within("all three", kinds["parameter"] + kinds["optimizer"] + rest, parameters + gradients + states, below=True)
+    if half and not copies: # the table of the vocabulary, and a neighbour
+        most = max(p["largest"].get("gathered", 0) for p in memory["programs"].values())
+        rounded = sorted((2 * b["elements"] for b in facts["buckets"]), reverse=True)
+        expect(0 < most <= rounded[0] + 2 * rounded[1], f"copies take {most:,} bytes at once, more than the largest bucket's and two others'")
     moving = max(p["largest"].get("gradient", 0) for name, p in memory["programs"].items() if not name.endswith("_clip"))
     sizes = sorted((4 * b["elements"] for b in facts["buckets"]), reverse=True)
     # the embedding is also the head: its gradient is open from the first to the last step of backward, beside the buckets under way

@@ -124,4 +124,16 @@ TEST_F(Optimizer, SumSquaresAndAccumulate) {
   EXPECT_EQ((*total)[0].at(5), 12);
 }
 
+// To nearest even, as an update rounds the copy that it writes.
+TEST_F(Optimizer, Rounds) {
+  auto round = train::buildRoundKernel(*module, "round", 2, 2, BFloat16Type::get(&context));
+  ASSERT_TRUE(succeeded(verify(*module)));
+  ASSERT_TRUE(round.isPrivate() && round->hasAttr("nn.kernel"));
+  auto rounded = nn::evaluateFunction(round, {tensor({2, 2}, {1 + 0x1p-8, 1 + 0x3p-8, -1 - 0x1.8p-8, 0})});
+  ASSERT_TRUE(succeeded(rounded));
+  ASSERT_TRUE((*rounded)[0].elementType().isBF16());
+  const double wanted[] = {1, 1 + 0x1p-6, -1 - 0x1p-7, 0};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ((*rounded)[0].at(i), wanted[i]) << i;
+}
+
 } // namespace

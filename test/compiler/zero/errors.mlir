@@ -72,6 +72,26 @@ func.func @f() {
 
 // -----
 
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true,
+                tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+func.func @f() {
+  // expected-error @+1 {{brings 'bf16' of parameters that @a keeps as 'f32', and names no kernel that rounds them}}
+  %a = zero.gather @a : tensor<16xbf16>
+  return
+}
+
+// -----
+
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true,
+                tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+func.func @f() {
+  // expected-error @+1 {{no kernel is called @k}}
+  %a = zero.gather @a {kernel = @k} : tensor<16xbf16>
+  return
+}
+
+// -----
+
 zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
 func.func @f(%g: tensor<16xf32>, %h: tensor<16xf32>) {
   // expected-error @+1 {{no kernel is called @k}}

@@ -1,6 +1,6 @@
 // A master on host and its compute copy on disk, one rank: forward fetches the copy; the update fetches the master, makes the copy where
 // there is room and brings both back. The copy is never fetched for it: all of it is written.
-// RUN: zero-opt "--pass-pipeline=builtin.module(plan-lower,plan.program(plan-assign-lanes))" %s | FileCheck %s
+// RUN: zero-opt -split-input-file "--pass-pipeline=builtin.module(plan-lower,plan.program(plan-assign-lanes))" %s | FileCheck %s
 
 // CHECK-DAG: plan.state parameter @b0.compute bytes 4096 {bucket = @b0, tensor = #zero.tensor<compute bf16 whole on disk>}
 // CHECK-DAG: plan.state optimizer @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 whole on host>}
@@ -40,5 +40,29 @@ module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate =
     %loss = zero.view %r at 0 : tensor<2xf32> -> tensor<1xf32>
     %norm = zero.view %r at 1 : tensor<2xf32> -> tensor<1xf32>
     return %loss, %norm : tensor<1xf32>, tensor<1xf32>
+  }
+}
+
+// -----
+
+// No copy is kept: a kernel rounds the master to room that lives as long as it is read, on lane compute.
+// CHECK: plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 whole on device>}
+module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
+  nn.parameter @w : tensor<8x8xf32> {trainable = true}
+  zero.bucket @b0 {elements = 64 : i64, shard = 64 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+  func.func private @round(%p: tensor<2x32xf32>) -> tensor<2x32xbf16> attributes {nn.kernel}
+  func.func private @sum(%y: tensor<4x8xbf16>) -> tensor<1xf32> attributes {nn.kernel, nn.inplace = []}
+  // CHECK: plan.program eval @eval {
+  // CHECK-DAG: %[[P:.*]] = plan.use @b0.parameter
+  // CHECK-DAG: %[[W:.*]] = plan.buffer gathered "b0.gathered" bytes 128 {bucket = @b0, tensor = #zero.tensor<compute bf16 whole on device>}
+  func.func @eval(%x: tensor<4x8xbf16> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {
+    // CHECK: plan.launch compute %[[P]][0, 256] -> %[[W]][0, 128] : @round
+    %b = zero.gather @b0 {kernel = @round} : tensor<64xbf16>
+    %w = zero.view %b at 0 : tensor<64xbf16> -> tensor<8x8xbf16>
+    // CHECK: plan.matmul compute %{{.*}}[0, 64], %[[W]][0, 128]
+    %y = nn.matmul %x, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    zero.release %b : tensor<64xbf16>
+    %l = nn.launch @sum(%y) : (tensor<4x8xbf16>) -> tensor<1xf32>
+    return %l : tensor<1xf32>
   }
 }

@@ -1,13 +1,33 @@
 // Parameters that are read in bf16 have a master in f32 beside their compute copy. What is gathered is the copy; from stage 1 on a rank
 // keeps its shard of the master alone, as of the moments. --offload-params says where the copy rests, --offload-optimizer where the master.
+// Where the master is whole on the device no copy is kept: it is rounded around each use.
 // RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=0})" | FileCheck %s --check-prefix=ZERO
 // RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=1 accumulate=2},zero-assign-tiers{offload-params=host offload-optimizer=disk})" | FileCheck %s --check-prefix=ONE
+// RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=0" | FileCheck %s --check-prefix=ROUNDED
+// RUN: zero-opt %s --zero-shard-pipeline="world=1 stage=3 offload-params=host" | FileCheck %s --check-prefix=ALONE
+// RUN: zero-opt %s --zero-shard-pipeline="world=1 offload-optimizer=host" | FileCheck %s --check-prefix=HOST
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=2" | FileCheck %s --check-prefix=TWO
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=3" | FileCheck %s --check-prefix=THREE
 
 // Shards are multiples of 64 bytes in bf16 too: 36 elements a rank are rounded up to 48 in f32 and to 64 here.
 // ZERO: zero.bucket @bucket0 {elements = 128 : i64, {{.*}}shard = 64 : i64, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment f32 whole on device>, #zero.tensor<second_moment f32 whole on device>]
 // ONE: tensors = [#zero.tensor<master f32 shard on disk>, #zero.tensor<compute bf16 whole on host>, #zero.tensor<gradient f32 shard on disk>, #zero.tensor<first_moment f32 shard on disk>, #zero.tensor<second_moment f32 shard on disk>]
+// ROUNDED: tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<first_moment f32 whole on device>, #zero.tensor<second_moment f32 whole on device>]
+// ROUNDED-LABEL: func.func @step(
+// ROUNDED: %[[B:.*]] = zero.gather @bucket0 {kernel = @round_bf16_4x32} : tensor<128xbf16>
+// ROUNDED-NEXT: %[[W:.*]] = zero.view %[[B]] at 0 : tensor<128xbf16> -> tensor<9x8xbf16>
+// ROUNDED-NEXT: nn.matmul %{{.*}}, %[[W]]
+// ROUNDED-NEXT: zero.release %[[B]]
+// The rows that squares are summed over are those of a bucket with a copy: the norm's bits do not depend on it.
+// ROUNDED: zero.update @bucket0{{.*}}kernel = @adamw_4x32, whole
+// ROUNDED-LABEL: func.func @eval(
+// ROUNDED: zero.gather @bucket0 {kernel = @round_bf16_4x32} : tensor<128xbf16>
+// ROUNDED-LABEL: func.func private @round_bf16_4x32(%{{.*}}: tensor<4x32xf32>) -> tensor<4x32xbf16>
+// ROUNDED-NOT: func.func private @adamw_bf16
+// ALONE: tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<first_moment
+// ALONE: zero.gather @bucket0 {kernel = @round_bf16
+// HOST: tensors = [#zero.tensor<master f32 whole on host>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment
+// HOST: zero.resident @bucket0 : tensor<{{.*}}xbf16>
 // TWO: func.func @step
 // TWO: zero.resident @bucket0 : tensor<128xbf16>
 // TWO: zero.update @bucket0{{.*}}kernel = @adamw_bf16_2x32
