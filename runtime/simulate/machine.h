@@ -11,12 +11,12 @@ struct Machine {
   double productsBf16 = 2e11; // "products_bf16"
   double memory = 1e10;       // "memory": bytes that computation reads and writes in a second
   double step = 2e-6;         // "step": seconds that each step takes beside its work
-  double link = 1e9;          // "link": bytes in a second that a rank sends to the others, and receives
+  double link = 1e9;          // "link": bytes in a second that a rank sends to the others, and receives; shared by gathers and reductions
   double linkLatency = 5e-5;  // "link_latency": seconds that each collective, or each slice of a sum, takes beside them
   double toDevice = 5e9;      // "to_device": bytes in a second from host memory to the device
   double toHost = 5e9;        // "to_host": and back
-  double diskRead = 1e9;      // "disk_read": bytes in a second
-  double diskWrite = 1e9;     // "disk_write"
+  double diskRead = 1.5e9;    // "disk_read": bytes in a second, when nothing is written
+  double diskWrite = 2e9;     // "disk_write": when nothing is read
 };
 
 /// Throws zero::Error, a sentence that names the file, for what is no such object.

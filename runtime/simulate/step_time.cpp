@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/mesh.h"
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace zero::simulate {
@@ -23,49 +24,62 @@ std::optional<double> rateOf(plan::Lane lane, const Machine &machine) {
   }
 }
 
-/// A program of the plan, ready to be run again and again.
+/// A program of the plan as tasks, with what the host does: it writes the inputs first and reads the results last, on lane compute.
 class Prepared {
 public:
   Prepared(const plan::Plan &plan, int index, const Machine &machine) : program(plan.programs(index)) {
-    seconds.reserve(size_t(program.steps_size()));
-    for (const plan::Step &step : program.steps()) seconds.push_back(secondsOf(plan, step, machine));
+    tasks.push_back({plan::COMPUTE, 0});
+    for (const plan::Step &step : program.steps()) {
+      tasks.push_back({step.lane(), secondsOf(plan, step, machine), ticksOf(step.waits())});
+      busy[size_t(step.lane())] += tasks.back().seconds;
+    }
+    tasks.push_back({plan::COMPUTE, 0, ticksOf(program.result_waits())});
+    for (const plan::Entry &entry : program.entries()) {
+      std::vector<EntryWait> &waits = entries[int(entry.after())];
+      for (const plan::Wait &wait : entry.input_waits()) waits.push_back({0, tickOf(wait)});
+      for (const plan::EntryWait &wait : entry.waits()) waits.push_back({size_t(wait.step()) + 1, tickOf(wait)});
+    }
   }
 
   /// Behind program `before`; -1: the first of all.
-  void run(Timeline &timeline, int before) const {
-    const plan::Entry *entry = nullptr;
-    for (const plan::Entry &candidate : program.entries())
-      if (int(candidate.after()) == before) entry = &candidate;
-    timeline.begin(/*drained=*/!entry);
-    std::vector<LaneTick> inputs, waits, joins;
-    if (entry)
-      for (const plan::Wait &wait : entry->input_waits()) inputs.push_back({wait.lane(), tickOf(wait)});
-    timeline.run(plan::COMPUTE, 0, {}, inputs); // the inputs are written
-    int next = 0;
-    for (int i = 0; i < program.steps_size(); ++i) {
-      const plan::Step &step = program.steps(i);
-      waits.clear(), joins.clear();
-      for (const plan::Wait &wait : step.waits()) waits.push_back({wait.lane(), tickOf(wait)});
-      for (; entry && next < entry->waits_size() && int(entry->waits(next).step()) <= i; ++next)
-        joins.push_back({entry->waits(next).lane(), tickOf(entry->waits(next))});
-      timeline.run(step.lane(), seconds[size_t(i)], waits, joins);
-    }
-    waits.clear();
-    for (const plan::Wait &wait : program.result_waits()) waits.push_back({wait.lane(), tickOf(wait)});
-    timeline.run(plan::COMPUTE, 0, waits); // the results are read
+  ProgramRun behind(int before) const {
+    auto entry = entries.find(before);
+    return entry == entries.end() ? ProgramRun{tasks} : ProgramRun{tasks, /*drained=*/false, entry->second};
   }
+
+  std::array<double, kLanes> busy{};
 
 private:
   /// Plans do not count the host's writing of the inputs, which is lane compute's first task.
-  template <typename Wait> static uint64_t tickOf(const Wait &wait) { return wait.tick() + (wait.lane() == plan::COMPUTE); }
+  template <typename Wait> static LaneTick tickOf(const Wait &wait) {
+    return {int(wait.lane()), wait.tick() + (wait.lane() == plan::COMPUTE)};
+  }
+  template <typename Waits> static std::vector<LaneTick> ticksOf(const Waits &waits) {
+    std::vector<LaneTick> ticks;
+    for (const auto &wait : waits) ticks.push_back(tickOf(wait));
+    return ticks;
+  }
 
   const plan::Program &program;
-  std::vector<double> seconds; // by step
+  std::vector<Task> tasks;
+  std::map<int, std::vector<EntryWait>> entries; // by the program before
 };
 
 } // namespace
 
-double StepTime::least() const { return *std::max_element(busy.begin(), busy.end()); }
+double StepTime::of(Resource resource) const {
+  double sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (resourceOf(lane) == resource) sum += busy[size_t(lane)];
+  return sum;
+}
+
+Resource StepTime::busiest() const {
+  int busiest = 0;
+  for (int resource = 1; resource < kResources; ++resource)
+    if (of(Resource(resource)) > of(Resource(busiest))) busiest = resource;
+  return Resource(busiest);
+}
 
 double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
   inspect::Work work = inspect::workOf(plan, step);
@@ -85,31 +99,32 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
 }
 
 StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
-  constexpr uint64_t kRepeated = 3; // runs of a program behind itself that settle how long one takes
-  std::vector<inspect::Runs> runs = inspect::programsOfStep(plan, clips);
-  std::vector<Prepared> programs;
-  for (const inspect::Runs &run : runs) programs.emplace_back(plan, run.program, machine);
-  Timeline timeline;
+  constexpr uint64_t kRepeated = 3;          // runs of a program behind itself that settle how long one takes
+  constexpr size_t kSteps = 4, kCounted = 2; // the first of them find idle lanes
+  std::vector<inspect::Runs> programs = inspect::programsOfStep(plan, clips);
+  std::vector<Prepared> prepared;
+  for (const inspect::Runs &program : programs) prepared.emplace_back(plan, program.program, machine);
+  std::vector<ProgramRun> runs;
   int before = -1;
-  StepTime time;
-  for (int step = 0; step < 3; ++step) { // the first of them finds idle lanes
-    double begin = timeline.end(), left = 0;
-    std::array<double, kLanes> busy = timeline.busy(), more{};
-    for (size_t i = 0; i < runs.size(); ++i) {
-      double last = 0;
-      std::array<double, kLanes> worked{};
-      for (uint64_t run = 0; run < std::min(runs[i].times, kRepeated); ++run) {
-        last = timeline.end(), worked = timeline.busy();
-        programs[i].run(timeline, before);
-        before = runs[i].program;
+  for (size_t step = 0; step < kSteps; ++step)
+    for (size_t i = 0; i < programs.size(); ++i)
+      for (uint64_t run = 0; run < std::min(programs[i].times, kRepeated); ++run) {
+        runs.push_back(prepared[i].behind(before));
+        before = programs[i].program;
       }
-      double rest = double(runs[i].times) - double(std::min(runs[i].times, kRepeated)); // that are as long as the last
-      left += rest * (timeline.end() - last);
-      for (size_t lane = 0; lane < kLanes; ++lane) more[lane] += rest * (timeline.busy()[lane] - worked[lane]);
-    }
-    time.seconds = timeline.end() - begin + left;
-    for (size_t lane = 0; lane < kLanes; ++lane) time.busy[lane] = timeline.busy()[lane] - busy[lane] + more[lane];
+  std::vector<double> complete{0}; // behind each run, all up to it
+  for (const std::vector<double> &ends : endsOf(runs))
+    complete.push_back(std::max(complete.back(), *std::max_element(ends.begin(), ends.end())));
+  size_t each = runs.size() / kSteps, at = runs.size() - each; // of the last step
+  StepTime time;
+  time.seconds = (complete.back() - complete[runs.size() - kCounted * each]) / kCounted;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    uint64_t times = programs[i].times, ran = std::min(times, kRepeated);
+    at += ran;
+    time.seconds += double(times - ran) * (complete[at] - complete[at - 1]); // those left out are as long as the last
+    for (size_t lane = 0; lane < kLanes; ++lane) time.busy[lane] += double(times) * prepared[i].busy[lane];
   }
+  time.seconds = std::max(time.seconds, time.least()); // a few steps may do what was begun before them
   return time;
 }
 

@@ -6,10 +6,15 @@ namespace zero::simulate {
 
 std::string secondsText(double seconds) { return seconds >= 1000 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:#.3g} s", seconds); }
 
+static const char *nameOf(Resource resource) {
+  static constexpr const char *names[] = {"lane compute", "the link", "lane to_device", "lane to_host", "the disk", "lane update"};
+  static_assert(std::size(names) == kResources);
+  return names[resource];
+}
+
 std::string estimateText(const StepTime &time, bool clips) {
-  auto busiest = std::max_element(time.busy.begin(), time.busy.end()) - time.busy.begin();
-  return fmt::format("{} for a step{}, no less than {} of lane {}", secondsText(time.seconds), clips ? " with --clip" : "",
-                     secondsText(time.least()), judge::laneName(static_cast<uint32_t>(busiest)));
+  return fmt::format("{} for a step{}, no less than {} of {}", secondsText(time.seconds), clips ? " with --clip" : "",
+                     secondsText(time.least()), nameOf(time.busiest()));
 }
 
 std::string timeText(const plan::Plan &plan, const Machine &machine) {
@@ -20,8 +25,10 @@ std::string timeText(const plan::Plan &plan, const Machine &machine) {
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     if (plain.busy[lane] > 0 || clipped.busy[lane] > 0)
       row(std::string("  ") + judge::laneName(lane), plain.busy[lane], clipped.busy[lane]);
+  for (Resource shared : {kLink, kDisk}) // one of its lanes after another
+    if (plain.of(shared) > 0 || clipped.of(shared) > 0) row(std::string("  ") + nameOf(shared), plain.of(shared), clipped.of(shared));
   row("  from step to step", plain.seconds, clipped.seconds);
-  row("  no less than the busiest lane", plain.least(), clipped.least());
+  row("  no less than the busiest of them", plain.least(), clipped.least());
   return table.text() + "on this machine: " + print(machine) + "\n";
 }
 

@@ -1,6 +1,6 @@
 //===- timeline.h - lanes in virtual time -----------------------------------------------------------------===//
-// Each lane does its tasks one after another; a task also waits for ticks of other lanes. Tasks come in one linear order in which what they
-// wait for comes first, as the steps of a plan do, so that one walk knows when each begins.
+// Each lane does its tasks one after another; a task also waits for ticks of other lanes. Lanes may share a resource, as the two ways to
+// and from a disk do: what they have under way together gets equal shares of it, and it never rests while one of them has something to do.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,37 +11,37 @@ namespace zero::simulate {
 
 inline constexpr int kLanes = 8; // plan.Lane
 
-/// Until `tick` tasks of the lane are complete.
+/// What lanes work with.
+enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kUpdates, kResources };
+Resource resourceOf(int lane);
+
+/// Until `tick` tasks of the lane are complete; of all, if it has fewer.
 struct LaneTick {
   int lane = 0;
   uint64_t tick = 0;
 };
 
-/// Seconds.
-struct Span {
-  double begin = 0, end = 0;
+struct Task {
+  int lane = 0;
+  double seconds = 0;            // with the lane's resource to itself
+  std::vector<LaneTick> waits{}; // for tasks of the same run
 };
 
-class Timeline {
-public:
-  /// A program begins, whose ticks count from 0: what came before it is from now on `before`, and what came before that is complete. Lanes
-  /// run on from there, or, drained, all begin when all are done.
-  void begin(bool drained);
-  /// The next task of a lane. It waits for ticks of this program and of the one before it.
-  Span run(int lane, double seconds, std::span<const LaneTick> waits, std::span<const LaneTick> before = {});
-
-  /// When everything so far is complete.
-  double end() const { return endOf(now); }
-  /// Seconds for which each lane has worked.
-  const std::array<double, kLanes> &busy() const { return worked; }
-
-private:
-  using Ends = std::array<std::vector<double>, kLanes>; // of each lane's tasks, behind when its first could begin
-  static double reached(const Ends &ends, const LaneTick &wait);
-  static double endOf(const Ends &lanes);
-
-  Ends now, earlier;
-  std::array<double, kLanes> worked{};
+/// What a task waits for in the run before.
+struct EntryWait {
+  size_t task = 0;
+  LaneTick wait;
 };
+
+/// Tasks of one program, each lane's in their order. Its lanes run on from those of the run before, while what came before that one is
+/// complete; or, drained, begin when all that came before is.
+struct ProgramRun {
+  std::span<const Task> tasks;
+  bool drained = true;
+  std::span<const EntryWait> entry{}; // by task; none where it is drained
+};
+
+/// When each task ends, by run. Throws zero::Error where one waits for what never comes.
+std::vector<std::vector<double>> endsOf(std::span<const ProgramRun> runs);
 
 } // namespace zero::simulate

@@ -2,8 +2,10 @@
 """Time against memory: GPT-2 124M, one AdamW step in f32 or bf16 on 2 threads, under budgets of device memory, the rest on disk.
 
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
-the busiest lane (asked: at most 1.10), bytes copied, and what zeroc says of a step with --clip: bytes copied over the least that any choice
-copies (asked: at most 1.15). A budget that zeroc refuses is a line, too. Lanes of one disk share its bandwidth: reading and writing at once, each is busy longer than alone.
+what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk alone, which reads and writes the
+step's bytes at the speeds that are measured first; bytes copied, and what zeroc says of a step with --clip: bytes copied over the least that any
+choice copies (asked: at most 1.15). A budget that zeroc refuses is a line, too. Lanes of one disk share its bandwidth: reading and writing at once,
+each is busy longer than alone, so that the time of a lane in a run is no bound.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--deepspeed PYTHON]
@@ -58,7 +60,15 @@ def lanes_of(trace, steps):
     return {names.get(lane, str(lane)): sum(counted(all)) / steps for lane, all in runs.items()}
 
 
-def run(folder, budget):
+def disk_speed(folder, mode):
+    """Bytes per second of disk transfers that have the disk to themselves."""
+    folder.mkdir(exist_ok=True)
+    result = subprocess.run([BIN / "disk_bench", folder, mode, "io_uring", "1024", "4", "16"], capture_output=True, text=True, check=True)
+    return float(result.stdout)
+
+
+def run(folder, budget, alone):
+    """`alone`: bytes per second of each disk lane and, once the run without a budget has told, seconds of lane compute in a step."""
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
     result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
@@ -81,13 +91,15 @@ def run(folder, budget):
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     seconds = statistics.median(row["seconds"] for row in rows[WARM:])
     lanes = lanes_of(trace, args.steps)
-    copied = sum(size for lane, size in rows[-1]["bytes"].items() if lane.startswith("disk"))
+    copied = {lane: size for lane, size in rows[-1]["bytes"].items() if lane.startswith("disk")}
     clipped, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
-    busiest = max(lanes.values())
+    compute = alone.setdefault("compute", lanes["compute"])
+    disk = sum(size / alone[lane] for lane, size in copied.items())
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
-          f"{seconds / busiest:.2f} x the busiest lane ({told}); copied {copied / 1e9:.2f} GB"
+          f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk alone, {disk:.2f} "
+          f"(lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
           + (f", with --clip {clipped / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
     return seconds, usage.ru_maxrss
 
@@ -115,7 +127,9 @@ def main():
                             "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
             save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
-            ours = {budget: run(folder, budget) for budget in [None, *map(int, args.budgets.split(",")[::-1])]}
+            alone = {f"disk_{mode}": disk_speed(pathlib.Path(args.path or folder / "disk"), mode) for mode in ("read", "write")}
+            print("  the disk alone: " + ", ".join(f"{lane} {speed / 1e9:.2f} GB/s" for lane, speed in alone.items()), flush=True)
+            ours = {budget: run(folder, budget, alone) for budget in [None, *map(int, args.budgets.split(",")[::-1])]}
             theirs = deepspeed(folder, batch, seq) if args.deepspeed else None
             if theirs:
                 print(f"  DeepSpeed ZeRO-3, parameters and optimizer on disk: {theirs[0]:.2f} s/step, process {theirs[1] / 1024:.0f} MiB", flush=True)

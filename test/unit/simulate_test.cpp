@@ -9,40 +9,66 @@ using namespace zero::simulate;
 
 namespace {
 
-constexpr int kCompute = plan::COMPUTE, kRead = plan::DISK_READ, kWrite = plan::DISK_WRITE;
+constexpr int kCompute = plan::COMPUTE, kGather = plan::GATHER, kReduce = plan::REDUCE, kRead = plan::DISK_READ, kWrite = plan::DISK_WRITE;
 
-double endOf(Timeline &timeline, int lane, double seconds, std::vector<LaneTick> waits = {}, std::vector<LaneTick> before = {}) {
-  return timeline.run(lane, seconds, waits, before).end;
+using Tasks = std::vector<Task>;
+using Ends = std::vector<std::vector<double>>;
+
+void expectEnds(std::span<const ProgramRun> runs, const Ends &expected) {
+  Ends found = endsOf(runs);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t run = 0; run < found.size(); ++run) {
+    ASSERT_EQ(found[run].size(), expected[run].size());
+    for (size_t task = 0; task < found[run].size(); ++task) EXPECT_NEAR(found[run][task], expected[run][task], 1e-9) << run << ":" << task;
+  }
 }
 
 TEST(Timeline, LanesRunSideBySideAndWait) {
-  Timeline timeline;
-  timeline.begin(true);
-  EXPECT_EQ(endOf(timeline, kRead, 3), 3);
-  EXPECT_EQ(endOf(timeline, kRead, 3), 6);                  // behind the first of its lane
-  EXPECT_EQ(endOf(timeline, kCompute, 2), 2);               // beside them
-  EXPECT_EQ(endOf(timeline, kCompute, 2, {{kRead, 1}}), 5); // begins at 3
-  EXPECT_EQ(endOf(timeline, kCompute, 2, {{kRead, 1}}), 7); // long known
-  EXPECT_EQ(endOf(timeline, kWrite, 1, {{kCompute, 2}, {kRead, 2}}), 7);
-  EXPECT_EQ(timeline.end(), 7);
-  EXPECT_EQ(timeline.busy()[kCompute], 6);
-  EXPECT_EQ(timeline.busy()[kRead], 6);
-  EXPECT_EQ(timeline.busy()[kWrite], 1);
+  Tasks tasks{{kRead, 3},
+              {kRead, 3},                                // behind the first of its lane
+              {kCompute, 2},                             // beside them
+              {kCompute, 2, {{kRead, 1}}},               // begins at 3
+              {kCompute, 2, {{kRead, 1}}},               // long known
+              {kWrite, 1, {{kCompute, 2}, {kRead, 2}}}}; // begins at 6
+  expectEnds(std::array{ProgramRun{tasks}}, {{3, 6, 2, 5, 7, 7}});
 }
 
 TEST(Timeline, LanesRunOnOrAreDrained) {
   for (bool drained : {false, true}) {
-    Timeline timeline;
-    timeline.begin(true);
-    endOf(timeline, kCompute, 2);
-    endOf(timeline, kWrite, 5, {{kCompute, 1}}); // until 7
-    timeline.begin(drained);
-    EXPECT_EQ(endOf(timeline, kCompute, 2), drained ? 9 : 4);
-    EXPECT_EQ(endOf(timeline, kRead, 1, {}, {{kWrite, 1}}), 8); // a wait for the program before
-    timeline.begin(false);
-    EXPECT_EQ(endOf(timeline, kRead, 1), drained ? 9 : 9);     // the lane's last task before was done at 8
-    EXPECT_EQ(endOf(timeline, kCompute, 1), drained ? 10 : 8); // the program two before is complete at 7
+    Tasks first{{kCompute, 2}, {kWrite, 5, {{kCompute, 1}}}}; // until 7
+    Tasks second{{kCompute, 2}, {kRead, 1}}, third{{kRead, 1}, {kCompute, 1}};
+    EntryWait written{1, {kWrite, 1}}; // for the program before
+    std::vector<ProgramRun> runs{{first}, {second, drained, {}}, {third, false}};
+    if (!drained) runs[1].entry = std::span(&written, 1);
+    // The third runs on behind the second, but not before the first is complete.
+    expectEnds(runs, drained ? Ends{{2, 7}, {9, 8}, {9, 10}} : Ends{{2, 7}, {4, 8}, {9, 8}});
   }
+}
+
+TEST(Timeline, LanesOfOneResourceShareIt) {
+  Tasks both{{kRead, 4}, {kWrite, 1}, {kCompute, 4}};
+  expectEnds(std::array{ProgramRun{both}}, {{5, 2, 4}}); // half as fast until 2, when 3 s of the reading are left
+  Tasks later{{kRead, 4}, {kCompute, 1}, {kWrite, 1, {{kCompute, 1}}}, {kWrite, 1, {{kRead, 1}}}};
+  expectEnds(std::array{ProgramRun{later}}, {{5, 1, 3, 6}}); // alone until 1, together until 3, alone again
+  Tasks link{{kGather, 2}, {kReduce, 2}, {kRead, 2}};
+  expectEnds(std::array{ProgramRun{link}}, {{4, 4, 2}}); // the disk is another resource than the link
+}
+
+/// However lanes wait, a resource has never done more than time has passed, and is never idle while one of its lanes could go on.
+TEST(Timeline, ResourcesRestOnlyWhenNothingIsUnderWay) {
+  for (double read : {1., 2., 5.})
+    for (double write : {1., 3., 7.}) {
+      Tasks tasks;
+      for (int i = 0; i < 10; ++i) tasks.push_back({kRead, read}), tasks.push_back({kWrite, write});
+      Ends ends = endsOf(std::array{ProgramRun{tasks}});
+      EXPECT_NEAR(std::max(ends[0][18], ends[0][19]), 10 * (read + write), 1e-9);
+      EXPECT_NEAR(std::min(ends[0][18], ends[0][19]), 20 * std::min(read, write), 1e-9); // with half of it all the time
+    }
+}
+
+TEST(Timeline, WaitsInACircleAreSaid) {
+  Tasks tasks{{kRead, 1, {{kWrite, 1}}}, {kWrite, 1, {{kRead, 1}}}};
+  EXPECT_THROW(endsOf(std::array{ProgramRun{tasks}}), Error);
 }
 
 Machine simple() {
@@ -117,6 +143,19 @@ TEST(StepTime, OfACycle) {
   EXPECT_NEAR(time.least(), 4, 1e-6);
   EXPECT_NEAR(time.busy[kCompute], 1, 1e-6);
   EXPECT_NEAR(time.busy[kRead], 4, 1e-6);
+}
+
+TEST(StepTime, ReadingAndWritingShareTheDisk) {
+  test::PlanBuilder b;
+  plan::Ref disk = b.bytes("disk", 80), other = b.bytes("other", 20), whole = b.bytes("whole", 80), room = b.bytes("room", 20);
+  b.step("read", {disk}, {whole}, plan::DISK_READ).mutable_copy();   // 4 s
+  b.step("write", {room}, {other}, plan::DISK_WRITE).mutable_copy(); // 4 s
+  StepTime time = timeOf(b.plan, simple(), false);
+  EXPECT_NEAR(time.seconds, 8, 1e-6);
+  EXPECT_NEAR(time.busy[kRead], 4, 1e-6);
+  EXPECT_NEAR(time.busy[kWrite], 4, 1e-6);
+  EXPECT_EQ(time.busiest(), kDisk);
+  EXPECT_NEAR(time.least(), 8, 1e-6);
 }
 
 TEST(StepTime, OfManyMicroSteps) {
