@@ -1,6 +1,8 @@
 //===- offsets.cpp - at which byte of an arena each buffer lies ------------------------------------===//
 #include "passes/place/offsets.h"
+#include "passes/place/placed.h"
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -8,12 +10,6 @@
 
 namespace zero::place {
 namespace {
-
-/// What is placed already, lowest first.
-struct Placed {
-  Bytes begin, end;
-  int64_t first, last;
-};
 
 enum class Fit { First, Best };
 
@@ -24,28 +20,27 @@ constexpr int64_t kWork = 50'000'000;
 OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size_t> &order, Fit fit) {
   OffsetSolution solution;
   solution.offsets.resize(problem.buffers.size());
-  std::vector<Placed> placed;
-  placed.reserve(order.size());
+  PlacedBuffers placed;
   for (size_t index : order) {
     const OffsetBuffer &buffer = problem.buffers[index];
+    auto first = int32_t(buffer.first), last = int32_t(buffer.last);
     Bytes size = buffer.size.alignedTo(problem.alignment), end, best;
     bool found = false;
     Bytes tightest;
-    for (const Placed &other : placed) {
-      if (other.last < buffer.first || buffer.last < other.first) continue;
-      if (other.begin >= end + size && (!found || other.begin - end < tightest)) {
+    placed.visit(first, last, [&](Bytes otherBegin, Bytes otherEnd) {
+      if (otherBegin >= end + size && (!found || otherBegin - end < tightest)) {
         found = true;
         best = end;
-        tightest = other.begin - end;
-        if (fit == Fit::First) break;
+        tightest = otherBegin - end;
+        if (fit == Fit::First) return false;
       }
-      end = std::max(end, other.end);
-    }
+      end = std::max(end, otherEnd);
+      return true;
+    });
     if (!found) best = end;
     solution.offsets[index] = best;
     solution.height = std::max(solution.height, best + size);
-    Placed mine{best, best + size, buffer.first, buffer.last};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), mine, [](auto &a, auto &b) { return a.begin < b.begin; }), mine);
+    placed.add(best, best + size, first, last);
   }
   return solution;
 }
@@ -157,6 +152,9 @@ private:
 Bytes largestLive(const OffsetProblem &problem, Bytes unit) { return peakOf(problem, unit).live; }
 
 OffsetSolution solveOffsets(const OffsetProblem &problem) {
+  for (const OffsetBuffer &buffer : problem.buffers)
+    if (buffer.first < 0 || buffer.last > std::numeric_limits<int32_t>::max())
+      throw std::runtime_error("buffer " + buffer.name + " is live to step " + std::to_string(buffer.last) + "; steps have 31 bits");
   Bytes bound = largestLive(problem, problem.alignment), enough(bound.count + bound.count / 500);
   struct Attempt {
     std::vector<size_t> order;

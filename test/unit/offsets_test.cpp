@@ -1,5 +1,6 @@
 // Offsets: the solvers against the lower bound and the check, the check against wrong answers, the text form.
 #include "passes/place/offsets.h"
+#include "passes/place/placed.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -62,6 +63,40 @@ TEST(Offsets, TrainingStepsReachTwoPercent) {
 TEST(Offsets, TheSameProblemHasTheSameAnswer) {
   auto p = trainingStep(12, 3);
   EXPECT_EQ(solveOffsets(p).offsets, solveOffsets(p).offsets);
+}
+
+/// Against a list of all of them.
+TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
+  struct Plain {
+    int64_t begin, end;
+    int32_t first, last;
+  };
+  std::mt19937 random(11);
+  auto below = [&](int n) { return int(random() % unsigned(n)); };
+  size_t seen = 0;
+  for (int round = 0; round < 40; ++round) {
+    PlacedBuffers index;
+    std::vector<Plain> all;
+    for (int count = 1 + below(1000); count > 0; --count) {
+      int first = below(300);
+      Plain one{64 * below(200), 0, first, first + below(below(4) ? 8 : 200)}; // often at the same byte as another
+      one.end = one.begin + 64 * below(20);
+      index.add(Bytes(one.begin), Bytes(one.end), one.first, one.last);
+      all.insert(std::upper_bound(all.begin(), all.end(), one, [](const Plain &a, const Plain &b) { return a.begin < b.begin; }), one);
+      int32_t from = below(300), to = from + below(50);
+      size_t stop = size_t(below(2) ? 1 + below(20) : 100000); // some do not want all of them
+      std::vector<std::pair<int64_t, int64_t>> expected, found;
+      for (const Plain &other : all)
+        if (other.first <= to && from <= other.last && expected.size() < stop) expected.push_back({other.begin, other.end});
+      index.visit(from, to, [&](Bytes begin, Bytes end) {
+        found.push_back({begin.count, end.count});
+        return found.size() < stop;
+      });
+      ASSERT_EQ(found, expected);
+      seen += found.size();
+    }
+  }
+  EXPECT_GT(seen, 100000u);
 }
 
 TEST(Offsets, EmptyProblem) {
