@@ -35,7 +35,8 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
 
     What a copy between tiers begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are live than at
     the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: but not where the program's
-    arena would grow by more than 2 % and beyond the largest program's.
+    arena would grow by more than 2 % and beyond the largest program's. Then each such buffer goes, below the same height, to the bytes that have
+    rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for whoever had them before.
 
     ```mlir
     plan.program step @step {

@@ -2,7 +2,7 @@
 #include "passes/place/Passes.h"
 #include "passes/place/arenas.h"
 #include "passes/place/need.h"
-#include "passes/place/slack.h"
+#include "passes/place/reuse.h"
 #include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "plan-assign-offsets"
@@ -53,7 +53,7 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
         if (tier == state::Tier::device) largest = std::max(largest, placed.solution.height.count);
       }
     for (auto &[program, tiers] : programs) {
-      addSlack(program, tiers[size_t(state::Tier::device)], largest);
+      leaveTime(program, tiers[size_t(state::Tier::device)], largest);
       write(program, tiers);
     }
   }
@@ -67,12 +67,13 @@ private:
 
   /// With time for copies between tiers, where that makes the arena larger than neither that of the largest program nor 1.02 times what is
   /// live.
-  static void addSlack(ProgramOp program, Placed &placed, int64_t largest) {
+  static void leaveTime(ProgramOp program, Placed &placed, int64_t largest) {
     std::vector<CopyEnds> ends = endsOf(program, placed.buffers.buffers);
     if (llvm::none_of(ends, [](CopyEnds copies) { return copies.begins || copies.ends; })) return;
     auto steps = int64_t(zero::planir::stepsOf(program).size());
     OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
     if (roomy.height.count <= std::max(largest, placed.live() * 51 / 50)) placed.solution = std::move(roomy);
+    restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(largest)), placed.solution);
   }
 
   void write(ProgramOp program, std::array<Placed, kTiers> &tiers) {

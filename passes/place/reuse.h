@@ -1,0 +1,18 @@
+//===- reuse.h - the bytes that transfers are given -----------------------------------------------------===//
+// Plain data. A copy to the device can begin as soon as nobody needs the bytes it goes to any more, however far compute is behind; and
+// whoever is given the bytes of a copy away from it has to wait for that one. In a low arena many places would do. The best is the one
+// whose bytes have rested longest, over the end of the step as well, since lanes run on from one into the next.
+#pragma once
+#include "passes/place/slack.h"
+
+namespace zero::place {
+
+/// Gives each buffer that a copy begins or ends a place below `height`, at which the fewest steps between such a copy and what uses the
+/// same bytes next to it are as many as there can be. Of a program of `steps` steps; `lanes` is in the order of the buffers. Where other
+/// buffers lie is left as it is.
+void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, Bytes height, OffsetSolution &solution);
+
+/// The fewest steps between a copy and what uses the same bytes next to it; `steps` if nothing does.
+int64_t leastRest(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution);
+
+} // namespace zero::place
