@@ -49,6 +49,7 @@ void StateExport::addHeader() {
   auto optimizer = module->getAttrOfType<StringAttr>(state::ZeroDialect::kOptimizer);
   bool sgd = optimizer && optimizer.getValue() == "sgd";
   plan.mutable_optimizer()->set_kind(sgd ? plan::SGD : plan::ADAMW);
+  plan.set_vertical(module->hasAttr(state::ZeroDialect::kVertical));
   plan.set_scales_loss(module->hasAttr(state::ZeroDialect::kScalesLoss));
   addLosses();
   arenaOf(state::Tier::device);
@@ -123,6 +124,7 @@ void StateExport::addInput(StateOp op) {
   for (int64_t size : type.getShape()) input->add_shape(size);
   *input->mutable_ref() = wholeOf(op);
   input->set_limit(op.getLimit().value_or(0));
+  input->set_micro_step(uint32_t(op.getMicroStep().value_or(0)));
 }
 
 LogicalResult StateExport::addConstant(StateOp op) {

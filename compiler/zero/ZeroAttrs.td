@@ -11,12 +11,14 @@ def Zero_Dialect : Dialect {
   let summary = "Where model state lives and how it moves";
   let description = [{
     Parameters live in *buckets*: flat ranges of elements, split evenly over the ranks. The module says for whom it was
-    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd"); `zero.scales_loss`
-    (unit): gradients come multiplied by a loss scale, updates divide by it, and all of them wait for the gradient norm, which says whether there
+    sharded: attributes `zero.world`, `zero.stage`, `zero.accumulate` (i64) and `zero.optimizer` ("adamw" | "sgd"); `zero.vertical` (unit):
+    micro-steps are interleaved in one program; `zero.scales_loss` (unit): gradients come multiplied by a loss scale, updates divide by it, and all of them wait for the gradient norm, which says whether there
     is one.
 
     Each function with the attribute `zero.role` ("step", "first", "middle", "last", "eval") is a program: one
     micro-step of one rank; `zero.clips` (unit) marks the variant that waits for the global gradient norm.
+    Where the module is `zero.vertical`, `step` holds all micro-steps: an argument with `zero.micro_step` = i (i64) is that of micro-step i, one
+    without is that of the first or of all of them, and losses are returned of one micro-step after the other.
     It returns the losses summed over ranks (tensor<Nxf32>, one number each) and, where it updates, the squared gradient norm (tensor<1xf32>).
     Ranks differ only in which shard is their own, so one function serves all of them.
 
@@ -28,7 +30,10 @@ def Zero_Dialect : Dialect {
   let extraClassDeclaration = [{
     void registerAttributes();
     static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
-                                           kOptimizer = "zero.optimizer", kScalesLoss = "zero.scales_loss", kRole = "zero.role", kClips = "zero.clips";
+                                           kOptimizer = "zero.optimizer", kScalesLoss = "zero.scales_loss", kVertical = "zero.vertical", kRole = "zero.role", kClips = "zero.clips",
+                                           kMicroStep = "zero.micro_step";
+    /// Micro-steps that program `function` holds.
+    static int64_t microStepsOf(::mlir::Operation *function);
   }];
 }
 // The numbers of the enumerations are those of plan.proto.

@@ -42,6 +42,13 @@ int64_t worldOf(Operation *op) {
   return world ? world.getInt() : 1;
 }
 
+int64_t ZeroDialect::microStepsOf(Operation *function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto role = function->getAttrOfType<StringAttr>(kRole), step = StringAttr::get(function->getContext(), "step");
+  auto micro = module->getAttrOfType<IntegerAttr>(kAccumulate);
+  return role == step && module->hasAttr(kVertical) && micro ? micro.getInt() : 1;
+}
+
 /// A program is one block over tensors of static shape.
 static LogicalResult verifyProgram(FunctionOpInterface function) {
   if (function.isExternal() || !function.getFunctionBody().hasOneBlock())
@@ -66,6 +73,7 @@ LogicalResult ZeroDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   };
   constexpr int64_t kMost = 1 << 30; // of ranks and of micro-steps; products with sizes in bytes stay far from overflowing
   if ((name == kWorld || name == kAccumulate) && !number(1, kMost)) return complain("an i64 from 1 to 2^30");
+  if (name == kVertical && !(isa<UnitAttr>(value) && isa<ModuleOp>(op))) return complain("a unit, of the module");
   if (name == kStage && !number(0, 3)) return complain("an i64 from 0 to 3");
   if (name == kOptimizer && !text({"adamw", "sgd"})) return complain("adamw or sgd");
   if (name == kRole && !(isa<FunctionOpInterface>(op) && text({"step", "first", "middle", "last", "eval"})))
@@ -163,10 +171,12 @@ LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
   if (!bucket || failed(expect(*this, getShard(), bucket.getShard(), "shard", bucket)) ||
-      failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket)))
+      failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket)) ||
+      (getOnto() && failed(expect(*this, getOnto(), bucket.getShard(), "shard", bucket))))
     return failure();
+  if (getFirst() && getOnto()) return emitOpError() << "is the first and adds to a sum";
   if (getFirst()) return success();
-  if (!getKernelAttr()) return emitOpError() << "adds to the accumulator but names no kernel";
+  if (!getKernelAttr()) return emitOpError() << "adds to " << (getOnto() ? "a sum" : "the accumulator") << " but names no kernel";
   return expectKernel(*this, getKernelAttr(), tables);
 }
 

@@ -107,11 +107,15 @@ def Zero_AllReduceOp : Zero_Op<"all_reduce", [SameOperandsAndResultType]> {
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 def Zero_AccumulateOp : Zero_Op<"accumulate", [Zero_BucketUser]> {
-  let summary = "Add a micro-step's gradient shard to the bucket's accumulator and yield the sum so far";
-  let description = [{ `first`: the accumulator is overwritten instead. `kernel` is the launched nn.kernel (none when first). }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, OptionalAttr<FlatSymbolRefAttr>:$kernel, UnitAttr:$first);
+  let summary = "Add a micro-step's gradient shard to the sum so far";
+  let description = [{
+    The sum so far is `onto`, where the micro-steps before are of the same program; else the bucket's accumulator, which keeps it from program to
+    program. `first`: the accumulator is overwritten instead. `kernel` is the launched nn.kernel (none when first).
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, Optional<Zero_Flat>:$onto, OptionalAttr<FlatSymbolRefAttr>:$kernel,
+                       UnitAttr:$first);
   let results = (outs Zero_Flat:$sum);
-  let assemblyFormat = "$bucket `,` $shard attr-dict `:` type($shard) `->` type($sum)";
+  let assemblyFormat = "$bucket `,` $shard (`onto` $onto^ `:` type($onto))? attr-dict `:` type($shard) `->` type($sum)";
 }
 def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
   let summary = "One optimizer step on the bucket, on this rank's shard of it, or on a slice of either";

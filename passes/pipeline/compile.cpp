@@ -79,6 +79,7 @@ Settings settingsOf(const CompileOptions &options) {
   partition.world = options.world;
   partition.stage = options.stage.value_or(0);
   partition.accumulate = options.accumulate;
+  partition.vertical = options.accumulateOrder == "vertical" && options.accumulate > 1;
   partition.optimizer = options.optimizer;
   partition.bucketElements = options.bucketElements;
   settings.shard.tiers.offloadParams = options.offloadParams;
@@ -88,7 +89,13 @@ Settings settingsOf(const CompileOptions &options) {
 }
 
 Question questionOf(const CompileOptions &options) {
-  return {settingsOf(options), !options.stage, !options.tileParts, options.recompute == "auto", options.budgets, options.machine};
+  return {settingsOf(options),
+          !options.stage,
+          !options.tileParts,
+          options.recompute == "auto",
+          options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
+          options.budgets,
+          options.machine};
 }
 
 /// Says which pass runs.

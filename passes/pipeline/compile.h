@@ -23,9 +23,10 @@ struct CompileOptions {
   std::string recompute = "auto";       // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
   int64_t world = 1, accumulate = 1;
-  std::optional<int64_t> stage = 0; // none: chosen
-  std::string precision = "f32";    // of parameters and activations in memory: f32 | bf16 | f16; masters of parameters are f32
-  std::string reduceType = "f32";   // of gradients on their way between ranks: f32 | bf16; sums are f32
+  std::string accumulateOrder = "horizontal"; // of micro-steps: horizontal | vertical | auto (chosen, where there is a budget)
+  std::optional<int64_t> stage = 0;           // none: chosen
+  std::string precision = "f32";              // of parameters and activations in memory: f32 | bf16 | f16; masters of parameters are f32
+  std::string reduceType = "f32";             // of gradients on their way between ranks: f32 | bf16; sums are f32
   // Tiers where state rests: none (the device) | host | disk | auto (where budgets have room, the device first).
   std::string offloadParams = "auto", offloadOptimizer = "auto", offloadActivations = "auto";
   int64_t bucketElements = 0;                    // 0: chosen by the model's size

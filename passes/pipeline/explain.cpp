@@ -42,6 +42,9 @@ std::string formOf(const Trial &trial, const Question &question) {
   std::string text;
   if (question.anyTiles) text += trial.settings.tileParts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tileParts);
   if (question.anyStage) text += (text.empty() ? "" : ", ") + ("--stage " + std::to_string(trial.settings.shard.partition.stage));
+  if (question.anyOrder)
+    text += (text.empty() ? "" : ", ") + std::string("--accumulate-order ") +
+            (trial.settings.shard.partition.vertical ? "vertical" : "horizontal");
   if (question.anyRecomputation && trial.settings.keepBytes)
     text += (text.empty() ? "" : ", ") + ("blocks made again but for " + grouped(*trial.settings.keepBytes) + " bytes");
   return text;

@@ -63,13 +63,14 @@ private:
 
   /// What distinguishes choices.
   using Key =
-      std::tuple<std::optional<uint64_t>, int64_t, int64_t, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+      std::tuple<std::optional<uint64_t>, int64_t, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
     return {settings.keepBytes,
             settings.tileParts,
             settings.shard.partition.stage,
+            settings.shard.partition.vertical,
             tiers.deviceBytes,
             tiers.hostBytes,
             schedule.activations,
@@ -171,21 +172,26 @@ private:
     std::vector<int64_t> parts{asked.tileParts}, stages{asked.shard.partition.stage};
     if (question.anyTiles) parts = {1, 2, 4, 8, 16};
     if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
+    std::vector<bool> orders{asked.shard.partition.vertical};
+    if (question.anyOrder) orders = {false, true};
     for (int64_t tileParts : parts) {
       asked.tileParts = tileParts;
-      for (int64_t stage : stages) {
-        asked.shard.partition.stage = stage;
-        chooseTiers();
-      }
+      for (int64_t stage : stages)
+        for (bool vertical : orders) {
+          asked.shard.partition.stage = stage;
+          asked.shard.partition.vertical = vertical;
+          chooseTiers();
+        }
       llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
       if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != tileParts)) break;
     }
   }
 
   /// What is better is less.
-  static std::tuple<int64_t, int64_t, int64_t, uint64_t> rank(const Trial &trial) {
+  static std::tuple<int64_t, int64_t, int64_t, bool, uint64_t> rank(const Trial &trial) {
     auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
-    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.copied};
+    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.settings.shard.partition.vertical,
+            trial.copied};
   }
 
   /// Adds to `fitting` what fits with these parts and this stage.

@@ -1,8 +1,9 @@
 //===- search.h - the fastest plan that keeps the budgets -------------------------------------------===//
-// What is left to choose: the parts that parameters are cut into, the stage, the tier of each tensor of model state, how many activations
-// wait elsewhere, how early buckets are gathered and how long they stay. A choice is tried on a copy of the module as far as live ranges,
-// whose largest sum is the memory it needs. How long a step of it takes is estimated with every buffer at bytes of its own
-// (runtime/simulate). The two that look best are placed: then what they need is certain, and the estimate is that of the plan.
+// What is left to choose: the parts that parameters are cut into, the stage, the order of micro-steps, the tier of each tensor of model
+// state, how many activations wait elsewhere, how early buckets are gathered and how long they stay. A choice is tried on a copy of the
+// module as far as live ranges, whose largest sum is the memory it needs. How long a step of it takes is estimated with every buffer at
+// bytes of its own (runtime/simulate). The two that look best are placed: then what they need is certain, and the estimate is that of the
+// plan.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
@@ -26,6 +27,9 @@ struct Settings {
   schedule::Options schedule;
 };
 
+/// Micro-steps that one program may hold.
+inline constexpr int64_t kMostVertical = 256;
+
 using ByTier = std::array<uint64_t, 3>;
 
 /// What buckets keep: parameters as programs read them, trained or frozen; what updates alone touch; and masters of frozen parameters that
@@ -46,9 +50,9 @@ struct Trial {
 
 /// What is asked, and of what machine.
 struct Question {
-  Settings asked;                                                    // what the flags say
-  bool anyStage = false, anyTiles = false, anyRecomputation = false; // which of it they leave open, beside tiers
-  Budgets budgets;                                                   // name the device's memory at least
+  Settings asked;                                                                      // what the flags say
+  bool anyStage = false, anyTiles = false, anyRecomputation = false, anyOrder = false; // which of it they leave open, beside tiers
+  Budgets budgets;                                                                     // name the device's memory at least
   simulate::Machine machine;
 };
 
@@ -66,7 +70,7 @@ struct Found {
 using Modules = std::function<mlir::ModuleOp(int64_t tileParts)>;
 
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, the lowest stage,
-/// the least to copy. Fails, with an error, as passes do.
+/// micro-steps one after another, the least to copy. Fails, with an error, as passes do.
 mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
 
 /// The subject of the decision that says where everything rests.

@@ -45,6 +45,8 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Q
     ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
   if (tiers.offloadParams != "auto") ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
+  if (plan.vertical() && !question.anyOrder)
+    ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "micro-steps one after another (--accumulate-order horizontal)"});
   if (question.asked.schedule.activations != "auto")
     ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
   ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}),

@@ -218,6 +218,11 @@ void Lowering::lowerPack(state::PackOp op) {
 
 void Lowering::lowerAccumulate(state::AccumulateOp op) {
   Location loc = named(op, op.getBucket(), "accumulate");
+  if (Value onto = op.getOnto()) {
+    copy(loc, at(onto), at(op.getSum()));
+    make<LaunchStep>(loc, {at(op.getSum()), at(op.getShard())}, {at(op.getSum())}, *op.getKernel());
+    return;
+  }
   StateOp accumulator = states.tensor(states.bucket(op.getBucketAttr()), state::Role::gradient);
   Ref shard = at(op.getShard()), sum = at(op.getSum());
   Reached reached{accumulator, whole(accumulator), {sum.buffer, sum.offset, 0, int64_t(accumulator.getBytes())}};

@@ -21,7 +21,8 @@ States::States(ModuleOp module) : module(module), symbols(module), builder(modul
 StateOp States::get(const std::string &name, BufferKind kind, int64_t bytes, Location loc) {
   StateOp &state = made[name];
   if (!state) {
-    state = builder.create<StateOp>(loc, name, kind, bytes, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+    state =
+        builder.create<StateOp>(loc, name, kind, bytes, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
     symbols.insert(state); // renames it if a parameter or kernel is called the same
   }
   return state;
@@ -72,7 +73,7 @@ LogicalResult States::checkTensors() {
     if (auto use = dyn_cast<state::GatherOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::UpdateOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
     if (auto use = dyn_cast<state::PublishOp>(op)) return needsParameters(use.getBucketAttr());
-    if (auto use = dyn_cast<state::AccumulateOp>(op)) return needs(use.getBucketAttr(), state::Role::gradient);
+    if (auto use = dyn_cast<state::AccumulateOp>(op); use && !use.getOnto()) return needs(use.getBucketAttr(), state::Role::gradient);
     return success();
   });
   return failure(found.wasInterrupted());
@@ -96,7 +97,9 @@ StateOp States::input(func::FuncOp program, unsigned index) {
     return nullptr;
   }
   auto type = cast<RankedTensorType>(program.getArgumentTypes()[index]);
-  auto state = get("input." + name.str(), BufferKind::input, nn::bytesOf(type), program.getLoc());
+  auto micro = program.getArgAttrOfType<IntegerAttr>(index, state::ZeroDialect::kMicroStep);
+  std::string suffix = micro ? "." + std::to_string(micro.getInt()) : "";
+  auto state = get("input." + name.str() + suffix, BufferKind::input, nn::bytesOf(type), program.getLoc());
   if (state.getType() && (*state.getType() != type || state.getRole() != role.getValue())) {
     program.emitError() << "input '" << name.getValue() << "' is " << type << " in program @" << program.getName() << " but "
                         << *state.getType() << " in another";
@@ -105,6 +108,7 @@ StateOp States::input(func::FuncOp program, unsigned index) {
   state.setInputAttr(name);
   state.setRoleAttr(role);
   state.setTypeAttr(TypeAttr::get(type));
+  if (micro) state.setMicroStep(micro.getInt());
   if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, nn::NnDialect::kLimitAttr)) state.setLimit(limit.getInt());
   return state;
 }

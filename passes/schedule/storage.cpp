@@ -243,7 +243,15 @@ LogicalResult Storage::placeResults(Operation &op) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    put(accumulate.getSum(), {sumOf(accumulate)});
+    if (Value onto = accumulate.getOnto()) {
+      Place place = placeOf(onto);
+      put(accumulate.getSum(), diesAt(*place.slot, here)
+                                   ? place
+                                   : Place{makeFor(accumulate.getSum(), BufferKind::gradient, accumulate.getBucketAttr(),
+                                                   state::Role::gradient, state::Part::shard)});
+    } else {
+      put(accumulate.getSum(), {sumOf(accumulate)});
+    }
   } else if (takesDestination(&op)) {
     for (Value result : op.getResults())
       if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});

@@ -7,7 +7,8 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
   let summary = "Lay the parameters out in buckets that split evenly over the ranks";
   let description = [{
     Needs: `@train` reading its parameters by `nn.get`. Leaves: a `zero.bucket` per group of parameters, with the tensors that a rank keeps of it at this stage, and the module
-    attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`, and `zero.scales_loss` where trained parameters are read in f16.
+    attributes `zero.world`, `zero.stage`, `zero.accumulate`, `zero.optimizer`, `zero.vertical` where micro-steps are to be interleaved in one
+    program (then no bucket keeps a gradient), and `zero.scales_loss` where trained parameters are read in f16.
 
     Parameters are taken in the order of their first use, trainable and frozen ones apart, and a bucket is closed when the next
     parameter would lift it over `bucket-elements` (0: a sixteenth of the model, at least 64 Ki and at most 8 Mi elements, and no more
@@ -28,6 +29,7 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     Option<"world", "world", "int64_t", "1", "Ranks the model state is split over">,
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage: 0 nothing, 1 optimizer state, 2 gradients, 3 parameters are sharded">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-steps per optimizer step">,
+    Option<"vertical", "vertical", "bool", "false", "Interleave the micro-steps in one program">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
     Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">];
   let statistics = [Statistic<"buckets", "buckets", "Buckets made">, Statistic<"padding", "padding", "Elements no parameter owns">];
@@ -70,11 +72,43 @@ def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {
   let summary = "Turn the training step into one program per kind of micro-step";
   let description = [{
     Needs: `@train` and `@eval`, module attributes of `zero-partition`. Leaves: functions with `zero.role`: with one micro-step per
-    step `@step` and `@step_clip`; with several `@first`, `@middle` (from three on), `@last` and `@last_clip`; and `@eval`. The
+    step, or `zero.vertical`, `@step` and `@step_clip`; with several `@first`, `@middle` (from three on), `@last` and `@last_clip`; and `@eval`. The
     clipping variants wait for the global gradient norm before they update; which one runs is chosen at run time by `--clip`.
     Where the loss is scaled (`zero.scales_loss`) every update waits for the norm and there is no such variant. `@train` is gone.
   }];
   let dependentDialects = ["::zero::state::ZeroDialect"];
+}
+
+def InterleavePass : Pass<"zero-interleave", "::mlir::ModuleOp"> {
+  let summary = "Hold all micro-steps in one program, bucket by bucket (vertical order)";
+  let description = [{
+    Needs: programs of `zero-programs` of a module with `zero.vertical`. Leaves: `@step` and `@step_clip` with the operations of all
+    micro-steps. The program is cut into pieces that read at most `buckets` buckets, and each piece is done for all micro-steps, in their
+    order, before the next: what is gathered for it is gathered once, and `zero-merge-gathers` finds as few gathers as in one micro-step. What depends on
+    no micro-step's samples is computed once. Every micro-step has data, labels and a seed of its own (`zero.micro_step`), and its
+    own gradients (the i-th `nn.gradient` of a parameter is micro-step i's) and losses.
+
+    Tensors that cross from piece to piece live once for every micro-step: that is the price.
+
+    ```mlir
+    func.func @step(%x) {                       // 2 micro-steps
+      %w = nn.get @w; %v = nn.get @v            // each in a bucket of its own
+      %h = nn.matmul %x, %w
+      %y = nn.matmul %h, %v
+      return %y
+    // becomes
+    func.func @step(%x, %x1 {zero.micro_step = 1}) {
+      %w = nn.get @w; %v = nn.get @v
+      %h = nn.matmul %x, %w
+      %h1 = nn.matmul %x1, %w
+      %y = nn.matmul %h, %v
+      %y1 = nn.matmul %h1, %v
+      return %y, %y1
+    ```
+  }];
+  let dependentDialects = ["::zero::state::ZeroDialect"];
+  let options = [Option<"buckets", "buckets", "int64_t", "kMergeDistance + 1", "Buckets that a piece may read">];
+  let statistics = [Statistic<"pieces", "pieces", "Pieces that programs were cut into">];
 }
 
 def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {

@@ -23,7 +23,7 @@ FailureOr<std::optional<state::Tier>> given(ModuleOp module, StringRef home) {
   return module.emitError() << "state rests on none (the device), host or disk, or where there is room (auto), not on " << home;
 }
 
-/// How often an optimizer step of `micro` micro-steps copies a tensor that does not rest on the device.
+/// How often an optimizer step of `micro` programs copies a tensor that does not rest on the device.
 int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro, const Uses &uses) {
   if (role == bucket.readRole()) return uses.visits * micro + bucket.getTrainable(); // read by forward and backward, written by the update
   if (role == state::Role::gradient) return 2 * (micro - 1);                         // written by the first micro-step, read by the last
@@ -44,11 +44,12 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     ModuleOp module = getOperation();
     auto params = given(module, offloadParams), moments = given(module, offloadOptimizer);
     if (failed(params) || failed(moments)) return signalPassFailure();
-    auto micro = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
-    if (!micro) {
+    auto accumulate = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
+    if (!accumulate) {
       module.emitError() << "is not partitioned; run zero-partition first";
       return signalPassFailure();
     }
+    int64_t micro = module->hasAttr(state::ZeroDialect::kVertical) ? 1 : accumulate.getInt();
     llvm::MapVector<StringAttr, Uses> uses;
     if (!*params || !*moments) {
       auto found = usesOf(module);
@@ -68,7 +69,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
         choices.push_back({bucket,
                            i,
                            {tensor.getRole() == bucket.readRole(), use.changed},
-                           {bytes, bytes * copiesOf(bucket, tensor.getRole(), micro.getInt(), use)}});
+                           {bytes, bytes * copiesOf(bucket, tensor.getRole(), micro, use)}});
       }
     // Of what is copied equally often, parameters stay, which would need room on the device a second time while they are used; and what
     // backward completes last: copies of the others hide behind the rest of it.

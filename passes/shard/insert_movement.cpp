@@ -72,6 +72,7 @@ public:
     role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
     waitsForNorm = sharding.scalesLoss || program->hasAttr(state::ZeroDialect::kClips);
     updates = role == "step" || role == "last";
+    microSteps = size_t(state::ZeroDialect::microStepsOf(program));
     if (failed(checkSignature()) || failed(findReads()) || failed(findGradients())) return failure();
     placeParameters();
     finish();
@@ -80,8 +81,9 @@ public:
 
 private:
   LogicalResult checkSignature() {
-    if (program.getNumResults() != 1)
-      return program.emitError() << "@" << program.getName() << " returns " << program.getNumResults() << " values, not the loss alone";
+    if (program.getNumResults() != microSteps)
+      return program.emitError() << "@" << program.getName() << " returns " << program.getNumResults() << " values, not the loss alone"
+                                 << (microSteps > 1 ? " of each micro-step; run zero-interleave first" : "");
     unsigned last = program.getNumArguments() - 1;
     auto hyper = program.getNumArguments() ? program.getArgAttrOfType<StringAttr>(last, nn::NnDialect::kRoleAttr) : StringAttr();
     if (updates && (!hyper || hyper.getValue() != "hyper"))
@@ -111,16 +113,23 @@ private:
   }
 
   LogicalResult findGradients() {
+    llvm::DenseMap<Attribute, size_t> found; // of each parameter
     for (auto gradient : program.getOps<nn::GradientOp>()) {
       state::BucketOp bucket = bucketOf(gradient, gradient.getParameterAttr());
       if (!bucket) return failure();
-      gradients[bucket].push_back(gradient);
+      size_t micro = found[gradient.getParameterAttr()]++; // they stand in the order of micro-steps
+      gradients[bucket].resize(std::max(gradients[bucket].size(), micro + 1));
+      gradients[bucket][micro].push_back(gradient);
     }
     if (role == "eval") return success();
-    for (state::BucketOp bucket : buckets)
-      if (bucket.getTrainable() && gradients[bucket].size() != bucket.getParameters().size())
-        return bucket.emitError() << "has " << bucket.getParameters().size() << " parameters but @" << program.getName() << " yields "
-                                  << gradients[bucket].size() << " gradients for it";
+    for (state::BucketOp bucket : buckets) {
+      size_t count = 0, expected = bucket.getParameters().size() * microSteps;
+      for (auto &micro : gradients[bucket]) count += micro.size();
+      if (bucket.getTrainable() && (count != expected || gradients[bucket].size() != microSteps))
+        return bucket.emitError() << "has " << bucket.getParameters().size() << " parameters"
+                                  << (microSteps > 1 ? " in " + std::to_string(microSteps) + " micro-steps" : "") << " but @"
+                                  << program.getName() << " yields " << count << " gradients for it";
+    }
     return success();
   }
 
@@ -191,17 +200,14 @@ private:
       for (state::BucketOp bucket : buckets)
         if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
 
-    SmallVector<Value> scalars{terminator.getOperand(0)};
+    SmallVector<Value> scalars(terminator.getOperands());
     if (updates) scalars.push_back(sum(end, loc, sums));
     Value packed = pack(end, loc, scalars);
     if (sharding.world > 1) packed = end.create<state::AllReduceOp>(loc, packed.getType(), packed);
-    SmallVector<Value> results;
-    int64_t offset = 0;
-    for (Value v : scalars) {
-      int64_t count = cast<ShapedType>(v.getType()).getNumElements(); // of the loss its terms
-      results.push_back(end.create<state::ViewOp>(loc, flat(end, count), packed, offset));
-      offset += count;
-    }
+    int64_t all = cast<ShapedType>(packed.getType()).getNumElements(),
+            losses = all - updates; // the terms of each micro-step's, and the norm
+    SmallVector<Value> results{end.create<state::ViewOp>(loc, flat(end, losses), packed, 0)};
+    if (updates) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, losses));
     for (auto [bucket, shard] : pending) update(end, bucket, shard, results[1]);
 
     terminator->setOperands(results);
@@ -210,29 +216,14 @@ private:
   }
 
   void consumeGradients(state::BucketOp bucket, SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending, SmallVectorImpl<Value> &sums) {
-    auto &found = gradients[bucket];
-    llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) {
-      return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset;
-    });
-    Operation *anchor = nullptr;
-    SmallVector<Value> values;
-    SmallVector<int64_t> offsets;
-    for (nn::GradientOp gradient : found) {
-      anchor = later(anchor, gradient);
-      values.push_back(gradient.getValue());
-      offsets.push_back(homeOf(gradient.getParameterAttr()).offset);
-    }
     OpBuilder b(program.getContext());
-    b.setInsertionPointAfter(anchor);
-    Location loc = bucket.getLoc();
-    Type travels = cast<ShapedType>(values[0].getType()).getElementType();
-    Value shard = b.create<state::PackOp>(loc, flat(b, bucket.getElements(), travels), values, offsets);
-    if (sharding.world > 1) shard = b.create<state::ReduceScatterOp>(loc, flat(b, bucket.getShard()), shard);
-    if (sharding.accumulate > 1) {
-      bool first = role == "first";
-      FlatSymbolRefAttr add;
-      if (!first) add = kernels.accumulate(rows(bucket), row(bucket));
-      shard = b.create<state::AccumulateOp>(loc, shard.getType(), bucket.getSymName(), shard, add, first);
+    Operation *anchor = nullptr; // the last gradient
+    Value shard;                 // of the sum so far
+    for (auto &found : gradients[bucket]) {
+      anchor = nullptr;
+      for (nn::GradientOp gradient : found) anchor = later(anchor, gradient);
+      b.setInsertionPointAfter(anchor);
+      shard = accumulate(b, bucket, reduce(b, bucket, found), shard);
     }
     if (!updates) return;
     if (waitsForNorm) { // its squares are summed while it is at hand; then it waits for the norm
@@ -243,6 +234,33 @@ private:
     // The parameters must have been read for the last time before they change.
     if (Operation *read = lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read)) b.setInsertionPointAfter(read);
     sums.push_back(update(b, bucket, shard, {}));
+  }
+
+  /// A micro-step's gradients side by side, summed over the ranks.
+  Value reduce(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
+    llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) {
+      return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset;
+    });
+    SmallVector<Value> values;
+    SmallVector<int64_t> offsets;
+    for (nn::GradientOp gradient : found) {
+      values.push_back(gradient.getValue());
+      offsets.push_back(homeOf(gradient.getParameterAttr()).offset);
+    }
+    Type travels = cast<ShapedType>(values[0].getType()).getElementType();
+    Value packed = b.create<state::PackOp>(bucket.getLoc(), flat(b, bucket.getElements(), travels), values, offsets);
+    if (sharding.world == 1) return packed;
+    return b.create<state::ReduceScatterOp>(bucket.getLoc(), flat(b, bucket.getShard()), packed);
+  }
+
+  /// Added to those of the micro-steps before: `sum`, if they are of this program, else the bucket's accumulator.
+  Value accumulate(OpBuilder &b, state::BucketOp bucket, Value shard, Value sum) {
+    bool starts = microSteps > 1 && !sum;
+    if (sharding.accumulate == 1 || starts) return shard;
+    bool first = role == "first";
+    FlatSymbolRefAttr add;
+    if (!first) add = kernels.accumulate(rows(bucket), row(bucket));
+    return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
   }
 
   /// One optimizer step from a gradient shard; yields the squared gradient per row of the own shard unless clipping.
@@ -318,10 +336,11 @@ private:
   StateKernels &kernels;
   StringRef role;
   bool waitsForNorm = false, updates = false;
+  size_t microSteps = 1; // that the program holds
   SmallVector<Read> reads;
   llvm::DenseMap<Operation *, Type> readAs; // of each bucket, the type in which its parameters are read
   llvm::DenseMap<Operation *, Operation *> lastRead;
-  llvm::DenseMap<Operation *, SmallVector<nn::GradientOp>> gradients;
+  llvm::DenseMap<Operation *, SmallVector<SmallVector<nn::GradientOp>, 1>> gradients; // of each bucket, by micro-step
 };
 
 //===----------------------------------------------------------------------===//

@@ -53,6 +53,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     module->setAttr(state::ZeroDialect::kWorld, b.getI64IntegerAttr(world));
     module->setAttr(state::ZeroDialect::kStage, b.getI64IntegerAttr(stage));
     module->setAttr(state::ZeroDialect::kAccumulate, b.getI64IntegerAttr(accumulate));
+    if (vertical && accumulate > 1) module->setAttr(state::ZeroDialect::kVertical, b.getUnitAttr());
     module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
 
     auto used = parametersOf(train);
@@ -106,7 +107,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     padding += layout.shard * world - owned;
   }
 
-  /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between micro-steps is one rank's always.
+  /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between programs is one rank's always.
   /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone.
   ArrayAttr tensorsOf(OpBuilder &b, bool trainable, Type read) const {
     using state::Part, state::Role;
@@ -119,7 +120,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     add(Role::master, stage >= (mixed ? 1 : 3));
     if (mixed) add(Role::compute, stage == 3, read);
     if (!trainable) return b.getArrayAttr(tensors);
-    if (accumulate > 1) add(Role::gradient, true);
+    if (accumulate > 1 && !vertical) add(Role::gradient, true);
     if (optimizer == "sgd") {
       add(Role::momentum, stage >= 1);
     } else {

@@ -11,6 +11,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createPartitionPass(options.partition));
   pm.addPass(createAssignTiersPass(options.tiers));
   pm.addPass(createProgramsPass());
+  if (options.partition.vertical && options.partition.accumulate > 1) pm.addPass(createInterleavePass());
   // First the obviously correct form, then the fast one.
   pm.addPass(createInsertMovementPass());
   pm.addPass(createMergeGathersPass());
@@ -22,6 +23,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> world{*this, "world", llvm::cl::init(1)};
   Option<int64_t> stage{*this, "stage", llvm::cl::init(0)};
   Option<int64_t> accumulate{*this, "accumulate", llvm::cl::init(1)};
+  Option<bool> vertical{*this, "vertical", llvm::cl::init(false)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::init("adamw")};
   Option<std::string> offloadParams{*this, "offload-params", llvm::cl::init("none")};
   Option<std::string> offloadOptimizer{*this, "offload-optimizer", llvm::cl::init("none")};
@@ -39,6 +41,7 @@ void registerPasses() {
                                               options.partition.world = o.world;
                                               options.partition.stage = o.stage;
                                               options.partition.accumulate = o.accumulate;
+                                              options.partition.vertical = o.vertical;
                                               options.partition.optimizer = o.optimizer;
                                               options.partition.bucketElements = o.bucketElements;
                                               options.tiers.offloadParams = o.offloadParams;

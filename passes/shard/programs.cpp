@@ -21,7 +21,7 @@ struct Programs : impl::ProgramsPassBase<Programs> {
       module.emitError() << "needs @train, @eval and the attributes of zero-partition";
       return signalPassFailure();
     }
-    StringRef role = accumulate.getInt() == 1 ? "step" : "last";
+    StringRef role = accumulate.getInt() == 1 || module->hasAttr(state::ZeroDialect::kVertical) ? "step" : "last";
     if (role == "last") {
       make(train, "first", "first", /*updates=*/false, /*clips=*/false);
       if (accumulate.getInt() > 2) make(train, "middle", "middle", false, false);

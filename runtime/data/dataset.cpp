@@ -16,9 +16,12 @@ uint64_t sampleElements(const plan::Input &input) {
   return elements;
 }
 
+// Of those that take samples of the same tensor, each for a micro-step of its own.
+static bool isFirst(const plan::Input &input) { return input.micro_step() == 0; }
+
 int labelsOf(const plan::Plan &plan, const plan::Loss &loss) {
   for (int i = 0; i < plan.inputs_size(); ++i)
-    if (plan.inputs(i).role() == plan::Input::LABELS && plan.inputs(i).name() == loss.labels()) return i;
+    if (isFirst(plan.inputs(i)) && plan.inputs(i).role() == plan::Input::LABELS && plan.inputs(i).name() == loss.labels()) return i;
   return -1;
 }
 
@@ -66,7 +69,7 @@ public:
     bool shifts = false;
     for (int i = 0; i < plan.inputs_size(); ++i) {
       const plan::Input &input = plan.inputs(i);
-      if (!isFed(input)) continue;
+      if (!isFed(input) || !isFirst(input)) continue;
       Source &source = sources[static_cast<size_t>(i)];
       if (options.labels.kind != LabelRule::Same && hasPlaces(input) && ignoredLabel(plan, input)) {
         source.row = static_cast<uint64_t>(input.shape(input.shape_size() - 1));

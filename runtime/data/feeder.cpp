@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
 
 namespace zero::runtime {
 
@@ -15,6 +16,10 @@ Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, con
                             plan.world() > 1 ? fmt::format(" x {} ranks", plan.world()) : "",
                             micros > 1 ? fmt::format(" x {} micro-steps", micros) : ""));
   for (const plan::Loss &loss : plan.losses()) terms.push_back({loss.kind(), loss.has_weight() ? loss.weight() : 1, labelsOf(plan, loss)});
+  std::map<std::string, int> firsts;
+  for (int i = 0; i < plan.inputs_size(); ++i)
+    if (plan.inputs(i).micro_step() == 0) firsts.emplace(plan.inputs(i).name(), i);
+  for (int i = 0; i < plan.inputs_size(); ++i) sources.push_back(plan.inputs(i).micro_step() == 0 ? i : firsts.at(plan.inputs(i).name()));
 }
 
 LossDivisors Feeder::divisors(uint64_t start) const {
@@ -43,13 +48,16 @@ LossScales Feeder::scales(const LossDivisors &divisors) const {
 void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);
+    uint64_t micro = turn.micro + input.micro_step();
+    if (micro >= sampler_.micros) continue; // of a training step, and this is evaluation
     std::span<std::byte> dst = inputs.of(index);
     switch (input.role()) {
     case plan::Input::DATA:
     case plan::Input::LABELS: {
       uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
       for (uint64_t i = 0; i < sampler_.perRank; ++i)
-        data.read(index, sampler_.sample(turn.start, sampler_.within(turn.micro, rank, i)), dst.subspan(i * bytes, bytes));
+        data.read(sources[static_cast<size_t>(index)], sampler_.sample(turn.start, sampler_.within(micro, rank, i)),
+                  dst.subspan(i * bytes, bytes));
       break;
     }
     case plan::Input::SHARED:
@@ -59,7 +67,7 @@ void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
       std::memcpy(dst.data(), turn.scales.data(), terms.size() * sizeof(float));
       break;
     case plan::Input::SEED: {
-      uint64_t values[2] = {mix(turn.seed ^ mix(turn.step)), sampler_.within(turn.micro, rank, 0)};
+      uint64_t values[2] = {mix(turn.seed ^ mix(turn.step)), sampler_.within(micro, rank, 0)};
       std::memcpy(dst.data(), values, sizeof values);
       break;
     }

@@ -20,7 +20,7 @@ using LossScales = std::array<float, plan::kMaxLosses>;
 struct Turn {
   uint64_t start = 0; // stream position of the global batch's first sample
   uint64_t step = 0;  // updates done before
-  uint64_t micro = 0; // micro-step
+  uint64_t micro = 0; // micro-step; the first, of a program that holds several
   uint64_t seed = 0;  // of the run
   LossScales scales{};
 };
@@ -45,7 +45,7 @@ public:
   // What makes of the plan's losses the weighted sum of their means. One without labels is 0 and has no gradient.
   LossScales scales(const LossDivisors &divisors) const;
 
-  // Makes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED.
+  // Makes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED; of the first micro-step alone where batches are of one.
   void fill(const Turn &turn, uint64_t rank, Inputs &inputs) const;
 
 private:
@@ -58,7 +58,8 @@ private:
   const plan::Plan &plan;
   const Dataset &data;
   Sampler sampler_;
-  std::vector<Term> terms; // of the loss
+  std::vector<Term> terms;  // of the loss
+  std::vector<int> sources; // of each plan input, the one of micro-step 0 that takes samples of the same tensor
 };
 
 } // namespace zero::runtime

@@ -58,11 +58,11 @@ std::string labelWarning(const plan::Plan &plan, const Dataset &data, const Labe
   for (int l = 0; l < plan.inputs_size(); ++l) {
     const plan::Input &labels = plan.inputs(l);
     std::optional<int64_t> ignored = ignoredLabel(plan, labels);
-    if (!ignored || !hasPlaces(labels)) continue;
+    if (!ignored || labels.micro_step() > 0 || !hasPlaces(labels)) continue;
     auto row = static_cast<size_t>(labels.shape(labels.shape_size() - 1));
     for (int t = 0; t < plan.inputs_size(); ++t) {
       const plan::Input &tokens = plan.inputs(t);
-      if (tokens.role() != plan::Input::DATA || !isIntegers(tokens) ||
+      if (tokens.role() != plan::Input::DATA || tokens.micro_step() > 0 || !isIntegers(tokens) ||
           !std::equal(tokens.shape().begin(), tokens.shape().end(), labels.shape().begin(), labels.shape().end()))
         continue;
       auto all = [&](size_t ahead) {

@@ -47,6 +47,7 @@ std::vector<Shown> read(const plan::Plan &plan, const Dataset &data, uint64_t sa
   for (int i = 0; i < plan.inputs_size(); ++i) {
     const plan::Input &input = plan.inputs(i);
     if (input.role() != plan::Input::DATA && input.role() != plan::Input::LABELS && input.role() != plan::Input::SHARED) continue;
+    if (input.micro_step() > 0) continue; // takes other samples of the same tensor
     Shown shown{&input, elementOf(input.dtype()), sampleElements(input), {}};
     if (shown.isShared() && input.shape_size() > 0) shown.elements *= static_cast<uint64_t>(input.shape(0));
     shown.bytes.resize(shown.elements * sizeOf(shown.type));
@@ -97,7 +98,8 @@ std::string describeSample(const plan::Plan &plan, const Dataset &data, uint64_t
       text += fmt::format("\n  {:{}}  {}", "", name, textOf(shown));
   }
   for (const Shown &shown : all)
-    if (std::optional<int64_t> ignored = ignoredLabel(plan, *shown.input); ignored && hasPlaces(*shown.input)) text += places(all, shown, *ignored);
+    if (std::optional<int64_t> ignored = ignoredLabel(plan, *shown.input); ignored && hasPlaces(*shown.input))
+      text += places(all, shown, *ignored);
   return text;
 }
 

@@ -15,6 +15,7 @@ public:
     type = path.ends_with(".txt") ? Element::U8 : path.ends_with(".u32.bin") ? Element::U32 : Element::U16;
     for (int i = 0; i < plan.inputs_size(); ++i) {
       const plan::Input &input = plan.inputs(i);
+      if (input.micro_step() > 0) continue; // takes other samples of the same stream
       if (input.role() == plan::Input::DATA)
         claim(tokens, i);
       else if (input.role() == plan::Input::LABELS)

@@ -30,6 +30,7 @@ std::string dataTable(const plan::Plan &plan) {
   Table table;
   for (const plan::Input &input : plan.inputs()) {
     bool shared = input.role() == plan::Input::SHARED;
+    if (input.micro_step() > 0) continue; // of the same tensor of the file
     if (!shared && input.role() != plan::Input::DATA && input.role() != plan::Input::LABELS) continue;
     std::string shape = shared ? "" : "samples";
     for (int i = shared ? 0 : 1; i < input.shape_size(); ++i) shape += (shape.empty() ? "" : " x ") + std::to_string(input.shape(i));

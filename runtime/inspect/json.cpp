@@ -133,6 +133,7 @@ json toJson(const plan::Plan &plan, bool schedule) {
   for (const plan::Axis &axis : plan.axes()) out["axes"].push_back({{"name", axis.name()}, {"size", axis.size()}});
   out["stage"] = plan.stage();
   out["accumulate"] = plan.accumulate();
+  out["vertical"] = plan.vertical();
   out["samples"] = plan.samples();
   out["memory"] = memoryJson(plan, plan::DEVICE);
   out["memory"]["padding_bytes"] = memoryOf(plan).padding;

@@ -66,8 +66,8 @@ std::string headline(const plan::Plan &plan) {
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"),
                      counted(plan.world(), "rank") + (plan.axes_size() > 1 ? " on axes " + plan::axesText(plan) : ""), plan.stage(),
-                     counted(plan.accumulate(), "micro-step"), counted(plan.samples(), "sample"), target.empty() ? "" : ", " + target,
-                     computed);
+                     counted(plan.accumulate(), "micro-step") + (plan.vertical() ? " in vertical order" : ""),
+                     counted(plan.samples(), "sample"), target.empty() ? "" : ", " + target, computed);
 }
 
 std::string memoryTable(const plan::Plan &plan) {

@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/plan/mesh.h"
+#include "runtime/plan/micro_steps.h"
 #include "runtime/plan/validate.h"
 
 namespace zero::inspect {
@@ -86,7 +87,7 @@ std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips) {
         return;
       }
   };
-  if (plan.accumulate() <= 1) {
+  if (plan::stepsInOneProgram(plan)) {
     add(plan::Program::STEP, clips, 1);
     return runs;
   }

@@ -2,6 +2,7 @@
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/mesh.h"
+#include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <map>
@@ -77,8 +78,8 @@ public:
   }
 
 private:
-  /// The gradient of each trained bucket is reduced once in every program of training, and gathered again where all of it is updated. What
-  /// a collective takes from a bucket comes to where that bucket's elements belong.
+  /// The gradient of each trained bucket is reduced once for every micro-step of a program of training, and gathered again where all of it
+  /// is updated. What a collective takes from a bucket comes to where that bucket's elements belong.
   void checkSums() {
     std::vector<int> reduced(size_t(plan.buckets_size())), gathered(reduced), updatedWhole(reduced);
     for (int s = 0; s < program.steps_size(); ++s) {
@@ -99,11 +100,14 @@ private:
     }
     for (size_t b = 0; b < reduced.size(); ++b) {
       const plan::Bucket &bucket = plan.buckets(int(b));
-      int sums = bucket.trainable() && program.role() != plan::Program::EVAL && plan::groupSize(plan, bucket.axes()) > 1;
+      bool reduces = bucket.trainable() && program.role() != plan::Program::EVAL && plan::groupSize(plan, bucket.axes()) > 1;
+      int sums = reduces ? int(plan::microStepsOf(plan, program)) : 0;
       auto expect = [&](int found, int expected, const char *what) {
         if (found != expected)
           report("the gradient of bucket '" + bucket.name() + "' is " + what + " " + std::to_string(found) + " times, not " +
-                 (expected ? "once" : "never"));
+                 (expected > 1 ? std::to_string(expected) + " times"
+                  : expected   ? "once"
+                               : "never"));
       };
       expect(reduced[b], sums, "reduced");
       expect(gathered[b], updatedWhole[b], "gathered for an update");

@@ -3,6 +3,7 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
+#include "runtime/plan/micro_steps.h"
 #include "runtime/plan/pieces.h"
 #include <algorithm>
 #include <bit>
@@ -131,6 +132,46 @@ void checkInputs(const Plan &plan) {
     if (!fits) throw Error(what + " does not have the type and shape its role asks for");
     if (input.limit() < 0) throw Error(what + " has the negative index limit " + std::to_string(input.limit()));
   }
+}
+
+// Where one program holds all micro-steps, each has its samples and its seed, as the first has them.
+void checkMicroSteps(const Plan &plan) {
+  if (!plan.vertical()) {
+    for (const Input &input : plan.inputs())
+      if (input.micro_step())
+        throw Error("input '" + input.name() + "' is of micro-step " + std::to_string(input.micro_step()) +
+                    ", but the plan's programs hold one each");
+    return;
+  }
+  for (const Program &program : plan.programs())
+    if (program.role() != Program::STEP && program.role() != Program::EVAL)
+      throw Error("program '" + program.name() +
+                  "' holds one of several micro-steps, but the plan's order of them is vertical: one program "
+                  "has them all");
+  std::map<std::pair<uint32_t, std::string>, const Input *> first; // by role and name
+  std::map<const Input *, std::set<uint32_t>> others;              // micro-steps beside the first
+  auto differs = [](const Input &input) {
+    return input.role() == Input::DATA || input.role() == Input::LABELS || input.role() == Input::SEED;
+  };
+  for (const Input &input : plan.inputs())
+    if (differs(input) && input.micro_step() == 0) first[{input.role(), input.name()}] = &input;
+  for (const Input &input : plan.inputs()) {
+    if (input.micro_step() == 0) continue;
+    std::string what = "input '" + input.name() + "' of micro-step " + std::to_string(input.micro_step());
+    auto found = first.find({input.role(), input.name()});
+    if (input.micro_step() >= plan.accumulate() || found == first.end())
+      throw Error(what + (found == first.end() ? " has no like in the first micro-step"
+                                               : ": the plan has " + std::to_string(plan.accumulate()) + " micro-steps"));
+    const Input &like = *found->second;
+    if (!std::equal(input.shape().begin(), input.shape().end(), like.shape().begin(), like.shape().end()) ||
+        input.dtype() != like.dtype() || input.limit() != like.limit())
+      throw Error(what + " has another type or shape than that of the first");
+    if (!others[&like].insert(input.micro_step()).second) throw Error(what + " occurs twice");
+  }
+  for (const auto &[key, input] : first)
+    if (others[input].size() + 1 != plan.accumulate())
+      throw Error("input '" + input->name() + "' is there for " + std::to_string(others[input].size() + 1) + " of " +
+                  std::to_string(plan.accumulate()) + " micro-steps");
 }
 
 void checkLosses(const Plan &plan) {
@@ -420,6 +461,7 @@ void validate(const Plan &plan, uint64_t constantBytes) {
   checkProgramHeaders(plan);
   checkBuffers(plan);
   checkInputs(plan);
+  checkMicroSteps(plan);
   checkLosses(plan);
   checkConstants(plan, constantBytes);
   checkBuckets(plan);
@@ -429,7 +471,8 @@ void validate(const Plan &plan, uint64_t constantBytes) {
     const Program &program = plan.programs(i);
     std::string what = "program '" + program.name() + "'";
     for (int s = 0; s < program.steps_size(); ++s) checkStep(plan, i, s);
-    if (program.has_loss()) checkNumbers(plan, program.loss(), std::max(1, plan.losses_size()), "the loss of " + what, i);
+    if (program.has_loss())
+      checkNumbers(plan, program.loss(), int(microStepsOf(plan, program)) * std::max(1, plan.losses_size()), "the loss of " + what, i);
     if (program.has_gradient_norm()) checkNumbers(plan, program.gradient_norm(), 1, "the gradient norm of " + what, i);
     checkWaits(program);
   }

@@ -1,5 +1,6 @@
 #include "runtime/train/programs.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/micro_steps.h"
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ std::vector<uint32_t> Programs::used() const {
 
 Programs choosePrograms(const plan::Plan &plan, bool train, bool clip, bool evaluate) {
   Programs programs;
-  if (train && plan.accumulate() <= 1) {
+  if (train && plan::stepsInOneProgram(plan)) {
     programs.micros.push_back(find(plan, plan::Program::STEP, clip));
   } else if (train) {
     programs.micros.push_back(find(plan, plan::Program::FIRST, false));

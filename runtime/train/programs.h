@@ -7,7 +7,7 @@
 namespace zero::runtime {
 
 struct Programs {
-  std::vector<uint32_t> micros; // one program index per micro-step of a training step
+  std::vector<uint32_t> micros; // of a training step: one program index per micro-step, or one for all of them
   int eval = -1;
 
   std::vector<uint32_t> used() const; // each once, for the engine

@@ -1,11 +1,16 @@
 #include "runtime/train/runs.h"
+#include "runtime/plan/micro_steps.h"
 #include <algorithm>
 #include <cstring>
 
 namespace zero::runtime {
 
 Runs::Runs(Engine &engine, const plan::Plan &plan, size_t groups) : engine(engine), plan(plan) {
-  for (uint32_t i = 0; i < kSubmissions; ++i) slots.push_back({Inputs(plan), std::vector<std::array<float, 16>>(groups), {}, 0, {}, {}});
+  uint64_t losses = plan::kMaxLosses;
+  for (const plan::Program &program : plan.programs())
+    losses = std::max(losses, plan::microStepsOf(plan, program) * static_cast<uint64_t>(plan.losses_size()));
+  for (uint32_t i = 0; i < kSubmissions; ++i)
+    slots.push_back({Inputs(plan), std::vector<std::array<float, 16>>(groups), std::vector<float>(losses), 0, {}, {}});
   for (Slot &slot : slots) { // where they stay
     for (int i = 0; i < plan.inputs_size(); ++i) slot.writes.push_back(engine.transfer(plan.inputs(i).ref(), slot.inputs.of(i)));
     for (size_t g = 1; g < groups; ++g)
@@ -24,7 +29,8 @@ void Runs::setHyper(size_t group, const std::array<float, 16> &values) {
 void Runs::submit(uint32_t program, const UpdateHook *beforeUpdate) {
   Slot &slot = slots[submitted % kSubmissions];
   const plan::Program &source = plan.programs(static_cast<int>(program));
-  slot.reads.clear(), slot.losses = {}, slot.squaredNorm = 0;
+  slot.reads.clear(), slot.squaredNorm = 0;
+  std::ranges::fill(slot.losses, 0.0f);
   auto read = [&](const plan::Ref &ref, std::span<float> values) {
     if (ref.bytes() > 0) slot.reads.push_back(engine.transfer(ref, std::as_writable_bytes(values).first(ref.bytes())));
   };
@@ -37,7 +43,8 @@ Runs::Result Runs::finish() {
   const Slot &slot = slots[finished++ % kSubmissions];
   Completion completion = engine.finish();
   Result result{{}, slot.squaredNorm, std::move(completion)};
-  std::ranges::copy(slot.losses, result.losses.begin());
+  auto terms = static_cast<size_t>(std::max(1, plan.losses_size()));
+  for (size_t i = 0; i < slot.losses.size(); ++i) result.losses[i % terms] += slot.losses[i]; // in the order of micro-steps
   return result;
 }
 

@@ -30,7 +30,7 @@ public:
   void submit(uint32_t program, const UpdateHook *beforeUpdate = nullptr);
 
   struct Result {
-    LossTerms losses{};    // what the program has left of them
+    LossTerms losses{};    // what the program has left of them, summed over its micro-steps
     float squaredNorm = 0; // if the program has it
     Completion completion;
   };
@@ -43,7 +43,7 @@ private:
   struct Slot {
     Inputs inputs;
     std::vector<std::array<float, 16>> hyper; // of each group; the first one's is an input
-    std::array<float, plan::kMaxLosses> losses{};
+    std::vector<float> losses;                // of each of the program's micro-steps
     float squaredNorm = 0;
     std::vector<HostTransfer> writes, reads;
   };

@@ -340,6 +340,10 @@ suite.check("judged: stage 2, a wait that is never met", changes, plans[2], wait
 for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
                 "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting")
+suite.zeroc("gpt.onnx", "vertical.plan", "--quiet", "--world", 2, "--stage", 3, "--accumulate", 2, "--accumulate-order", "vertical", "--bucket-elements", 1500)
+suite.check("judged: all micro-steps in one program, without a wait", changes, "vertical.plan", waits(drop), "without waiting for")
+suite.check("judged: all micro-steps in one program, without a step", changes, "vertical.plan", without_step,
+            "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")

@@ -3,6 +3,7 @@
 #include "runtime/data/show.h"
 #include "test/unit/data_fixture.h"
 #include <array>
+#include <numeric>
 #include <set>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -139,6 +140,39 @@ TEST(Dataset, SharedTensorsAreReadWholeForEverySample) {
   EXPECT_NE(sentence.find("has shape [1 x 4], but the plan needs [2 x 4], once for all samples"), std::string::npos) << sentence;
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("x.txt", "abcdefghi")); }).find("'positions', which is the same for all"),
             std::string::npos);
+}
+
+TEST(Feeder, FillsTheMicroStepsOfAProgramAsOneAfterAnother) {
+  Folder folder;
+  std::vector<uint16_t> tokens(49);
+  std::iota(tokens.begin(), tokens.end(), uint16_t(0));
+  std::string path = folder.write("x.bin", raw(tokens));
+  plan::Plan one = tokenPlan(2, 3, 2), all = one;
+  for (uint32_t micro : {2, 1})
+    for (int i : {0, 1, 3}) { // tokens, labels and the seed
+      plan::Input *input = all.add_inputs();
+      *input = one.inputs(i), input->set_micro_step(micro);
+      input->mutable_ref()->set_buffer(static_cast<uint32_t>(all.inputs_size() - 1));
+    }
+  auto data = openDataset(one, path), same = openDataset(all, path);
+  Feeder apart(one, *data, 3, "--data"), together(all, *same, 3, "--data"), evaluation(all, *same, 1, "--eval-data");
+  for (uint64_t rank : {0, 1}) {
+    InputValues held(all);
+    together.fill({0, 4, 0, 9, {}}, rank, held.inputs);
+    for (uint64_t micro = 0; micro < 3; ++micro) {
+      InputValues wanted(one);
+      apart.fill({0, 4, micro, 9, {}}, rank, wanted.inputs);
+      int base = micro == 0 ? 0 : micro == 2 ? 4 : 7;
+      EXPECT_EQ(held.as<int64_t>(base), wanted.as<int64_t>(0));
+      EXPECT_EQ(held.as<int64_t>(base + 1), wanted.as<int64_t>(1));
+      EXPECT_EQ(held.as<int64_t>(micro ? base + 2 : 3), wanted.as<int64_t>(3));
+    }
+    InputValues batch(all); // evaluation takes the first micro-step's place alone
+    evaluation.fill({0, 0, 0, 9, {}}, rank, batch.inputs);
+    EXPECT_EQ(batch.as<int64_t>(0)[0], int64_t(rank) * 8);
+    for (int input : {4, 5, 6, 7, 8, 9}) EXPECT_EQ(batch.as<int64_t>(input), std::vector<int64_t>(batch.as<int64_t>(input).size()));
+  }
+  EXPECT_EQ(together.divisors(0)[0], apart.divisors(0)[0]);
 }
 
 TEST(Dataset, WhatDoesNotFitThePlanIsRefused) {

@@ -199,6 +199,38 @@ TEST(Validate, OnlyCopiesReachOtherTiersEachOnItsLane) {
   }
 }
 
+// A plan whose one program holds both micro-steps: the second has samples of its own.
+Plan verticalPlan() {
+  Plan plan = goodPlan().plan;
+  plan.set_vertical(true), plan.set_accumulate(2);
+  *plan.add_inputs() = plan.inputs(0);
+  plan.mutable_inputs(1)->set_micro_step(1);
+  return plan;
+}
+
+TEST(Validate, EachMicroStepOfAVerticalPlanHasItsInputs) {
+  EXPECT_NO_THROW(validate(verticalPlan(), kConstantBytes));
+  const std::vector<Damage> cases{
+      {[](Plan &p) { p.set_vertical(false); }, "input 'tokens' is of micro-step 1, but the plan's programs hold one each"},
+      {[](Plan &p) { p.set_accumulate(3); }, "input 'tokens' is there for 2 of 3 micro-steps"},
+      {[](Plan &p) { p.mutable_inputs(1)->set_micro_step(2); }, "input 'tokens' of micro-step 2: the plan has 2 micro-steps"},
+      {[](Plan &p) { p.mutable_inputs(1)->set_name("others"); }, "input 'others' of micro-step 1 has no like in the first micro-step"},
+      {[](Plan &p) { p.mutable_inputs(1)->set_limit(5); },
+       "input 'tokens' of micro-step 1 has another type or shape than that of the first"},
+      {[](Plan &p) { *p.add_inputs() = p.inputs(1); }, "input 'tokens' of micro-step 1 occurs twice"},
+      {[](Plan &p) { p.mutable_inputs()->RemoveLast(); }, "input 'tokens' is there for 1 of 2 micro-steps"},
+      {[](Plan &p) { p.mutable_programs(0)->set_role(Program::LAST); },
+       "holds one of several micro-steps, but the plan's order of them is vertical"},
+      {[](Plan &p) { *p.mutable_programs(0)->mutable_loss() = p.inputs(0).ref(), p.mutable_programs(0)->mutable_loss()->set_bytes(4); },
+       "the loss of program 'step'"},
+  };
+  for (const Damage &damage : cases) {
+    Plan plan = verticalPlan();
+    damage.apply(plan);
+    expectError([&] { validate(plan, kConstantBytes); }, damage.sentence);
+  }
+}
+
 TEST(Validate, RefusesEveryKindOfDamage) {
   const std::vector<Damage> cases{
       {[](Plan &p) { p.set_format(99); }, "newer"},

@@ -108,6 +108,13 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("N")
       ->check(wholeNumber(1, 1 << 20))
       ->group(group);
+  app.add_option(
+         "--accumulate-order", o.accumulateOrder,
+         "run micro-steps one after another (horizontal), or bucket by bucket for all of them, so that parameters are fetched and "
+         "gathered once for all, with the activations of all at hand (vertical); auto: the faster within --device-memory [horizontal]")
+      ->type_name("horizontal|vertical|auto")
+      ->check(oneOf({"horizontal", "vertical", "auto"}))
+      ->group(group);
 
   group = "ZeRO";
   app.add_option("--world", o.world, "ranks the plan is for [1]")->type_name("N")->check(wholeNumber(1, 1 << 20))->group(group);
@@ -226,6 +233,9 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
   llvm::copy_if(texts.tie, std::back_inserter(o.import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
+  if (o.accumulateOrder == "vertical" && o.accumulate > pipeline::kMostVertical)
+    throw Error("--accumulate-order vertical holds all micro-steps in one program, which takes " + std::to_string(pipeline::kMostVertical) +
+                " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
   if (!texts.machine.empty()) o.machine = simulate::readMachine(texts.machine);
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},

@@ -110,6 +110,21 @@ func.func @f(%g: tensor<16xf32>) {
 
 // -----
 
+zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
+func.func @f(%g: tensor<16xf32>) {
+  // expected-error @+1 {{is the first and adds to a sum}}
+  %s = zero.accumulate @a, %g onto %g : tensor<16xf32> {first} : tensor<16xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'zero.vertical' is 1 : i64; it must be a unit, of the module}}
+module attributes {zero.vertical = 1 : i64} {
+}
+
+// -----
+
 module attributes {zero.world = 2 : i64} {
   func.func @f(%g: tensor<16xf32>) {
     // expected-error @+1 {{'tensor<16xf32>' is not 2 shards of 'tensor<4xf32>'}}

@@ -79,6 +79,38 @@ module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate =
 
 // -----
 
+// Several micro-steps in one program: the sum is made where the first one's gradients are, and inputs say whose they are.
+module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate = 2 : i64, zero.vertical, zero.optimizer = "sgd"} {
+  nn.parameter @w : tensor<4x4xf32> {trainable = true}
+  zero.bucket @b0 {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 whole on device>]}
+  func.func private @acc(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {nn.kernel}
+  func.func private @sgd(tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>, tensor<1xf32>) attributes {nn.kernel}
+  func.func private @loss(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<2xf32> attributes {nn.kernel}
+  // CHECK: plan.state input @input.x bytes 64 {input = "x", role = "data", type = tensor<4x4xf32>}
+  // CHECK: plan.state input @input.x.1 bytes 64 {input = "x", micro_step = 1 : i64, role = "data", type = tensor<4x4xf32>}
+  // CHECK-LABEL: plan.program step @step
+  // CHECK: %[[ONE:.*]] = plan.buffer gradient "b0.gradient"
+  // CHECK: %[[TWO:.*]] = plan.buffer gradient "b0.gradient"
+  // CHECK: plan.matmul compute %input.x[0, 64], %input.x[0, 64] -> %[[ONE]][0, 64]
+  // CHECK: plan.matmul compute %input.x.1[0, 64], %input.x.1[0, 64] -> %[[TWO]][0, 64]
+  // CHECK-NOT: plan.copy
+  // CHECK: plan.launch compute %[[ONE]][0, 64], %[[TWO]][0, 64] -> %[[ONE]][0, 64] : @acc
+  // CHECK: plan.update compute %b0.parameter[0, 64], %[[ONE]][0, 64]
+  func.func @step(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}, %x1: tensor<4x4xf32> {nn.name = "x", nn.role = "data", zero.micro_step = 1 : i64},
+                  %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"}) -> tensor<2xf32> attributes {zero.role = "step"} {
+    %l = nn.launch @loss(%x, %x1) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<2xf32>
+    %g = nn.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %p = zero.pack %g at [0] : (tensor<4x4xf32>) -> tensor<16xf32>
+    %g1 = nn.matmul %x1, %x1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %p1 = zero.pack %g1 at [0] : (tensor<4x4xf32>) -> tensor<16xf32>
+    %s = zero.accumulate @b0, %p1 onto %p : tensor<16xf32> {kernel = @acc} : tensor<16xf32> -> tensor<16xf32>
+    %sums = zero.update @b0, %s, %hyper {kernel = @sgd} : (tensor<16xf32>, tensor<16xf32>) -> tensor<1xf32>
+    return %l : tensor<2xf32>
+  }
+}
+
+// -----
+
 // Stage 0: the gradient is reduced and gathered again where it lies, and every rank updates the whole bucket.
 module attributes {zero.world = 2 : i64, zero.stage = 0 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<4x4xf32> {trainable = true}
