@@ -188,10 +188,10 @@ private:
   }
 
   /// What is better is less.
-  static std::tuple<int64_t, int64_t, int64_t, bool, uint64_t> rank(const Trial &trial) {
+  static std::tuple<int64_t, int64_t, int64_t, uint64_t, bool> rank(const Trial &trial) {
     auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
-    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.settings.shard.partition.vertical,
-            trial.copied};
+    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.copied,
+            trial.settings.shard.partition.vertical};
   }
 
   /// Adds to `fitting` what fits with these parts and this stage.
