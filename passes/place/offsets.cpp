@@ -177,7 +177,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
   }
   std::stable_sort(attempts.begin(), attempts.end(), [](auto &a, auto &b) { return a.solution.height < b.solution.height; });
   OffsetSolution best = attempts[0].solution;
-  for (size_t i = 0; i < 2 && best.height > enough; ++i) {
+  for (size_t i = 0; i < std::min<size_t>(2, attempts.size()) && best.height > enough; ++i) {
     OffsetSolution improved = Improver(problem, attempts[i].order, attempts[i].fit, attempts[i].solution).run(enough);
     if (improved.height < best.height) {
       best = std::move(improved);

@@ -99,6 +99,18 @@ TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
   EXPECT_GT(seen, 100000u);
 }
 
+// So many that one attempt is all there is time for, and it is not near the bound.
+TEST(Offsets, OfVeryManyBuffersOneAttemptWillDo) {
+  std::mt19937 random(2);
+  OffsetProblem p;
+  for (int64_t i = 0; i < 46000; ++i)
+    p.buffers.push_back({"b", Bytes(64 * int64_t(1 + random() % 100)), i / 2, i / 2 + int64_t(random() % 20)});
+  OffsetSolution s = solveOffsets(p);
+  EXPECT_EQ(s.solver, "size, best fit");
+  EXPECT_EQ(checkOffsets(p, s), "");
+  EXPECT_GT(s.height.count, largestLive(p, p.alignment).count * 501 / 500);
+}
+
 TEST(Offsets, EmptyProblem) {
   auto s = solveOffsets({});
   EXPECT_EQ(s.height.count, 0);
