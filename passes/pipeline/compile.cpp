@@ -23,6 +23,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/pieces.h"
+#include "runtime/plan/validate.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 #include <map>
@@ -145,7 +146,8 @@ public:
     }
     std::vector<char> constants;
     llvm::SmallVector<char, 0> kernels;
-    if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan); })) return false;
+    if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan, constants.size()); }))
+      return false;
     if (emit == Phase::Plan) {
       os << inspect::firstPage(plan) << "\n" << inspect::scheduleText(plan, true);
       return true;
@@ -320,8 +322,10 @@ private:
                          std::to_string(number(5) ? (number(4) * 100 + number(5) / 2) / number(5) : 0) + " % more");
   }
 
-  /// The plan is held against its promises by code that shares nothing with the passes, and against the budget.
-  bool judge(const plan::Plan &plan) {
+  /// The plan is held against what everybody checks who reads it (its sentence is thrown), against its promises, by code that shares
+  /// nothing with the passes, and against the budget.
+  bool judge(const plan::Plan &plan, uint64_t constantBytes) {
+    plan::validate(plan, constantBytes);
     auto found = judge::checkPlan(plan);
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);

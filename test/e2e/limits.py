@@ -266,7 +266,7 @@ def compile(model, words, flags):
     expect(seconds < SECONDS and bytes < BYTES, f"it took {note}")
     if status == 0:  # what was compiled can be opened
         opened = subprocess.run([suite.bin / "zero-inspect", "--check", "plan.bin"], cwd=suite.work, capture_output=True, text=True)
-        expect(opened.returncode == 0 or "more than any machine can address" in opened.stderr, opened.stderr)
+        expect(opened.returncode == 0, opened.stderr)
     if status:
         errors = [line for line in said.splitlines() if line.startswith("zeroc: error: ")]
         expect(len(errors) == 1, f"{len(errors)} errors: {said[-300:]}")
@@ -299,7 +299,7 @@ check("2^50 paths through products", lambda: doubling("Mul", 50))
 check("functions that call each other 2^30 times", lambda: functions(30), "node 'f0_", "inlined")
 check("a constant of 128 GiB", lambda: sized(huge_constant), "node 'ConstantOfShape_", "constant of")
 check("ranges of 2 GiB", lambda: sized(huge_range), "node 'Range_", "memory", flags=LESS)
-check("a tensor of 2^45 elements", lambda: sized(huge_expand))
+check("a tensor of 2^45 elements", lambda: sized(huge_expand), "140737488355840 bytes, more than any machine can address")
 check("a resize by a matrix of 2 TiB", lambda: sized(huge_resize), "node 'Resize_", "constant of")
 check("a pad by 2^40", lambda: sized(huge_pad))
 check("a scatter into 2^42 rows", lambda: sized(huge_scatter), "node 'ScatterND_", "constant of")
