@@ -143,7 +143,7 @@ class Torch:
 def launches(plan):
     """Per program name and lane, what each step in order launches: (kernel, bytes it moves, what) or None.
 
-    An update's kernel serves buckets of any size, so its bytes are those its arguments span; other kernels state theirs in the plan
+    An update's kernel serves buckets of any size, so its bytes are those the step reads and writes; other kernels state theirs in the plan
     (an embedding's arguments span the whole table, of which a launch reads some rows).
     """
     table = {}
@@ -154,7 +154,7 @@ def launches(plan):
             entry = None
             if launch is not None:
                 kernel = plan.kernels[launch.kernel]
-                entry = kernel, sum(ref.bytes for ref in launch.args) if what == "update" else kernel.bytes, what
+                entry = kernel, sum(ref.bytes for ref in [*step.reads, *step.writes]) if what == "update" else kernel.bytes, what
             table.setdefault((program.name, step.lane), []).append(entry)
     return table
 
