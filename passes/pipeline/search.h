@@ -70,7 +70,7 @@ struct Found {
 using Modules = std::function<mlir::ModuleOp(int64_t tileParts)>;
 
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, the lowest stage,
-/// micro-steps one after another, the least to copy. Fails, with an error, as passes do.
+/// the least to copy, micro-steps one after another. Fails, with an error, as passes do.
 mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
 
 /// The subject of the decision that says where everything rests.

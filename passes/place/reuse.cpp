@@ -17,9 +17,6 @@ public:
     std::stable_sort(byEnd.begin(), byEnd.end(), [&](size_t a, size_t b) { return endOf(a) < endOf(b); });
   }
 
-  /// Steps between the two where they share bytes and a copy is at one end of what is between them; 0: they are live together.
-  int64_t restOf(size_t a, size_t b) const { return std::min(between(a, b), between(b, a)); }
-
   void move(size_t index, Bytes height) {
     Bytes best = offsets[index];
     int64_t most = restAt(index, best);
@@ -36,6 +33,9 @@ public:
 
 private:
   Bytes sizeOf(size_t index) const { return problem.buffers[index].size.alignedTo(problem.alignment); }
+
+  /// Steps between the two where they share bytes and a copy is at one end of what is between them; 0: they are live together.
+  int64_t restOf(size_t a, size_t b) const { return std::min(between(a, b), between(b, a)); }
 
   /// From the end of `before` to the beginning of `after`, in the next step of training if need be.
   int64_t between(size_t before, size_t after) const {
@@ -101,16 +101,6 @@ void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes,
     for (size_t index : copied) reuse.move(index, height);
   solution.height = Bytes(0);
   for (size_t i = 0; i < problem.buffers.size(); ++i) solution.height = std::max(solution.height, reuse.endOf(i));
-}
-
-int64_t leastRest(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution) {
-  OffsetSolution copy = solution;
-  Reuse reuse(problem, lanes, steps, copy);
-  int64_t rest = steps;
-  for (size_t a = 0; a < problem.buffers.size(); ++a)
-    for (size_t b = 0; b < a; ++b)
-      if (solution.offsets[a] < reuse.endOf(b) && solution.offsets[b] < reuse.endOf(a)) rest = std::min(rest, reuse.restOf(a, b));
-  return rest;
 }
 
 } // namespace zero::place

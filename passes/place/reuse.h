@@ -12,7 +12,4 @@ namespace zero::place {
 /// buffers lie is left as it is.
 void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, Bytes height, OffsetSolution &solution);
 
-/// The fewest steps between a copy and what uses the same bytes next to it; `steps` if nothing does.
-int64_t leastRest(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution);
-
 } // namespace zero::place

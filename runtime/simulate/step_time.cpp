@@ -27,7 +27,8 @@ std::optional<double> rateOf(plan::Lane lane, const Machine &machine) {
 /// A program of the plan as tasks, with what the host does: it writes the inputs first and reads the results last, on lane compute.
 class Prepared {
 public:
-  Prepared(const plan::Plan &plan, int index, const Machine &machine) : program(plan.programs(index)) {
+  Prepared(const plan::Plan &plan, int index, const Machine &machine) {
+    const plan::Program &program = plan.programs(index);
     tasks.push_back({plan::COMPUTE, 0});
     for (const plan::Step &step : program.steps()) {
       tasks.push_back({step.lane(), secondsOf(plan, step, machine), ticksOf(step.waits())});
@@ -60,7 +61,6 @@ private:
     return ticks;
   }
 
-  const plan::Program &program;
   std::vector<Task> tasks;
   std::map<int, std::vector<EntryWait>> entries; // by the program before
 };

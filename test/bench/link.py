@@ -2,7 +2,7 @@
 """A slow link: GPT-2 124M at stage 3 on two ranks of one thread each, in two network namespaces joined by a veth pair that tc shapes.
 
 For each rate: seconds per step (median), against the longer of the step on the open link and what the bytes take on the link alone (asked: at most
-1.15 x), and what `zero-inspect --time` estimates for it. Bytes alone are measured, too: the same bytes sent both ways over the shaped link.
+1.15 x). Bytes alone are measured, too: the same bytes sent both ways over the shaped link.
 
 usage: test/bench/link.py [--rates 10000,2000,1000] [--size 4x64] [--steps 5] [--zeroc FLAGS]      (root, iproute2)
 """

@@ -15,6 +15,34 @@ OffsetSolution at(std::vector<int64_t> offsets, int64_t height) {
   return solution;
 }
 
+/// The fewest steps between a copy and what uses the same bytes next to it, in the next step of training if need be; `steps` if nothing
+/// does.
+int64_t leastRest(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution) {
+  auto endOf = [&](size_t i) { return solution.offsets[i] + problem.buffers[i].size.alignedTo(problem.alignment); };
+  int64_t rest = steps;
+  for (size_t a = 0; a < lanes.size(); ++a)
+    for (size_t b = 0; b < lanes.size(); ++b) {
+      bool shared = a != b && solution.offsets[a] < endOf(b) && solution.offsets[b] < endOf(a);
+      if (!shared || !(lanes[a].ends || lanes[b].begins)) continue; // no copy where b follows a
+      int64_t between = problem.buffers[b].first - problem.buffers[a].last;
+      rest = std::min(rest, between > 0 ? between : between + steps);
+    }
+  return rest;
+}
+
+/// Uniform in [0, n).
+int64_t below(std::mt19937 &random, int64_t n) { return int64_t(random() % uint64_t(n)); }
+
+/// Live somewhere in `steps` steps, for at most `longest`, of 1 to `most` units of `unit` bytes.
+std::vector<OffsetBuffer> randomBuffers(std::mt19937 &random, int64_t count, int64_t steps, int64_t unit, int64_t most, int64_t longest) {
+  std::vector<OffsetBuffer> buffers;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t first = below(random, steps), last = std::min(steps - 1, first + below(random, longest));
+    buffers.push_back(buffer(unit * (1 + below(random, most)), first, last));
+  }
+  return buffers;
+}
+
 TEST(Reuse, AFetchGoesWhereNobodyWasForLongest) {
   // Bytes 0 to 100 are free from step 9 on, 100 to 200 from step 3 on; the fetch of step 10 was given the first.
   OffsetProblem problem{Bytes(1), {buffer(100, 0, 8), buffer(100, 0, 2), buffer(100, 10, 11)}};
@@ -46,20 +74,15 @@ TEST(Reuse, CountsOverTheEndOfTheStep) {
 /// Against every offset that there is.
 TEST(Reuse, OfOneBufferNoPlaceIsBetter) {
   std::mt19937 random(3);
-  auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
   int64_t moved = 0;
   for (int round = 0; round < 300; ++round) {
-    int64_t steps = 4 + below(30);
-    OffsetProblem problem{Bytes(4), {}};
-    for (int64_t i = 0, count = 2 + below(14); i < count; ++i) {
-      int64_t first = below(steps);
-      problem.buffers.push_back(buffer(1 + below(40), first, std::min(steps - 1, first + below(6))));
-    }
+    int64_t steps = 4 + below(random, 30), count = 2 + below(random, 14);
+    OffsetProblem problem{Bytes(4), randomBuffers(random, count, steps, 1, 40, 6)};
     std::vector<CopyEnds> lanes(problem.buffers.size());
-    auto index = size_t(below(int64_t(lanes.size())));
+    auto index = size_t(below(random, int64_t(lanes.size())));
     lanes[index] = {random() % 2 == 0, random() % 2 == 0};
     OffsetSolution solution = solveOffsets(problem), found = solution;
-    Bytes height = solution.height + Bytes(4 * below(20));
+    Bytes height = solution.height + Bytes(4 * below(random, 20));
     restBytes(problem, lanes, steps, height, found);
     EXPECT_EQ(checkOffsets(problem, found), "");
     int64_t best = 0;
@@ -76,15 +99,11 @@ TEST(Reuse, OfOneBufferNoPlaceIsBetter) {
 
 TEST(Reuse, NeverRestsLessOrHigher) {
   std::mt19937 random(5);
-  auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
   int64_t better = 0;
   for (int round = 0; round < 100; ++round) {
-    int64_t steps = 20 + below(60);
+    int64_t steps = 20 + below(random, 60), count = 20 + below(random, 60);
     OffsetProblem problem;
-    for (int64_t i = 0, count = 20 + below(60); i < count; ++i) {
-      int64_t first = below(steps);
-      problem.buffers.push_back(buffer(64 * (1 + below(10)), first, std::min(steps - 1, first + below(10))));
-    }
+    problem.buffers = randomBuffers(random, count, steps, 64, 10, 10);
     std::vector<CopyEnds> lanes(problem.buffers.size());
     for (CopyEnds &lane : lanes) lane = {random() % 4 == 0, random() % 4 == 0};
     OffsetSolution solution = solveOffsets(problem), found = solution;
