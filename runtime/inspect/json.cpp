@@ -128,6 +128,7 @@ json toJson(const plan::Plan &plan, bool schedule) {
   out["producer"] = plan.producer();
   out["target"] = plan::targetName(plan.target().kind());
   out["cpu"] = plan.target().cpu();
+  if (plan.target().kind() == plan::Target::CUDA) out["gpu"] = plan.target().features(0);
   out["world"] = plan.world();
   out["axes"] = json::array();
   for (const plan::Axis &axis : plan.axes()) out["axes"].push_back({{"name", axis.name()}, {"size", axis.size()}});
@@ -155,8 +156,12 @@ json toJson(const plan::Plan &plan, bool schedule) {
                               {"padding_elements", b.padding_elements()},
                               {"trainable", b.trainable()}});
   out["kernels"] = json::array();
-  for (const plan::Kernel &k : plan.kernels())
+  for (const plan::Kernel &k : plan.kernels()) {
     out["kernels"].push_back({{"symbol", k.symbol()}, {"flops", k.flops()}, {"bytes", k.bytes()}, {"summary", k.summary()}});
+    if (k.has_gpu())
+      out["kernels"].back()["grid"] = {
+          {"blocks", k.gpu().blocks()}, {"threads", k.gpu().threads()}, {"shared_bytes", k.gpu().shared_bytes()}};
+  }
   out["decisions"] = json::array();
   for (const plan::Decision &d : plan.decisions())
     out["decisions"].push_back({{"subject", d.subject()}, {"choice", d.choice()}, {"reason", d.reason()}});

@@ -63,6 +63,7 @@ std::string headline(const plan::Plan &plan) {
   plan::DType type = readTypeOf(plan);
   std::string computed = type == plan::F32 ? "" : fmt::format(", computed in {}", elementName(type));
   std::string target = plan.target().kind() == plan::Target::CPU ? plan.target().cpu() : plan::targetName(plan.target().kind());
+  if (plan.target().kind() == plan::Target::CUDA) target += " " + plan.target().features(0);
   return fmt::format("{}: {} in {}, {}, ZeRO stage {}, {} of {}{}{}\n", plan.model(), counted(parameters, "parameter"),
                      counted(uint64_t(plan.buckets_size()), "bucket"),
                      counted(plan.world(), "rank") + (plan.axes_size() > 1 ? " on axes " + plan::axesText(plan) : ""), plan.stage(),
@@ -109,7 +110,8 @@ std::string laneTable(const plan::Plan &plan) {
 std::string fileLine(const plan::PlanFile &file) {
   std::string code = file.plan.kernels_size() == 0 ? "no kernels"
                      : file.kernels.empty()        ? "no machine code: it can be read, not run"
-                                                   : fmt::format("{} of machine code", human(file.kernels.size()));
+                                                   : fmt::format("{} of {}", human(file.kernels.size()),
+                                                          file.plan.target().kind() == plan::Target::CUDA ? "PTX" : "machine code");
   return code + "; " + (file.signer ? "signed by key " + file.signer->fingerprint() : "not signed") + "\n";
 }
 
@@ -127,7 +129,8 @@ std::string kernelTable(const plan::Plan &plan) {
   table.row("kernels", {"launches", "bytes", "operations"});
   for (int i = 0; i < plan.kernels_size(); ++i) {
     const plan::Kernel &k = plan.kernels(i);
-    table.row("  " + k.symbol(), {orDash(launches[size_t(i)]), grouped(k.bytes()), grouped(k.flops())}, k.summary());
+    std::string grid = k.has_gpu() ? fmt::format("; {} blocks of {} threads", grouped(k.gpu().blocks()), k.gpu().threads()) : "";
+    table.row("  " + k.symbol(), {orDash(launches[size_t(i)]), grouped(k.bytes()), grouped(k.flops())}, k.summary() + grid);
   }
   return table.text();
 }

@@ -107,6 +107,8 @@ PlanFile parse(Bytes file, const std::string &name, const PublicKey *required) {
     throw Error(name + " is damaged: its plan segment is not a plan message");
   try {
     validate(result.plan, result.constants.size());
+    if (result.plan.target().kind() == Target::CUDA && std::ranges::find(result.kernels, std::byte{0}) != result.kernels.end())
+      throw Error("its kernels are for cuda, but no text: they hold a zero byte");
   } catch (const Error &error) {
     throw Error(name + ": " + error.what());
   }

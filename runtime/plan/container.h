@@ -27,14 +27,15 @@
 namespace zero::plan {
 
 inline constexpr char kMagic[9] = "ZEROPLAN";
-inline constexpr uint32_t kFormat = 5;
+inline constexpr uint32_t kFormat = 6;
 
 enum class SegmentKind : uint32_t { Plan = 1, Kernels = 2, Constants = 3 };
 
 // A loaded plan. The two spans point into the file's bytes and live as long as any copy of this object.
 struct PlanFile {
   Plan plan;
-  std::span<const std::byte> kernels;   // shared object, empty if the plan launches none or runs on no machine (zeroc --target sim)
+  std::span<const std::byte> kernels;   // shared object, PTX text where the target is CUDA; empty if the plan launches none or runs on no
+                                        // machine (zeroc --target sim)
   std::span<const std::byte> constants; // what Constant.segment_offset points into
   std::string path;                     // for messages; empty for a plan that was never a file
   std::shared_ptr<const void> bytes;    // keeps the file's bytes

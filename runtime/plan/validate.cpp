@@ -364,6 +364,25 @@ void checkParameters(const Plan &plan) {
   checkPlaces(plan);
 }
 
+// What every GPU can launch: along x 2^31 - 1 blocks of 1024 threads; a block of those at hand has no more shared memory.
+constexpr uint32_t kMaxBlocks = 0x7fffffff, kMaxThreads = 1024, kWarp = 32, kMaxSharedBytes = 227 << 10;
+
+void checkGrid(const Plan &plan, const Kernel &kernel, const std::string &what) {
+  bool cuda = plan.target().kind() == Target::CUDA;
+  if (kernel.has_gpu() != cuda)
+    throw Error(what + (cuda ? " has no grid, which a plan for cuda says of each kernel" : " has a grid, but the plan is not for cuda"));
+  if (!cuda) return;
+  const Grid &grid = kernel.gpu();
+  if (grid.blocks() == 0 || grid.blocks() > kMaxBlocks)
+    throw Error(what + " has a grid of " + std::to_string(grid.blocks()) + " blocks; expected 1 to " + std::to_string(kMaxBlocks));
+  if (grid.threads() == 0 || grid.threads() > kMaxThreads || grid.threads() % kWarp)
+    throw Error(what + " has blocks of " + std::to_string(grid.threads()) + " threads; expected a multiple of " + std::to_string(kWarp) +
+                " up to " + std::to_string(kMaxThreads));
+  if (grid.shared_bytes() > kMaxSharedBytes)
+    throw Error(what + " wants " + std::to_string(grid.shared_bytes()) + " bytes of shared memory; a block has at most " +
+                std::to_string(kMaxSharedBytes));
+}
+
 void checkKernels(const Plan &plan) {
   for (int i = 0; i < plan.kernels_size(); ++i) {
     const Kernel &kernel = plan.kernels(i);
@@ -383,6 +402,7 @@ void checkKernels(const Plan &plan) {
     if (kernel.extent() == 0 || kernel.extent() > kMaxBytes)
       throw Error(what + " is made for an impossible extent of " + std::to_string(kernel.extent()));
     if (kernel.grain() > kMaxBytes) throw Error(what + " has an impossible grain");
+    checkGrid(plan, kernel, what);
   }
 }
 
@@ -405,6 +425,11 @@ void checkMesh(const Plan &plan) {
                 (plan.axes_size() ? "its axes " + axesText(plan) + " have " + std::to_string(ranks) : "names no axis"));
 }
 
+bool isArchitecture(const std::string &feature) { // "sm_90"
+  return feature.starts_with("sm_") && feature.size() > 4 && feature.size() < 8 &&
+         std::all_of(feature.begin() + 3, feature.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 void checkHeader(const Plan &plan) {
   requireText("the producer", plan.producer());
   requireText("the model", plan.model());
@@ -412,6 +437,8 @@ void checkHeader(const Plan &plan) {
   for (const std::string &feature : plan.target().features()) requireText("the target", feature);
   if (!Target::Kind_IsValid(plan.target().kind()))
     throw Error("the plan is for the unknown target " + std::to_string(plan.target().kind()));
+  if (plan.target().kind() == Target::CUDA && (plan.target().features_size() != 1 || !isArchitecture(plan.target().features(0))))
+    throw Error("the plan is for cuda without naming one architecture, as sm_90");
   if (plan.world() < 1 || plan.world() > kMaxWorld)
     throw Error("the plan is for " + std::to_string(plan.world()) + " ranks; expected 1 to " + std::to_string(kMaxWorld));
   checkMesh(plan);

@@ -103,11 +103,21 @@ void mixed(Plan &p) {
   p.mutable_kernels(0)->set_args(5), p.mutable_kernels(0)->add_arg_bytes(64), p.mutable_kernels(0)->add_arg_bytes(32);
 }
 
+// The same kernel as PTX.
+void forCuda(Plan &p) {
+  p.mutable_target()->set_kind(Target::CUDA);
+  p.mutable_target()->add_features("sm_90");
+  for (Kernel &kernel : *p.mutable_kernels()) kernel.mutable_gpu()->set_blocks(1), kernel.mutable_gpu()->set_threads(32);
+}
+
 TEST(Validate, AcceptsAGoodPlan) {
   for (uint32_t world : {1, 4}) EXPECT_EQ("", refusalOf([&] { validate(goodPlan(world).plan, kConstantBytes); }));
   Plan tiled = goodPlan().plan;
   tiles(tiled);
   EXPECT_EQ("", refusalOf([&] { validate(tiled, kConstantBytes); }));
+  Plan cuda = goodPlan().plan;
+  forCuda(cuda);
+  EXPECT_EQ("", refusalOf([&] { validate(cuda, kConstantBytes); }));
   Plan narrow = goodPlan().plan;
   mixed(narrow);
   EXPECT_EQ("", refusalOf([&] { validate(narrow, kConstantBytes); }));
@@ -389,6 +399,14 @@ TEST(Validate, RefusesEveryKindOfDamage) {
        "waits for itself"},
       {[](Plan &p) { p.mutable_kernels(0)->set_symbol("a b"); }, "not an identifier"},
       {[](Plan &p) { p.mutable_kernels(0)->set_args(1000); }, "at most 256"},
+      {[](Plan &p) { p.mutable_kernels(0)->mutable_gpu(); }, "has a grid, but the plan is not for cuda"},
+      {[](Plan &p) { forCuda(p), p.mutable_target()->clear_features(); }, "without naming one architecture"},
+      {[](Plan &p) { forCuda(p), p.mutable_target()->set_features(0, "avx2"); }, "without naming one architecture"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->clear_gpu(); }, "kernel 0 'sgd_0' has no grid"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_blocks(0); }, "a grid of 0 blocks"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_threads(48); }, "blocks of 48 threads"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_threads(2048); }, "blocks of 2048 threads"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_shared_bytes(1 << 20); }, "1048576 bytes of shared memory"},
       {[](Plan &p) { p.mutable_buckets(0)->set_elements(65); }, "not 4 shards"},
       {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(0)->mutable_ref()->set_bytes(32); },
        "the master copy of bucket 0 'layer' has 32 bytes where the whole bucket in F32 takes 256"},
@@ -496,6 +514,16 @@ TEST_F(PlanFileTest, SegmentsMayBeEmpty) {
   }
 }
 
+TEST_F(PlanFileTest, KernelsForCudaAreText) {
+  Plan plan = goodPlan().plan;
+  forCuda(plan);
+  save(path, plan, kernels, constants);
+  EXPECT_EQ(load(path).kernels.size(), kernels.size());
+  kernels[5] = std::byte{0};
+  save(path, plan, kernels, constants);
+  expectError([&] { load(path); }, "for cuda, but no text: they hold a zero byte");
+}
+
 // A plan beside its model moves with it; one elsewhere finds it from any folder.
 TEST_F(PlanFileTest, NamesOfFilesSurviveAMove) {
   for (const char *sub : {"a", "a/w", "b"}) std::filesystem::create_directories(folder / sub);
@@ -546,8 +574,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 5");
-  tryBytes(changed(8, std::string("\x04\0\0\0", 4)), "plan format 4, expected 5; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 6");
+  tryBytes(changed(8, std::string("\x05\0\0\0", 4)), "plan format 5, expected 6; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");
