@@ -7,7 +7,12 @@ namespace {
 int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 } // namespace
 
-int64_t defaultBucketElements(int64_t total) { return std::clamp<int64_t>(total / 16, 64 << 10, 8 << 20); }
+BucketLimit defaultLimit(int64_t total, int64_t tile, int64_t world) {
+  int64_t most = std::clamp<int64_t>(total / 16, 64 << 10, 8 << 20);
+  BucketLimit limit = limitOf(tile ? std::min(most, tile) : most); // others need not be larger than what was cut for being large
+  if (world == 1) limit.most = std::min<int64_t>(limit.most, 1 << 20);
+  return limit;
+}
 
 int64_t sliceElementsOf(int64_t shards) { return roundUp(std::clamp<int64_t>(shards / 256, 1 << 20, 64 << 20), 1 << 20); }
 
@@ -17,7 +22,7 @@ int64_t rowElements(int64_t shard, int64_t align) {
   return row;
 }
 
-std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, int64_t limit, int64_t align) {
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, BucketLimit limit, int64_t align) {
   std::vector<BucketLayout> buckets;
   int64_t end = 0, beyond = 0; // elements of the open bucket, and those of them that joined it over the limit
   auto close = [&] {
@@ -27,9 +32,8 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
     b.row = rowElements(shard, align);
     b.shard = roundUp(std::max<int64_t>(shard, 1), b.row);
   };
-  int64_t little = limit / kLittle;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    bool fits = end + sizes[i] <= limit, joins = beyond + sizes[i] <= little || end <= little;
+    bool fits = end + sizes[i] <= limit.most, joins = beyond + sizes[i] <= limit.little || end <= limit.little;
     if (buckets.empty() || (!fits && !joins)) {
       close();
       buckets.emplace_back();
@@ -37,7 +41,7 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
     }
     buckets.back().members.push_back(i);
     buckets.back().offsets.push_back(end);
-    if (!fits && end > little) beyond += sizes[i];
+    if (!fits && end > limit.little) beyond += sizes[i];
     end = roundUp(end + sizes[i], align);
   }
   close();

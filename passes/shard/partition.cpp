@@ -81,9 +81,8 @@ struct Partition : impl::PartitionPassBase<Partition> {
         }
       if (total == 0) continue;
       for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
-      int64_t limit = defaultBucketElements(total), align = alignElements(read.getIntOrFloatBitWidth() / 8);
-      if (!tiles.empty()) limit = std::min(limit, largestTile); // others need not be larger than what was cut for being large
-      if (bucketElements) limit = bucketElements;
+      BucketLimit limit = bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, world);
+      int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
       for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
