@@ -27,6 +27,7 @@ struct KernelSymbol {
   uint64_t extent = 0;
   std::vector<uint64_t> argBytes;
   uint64_t row = 0;
+  plan::Grid grid{}; // of a kernel for a GPU
 };
 
 // Called with each step of a program that is an update before it runs, by whatever thread; its gradient can be read meanwhile.
@@ -53,7 +54,7 @@ struct Submission {
 
 // What a lane did.
 struct LaneStats {
-  double busySeconds = 0; // inside steps, waiting not counted
+  double busySeconds = 0; // inside steps, waiting not counted; a device that would have to stop for it measures traced programs alone
   uint64_t steps = 0;
   uint64_t bytes = 0; // GATHER/REDUCE: bytes sent to other ranks; other lanes: bytes copied
 };
@@ -81,8 +82,8 @@ public:
   // Room for an arena in memory or on disk: zero-filled, 4096-aligned, alive as long as the device. Arenas are numbered from 0 as they are
   // made. Only copies touch one on disk, in whole blocks of 4096 bytes.
   virtual uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) = 0;
-  // Loads the plan's shared object: from here on the plan's code is run. Throws a sentence for a kernel that is not there, or reaches
-  // further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
+  // Loads the plan's code, of the form that the target has: from here on it is run. Throws a sentence for a kernel that is not there, or
+  // reaches further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
   virtual void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) = 0;
   // Once: the programs that will be submitted, by their place in the list, which may have gaps without operations. Collective: lanes that
   // communicate get what they need from the factory, in the same order on every rank. The factory and the plan must outlive stop().

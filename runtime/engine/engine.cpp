@@ -67,7 +67,8 @@ struct Engine::Impl {
     for (const plan::Constant &constant : plan.constants()) writeConstant(constant);
     std::vector<KernelSymbol> kernels;
     for (const plan::Kernel &kernel : plan.kernels())
-      kernels.push_back({kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row()});
+      kernels.push_back(
+          {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
     makeGroups(options.groups, selected);
     std::vector<DeviceProgram> programs(static_cast<size_t>(plan.programs_size()));

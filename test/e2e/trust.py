@@ -122,7 +122,7 @@ def target_sim():
     expect(different == ["cpu", "machine_code_bytes", "process", "target"], f"the plan differs in {different}")
     expect((bare["target"], bare["cpu"], plain["target"]) == ("sim", "", "cpu"), f"{bare['target']} {bare['cpu']} {plain['target']}")
     expect(dict(plan_file.segments(suite.work / "bare.plan"))[2] == b"", "there is code in it")
-    refused("'bare.plan' was compiled for sim, and this zerorun runs plans for the cpu only; compile with --target cpu", "zerorun", "bare.plan", *TRAIN)
+    refused("'bare.plan' was compiled for sim, and this zerorun runs plans for cpu and cuda only; compile with --target cpu", "zerorun", "bare.plan", *TRAIN)
     plan_file.write(suite.work / "stripped.plan", suite.work / "plain.plan", kernels=b"")
     refused("'stripped.plan' has no machine code for its kernels", "zerorun", "stripped.plan", *TRAIN)
     refused("--cpu has no say with --target sim", "zeroc", "model.onnx", "-o", "x.plan", "--target", "sim", "--cpu", "x86-64-v3")

@@ -8,6 +8,7 @@
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
+#include "test/unit/sample_plans.h"
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -24,6 +25,7 @@ using zero::test::compileKernels;
 using zero::test::part;
 using zero::test::PlanBuilder;
 using zero::test::refusalOf;
+using zero::test::TieredPlan;
 using zero::test::waitFor;
 using zero::test::world;
 
@@ -182,32 +184,10 @@ TEST(Engine, LanesWaitForEachOther) {
   EXPECT_TRUE(run.engine->trace().empty());
 }
 
-// What a rank keeps on disk and in host memory, and copies of it to its memory and back: of its own shard of the work.
-struct TieredPlan : PlanBuilder {
-  static constexpr uint64_t kShard = 3 << 18; // floats: more than a stripe, and no whole number of them
-  Ref work, shard, far, near, result;
-  TieredPlan() : PlanBuilder(ranks()) {
-    plan.mutable_arenas(0)->set_alignment(4096);
-    work = floats("work", kShard * ranks()), result = floats("result", kShard);
-    near = bytesIn(addArena(HOST, 64), "near", kShard * 4), far = bytesIn(addArena(DISK, 4096), "far", kShard * 4 + 4096);
-    shard = part(work, 0, kShard * 4, kShard * 4);
-    Ref state = part(far, 4096, kShard * 4);
-    step("save", {shard}, {state}, DISK_WRITE).mutable_copy();
-    Step &keep = step("keep", {shard}, {near}, TO_HOST);
-    keep.mutable_copy();
-    fill("change", work, -1.0f);
-    waitFor(*program().mutable_steps(2), DISK_WRITE, 1), waitFor(*program().mutable_steps(2), TO_HOST, 1);
-    Step &load = step("load", {state}, {result}, DISK_READ);
-    load.mutable_copy(), waitFor(load, DISK_WRITE, 1);
-    Step &bring = step("bring", {near}, {shard}, TO_DEVICE);
-    bring.mutable_copy(), waitFor(bring, COMPUTE, 1);
-  }
-};
-
 TEST(Engine, CopiesFromAndToDiskAndHostMemory) {
   test::Folder folder;
   DeviceOptions options{.threads = 2, .rank = world->rank(), .diskPaths = {folder / "a", folder / "b"}};
-  TieredPlan b;
+  TieredPlan b(ranks());
   Session run(b.file(), {}, options);
   EXPECT_EQ(run.engine->diskBytes(), b.kShard * 4 + 4096);
   EXPECT_EQ(run.engine->allocatedBytes(), b.plan.arenas(0).bytes() + b.plan.arenas(2).bytes());
@@ -257,7 +237,7 @@ TEST(Engine, ADiskThatFailsEndsTheRun) {
 }
 
 TEST(Engine, DiskNeedsAFolder) {
-  TieredPlan b;
+  TieredPlan b(ranks());
   EXPECT_NE(refusalOf([&] { Session(b.file()); }).find("bytes on disk; say where with --disk-path DIR"), std::string::npos);
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/device/cpu/kernel_library.h"
+#include "runtime/device/kernel_bounds.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
@@ -44,16 +45,7 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<const 
 // The validator holds every launch against what the plan says of its kernel; here that is held against the code.
 std::string KernelLibrary::boundsRefusal(const KernelSymbol &symbol) const {
   const auto *found = static_cast<const uint64_t *>(dlsym(handle, (symbol.symbol + ".bounds").c_str()));
-  if (!found) return "does not say how far it reaches";
-  std::span<const uint64_t> argBytes(found + 2, found[1]);
-  uint64_t row = found[2 + found[1]];
-  if (found[0] == symbol.extent && row == symbol.row && std::ranges::equal(argBytes, symbol.argBytes)) return "";
-  auto text = [](uint64_t extent, uint64_t row, std::span<const uint64_t> bytes) {
-    std::string list;
-    for (uint64_t n : bytes) list += (list.empty() ? "" : ", ") + std::to_string(n);
-    return std::to_string(extent) + " iterations" + (row ? " of " + std::to_string(row) + " elements" : "") + " over " + list + " bytes";
-  };
-  return "is made for " + text(found[0], row, argBytes) + ", but the plan says " + text(symbol.extent, symbol.row, symbol.argBytes);
+  return runtime::boundsRefusal(found ? std::span(found, 3 + found[1]) : std::span<const uint64_t>(), symbol);
 }
 
 KernelLibrary::~KernelLibrary() {

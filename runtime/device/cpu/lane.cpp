@@ -1,4 +1,5 @@
 #include "runtime/device/cpu/lane.h"
+#include "runtime/device/step_name.h"
 #include "runtime/plan/error.h"
 #include <cstring>
 
@@ -88,10 +89,7 @@ void Lane::run(const Turn &turn, const Pointer &pointer, Account &account) {
     stats.bytes = program.copied[lane] + (communicator ? communicator->bytesSent() - sentBefore : 0);
     leave(turn, pointer, account);
   } catch (const std::exception &error) {
-    const plan::Program &source = *program.source;
-    timeline.fail(withPlace("step " + std::to_string(current->step) + " '" + source.steps(static_cast<int>(current->step)).name() +
-                                "' of program '" + source.name() + "': ",
-                            error));
+    timeline.fail(withPlace(stepName(*program.source, current->step) + ": ", error));
     context.onFailure();
   }
 }

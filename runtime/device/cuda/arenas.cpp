@@ -1,0 +1,95 @@
+#include "runtime/device/cuda/arenas.h"
+#include "runtime/device/cpu/available_memory.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace zero::runtime::cuda {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+std::string inMiB(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+uint64_t roundUp(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+} // namespace
+
+Arenas::Arenas(const Gpu &gpu, int ranksHere)
+    : gpu(gpu), driver(Driver::get()), ranksHere(ranksHere), stream(makeStream()),
+      staging(allocatePinned(kPieceBytes, "state on its way to the GPU")) {}
+
+uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t bytes) {
+  Arena arena{tier, bytes, {}, {}, 0};
+  std::string what = "arena '" + name + "'";
+  if (bytes > 0 && tier == plan::DEVICE) {
+    uint64_t all = roundUp(bytes) + kPage, free = gpu.freeBytes();
+    if (all > free)
+      throw Error(what + " takes " + inMiB(bytes) + " of GPU memory, but '" + gpu.name() + "' has " + inMiB(free) +
+                  " left; compile with a smaller --device-memory, which leaves the rest in host memory or on disk, for more GPUs, a higher "
+                  "--stage or a smaller batch");
+    arena.device = allocateDevice(all, what);
+    arena.start = roundUp(arena.device.get());
+    driver.require(driver.fill8Async(arena.start, 0, bytes, stream.get()), "cannot clear " + what);
+    driver.require(driver.streamSynchronize(stream.get()), "cannot clear " + what);
+  } else if (bytes > 0 && tier == plan::HOST) {
+    requireHostMemory(what, bytes);
+    arena.host = allocatePinned(roundUp(bytes) + kPage, what);
+    arena.start = roundUp(pointerTo(arena.host.get()));
+    std::memset(reinterpret_cast<void *>(arena.start), 0, bytes);
+  }
+  arenas.push_back(std::move(arena));
+  return count() - 1;
+}
+
+// Pinned memory is there at once, so that what is too much would have the system end a process.
+void Arenas::requireHostMemory(const std::string &what, uint64_t bytes) const {
+  AvailableMemory available = availableMemory();
+  uint64_t left = available.bytes / static_cast<uint64_t>(ranksHere);
+  if (bytes <= left) return;
+  throw Error(what + " takes " + inMiB(bytes) + " of host memory, but " +
+              (available.group.empty() ? "this machine has" : "the memory limit of the control group '" + available.group + "' leaves") +
+              " " + inMiB(available.bytes) + (ranksHere > 1 ? " for the " + std::to_string(ranksHere) + " ranks of this machine" : "") +
+              "; compile with a smaller --host-memory, which leaves the rest on disk, or for more machines");
+}
+
+std::byte *Arenas::hostMemory(Address address) const {
+  const Arena &arena = arenas[address.arena];
+  return arena.host ? reinterpret_cast<std::byte *>(arena.start + address.offset) : nullptr;
+}
+
+std::vector<std::span<std::byte>> Arenas::hostArenas() const {
+  std::vector<std::span<std::byte>> list;
+  for (const Arena &arena : arenas)
+    if (arena.host) list.emplace_back(reinterpret_cast<std::byte *>(arena.start), arena.bytes);
+  return list;
+}
+
+void Arenas::copy(Pointer to, Pointer from, uint64_t bytes) const {
+  gpu.enter();
+  driver.require(driver.copyAsync(to, from, bytes, stream.get()), "cannot copy state from or to the GPU");
+  driver.require(driver.streamSynchronize(stream.get()), "cannot copy state from or to the GPU");
+}
+
+void Arenas::read(Address from, uint64_t bytes, const TakePiece &take) const {
+  if (const std::byte *host = hostMemory(from)) return lendPieces(host, bytes, take);
+  auto *piece = static_cast<std::byte *>(staging.get());
+  for (uint64_t first = 0; first < bytes; first += kPieceBytes) {
+    uint64_t size = std::min(kPieceBytes, bytes - first);
+    copy(pointerTo(piece), pointer(from) + first, size);
+    take(first, std::span<const std::byte>(piece, size));
+  }
+}
+
+void Arenas::write(Address to, uint64_t bytes, const FillPiece &fill) {
+  if (std::byte *host = hostMemory(to)) return lendPieces(host, bytes, fill);
+  auto *piece = static_cast<std::byte *>(staging.get());
+  for (uint64_t first = 0; first < bytes; first += kPieceBytes) {
+    uint64_t size = std::min(kPieceBytes, bytes - first);
+    fill(first, std::span(piece, size));
+    copy(pointer(to) + first, pointerTo(piece), size);
+  }
+}
+
+} // namespace zero::runtime::cuda

@@ -1,0 +1,125 @@
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/arenas.h"
+#include "runtime/device/cuda/cuda_queue.h"
+#include "runtime/device/cuda/gpu.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/target.h"
+#include <deque>
+#include <fmt/format.h>
+#include <optional>
+
+namespace zero::runtime {
+namespace {
+
+using namespace cuda;
+
+class CudaDevice final : public Device {
+public:
+  explicit CudaDevice(const DeviceOptions &options)
+      : gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {}
+  ~CudaDevice() override { stop(); }
+
+  void requireTarget(const plan::Target &target) override {
+    if (target.kind() != plan::Target::CUDA)
+      throw Error(
+          fmt::format("the plan was compiled for {} and cannot run on a GPU; compile with --target cuda", plan::targetName(target.kind())));
+    const std::string &architecture = target.features(0); // "sm_90"
+    if (gpu.capability() < std::stoi(architecture.substr(3)))
+      throw Error(fmt::format("the plan was compiled for {}, and the GPU of this machine ({}) is sm_{}; compile with --gpu sm_{}",
+                              architecture, gpu.name(), gpu.capability(), gpu.capability()));
+  }
+
+  uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) override {
+    gpu.enter();
+    if (tier == plan::DISK && bytes > 0) disk.allocate(arenas.count(), name, bytes);
+    return arenas.allocate(name, tier, bytes);
+  }
+
+  void loadKernels(std::span<const std::byte> ptx, std::span<const KernelSymbol> symbols) override {
+    gpu.enter();
+    modules.emplace_back(ptx, symbols);
+    kernels.insert(kernels.end(), modules.back().kernels().begin(), modules.back().kernels().end());
+  }
+
+  void prepare(std::vector<DeviceProgram> given, CommunicatorFactory &factory) override {
+    gpu.enter();
+    auto pointer = [this](Address address) { return arenas.pointer(address); };
+    Binding binding{pointer,        [this](Address address) { return arenas.hostMemory(address); }, kernels, disk, nullptr, {}, &failure,
+                    factory.world()};
+    auto multiplies = lanesWithProducts(given), bounces = lanesThatBounce(given, binding);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (multiplies[static_cast<size_t>(lane)]) {
+        if (!products) products.emplace();
+        products->addLane(lane);
+      }
+      if (!bounces[static_cast<size_t>(lane)]) continue;
+      PinnedMemory &memory = bounce[static_cast<size_t>(lane)] = allocatePinned(kPieceBytes, "transfers between GPU and disk");
+      binding.bounce[static_cast<size_t>(lane)] = static_cast<std::byte *>(memory.get());
+    }
+    if (products) binding.products = &*products;
+    registerDiskMemory(binding);
+    std::vector<CudaProgram> bound;
+    for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
+    queue.emplace(std::move(bound), pointer, binding.products, failure);
+  }
+
+  void read(Address from, uint64_t bytes, const TakePiece &take) const override {
+    if (auto offset = disk.find(from)) return disk.read(*offset, bytes, take);
+    arenas.read(from, bytes, take);
+  }
+  void write(Address to, uint64_t bytes, const FillPiece &fill) override {
+    if (auto offset = disk.find(to)) return disk.write(*offset, bytes, fill);
+    arenas.write(to, bytes, fill);
+  }
+
+  void submit(const Submission &submission) override {
+    disk.releaseStaging();
+    gpu.enter();
+    queue->submit(submission);
+  }
+  Completion finish() override {
+    gpu.enter();
+    return queue->finish();
+  }
+  void stop() override {
+    gpu.enterAtEnd();
+    queue.reset();
+    products.reset();
+  }
+
+  int threads() const override { return 1; }
+  DiskTraffic diskTraffic() const override { return disk.traffic(); }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = disk.notes();
+    if (products)
+      notes.push_back(
+          fmt::format("matrix products have {} MiB of GPU memory to work in beside the plan's arenas", products->workspaceBytes() >> 20));
+    return notes;
+  }
+
+private:
+  // What disks read to and write from.
+  void registerDiskMemory(const Binding &binding) {
+    if (!disk.any()) return;
+    std::vector<std::span<std::byte>> memory = arenas.hostArenas();
+    for (std::byte *each : binding.bounce)
+      if (each) memory.emplace_back(each, kPieceBytes);
+    if (!memory.empty()) disk.storage().registerMemory(memory);
+  }
+
+  Gpu gpu;
+  Arenas arenas;
+  std::array<PinnedMemory, kLanes> bounce;
+  DiskArenas disk; // ends before the memory it transfers
+  std::deque<KernelModule> modules;
+  std::vector<Kernel> kernels; // of all modules
+  std::optional<Products> products;
+  Failure failure;
+  std::optional<CudaQueue> queue; // last: what is under way ends before what it uses
+};
+
+} // namespace
+
+std::unique_ptr<Device> makeCudaDevice(const DeviceOptions &options) { return std::make_unique<CudaDevice>(options); }
+
+} // namespace zero::runtime

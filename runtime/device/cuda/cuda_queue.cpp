@@ -1,0 +1,284 @@
+#include "runtime/device/cuda/cuda_queue.h"
+#include "runtime/device/step_name.h"
+#include "runtime/plan/error.h"
+#include <algorithm>
+#include <cstring>
+
+namespace zero::runtime::cuda {
+namespace {
+
+template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
+template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
+
+uint64_t sizeOf(std::span<const HostTransfer> transfers) {
+  uint64_t bytes = 0;
+  for (const HostTransfer &transfer : transfers) bytes += transfer.host.size();
+  return bytes;
+}
+
+void runDiskCall(void *call) { static_cast<const DiskCall *>(call)->run(); }
+
+Clock::duration clockTime(double seconds) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
+
+} // namespace
+
+CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, Products *products, Failure &failure)
+    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), products(products), failure(failure) {
+  for (size_t lane = 0; lane < kLanes; ++lane)
+    if (lane == plan::COMPUTE || std::ranges::any_of(programs, [&](const CudaProgram &program) { return program.uses[lane]; }))
+      streams[lane] = makeStream();
+  makeEvents();
+  record(timesOf(0).begin, plan::COMPUTE);
+  await(timesOf(0).begin.get());
+  start = lastBegin = Clock::now();
+}
+
+CudaQueue::~CudaQueue() {
+  while (finished != submitted) try {
+      finish();
+    } catch (...) { // said to nobody: who ends the queue has a failure of its own
+    }
+  drain();
+}
+
+void CudaQueue::makeEvents() {
+  for (Times &each : times) {
+    each.begin = makeEvent(kTimed);
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      if (streams[lane]) each.ends[lane] = makeEvent(kTimed);
+  }
+  for (Slot &slot : slots) {
+    auto needs = [&](const LaneWait &wait) {
+      auto &events = slot.ticks[static_cast<size_t>(wait.lane)];
+      if (events.size() <= wait.tick) events.resize(wait.tick + 1);
+      if (!events[wait.tick]) events[wait.tick] = makeEvent(kUntimed);
+    };
+    needs({plan::COMPUTE, 0}); // what all lanes wait for behind a program that must be complete
+    for (const CudaProgram &program : programs) {
+      std::ranges::for_each(program.resultWaits, needs);
+      for (const CudaOperation &operation : program.operations) std::ranges::for_each(operation.waits, needs);
+      for (const CudaEntry &entry : program.entries) {
+        std::ranges::for_each(entry.inputWaits, needs);
+        for (const CudaEntry::Joins &joins : entry.waits) needs(joins.wait);
+      }
+    }
+  }
+}
+
+std::byte *CudaQueue::Staging::reserve(uint64_t bytes) {
+  if (bytes > room) {
+    memory = allocatePinned(bytes, "inputs and results");
+    room = bytes;
+  }
+  return static_cast<std::byte *>(memory.get());
+}
+
+// ------------------------------------------------------------------------------------------------ into the streams
+
+void CudaQueue::wait(int lane, EventHandle event) {
+  driver.require(driver.streamWaitEvent(stream(lane), event, 0), "cannot let a lane wait for another");
+}
+
+void CudaQueue::wait(int lane, const Slot &slot, const LaneWait &wait) {
+  this->wait(lane, slot.ticks[static_cast<size_t>(wait.lane)][wait.tick].get());
+}
+
+void CudaQueue::record(const OwnedEvent &event, int lane) {
+  driver.require(driver.eventRecord(event.get(), stream(lane)), "cannot record an event");
+}
+
+// How the next program follows the one submitted last; null if that must be complete.
+const CudaEntry *CudaQueue::entryOf(const CudaProgram &program) const {
+  if (submitted == 0) return nullptr;
+  uint32_t last = slots[submitted % kSubmissions].submission.program;
+  auto found = std::ranges::find(program.entries, last, &CudaEntry::after);
+  return found == program.entries.end() ? nullptr : &*found;
+}
+
+void CudaQueue::submit(const Submission &submission) {
+  if (submitted - finished == kSubmissions)
+    throw Error("a program was submitted while too many were under way: this is an error in zerorun");
+  const CudaProgram &program = programs[submission.program];
+  const CudaEntry *entry = entryOf(program);
+  const Slot &before = slotOf(submitted);
+  Slot &slot = slotOf(++submitted);
+  slot.submission = submission, slot.program = &program, slot.submitted = Clock::now();
+  slot.traced.clear(), slot.traceUsed = 0;
+  if (failure.has()) return;
+  const CudaOperation *current = nullptr;
+  try {
+    putInputs(slot, before, entry);
+    std::span<const CudaEntry::Joins> joins;
+    if (entry) joins = entry->waits;
+    for (uint32_t i = 0; i < program.operations.size(); ++i) {
+      current = &program.operations[i];
+      for (; !joins.empty() && joins.front().operation == i; joins = joins.subspan(1)) wait(current->lane, before, joins.front().wait);
+      putOperation(slot, *current);
+    }
+    current = nullptr;
+    putResults(slot);
+  } catch (const std::exception &error) {
+    std::string where = current ? stepName(*program.source, current->step) : "program '" + program.source->name() + "'";
+    failure.set(std::make_exception_ptr(Error(where + ": " + error.what())));
+  }
+}
+
+// Without an entry, COMPUTE waits until all lanes have ended the program before, and the others for what it brings.
+void CudaQueue::putInputs(Slot &slot, const Slot &before, const CudaEntry *entry) {
+  if (entry)
+    for (const LaneWait &each : entry->inputWaits) wait(plan::COMPUTE, before, each);
+  else if (submitted > 1)
+    for (const OwnedEvent &end : timesOf(submitted - 1).ends)
+      if (end) wait(plan::COMPUTE, end.get());
+  record(timesOf(submitted).begin, plan::COMPUTE);
+  uint64_t written = sizeOf(slot.submission.writes);
+  std::byte *memory = slot.staging.reserve(written + sizeOf(slot.submission.reads));
+  slot.reads = memory + written;
+  for (const HostTransfer &write : slot.submission.writes) {
+    std::memcpy(memory, write.host.data(), write.host.size());
+    run(*slot.program, {plan::COMPUTE, CopyCall{pointer(write.at), pointerTo(memory), write.host.size()}, 0, false, false, 0, nullptr, {}});
+    memory += write.host.size();
+  }
+  const OwnedEvent &brought = slot.ticks[plan::COMPUTE][0];
+  record(brought, plan::COMPUTE);
+  for (int lane = 0; !entry && lane < kLanes; ++lane)
+    if (lane != plan::COMPUTE && streams[static_cast<size_t>(lane)]) wait(lane, brought.get());
+}
+
+void CudaQueue::putOperation(Slot &slot, const CudaOperation &operation) {
+  for (const LaneWait &each : operation.waits) wait(operation.lane, slot, each);
+  if (operation.update && slot.submission.beforeUpdate) showUpdate(slot, operation);
+  if (slot.submission.trace && operation.begins) {
+    slot.traced.push_back({operation.step, operation.lane, 0, 0});
+    trace(slot, operation.lane, slot.traced.back().begin);
+  }
+  run(*slot.program, operation);
+  if (!operation.signals) return;
+  if (slot.submission.trace) {
+    auto of = std::find_if(slot.traced.rbegin(), slot.traced.rend(), [&](const Traced &each) { return each.lane == operation.lane; });
+    trace(slot, operation.lane, of->end);
+  }
+  const auto &events = slot.ticks[static_cast<size_t>(operation.lane)];
+  if (operation.tick < events.size() && events[operation.tick]) record(events[operation.tick], operation.lane);
+}
+
+void CudaQueue::putResults(Slot &slot) {
+  for (const LaneWait &each : slot.program->resultWaits) wait(plan::COMPUTE, slot, each);
+  std::byte *memory = slot.reads;
+  for (const HostTransfer &read : slot.submission.reads) {
+    run(*slot.program, {plan::COMPUTE, CopyCall{pointerTo(memory), pointer(read.at), read.host.size()}, 0, false, false, 0, nullptr, {}});
+    memory += read.host.size();
+  }
+  const auto &events = slot.ticks[plan::COMPUTE];
+  uint32_t last = slot.program->ticks[plan::COMPUTE];
+  if (last < events.size() && events[last]) record(events[last], plan::COMPUTE);
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (const OwnedEvent &end = timesOf(submitted).ends[static_cast<size_t>(lane)]) record(end, lane);
+}
+
+void CudaQueue::run(const CudaProgram &program, const CudaOperation &operation) {
+  StreamHandle on = stream(operation.lane);
+  std::visit(Overloaded{
+                 [&](const LaunchCall &call) {
+                   const plan::Grid &grid = call.kernel->grid;
+                   void **params = const_cast<void **>(program.params.data()) + call.firstArg;
+                   driver.require(driver.launchKernel(call.kernel->function, grid.blocks(), 1, 1, grid.threads(), 1, 1, grid.shared_bytes(),
+                                                      on, params, nullptr),
+                                  "cannot launch its kernel");
+                 },
+                 [&](const ProductRun &call) { products->run(call.product, operation.lane, on); },
+                 [&](const CopyCall &call) {
+                   if (call.bytes > 0) driver.require(driver.copyAsync(call.dst, call.src, call.bytes, on), "cannot copy");
+                 },
+                 [&](const FillCall &call) {
+                   uint64_t words = call.bytes / sizeof(call.pattern), rest = call.bytes % sizeof(call.pattern);
+                   if (words > 0) driver.require(driver.fill32Async(call.dst, call.pattern, words, on), "cannot fill memory");
+                   for (uint64_t i = 0; i < rest; ++i) // little-endian
+                     driver.require(driver.fill8Async(call.dst + 4 * words + i, static_cast<unsigned char>(call.pattern >> (8 * i)), 1, on),
+                                    "cannot fill memory");
+                 },
+                 [&](const DiskCall &call) {
+                   driver.require(driver.launchHostFunction(on, runDiskCall, const_cast<DiskCall *>(&call)), "cannot reach the disk");
+                 },
+                 [](const Nothing &) {},
+             },
+             operation.call);
+}
+
+// The gradient is complete as soon as all is that the update waits for: the host waits for it, which only the step that shows gradients
+// does.
+void CudaQueue::showUpdate(const Slot &slot, const CudaOperation &operation) {
+  driver.require(driver.streamSynchronize(stream(operation.lane)), "cannot wait for the gradient");
+  if (failure.has()) failure.rethrow();
+  (*slot.submission.beforeUpdate)(*operation.update);
+}
+
+void CudaQueue::trace(Slot &slot, int lane, size_t &number) {
+  number = slot.traceUsed++;
+  if (number == slot.traceEvents.size()) slot.traceEvents.push_back(makeEvent(kTimed));
+  record(slot.traceEvents[number], lane);
+}
+
+// ------------------------------------------------------------------------------------------------ and out of them
+
+Completion CudaQueue::finish() {
+  if (submitted == finished) throw Error("nothing was submitted: this is an error in zerorun");
+  Slot &slot = slotOf(++finished);
+  if (failed) throw Error("no program can run after a step has failed");
+  Completion completion;
+  try {
+    if (failure.has()) failure.rethrow();
+    for (const OwnedEvent &end : timesOf(finished).ends)
+      if (end) await(end.get());
+    completion = completionOf(slot);
+  } catch (const std::exception &error) {
+    if (!failure.has()) failure.set(std::make_exception_ptr(Error("program '" + slot.program->source->name() + "': " + error.what())));
+  }
+  if (!failure.has()) return completion;
+  failed = true;
+  drain();
+  failure.rethrow();
+}
+
+Completion CudaQueue::completionOf(Slot &slot) {
+  const Times &own = timesOf(finished);
+  const Submission &submission = slot.submission;
+  const CudaProgram &program = *slot.program;
+  lastBegin += clockTime(secondsBetween(timesOf(finished - 1).begin, own.begin));
+  Completion completion{slot.submitted, lastBegin, lastBegin, {}, {}};
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    if (own.ends[lane]) completion.end = std::max(completion.end, lastBegin + clockTime(secondsBetween(own.begin, own.ends[lane])));
+    completion.lanes[lane].steps = program.ticks[lane] - (lane == plan::COMPUTE);
+    completion.lanes[lane].bytes = program.copied[lane];
+  }
+  double began = std::chrono::duration<double>(lastBegin - start).count();
+  for (const Traced &each : slot.traced) {
+    double begin = began + secondsBetween(own.begin, slot.traceEvents[each.begin]);
+    double end = began + secondsBetween(own.begin, slot.traceEvents[each.end]);
+    completion.events.push_back({submission.program, each.step, each.lane, begin, end});
+    completion.lanes[static_cast<size_t>(each.lane)].busySeconds += end - begin;
+  }
+  std::ranges::stable_sort(completion.events, {}, &TraceEvent::lane);
+  const std::byte *memory = slot.reads;
+  for (const HostTransfer &read : submission.reads) {
+    std::memcpy(read.host.data(), memory, read.host.size());
+    memory += read.host.size();
+  }
+  return completion;
+}
+
+double CudaQueue::secondsBetween(const OwnedEvent &from, const OwnedEvent &to) const {
+  float milliseconds = 0;
+  driver.require(driver.eventElapsedTime(&milliseconds, from.get(), to.get()), "cannot ask when a step ran");
+  return static_cast<double>(milliseconds) / 1000;
+}
+
+void CudaQueue::await(EventHandle event) const { driver.require(driver.eventSynchronize(event), "the GPU failed"); }
+
+// Until nothing is under way any more, whatever became of it: memory may go then.
+void CudaQueue::drain() noexcept {
+  for (const OwnedStream &each : streams)
+    if (each) driver.streamSynchronize(each.get());
+}
+
+} // namespace zero::runtime::cuda

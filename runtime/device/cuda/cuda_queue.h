@@ -1,0 +1,85 @@
+// The submissions to the GPU. Lanes are streams and ticks are events: submit() puts a whole program into the streams, in an order in which
+// whatever is waited for has been put there before, and returns; so lanes run on from one program into the next, and nothing on the host
+// can hold up a stream but a disk. An event is recorded for a tick that somebody waits for.
+#pragma once
+#include "runtime/device/cuda/cuda_program.h"
+#include "runtime/device/device.h"
+#include <array>
+#include <vector>
+
+namespace zero::runtime::cuda {
+
+class CudaQueue {
+public:
+  // `products` may be null if no program multiplies. `failure` is the one that DiskCalls tell. All must outlive the queue.
+  // `pointer` says where addresses of transfers are.
+  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, Products *products, Failure &failure);
+  ~CudaQueue(); // after what was submitted
+  CudaQueue(const CudaQueue &) = delete;
+  CudaQueue &operator=(const CudaQueue &) = delete;
+
+  void submit(const Submission &submission);
+  Completion finish();
+
+private:
+  // The host's bytes of a submission, in pinned memory: those that are written, and behind them those that are read.
+  struct Staging {
+    PinnedMemory memory;
+    uint64_t room = 0;
+    std::byte *reserve(uint64_t bytes);
+  };
+  struct Traced {
+    uint32_t step;
+    int lane;
+    size_t begin, end; // in Slot::traceEvents
+  };
+  struct Slot {
+    Submission submission;
+    const CudaProgram *program = nullptr;
+    Clock::time_point submitted;
+    std::array<std::vector<OwnedEvent>, kLanes> ticks; // null: of those that nobody waits for
+    Staging staging;
+    std::byte *reads = nullptr;          // in staging, one after another
+    std::vector<OwnedEvent> traceEvents; // as many as were needed so far
+    std::vector<Traced> traced;          // of this submission
+    size_t traceUsed = 0;
+  };
+  // When a submission began and its lanes ended. One more than may be under way: the next time is counted from the last one.
+  struct Times {
+    OwnedEvent begin;
+    std::array<OwnedEvent, kLanes> ends;
+  };
+
+  void makeEvents();
+  void putInputs(Slot &slot, const Slot &before, const CudaEntry *entry);
+  void putOperation(Slot &slot, const CudaOperation &operation);
+  void putResults(Slot &slot);
+  void run(const CudaProgram &program, const CudaOperation &operation);
+  void showUpdate(const Slot &slot, const CudaOperation &operation);
+  void trace(Slot &slot, int lane, size_t &number); // records the next event there
+  Completion completionOf(Slot &slot);
+  void await(EventHandle event) const;
+  void drain() noexcept;
+  void wait(int lane, const Slot &slot, const LaneWait &wait);
+  void wait(int lane, EventHandle event);
+  void record(const OwnedEvent &event, int lane);
+  double secondsBetween(const OwnedEvent &from, const OwnedEvent &to) const;
+  const CudaEntry *entryOf(const CudaProgram &program) const;
+  StreamHandle stream(int lane) const { return streams[static_cast<size_t>(lane)].get(); }
+  Slot &slotOf(uint64_t number) { return slots[number % kSubmissions]; }
+  Times &timesOf(uint64_t number) { return times[number % (kSubmissions + 1)]; }
+
+  const Driver &driver;
+  std::vector<CudaProgram> programs;
+  std::function<Pointer(Address)> pointer;
+  Products *products;
+  Failure &failure;
+  std::array<OwnedStream, kLanes> streams; // null: not in use
+  std::array<Slot, kSubmissions> slots;
+  std::array<Times, kSubmissions + 1> times;
+  uint64_t submitted = 0, finished = 0; // numbers of submissions, which count from 1
+  bool failed = false;                  // and said so
+  Clock::time_point start, lastBegin;   // of all traces; of the submission finished last
+};
+
+} // namespace zero::runtime::cuda

@@ -1,0 +1,232 @@
+// The functions of libcublasLt that runtime/device/cuda/blas_lt.h lists.
+#include "runtime/device/cuda/blas_lt.h"
+#include "test/gpu/fake/faults.h"
+#include "test/gpu/fake/memory.h"
+#include "test/gpu/fake/streams.h"
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+using namespace zero::runtime::cuda;
+namespace fake = zero::fake;
+using fake::Fault;
+using fake::Memory;
+
+namespace {
+
+constexpr BlasStatus kInvalidValue = 7, kExecutionFailed = 13, kInternalError = 14, kNotSupported = 15;
+constexpr uint64_t kNeeds = 4096; // bytes of workspace that the fake's algorithm writes
+
+struct Layout {
+  int type;
+  uint64_t rows, columns;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+
+  size_t size() const { return type == kReal32 ? 4 : 2; }
+  uint64_t bytes() const {
+    return ((columns - 1) * static_cast<uint64_t>(ld) + rows + static_cast<uint64_t>(batch - 1) * static_cast<uint64_t>(stride)) * size();
+  }
+};
+struct Product {
+  int32_t transA = kNotTransposed, transB = kNotTransposed;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t schemes = ~0u, alignment[4] = {256, 256, 256, 256};
+};
+// What an algorithm was chosen for, in its eight words.
+struct Chosen {
+  uint64_t magic, m, n, k;
+  uint32_t alignment[4];
+  uint64_t unused[2];
+};
+static_assert(sizeof(Chosen) == sizeof(Algorithm));
+constexpr uint64_t kMagic = 0x66616b65;
+
+Layout &of(LayoutHandle handle) { return *reinterpret_cast<Layout *>(handle); }
+Product &of(ProductHandle handle) { return *reinterpret_cast<Product *>(handle); }
+Preference &of(PreferenceHandle handle) { return *reinterpret_cast<Preference *>(handle); }
+
+BlasStatus refusal(const char *function) { return fake::faultOf(function) == Fault::None ? 0 : kInternalError; }
+
+template <typename Value> BlasStatus set(Value &to, const void *value, size_t bytes) {
+  if (bytes != sizeof(to)) return kInvalidValue;
+  std::memcpy(&to, value, bytes);
+  return 0;
+}
+
+float widened(const std::byte *at, int type) {
+  uint16_t half;
+  if (type == kReal32) {
+    float value;
+    return std::memcpy(&value, at, 4), value;
+  }
+  std::memcpy(&half, at, 2);
+  if (type == kRealBf16) return std::bit_cast<float>(uint32_t(half) << 16);
+  int exponent = half >> 10 & 31, fraction = half & 1023;
+  float value = exponent == 31 ? (fraction ? NAN : INFINITY)
+                : exponent     ? std::ldexp(1024.0f + static_cast<float>(fraction), exponent - 25)
+                               : std::ldexp(static_cast<float>(fraction), -24);
+  return half >> 15 ? -value : value;
+}
+
+// To nearest even.
+uint16_t roundedToF16(float value) {
+  auto sign = static_cast<uint16_t>(std::signbit(value) << 15);
+  if (std::isnan(value)) return 0x7e00;
+  float size = std::fabs(value);
+  if (size >= 65520.0f) return sign | 0x7c00;
+  int exponent = size > 0 ? std::max(std::ilogb(size), -14) : -14;
+  auto units = static_cast<uint16_t>(std::nearbyint(std::ldexp(size, 10 - exponent))); // 1024 to 2048, less for a subnormal one
+  return static_cast<uint16_t>(sign | (units + ((exponent + 14) << 10)));
+}
+
+void round(std::byte *at, int type, float value) {
+  if (type == kReal32) return static_cast<void>(std::memcpy(at, &value, 4));
+  auto bits = std::bit_cast<uint32_t>(value);
+  uint16_t half = type == kReal16     ? roundedToF16(value)
+                  : std::isnan(value) ? 0x7fc0
+                                      : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  std::memcpy(at, &half, 2);
+}
+
+bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &c, uint64_t &m, uint64_t &n, uint64_t &k) {
+  bool ta = product.transA == kTransposed, tb = product.transB == kTransposed;
+  m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
+  return k == (tb ? b.columns : b.rows) && m == c.rows && n == c.columns && a.type == b.type && (c.type == a.type || c.type == kReal32) &&
+         a.batch == b.batch && b.batch == c.batch && a.ld >= int64_t(a.rows) && b.ld >= int64_t(b.rows) && c.ld >= int64_t(c.rows);
+}
+
+} // namespace
+
+extern "C" {
+
+const char *cublasLtGetStatusName(BlasStatus status) {
+  switch (status) {
+  case kInvalidValue:
+    return "CUBLAS_STATUS_INVALID_VALUE";
+  case kExecutionFailed:
+    return "CUBLAS_STATUS_EXECUTION_FAILED";
+  case kInternalError:
+    return "CUBLAS_STATUS_INTERNAL_ERROR";
+  case kNotSupported:
+    return "CUBLAS_STATUS_NOT_SUPPORTED";
+  default:
+    return nullptr;
+  }
+}
+
+BlasStatus cublasLtCreate(BlasHandle *handle) {
+  *handle = reinterpret_cast<BlasHandle>(1);
+  return refusal("cublasLtCreate");
+}
+BlasStatus cublasLtDestroy(BlasHandle) { return refusal("cublasLtDestroy"); }
+
+BlasStatus cublasLtMatmulDescCreate(ProductHandle *product, int compute, int scale) {
+  if (BlasStatus status = refusal("cublasLtMatmulDescCreate")) return status;
+  if (compute != kComputeIn32 || scale != kReal32) return kInvalidValue;
+  *product = reinterpret_cast<ProductHandle>(new Product);
+  return 0;
+}
+BlasStatus cublasLtMatmulDescDestroy(ProductHandle product) {
+  delete &of(product);
+  return refusal("cublasLtMatmulDescDestroy");
+}
+BlasStatus cublasLtMatmulDescSetAttribute(ProductHandle product, int attribute, const void *value, size_t bytes) {
+  if (BlasStatus status = refusal("cublasLtMatmulDescSetAttribute")) return status;
+  if (attribute != kTransposesA && attribute != kTransposesB) return kInvalidValue;
+  return set(attribute == kTransposesA ? of(product).transA : of(product).transB, value, bytes);
+}
+
+BlasStatus cublasLtMatrixLayoutCreate(LayoutHandle *layout, int type, uint64_t rows, uint64_t columns, int64_t ld) {
+  if (BlasStatus status = refusal("cublasLtMatrixLayoutCreate")) return status;
+  *layout = reinterpret_cast<LayoutHandle>(new Layout{type, rows, columns, ld});
+  return 0;
+}
+BlasStatus cublasLtMatrixLayoutDestroy(LayoutHandle layout) {
+  delete &of(layout);
+  return refusal("cublasLtMatrixLayoutDestroy");
+}
+BlasStatus cublasLtMatrixLayoutSetAttribute(LayoutHandle layout, int attribute, const void *value, size_t bytes) {
+  if (BlasStatus status = refusal("cublasLtMatrixLayoutSetAttribute")) return status;
+  if (attribute == kBatchCount) return set(of(layout).batch, value, bytes);
+  return attribute == kBatchStride ? set(of(layout).stride, value, bytes) : kInvalidValue;
+}
+
+BlasStatus cublasLtMatmulPreferenceCreate(PreferenceHandle *preference) {
+  if (BlasStatus status = refusal("cublasLtMatmulPreferenceCreate")) return status;
+  *preference = reinterpret_cast<PreferenceHandle>(new Preference);
+  return 0;
+}
+BlasStatus cublasLtMatmulPreferenceDestroy(PreferenceHandle preference) {
+  delete &of(preference);
+  return refusal("cublasLtMatmulPreferenceDestroy");
+}
+BlasStatus cublasLtMatmulPreferenceSetAttribute(PreferenceHandle preference, int attribute, const void *value, size_t bytes) {
+  if (BlasStatus status = refusal("cublasLtMatmulPreferenceSetAttribute")) return status;
+  if (attribute == kMaxWorkspace) return set(of(preference).workspace, value, bytes);
+  if (attribute == kReductionSchemes) return set(of(preference).schemes, value, bytes);
+  if (attribute < kAlignmentA || attribute > kAlignmentA + 3) return kInvalidValue;
+  return set(of(preference).alignment[attribute - kAlignmentA], value, bytes);
+}
+
+BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductHandle product, LayoutHandle a, LayoutHandle b, LayoutHandle c, LayoutHandle,
+                                          PreferenceHandle preference, int wanted, Heuristic *results, int *found) {
+  if (BlasStatus status = refusal("cublasLtMatmulAlgoGetHeuristic")) return status;
+  Chosen chosen{kMagic, 0, 0, 0, {}, {}};
+  *found = 0;
+  if (!fits(of(product), of(a), of(b), of(c), chosen.m, chosen.n, chosen.k)) return kInvalidValue;
+  if (of(preference).workspace < kNeeds || of(preference).schemes != kNoReduction || wanted < 1) return kNotSupported;
+  std::memcpy(chosen.alignment, of(preference).alignment, sizeof(chosen.alignment));
+  std::memcpy(&results->algorithm, &chosen, sizeof(chosen));
+  results->workspaceBytes = kNeeds, results->status = 0, *found = 1;
+  return 0;
+}
+
+// By columns: D = alpha · op(A) · op(B) + beta · C.
+BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, const void *a, LayoutHandle layoutA, const void *b,
+                          LayoutHandle layoutB, const void *beta, const void *c, LayoutHandle layoutC, void *d, LayoutHandle,
+                          const Algorithm *algorithm, void *workspace, size_t workspaceBytes, StreamHandle stream) {
+  Fault fault = fake::faultOf("cublasLtMatmul");
+  if (fault == Fault::Now) return kInternalError;
+  Chosen chosen{};
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  Layout la = of(layoutA), lb = of(layoutB), lc = of(layoutC);
+  bool ta = of(product).transA == kTransposed, tb = of(product).transB == kTransposed;
+  uint64_t m, n, k;
+  if (!fits(of(product), la, lb, lc, m, n, k) || chosen.magic != kMagic || m != chosen.m || n != chosen.n || k != chosen.k || c != d)
+    return kInvalidValue;
+  auto place = [](const void *at, uint64_t bytes) { return Memory::get().reach(reinterpret_cast<uint64_t>(at), bytes); };
+  const void *operands[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (reinterpret_cast<uint64_t>(operands[i]) % chosen.alignment[i]) return kInvalidValue;
+  std::byte *pa = place(a, la.bytes()), *pb = place(b, lb.bytes()), *pd = place(d, lc.bytes()), *room = place(workspace, workspaceBytes);
+  if (!pa || !pb || !pd || !room || workspaceBytes < kNeeds) return kInvalidValue;
+  float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
+  auto run = [=] {
+    std::memset(room, 0x5a, kNeeds);
+    for (int64_t batch = 0; batch < lc.batch; ++batch)
+      for (uint64_t i = 0; i < m; ++i)
+        for (uint64_t j = 0; j < n; ++j) {
+          float sum = 0;
+          auto at = [batch](const Layout &layout, std::byte *from, uint64_t row, uint64_t column) {
+            return from + (static_cast<uint64_t>(batch * layout.stride) + column * static_cast<uint64_t>(layout.ld) + row) * layout.size();
+          };
+          for (uint64_t l = 0; l < k; ++l)
+            sum += widened(at(la, pa, ta ? l : i, ta ? i : l), la.type) * widened(at(lb, pb, tb ? j : l, tb ? l : j), lb.type);
+          std::byte *to = at(lc, pd, i, j);
+          round(to, lc.type, by * sum + (plus != 0 ? plus * widened(to, lc.type) : 0));
+        }
+    return 0;
+  };
+  auto *on = reinterpret_cast<fake::Stream *>(stream);
+  if (fault == Fault::Later)
+    on->put([] { return 719; });
+  else
+    on->put(run);
+  return 0;
+}
+
+} // extern "C"

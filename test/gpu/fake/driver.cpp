@@ -1,0 +1,352 @@
+// The functions of libcuda.so.1 (runtime/device/cuda/driver.h).
+#include "runtime/device/cuda/driver.h"
+#include "test/gpu/fake/faults.h"
+#include "test/gpu/fake/memory.h"
+#include "test/gpu/fake/ptx.h"
+#include "test/gpu/fake/streams.h"
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace zero::runtime::cuda;
+namespace fake = zero::fake;
+using fake::Fault;
+using fake::Memory;
+
+namespace {
+
+constexpr Status kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidContext = 201, kInvalidPtx = 218,
+                 kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kUnknown = 999;
+
+bool initialised = false;
+thread_local ContextHandle current{};
+
+struct Kernel {
+  void (*run)(void **args);
+  std::vector<uint64_t> argBytes;
+};
+
+struct LoadedModule {
+  std::string text;
+  std::map<std::string, Kernel> kernels;
+  std::map<std::string, uint64_t> globals; // their addresses
+};
+
+fake::Stream *streamOf(StreamHandle stream) { return reinterpret_cast<fake::Stream *>(stream); }
+std::shared_ptr<fake::Event> &eventOf(EventHandle event) { return *reinterpret_cast<std::shared_ptr<fake::Event> *>(event); }
+LoadedModule *moduleOf(ModuleHandle module) { return reinterpret_cast<LoadedModule *>(module); }
+
+// Why a call cannot be served, before it is looked at.
+Status refusal(const char *function, bool needsContext = true) {
+  if (fake::faultOf(function) != Fault::None) return kUnknown;
+  if (!initialised) return kNotInitialized;
+  if (needsContext && !current) return kInvalidContext;
+  return fake::lostDevice();
+}
+
+// A call that puts work into a stream. `prepare` looks at its arguments and gives the work, or a status.
+template <typename Prepare> Status enqueue(const char *function, StreamHandle stream, Prepare prepare) {
+  Fault fault = fake::faultOf(function);
+  if (fault == Fault::Now) return kUnknown;
+  if (!initialised) return kNotInitialized;
+  if (!current) return kInvalidContext;
+  if (int lost = fake::lostDevice()) return lost;
+  if (!stream) return kInvalidHandle; // the runtime never uses the null stream
+  std::function<int()> work;
+  if (Status status = prepare(work)) return status;
+  if (fault == Fault::Later) work = [] { return kLaunchFailed; };
+  streamOf(stream)->put(std::move(work));
+  return kSuccess;
+}
+
+std::vector<uint64_t> wordsOf(const std::vector<std::byte> &bytes) {
+  std::vector<uint64_t> words(bytes.size() / 8);
+  std::memcpy(words.data(), bytes.data(), words.size() * 8);
+  return words;
+}
+
+// Kernels of the library that ZERO_FAKE_KERNELS names, which stays open.
+void *emulated(const char *symbol) {
+  const char *path = std::getenv("ZERO_FAKE_KERNELS");
+  void *library = path ? ::dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (!library) {
+    std::fprintf(stderr, "the fake device has no kernels: %s\n", path ? ::dlerror() : "ZERO_FAKE_KERNELS is not set");
+    return nullptr;
+  }
+  return ::dlsym(library, symbol);
+}
+
+} // namespace
+
+extern "C" {
+
+Status cuGetErrorName(Status status, const char **name) {
+  switch (status) {
+  case kInvalidValue:
+    *name = "CUDA_ERROR_INVALID_VALUE";
+    break;
+  case kOutOfMemory:
+    *name = "CUDA_ERROR_OUT_OF_MEMORY";
+    break;
+  case kNotInitialized:
+    *name = "CUDA_ERROR_NOT_INITIALIZED";
+    break;
+  case kInvalidDevice:
+    *name = "CUDA_ERROR_INVALID_DEVICE";
+    break;
+  case kInvalidContext:
+    *name = "CUDA_ERROR_INVALID_CONTEXT";
+    break;
+  case kInvalidPtx:
+    *name = "CUDA_ERROR_INVALID_PTX";
+    break;
+  case kInvalidHandle:
+    *name = "CUDA_ERROR_INVALID_HANDLE";
+    break;
+  case kNotFound:
+    *name = "CUDA_ERROR_NOT_FOUND";
+    break;
+  case kIllegalAddress:
+    *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+    break;
+  case kLaunchFailed:
+    *name = "CUDA_ERROR_LAUNCH_FAILED";
+    break;
+  case kUnknown:
+    *name = "CUDA_ERROR_UNKNOWN";
+    break;
+  default:
+    return kInvalidValue;
+  }
+  return fake::faultOf("cuGetErrorName") == Fault::None ? kSuccess : kUnknown;
+}
+
+Status cuInit(unsigned flags) {
+  if (fake::faultOf("cuInit") != Fault::None) return kUnknown;
+  initialised = true;
+  return flags ? kInvalidValue : kSuccess;
+}
+
+Status cuDriverGetVersion(int *version) {
+  if (fake::faultOf("cuDriverGetVersion") != Fault::None) return kUnknown;
+  *version = static_cast<int>(fake::setting("ZERO_FAKE_VERSION", 12080));
+  return kSuccess;
+}
+
+Status cuDeviceGetCount(int *count) {
+  *count = static_cast<int>(fake::setting("ZERO_FAKE_DEVICES", 1));
+  return refusal("cuDeviceGetCount", false);
+}
+
+Status cuDeviceGet(Ordinal *device, int number) {
+  if (Status status = refusal("cuDeviceGet", false)) return status;
+  *device = number;
+  return number < static_cast<int>(fake::setting("ZERO_FAKE_DEVICES", 1)) ? kSuccess : kInvalidDevice;
+}
+
+Status cuDeviceGetName(char *name, int bytes, Ordinal) {
+  if (Status status = refusal("cuDeviceGetName", false)) return status;
+  std::snprintf(name, static_cast<size_t>(bytes), "fake device");
+  return kSuccess;
+}
+
+Status cuDeviceGetAttribute(int *value, int attribute, Ordinal) {
+  if (Status status = refusal("cuDeviceGetAttribute", false)) return status;
+  int capability = static_cast<int>(fake::setting("ZERO_FAKE_CAPABILITY", 90));
+  if (attribute == kCapabilityMajor) return *value = capability / 10, kSuccess;
+  if (attribute == kCapabilityMinor) return *value = capability % 10, kSuccess;
+  return kInvalidValue;
+}
+
+Status cuDevicePrimaryCtxRetain(ContextHandle *context, Ordinal device) {
+  if (Status status = refusal("cuDevicePrimaryCtxRetain", false)) return status;
+  *context = reinterpret_cast<ContextHandle>(static_cast<uintptr_t>(device) + 1);
+  return kSuccess;
+}
+Status cuDevicePrimaryCtxRelease_v2(Ordinal) { return refusal("cuDevicePrimaryCtxRelease_v2", false); }
+Status cuCtxSetCurrent(ContextHandle context) {
+  if (Status status = refusal("cuCtxSetCurrent", false)) return status;
+  current = context;
+  return kSuccess;
+}
+
+Status cuMemGetInfo_v2(size_t *free, size_t *total) {
+  if (Status status = refusal("cuMemGetInfo_v2")) return status;
+  *free = Memory::get().free(), *total = Memory::get().total();
+  return kSuccess;
+}
+Status cuMemAlloc_v2(Pointer *memory, size_t bytes) {
+  if (Status status = refusal("cuMemAlloc_v2")) return status;
+  *memory = bytes ? Memory::get().allocate(bytes) : 0;
+  return *memory ? kSuccess : bytes ? kOutOfMemory : kInvalidValue;
+}
+Status cuMemFree_v2(Pointer memory) {
+  if (Status status = refusal("cuMemFree_v2")) return status;
+  return Memory::get().release(memory) ? kSuccess : kInvalidValue;
+}
+Status cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  if (Status status = refusal("cuMemHostAlloc")) return status;
+  *memory = Memory::get().allocatePinned(bytes);
+  return *memory ? kSuccess : kOutOfMemory;
+}
+Status cuMemFreeHost(void *memory) {
+  if (Status status = refusal("cuMemFreeHost")) return status;
+  return Memory::get().releasePinned(memory) ? kSuccess : kInvalidValue;
+}
+
+Status cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, StreamHandle stream) {
+  return enqueue("cuMemcpyAsync", stream, [&](std::function<int()> &work) {
+    std::byte *dst = Memory::get().reach(to, bytes), *src = Memory::get().reach(from, bytes);
+    if (!dst || !src) return kInvalidValue;
+    work = [=] { return std::memcpy(dst, src, bytes), kSuccess; };
+    return kSuccess;
+  });
+}
+Status cuMemsetD32Async(Pointer to, unsigned pattern, size_t words, StreamHandle stream) {
+  return enqueue("cuMemsetD32Async", stream, [&](std::function<int()> &work) {
+    auto *dst = reinterpret_cast<unsigned *>(Memory::get().reach(to, words * 4));
+    if (!dst || to % 4) return kInvalidValue;
+    work = [=] { return std::fill_n(dst, words, pattern), kSuccess; };
+    return kSuccess;
+  });
+}
+Status cuMemsetD8Async(Pointer to, unsigned char pattern, size_t bytes, StreamHandle stream) {
+  return enqueue("cuMemsetD8Async", stream, [&](std::function<int()> &work) {
+    std::byte *dst = Memory::get().reach(to, bytes);
+    if (!dst) return kInvalidValue;
+    work = [=] { return std::memset(dst, pattern, bytes), kSuccess; };
+    return kSuccess;
+  });
+}
+
+Status cuStreamCreate(StreamHandle *stream, unsigned flags) {
+  if (Status status = refusal("cuStreamCreate")) return status;
+  *stream = reinterpret_cast<StreamHandle>(new fake::Stream);
+  return flags == kNonBlocking ? kSuccess : kInvalidValue;
+}
+Status cuStreamDestroy_v2(StreamHandle stream) {
+  delete streamOf(stream);
+  return refusal("cuStreamDestroy_v2");
+}
+Status cuStreamSynchronize(StreamHandle stream) {
+  if (Status status = refusal("cuStreamSynchronize")) return status;
+  streamOf(stream)->synchronize();
+  return fake::lostDevice();
+}
+Status cuStreamWaitEvent(StreamHandle stream, EventHandle handle, unsigned) {
+  return enqueue("cuStreamWaitEvent", stream, [&](std::function<int()> &work) {
+    work = [event = eventOf(handle), number = eventOf(handle)->recorded()] { return event->await(number), kSuccess; };
+    return kSuccess;
+  });
+}
+
+Status cuEventCreate(EventHandle *event, unsigned flags) {
+  if (Status status = refusal("cuEventCreate")) return status;
+  *event = reinterpret_cast<EventHandle>(new std::shared_ptr<fake::Event>(std::make_shared<fake::Event>(flags != kUntimed)));
+  return kSuccess;
+}
+Status cuEventDestroy_v2(EventHandle event) {
+  delete &eventOf(event);
+  return refusal("cuEventDestroy_v2");
+}
+Status cuEventRecord(EventHandle handle, StreamHandle stream) {
+  return enqueue("cuEventRecord", stream, [&](std::function<int()> &work) {
+    work = [event = eventOf(handle), number = eventOf(handle)->record()] { return event->complete(number), kSuccess; };
+    return kSuccess;
+  });
+}
+Status cuEventSynchronize(EventHandle event) {
+  if (Status status = refusal("cuEventSynchronize")) return status;
+  eventOf(event)->await(eventOf(event)->recorded());
+  return fake::lostDevice();
+}
+Status cuEventQuery(EventHandle event) {
+  if (Status status = refusal("cuEventQuery")) return status;
+  return eventOf(event)->completed() ? kSuccess : kNotReady;
+}
+Status cuEventElapsedTime(float *milliseconds, EventHandle from, EventHandle to) {
+  if (Status status = refusal("cuEventElapsedTime")) return status;
+  fake::Event &first = *eventOf(from), &second = *eventOf(to);
+  if (!first.timed || !second.timed || !first.recorded() || !second.recorded()) return kInvalidHandle;
+  if (!first.completed() || !second.completed()) return kNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(second.when() - first.when()).count();
+  return kSuccess;
+}
+
+Status cuModuleLoadDataEx(ModuleHandle *module, const void *image, unsigned options, int *names, void **values) {
+  std::string text = static_cast<const char *>(image);
+  Status status = refusal("cuModuleLoadDataEx");
+  if (status == kSuccess && !fake::isPtx(text)) status = kInvalidPtx;
+  for (unsigned i = 0; status != kSuccess && i < options; ++i)
+    if (names[i] == kErrorLog) std::strcpy(static_cast<char *>(values[i]), "ptxas fatal : the fake device finds no .version\n");
+  if (status == kSuccess) *module = reinterpret_cast<ModuleHandle>(new LoadedModule{text, {}, {}});
+  return status;
+}
+Status cuModuleUnload(ModuleHandle module) {
+  for (auto [name, address] : moduleOf(module)->globals) Memory::get().release(address);
+  delete moduleOf(module);
+  return refusal("cuModuleUnload");
+}
+Status cuModuleGetFunction(FunctionHandle *function, ModuleHandle handle, const char *symbol) {
+  if (Status status = refusal("cuModuleGetFunction")) return status;
+  LoadedModule &module = *moduleOf(handle);
+  if (!fake::hasKernel(module.text, symbol)) return kNotFound;
+  auto bounds = fake::arrayOf(module.text, std::string(symbol) + "_bounds");
+  void *code = emulated(symbol);
+  if (!bounds || !code) return kNotFound;
+  std::vector<uint64_t> words = wordsOf(*bounds);
+  Kernel &kernel = module.kernels[symbol];
+  kernel.run = reinterpret_cast<void (*)(void **)>(code);
+  if (words.size() > 2 && words[1] <= words.size() - 2)
+    kernel.argBytes.assign(words.begin() + 2, words.begin() + 2 + static_cast<long>(words[1]));
+  *function = reinterpret_cast<FunctionHandle>(&kernel);
+  return kSuccess;
+}
+Status cuModuleGetGlobal_v2(Pointer *address, size_t *bytes, ModuleHandle handle, const char *symbol) {
+  if (Status status = refusal("cuModuleGetGlobal_v2")) return status;
+  LoadedModule &module = *moduleOf(handle);
+  auto content = fake::arrayOf(module.text, symbol);
+  if (!content) return kNotFound;
+  uint64_t &at = module.globals[symbol];
+  if (!at) at = Memory::get().allocate(content->size());
+  std::memcpy(Memory::get().reach(at, content->size()), content->data(), content->size());
+  *address = at, *bytes = content->size();
+  return kSuccess;
+}
+Status cuFuncSetAttribute(FunctionHandle, int attribute, int) {
+  if (Status status = refusal("cuFuncSetAttribute")) return status;
+  return attribute == kMaxDynamicShared ? kSuccess : kInvalidValue;
+}
+
+Status cuLaunchKernel(FunctionHandle function, unsigned blocksX, unsigned blocksY, unsigned blocksZ, unsigned threadsX, unsigned threadsY,
+                      unsigned threadsZ, unsigned, StreamHandle stream, void **given, void **extra) {
+  return enqueue("cuLaunchKernel", stream, [&](std::function<int()> &work) {
+    if (blocksX == 0 || blocksY != 1 || blocksZ != 1 || threadsX == 0 || threadsX > 1024 || threadsY != 1 || threadsZ != 1 || extra)
+      return kInvalidValue;
+    const Kernel &kernel = *reinterpret_cast<Kernel *>(function);
+    std::vector<void *> args; // as they are now: the caller may use the room again
+    bool reached = true;
+    for (size_t i = 0; i < kernel.argBytes.size(); ++i) {
+      args.push_back(Memory::get().reach(*static_cast<Pointer *>(given[i]), kernel.argBytes[i]));
+      reached = reached && args.back();
+    }
+    work = [=, run = kernel.run]() mutable {
+      if (reached) run(args.data());
+      return reached ? kSuccess : kIllegalAddress;
+    };
+    return kSuccess;
+  });
+}
+Status cuLaunchHostFunc(StreamHandle stream, HostFunction *run, void *data) {
+  return enqueue("cuLaunchHostFunc", stream, [&](std::function<int()> &work) {
+    work = [=] {
+      static std::mutex turns;
+      std::lock_guard lock(turns);
+      run(data);
+      return kSuccess;
+    };
+    return kSuccess;
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,98 @@
+#include "test/gpu/fake/memory.h"
+#include "test/gpu/fake/faults.h"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace zero::fake {
+namespace {
+
+constexpr size_t kAlignment = 512; // of what is given out; apart by as much, so that what reaches too far reaches into nothing
+
+size_t spaced(size_t bytes) { return (bytes / kAlignment + 2) * kAlignment; }
+
+} // namespace
+
+// Both are left as they are when the process ends: streams may still be at work.
+Memory &Memory::get() {
+  static Memory *memory = new Memory;
+  return *memory;
+}
+
+Memory::Memory() : capacity(setting("ZERO_FAKE_MEMORY", uint64_t(4) << 30)) {
+  int file = ::memfd_create("fake-device", MFD_CLOEXEC);
+  bool sized = file >= 0 && ::ftruncate(file, static_cast<off_t>(capacity)) == 0;
+  if (sized) {
+    shown = static_cast<std::byte *>(::mmap(nullptr, capacity, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0));
+    behind = static_cast<std::byte *>(::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0));
+  }
+  if (!sized || shown == MAP_FAILED || behind == MAP_FAILED) {
+    std::fputs("the fake device got no memory\n", stderr);
+    std::abort();
+  }
+  ::close(file);
+}
+
+size_t Memory::free() const {
+  std::lock_guard lock(mutex);
+  return capacity - used;
+}
+
+uint64_t Memory::allocate(size_t bytes) {
+  if (bytes == 0) return 0;
+  std::lock_guard lock(mutex);
+  auto base = reinterpret_cast<uint64_t>(shown);
+  uint64_t at = base; // the first gap that it fits into
+  for (auto [begin, size] : device) {
+    if (begin - at >= spaced(bytes)) break;
+    at = begin + spaced(size);
+  }
+  if (at - base > capacity || capacity - (at - base) < spaced(bytes)) return 0;
+  device[at] = bytes, used += spaced(bytes);
+  std::memset(behind + (at - base), 0xa5, bytes);
+  return at;
+}
+
+bool Memory::release(uint64_t address) {
+  std::lock_guard lock(mutex);
+  auto found = device.find(address);
+  if (found == device.end()) return false;
+  used -= spaced(found->second);
+  device.erase(found);
+  return true;
+}
+
+void *Memory::allocatePinned(size_t bytes) {
+  void *memory = bytes ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+  if (memory == MAP_FAILED) return nullptr;
+  std::memset(memory, 0xa5, bytes);
+  std::lock_guard lock(mutex);
+  pinned[reinterpret_cast<uint64_t>(memory)] = bytes;
+  return memory;
+}
+
+bool Memory::releasePinned(void *memory) {
+  std::lock_guard lock(mutex);
+  auto found = pinned.find(reinterpret_cast<uint64_t>(memory));
+  if (found == pinned.end()) return false;
+  ::munmap(memory, found->second);
+  pinned.erase(found);
+  return true;
+}
+
+std::byte *Memory::reach(uint64_t address, size_t bytes) const {
+  std::lock_guard lock(mutex);
+  for (const auto *allocations : {&device, &pinned}) {
+    auto next = allocations->upper_bound(address);
+    if (next == allocations->begin()) continue;
+    auto [begin, size] = *std::prev(next);
+    uint64_t offset = address - begin;
+    if (offset > size || size - offset < bytes) continue;
+    return allocations == &device ? behind + (address - reinterpret_cast<uint64_t>(shown)) : reinterpret_cast<std::byte *>(address);
+  }
+  return nullptr;
+}
+
+} // namespace zero::fake
