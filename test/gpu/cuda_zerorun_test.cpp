@@ -1,0 +1,100 @@
+// zerorun on a plan for cuda, made by hand, with the stand-ins for NVIDIA's libraries: it trains like the cpu, and says in a sentence what
+// is missing.
+#include "test/gpu/fake_machine.h"
+#include "test/unit/zerorun_fixture.h"
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+class CudaZerorun : public Zerorun {
+protected:
+  void SetUp() override {
+    Zerorun::SetUp();
+    folder.write("cuda.plan", ""), folder.write("disk.plan", "");
+    forCuda("one.plan", "cuda.plan");
+    writePlan(folder, "one disk.plan", 1, 4, true);
+    forCuda("one disk.plan", "disk.plan");
+    ::setenv("ZERO_CUDA_LIBRARIES", FAKES, 1);
+  }
+
+  // The same plan for a GPU, and its kernels for the fake one: they are those of all plans here.
+  void forCuda(const std::string &from, const std::string &to) {
+    PlanFile file = load(folder / from);
+    makeCuda(file.plan);
+    std::string ptx = ptxOf(file.plan);
+    save(folder / to, file.plan, std::as_bytes(std::span(ptx)), file.constants);
+    static const std::string object = wholeLaunches(file.plan, kKernels);
+    ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", object).c_str(), 1);
+  }
+};
+
+void expectClose(const std::vector<float> &a, const std::vector<float> &b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
+TEST_F(CudaZerorun, TrainsLikeTheCpu) {
+  std::string flags =
+      "--data data.safetensors --steps 6 --lr 0.1 --eval-data data.safetensors --eval-every 2 --trace t.json --gradients g.safetensors "
+      "--metrics ";
+  succeed("one.plan", flags + "cpu.jsonl --export cpu.safetensors");
+  auto gradient = tensor("g.safetensors", "linear.weight");
+  succeed("cuda.plan", flags + "cuda.jsonl --export cuda.safetensors --checkpoint c --every 3");
+  expectClose(tensor("cpu.safetensors", "linear.weight"), tensor("cuda.safetensors", "linear.weight"));
+  expectClose(gradient, tensor("g.safetensors", "linear.weight"));
+  auto cpu = metrics("cpu.jsonl"), cuda = metrics("cuda.jsonl");
+  ASSERT_EQ(cpu.size(), cuda.size());
+  for (size_t i = 0; i < cpu.size(); ++i)
+    for (const char *key : {"loss", "grad_norm"}) EXPECT_NEAR(cpu[i][key], cuda[i][key].get<double>(), 1e-5);
+  EXPECT_GT(nlohmann::json::parse(folder.read("t.json")).size(), 40u);
+}
+
+TEST_F(CudaZerorun, AResumedRunEndsWithTheSameBits) {
+  std::string flags = "--data data.safetensors --lr 0.05 ";
+  succeed("cuda.plan", flags + "--steps 7 --checkpoint c --every 3 --export whole.safetensors");
+  succeed("cuda.plan", flags + "--steps 3 --checkpoint d");
+  succeed("cuda.plan", flags + "--steps 7 --resume d --export resumed.safetensors");
+  EXPECT_EQ(tensor("whole.safetensors", "linear.weight"), tensor("resumed.safetensors", "linear.weight"));
+  succeed("one.plan", flags + "--steps 7 --resume d --export cpu.safetensors"); // the cpu takes it too
+  expectClose(tensor("whole.safetensors", "linear.weight"), tensor("cpu.safetensors", "linear.weight"));
+}
+
+TEST_F(CudaZerorun, StateOnDisk) {
+  std::string flags = "--data data.safetensors --steps 5 --lr 0.05 --export ";
+  succeed("cuda.plan", flags + "w.safetensors");
+  succeed("disk.plan", flags + "v.safetensors --disk-path a");
+  EXPECT_EQ(tensor("w.safetensors", "linear.weight"), tensor("v.safetensors", "linear.weight"));
+}
+
+TEST_F(CudaZerorun, AFailingGpuEndsTheRunWithASentence) {
+  ::setenv("ZERO_FAKE_FAIL", "cuLaunchKernel:9:later", 1);
+  Outcome outcome = run("cuda.plan", "--data data.safetensors --steps 6");
+  ::unsetenv("ZERO_FAKE_FAIL");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(std::ranges::count(outcome.error, '\n'), 1) << outcome.error;
+  EXPECT_NE(outcome.error.find("a kernel failed while it ran (CUDA_ERROR_LAUNCH_FAILED)"), std::string::npos) << outcome.error;
+}
+
+TEST_F(CudaZerorun, AMachineWithoutADriverIsToldSo) {
+  ::unsetenv("ZERO_CUDA_LIBRARIES");
+  Outcome outcome = run("cuda.plan", "--data data.safetensors --steps 6");
+  if (outcome.error.find("was not found") == std::string::npos) GTEST_SKIP() << "this machine has one: " << outcome.error;
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(
+      outcome.error,
+      "zerorun: the CUDA driver was not found: there is no libcuda.so.1 where the loader looks; a plan for cuda needs a machine with an "
+      "NVIDIA GPU and its driver; install the driver, or compile with --target cpu, or name its folder in ZERO_CUDA_LIBRARIES\n");
+}
+
+TEST_F(CudaZerorun, SeveralRanksAreNotBuiltYet) {
+  forCuda("two.plan", "cuda2.plan");
+  Outcome outcome = run("cuda2.plan", "--data data.safetensors --steps 6", 2);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.error.find("is a collective of several ranks, which is not built yet for cuda; compile with --world 1"),
+            std::string::npos)
+      << outcome.error;
+}
+
+} // namespace
