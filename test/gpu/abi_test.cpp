@@ -1,8 +1,10 @@
 // What runtime/device/cuda declares of NVIDIA's libraries, held against NVIDIA's headers. It passes if it compiles.
 #include "runtime/device/cuda/blas_lt.h"
 #include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/nccl.h"
 #include <cublasLt.h>
 #include <cuda.h>
+#include <nccl.h>
 #include <type_traits>
 
 namespace ours = zero::runtime::cuda;
@@ -22,12 +24,12 @@ template <typename R, typename... A, typename S, typename... B>
 requires(sizeof...(A) == sizeof...(B)) struct Alike<R(A...), S(B...)> : std::bool_constant<same<R, S> && (same<A, B> && ...)> {
 };
 
-// A member of Driver or BlasLt, and the function that it is bound to.
+// A member of Driver, BlasLt or Nccl, and the function that it is bound to.
 template <typename Table, typename Ours, typename Theirs> constexpr bool alike(Ours *Table::*, Theirs *) {
   return Alike<Ours, Theirs>::value;
 }
 
-using ours::BlasLt, ours::Driver;
+using ours::BlasLt, ours::Driver, ours::Nccl;
 static_assert(alike(&Driver::getErrorName, cuGetErrorName));
 static_assert(alike(&Driver::init, cuInit));
 static_assert(alike(&Driver::driverGetVersion, cuDriverGetVersion));
@@ -104,5 +106,17 @@ static_assert(sizeof(ours::Algorithm) == sizeof(cublasLtMatmulAlgo_t) &&
               sizeof(ours::Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(ours::Heuristic, workspaceBytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(ours::Heuristic, status) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+static_assert(alike(&Nccl::errorString, ncclGetErrorString));
+static_assert(alike(&Nccl::makeId, ncclGetUniqueId));
+static_assert(alike(&Nccl::join, ncclCommInitRank));
+static_assert(alike(&Nccl::destroy, ncclCommDestroy));
+static_assert(alike(&Nccl::abort, ncclCommAbort));
+static_assert(alike(&Nccl::asyncError, ncclCommGetAsyncError));
+static_assert(alike(&Nccl::allGather, ncclAllGather));
+static_assert(alike(&Nccl::reduceScatter, ncclReduceScatter));
+static_assert(alike(&Nccl::allReduce, ncclAllReduce));
+static_assert(ours::kNcclInProgress == ncclInProgress && ours::kNcclBytes == ncclInt8 && ours::kNcclReal32 == ncclFloat32 &&
+              ours::kNcclSum == ncclSum);
 
 } // namespace

@@ -88,13 +88,50 @@ TEST_F(CudaZerorun, AMachineWithoutADriverIsToldSo) {
       "NVIDIA GPU and its driver; install the driver, or compile with --target cpu, or name its folder in ZERO_CUDA_LIBRARIES\n");
 }
 
-TEST_F(CudaZerorun, SeveralRanksAreNotBuiltYet) {
+// Two ranks, whose GPUs are connected by NCCL, and the plan of the cpu: a sum of two has one order only.
+TEST_F(CudaZerorun, RanksShareTheBatch) {
   forCuda("two.plan", "cuda2.plan");
-  Outcome outcome = run("cuda2.plan", "--data data.safetensors --steps 6", 2);
+  std::string flags = "--data data.safetensors --steps 5 --lr 0.05 --gradients g.safetensors --metrics ";
+  succeed("two.plan", flags + "cpu.jsonl --export cpu.safetensors", 2);
+  auto gradient = tensor("g.safetensors", "linear.weight");
+  for (const char *seed : {"1", "2", "3"}) {
+    ::setenv("ZERO_FAKE_SEED", seed, 1);
+    succeed("cuda2.plan", flags + "cuda.jsonl --export cuda.safetensors", 2);
+    expectClose(tensor("cpu.safetensors", "linear.weight"), tensor("cuda.safetensors", "linear.weight"));
+    expectClose(gradient, tensor("g.safetensors", "linear.weight"));
+    auto rows = metrics("cuda.jsonl");
+    EXPECT_EQ(rows.back()["bytes"], metrics("cpu.jsonl").back()["bytes"]);
+  }
+}
+
+// Each function of NCCL, and one of the driver, fails on both ranks or on one: all end, and somebody says why.
+TEST_F(CudaZerorun, RanksEndTogether) {
+  forCuda("two.plan", "cuda2.plan");
+  std::string command = " timeout -k 1 60 " ZERORUN " cuda2.plan --threads 1 --data data.safetensors --steps 6 ";
+  std::vector<std::pair<std::string, bool>> faults{{"cuLaunchKernel:9:later", true}, {"ncclCommInitRank:1", true}};
+  for (const char *fault : {"ncclGetUniqueId:1", "ncclCommInitRank:1", "ncclCommGetAsyncError:3", "ncclAllGather:2", "ncclReduceScatter:3",
+                            "ncclAllReduce:4", "ncclAllReduce:4:later", "cuLaunchKernel:9:later", "cuEventQuery:5"})
+    faults.emplace_back(fault, false);
+  for (const auto &[fault, both] : faults) {
+    std::string broken = " env ZERO_FAKE_FAIL=" + fault;
+    int status = std::system(("cd " + (folder / "") + " && mpirun --oversubscribe --allow-run-as-root -np 1" + broken + command +
+                              ": -np 1" + (both ? broken : "") + command + ">out.txt 2>err.txt")
+                                 .c_str());
+    std::string error = folder.read("err.txt");
+    SCOPED_TRACE(fault + (both ? " on both: " : " on one: ") + error);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_NE(WEXITSTATUS(status), 0);
+    EXPECT_NE(WEXITSTATUS(status), 124) << "it hung";
+    EXPECT_NE(error.find("zerorun: "), std::string::npos);
+  }
+}
+
+TEST_F(CudaZerorun, MoreThanTwoRanksAreNotBuiltYet) {
+  writePlan(folder, "three.plan", 3, 2);
+  forCuda("three.plan", "cuda3.plan");
+  Outcome outcome = run("cuda3.plan", "--data data.safetensors --steps 6", 3);
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.error.find("is a collective of several ranks, which is not built yet for cuda; compile with --world 1"),
-            std::string::npos)
-      << outcome.error;
+  EXPECT_NE(outcome.error.find("sums over 3 ranks in their order, which NCCL does not keep"), std::string::npos) << outcome.error;
 }
 
 } // namespace

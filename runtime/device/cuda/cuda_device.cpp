@@ -58,9 +58,10 @@ public:
     }
     if (products) binding.products = &*products;
     registerDiskMemory(binding);
+    if (factory.world() > 1 && communicates(given)) collectives.emplace(factory);
     std::vector<CudaProgram> bound;
     for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
-    queue.emplace(std::move(bound), pointer, binding.products, failure);
+    queue.emplace(std::move(bound), pointer, binding.products, collectives ? &*collectives : nullptr, failure);
   }
 
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
@@ -84,6 +85,7 @@ public:
   void stop() override {
     gpu.enterAtEnd();
     queue.reset();
+    collectives.reset();
     products.reset();
   }
 
@@ -114,6 +116,7 @@ private:
   std::deque<KernelModule> modules;
   std::vector<Kernel> kernels; // of all modules
   std::optional<Products> products;
+  std::optional<Collectives> collectives; // of several ranks
   Failure failure;
   std::optional<CudaQueue> queue; // last: what is under way ends before what it uses
 };

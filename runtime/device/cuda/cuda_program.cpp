@@ -41,18 +41,25 @@ struct Binder {
     return copyOrNothing(at(op.dst), at(op.src), op.bytes);
   }
   Calls operator()(const FillOf<Place> &op) const { return {FillCall{at(op.dst), op.pattern, op.bytes}}; }
+  // Of one rank: a copy, or nothing.
   Calls operator()(const AllGatherOf<Place> &op) const {
-    requireAlone();
-    return copyOrNothing(at(op.dst), at(op.src), op.bytes);
+    if (binding.world == 1) return copyOrNothing(at(op.dst), at(op.src), op.bytes);
+    sends(op.bytes * others());
+    return {AllGatherOf<Pointer>{at(op.src), at(op.dst), op.bytes}};
   }
   Calls operator()(const ReduceScatterOf<Place> &op) const {
-    requireAlone();
-    if (op.dtype != plan::F32) refuse("reduces " + plan::DType_Name(op.dtype) + ", which is not built yet for cuda");
-    return copyOrNothing(at(op.dst), at(op.src), op.count * sizeof(float));
+    if (op.dtype != plan::F32)
+      refuse("reduces " + plan::DType_Name(op.dtype) + ", which is not built yet for cuda; compile without --reduce-type");
+    if (binding.world == 1) return copyOrNothing(at(op.dst), at(op.src), op.count * sizeof(float));
+    requireOrder();
+    sends(op.count * sizeof(float) * others());
+    return {ReduceScatterOf<Pointer>{at(op.src), at(op.dst), op.count, at(op.staging), op.slice, op.dtype}};
   }
-  Calls operator()(const AllReduceOf<Place> &) const {
-    requireAlone();
-    return {Nothing{}};
+  Calls operator()(const AllReduceOf<Place> &op) const {
+    if (binding.world == 1) return {Nothing{}};
+    requireOrder();
+    sends(2 * op.count * sizeof(float) * others() / static_cast<uint64_t>(binding.world));
+    return {AllReduceOf<Pointer>{at(op.data), op.count, at(op.staging), op.slice}};
   }
 
 private:
@@ -61,8 +68,13 @@ private:
     return {CopyCall{dst, src, bytes}};
   }
 
-  void requireAlone() const {
-    if (binding.world > 1) refuse("is a collective of several ranks, which is not built yet for cuda; compile with --world 1");
+  uint64_t others() const { return static_cast<uint64_t>(binding.world) - 1; }
+  void sends(uint64_t bytes) const { bound.moved[static_cast<size_t>(operation.lane)] += bytes; }
+  // The plan promises that sums are made in the order of ranks. NCCL has an order of its own; a sum of two has one only.
+  void requireOrder() const {
+    if (binding.world > 2)
+      refuse("sums over " + std::to_string(binding.world) +
+             " ranks in their order, which NCCL does not keep; plans for cuda run on one or two ranks so far: compile with --world 2");
   }
 
   // Disks reach memory of the host only: what lies on the GPU goes through a piece of that, there and back piece by piece.
@@ -169,7 +181,7 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding) {
     bound.uses[lane] = true;
     uint32_t tick = bound.ticks[lane] += operation.signals;
     bool whole = operation.signals && !inStep[lane];
-    if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.copied[lane] += copy->bytes;
+    if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.moved[lane] += copy->bytes;
     firstCall[number] = static_cast<uint32_t>(bound.operations.size());
     std::vector<Call> calls = std::visit(Binder{program, operation, binding, bound}, operation.work);
     for (size_t i = 0; i < calls.size(); ++i) {
@@ -200,6 +212,14 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding) {
         to.waits.push_back({firstCall[join.operation], wait});
   }
   return bound;
+}
+
+bool communicates(std::span<const DeviceProgram> programs) {
+  auto isCollective = [](const Operation &operation) {
+    return std::holds_alternative<AllGatherOf<Place>>(operation.work) || std::holds_alternative<ReduceScatterOf<Place>>(operation.work) ||
+           std::holds_alternative<AllReduceOf<Place>>(operation.work);
+  };
+  return std::ranges::any_of(programs, [&](const DeviceProgram &program) { return std::ranges::any_of(program.operations, isCollective); });
 }
 
 std::array<bool, kLanes> lanesWithProducts(std::span<const DeviceProgram> programs) {

@@ -37,7 +37,8 @@ struct DiskCall {
   void run() const noexcept;
 };
 struct Nothing {}; // a collective of one rank in its own place
-using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, Nothing>;
+using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, AllGatherOf<Pointer>, ReduceScatterOf<Pointer>,
+                          AllReduceOf<Pointer>, Nothing>;
 
 struct CudaOperation {
   int lane;
@@ -64,11 +65,11 @@ struct CudaProgram {
   std::vector<CudaOperation> operations;
   std::vector<LaneWait> resultWaits;
   std::vector<CudaEntry> entries;
-  std::array<uint32_t, kLanes> ticks{};  // of each lane, when it is complete; COMPUTE's has one more, for the results that are read
-  std::array<bool, kLanes> uses{};       // lanes, COMPUTE always
-  std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move
-  std::vector<Pointer> values;           // arguments of all launches
-  std::vector<void *> params;            // where each of them is, as the driver wants it
+  std::array<uint32_t, kLanes> ticks{}; // of each lane, when it is complete; COMPUTE's has one more, for the results that are read
+  std::array<bool, kLanes> uses{};      // lanes, COMPUTE always
+  std::array<uint64_t, kLanes> moved{}; // bytes that the lane's Copy steps move, and that its collectives send
+  std::vector<Pointer> values;          // arguments of all launches
+  std::vector<void *> params;           // where each of them is, as the driver wants it
 };
 
 // Where addresses are, for binding.
@@ -90,6 +91,7 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding);
 // one as that allows.
 std::vector<uint32_t> submissionOrder(const DeviceProgram &program);
 
+bool communicates(std::span<const DeviceProgram> programs);
 // Lanes on which a program multiplies, and on which one copies between disk and memory of the device.
 std::array<bool, kLanes> lanesWithProducts(std::span<const DeviceProgram> programs);
 std::array<bool, kLanes> lanesThatBounce(std::span<const DeviceProgram> programs, const Binding &binding);

@@ -3,12 +3,15 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace zero::runtime::cuda {
 namespace {
 
 template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
 template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
+
+constexpr auto kLook = std::chrono::microseconds(50); // between two looks at what is waited for
 
 uint64_t sizeOf(std::span<const HostTransfer> transfers) {
   uint64_t bytes = 0;
@@ -22,14 +25,17 @@ Clock::duration clockTime(double seconds) { return std::chrono::duration_cast<Cl
 
 } // namespace
 
-CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, Products *products, Failure &failure)
-    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), products(products), failure(failure) {
+CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, Products *products, Collectives *collectives,
+                     Failure &failure)
+    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), products(products), collectives(collectives),
+      failure(failure) {
   for (size_t lane = 0; lane < kLanes; ++lane)
     if (lane == plan::COMPUTE || std::ranges::any_of(programs, [&](const CudaProgram &program) { return program.uses[lane]; }))
       streams[lane] = makeStream();
   makeEvents();
   record(timesOf(0).begin, plan::COMPUTE);
-  await(timesOf(0).begin.get());
+  await(timesOf(0).begin);
+  shown = makeEvent(kUntimed);
   start = lastBegin = Clock::now();
 }
 
@@ -200,6 +206,9 @@ void CudaQueue::run(const CudaProgram &program, const CudaOperation &operation) 
                  [&](const DiskCall &call) {
                    driver.require(driver.launchHostFunction(on, runDiskCall, const_cast<DiskCall *>(&call)), "cannot reach the disk");
                  },
+                 [&](const AllGatherOf<Pointer> &call) { collectives->run(call, on); },
+                 [&](const ReduceScatterOf<Pointer> &call) { collectives->run(call, on); },
+                 [&](const AllReduceOf<Pointer> &call) { collectives->run(call, on); },
                  [](const Nothing &) {},
              },
              operation.call);
@@ -208,7 +217,8 @@ void CudaQueue::run(const CudaProgram &program, const CudaOperation &operation) 
 // The gradient is complete as soon as all is that the update waits for: the host waits for it, which only the step that shows gradients
 // does.
 void CudaQueue::showUpdate(const Slot &slot, const CudaOperation &operation) {
-  driver.require(driver.streamSynchronize(stream(operation.lane)), "cannot wait for the gradient");
+  record(shown, operation.lane);
+  await(shown);
   if (failure.has()) failure.rethrow();
   (*slot.submission.beforeUpdate)(*operation.update);
 }
@@ -229,13 +239,14 @@ Completion CudaQueue::finish() {
   try {
     if (failure.has()) failure.rethrow();
     for (const OwnedEvent &end : timesOf(finished).ends)
-      if (end) await(end.get());
+      if (end) await(end);
     completion = completionOf(slot);
   } catch (const std::exception &error) {
     if (!failure.has()) failure.set(std::make_exception_ptr(Error("program '" + slot.program->source->name() + "': " + error.what())));
   }
   if (!failure.has()) return completion;
   failed = true;
+  if (collectives) collectives->abort();
   drain();
   failure.rethrow();
 }
@@ -249,7 +260,7 @@ Completion CudaQueue::completionOf(Slot &slot) {
   for (size_t lane = 0; lane < kLanes; ++lane) {
     if (own.ends[lane]) completion.end = std::max(completion.end, lastBegin + clockTime(secondsBetween(own.begin, own.ends[lane])));
     completion.lanes[lane].steps = program.ticks[lane] - (lane == plan::COMPUTE);
-    completion.lanes[lane].bytes = program.copied[lane];
+    completion.lanes[lane].bytes = program.moved[lane];
   }
   double began = std::chrono::duration<double>(lastBegin - start).count();
   for (const Traced &each : slot.traced) {
@@ -273,7 +284,16 @@ double CudaQueue::secondsBetween(const OwnedEvent &from, const OwnedEvent &to) c
   return static_cast<double>(milliseconds) / 1000;
 }
 
-void CudaQueue::await(EventHandle event) const { driver.require(driver.eventSynchronize(event), "the GPU failed"); }
+// A collective may wait for a rank that is no more: who has some looks at them while it waits.
+void CudaQueue::await(const OwnedEvent &event) const {
+  const char *what = "the GPU failed";
+  if (!collectives) return driver.require(driver.eventSynchronize(event.get()), what);
+  for (Status status; (status = driver.eventQuery(event.get())) != kSuccess;) {
+    if (status != kNotReady) driver.require(status, what);
+    collectives->check();
+    std::this_thread::sleep_for(kLook);
+  }
+}
 
 // Until nothing is under way any more, whatever became of it: memory may go then.
 void CudaQueue::drain() noexcept {

@@ -2,6 +2,7 @@
 // whatever is waited for has been put there before, and returns; so lanes run on from one program into the next, and nothing on the host
 // can hold up a stream but a disk. An event is recorded for a tick that somebody waits for.
 #pragma once
+#include "runtime/device/cuda/collectives.h"
 #include "runtime/device/cuda/cuda_program.h"
 #include "runtime/device/device.h"
 #include <array>
@@ -11,9 +12,10 @@ namespace zero::runtime::cuda {
 
 class CudaQueue {
 public:
-  // `products` may be null if no program multiplies. `failure` is the one that DiskCalls tell. All must outlive the queue.
+  // `products` and `collectives` may be null if no program has any. `failure` is the one that DiskCalls tell. All must outlive the queue.
   // `pointer` says where addresses of transfers are.
-  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, Products *products, Failure &failure);
+  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, Products *products, Collectives *collectives,
+            Failure &failure);
   ~CudaQueue(); // after what was submitted
   CudaQueue(const CudaQueue &) = delete;
   CudaQueue &operator=(const CudaQueue &) = delete;
@@ -58,7 +60,7 @@ private:
   void showUpdate(const Slot &slot, const CudaOperation &operation);
   void trace(Slot &slot, int lane, size_t &number); // records the next event there
   Completion completionOf(Slot &slot);
-  void await(EventHandle event) const;
+  void await(const OwnedEvent &event) const;
   void drain() noexcept;
   void wait(int lane, const Slot &slot, const LaneWait &wait);
   void wait(int lane, EventHandle event);
@@ -73,12 +75,14 @@ private:
   std::vector<CudaProgram> programs;
   std::function<Pointer(Address)> pointer;
   Products *products;
+  Collectives *collectives;
   Failure &failure;
   std::array<OwnedStream, kLanes> streams; // null: not in use
   std::array<Slot, kSubmissions> slots;
   std::array<Times, kSubmissions + 1> times;
   uint64_t submitted = 0, finished = 0; // numbers of submissions, which count from 1
   bool failed = false;                  // and said so
+  OwnedEvent shown;                     // what an update waits for that is to be shown first
   Clock::time_point start, lastBegin;   // of all traces; of the submission finished last
 };
 

@@ -1,0 +1,45 @@
+#include "runtime/device/cuda/collectives.h"
+#include <utility>
+
+namespace zero::runtime::cuda {
+namespace {
+
+void *at(Pointer pointer) { return reinterpret_cast<void *>(pointer); }
+
+} // namespace
+
+Collectives::Collectives(CommunicatorFactory &factory) : nccl(Nccl::get()) {
+  std::unique_ptr<Communicator> host = factory.create();
+  NcclId id{};
+  if (factory.rank() == 0) nccl.require(nccl.makeId(&id), "cannot make a communicator of GPUs");
+  host->broadcast(&id, sizeof(id), 0);
+  nccl.require(nccl.join(&handle, factory.world(), id, factory.rank()), "cannot connect the GPUs of the ranks");
+}
+
+Collectives::~Collectives() {
+  if (handle) nccl.destroy(handle);
+}
+
+void Collectives::run(const AllGatherOf<Pointer> &call, StreamHandle stream) {
+  nccl.require(nccl.allGather(at(call.src), at(call.dst), call.bytes, kNcclBytes, handle, stream), "cannot gather");
+}
+
+void Collectives::run(const ReduceScatterOf<Pointer> &call, StreamHandle stream) {
+  nccl.require(nccl.reduceScatter(at(call.src), at(call.dst), call.count, kNcclReal32, kNcclSum, handle, stream), "cannot reduce");
+}
+
+void Collectives::run(const AllReduceOf<Pointer> &call, StreamHandle stream) {
+  nccl.require(nccl.allReduce(at(call.data), at(call.data), call.count, kNcclReal32, kNcclSum, handle, stream), "cannot reduce");
+}
+
+void Collectives::check() const {
+  NcclStatus state = 0;
+  nccl.require(nccl.asyncError(handle, &state), "cannot ask NCCL how it is");
+  if (state != kNcclInProgress) nccl.require(state, "a collective cannot end");
+}
+
+void Collectives::abort() noexcept {
+  if (NcclHandle old = std::exchange(handle, {})) nccl.abort(old);
+}
+
+} // namespace zero::runtime::cuda

@@ -1,0 +1,36 @@
+// Collectives of a rank's GPU with those of all others, put into streams. It is no Communicator: that returns when the bytes are there, and
+// this before they have set out.
+//
+// One communicator of NCCL serves all lanes. Every rank submits the same operations in the same order, and NCCL runs those of one
+// communicator in that order, whatever streams they are in; two communicators could begin in another order on each rank, and wait for each
+// other.
+#pragma once
+#include "runtime/comm/communicator.h"
+#include "runtime/device/cuda/nccl.h"
+#include "runtime/device/program.h"
+
+namespace zero::runtime::cuda {
+
+class Collectives {
+public:
+  // Collective over all ranks: they find each other through a communicator of the factory. Throws a sentence if they do not.
+  explicit Collectives(CommunicatorFactory &factory);
+  ~Collectives(); // behind a run that ended well: with the other ranks
+  Collectives(const Collectives &) = delete;
+  Collectives &operator=(const Collectives &) = delete;
+
+  void run(const AllGatherOf<Pointer> &call, StreamHandle stream);
+  void run(const ReduceScatterOf<Pointer> &call, StreamHandle stream); // f32
+  void run(const AllReduceOf<Pointer> &call, StreamHandle stream);
+
+  // Throws a sentence if another rank can no longer take part. To be asked while results are waited for, which may never come then.
+  void check() const;
+  // What is under way ends, whatever the other ranks do; nothing can be run any more.
+  void abort() noexcept;
+
+private:
+  const Nccl &nccl;
+  NcclHandle handle{};
+};
+
+} // namespace zero::runtime::cuda

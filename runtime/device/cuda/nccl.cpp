@@ -1,0 +1,50 @@
+#include "runtime/device/cuda/nccl.h"
+#include "runtime/plan/error.h"
+#include <array>
+#include <utility>
+
+namespace zero::runtime::cuda {
+namespace {
+
+constexpr auto kMeanings = std::to_array<std::pair<NcclStatus, const char *>>({
+    {1, "a call of CUDA failed in it"},
+    {2, "the system refused it memory, a file or a connection"},
+    {3, "an internal error"},
+    {4, "a wrong argument"},
+    {5, "it was used in a wrong way; two ranks on one GPU are one"},
+    {6, "another rank has ended, or cannot be reached"},
+});
+
+} // namespace
+
+Nccl::Nccl() {
+  Library library({"NVIDIA's library of collectives (NCCL)", {"libnccl.so.2"}, true, "install NCCL or PyTorch's CUDA wheels"});
+  library.find(errorString, "ncclGetErrorString");
+  library.find(makeId, "ncclGetUniqueId");
+  library.find(join, "ncclCommInitRank");
+  library.find(destroy, "ncclCommDestroy");
+  library.find(abort, "ncclCommAbort");
+  library.find(asyncError, "ncclCommGetAsyncError");
+  library.find(allGather, "ncclAllGather");
+  library.find(reduceScatter, "ncclReduceScatter");
+  library.find(allReduce, "ncclAllReduce");
+}
+
+const Nccl &Nccl::get() {
+  static const Nccl library;
+  return library;
+}
+
+std::string Nccl::sentence(NcclStatus status) const {
+  const char *text = errorString(status);
+  std::string known = text ? text : "status " + std::to_string(status);
+  for (auto [number, meaning] : kMeanings)
+    if (number == status) return std::string(meaning) + " (NCCL: " + known + "; NCCL_DEBUG=WARN says more)";
+  return "NCCL says " + known;
+}
+
+void Nccl::require(NcclStatus status, const std::string &what) const {
+  if (status != 0) throw Error(what + ": " + sentence(status));
+}
+
+} // namespace zero::runtime::cuda
