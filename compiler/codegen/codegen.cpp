@@ -68,6 +68,13 @@ KernelInfo describe(const Program &p, func::FuncOp kernel) {
   return info;
 }
 
+std::vector<uint64_t> boundsOf(const KernelInfo &info) {
+  std::vector<uint64_t> numbers{info.extent, info.args};
+  llvm::append_range(numbers, info.argBytes);
+  numbers.push_back(info.row);
+  return numbers;
+}
+
 FailureOr<KernelInfo> describe(func::FuncOp kernel) {
   auto program = buildProgram(kernel);
   if (failed(program)) return failure();

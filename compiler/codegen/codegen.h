@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,28 +24,36 @@ struct CpuTarget {
   static llvm::FailureOr<CpuTarget> fromName(llvm::StringRef name, std::string &error);
 };
 
+/// Blocks of a launch and threads of a block, on a GPU.
+struct Grid {
+  uint64_t blocks = 0;
+  unsigned threads = 0;
+};
+
 /// How a kernel is launched (plan.proto: Kernel, Launch).
 struct KernelInfo {
-  std::string symbol;                                 // name of the exported function: the func.func's own name
-  uint64_t extent = 0;                                // iterations of a launch
-  uint64_t row = 0;                                   // elements of an iteration, of which the last may have fewer; 0: of another kind than rows
-  uint64_t grain = 1;                                 // iterations below which a piece is not worth a thread
-  uint64_t flops = 0;                                 // of a whole launch
-  uint64_t bytes = 0;                                 // read + written by a whole launch
-  unsigned args = 0;                                  // inputs, then outputs
-  unsigned outputsFrom = 0;                           // index of the first output
-  std::vector<uint64_t> argBytes;                     // of each argument: a launch touches no others
+  std::string symbol;             // name of the exported function: the func.func's own name
+  uint64_t extent = 0;            // iterations of a launch
+  uint64_t row = 0;               // elements of an iteration, of which the last may have fewer; 0: of another kind than rows
+  uint64_t grain = 1;             // iterations below which a piece is not worth a thread
+  uint64_t flops = 0;             // of a whole launch
+  uint64_t bytes = 0;             // read + written by a whole launch
+  unsigned args = 0;              // inputs, then outputs
+  unsigned outputsFrom = 0;       // index of the first output
+  std::vector<uint64_t> argBytes; // of each argument: a launch touches no others
   std::vector<std::pair<unsigned, unsigned>> inplace; // (result, operand) that may be the same bytes; at most one operand per result
                                                       // and one result per operand may be used at once
+  std::optional<Grid> grid;                           // on a GPU (ptx/ptx.h)
   std::string summary;                                // "rows add,layer_norm [256 x 768]", for people
 };
 
 /// Cheap: analyses the body, generates nothing. Errors are reported on the function.
 llvm::FailureOr<KernelInfo> describe(mlir::func::FuncOp kernel);
 
-/// One shared object, made by up to `threads` threads, whose number does not change a byte. It exports, per kernel, `extern "C" void SYMBOL(void *const *args, int64_t begin, int64_t end)`
-/// computing iterations [begin, end) of [0, extent). Results do not depend on how the extent is cut. The object
-/// refers to no symbol outside itself, and says of each kernel in `SYMBOL.bounds` how far it reaches (plan.proto: Kernel).
+/// One shared object, made by up to `threads` threads, whose number does not change a byte. It exports, per kernel, `extern "C" void
+/// SYMBOL(void *const *args, int64_t begin, int64_t end)` computing iterations [begin, end) of [0, extent). Results do not depend on how
+/// the extent is cut. The object refers to no symbol outside itself, and says of each kernel in `SYMBOL.bounds` how far it reaches
+/// (plan.proto: Kernel).
 llvm::FailureOr<llvm::SmallVector<char, 0>> compileToSharedObject(llvm::ArrayRef<mlir::func::FuncOp> kernels, const CpuTarget &target,
                                                                   unsigned threads = 1);
 

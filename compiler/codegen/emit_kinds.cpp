@@ -165,14 +165,51 @@ void Emitter::emitColumns(Value begin, Value end) {
   });
 }
 
+/// `initialise`, unless the result is an operand in place: it is there already.
+void Emitter::unlessInPlace(const std::function<void()> &initialise) {
+  const Store &out = p.stores[0];
+  const Node &start = p.nodes[out.node];
+  bool isThere =
+      start.kind == Node::Load && start.index == out.index && start.guards.empty() && p.inputs[start.arg].type == p.outputs[0].type;
+  if (!isThere) return initialise();
+  Value there = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, inputs[start.arg]);
+  Value here = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, outputs[0]);
+  when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, there, here), initialise);
+}
+
+Value Emitter::scatterRow() { return b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(p.scatterRow)); }
+
+Value Emitter::liesIn(Value row, Value from, Value to) {
+  return b.create<arith::AndIOp>(loc, b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge, row, from),
+                                 b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, row, to));
+}
+
+/// To the vector in work of the row that begins at element `start`.
+void Emitter::addUpdate(Value start) {
+  Index column = p.stores[0].index;
+  for (unsigned d : p.reduced) column = column.without(d);
+  column.constant = 0;
+  Scalar type = p.nodes[p.scatterValue].type, stored = p.outputs[0].type;
+  Value update = vector(p.scatterValue);
+  Value at = b.create<arith::AddIOp>(loc, start, scalarIndex(column));
+  VectorType wide = vectorOf(storedAs(stored));
+  Value old =
+      mask ? b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, math.constants(b.getZeroAttr(wide))).getResult()
+           : b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at}).getResult();
+  Value sum = toMemory(combine(Fn::Add, type, fromMemory(old, stored), update), stored);
+  if (mask)
+    b.create<vector::MaskedStoreOp>(loc, outputs[0], ValueRange{at}, mask, sum);
+  else
+    b.create<vector::StoreOp>(loc, sum, outputs[0], ValueRange{at});
+}
+
 void Emitter::emitScatter(Value begin, Value end) {
   goTo(0);
-  int64_t rows = p.points(p.reduced);
+  int64_t rows = p.points(p.reduced), width = p.outputs[0].elements / rows;
   Value block = number(kBlock);
   Value from = b.create<arith::MulIOp>(loc, begin, block);
   Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, block), number(rows));
-  const Store &out = p.stores[0];
-  auto initialise = [&] {
+  unlessInPlace([&] {
     loop(scopes.size() - 1, from, to, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
       bindOuter(row, p.reduced);
       return sweep(p.inner, {}, 1, [&](Values) -> Values {
@@ -180,39 +217,13 @@ void Emitter::emitScatter(Value begin, Value end) {
         return {};
       });
     });
-  };
-  const Node &start = p.nodes[out.node];
-  if (start.kind == Node::Load && start.index == out.index && start.guards.empty() && p.inputs[start.arg].type == p.outputs[0].type) {
-    // Added to an operand in place: it is there already.
-    Value there = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, inputs[start.arg]);
-    Value here = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, outputs[0]);
-    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, there, here), initialise);
-  } else {
-    initialise();
-  }
-  Index column = out.index;
-  for (unsigned d : p.reduced) column = column.without(d);
-  column.constant = 0;
-  int64_t width = p.outputs[0].elements / rows;
+  });
   nest(0, p.outer, {}, [&](Values) -> Values {
-    Value row = b.create<arith::IndexCastOp>(loc, b.getIndexType(), value(p.scatterRow));
-    Value mine = b.create<arith::AndIOp>(loc, b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge, row, from),
-                                         b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, row, to));
-    when(mine, [&] {
+    Value row = scatterRow();
+    when(liesIn(row, from, to), [&] {
       Value start = b.create<arith::MulIOp>(loc, row, number(width));
       sweep(p.inner, {}, 1, [&](Values) -> Values {
-        Scalar type = p.nodes[p.scatterValue].type, stored = p.outputs[0].type;
-        Value update = vector(p.scatterValue);
-        Value at = b.create<arith::AddIOp>(loc, start, scalarIndex(column));
-        VectorType wide = vectorOf(storedAs(stored));
-        Value zeros = math.constants(b.getZeroAttr(wide));
-        Value old = mask ? b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, zeros).getResult()
-                         : b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at}).getResult();
-        Value sum = toMemory(combine(Fn::Add, type, fromMemory(old, stored), update), stored);
-        if (mask)
-          b.create<vector::MaskedStoreOp>(loc, outputs[0], ValueRange{at}, mask, sum);
-        else
-          b.create<vector::StoreOp>(loc, sum, outputs[0], ValueRange{at});
+        addUpdate(start);
         return {};
       });
     });
@@ -220,24 +231,24 @@ void Emitter::emitScatter(Value begin, Value end) {
   });
 }
 
-void Emitter::emitScan(Value begin, Value end) {
+Emitter::Values Emitter::scanAlong(ArrayRef<unsigned> dims, Values sum) {
   const Store &out = p.stores[0];
-  Scalar type = p.nodes[out.node].type;
-  std::function<Values(ArrayRef<unsigned>, Values)> along = [&](ArrayRef<unsigned> dims, Values carried) -> Values {
-    if (dims.empty()) {
-      Value x = value(out.node), sum = combine(Fn::Add, type, carried[0], x);
-      storeScalar(0, scalarIndex(out.index), p.exclusive ? carried[0] : sum);
-      return {sum};
-    }
-    return loop(scopes.size() - 1, number(0), number(p.size(dims[0])), 1, std::nullopt, std::move(carried), [&](Value step, Values inside) {
-      Value at = p.reverse ? b.create<arith::SubIOp>(loc, number(p.size(dims[0]) - 1), step).getResult() : step;
-      scopes.back().bound.push_back({dims[0], at});
-      return along(dims.drop_front(), std::move(inside));
-    });
-  };
+  if (dims.empty()) {
+    Value next = combine(Fn::Add, p.nodes[out.node].type, sum[0], value(out.node));
+    storeScalar(0, scalarIndex(out.index), p.exclusive ? sum[0] : next);
+    return {next};
+  }
+  return loop(scopes.size() - 1, number(0), number(p.size(dims[0])), 1, std::nullopt, std::move(sum), [&](Value step, Values inside) {
+    Value at = p.reverse ? b.create<arith::SubIOp>(loc, number(p.size(dims[0]) - 1), step).getResult() : step;
+    scopes.back().bound.push_back({dims[0], at});
+    return scanAlong(dims.drop_front(), std::move(inside));
+  });
+}
+
+void Emitter::emitScan(Value begin, Value end) {
   loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
     bindOuter(row, p.outer);
-    along(p.inner, {identity(Fn::Add, type, false)});
+    scanAlong(p.inner, {identity(Fn::Add, p.nodes[p.stores[0].node].type, false)});
     return {};
   });
 }
@@ -246,35 +257,35 @@ void Emitter::emitScan(Value begin, Value end) {
 // The function
 //===----------------------------------------------------------------------===//
 
-void emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc) {
-  OpBuilder b(module.getContext());
-  b.setInsertionPointToEnd(module.getBody());
-  Emitter e(p, b, loc, lanes);
+SmallVector<Value> Emitter::beginFunction(ArrayRef<Type> more) {
   SmallVector<Type> types;
-  for (const Argument &a : p.inputs) types.push_back(MemRefType::get({a.elements}, e.storedAs(a.type)));
-  for (const Argument &a : p.outputs) types.push_back(MemRefType::get({a.elements}, e.storedAs(a.type)));
-  types.append({b.getIndexType(), b.getIndexType()});
+  for (const auto *side : {&p.inputs, &p.outputs})
+    for (const Argument &a : *side) types.push_back(MemRefType::get({a.elements}, storedAs(a.type)));
+  llvm::append_range(types, more);
   auto function = b.create<func::FuncOp>(loc, p.name, b.getFunctionType(types, {}));
   Block *block = function.addEntryBlock();
   b.setInsertionPointToEnd(block);
   auto ret = b.create<func::ReturnOp>(loc);
-  e.scopes.push_back(Scope(block, ret));
+  scopes.push_back(Scope(block, ret));
   b.setInsertionPoint(ret);
-  for (auto [i, a] : llvm::enumerate(block->getArguments().drop_back(2))) (i < p.inputs.size() ? e.inputs : e.outputs).push_back(a);
-  Value begin = block->getArgument(types.size() - 2), end = block->getArgument(types.size() - 1);
+  for (auto [i, a] : llvm::enumerate(block->getArguments().drop_back(more.size()))) (i < p.inputs.size() ? inputs : outputs).push_back(a);
+  return SmallVector<Value>(block->getArguments().take_back(more.size()));
+}
+
+void emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc) {
+  OpBuilder b(module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  Emitter e(p, b, loc, lanes);
+  auto range = e.beginFunction({b.getIndexType(), b.getIndexType()});
   switch (p.kind) {
   case Program::Rows:
-    e.emitRows(begin, end);
-    break;
+    return e.emitRows(range[0], range[1]);
   case Program::Columns:
-    e.emitColumns(begin, end);
-    break;
+    return e.emitColumns(range[0], range[1]);
   case Program::Scatter:
-    e.emitScatter(begin, end);
-    break;
+    return e.emitScatter(range[0], range[1]);
   case Program::Scan:
-    e.emitScan(begin, end);
-    break;
+    return e.emitScan(range[0], range[1]);
   }
 }
 

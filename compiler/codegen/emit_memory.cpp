@@ -26,6 +26,7 @@ Value Emitter::toMemory(Value v, Scalar type) {
 /// How far ahead of a load its memory is asked for, in elements, where the loops will come by there: 0 if not. The processor's own
 /// prefetchers end at each page, and long functions fill its window before it has seen the next row.
 int64_t Emitter::aheadOf(const Node &n) const {
+  if (!prefetches) return 0;
   if (p.kind == Program::Columns) return kRowsAhead * n.index.scaleOf(p.reduced.back());
   if (p.kind != Program::Rows) return 0;
   SmallVector<unsigned> dims(p.outer.begin(), p.outer.end());
@@ -50,9 +51,7 @@ Value Emitter::loadNode(const Node &n) {
     allowed = allowed ? b.create<arith::AndIOp>(loc, allowed, inside).getResult() : inside;
   }
   auto vectorType = vectorOf(element);
-  auto nothing = [&]() -> Value {
-    return math.constants(b.getZeroAttr(vectorType));
-  };
+  auto nothing = [&]() -> Value { return math.constants(b.getZeroAttr(vectorType)); };
   // Neighbouring lanes read neighbouring elements?
   Index rest = n.index.without(*lane);
   if (n.index.scaleOf(*lane) == 1 && !variesByLane(rest)) {

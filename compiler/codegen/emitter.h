@@ -1,6 +1,7 @@
 //===- emitter.h - what the emission of expressions and of loops share ---------------------------===//
-// Private to emit*.cpp. An expression is emitted in the outermost scope where everything it depends on is known,
-// so what is constant along a row is computed once per row; scopes are the loops being built, outermost first.
+// Private to emit*.cpp and ptx/. The expressions are those of every target; the loops are a CPU's, and a GPU's emitter derives its own
+// (ptx/gpu_emitter.h). An expression is emitted in the outermost scope where everything it depends on is known, so what is constant along a
+// row is computed once per row; scopes are the loops being built, outermost first.
 #pragma once
 #include "compiler/codegen/math.h"
 #include "compiler/codegen/program.h"
@@ -54,6 +55,7 @@ public:
   // The vector dimension while vector code is emitted, and its mask where not all lanes count.
   std::optional<unsigned> lane;
   mlir::Value mask;
+  bool prefetches = true; // asks for memory ahead of loads
 
   // Nodes whose values stand in a result's row for now (see rows.h).
   llvm::DenseMap<int, Store> inRow;
@@ -100,12 +102,15 @@ public:
   static constexpr int64_t kTermsInARow = 64;
   void when(mlir::Value condition, const std::function<void()> &then, const std::function<void()> &otherwise = {});
 
+  /// The kernel's function, over memrefs of inputs and outputs and then arguments of the types `more`, which it returns. New code goes
+  /// into it.
+  llvm::SmallVector<mlir::Value> beginFunction(llvm::ArrayRef<mlir::Type> more);
   void emitRows(mlir::Value begin, mlir::Value end);
   void emitColumns(mlir::Value begin, mlir::Value end);
   void emitScatter(mlir::Value begin, mlir::Value end);
   void emitScan(mlir::Value begin, mlir::Value end);
 
-private:
+protected:
   mlir::Value compute(const Node &n);
   mlir::Value apply(const Node &n);
   mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);
@@ -128,6 +133,13 @@ private:
   mlir::Value divided(mlir::Value v, int64_t divisor, bool remainder, bool maybeNegative);
 
   void bindOuter(mlir::Value iteration, llvm::ArrayRef<unsigned> dims);
+  void unlessInPlace(const std::function<void()> &initialise);
+  /// Of the update in work: the row it goes to; and adding it.
+  mlir::Value scatterRow();
+  void addUpdate(mlir::Value start);
+  mlir::Value liesIn(mlir::Value row, mlir::Value from, mlir::Value to);
+  /// The running sum along `dims`, from `sum` on.
+  Values scanAlong(llvm::ArrayRef<unsigned> dims, Values sum);
   /// The body at every point of `inner`, the last dimension in vectors; `carried` has `copies` accumulators for each
   /// of its entries, so that sums do not wait for one another.
   Values sweep(llvm::ArrayRef<unsigned> dims, Values carried, unsigned copies, const Body &body);

@@ -1,19 +1,11 @@
 //===- object.cpp - a few kernels to one relocatable object -----------------------------------------===//
-// Kernels are emitted into a context of their own, lowered by the conversions of MLIR, and optimised and assembled by LLVM.
 #include "compiler/codegen/object.h"
 #include "compiler/codegen/emit.h"
-#include "mlir/Conversion/Passes.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/Passes.h"
+#include "compiler/codegen/lower.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <mutex>
@@ -22,25 +14,6 @@ using namespace mlir;
 
 namespace zero::codegen {
 namespace {
-
-LogicalResult lower(ModuleOp module) {
-  PassManager pm(module.getContext());
-  pm.enableVerifier(false);
-  pm.addNestedPass<func::FuncOp>(createCSEPass()); // each index and guard is emitted where it is needed
-  pm.addPass(createConvertSCFToCFPass());
-  ConvertVectorToLLVMPassOptions vectors;
-  vectors.force32BitVectorIndices = false;
-  pm.addPass(createConvertVectorToLLVMPass(vectors));
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions functions;
-  functions.useBarePtrCallConv = true;
-  pm.addPass(createConvertFuncToLLVMPass(functions));
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
-  return pm.run(module);
-}
 
 /// extern "C" void NAME(void *const *args, int64_t begin, int64_t end) around the function of pointers of that name.
 void exportThroughArray(llvm::Module &module, llvm::Function *body, const std::string &name) {
@@ -64,29 +37,10 @@ void exportThroughArray(llvm::Module &module, llvm::Function *body, const std::s
 
 /// What the loader compares with the plan: a plan that asks more of a kernel than it was made for is not run.
 void exportBounds(llvm::Module &module, const KernelInfo &info) {
-  SmallVector<uint64_t> numbers{info.extent, info.args};
-  llvm::append_range(numbers, info.argBytes);
-  numbers.push_back(info.row);
-  auto *table = llvm::ConstantDataArray::get(module.getContext(), ArrayRef<uint64_t>(numbers));
+  std::vector<uint64_t> numbers = boundsOf(info);
+  auto *table = llvm::ConstantDataArray::get(module.getContext(), numbers);
   new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, table,
                            info.symbol + ".bounds");
-}
-
-void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = false; // the code is vectors already
-  tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
 } // namespace
@@ -99,29 +53,12 @@ llvm::Expected<SmallVector<char, 0>> compileObject(ArrayRef<const KernelSource *
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  DialectRegistry registry;
-  registerDialects(registry);
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  std::string said;
-  ScopedDiagnosticHandler keep(&context, [&](Diagnostic &d) {
-    if (said.empty()) said = d.str();
-    return success();
+  llvm::LLVMContext context;
+  auto lowered = lowerKernels(context, [&](ModuleOp module, Location loc) {
+    for (const KernelSource *kernel : kernels) emitProgram(kernel->program, module, target.lanes, loc);
   });
-  auto failed = [&](const char *what) {
-    return llvm::createStringError("kernels could not be " + std::string(what) + (said.empty() ? "" : ": " + said));
-  };
-
-  Location loc = UnknownLoc::get(&context);
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  for (const KernelSource *kernel : kernels) emitProgram(kernel->program, *module, target.lanes, loc);
-  if (mlir::failed(verify(*module)) || mlir::failed(lower(*module))) return failed("lowered");
-  llvm::LLVMContext llvmContext;
-  auto code = translateModuleToLLVMIR(*module, llvmContext, "kernels");
-  if (!code) return failed("translated");
-  module = {}; // LLVM needs the room
+  if (!lowered) return lowered.takeError();
+  std::unique_ptr<llvm::Module> code = std::move(*lowered);
 
   std::string triple = "x86_64-unknown-linux-gnu", error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);

@@ -11,10 +11,14 @@ namespace zero::codegen {
 struct KernelSource {
   Program program;
   KernelInfo info;
+  std::vector<unsigned> alignment; // of each argument's first byte, where more is known than its type says; empty: nothing more
 };
 
 /// What `describe` says of the kernel, whose program is known.
 KernelInfo describe(const Program &program, mlir::func::FuncOp kernel);
+
+/// What the code says of a kernel's bounds, which the loader holds against the plan (plan.proto: Kernel).
+std::vector<uint64_t> boundsOf(const KernelInfo &info);
 
 /// An ELF object with the kernels and their bounds, made in contexts of its own: calls on several threads do not meet.
 /// The same kernels in the same order give the same bytes.

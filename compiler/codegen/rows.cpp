@@ -13,7 +13,7 @@ class Planner {
 public:
   explicit Planner(const Program &p) : p(p), inplace(inplacePairs(p)) {}
 
-  RowPasses run() {
+  RowPasses run(bool keep) {
     int64_t points = p.points(p.outer) * p.points(p.inner);
     for (const Store &s : p.stores)
       (p.outputs[s.result].elements == points && points != p.points(p.outer) ? rows.full : perRow).push_back(s);
@@ -26,7 +26,8 @@ public:
         rows.trailing.push_back(r);
       else
         rows.byLevel[p.nodes[r].level].reductions.push_back(r);
-    for (const Store &s : rows.full) keepIn(s);
+    if (keep)
+      for (const Store &s : rows.full) keepIn(s);
     for (const Store &s : perRow) (waits(s.node) ? rows.late : rows.early).push_back(s);
 
     for (const Store &s : perRow) roots.push_back(s.node);
@@ -134,6 +135,6 @@ private:
 
 } // namespace
 
-RowPasses passesOf(const Program &program) { return Planner(program).run(); }
+RowPasses passesOf(const Program &program, bool keep) { return Planner(program).run(keep); }
 
 } // namespace zero::codegen

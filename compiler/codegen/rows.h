@@ -26,6 +26,7 @@ struct RowPasses {
   std::vector<int> readOncePerRow; // before the row is written, as soon as they are known
 };
 
-RowPasses passesOf(const Program &program);
+/// Without `keep` nothing is kept: every pass evaluates what it needs.
+RowPasses passesOf(const Program &program, bool keep = true);
 
 } // namespace zero::codegen

@@ -105,6 +105,10 @@ LogicalResult Exporter::addKernels() {
     kernel->set_bytes(info->bytes);
     kernel->set_extent(info->extent);
     kernel->set_row(info->row);
+    if (info->grid) {
+      kernel->mutable_gpu()->set_blocks(uint32_t(info->grid->blocks));
+      kernel->mutable_gpu()->set_threads(info->grid->threads);
+    }
     for (uint64_t bytes : info->argBytes) kernel->add_arg_bytes(bytes);
     infos.push_back(std::move(*info));
   }

@@ -1,6 +1,7 @@
 //===- compile.cpp - phase after phase ---------------------------------------------------------------===//
 #include "passes/pipeline/compile.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/codegen/ptx/ptx.h"
 #include "compiler/nn/Nn.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/export.h"
@@ -9,6 +10,7 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
+#include "passes/pipeline/alignments.h"
 #include "passes/pipeline/search.h"
 #include "passes/pipeline/too_large.h"
 #include "passes/place/Passes.h"
@@ -50,7 +52,7 @@ void addSharding(OpPassManager &pm, const Settings &settings) {
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
   case Phase::Import: // bring decomposed exports back to what they mean
-    raise::buildPipeline(pm);
+    raise::buildPipeline(pm, /*attention=*/options.target != plan::Target::CUDA);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
     train::buildPipeline(pm,
@@ -145,7 +147,7 @@ public:
       if (emit == phase) return print(os);
     }
     std::vector<char> constants;
-    llvm::SmallVector<char, 0> kernels;
+    std::vector<char> kernels;
     if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan, constants.size()); }))
       return false;
     if (emit == Phase::Plan) {
@@ -153,7 +155,7 @@ public:
       return true;
     }
     if (!overwritesNoInput(plan, output)) return false;
-    if (options.target == plan::Target::CPU && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
+    if (options.target != plan::Target::SIM && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
       plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)),
@@ -259,7 +261,7 @@ private:
     exported.model = options.model;
     exported.producer = "zeroc " ZERO_VERSION;
     exported.initSeed = options.initSeed;
-    exported.describe = codegen::describe;
+    exported.describe = options.target == plan::Target::CUDA ? codegen::describeForGpu : codegen::describe;
     if (!describe(exported.target)) return false;
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
@@ -278,8 +280,18 @@ private:
 
   bool describe(plan::Target &target) {
     target.set_kind(options.target);
-    if (options.target != plan::Target::CPU) return true;
+    if (options.target == plan::Target::SIM) return true;
     std::string error;
+    if (options.target == plan::Target::CUDA) {
+      auto named = codegen::GpuTarget::fromName(options.gpu, error);
+      if (failed(named)) {
+        say("error", error);
+        return false;
+      }
+      gpu = *named;
+      target.add_features(gpu.architecture);
+      return true;
+    }
     auto named = codegen::CpuTarget::fromName(options.cpu, error);
     if (failed(named)) {
       say("error", error);
@@ -345,12 +357,20 @@ private:
     return !clashes(plan.model()) && llvm::none_of(plan.parameters(), [&](const plan::Parameter &p) { return clashes(p.source().file()); });
   }
 
-  bool generate(const plan::Plan &plan, llvm::SmallVector<char, 0> &object) {
+  bool generate(const plan::Plan &plan, std::vector<char> &code) {
     llvm::SmallVector<func::FuncOp> kernels;
     for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
-    auto compiled = codegen::compileToSharedObject(kernels, cpu, options.threads);
-    if (failed(compiled)) return false;
-    object = std::move(*compiled);
+    if (options.target == plan::Target::CUDA) {
+      llvm::SmallVector<codegen::GpuKernel> aligned;
+      for (auto [kernel, alignment] : llvm::zip(kernels, argumentAlignments(plan))) aligned.push_back({kernel, alignment});
+      auto text = codegen::compileToPtx(aligned, gpu, options.threads);
+      if (failed(text)) return false;
+      code.assign(text->begin(), text->end());
+      return true;
+    }
+    auto object = codegen::compileToSharedObject(kernels, cpu, options.threads);
+    if (failed(object)) return false;
+    code.assign(object->begin(), object->end());
     return true;
   }
 
@@ -362,6 +382,7 @@ private:
   OwningOpRef<ModuleOp> module, imported;    // imported: as it was before it was trained, where that is to be done in several ways
   std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
   codegen::CpuTarget cpu;
+  codegen::GpuTarget gpu;
   Settings settings; // what flags say, and then what was found
   FailureOr<Found> found = failure();
 };

@@ -30,8 +30,9 @@ struct CompileOptions {
   // Tiers where state rests: none (the device) | host | disk | auto (where budgets have room, the device first).
   std::string offloadParams = "auto", offloadOptimizer = "auto", offloadActivations = "auto";
   int64_t bucketElements = 0;                    // 0: chosen by the model's size
-  plan::Target::Kind target = plan::Target::CPU; // or SIM: without machine code
+  plan::Target::Kind target = plan::Target::CPU; // or CUDA; or SIM: without machine code
   std::string cpu = "native";                    // of target CPU
+  std::string gpu = "sm_90";                     // of target CUDA
   Budgets budgets;
   simulate::Machine machine;    // that steps are estimated on
   Progress *progress = nullptr; // written to if given

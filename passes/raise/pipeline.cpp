@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace zero::raise {
 
-void buildPipeline(OpPassManager &pm) {
+void buildPipeline(OpPassManager &pm, bool attention) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
@@ -17,7 +17,7 @@ void buildPipeline(OpPassManager &pm) {
   functions.addPass(createRaiseGeluPass());
   functions.addPass(createRaiseSiluPass());
   functions.addPass(createRaiseNormPass());
-  functions.addPass(createRaiseAttentionPass());
+  if (attention) functions.addPass(createRaiseAttentionPass());
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
   functions.addPass(createCSEPass());
@@ -25,7 +25,8 @@ void buildPipeline(OpPassManager &pm) {
 
 void registerPasses() {
   registerZeroRaisePasses();
-  PassPipelineRegistration<>("nn-raise-pipeline", "Constant folding, simplification and raising of an imported graph", buildPipeline);
+  PassPipelineRegistration<>("nn-raise-pipeline", "Constant folding, simplification and raising of an imported graph",
+                             [](OpPassManager &pm) { buildPipeline(pm); });
 }
 
 } // namespace zero::raise

@@ -1,6 +1,6 @@
 // Generated kernels against the reference interpreter: values, cuts of the extent, results in place.
+#include "../gpu/gpu_check.h"
 #include "compiler/nn/index.h"
-#include "kernel_check.h"
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ using namespace zero;
 
 namespace {
 
-/// Compile every function of the text that is a kernel and compare it with the interpreter.
+/// Compile every function of the text that is a kernel, for the processor and for a GPU, and compare it with the interpreter.
 void check(const std::string &text, test::CheckOptions options = {}) {
   test::Context context;
   auto module = context.parse(text);
@@ -19,6 +19,8 @@ void check(const std::string &text, test::CheckOptions options = {}) {
   test::Library library(kernels, options.target);
   for (func::FuncOp kernel : kernels)
     EXPECT_EQ(test::checkKernel(kernel, library, options), "") << kernel.getSymName().str() << "\n" << text;
+  for (func::FuncOp kernel : kernels)
+    EXPECT_EQ(test::checkOnGpu(kernel, options), "") << "on a GPU: " << kernel.getSymName().str() << "\n" << text;
 }
 
 std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {

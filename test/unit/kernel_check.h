@@ -4,6 +4,7 @@
 #include "kernel_run.h"
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <set>
 
@@ -60,21 +61,20 @@ struct CheckOptions {
   std::string target = "native";
 };
 
-/// Empty, or what is wrong with the kernel's code in `library`.
-inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library, const CheckOptions &options) {
-  auto info = codegen::describe(kernel);
-  if (failed(info)) return "it has no description";
-  auto function = library[info->symbol];
-  if (!function) return "it is not in the library";
+/// A whole launch: 0 as it comes, others in ways that must make no difference.
+using Launch = std::function<void(void *const *args, int way)>;
+
+/// Empty, or what is wrong with what `launch` does.
+inline std::string checkLaunches(mlir::func::FuncOp kernel, const codegen::KernelInfo &info, const Launch &launch,
+                                 const CheckOptions &options) {
   std::mt19937 random(7);
   llvm::SmallVector<nn::Tensor> inputs;
   for (mlir::Type t : kernel.getArgumentTypes())
     inputs.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(t), random, options.limit));
   auto expected = nn::evaluateFunction(kernel, inputs);
   if (failed(expected)) return "the interpreter does not take it";
-  if (info->args != inputs.size() + expected->size()) return "wrong number of arguments";
-  int64_t extent = info->extent;
-  auto run = [&](std::vector<Guarded> &memory, llvm::ArrayRef<std::pair<unsigned, unsigned>> shared, int cut) {
+  if (info.args != inputs.size() + expected->size()) return "wrong number of arguments";
+  auto run = [&](std::vector<Guarded> &memory, llvm::ArrayRef<std::pair<unsigned, unsigned>> shared, int way) {
     for (const nn::Tensor &t : inputs) memory.emplace_back(t);
     for (const nn::Tensor &t : *expected) {
       nn::Tensor garbage(t.type);
@@ -84,41 +84,33 @@ inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library
     std::vector<void *> args;
     for (Guarded &g : memory) args.push_back(g.data());
     for (auto [result, operand] : shared) args[inputs.size() + result] = args[operand];
-    // One piece; pieces of a few iterations; large pieces; in any order.
-    std::vector<std::pair<int64_t, int64_t>> pieces;
-    for (int64_t at = 0; at < extent;) {
-      int64_t next = cut == 0 ? extent : std::min<int64_t>(extent, at + 1 + random() % (cut == 1 ? 3 : extent + 1));
-      pieces.push_back({at, next});
-      at = next;
-    }
-    std::shuffle(pieces.begin(), pieces.end(), random);
-    for (auto [from, to] : pieces) function(args.data(), from, to);
+    launch(args.data(), way);
     return args;
   };
   std::vector<std::vector<char>> whole;
-  for (int cut = 0; cut < 3; ++cut) {
+  for (int way = 0; way < 3; ++way) {
     std::vector<Guarded> memory;
-    run(memory, {}, cut);
+    run(memory, {}, way);
     for (Guarded &g : memory)
       if (!g.intact()) return "it writes beside argument " + std::to_string(&g - memory.data());
     for (size_t i = 0; i < expected->size(); ++i) {
       char *bytes = memory[inputs.size() + i].data();
       size_t size = (*expected)[i].bytes.size();
-      if (cut == 0) {
+      if (way == 0) {
         std::string wrong = difference((*expected)[i], bytes, options.tolerance);
         if (!wrong.empty()) return "result " + std::to_string(i) + ": " + wrong;
         whole.emplace_back(bytes, bytes + size);
       } else if (std::memcmp(bytes, whole[i].data(), size)) {
-        return "result " + std::to_string(i) + " depends on the cut";
+        return "result " + std::to_string(i) + " depends on how the work is cut";
       }
     }
   }
   // In place: as many pairs as fit together from each starting point on.
-  for (size_t start = 0; start < info->inplace.size(); ++start) {
+  for (size_t start = 0; start < info.inplace.size(); ++start) {
     std::vector<std::pair<unsigned, unsigned>> shared;
     std::set<unsigned> results, operands;
-    for (size_t i = 0; i < info->inplace.size(); ++i) {
-      auto [result, operand] = info->inplace[(start + i) % info->inplace.size()];
+    for (size_t i = 0; i < info.inplace.size(); ++i) {
+      auto [result, operand] = info.inplace[(start + i) % info.inplace.size()];
       if (results.insert(result).second) {
         if (operands.insert(operand).second)
           shared.push_back({result, operand});
@@ -133,6 +125,28 @@ inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library
         return "result " + std::to_string(i) + " differs in place";
   }
   return "";
+}
+
+/// Empty, or what is wrong with the kernel's code in `library`.
+inline std::string checkKernel(mlir::func::FuncOp kernel, const Library &library, const CheckOptions &options) {
+  auto info = codegen::describe(kernel);
+  if (failed(info)) return "it has no description";
+  auto function = library[info->symbol];
+  if (!function) return "it is not in the library";
+  std::mt19937 random(7);
+  auto extent = int64_t(info->extent);
+  // One piece; pieces of a few iterations; large pieces; in any order.
+  auto launch = [&](void *const *args, int way) {
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    for (int64_t at = 0; at < extent;) {
+      int64_t next = way == 0 ? extent : std::min<int64_t>(extent, at + 1 + random() % (way == 1 ? 3 : extent + 1));
+      pieces.push_back({at, next});
+      at = next;
+    }
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    for (auto [from, to] : pieces) function(args, from, to);
+  };
+  return checkLaunches(kernel, *info, launch, options);
 }
 
 } // namespace zero::test

@@ -1,7 +1,7 @@
 // Random kernels against the reference interpreter: shapes with extents of 1 and primes, scalars and long rows, values of every kind
 // moved every way.
+#include "../gpu/gpu_check.h"
 #include "compiler/nn/build.h"
-#include "kernel_check.h"
 #include "mlir/IR/Verifier.h"
 #include <gtest/gtest.h>
 #include <random>
@@ -182,5 +182,7 @@ TEST(RandomKernels, EqualTheInterpreter) {
       test::Library library({graph.kernel}, target);
       ASSERT_EQ(test::checkKernel(graph.kernel, library, {.limit = 5, .target = target}), "") << target << "\n" << text;
     }
+    for (unsigned alignment : {0, 16})
+      ASSERT_EQ(test::checkOnGpu(graph.kernel, {.limit = 5}, alignment), "") << "on a GPU, aligned to " << alignment << "\n" << text;
   }
 }

@@ -44,9 +44,9 @@ int main(int argc, char **argv) {
       std::string disk = zero::inspect::memoryOf(plan, zero::plan::DISK).total() ? " --disk-path DIR" : "";
       std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
       std::cout << "wrote " << line.output
-                << (line.compile.target == zero::plan::Target::CPU
-                        ? "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n"
-                        : ", for no machine: to be read, judged and counted, with zero-inspect\n");
+                << (line.compile.target == zero::plan::Target::SIM
+                        ? ", for no machine: to be read, judged and counted, with zero-inspect\n"
+                        : "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n");
     }
     if (line.timing)
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";

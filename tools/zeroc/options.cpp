@@ -183,15 +183,16 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   group = "Output";
   app.add_option("-o,--output", line.output, "where the plan goes")->type_name("FILE")->group(group);
   app.add_option("--cpu", o.cpu, "the CPU kernels are made for [native]")->type_name("native|x86-64-v3|x86-64-v4")->group(group);
+  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too [sm_90]")
+      ->type_name("sm_80|sm_90")
+      ->group(group);
   app.add_option("--sign", o.signWith, "sign the plan with this Ed25519 key in PEM form; a plan in place of a model is signed as it is")
       ->type_name("KEY")
       ->group(group);
   app.add_option("--target", texts.target,
                  "what the plan runs on; sim: nothing, it has no machine code and is to be read, judged and counted [cpu]")
-      ->type_name("cpu|sim")
-      ->check([](const std::string &target) {
-        return target == "cuda" ? "cuda is not built yet; cpu and sim are" : oneOf({"cpu", "sim"})(target);
-      })
+      ->type_name("cpu|cuda|sim")
+      ->check(oneOf({"cpu", "cuda", "sim"}))
       ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
@@ -226,9 +227,11 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   line.signOnly = plan::isPlan(o.model);
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
-  o.target = texts.target == "sim" ? plan::Target::SIM : plan::Target::CPU;
-  if (o.target == plan::Target::SIM && app.get_option("--cpu")->count())
-    throw Error("--cpu has no say with --target sim, which makes no machine code");
+  o.target = texts.target == "sim" ? plan::Target::SIM : texts.target == "cuda" ? plan::Target::CUDA : plan::Target::CPU;
+  if (o.target != plan::Target::CPU && app.get_option("--cpu")->count())
+    throw Error("--cpu has no say with --target " + texts.target + ", which makes no code for a processor");
+  if (o.target != plan::Target::CUDA && app.get_option("--gpu")->count())
+    throw Error("--gpu has no say with --target " + texts.target + ", which makes no code for a GPU");
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;

@@ -1,0 +1,121 @@
+//===- division.cpp - how the threads of a GPU share the work of a kernel ---------------------------------===//
+#include "compiler/codegen/ptx/division.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace zero::codegen {
+namespace {
+
+constexpr unsigned kWarp = 32;
+// Threads of a block. Half of what a block may have leaves each twice the registers; long rows have work for all of them.
+constexpr unsigned kThreads = 256, kMostThreads = 512;
+// A warp that goes over a row this often is as fast as several that must wait for each other.
+constexpr int64_t kMostOfAWarp = 4;
+// Memory comes in sectors of this many bytes: what a group of columns takes at least of a row.
+constexpr unsigned kSector = 32;
+// Blocks that keep a large GPU busy.
+constexpr int64_t kEnoughBlocks = 256;
+// Static shared memory of a block.
+constexpr unsigned kSharedBytes = 48 << 10;
+
+unsigned wholeWarps(int64_t threads, unsigned most) {
+  return unsigned(std::min<int64_t>(llvm::alignTo(std::max<int64_t>(threads, 1), kWarp), most));
+}
+
+unsigned narrowestBytes(const Program &p) {
+  unsigned bytes = 4;
+  for (const auto *side : {&p.inputs, &p.outputs})
+    for (const Argument &a : *side)
+      if (isFloat(a.type) && a.elements > 1) bytes = std::min(bytes, bytesOf(a.type));
+  return bytes;
+}
+
+unsigned lanesFor(const Program &p, unsigned last) {
+  for (unsigned lanes = 16 / narrowestBytes(p); lanes > 1; lanes /= 2)
+    if (p.size(last) % lanes == 0) return lanes;
+  return 1;
+}
+
+/// Whether an operand that shares bytes with a result may be read elsewhere than at the element about to be written: then the threads of a
+/// row wait for each other in between.
+bool readsRowInPlace(const Program &p) {
+  for (auto [result, operand] : inplacePairs(p))
+    for (const Store &s : p.stores)
+      for (const Node &n : p.nodes)
+        if (s.result == result && n.kind == Node::Load && n.arg == operand && !(n.index == s.index)) return true;
+  return false;
+}
+
+Division rowsOf(const Program &p) {
+  Division d;
+  d.form = Division::Rows;
+  d.lanes = lanesFor(p, p.inner.back());
+  int64_t vectors = p.points(p.inner) / d.lanes, rows = p.points(p.outer);
+  if (vectors <= kMostOfAWarp * kWarp && rows > 1) {
+    // Short rows: several teams in a warp, if no warp has threads without a row, since all of them take part in shuffles.
+    for (d.team = kWarp; d.team / 2 >= vectors && rows * (d.team / 2) % kWarp == 0;) d.team /= 2;
+    d.threads = wholeWarps(rows * d.team, kThreads);
+  } else {
+    d.threads = d.team = wholeWarps(vectors, kMostThreads);
+  }
+  d.blocks = llvm::divideCeil(rows, d.threads / d.team);
+  return d;
+}
+
+Division columnsOf(const Program &p) {
+  Division d;
+  d.form = Division::Columns;
+  int64_t columns = p.points(p.inner), rows = p.points(p.reduced);
+  unsigned least = kSector / narrowestBytes(p);
+  for (d.width = kWarp; d.width > least && columns / d.width < kEnoughBlocks;) d.width /= 2;
+  // A group for every row at most, and as many as share their sums in the memory there is.
+  unsigned bytes = 0;
+  for (int r : p.reductions) bytes += std::max(4u, bytesOf(p.nodes[r].type));
+  unsigned groups = std::max(1u, kMostThreads / d.width);
+  while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kSharedBytes)) groups /= 2;
+  d.threads = groups * d.width;
+  d.blocks = llvm::divideCeil(columns, d.width);
+  return d;
+}
+
+Division scatterOf(const Program &p) {
+  Division d;
+  d.form = Division::Scatter;
+  d.lanes = lanesFor(p, p.inner.back());
+  int64_t rows = p.points(p.reduced);
+  d.width = unsigned(std::clamp<int64_t>(rows / (8 * kEnoughBlocks), 1, 16));
+  d.threads = wholeWarps(p.points(p.inner) / d.lanes, kThreads);
+  d.blocks = llvm::divideCeil(rows, d.width);
+  return d;
+}
+
+Division onePerThread(const Program &p, Division::Form form, int64_t points, unsigned lanes) {
+  Division d;
+  d.form = form;
+  d.lanes = lanes;
+  d.threads = wholeWarps(points, kThreads);
+  d.blocks = llvm::divideCeil(points, d.threads);
+  return d;
+}
+
+} // namespace
+
+Division divisionOf(const Program &p) {
+  switch (p.kind) {
+  case Program::Columns:
+    return columnsOf(p);
+  case Program::Scatter:
+    return scatterOf(p);
+  case Program::Scan:
+    return onePerThread(p, Division::Scan, p.points(p.outer), 1);
+  case Program::Rows:
+    break;
+  }
+  int64_t points = p.points(p.outer) * p.points(p.inner);
+  bool map = p.reductions.empty() && llvm::all_of(p.stores, [&](const Store &s) { return p.outputs[s.result].elements == points; });
+  if (!map || readsRowInPlace(p)) return rowsOf(p);
+  unsigned lanes = lanesFor(p, p.inner.back());
+  return onePerThread(p, Division::Map, points / lanes, lanes);
+}
+
+} // namespace zero::codegen

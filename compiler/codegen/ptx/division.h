@@ -1,0 +1,29 @@
+//===- division.h - how the threads of a GPU share the work of a kernel -----------------------------------===//
+// Plain data between a program and its emission. No thread waits for another block, and each element of a result is written by one
+// thread, which adds in a fixed order: the bits do not depend on what runs when.
+#pragma once
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/program.h"
+
+namespace zero::codegen {
+
+struct Division {
+  enum Form {
+    Map,     // a thread computes `lanes` neighbours along the last dimension
+    Rows,    // a team of threads works on a row: each takes every `team`-th vector of `lanes` elements, and sums are joined in trees
+    Columns, // `width` columns side by side in a block; `threads` / `width` groups of threads take the rows in turn
+    Scatter, // a block owns `width` rows of the result and adds the updates that fall into them, in order
+    Scan,    // a thread works on a row
+  } form = Map;
+  unsigned lanes = 1;     // elements of a vector: as many as 16 bytes hold of the narrowest type, where the last dimension is a multiple
+  unsigned threads = 256; // of a block
+  unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
+  unsigned width = 1;     // Columns, Scatter
+  uint64_t blocks = 1;
+
+  Grid grid() const { return {blocks, threads}; }
+};
+
+Division divisionOf(const Program &program);
+
+} // namespace zero::codegen

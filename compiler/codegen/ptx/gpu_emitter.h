@@ -1,0 +1,60 @@
+//===- gpu_emitter.h - each kind of kernel as what one thread of a GPU does -------------------------------===//
+// The expressions are those of the CPU's emitter, with vectors as long as a thread loads at once. The loops are a thread's share
+// (division.h). Between threads: barriers, shuffles inside a warp, and shared memory, as intrinsics of LLVM's NVPTX target.
+#pragma once
+#include "compiler/codegen/emitter.h"
+#include "compiler/codegen/ptx/division.h"
+#include "compiler/codegen/rows.h"
+
+namespace zero::codegen {
+
+class GpuEmitter : public Emitter {
+public:
+  GpuEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division)
+      : Emitter(p, b, loc, division.lanes), d(division) {
+    prefetches = false;
+  }
+
+  /// The body of the kernel's function; the insertion point is before its return.
+  void emit();
+
+private:
+  const Division &d;
+  mlir::Value thread, block; // index of the thread in its block, of the block in the grid
+  unsigned sharedArrays = 0;
+
+  //--- threads and what they share (threads.cpp) ----------------------------------------------------------------------
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
+  mlir::Value special(llvm::StringRef name); // register, as an index
+  /// Until all threads of the block, or of the warp where a row is a warp's, have come here.
+  void barrier();
+  /// Whether any thread of the block says so; all of them must ask.
+  mlir::Value anyThread(mlir::Value condition);
+  /// `v` of the thread of the warp whose number differs in these bits.
+  mlir::Value shuffle(mlir::Value v, unsigned bits);
+  mlir::Value joinWarp(Fn fn, Scalar type, mlir::Value v);
+  mlir::Value sharedArray(mlir::Type element, int64_t size);
+  void storeShared(mlir::Value array, mlir::Value at, mlir::Value v);
+  mlir::Value loadShared(mlir::Value array, mlir::Value at);
+  mlir::Value plus(mlir::Value a, mlir::Value b);
+  mlir::Value times(mlir::Value a, int64_t factor);
+  mlir::Value quotient(mlir::Value a, int64_t divisor);
+  mlir::Value remainder(mlir::Value a, int64_t divisor);
+  mlir::Value below(mlir::Value a, mlir::Value b);
+
+  //--- kinds of kernels (kinds.cpp) -----------------------------------------------------------------------------------
+  void emitMap();
+  void emitRows();
+  void row(mlir::Value number, mlir::Value rank);
+  void emitColumns();
+  void sumColumns(llvm::ArrayRef<int> reductions, mlir::Value group);
+  void emitScatter();
+  void emitScan();
+  /// `vector` of the vectors that `dims` make, the last dimension in lanes.
+  void bindVector(mlir::Value vector, llvm::ArrayRef<unsigned> dims);
+  /// The body at every `step`-th vector from `first` on; the last dimension is that of the lanes meanwhile.
+  Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, Values carried, const Body &body);
+  void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
+};
+
+} // namespace zero::codegen

@@ -1,0 +1,282 @@
+//===- kinds.cpp - each kind of kernel as what one thread of a GPU does -----------------------------------===//
+#include "compiler/codegen/ptx/emit_gpu.h"
+#include "compiler/codegen/ptx/gpu_emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+//===----------------------------------------------------------------------===//
+// Building blocks
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::bindVector(Value vector, ArrayRef<unsigned> dims) {
+  Value at = vector;
+  if (dims.size() > 1) {
+    int64_t vectors = p.size(dims.back()) / lanes;
+    at = remainder(vector, vectors);
+    bindOuter(quotient(vector, vectors), dims.drop_back());
+  }
+  scopes.back().bound.push_back({dims.back(), times(at, lanes)});
+}
+
+Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, Values carried, const Body &body) {
+  int64_t vectors = p.points(dims) / lanes;
+  return loop(scopes.size() - 1, first, number(vectors), step, std::nullopt, std::move(carried), [&](Value vector, Values inside) {
+    bindVector(vector, dims);
+    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
+    return body(std::move(inside));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Maps and rows
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::emitMap() {
+  std::vector<unsigned> dims(p.outer);
+  dims.insert(dims.end(), p.inner.begin(), p.inner.end());
+  int64_t vectors = p.points(dims) / lanes;
+  Value vector = plus(times(block, d.threads), thread);
+  auto body = [&] {
+    goTo(scopes.size() - 1);
+    bindVector(vector, dims);
+    lane = dims.back();
+    storeAll(p.stores);
+    lane.reset();
+  };
+  if (vectors % d.threads)
+    when(below(vector, number(vectors)), body);
+  else
+    body();
+}
+
+void GpuEmitter::emitRows() {
+  int64_t rows = p.points(p.outer), each = d.threads / d.team;
+  if (each == 1) return row(block, thread);
+  Value mine = plus(times(block, each), quotient(thread, d.team)), rank = remainder(thread, d.team);
+  if (rows % each)
+    when(below(mine, number(rows)), [&] { row(mine, rank); });
+  else
+    row(mine, rank);
+}
+
+/// A team's row: passed over once per level of reductions and once more for the stores (rows.h).
+void GpuEmitter::row(Value number, Value rank) {
+  RowPasses rows = passesOf(p, /*keep=*/false);
+  goTo(scopes.size() - 1);
+  bindOuter(number, p.outer);
+  Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, rank, this->number(0));
+  auto once = [&](ArrayRef<Store> stores) {
+    if (!stores.empty()) when(isFirst, [&] { storeAll(stores); });
+  };
+  for (auto &[level, pass] : rows.byLevel) {
+    Values sums = share(p.inner, rank, d.team, initial(pass.reductions, 1),
+                        [&](Values carried) { return accumulate(pass.reductions, std::move(carried)); });
+    joinTeam(pass.reductions, std::move(sums), rank);
+  }
+  // What every thread reads of the row is read before any of them writes there.
+  goTo(scopes.size() - 1);
+  for (int n : rows.readOncePerRow) value(n);
+  auto shares = inplacePairs(p);
+  bool overwrites = llvm::any_of(p.below(rows.readOncePerRow), [&](int n) {
+    return p.nodes[n].kind == Node::Load && llvm::any_of(shares, [&](auto &pair) { return pair.second == p.nodes[n].arg; });
+  });
+  goTo(scopes.size() - 1);
+  if (overwrites) barrier();
+  once(rows.early);
+  if (rows.full.empty()) return;
+  Values sums = share(p.inner, rank, d.team, initial(rows.trailing, 1), [&](Values carried) {
+    carried = accumulate(rows.trailing, std::move(carried));
+    storeAll(rows.full);
+    return carried;
+  });
+  joinTeam(rows.trailing, std::move(sums), rank);
+  once(rows.late);
+}
+
+void GpuEmitter::joinTeam(ArrayRef<int> reductions, Values sums, Value rank) {
+  goTo(scopes.size() - 1);
+  for (auto [i, r] : llvm::enumerate(reductions)) {
+    const Node &n = p.nodes[r];
+    sums[i] = joinWarp(n.fn, n.type, horizontal(n.fn, n.type, sums[i]));
+  }
+  if (unsigned warps = d.team / 32; warps > 1 && !reductions.empty()) {
+    Value inWarp = remainder(rank, 32), zero = number(0);
+    SmallVector<Value> arrays;
+    for (Value sum : sums) arrays.push_back(sharedArray(sum.getType(), warps));
+    Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, inWarp, zero);
+    Value warp = quotient(rank, 32);
+    when(isFirst, [&] {
+      for (auto [array, sum] : llvm::zip(arrays, sums)) storeShared(array, warp, sum);
+    });
+    goTo(scopes.size() - 1);
+    barrier();
+    Value counts = below(inWarp, number(warps)), at = b.create<arith::SelectOp>(loc, counts, inWarp, zero);
+    for (auto [i, r] : llvm::enumerate(reductions)) {
+      const Node &n = p.nodes[r];
+      Value part = b.create<arith::SelectOp>(loc, counts, loadShared(arrays[i], at), identity(n.fn, n.type, false));
+      sums[i] = joinWarp(n.fn, n.type, part);
+    }
+  }
+  for (auto [i, r] : llvm::enumerate(reductions)) scopes.back().values[r] = sums[i];
+}
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::emitColumns() {
+  int64_t columns = p.points(p.inner);
+  Value column = plus(times(block, d.width), remainder(thread, d.width)), group = quotient(thread, d.width);
+  Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, group, number(0));
+  Value mine = column;
+  if (columns % d.width) { // threads beyond the last column do as the last one's, and store nothing
+    counts = b.create<arith::AndIOp>(loc, counts, below(column, number(columns)));
+    mine = b.create<arith::MinUIOp>(loc, column, number(columns - 1));
+  }
+  bindVector(mine, p.inner);
+  lane = p.inner.back();
+  std::map<int, std::vector<int>> byLevel;
+  for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r);
+  for (auto &[level, reductions] : byLevel) sumColumns(reductions, group);
+  when(counts, [&] { storeAll(p.stores); });
+  lane.reset();
+}
+
+void GpuEmitter::sumColumns(ArrayRef<int> reductions, Value group) {
+  int64_t rows = p.points(p.reduced), groups = d.threads / d.width;
+  auto add = [&](Value row, Values sums) {
+    bindOuter(row, p.reduced);
+    return accumulate(reductions, std::move(sums));
+  };
+  // As on the CPU, few terms are added one after another before a new sum begins.
+  int64_t many = kTermsInARow * groups;
+  Values sums =
+      rows <= many ? loop(scopes.size() - 1, group, number(rows), groups, std::nullopt, initial(reductions, 1), add)
+                   : loop(scopes.size() - 1, group, number(rows), many, std::nullopt, initial(reductions, 1), [&](Value first, Values all) {
+                       Value last = b.create<arith::MinUIOp>(loc, plus(first, number(many)), number(rows));
+                       Values part = loop(scopes.size() - 1, first, last, groups, std::nullopt, initial(reductions, 1), add);
+                       goTo(scopes.size() - 1);
+                       for (auto [i, r] : llvm::enumerate(reductions)) all[i] = combine(p.nodes[r].fn, p.nodes[r].type, all[i], part[i]);
+                       return all;
+                     });
+  goTo(scopes.size() - 1);
+  if (groups > 1) {
+    SmallVector<Value> arrays;
+    for (Value &sum : sums) {
+      sum = b.create<vector::ExtractOp>(loc, sum, 0);
+      arrays.push_back(sharedArray(sum.getType(), d.threads));
+      storeShared(arrays.back(), thread, sum);
+    }
+    for (int64_t half = groups / 2; half > 0; half /= 2) {
+      goTo(scopes.size() - 1);
+      barrier();
+      when(below(group, number(half)), [&] {
+        Value other = plus(thread, number(half * d.width));
+        for (auto [array, r] : llvm::zip(arrays, reductions))
+          storeShared(array, thread, combine(p.nodes[r].fn, p.nodes[r].type, loadShared(array, thread), loadShared(array, other)));
+      });
+    }
+    goTo(scopes.size() - 1);
+    barrier();
+    Value column = remainder(thread, d.width);
+    for (auto [sum, array] : llvm::zip(sums, arrays)) {
+      Value total = loadShared(array, column);
+      sum = b.create<vector::BroadcastOp>(loc, vectorOf(total.getType()), total);
+    }
+  }
+  for (auto [i, r] : llvm::enumerate(reductions)) scopes.back().values[r] = sums[i];
+}
+
+//===----------------------------------------------------------------------===//
+// Scatter and scan
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::emitScatter() {
+  int64_t rows = p.points(p.reduced);
+  Value from = times(block, d.width), to = b.create<arith::MinUIOp>(loc, plus(from, number(d.width)), number(rows));
+  unlessInPlace([&] {
+    loop(scopes.size() - 1, from, to, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
+      bindOuter(row, p.reduced);
+      return share(p.inner, thread, d.threads, {}, [&](Values) -> Values {
+        storeAll(p.stores);
+        return {};
+      });
+    });
+  });
+  // A block looks at as many updates at once as it has threads, and goes through those of a stretch that has some of its own.
+  int64_t updates = p.points(p.outer);
+  loop(0, number(0), number(updates), d.threads, std::nullopt, {}, [&](Value first, Values) -> Values {
+    Value mine = plus(first, thread), counts = below(mine, number(updates));
+    Value some;
+    {
+      scopes.push_back(Scope(scopes.back().block, scopes.back().before));
+      bindOuter(b.create<arith::MinUIOp>(loc, mine, number(updates - 1)), p.outer);
+      Value falls = liesIn(scatterRow(), from, to);
+      some = anyThread(b.create<arith::AndIOp>(loc, counts, falls));
+      scopes.pop_back();
+    }
+    when(some, [&] {
+      Value last = b.create<arith::MinUIOp>(loc, plus(first, number(d.threads)), number(updates));
+      loop(scopes.size() - 1, first, last, 1, std::nullopt, {}, [&](Value update, Values) -> Values {
+        bindOuter(update, p.outer);
+        Value row = scatterRow();
+        when(liesIn(row, from, to), [&] {
+          Value start = times(row, p.outputs[0].elements / rows);
+          share(p.inner, thread, d.threads, {}, [&](Values) -> Values {
+            addUpdate(start);
+            return {};
+          });
+        });
+        return {};
+      });
+    });
+    return {};
+  });
+}
+
+void GpuEmitter::emitScan() {
+  int64_t rows = p.points(p.outer);
+  Value mine = plus(times(block, d.threads), thread);
+  when(below(mine, number(rows)), [&] {
+    bindOuter(mine, p.outer);
+    scanAlong(p.inner, {identity(Fn::Add, p.nodes[p.stores[0].node].type, false)});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::emit() {
+  thread = special("llvm.nvvm.read.ptx.sreg.tid.x");
+  block = special("llvm.nvvm.read.ptx.sreg.ctaid.x");
+  switch (d.form) {
+  case Division::Map:
+    return emitMap();
+  case Division::Rows:
+    return emitRows();
+  case Division::Columns:
+    return emitColumns();
+  case Division::Scatter:
+    return emitScatter();
+  case Division::Scan:
+    return emitScan();
+  }
+}
+
+void emitForGpu(const Program &p, const Division &division, ModuleOp module, Location loc) {
+  OpBuilder b(module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  GpuEmitter e(p, b, loc, division);
+  e.beginFunction({});
+  e.emit();
+}
+
+} // namespace zero::codegen

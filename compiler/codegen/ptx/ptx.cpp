@@ -1,0 +1,125 @@
+//===- ptx.cpp - kernels to one module of PTX -------------------------------------------------------------===//
+#include "compiler/codegen/ptx/ptx.h"
+#include "compiler/codegen/groups.h"
+#include "compiler/codegen/lower.h"
+#include "compiler/codegen/ptx/division.h"
+#include "compiler/codegen/ptx/gpu_module.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace zero::codegen {
+namespace {
+
+/// Makes an entry of the function, launched with exactly so many threads.
+void markEntry(llvm::Module &module, llvm::StringRef symbol, unsigned threads) {
+  llvm::LLVMContext &context = module.getContext();
+  auto *annotations = module.getOrInsertNamedMetadata("nvvm.annotations");
+  auto say = [&](const char *what, unsigned number) {
+    auto *i32 = llvm::Type::getInt32Ty(context);
+    annotations->addOperand(
+        llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(module.getFunction(symbol)), llvm::MDString::get(context, what),
+                                    llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, number))}));
+  };
+  say("kernel", 1);
+  say("reqntidx", threads);
+}
+
+/// PTX would declare it, and no driver could load that.
+llvm::Error refersToNothing(const llvm::Module &module) {
+  for (const llvm::Function &f : module)
+    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty())
+      return llvm::createStringError("generated code refers to the symbol '" + f.getName().str() + "', which nobody defines");
+  return llvm::Error::success();
+}
+
+llvm::Expected<Code> compileGroup(ArrayRef<const KernelSource *> kernels, const GpuTarget &target) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::LLVMContext context;
+  auto made = gpuModule(context, kernels);
+  if (!made) return made.takeError();
+  llvm::Module &module = **made;
+  for (const KernelSource *kernel : kernels) markEntry(module, kernel->info.symbol, divisionOf(kernel->program).threads);
+  std::string triple = "nvptx64-nvidia-cuda", error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend) return llvm::createStringError(error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // what is one operation is written as one (math.h)
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+      triple, target.architecture, "+ptx75", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  module.setTargetTriple(triple);
+  module.setDataLayout(machine->createDataLayout());
+  optimize(module, *machine);
+  if (auto undefined = refersToNothing(module)) return std::move(undefined);
+  Code text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager print;
+  if (machine->addPassesToEmitFile(print, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return llvm::createStringError("LLVM cannot write PTX for " + target.architecture);
+  print.run(module);
+  return text;
+}
+
+/// What the loader compares with the plan. LLVM would write numbers as bytes.
+std::string boundsText(const KernelInfo &info) {
+  std::vector<uint64_t> numbers = boundsOf(info);
+  std::string text = ".visible .global .align 8 .u64 " + info.symbol + "_bounds[" + std::to_string(numbers.size()) + "] = {";
+  for (size_t i = 0; i < numbers.size(); ++i) text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "};\n";
+}
+
+/// The modules of groups as one: the first one's directives hold for all.
+std::string joined(ArrayRef<Code> modules, ArrayRef<KernelSource> kernels) {
+  constexpr StringRef lastDirective = ".address_size 64\n";
+  std::string text;
+  for (const Code &code : modules) {
+    StringRef module(code.data(), code.size());
+    size_t body = module.find(lastDirective) + lastDirective.size();
+    if (text.empty()) {
+      text = module.take_front(body).str() + "\n";
+      for (const KernelSource &kernel : kernels) text += boundsText(kernel.info);
+    }
+    text += module.drop_front(body);
+  }
+  return text;
+}
+
+} // namespace
+
+FailureOr<GpuTarget> GpuTarget::fromName(StringRef name, std::string &error) {
+  if (name == "sm_80" || name == "sm_90") return GpuTarget{name.str()};
+  error = "unknown GPU architecture '" + name.str() + "': expected sm_80 or sm_90, which later GPUs run too";
+  return failure();
+}
+
+FailureOr<KernelInfo> describeForGpu(func::FuncOp kernel) {
+  auto program = buildProgram(kernel);
+  if (failed(program)) return failure();
+  KernelInfo info = describe(*program, kernel);
+  info.grid = divisionOf(*program).grid();
+  return info;
+}
+
+FailureOr<std::string> compileToPtx(ArrayRef<GpuKernel> kernels, const GpuTarget &target, unsigned threads) {
+  if (kernels.empty()) return std::string();
+  SmallVector<func::FuncOp> functions;
+  for (const GpuKernel &kernel : kernels) functions.push_back(kernel.function);
+  auto sources = sourcesOf(functions);
+  if (failed(sources)) return failure();
+  for (auto [source, kernel] : llvm::zip(*sources, kernels)) source.alignment = kernel.alignment;
+  auto compiled = compileGroups(*sources, threads, [&](ArrayRef<const KernelSource *> group) { return compileGroup(group, target); });
+  if (!compiled) return emitError(functions.front().getLoc()) << llvm::toString(compiled.takeError());
+  return joined(*compiled, *sources);
+}
+
+} // namespace zero::codegen

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Kernels for cuda, on a machine without a GPU: their text, what ptxas makes of it, and their results in the double of a GPU (test/gpu)."""
+import os
+import re
+import shutil
+import sys
+
+from harness import ROOT, TINY, Suite, expect
+
+sys.path.insert(0, str(ROOT / "test"))
+import plan_file  # noqa: E402
+
+suite = Suite(__doc__)
+MODELS = {f"{path.parent.name}/{path.stem}": path for path in sorted(TINY.glob("*/*.onnx"))}
+BINDS = {"gpt2/dynamo_sdpa_dyn": ["--bind", "batch=2,seq=16"], "llama/ts17_eager_dyn": ["--bind", "batch=2,seq=16"]}
+LOSSES = {"gpt2_loss/dynamo_eager": ["--loss", "output:loss"]}
+
+
+def ptxas():
+    """The toolkit's assembler: ZERO_PTXAS, on the path, where toolkits lie, or in Python's wheel nvidia-cuda-nvcc; None if nowhere."""
+    places = [os.environ.get("ZERO_PTXAS"), shutil.which("ptxas"), "/usr/local/cuda/bin/ptxas"]
+    for folder in sys.path:
+        places.append(os.path.join(folder, "nvidia/cuda_nvcc/bin/ptxas"))
+        places.append(os.path.join(folder, "nvidia/cu13/bin/ptxas"))
+    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def flags(name, precision):
+    return [*BINDS.get(name, []), *LOSSES.get(name, []), "--precision", precision, "--target", "cuda"]
+
+
+def text(name, precision):
+    """One entry per kernel with the bounds of the plan, nothing undefined, and the same bytes from any number of threads."""
+    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
+    suite.run(["taskset", "-c", "0", suite.bin / "zeroc", MODELS[name], "-o", "b.plan", *flags(name, precision)])
+    expect((suite.work / "a.plan").read_bytes() == (suite.work / "b.plan").read_bytes(), "another number of threads gives another plan")
+    ptx = dict(plan_file.segments(suite.work / "a.plan"))[2].decode()
+    expect(".extern" not in ptx and "__nv_" not in ptx, "the module refers to something outside")
+    expect(ptx.count(".version") == 1 and ".target sm_90" in ptx, "it is not one module for sm_90")
+    plan = plan_file.read(suite.work / "a.plan")
+    entries = re.findall(r"\.visible \.entry (\w+)\(([^)]*)\)\s*\.reqntid (\d+), 1, 1", ptx)
+    expect([e[0] for e in entries] == [k.symbol for k in plan.kernels], "entries are not the kernels of the plan")
+    for (symbol, parameters, threads), kernel in zip(entries, plan.kernels):
+        expect(parameters.count(".param .u64") == kernel.args == parameters.count(".param"), f"{symbol} takes {parameters}")
+        expect(int(threads) == kernel.gpu.threads, f"{symbol} is made for blocks of {threads} threads")
+        bounds = re.search(rf"\.visible \.global \.align 8 \.u64 {symbol}_bounds\[\d+\] = {{([\d, ]*)}}", ptx)
+        expect(bounds, f"{symbol} says no bounds")
+        wanted = [kernel.extent, kernel.args, *kernel.arg_bytes, kernel.row]
+        expect([int(n) for n in bounds[1].split(",")] == wanted, f"{symbol} has bounds {bounds[1]}, the plan {wanted}")
+    return f"{len(entries)} kernels"
+
+
+def assembled(name, precision):
+    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
+    (suite.work / "a.ptx").write_bytes(dict(plan_file.segments(suite.work / "a.plan"))[2])
+    said = suite.run([assembler, "-v", "-arch=sm_90", "a.ptx", "-o", "a.cubin"]).stderr
+    spills = [line for line in said.splitlines() if "spill" in line and "0 bytes spill stores, 0 bytes spill loads" not in line]
+    expect(not spills, f"registers are spilled: {spills[0] if spills else ''}")
+    used = [int(n) for n in re.findall(r"Used (\d+) registers", said)]
+    return f"at most {max(used)} registers"
+
+
+def compared(name, precision):
+    """Each kernel in the double of a GPU against the same for the processor."""
+    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
+    (suite.work / "a.mlir").write_text(suite.run([suite.bin / "zeroc", MODELS[name], "--emit", "place", *flags(name, precision)]).stdout)
+    done = suite.run([suite.bin / "gpu-compare", "a.plan", "a.mlir"], check=False, timeout=300)
+    lines = done.stdout.splitlines() or [done.stderr]
+    expect(done.returncode == 0, "; ".join(lines[:3]))
+    return lines[-1]
+
+
+suite.start()
+assembler = ptxas()
+for name in MODELS:
+    for precision in ("f32", "bf16"):
+        suite.check(f"gpu kernels: {name} {precision}, text", text, name, precision)
+        if assembler:
+            suite.check(f"gpu kernels: {name} {precision}, ptxas", assembled, name, precision)
+        suite.check(f"gpu kernels: {name} {precision}, double", compared, name, precision)
+if not assembler:
+    print("NOT RUN: ptxas is nowhere, so nothing but LLVM has read the PTX; install nvidia-cuda-nvcc or name it with ZERO_PTXAS")
+suite.finish()

@@ -1,0 +1,20 @@
+//===- plan_kernels.h - the kernels of a plan for cuda, from the module they came from ---------------------===//
+#pragma once
+#include "compiler/codegen/ptx/ptx.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "runtime/plan/container.h"
+
+namespace zero::test {
+
+struct PlanKernels {
+  /// `module`: file of what `zeroc --emit=place` prints with the flags the plan was made with. Throws where it does not fit the plan.
+  PlanKernels(const std::string &plan, const std::string &module);
+
+  plan::PlanFile file;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<codegen::GpuKernel> kernels; // in the plan's order
+};
+
+} // namespace zero::test
