@@ -23,10 +23,11 @@ std::string nameFor(func::FuncOp kernel) {
     }
     ++count[name];
   }
+  bool readsLabels = llvm::any_of(kernel.getArgumentTypes(), [](Type type) { return getElementTypeOrSelf(type).isSignlessInteger(64); });
   auto has = [&](StringRef name) { return count.lookup(name) > 0; };
   if (has("scatter_add"))
     names = "scatter_add";
-  else if (hasMax && has("exp") && has("iota"))
+  else if (hasMax && has("exp") && readsLabels)
     names = "cross_entropy";
   else if (hasMax && has("exp"))
     names = "softmax";

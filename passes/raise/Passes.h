@@ -10,7 +10,7 @@ namespace zero::raise {
 #define GEN_PASS_REGISTRATION
 #include "passes/raise/Passes.h.inc"
 
-/// Folding, simplification and all raising passes over every function of a module; without `attention` it stays products and softmax.
+/// Folding, simplification and all raising passes over every function of a module; without `attention` it is expanded again.
 void buildPipeline(mlir::OpPassManager &pm, bool attention = true);
 /// All passes, and the whole as `nn-raise-pipeline`.
 void registerPasses();

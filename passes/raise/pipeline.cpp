@@ -17,10 +17,11 @@ void buildPipeline(OpPassManager &pm, bool attention) {
   functions.addPass(createRaiseGeluPass());
   functions.addPass(createRaiseSiluPass());
   functions.addPass(createRaiseNormPass());
-  if (attention) functions.addPass(createRaiseAttentionPass());
+  functions.addPass(createRaiseAttentionPass());
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
   functions.addPass(createCSEPass());
+  if (!attention) functions.addPass(createExpandAttentionPass());
 }
 
 void registerPasses() {

@@ -1,0 +1,42 @@
+// Attention as products and softmax computes the same.
+// RUN: zero-opt %s --nn-expand-attention | FileCheck %s
+// RUN: for f in grouped masked late; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.attention
+// RUN: for f in grouped masked late; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
+// RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
+// VALUES-COUNT-3: tensor<
+
+// Two query heads share a key head: they are rows of one product. The triangle is a comparison.
+// CHECK-LABEL: @grouped
+// CHECK: nn.matmul %{{.*}}, %{{.*}} {transpose_rhs = true} : (tensor<4x6x8xf32>, tensor<4x5x8xf32>) -> tensor<4x6x5xf32>
+// CHECK: nn.compare ge %{{.*}}, %{{.*}} : tensor<3x5xi64> -> tensor<3x5xi1>
+// CHECK: nn.select
+// CHECK-NOT: nn.select
+// CHECK: nn.softmax
+// CHECK-NOT: nn.select
+// CHECK: nn.matmul %{{.*}} : (tensor<4x6x5xf32>, tensor<4x5x8xf32>) -> tensor<4x6x8xf32>
+func.func @grouped(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x4x3x8xf32> {
+  %y, %lse = nn.attention %q, %k, %v {causal = true, scale = 0.5 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// The second row of the mask sees nothing: zeros.
+// CHECK-LABEL: @masked
+// CHECK: nn.reduce max
+// CHECK: nn.softmax
+// CHECK: nn.select
+// CHECK-NOT: nn.attention
+func.func @masked(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  %mask = nn.constant dense<[[[[0.0, 1.0, 0xFF800000], [0xFF800000, 0xFF800000, 0xFF800000], [-2.0, 0.0, 0.5]]]]> : tensor<1x1x3x3xf32>
+  %y, %lse = nn.attention %q, %k, %v mask %mask {scale = 1.0 : f32} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x1x3x3xf32>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  return %y : tensor<1x2x3x4xf32>
+}
+
+// The first queries stand before all keys.
+// CHECK-LABEL: @late
+// CHECK: nn.softmax
+// CHECK: nn.select
+// CHECK-NOT: nn.attention
+func.func @late(%q: tensor<1x1x4x4xf32>, %k: tensor<1x1x2x4xf32>, %v: tensor<1x1x2x4xf32>) -> tensor<1x1x4x4xf32> {
+  %y, %lse = nn.attention %q, %k, %v {causal = true, scale = 1.0 : f32} : (tensor<1x1x4x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>) -> (tensor<1x1x4x4xf32>, tensor<1x1x4xf32>)
+  return %y : tensor<1x1x4x4xf32>
+}
