@@ -3,6 +3,7 @@
 
 World 1: every export. World 2 (and any stage): the exports with a symbolic batch, bound to half of PyTorch's batch per rank, so that the
 global batch, and with the exact global mean the loss and gradient, are the same. In f32, and on one rank in bf16 and f16 with the bounds below.
+And plans for cuda on the stand-ins for NVIDIA's libraries (test/gpu), with the very kernels that PTX is made of: no GPU takes part.
 """
 import json
 import pathlib
@@ -20,6 +21,7 @@ suite = Suite(__doc__)
 # A loss over a handful of labels does not average that out. (Where a model has ReLUs, gradients jump: PyTorch's are off by 4.9 and 6.5 % there.)
 # In f16 it is 2^-12 of its size: eight times as close.
 BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 3e-3, 4e-2), "f16": (2.5e-4, 3e-3, 5e-3)}
+CUDA_STEPS = 3  # emulated threads are slow
 suite.parser.add_argument("--models", default=str(TINY), help="folder of folders with reference.json")
 
 
@@ -57,10 +59,17 @@ def gradients_hold(folder, export, reference, found, bound):
     return len(found)
 
 
-def holds(folder, export, world, stage, precision):
+def without_gpu(plan, *flags):
+    """The environment in which zerorun runs a plan for cuda, made with these flags of zeroc, on a machine without one."""
+    (suite.work / "placed.mlir").write_text(suite.run([suite.bin / "zeroc", *flags, "--emit", "place"]).stdout)
+    suite.run([suite.bin / "gpu-double", plan, "placed.mlir", "-o", "kernels.so"])
+    return {"ZERO_CUDA_LIBRARIES": str(suite.bin.parent / "test" / "gpu" / "fake"), "ZERO_FAKE_KERNELS": str(suite.work / "kernels.so")}
+
+
+def holds(folder, export, world, stage, precision, target="cpu"):
     reference = json.loads((folder / "reference.json").read_text())
     batches = np.load(folder / "batches.npz")
-    steps = len({key.split("/")[0] for key in batches.files})
+    steps = len({key.split("/")[0] for key in batches.files}) if target == "cpu" else CUDA_STEPS
     names = [i["name"] for i in export["inputs"]]
     data = {name: np.concatenate([batches[f"{s}/{name}"] for s in range(steps)]) for name in names}
     if "labels" not in data:
@@ -72,13 +81,14 @@ def holds(folder, export, world, stage, precision):
             if isinstance(dimension, str):
                 binds[dimension] = batches[f"0/{i['name']}"].shape[axis] // (world if axis == 0 else 1)
     bind = ["--bind", ",".join(f"{k}={v}" for k, v in binds.items())] if binds else []
-    suite.zeroc(folder / export["file"], "plan.bin", "--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage,
-                "--precision", precision, *bind)
+    flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, "--precision", precision, "--target", target, *bind]
+    suite.zeroc(folder / export["file"], "plan.bin", *flags)
+    env = without_gpu("plan.bin", folder / export["file"], *flags) if target == "cuda" else {}
     o = reference["optimizer"]
     suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, "--lr", o["lr"], "--weight-decay", o["weight_decay"],
                   "--betas", ",".join(map(str, o["betas"])), "--eps", o["eps"], "--metrics", "metrics.jsonl",
-                  "--gradients", "gradients.safetensors", world=world)
-    want, have = reference["loss_curve"], suite.losses("metrics.jsonl")
+                  "--gradients", "gradients.safetensors", world=world, env=env, timeout=600)
+    want, have = reference["loss_curve"][:steps], suite.losses("metrics.jsonl")
     expect(len(have) == len(want), f"{len(have)} losses, not {len(want)}")
     off = [abs(x - y) for x, y in zip(have, want)]
     first, any_step, gradient = BOUNDS[precision]
@@ -96,7 +106,10 @@ for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
         suite.check(f"reference: {path.parent.name}/{export['file']}", holds, path.parent, export, 1, 0, "f32")
         for precision in ("bf16", "f16"):
             suite.check(f"reference: {path.parent.name}/{export['file']}, {precision}", holds, path.parent, export, 1, 0, precision)
+        for precision in ("f32", "bf16"):
+            suite.check(f"reference: {path.parent.name}/{export['file']}, {precision} for cuda", holds, path.parent, export, 1, 0, precision, "cuda")
         if any(isinstance(d, str) for d in export["inputs"][0]["shape"]):
             for stage in (0, 3):
                 suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage, "f32")
+            suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage 3 for cuda", holds, path.parent, export, 2, 3, "f32", "cuda")
 suite.finish()

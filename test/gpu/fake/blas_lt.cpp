@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 using namespace zero::runtime::cuda;
 namespace fake = zero::fake;
@@ -90,6 +91,19 @@ void round(std::byte *at, int type, float value) {
                   : std::isnan(value) ? 0x7fc0
                                       : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   std::memcpy(at, &half, 2);
+}
+
+std::byte *element(const Layout &layout, std::byte *matrix, int64_t batch, uint64_t row, uint64_t column) {
+  return matrix + (static_cast<uint64_t>(batch * layout.stride) + column * static_cast<uint64_t>(layout.ld) + row) * layout.size();
+}
+
+// `count` vectors of k numbers, one after another: the rows of a matrix, or its columns.
+std::vector<float> operand(const Layout &layout, std::byte *matrix, int64_t batch, uint64_t count, uint64_t k, bool ofRows) {
+  std::vector<float> vectors;
+  for (uint64_t i = 0; i < count; ++i)
+    for (uint64_t l = 0; l < k; ++l)
+      vectors.push_back(widened(ofRows ? element(layout, matrix, batch, i, l) : element(layout, matrix, batch, l, i), layout.type));
+  return vectors;
 }
 
 bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &c, uint64_t &m, uint64_t &n, uint64_t &k) {
@@ -207,18 +221,16 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
   auto run = [=] {
     std::memset(room, 0x5a, kNeeds);
-    for (int64_t batch = 0; batch < lc.batch; ++batch)
-      for (uint64_t i = 0; i < m; ++i)
-        for (uint64_t j = 0; j < n; ++j) {
+    for (int64_t batch = 0; batch < lc.batch; ++batch) {
+      std::vector<float> rows = operand(la, pa, batch, m, k, !ta), columns = operand(lb, pb, batch, n, k, tb);
+      for (uint64_t j = 0; j < n; ++j)
+        for (uint64_t i = 0; i < m; ++i) {
           float sum = 0;
-          auto at = [batch](const Layout &layout, std::byte *from, uint64_t row, uint64_t column) {
-            return from + (static_cast<uint64_t>(batch * layout.stride) + column * static_cast<uint64_t>(layout.ld) + row) * layout.size();
-          };
-          for (uint64_t l = 0; l < k; ++l)
-            sum += widened(at(la, pa, ta ? l : i, ta ? i : l), la.type) * widened(at(lb, pb, tb ? j : l, tb ? l : j), lb.type);
-          std::byte *to = at(lc, pd, i, j);
+          for (uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[j * k + l];
+          std::byte *to = element(lc, pd, batch, i, j);
           round(to, lc.type, by * sum + (plus != 0 ? plus * widened(to, lc.type) : 0));
         }
+    }
     return 0;
   };
   auto *on = reinterpret_cast<fake::Stream *>(stream);

@@ -1,12 +1,12 @@
 // The functions of libcuda.so.1 (runtime/device/cuda/driver.h).
 #include "runtime/device/cuda/driver.h"
 #include "test/gpu/fake/faults.h"
+#include "test/gpu/fake/kernels.h"
 #include "test/gpu/fake/memory.h"
 #include "test/gpu/fake/ptx.h"
 #include "test/gpu/fake/streams.h"
 #include <cstdio>
 #include <cstring>
-#include <dlfcn.h>
 
 using namespace zero::runtime::cuda;
 namespace fake = zero::fake;
@@ -22,7 +22,7 @@ bool initialised = false;
 thread_local ContextHandle current{};
 
 struct Kernel {
-  void (*run)(void **args);
+  fake::Launch launch;
   std::vector<uint64_t> argBytes;
 };
 
@@ -63,17 +63,6 @@ std::vector<uint64_t> wordsOf(const std::vector<std::byte> &bytes) {
   std::vector<uint64_t> words(bytes.size() / 8);
   std::memcpy(words.data(), bytes.data(), words.size() * 8);
   return words;
-}
-
-// Kernels of the library that ZERO_FAKE_KERNELS names, which stays open.
-void *emulated(const char *symbol) {
-  const char *path = std::getenv("ZERO_FAKE_KERNELS");
-  void *library = path ? ::dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!library) {
-    std::fprintf(stderr, "the fake device has no kernels: %s\n", path ? ::dlerror() : "ZERO_FAKE_KERNELS is not set");
-    return nullptr;
-  }
-  return ::dlsym(library, symbol);
 }
 
 } // namespace
@@ -292,11 +281,11 @@ Status cuModuleGetFunction(FunctionHandle *function, ModuleHandle handle, const 
   LoadedModule &module = *moduleOf(handle);
   if (!fake::hasKernel(module.text, symbol)) return kNotFound;
   auto bounds = fake::arrayOf(module.text, std::string(symbol) + "_bounds");
-  void *code = emulated(symbol);
-  if (!bounds || !code) return kNotFound;
+  fake::Launch launch = fake::launchOf(symbol);
+  if (!bounds || !launch) return kNotFound;
   std::vector<uint64_t> words = wordsOf(*bounds);
   Kernel &kernel = module.kernels[symbol];
-  kernel.run = reinterpret_cast<void (*)(void **)>(code);
+  kernel.launch = std::move(launch);
   if (words.size() > 2 && words[1] <= words.size() - 2)
     kernel.argBytes.assign(words.begin() + 2, words.begin() + 2 + static_cast<long>(words[1]));
   *function = reinterpret_cast<FunctionHandle>(&kernel);
@@ -330,9 +319,9 @@ Status cuLaunchKernel(FunctionHandle function, unsigned blocksX, unsigned blocks
       args.push_back(Memory::get().reach(*static_cast<Pointer *>(given[i]), kernel.argBytes[i]));
       reached = reached && args.back();
     }
-    work = [=, run = kernel.run]() mutable {
-      if (reached) run(args.data());
-      return reached ? kSuccess : kIllegalAddress;
+    work = [=, launch = kernel.launch]() mutable {
+      if (!reached) return kIllegalAddress;
+      return launch(args, {blocksX, threadsX}) ? kSuccess : kLaunchFailed;
     };
     return kSuccess;
   });
