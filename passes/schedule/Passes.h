@@ -20,7 +20,7 @@ struct Options {
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
 };
 
-/// plan-lower, plan-assign-lanes, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),
+/// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),
 /// plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches: the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.

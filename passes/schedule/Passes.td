@@ -51,6 +51,31 @@ def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
   }];
 }
 
+def DeferProductsPass : Pass<"plan-defer-products", "::zero::planir::ProgramOp"> {
+  let summary = "Make a product when its result is needed, where its operands take less room until then";
+  let description = [{
+    A product whose result nothing touches for `distance` steps of lane compute or more moves down to the step that needs it, if what has to
+    be kept of its operands for that takes fewer bytes than the result. So it is with a table that both ends of a model read: its gradient is
+    begun with the logits and ended with the lookup, the last thing backward does, and logits are smaller than the table where tokens are fewer
+    than its rows are wide. What would wait is smaller, whether on the device or elsewhere, and the product is computed while the state of
+    the table, whose update comes last, is on its way. Unless the program may `grow`, nothing moves where its fullest step would be fuller: where
+    all gradients wait for the norm, the last operands lie beside them.
+
+    ```mlir
+    plan.matmul compute %dy[0, 4096], %x[0, 512] -> %g[0, 8192] : 64 x 32 x 16 …
+    …                                                       // 32 steps that touch neither %g nor %dy
+    plan.launch compute %g[0, 8192], %r[0, 64] -> %g[0, 8192] : @lookup
+    // becomes
+    …
+    plan.matmul compute %dy[0, 4096], %x[0, 512] -> %g[0, 8192] : 64 x 32 x 16 …
+    plan.launch compute %g[0, 8192], %r[0, 64] -> %g[0, 8192] : @lookup
+    ```
+  }];
+  let options = [Option<"distance", "distance", "int64_t", "32", "Steps of lane compute that a result waits at least">,
+                 Option<"grow", "grow", "bool", "false", "Also where more would be live at the fullest step">];
+  let statistics = [Statistic<"deferred", "deferred", "Products that moved">];
+}
+
 def ElideGathersPass : Pass<"plan-elide-gathers", "::zero::planir::ProgramOp"> {
   let summary = "Keep a gathered bucket until it is needed again, instead of gathering it twice";
   let description = [{

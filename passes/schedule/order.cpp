@@ -48,6 +48,24 @@ int64_t Order::lastConflictBefore(int64_t position, ArrayRef<Access> accesses) c
   return last;
 }
 
+bool isTransient(Value buffer) {
+  auto own = buffer.getDefiningOp<BufferOp>();
+  return own && own.getTier() == state::Tier::device;
+}
+
+std::vector<int64_t> liveBytes(const Order &order) {
+  std::vector<int64_t> live(order.size() + 1);
+  llvm::DenseSet<Value> seen;
+  for (int64_t at = 0; at < int64_t(order.size()); ++at)
+    for (Value buffer : order[at].getBuffers())
+      if (isTransient(buffer) && seen.insert(buffer).second) {
+        int64_t bytes = buffer.getDefiningOp<BufferOp>().getBytes();
+        live[at] += bytes, live[order.lastTouch(buffer) + 1] -= bytes;
+      }
+  for (size_t at = 1; at < live.size(); ++at) live[at] += live[at - 1];
+  return live;
+}
+
 std::string counted(uint64_t n, StringRef noun) { return std::to_string(n) + " " + noun.str() + (n == 1 ? "" : "s"); }
 
 void decide(ProgramOp program, const Twine &subject, const Twine &choice, const Twine &reason) {

@@ -34,6 +34,11 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Touch, 4>> byBuffer;
 };
 
+/// A buffer of the program on the device.
+bool isTransient(mlir::Value buffer);
+/// The sum of those alive at each step, and a 0 behind the last.
+std::vector<int64_t> liveBytes(const Order &order);
+
 /// "1 step", "2 steps": for the sentences of decisions.
 std::string counted(uint64_t n, llvm::StringRef noun);
 /// Records why something was done, behind the program's steps.

@@ -10,6 +10,9 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createLowerPass());
   OpPassManager &program = pm.nest<planir::ProgramOp>();
   program.addPass(createAssignLanesPass());
+  DeferProductsPassOptions defer;
+  defer.grow = options.activations != "none"; // what waits does so elsewhere
+  program.addPass(createDeferProductsPass(defer));
   ElideGathersPassOptions elide;
   elide.residentBytes = options.residentBytes;
   program.addPass(createElideGathersPass(elide));

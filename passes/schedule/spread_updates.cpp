@@ -36,25 +36,6 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     }
   }
 
-  static bool isTransient(Value buffer) {
-    auto own = buffer.getDefiningOp<BufferOp>();
-    return own && own.getTier() == state::Tier::device;
-  }
-
-  /// Of the program's own buffers on the device, at each step.
-  static std::vector<int64_t> liveBytes(const Order &order) {
-    std::vector<int64_t> live(order.size() + 1);
-    llvm::DenseSet<Value> seen;
-    for (int64_t at = 0; at < int64_t(order.size()); ++at)
-      for (Value buffer : order[at].getBuffers())
-        if (isTransient(buffer) && seen.insert(buffer).second) {
-          int64_t bytes = buffer.getDefiningOp<BufferOp>().getBytes();
-          live[at] += bytes, live[order.lastTouch(buffer) + 1] -= bytes;
-        }
-    for (size_t at = 1; at < live.size(); ++at) live[at] += live[at - 1];
-    return live;
-  }
-
   /// The slices of one bucket's update that follow each other from `position` on; none if the first step belongs to none.
   static SmallVector<Slice> slicesAt(const Order &order, int64_t position) {
     auto copyAt = [&](int64_t at) {
