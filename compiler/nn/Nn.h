@@ -12,6 +12,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace zero::nn {
 /// Numbers of two bytes. What computes with them does so in f32; sums of their products, and what is kept of softmax, stay f32.
@@ -20,6 +21,7 @@ inline bool isNarrow(mlir::Type type) { return type.isBF16() || type.isF16(); }
 inline uint64_t bytesOf(mlir::ShapedType type) { return uint64_t(type.getNumElements()) * ((type.getElementTypeBitWidth() + 7) / 8); }
 
 struct Build;  // build.h
+struct Rows;   // rows.h
 struct Tensor; // eval/eval.h
 
 // Marks that passes ask for with `hasTrait`; NnBase.td says what each means.

@@ -43,7 +43,7 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", [Pure, Nn_RowWise, Nn_Diff, Nn_Composite, N
   let assemblyFormat = "$input `,` $scale attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_SplittableSum, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Sum over rows of scale * the cross entropy of softmax(logits) and the label, rows with label = ignore_index left out";
   let description = [{
     logits [rows, classes], labels [rows] (i64), scale f32[1]: the exact mean is had by scale = 1 / (labels that count in the
@@ -66,7 +66,7 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_Diff, Nn_Composite, Nn_
   }];
 }
 
-def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Diff, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
+def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_SplittableBy, Nn_Diff, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
   let summary = "x / (1 - rate) where a random number says keep, else 0; the gradient draws the same numbers again";
   let description = [{ The numbers are those of nn.random. `samples` is set by nn-add-loss, which knows what the batch is. }];
   let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, F32Attr:$rate, I64Attr:$id, I64Attr:$samples);

@@ -60,6 +60,28 @@ def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   ];
 }
 
+def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {
+  let cppNamespace = "::zero::nn";
+  let description = [{
+    Rows are what lies at one index of the leading dimensions, as many of them as make up a number of rows: the tokens of a batch. An operation can be
+    split along them where each row of its results is computed from that row of its operands and from what is the same for all rows
+    (compiler/nn/rows.h, which knows it of elementwise and row-wise operations by their traits).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Whether each of `rows` rows of the results is computed from the same row of some operands, which are set in `cut` (all clear at first), and
+      from the others as a whole.
+    }], "bool", "readsRows", (ins "int64_t":$rows, "::llvm::SmallBitVector &":$cut)>,
+    InterfaceMethod<[{
+      Make `part`, a copy with the types and operands of some rows, compute these: where attributes speak of dimensions, or of all rows. The
+      rows of a tensor are one dimension there.
+    }], "void", "takeRows", (ins "::zero::nn::Build &":$builder, "const ::zero::nn::Rows &":$rows, "::mlir::OperationState &":$part), "",
+      [{ return; }]>,
+    InterfaceMethod<"Whether a result is the sum over all rows, and so that of the parts'.", "bool", "sumsRows", (ins "unsigned":$result), "",
+      [{ return false; }]>
+  ];
+}
+
 def EvaluableOpInterface : OpInterface<"EvaluableOpInterface"> {
   let cppNamespace = "::zero::nn";
   let description = [{ What the reference interpreter (compiler/nn/eval) does for an operation that is not elementwise. }];

@@ -3,17 +3,25 @@
 #define ZERO_NN_LIBRARY_TD
 include "NnBase.td"
 
-def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptorWithIsCompatible]> {
-  let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension";
+def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Splittable, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptorWithIsCompatible]> {
+  let summary = "op(lhs) · op(rhs), both of rank 2, or both of rank 3 with equal first dimension; onto something, if that is given";
   let description = [{
     `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. The result has the operands' type, or is f32
     where they are bf16 or f16: products are summed in f32 and rounded once. `recompute`: the result is not kept for backward, which computes it
     again (nn-recompute).
+
+    `onto`, of the result's type, is what the product is added to: a gradient that is summed up over several products, in their order, lies in one
+    buffer. It has no gradient of its own, since nothing but backward writes it.
   }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Optional<Nn_Float>:$onto, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs, UnitAttr:$recompute);
   let results = (outs Nn_Float:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, CArg<"bool", "false">:$transpose_lhs,
+                                 CArg<"bool", "false">:$transpose_rhs, CArg<"bool", "false">:$recompute), [{
+    build($_builder, $_state, lhs, rhs, ::mlir::Value(), transpose_lhs, transpose_rhs, recompute);
+  }]>];
+  let assemblyFormat = "$lhs `,` $rhs (`onto` $onto^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
@@ -37,5 +45,26 @@ def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
   let results = (outs Nn_Float:$dq, Nn_Float:$dk, Nn_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows where they lie
+//===----------------------------------------------------------------------===//
+
+def Nn_RowsOp : Nn_Op<"rows", [Pure, Nn_Movement, Nn_Diff, Nn_Evaluable]> {
+  let summary = "Some rows of a tensor, of its first dimension, where they lie: never moves a byte";
+  let description = [{ result[i, …] = input[from + i, …]. The operand is in memory, and no kernel makes it in passing: that is what nn.slice is for. }];
+  let arguments = (ins Nn_Tensor:$input, I64Attr:$from);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$input `from` $from attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Nn_JoinRowsOp : Nn_Op<"join_rows", [Pure, Nn_Movement, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+  let summary = "Tensors below each other, along their first dimension: each is written where it belongs, and none is moved";
+  let description = [{ What nn.concat with dim 0 means, of tensors that library calls and kernels of their own make: nn.rows the other way round. }];
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type($inputs, $result)";
 }
 #endif

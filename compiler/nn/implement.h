@@ -5,6 +5,7 @@
 #include "compiler/nn/build.h"
 #include "compiler/nn/eval/kernels.h"
 #include "compiler/nn/random.h"
+#include "compiler/nn/rows.h"
 
 namespace zero::nn {
 using namespace eval;

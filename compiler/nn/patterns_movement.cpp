@@ -154,7 +154,7 @@ LogicalResult transposeOperands(MatMulOp op, PatternRewriter &r) {
   auto lhs = op.getLhs().getDefiningOp<TransposeOp>(), rhs = op.getRhs().getDefiningOp<TransposeOp>();
   bool left = lhs && swapsLastTwo(lhs), right = rhs && swapsLastTwo(rhs);
   if (!left && !right) return failure();
-  r.replaceOpWithNewOp<MatMulOp>(op, left ? lhs.getInput() : op.getLhs(), right ? rhs.getInput() : op.getRhs(),
+  r.replaceOpWithNewOp<MatMulOp>(op, left ? lhs.getInput() : op.getLhs(), right ? rhs.getInput() : op.getRhs(), op.getOnto(),
                                  op.getTransposeLhs() != left, op.getTransposeRhs() != right, op.getRecompute());
   return success();
 }
@@ -162,7 +162,7 @@ LogicalResult transposeOperands(MatMulOp op, PatternRewriter &r) {
 /// (A B)^T = B^T A^T
 LogicalResult transposeProduct(TransposeOp op, PatternRewriter &r) {
   auto product = op.getInput().getDefiningOp<MatMulOp>();
-  if (!product || !product->hasOneUse() || !swapsLastTwo(op)) return failure();
+  if (!product || product.getOnto() || !product->hasOneUse() || !swapsLastTwo(op)) return failure();
   r.replaceOpWithNewOp<MatMulOp>(op, product.getRhs(), product.getLhs(), !product.getTransposeRhs(), !product.getTransposeLhs(),
                                  product.getRecompute());
   return success();

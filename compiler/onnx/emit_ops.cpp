@@ -231,9 +231,7 @@ Val Emitter::matmul(const Val &x, const Val &y, bool transposeX, bool transposeY
   bool fit = x.isFloat() && y.isFloat() && r == y.rank() && (r == 2 || r == 3) && (r == 2 || x.dim(0) == y.dim(0)) &&
              x.dim(r - (transposeX ? 2 : 1)) == y.dim(r - (transposeY ? 1 : 2));
   if (!fit) return fail("there is no product of shapes " + text(x.shape()) + " and " + text(y.shape()));
-  return one({x, y}, [&](OpBuilder &b, ValueRange v) {
-    return b.create<nn::MatMulOp>(location, v[0], v[1], b.getBoolAttr(transposeX), b.getBoolAttr(transposeY));
-  });
+  return one({x, y}, [&](OpBuilder &b, ValueRange v) { return b.create<nn::MatMulOp>(location, v[0], v[1], transposeX, transposeY); });
 }
 
 Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask, double scale, bool causal) {

@@ -1,6 +1,7 @@
 //===- access.cpp - what operations are to fusion, and how values reach their users --------------------===//
 #include "passes/fuse/access.h"
 #include "compiler/codegen/classify.h"
+#include "compiler/nn/rows.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -56,6 +57,11 @@ unsigned workOf(Operation *op) {
 
 Value viewed(Value v) {
   while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getInput();
+  return v;
+}
+
+Value storedIn(Value v) {
+  while (isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
   return v;
 }
 

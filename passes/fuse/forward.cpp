@@ -1,7 +1,7 @@
 //===- forward.cpp - the forward pass of a training step, as a chain of tensors that are made --------------===//
 #include "passes/fuse/forward.h"
-#include "compiler/nn/build.h"
 #include "compiler/nn/library/products.h"
+#include "compiler/nn/rows.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -38,6 +38,21 @@ uint64_t kindOf(func::FuncOp kernel) {
   return kind;
 }
 
+/// The first operation of backward: behind the one that makes the loss, or a product before it that the loss does not depend on.
+Operation *backwardOf(Operation *loss) {
+  DenseSet<Operation *> leading{loss};
+  Operation *first = loss->getNextNode();
+  for (Operation *op = loss; op; op = op->getPrevNode()) {
+    if (leading.contains(op)) {
+      for (Value v : op->getOperands())
+        if (Operation *from = v.getDefiningOp()) leading.insert(from);
+    } else if (isa<MatMulOp>(op)) {
+      first = op;
+    }
+  }
+  return first;
+}
+
 } // namespace
 
 Operation *Forward::lossOf(func::FuncOp train) {
@@ -50,11 +65,12 @@ Operation *Forward::lossOf(func::FuncOp train) {
 Forward::Forward(func::FuncOp train, KernelTable &kernels) : train(train), kernels(kernels) {
   for (auto kernel : train->getParentOfType<ModuleOp>().getOps<func::FuncOp>())
     if (kernel->hasAttr(NnDialect::kKernelAttr)) launched[kernel.getSymName()] = kernel;
-  Operation *loss = lossOf(train);
+  backward = backwardOf(lossOf(train));
   for (Operation &op : train.getBody().front()) {
+    if (&op == backward) break;
     if (auto launch = dyn_cast<LaunchOp>(op)) {
       addLaunch(launch);
-    } else if (!isa<GetOp, ConstantOp, ReshapeOp, GradientOp>(op)) {
+    } else if (!isa<GetOp, ConstantOp, GradientOp>(op) && !isView(&op)) {
       uint64_t bytes = 0;
       SmallVector<unsigned> results;
       for (OpResult result : op.getResults()) bytes += bytesOf(typeOf(result)), results.push_back(result.getResultNumber());
@@ -63,16 +79,15 @@ Forward::Forward(func::FuncOp train, KernelTable &kernels) : train(train), kerne
       for (Value v : op.getOperands()) kind = llvm::hash_combine(kind, v.getType().getAsOpaquePointer(), bool(indexOf(v)));
       add(&op, results, bytes, op.getOperands(), kind);
     }
-    if (&op == loss) break;
   }
-  for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
-    if (!isa<ReshapeOp>(op))
+  for (Operation *op = backward; op; op = op->getNextNode())
+    if (!isView(op))
       for (Value v : op->getOperands())
         if (auto i = indexOf(v)) made[*i].read = true;
 }
 
 std::optional<uint32_t> Forward::indexOf(Value v) const {
-  auto found = index.find(viewed(v));
+  auto found = index.find(storedIn(v));
   return found == index.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -159,10 +174,10 @@ void Forward::addLaunch(LaunchOp launch) {
 
 Value Forward::latest(Value v, OpBuilder &b, IRMapping &copies) {
   if (Value copy = copies.lookupOrNull(v)) return copy;
-  auto view = v.getDefiningOp<ReshapeOp>();
-  if (!view) return v;
-  Value input = latest(view.getInput(), b, copies);
-  if (input == view.getInput()) return v;
+  Operation *view = v.getDefiningOp();
+  if (!isView(view)) return v;
+  Value input = latest(view->getOperand(0), b, copies);
+  if (input == view->getOperand(0)) return v;
   Operation *copy = b.clone(*view);
   copy->setOperand(0, input);
   copies.map(v, copy->getResult(0));

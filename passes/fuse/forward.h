@@ -7,7 +7,9 @@
 
 namespace zero::fuse {
 
-/// The operations of `@train` from its beginning to the one that makes the loss, and the tensors that each of them makes.
+/// The operations of `@train` from its beginning to where backward begins, and the tensors that each of them makes: to the one that makes
+/// the loss, or where that is a sum of terms whose backward comes right behind each (nn-sink-losses), to the first product that the loss
+/// does not depend on.
 ///
 /// Each result of a kernel is a tensor of its own: it needs what the kernel reads to make it, or other results where these are all that
 /// leads there. A result that is rounded when it is stored leads nowhere, for the kernel itself goes on with what it was before.
@@ -17,6 +19,7 @@ public:
   Forward(mlir::func::FuncOp train, KernelTable &kernels);
 
   std::vector<Made> made;
+  mlir::Operation *backward = nullptr; // the first operation of backward
 
   /// The operation that makes the loss; null if there is no backward.
   static mlir::Operation *lossOf(mlir::func::FuncOp train);

@@ -1,5 +1,6 @@
 //===- mixed_precision.cpp - nn-mixed-precision ------------------------------------------------------------===//
 #include "compiler/codegen/codegen.h"
+#include "compiler/nn/rows.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/access.h"
 #include "passes/fuse/stored_types.h"
@@ -54,7 +55,7 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults()) {
         if (Type type = values.lookup(result)) result.setType(withElement(result, type));
-        if (auto view = dyn_cast<ReshapeOp>(op)) result.setType(withElement(result, elementOf(view.getInput())));
+        if (isView(&op) || isa<JoinRowsOp>(op)) result.setType(withElement(result, elementOf(op.getOperand(0))));
       }
   }
   static Type elementOf(Value v) { return cast<RankedTensorType>(v.getType()).getElementType(); }
@@ -69,6 +70,10 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
     };
     Type f32 = Float32Type::get(&getContext());
     for (OpOperand *operand : halfOperands(&op)) adapt(*operand, types.activations);
+    if (auto product = dyn_cast<MatMulOp>(op))
+      for (OpOperand &onto : product.getOntoMutable()) adapt(onto, f32);
+    if (isa<JoinRowsOp>(op))
+      for (OpOperand &part : op.getOpOperands()) adapt(part, elementOf(op.getResult(0)));
     if (auto attention = dyn_cast<AttentionOp>(op))
       for (OpOperand &mask : attention.getMaskMutable()) adapt(mask, f32);
     if (auto gradient = dyn_cast<AttentionGradOp>(op))

@@ -1,5 +1,6 @@
 //===- rematerialize.cpp - nn-rematerialize ----------------------------------------------------------------===//
 #include "compiler/nn/library/products.h"
+#include "compiler/nn/rows.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/forward.h"
 #include "llvm/ADT/StringSet.h"
@@ -25,8 +26,7 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
 
   void runOnOperation() override {
     auto train = getOperation().lookupSymbol<func::FuncOp>("train");
-    Operation *loss = train ? Forward::lossOf(train) : nullptr;
-    if (!loss) return;
+    if (!train || !Forward::lossOf(train)) return;
     KernelTable kernels(getOperation());
     Forward forward(train, kernels);
     std::vector<uint32_t> ends = blockEnds(forward.made);
@@ -36,16 +36,16 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
       if (made.read) read += made.bytes;
 
     auto blockOf = [&](uint32_t i) { return size_t(llvm::upper_bound(ends, i) - ends.begin()); };
-    auto anchors = firstReaders(forward, keeping, ends.size(), loss, blockOf);
+    auto anchors = firstReaders(forward, keeping, ends.size(), blockOf);
     std::vector<IRMapping> copies(ends.size()); // of each block: an earlier one is made again later, for itself alone
     for (auto [block, anchor] : llvm::enumerate(anchors)) {
       if (!anchor) continue;
       OpBuilder b(anchor);
       forward.makeAgain(keeping.again, block ? ends[block - 1] : 0, ends[block], b, copies[block]);
     }
-    for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
+    for (Operation *op = forward.backward; op; op = op->getNextNode())
       for (OpOperand &operand : op->getOpOperands())
-        if (auto i = forward.indexOf(operand.get()); i && keeping.dropped[*i] && !isa<ReshapeOp>(op)) {
+        if (auto i = forward.indexOf(operand.get()); i && keeping.dropped[*i] && !isView(op)) {
           OpBuilder b(op);
           operand.set(Forward::latest(operand.get(), b, copies[blockOf(*i)]));
         }
@@ -58,12 +58,12 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
   }
 
   /// Where backward first reads what a block has dropped; null for a block that drops nothing.
-  std::vector<Operation *> firstReaders(const Forward &forward, const Keeping &keeping, size_t blocks, Operation *loss,
+  std::vector<Operation *> firstReaders(const Forward &forward, const Keeping &keeping, size_t blocks,
                                         llvm::function_ref<size_t(uint32_t)> blockOf) {
     std::vector<Operation *> first(blocks);
-    for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
+    for (Operation *op = forward.backward; op; op = op->getNextNode())
       for (Value v : op->getOperands())
-        if (auto i = forward.indexOf(v); i && keeping.dropped[*i] && !isa<ReshapeOp>(op)) {
+        if (auto i = forward.indexOf(v); i && keeping.dropped[*i] && !isView(op)) {
           Operation *&known = first[blockOf(*i)];
           if (!known) known = op;
         }
@@ -73,7 +73,7 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
   /// Views whose readers look elsewhere now, and kernels that were tried.
   void removeUnused(func::FuncOp train) {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(train.getBody().front())))
-      if (isa<ReshapeOp>(op) && op.use_empty()) op.erase();
+      if (isView(&op) && op.use_empty()) op.erase();
     llvm::StringSet<> used;
     getOperation().walk([&](LaunchOp launch) { used.insert(launch.getKernel()); });
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))

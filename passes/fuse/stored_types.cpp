@@ -61,7 +61,7 @@ public:
   llvm::DenseMap<Value, Type> run() {
     Block &block = function.getBody().front();
     for (Operation &op : block)
-      for (OpOperand *operand : halfOperands(&op)) wanted.insert(viewed(operand->get()));
+      for (OpOperand *operand : halfOperands(&op)) wanted.insert(storedIn(operand->get()));
     for (Operation &op : llvm::reverse(block)) keepBelow(op);
     for (Operation &op : block)
       for (Value result : op.getResults())
@@ -76,6 +76,11 @@ private:
       for (Value operand : op.getOperands()) kept.insert(viewed(operand));
     if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
     if (auto attention = dyn_cast<AttentionGradOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
+    if (auto product = dyn_cast<MatMulOp>(op); product && product.getOnto()) kept.insert(viewed(product.getOnto()));
+    if (auto join = dyn_cast<JoinRowsOp>(op)) // in which they lie
+      for (Value part : join.getInputs())
+        for (auto *values : {&kept, &wanted})
+          if (values->contains(join)) values->insert(viewed(part));
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch) return;
     for (auto [result, terms] : llvm::zip(launch.getOutputs(), factsOf(launch).terms)) {
@@ -104,7 +109,7 @@ private:
     Value value = result;
     while (value.hasOneUse() && isa<ReshapeOp>(*value.user_begin())) value = value.user_begin()->getResult(0);
     if (!value.hasOneUse() || !isa<GradientOp>(*value.user_begin())) return false;
-    if (isa<MatMulOp>(result.getOwner())) return types.gradients == types.activations;
+    if (auto product = dyn_cast<MatMulOp>(result.getOwner())) return types.gradients == types.activations && !product.getOnto();
     auto launch = dyn_cast<LaunchOp>(result.getOwner());
     return launch && !factsOf(launch).summed[result.getResultNumber()];
   }
@@ -115,7 +120,7 @@ private:
     if (isa<AttentionGradOp>(op)) return true;
     if (auto attention = dyn_cast<AttentionOp>(op)) return result == attention.getResult();
     if (kept.contains(result)) return false;
-    if (isa<MatMulOp>(op)) return true;
+    if (auto product = dyn_cast<MatMulOp>(op)) return !product.getOnto();
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch) return false;
     const KernelFacts &facts = factsOf(launch);

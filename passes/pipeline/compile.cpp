@@ -55,8 +55,8 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm, /*attention=*/options.target != plan::Target::CUDA);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm,
-                         {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto", settings.tileParts});
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto",
+                              settings.tileParts, settings.tileTokens});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);
@@ -77,6 +77,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
   settings.tileParts = options.tileParts.value_or(1);
+  settings.tileTokens = options.tileTokens.value_or(0);
   if (options.recompute == "full") settings.keepBytes = 0;
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
@@ -95,6 +96,7 @@ Question questionOf(const CompileOptions &options) {
   return {settingsOf(options),
           !options.stage,
           !options.tileParts,
+          !options.tileTokens,
           options.recompute == "auto",
           options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
           options.budgets,
@@ -203,7 +205,7 @@ private:
 
   bool lower(Phase phase) {
     bool searches = options.budgets.device.has_value();
-    if (phase == Phase::Train && searches && !options.tileParts) imported = module->clone();
+    if (phase == Phase::Train && searches && (!options.tileParts || !options.tileTokens)) imported = module->clone();
     if (phase != Phase::Shard || !searches) return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
     return choose() && run(*module, [&](OpPassManager &pm) { addSharding(pm, settings); });
   }
@@ -218,11 +220,11 @@ private:
 
   /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
-    std::map<int64_t, Candidate> candidates;
-    found = search([&](int64_t parts) { return candidate(candidates, parts); }, questionOf(options));
+    std::map<Tiling, Candidate> candidates;
+    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, questionOf(options));
     if (failed(found)) return false;
     settings = found->chosen.settings;
-    Candidate &chosen = candidates[settings.tileParts];
+    Candidate &chosen = candidates[settings.tiling()];
     module = std::move(chosen.module);
     for (const std::string &note : chosen.notes) say("note", note);
     return true;
@@ -234,13 +236,13 @@ private:
     std::vector<std::string> notes;
   };
 
-  ModuleOp candidate(std::map<int64_t, Candidate> &candidates, int64_t parts) {
-    Candidate &made = candidates[parts];
+  ModuleOp candidate(std::map<Tiling, Candidate> &candidates, Tiling tiling) {
+    Candidate &made = candidates[tiling];
     if (made.module) return *made.module;
-    bool trained = parts == settings.tileParts;
+    bool trained = tiling == settings.tiling();
     made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
     Settings cut = settings;
-    cut.tileParts = parts;
+    std::tie(cut.tileParts, cut.tileTokens) = tiling;
     if (!trained) notes = &made.notes;
     bool good = (trained || run(*made.module, [&](OpPassManager &pm) { addPhase(pm, Phase::Train, options, cut); })) &&
                 run(*made.module, [&](OpPassManager &pm) { addFusion(pm, options); });
@@ -274,6 +276,7 @@ private:
         decision->set_reason(reason);
       }
     if (settings.tileParts > 1) tellTiles(plan);
+    if (settings.tileTokens > 0) tellTokenTiles(plan);
     tellRecomputation(plan);
     return true;
   }
@@ -317,6 +320,20 @@ private:
                                           " of at most " + inspect::counted(largest, "element")
                                     : "none");
     decision->set_reason("--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter");
+  }
+
+  /// What nn-tile-tokens did.
+  void tellTokenTiles(plan::Plan &plan) const {
+    auto numbers = (*module)->getAttrOfType<ArrayAttr>(train::kTokenTiles);
+    auto number = [&](unsigned i) { return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0; };
+    plan::Decision *decision = plan.add_decisions();
+    decision->set_subject("tiles of tokens");
+    decision->set_choice(number(0) ? inspect::grouped(number(0)) + (number(0) == 1 ? " stretch" : " stretches") + " of a step in " +
+                                         inspect::counted(number(1), "tile") + " of at most " +
+                                         inspect::counted(uint64_t(settings.tileTokens), "token")
+                                   : "none");
+    decision->set_reason(std::string(options.tileTokens ? "--tile-tokens" : "--device-memory") +
+                         (number(0) ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends"));
   }
 
   /// What nn-rematerialize did, if it ran.

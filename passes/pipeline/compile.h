@@ -19,8 +19,9 @@ struct CompileOptions {
   uint64_t initSeed = 0;
   std::vector<std::string> losses{"cross_entropy"}; // of the weighted sum: "0.5*mse:OUTPUT", … (passes/train/losses.h)
   double labelSmoothing = 0;                        // of cross_entropy
-  std::optional<int64_t> tileParts = 1; // no tile is larger than this part of the largest parameter; 1: nothing is cut; none: chosen
-  std::string recompute = "auto";       // what backward computes again instead of keeping: auto | none | full
+  std::optional<int64_t> tileParts = 1;  // no tile is larger than this part of the largest parameter; 1: nothing is cut; none: chosen
+  std::optional<int64_t> tileTokens = 0; // tokens for which an MLP, or logits and their loss, are computed at a time; 0: all; none: chosen
+  std::string recompute = "auto";        // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
   int64_t world = 1, accumulate = 1;
   std::string accumulateOrder = "horizontal"; // of micro-steps: horizontal | vertical | auto (chosen, where there is a budget)

@@ -41,6 +41,9 @@ std::string travelOf(const schedule::Options &options) {
 std::string formOf(const Trial &trial, const Question &question) {
   std::string text;
   if (question.anyTiles) text += trial.settings.tileParts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tileParts);
+  if (question.anyTokens)
+    text +=
+        (text.empty() ? "" : ", ") + ("--tile-tokens " + (trial.settings.tileTokens ? std::to_string(trial.settings.tileTokens) : "off"));
   if (question.anyStage) text += (text.empty() ? "" : ", ") + ("--stage " + std::to_string(trial.settings.shard.partition.stage));
   if (question.anyOrder)
     text += (text.empty() ? "" : ", ") + std::string("--accumulate-order ") +

@@ -63,12 +63,12 @@ private:
 
   /// What distinguishes choices.
   using Key =
-      std::tuple<std::optional<uint64_t>, int64_t, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+      std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
     return {settings.keepBytes,
-            settings.tileParts,
+            settings.tiling(),
             settings.shard.partition.stage,
             settings.shard.partition.vertical,
             tiers.deviceBytes,
@@ -101,7 +101,7 @@ private:
   Trial tryOut(const Settings &settings, bool placed) {
     Trial trial;
     trial.settings = settings;
-    ModuleOp fused = modules(settings.tileParts);
+    ModuleOp fused = modules(settings.tiling());
     broken |= !fused;
     if (broken) {
       trial.need.state[0] = UINT64_MAX;
@@ -167,31 +167,48 @@ private:
   // From the choice that copies nothing to the one that needs least
   //===--------------------------------------------------------------------===//
 
-  /// Fills `fitting`, the best first. As long as nothing fits, or something is copied, and more parts make it faster, there are more parts.
+  /// Fills `fitting`, the best first. As long as nothing fits, or something is copied, and fewer tokens at a time make it faster, there are
+  /// fewer; then, with so many, as long as more parts do, there are more parts.
   void choose() {
-    std::vector<int64_t> parts{asked.tileParts}, stages{asked.shard.partition.stage};
+    std::vector<int64_t> parts{question.asked.tileParts}, tokens{question.asked.tileTokens};
     if (question.anyTiles) parts = {1, 2, 4, 8, 16};
-    if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
-    std::vector<bool> orders{asked.shard.partition.vertical};
-    if (question.anyOrder) orders = {false, true};
-    for (int64_t tileParts : parts) {
+    if (question.anyTokens) tokens = {0, 1024, 256};
+    asked.tileParts = parts[0];
+    for (int64_t tileTokens : tokens) {
+      asked.tileTokens = tileTokens;
+      chooseForm();
+      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileTokens != tileTokens)) break;
+    }
+    if (!fitting.empty()) asked.tileTokens = fitting[0].settings.tileTokens;
+    for (int64_t tileParts : ArrayRef(parts).drop_front()) {
+      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != asked.tileParts)) break;
       asked.tileParts = tileParts;
-      for (int64_t stage : stages)
-        for (bool vertical : orders) {
-          asked.shard.partition.stage = stage;
-          asked.shard.partition.vertical = vertical;
-          chooseTiers();
-        }
-      llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
-      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != tileParts)) break;
+      chooseForm();
     }
   }
 
+  /// Adds to `fitting` what fits with these tiles.
+  void chooseForm() {
+    std::vector<int64_t> stages{question.asked.shard.partition.stage};
+    if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
+    std::vector<bool> orders{question.asked.shard.partition.vertical};
+    if (question.anyOrder) orders = {false, true};
+    for (int64_t stage : stages)
+      for (bool vertical : orders) {
+        asked.shard.partition.stage = stage;
+        asked.shard.partition.vertical = vertical;
+        chooseTiers();
+      }
+    llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
+  }
+
   /// What is better is less.
-  static std::tuple<int64_t, int64_t, int64_t, uint64_t, bool> rank(const Trial &trial) {
+  static std::tuple<int64_t, int64_t, int64_t, int64_t, uint64_t, bool> rank(const Trial &trial) {
     auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
-    return {percents, trial.settings.tileParts, trial.settings.shard.partition.stage, trial.copied,
-            trial.settings.shard.partition.vertical};
+    int64_t tokens = trial.settings.tileTokens ? -trial.settings.tileTokens : INT64_MIN; // all of them are most
+    return {percents,     trial.settings.tileParts,
+            tokens,       trial.settings.shard.partition.stage,
+            trial.copied, trial.settings.shard.partition.vertical};
   }
 
   /// Adds to `fitting` what fits with these parts and this stage.

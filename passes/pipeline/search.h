@@ -1,9 +1,9 @@
 //===- search.h - the fastest plan that keeps the budgets -------------------------------------------===//
-// What is left to choose: the parts that parameters are cut into, the stage, the order of micro-steps, the tier of each tensor of model
-// state, how many activations wait elsewhere, how early buckets are gathered and how long they stay. A choice is tried on a copy of the
-// module as far as live ranges, whose largest sum is the memory it needs. How long a step of it takes is estimated with every buffer at
-// bytes of its own (runtime/simulate). The two that look best are placed: then what they need is certain, and the estimate is that of the
-// plan.
+// What is left to choose: the parts that parameters are cut into, the tokens that are done at a time, the stage, the order of micro-steps,
+// the tier of each tensor of model state, how many activations wait elsewhere, how early buckets are gathered and how long they stay. A
+// choice is tried on a copy of the module as far as live ranges, whose largest sum is the memory it needs. How long a step of it takes is
+// estimated with every buffer at bytes of its own (runtime/simulate). The two that look best are placed: then what they need is certain,
+// and the estimate is that of the plan.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
@@ -19,12 +19,18 @@ struct Budgets {
   std::optional<uint64_t> device, host, disk;
 };
 
+/// What a module is trained with: parts of parameters, tokens of a tile.
+using Tiling = std::pair<int64_t, int64_t>;
+
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
   int64_t tileParts = 1;             // as nn-tile's `parts`
+  int64_t tileTokens = 0;            // as nn-tile-tokens' `tokens`
   std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
   schedule::Options schedule;
+
+  Tiling tiling() const { return {tileParts, tileTokens}; }
 };
 
 /// Micro-steps that one program may hold.
@@ -50,9 +56,10 @@ struct Trial {
 
 /// What is asked, and of what machine.
 struct Question {
-  Settings asked;                                                                      // what the flags say
-  bool anyStage = false, anyTiles = false, anyRecomputation = false, anyOrder = false; // which of it they leave open, beside tiers
-  Budgets budgets;                                                                     // name the device's memory at least
+  Settings asked; // what the flags say
+  // Which of it they leave open, beside tiers.
+  bool anyStage = false, anyTiles = false, anyTokens = false, anyRecomputation = false, anyOrder = false;
+  Budgets budgets; // name the device's memory at least
   simulate::Machine machine;
 };
 
@@ -65,12 +72,12 @@ struct Found {
   unsigned tried = 0;            // choices
 };
 
-/// The module behind the fuse passes, trained with parameters cut into so many parts; it is asked for as often as it is needed. Null, with
+/// The module behind the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
 /// an error, if a pass fails.
-using Modules = std::function<mlir::ModuleOp(int64_t tileParts)>;
+using Modules = std::function<mlir::ModuleOp(Tiling)>;
 
-/// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, the lowest stage,
-/// the least to copy, micro-steps one after another. Fails, with an error, as passes do.
+/// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
+/// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
 mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
 
 /// The subject of the decision that says where everything rests.

@@ -36,6 +36,7 @@ private:
   LogicalResult lower(Operation &op);
   void lowerLaunch(nn::LaunchOp op);
   void lowerMatMul(nn::MatMulOp op);
+  void lowerJoin(nn::JoinRowsOp op);
   void lowerAttention(nn::AttentionOp op);
   void lowerAttentionGrad(nn::AttentionGradOp op);
   void lowerPack(state::PackOp op);
@@ -176,10 +177,24 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
   auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
   auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
   int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
-  make<MatMulStep>(named(op, "matmul"), {at(op.getLhs()), at(op.getRhs())}, {at(op.getResult())}, lhs.getElementType(),
-                   result.getElementType(), size(result, 0), size(result, 1), k, batched ? lhs.getShape()[0] : 1,
-                   ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
-                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), false);
+  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())};
+  if (Value onto = op.getOnto()) {
+    copy(named(op, "matmul"), at(onto), at(op.getResult()));
+    read.push_back(at(op.getResult()));
+  }
+  make<MatMulStep>(named(op, "matmul"), read, {at(op.getResult())}, lhs.getElementType(), result.getElementType(), size(result, 0),
+                   size(result, 1), k, batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(),
+                   bool(op.getOnto()));
+}
+
+void Lowering::lowerJoin(nn::JoinRowsOp op) {
+  Ref to = at(op.getResult());
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    to.bytes = at(input).bytes;
+    if (storage.isCopied(op, unsigned(i))) copy(named(op, "join_rows"), at(input), to);
+    to.offset += to.bytes;
+  }
 }
 
 template <typename Op> SmallVector<int64_t> attentionSizes(Op op) {
@@ -318,12 +333,14 @@ void Lowering::lowerReturn(func::ReturnOp op) {
 }
 
 LogicalResult Lowering::lower(Operation &op) {
-  if (isa<nn::ReshapeOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
+  if (isa<nn::ReshapeOp, nn::RowsOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
     return success(); // no step: another reference to the same bytes, or an end of life that its uses show
   if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     lowerLaunch(launch);
   } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
     lowerMatMul(product);
+  } else if (auto join = dyn_cast<nn::JoinRowsOp>(op)) {
+    lowerJoin(join);
   } else if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
     lowerAttention(attention);
   } else if (auto gradient = dyn_cast<nn::AttentionGradOp>(op)) {

@@ -8,7 +8,7 @@ namespace zero::schedule {
 
 static int64_t bytesOf(Value value) { return nn::bytesOf(cast<ShapedType>(value.getType())); }
 static int64_t elementBytes(Value value) { return (cast<ShapedType>(value.getType()).getElementTypeBitWidth() + 7) / 8; }
-static bool isView(Operation *op) { return isa<nn::ReshapeOp, state::ViewOp, state::OwnShardOp>(op); }
+static bool isView(Operation *op) { return isa<nn::ReshapeOp, nn::RowsOp, state::ViewOp, state::OwnShardOp>(op); }
 
 FlatSymbolRefAttr bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
@@ -113,6 +113,8 @@ void Storage::findUses() {
     position[&op] = index;
     if (isView(&op)) {
       View view = viewOf(op.getOperand(0));
+      if (auto rows = dyn_cast<nn::RowsOp>(op))
+        view.offset += int64_t(rows.getFrom()) * bytesOf(rows.getResult()) / rows.getType().getDimSize(0);
       if (auto part = dyn_cast<state::ViewOp>(op)) view.offset += part.getOffset() * elementBytes(part.getWhole());
       if (auto shard = dyn_cast<state::OwnShardOp>(op)) view.stride += bytesOf(shard.getShard());
       views[op.getResult(0)] = view;
@@ -129,20 +131,32 @@ static bool takesDestination(Operation *op) {
   return op && isa<nn::LaunchOp, nn::MatMulOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
 }
 
-/// If a kernel may overwrite an operand with `value`, and the operand dies there, the operand is computed in the value's place as well.
-/// Only where it is most of the slot, which lives on from the operand's producer.
+/// Which operands of a step that may overwrite them `value` can take the place of.
+FailureOr<SmallVector<unsigned>> Storage::overwritable(Value value) {
+  SmallVector<unsigned> found;
+  if (auto product = value.getDefiningOp<nn::MatMulOp>(); product && product.getOnto()) found.push_back(2);
+  auto launch = value.getDefiningOp<nn::LaunchOp>();
+  if (!launch) return found;
+  auto pairs = states.inplace(launch.getKernelAttr());
+  if (failed(pairs)) return failure();
+  for (auto [result, index] : **pairs)
+    if (result == cast<OpResult>(value).getResultNumber()) found.push_back(unsigned(index));
+  return found;
+}
+
+/// If a kernel may overwrite an operand with `value`, or a product is made onto one, and the operand dies there, the operand is computed in
+/// the value's place as well. Only where it is most of the slot, which lives on from the operand's producer.
 LogicalResult Storage::placeOverwritten(Value value) {
   Place place = places.lookup(value);
-  while (auto launch = value.getDefiningOp<nn::LaunchOp>()) {
-    auto pairs = states.inplace(launch.getKernelAttr());
-    if (failed(pairs)) return failure();
+  while (Operation *op = value.getDefiningOp()) {
+    auto operands = overwritable(value);
+    if (failed(operands)) return failure();
     Value overwritten;
-    for (auto [result, index] : **pairs) {
-      if (overwritten || result != cast<OpResult>(value).getResultNumber()) continue;
-      Value root = viewOf(launch.getInputs()[index]).root;
-      bool alone = llvm::count_if(launch.getInputs(), [&](Value other) { return viewOf(other).root == root; }) == 1;
-      if (alone && !isPlaced(root) && takesDestination(root.getDefiningOp()) && bytesOf(root) == bytesOf(value) &&
-          lastUse.lookup(root) == position[launch] && 2 * bytesOf(root) >= place.slot->bytes)
+    for (unsigned index : *operands) {
+      Value root = viewOf(op->getOperand(index)).root;
+      bool alone = llvm::count_if(op->getOperands(), [&](Value other) { return viewOf(other).root == root; }) == 1;
+      if (!overwritten && alone && !isPlaced(root) && takesDestination(root.getDefiningOp()) && bytesOf(root) == bytesOf(value) &&
+          lastUse.lookup(root) == position[op] && 2 * bytesOf(root) >= place.slot->bytes)
         overwritten = root;
     }
     if (!overwritten) break;
@@ -172,6 +186,36 @@ LogicalResult Storage::placePack(state::PackOp pack) {
     }
   }
   return success();
+}
+
+/// Whoever computes a part writes it where it belongs.
+LogicalResult Storage::placeJoin(nn::JoinRowsOp join) {
+  if (isPlaced(join)) return success();
+  Slot *slot = makeFor(join, BufferKind::activation);
+  put(join, {slot});
+  int64_t offset = 0;
+  for (auto [i, input] : llvm::enumerate(join.getInputs())) {
+    View view = viewOf(input);
+    bool whole = !view.offset && !view.stride && bytesOf(view.root) == bytesOf(input);
+    if (whole && takesDestination(view.root.getDefiningOp()) && !isPlaced(view.root)) {
+      put(view.root, {slot, offset});
+      if (failed(placeOverwritten(view.root))) return failure();
+    } else {
+      copied.insert({join, i});
+    }
+    offset += bytesOf(input);
+  }
+  return success();
+}
+
+/// A product is made onto what dies with it where that lies; a sum that others still read is copied before.
+void Storage::placeProduct(nn::MatMulOp product) {
+  if (isPlaced(product)) return;
+  Value onto = product.getOnto();
+  Place place = onto ? placeOf(onto) : Place();
+  bool dies = onto && !place.offset && !place.stride && place.slot->bytes == bytesOf(product) && diesAt(*place.slot, position[product]) &&
+              llvm::all_of(ValueRange{product.getLhs(), product.getRhs()}, [&](Value v) { return placeOf(v).slot != place.slot; });
+  put(product, dies ? place : Place{makeFor(product, BufferKind::activation)});
 }
 
 /// Results of a kernel overwrite operands that die with it, where the kernel allows that.
@@ -209,7 +253,7 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
 
 LogicalResult Storage::placeResults(Operation &op) {
   int64_t here = position[&op];
-  if (isView(&op) || isa<state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op)) return success();
+  if (isView(&op) || isa<nn::JoinRowsOp, state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op)) return success();
   if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
@@ -230,6 +274,8 @@ LogicalResult Storage::placeResults(Operation &op) {
     put(gather.getWhole(), {slot});
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);
+  } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
+    placeProduct(product);
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
     placeReduceScatter(scatter);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
@@ -291,6 +337,8 @@ LogicalResult Storage::run() {
   }
   for (auto pack : program.getOps<state::PackOp>())
     if (failed(placePack(pack))) return failure();
+  for (auto join : program.getOps<nn::JoinRowsOp>())
+    if (failed(placeJoin(join))) return failure();
   for (Operation &op : program.getBody().front())
     if (failed(placeResults(op))) return failure();
   placeReturned();

@@ -1,9 +1,9 @@
 //===- storage.h - in which bytes each tensor of a program lives ----------------------------------===//
 // The decisions of destination passing, taken before any step is made. A *slot* becomes a buffer: transient, or a persistent
 // one. A value lies in a slot at an offset (which may depend on the rank). Several values lie in one slot when
-//   - one is a view of the other (nn.reshape, zero.view, zero.own_shard),
-//   - one is packed into the other: whoever computes it writes it in place (zero.pack),
-//   - a collective or kernel overwrites an operand that nobody reads any more.
+//   - one is a view of the other (nn.reshape, nn.rows, zero.view, zero.own_shard),
+//   - one is packed into the other: whoever computes it writes it in place (zero.pack, nn.join_rows),
+//   - a collective, kernel or product overwrites an operand that nobody reads any more.
 #pragma once
 #include "compiler/nn/Nn.h"
 #include "compiler/plan/Plan.h"
@@ -43,8 +43,8 @@ public:
   /// A slot that no value of the program stands for (room of a collective, what is fetched for one operation).
   Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes, mlir::FlatSymbolRefAttr bucket);
   Slot *persistent(planir::StateOp state);
-  /// Inputs of a pack that could not be written in place and must be copied.
-  bool isCopied(state::PackOp pack, unsigned input) const { return copied.contains({pack, input}); }
+  /// Inputs of a pack, or of tensors that are joined, that could not be written in place and must be copied.
+  bool isCopied(mlir::Operation *pack, unsigned input) const { return copied.contains({pack, input}); }
   /// The returned value is copied here, its producer could not write there; null if it lies right.
   Slot *resultCopy(unsigned index) const { return index < resultCopies.size() ? resultCopies[index] : nullptr; }
 
@@ -59,7 +59,10 @@ private:
   View viewOf(mlir::Value value) const;
   void findUses();
   mlir::LogicalResult placePack(state::PackOp pack);
+  mlir::LogicalResult placeJoin(nn::JoinRowsOp join);
+  mlir::FailureOr<llvm::SmallVector<unsigned>> overwritable(mlir::Value value);
   mlir::LogicalResult placeOverwritten(mlir::Value value);
+  void placeProduct(nn::MatMulOp product);
   mlir::LogicalResult placeResults(mlir::Operation &op);
   mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
   void placeReduceScatter(state::ReduceScatterOp op);

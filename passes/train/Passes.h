@@ -15,9 +15,15 @@ struct TrainOptions {
   double labelSmoothing = 0;
   std::string recompute = "auto"; // or "none"
   int64_t tileParts = 1;          // as nn-tile's `parts`
+  int64_t tileTokens = 0;         // as nn-tile-tokens' `tokens`
 };
 
-/// add-loss, tile, differentiate, decompose, recompute with simplification between them, verify: from `@forward` to `@train` and `@eval`.
+/// What nn-tile-tokens has done of @train, on the module: [stretches, tiles].
+inline constexpr const char *kTokenTiles = "nn.token_tiles";
+
+/// add-loss, tile tokens and parameters, differentiate, sink losses, decompose, recompute with simplification between them, verify: from
+/// `@forward` to
+/// `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.
 void registerPasses();

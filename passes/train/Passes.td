@@ -78,12 +78,47 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"tiles", "tiles", "Tiles made">, Statistic<"losses", "losses", "Cross-entropies whose logits are never whole">];
 }
 
+def TileTokensPass : Pass<"nn-tile-tokens", "::mlir::ModuleOp"> {
+  let summary = "Do what is computed for each token by itself, and is wide, for one tile of tokens after another";
+  let description = [{
+    Needs: `@train` and `@eval` of `nn-add-loss`. With `tokens` = N > 0, stretches of the graph whose operations can be split by rows
+    (`SplittableOpInterface`; rows are the tokens of the batch, leading dimensions or one) are done for N rows at a time, the last tile being what is left. So what is
+    wide inside exists for one tile: the results of an MLP's first product, and logits.
+
+    A stretch begins with products whose results are wider than what they read, and takes in whatever makes or reads something as wide, up to where rows
+    are narrow again: activation, gate, second product; or the cross-entropy, which sums over rows. A norm whose result nothing else reads belongs to
+    it. Stretches are found on plain data (stretches.h). One from which nothing narrower comes out (a product whose results attention reads) is left.
+
+    What enters is read where it lies (`nn.rows`), and what leaves is written where it belongs (`nn.join_rows`). The products within are marked `recompute`: backward keeps
+    what enters and does each tile again. Those that lead to nothing but a loss are not: `nn-sink-losses` puts both of a tile side by side. Gradients of weights are summed over tiles from the first to the last, each product onto the sum so far
+    (see `nn-differentiate`); so the last tile stands first in forward. Dropout draws the numbers that it draws for all tokens at once.
+
+    ```mlir
+    %u = nn.matmul %x, %w1 : (tensor<64x8xf32>, tensor<8x32xf32>) -> tensor<64x32xf32>    // tokens = 32
+    %g = nn.tanh %u : tensor<64x32xf32>
+    %y = nn.matmul %g, %w2 : (tensor<64x32xf32>, tensor<32x8xf32>) -> tensor<64x8xf32>
+    // becomes
+    %x1 = nn.rows %x from 32 : tensor<64x8xf32> -> tensor<32x8xf32>
+    %u1 = nn.matmul %x1, %w1 {recompute} : (tensor<32x8xf32>, tensor<8x32xf32>) -> tensor<32x32xf32>
+    %g1 = nn.tanh %u1 : tensor<32x32xf32>
+    %y1 = nn.matmul %g1, %w2 : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32>
+    %x0 = nn.rows %x from 0 : …
+    …
+    %y = nn.join_rows %y0, %y1 : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<64x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"tokens", "tokens", "int64_t", "0", "Tokens of a tile; 0: all of them">];
+  let statistics = [Statistic<"stretches", "stretches", "Stretches that are done tile by tile">, Statistic<"tiles", "tiles", "Tiles made">];
+}
+
 def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let summary = "Append to @train the gradient of its result for every trainable parameter";
   let description = [{
     Needs: `@train` with one result, the loss. Leaves: one `nn.gradient` per trainable parameter, as early as its last contribution
     is known, so that a bucket can be reduced while backward goes on. Gradients of several uses are summed in the order
-    in which backward meets them; those of slices that tile a tensor are joined instead (`nn.concat`). Reads of parameters are first moved
+    in which backward meets them, products onto what there is (`nn.matmul … onto`); those of slices that tile a tensor are joined instead (`nn.concat`,
+    of rows `nn.join_rows`). Reads of parameters are first moved
     down to their first use. A trainable parameter that the loss does not depend on becomes `trainable = false`, with a
     warning: an optimizer would skip it as PyTorch's do when a gradient is None.
 
@@ -104,6 +139,30 @@ def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::zero::nn::NnDialect"];
   let statistics = [Statistic<"gradients", "gradients", "Parameters with a gradient">,
                     Statistic<"emitted", "emitted", "Operations of backward">];
+}
+
+def SinkLossesPass : Pass<"nn-sink-losses", "::mlir::ModuleOp"> {
+  let summary = "Compute each term of a loss right before its backward";
+  let description = [{
+    Needs: `@train` of `nn-differentiate`, with the terms of its loss (sums over rows, `SplittableOpInterface`) as operations of their own. Backward of a term knows its gradient before
+    the term itself, so the terms of tiles of tokens need not be known all before the first tile's backward: what is made for a term alone (its logits) is moved down to where backward
+    first reads of it, and exists for one tile at a time without being made again. What adds terms up follows the last of them.
+
+    ```mlir
+    %l1 = nn.matmul %x1, %w : …      %loss1, %lse1 = nn.cross_entropy %l1, …
+    %l0 = nn.matmul %x0, %w : …      %loss0, %lse0 = nn.cross_entropy %l0, …
+    %loss = nn.add %loss0, %loss1
+    (gradients of %l0, of %l1)
+    // becomes
+    %l0 = nn.matmul %x0, %w : …      %loss0, %lse0 = nn.cross_entropy %l0, …
+    (gradients of %l0)
+    %l1 = nn.matmul %x1, %w : …      %loss1, %lse1 = nn.cross_entropy %l1, …
+    %loss = nn.add %loss0, %loss1
+    (gradients of %l1)
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"moved", "moved", "Terms that are computed later">];
 }
 
 def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {

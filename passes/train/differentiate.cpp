@@ -15,6 +15,19 @@ namespace {
 struct Partial {
   Value sum;
   SmallVector<nn::PadOp> pads;
+  bool ofRows = true; // all pads
+
+  /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own.
+  void add(OpBuilder &builder, Operation *op, Value more, bool ofParameter) {
+    auto product = more.getDefiningOp<nn::MatMulOp>();
+    if (ofParameter && sum && product && more.use_empty()) {
+      product.getOntoMutable().assign(sum);
+      sum = more;
+      return;
+    }
+    if (more.getDefiningOp<nn::PadOp>()) ofRows &= isa<nn::RowsOp>(op);
+    add(builder, op->getLoc(), more);
+  }
 
   void add(OpBuilder &builder, Location loc, Value more) {
     auto pad = more.getDefiningOp<nn::PadOp>();
@@ -60,6 +73,7 @@ private:
       pieces.push_back(pad.getInput());
     }
     if (end != whole.getDimSize(*dim)) return {};
+    if (ofRows) return builder.create<nn::JoinRowsOp>(loc, pieces);
     return builder.create<nn::ConcatOp>(loc, pieces, builder.getI64IntegerAttr(*dim));
   }
 };
@@ -159,7 +173,7 @@ struct Reverse {
                                  << ", but that depends on a trainable parameter";
         if (doperands[i].getType() != v.getType())
           return op->emitError() << "the gradient of operand #" << i << " is " << doperands[i].getType() << ", not " << v.getType();
-        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op->getLoc(), doperands[i]);
+        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], bool(get));
       }
       if (get) {
         --open[get.getParameterAttr().getAttr()];

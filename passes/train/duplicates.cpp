@@ -29,8 +29,15 @@ static bool isOperandPart(Operation *op) {
   return isa<nn::SliceOp>(op) && llvm::all_of(op->getUsers(), [](Operation *user) { return isa<nn::MatMulOp>(user); });
 }
 
+/// Results of products that are made again, side by side.
+static bool joinsMarked(Operation *op) {
+  return op->hasTrait<nn::Movement>() && op->getNumOperands() > 1 &&
+         llvm::all_of(op->getOperands(), [](Value v) { return isMarked(v.getDefiningOp()); });
+}
+
 bool isCheap(Operation *op) {
-  return isOperandPart(op) || op->hasTrait<nn::Elementwise>() || isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
+  return isOperandPart(op) || joinsMarked(op) || op->hasTrait<nn::Elementwise>() ||
+         isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
 }
 
 bool isMarked(Operation *op) {

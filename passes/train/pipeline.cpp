@@ -15,10 +15,13 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   pm.addPass(createAddLossPass(loss));
   // What the loss does not need, and what rules should not have to differentiate.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  // Whole products: tiles of parameters are then those of each tile of tokens.
+  if (options.tileTokens) pm.addPass(createTileTokensPass({options.tileTokens}));
   TilePassOptions tile;
   tile.parts = options.tileParts;
   pm.addPass(createTilePass(tile));
   pm.addPass(createDifferentiatePass());
+  if (options.tileTokens) pm.addPass(createSinkLossesPass());
   // Before composites fall apart: duplicates are found whole.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   pm.addPass(createDecomposePass());
@@ -37,6 +40,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<double> labelSmoothing{*this, "label-smoothing", llvm::cl::init(0)};
   Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
   Option<int64_t> tileParts{*this, "tile", llvm::cl::init(1)};
+  Option<int64_t> tileTokens{*this, "tile-tokens", llvm::cl::init(0)};
 };
 } // namespace
 
@@ -50,6 +54,7 @@ void registerPasses() {
                                               options.labelSmoothing = o.labelSmoothing;
                                               options.recompute = o.recompute;
                                               options.tileParts = o.tileParts;
+                                              options.tileTokens = o.tileTokens;
                                               buildPipeline(pm, options);
                                             });
 }

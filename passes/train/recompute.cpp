@@ -1,5 +1,5 @@
 //===- recompute.cpp - nn-recompute --------------------------------------------------------------------===//
-#include "compiler/nn/build.h"
+#include "compiler/nn/rows.h"
 #include "passes/train/Passes.h"
 #include "passes/train/duplicates.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,7 +18,7 @@ constexpr int64_t kStatistic = 8;        // a tensor this many times smaller is 
 
 /// The value behind views of it.
 Value rootOf(Value v) {
-  while (auto view = v.getDefiningOp<nn::ReshapeOp>()) v = view.getInput();
+  while (nn::isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
   return v;
 }
 
@@ -31,7 +31,7 @@ struct Keeper {
   bool isLeaf(Value root, Value target) const {
     Operation *op = root.getDefiningOp();
     if (!op || isa<nn::GetOp, nn::ConstantOp>(op) || kept.contains(root)) return true;
-    return elements(root) * kStatistic <= elements(target);
+    return elements(root) * kStatistic <= elements(target) && !isMarked(op);
   }
 
   /// Operations and leaves needed to make `v` (a root) from what is kept; false when something in it is not cheap.
@@ -44,7 +44,7 @@ struct Keeper {
     }
     Operation *op = v.getDefiningOp();
     if (isMarked(op)) return marked = true; // its operands are at hand, kept or made again
-    if (!isCheap(op) && !isa<nn::ReshapeOp>(op)) return false;
+    if (!isCheap(op)) return false;
     if (!operations.insert(op).second) return true;
     return operations.size() <= kMostOperations &&
            llvm::all_of(op->getOperands(), [&](Value o) { return walk(o, target, operations, large, marked); });
@@ -88,12 +88,12 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       for (Value v : op->getOperands()) read.insert(rootOf(v));
     };
     for (Operation *op : backward)
-      if (!isa<nn::ReshapeOp>(op)) reads(op);
+      if (!nn::isView(op)) reads(op);
     for (auto product : block.getOps<nn::MatMulOp>())
       if (isMarked(product)) reads(product);
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())
-        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp, nn::ReshapeOp>(op)) keeper.offer(v, least);
+        if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp>(op) && !nn::isView(op)) keeper.offer(v, least);
     for (Value v : keeper.again) {
       ++values;
       savedBytes += nn::bytesOf(nn::typeOf(v));

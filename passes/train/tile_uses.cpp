@@ -64,7 +64,8 @@ void tileProduct(nn::MatMulOp user, const TiledParameter &weights) {
       sizes[reduced] = weights.extent(k);
       lhs = b.slice(lhs, starts, sizes, {1, 1});
     }
-    results.push_back(builder.create<nn::MatMulOp>(b.loc, lhs, weights.get(b, k), user.getTransposeLhs(), user.getTransposeRhs()));
+    results.push_back(
+        builder.create<nn::MatMulOp>(b.loc, lhs, weights.get(b, k), user.getTransposeLhs(), user.getTransposeRhs(), user.getRecompute()));
     if (!sideBySide && k) results = {b.add(results[0], results[1])};
   }
   Value all = sideBySide ? builder.create<nn::ConcatOp>(b.loc, results, builder.getI64IntegerAttr(1)).getResult() : results[0];

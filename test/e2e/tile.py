@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Parameters in tiles: the same training but for rounding, and the same bits wherever the tiles lie.
+"""Parameters and tokens in tiles: the same training but for rounding, and the same bits wherever the tiles lie.
 
-gpt2 and llama of models/tiny and models of models/gpt.py (tied and untied heads, tables, weights of every linear layer in tiles), with --tile and without:
+gpt2 and llama of models/tiny and models of models/gpt.py (tied and untied heads, tables, weights of every linear layer in tiles), with --tile, --tile-tokens, both and without:
 losses within 1e-4, first gradients within 1e-5 of their norm. All stages, placements and numbers of micro-steps' own runs of one tiled plan agree to the bit. A checkpoint
 of a tiled run resumes untiled, and the reverse; exports and gradients have the whole parameters' names and shapes.
 """
@@ -40,16 +40,16 @@ def trained(name, flags, run_flags=(), world=1, zeroc=(), parts=None):
     return load_file(suite.work / "one.safetensors"), load_file(suite.work / "gradients.safetensors"), suite.losses("one.jsonl")
 
 
-def close(name, tile, parts, run_flags=(), zeroc=()):
+def close(name, tiles, parts, run_flags=(), zeroc=()):
     whole = trained(name, [], run_flags, zeroc=zeroc, parts={})
-    tiled = trained(name, ["--tile", tile], run_flags, zeroc=zeroc, parts=parts)
+    tiled = trained(name, tiles, run_flags, zeroc=zeroc, parts=parts)
     expect(len(whole[2]) == STEPS == len(tiled[2]), "a run lost a step")
     far = max(relative(a, b) for a, b in zip(tiled[2], whole[2]))
     expect(far <= 1e-4, f"a loss is off by {far:.1e}: {tiled[2]}, untiled {whole[2]}")
     expect({n: v.shape for n, v in tiled[1].items()} == {n: v.shape for n, v in whole[1].items()}, "gradients of other names or shapes")
     square = lambda arrays: float(np.sqrt(sum(np.sum(np.square(a, dtype=np.float64)) for a in arrays)))
     error = square(tiled[1][n] - whole[1][n] for n in whole[1]) / square(whole[1].values())
-    worst = max(relative_norm(tiled[1][n], whole[1][n]) for n in parts)
+    worst = max((relative_norm(tiled[1][n], whole[1][n]) for n in parts), default=0)
     expect(error <= 1e-5 and worst <= 1e-5, f"first gradients are off by {error:.1e} of their norm, those of a parameter in tiles by {worst:.1e}")
     return f"losses within {far:.0e}, gradients within {error:.0e}"
 
@@ -58,12 +58,12 @@ def relative_norm(a, b):
     return float(np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30))
 
 
-def same(name, tile, world, flags, run_flags=(), zeroc=()):
+def same(name, tiles, world, flags, run_flags=(), zeroc=()):
     """The bits of the resident run at stage 0 of the same tiled model, ranks and micro-steps."""
-    key = (name, tile, world, tuple(run_flags), tuple(zeroc))
+    key = (name, tuple(tiles), world, tuple(run_flags), tuple(zeroc))
     if key not in kept:
-        kept[key] = trained(name, ["--tile", tile], run_flags, world, zeroc)
-    found, wanted = trained(name, ["--tile", tile, *flags], run_flags, world, zeroc), kept[key]
+        kept[key] = trained(name, tiles, run_flags, world, zeroc)
+    found, wanted = trained(name, [*tiles, *flags], run_flags, world, zeroc), kept[key]
     expect(found[2] == wanted[2], f"losses {found[2]}, resident at stage 0 {wanted[2]}")
     for a, b, what in zip(found, wanted, ("parameters", "gradients")):
         different = [n for n in b if a[n].tobytes() != b[n].tobytes()]
@@ -103,23 +103,36 @@ layers = lambda n, parts: {f"transformer.h.{i}.{what}.weight": k for i in range(
 GPT2 = {"lm_head.weight": 4, **layers(2, (2, 3, 3))}
 LLAMA = {"model.embed_tokens.weight": 3, "onnx::MatMul_782": 3, **{f"onnx::MatMul_{n}": 2 for n in (751, 752, 753, 779, 780, 781)}}  # the head by columns
 UNTIED = {"transformer.wte.weight": 4, "lm_head.weight": 4, **layers(1, (2, 2, 2))}
-suite.check("tile: gpt2, the table tied to the head", close, "gpt2", 4, GPT2)
-suite.check("tile: gpt2, smoothed labels", close, "gpt2", 4, GPT2, zeroc=["--label-smoothing", "0.1"])
-suite.check("tile: llama, head by columns, smoothed labels", close, "llama", 3, LLAMA, zeroc=["--label-smoothing", "0.3"])
-suite.check("tile: llama, head by columns, clipped", close, "llama", 3, LLAMA, ["--clip", "0.5"])
-suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", 4, UNTIED, zeroc=["--accumulate", 2])
-for flags, run_flags, zeroc, world in (
-    (EVERYWHERE, [], [], 1),
-    (EVERYWHERE, ["--clip", "0.7"], ["--accumulate", 2], 1),
-    (["--stage", 1], [], [], 2),
-    (["--stage", 2], [], [], 2),
-    (["--stage", 3], [], [], 2),
-    (["--stage", 3, *EVERYWHERE], [], [], 2),
-    (["--recompute", "none"], [], [], 2),
-):
-    suite.check(f"tile: same bits: {' '.join(str(f) for f in [*flags, *zeroc, *run_flags])}, {world} ranks", same, "tied", 5, world, flags, run_flags, zeroc)
-suite.check("tile: same bits: llama at stage 3 on disk, 2 ranks", same, "llama", 3, 2, ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
-suite.check("tile: same bits: smoothed labels at stage 3, 2 ranks", same, "tied", 5, 2, ["--stage", 3], [], ["--label-smoothing", "0.1"])
+suite.check("tile: gpt2, the table tied to the head", close, "gpt2", ["--tile", 4], GPT2)
+suite.check("tile: gpt2, smoothed labels", close, "gpt2", ["--tile", 4], GPT2, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: llama, head by columns, smoothed labels", close, "llama", ["--tile", 3], LLAMA, zeroc=["--label-smoothing", "0.3"])
+suite.check("tile: llama, head by columns, clipped", close, "llama", ["--tile", 3], LLAMA, ["--clip", "0.5"])
+suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", ["--tile", 4], UNTIED, zeroc=["--accumulate", 2])
+for model in ("gpt2", "llama", "tied"):
+    suite.check(f"tile: tokens, {model}", close, model, ["--tile-tokens", 5], {})
+suite.check("tile: tokens one by one, smoothed labels", close, "gpt2", ["--tile-tokens", 1], {}, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: tokens, two micro-steps", close, "untied", ["--tile-tokens", 7], {}, zeroc=["--accumulate", 2])
+suite.check("tile: tokens and parameters, gpt2", close, "gpt2", ["--tile-tokens", 5, "--tile", 4], GPT2)
+suite.check("tile: tokens and parameters, llama", close, "llama", ["--tile-tokens", 5, "--tile", 3], LLAMA)
+for tiles in (["--tile", 5], ["--tile-tokens", 6]):
+    for flags, run_flags, zeroc, world in (
+        (EVERYWHERE, [], [], 1),
+        (EVERYWHERE, ["--clip", "0.7"], ["--accumulate", 2], 1),
+        (["--stage", 1], [], [], 2),
+        (["--stage", 2], [], [], 2),
+        (["--stage", 3], [], [], 2),
+        (["--stage", 3, *EVERYWHERE], [], [], 2),
+        (["--recompute", "none"], [], [], 2),
+        (["--recompute", "full"], [], [], 2),
+    ):
+        title = f"tile: same bits: {' '.join(str(f) for f in [*tiles, *flags, *zeroc, *run_flags])}, {world} ranks"
+        suite.check(title, same, "tied", tiles, world, flags, run_flags, zeroc)
+suite.check("tile: same bits: llama at stage 3 on disk, 2 ranks", same, "llama", ["--tile", 3], 2, ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
+suite.check("tile: same bits: llama, tokens and parameters, stage 3 on disk, 2 ranks", same, "llama", ["--tile", 3, "--tile-tokens", 6], 2,
+            ["--stage", 3, *EVERYWHERE], ["--clip", "0.5"])
+suite.check("tile: same bits: tokens in bf16, all made again, stage 3 on disk, 2 ranks", same, "llama", ["--tile-tokens", 6], 2,
+            ["--stage", 3, "--recompute", "full", *EVERYWHERE], [], ["--precision", "bf16"])
+suite.check("tile: same bits: smoothed labels at stage 3, 2 ranks", same, "tied", ["--tile", 5], 2, ["--stage", 3], [], ["--label-smoothing", "0.1"])
 suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
 suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
 suite.finish()

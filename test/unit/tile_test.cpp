@@ -58,7 +58,7 @@ protected:
     context.getDiagEngine().registerHandler([this](Diagnostic &d) { diagnostics += d.str() + "\n"; });
   }
 
-  OwningOpRef<ModuleOp> prepared(std::string smoothing, int64_t parts) {
+  OwningOpRef<ModuleOp> prepared(std::string smoothing, int64_t parts, int64_t tokens = 0) {
     std::string text = kModel;
     text.replace(text.find("SMOOTHING"), 9, smoothing);
     auto module = parseSourceString<ModuleOp>(text, &context);
@@ -69,6 +69,7 @@ protected:
       for (int64_t i = 0; isNew && i < at->second.size(); ++i) at->second.set(i, std::uniform_real_distribution<double>(-1, 1)(random));
     }
     PassManager pm(&context);
+    pm.addPass(train::createTileTokensPass({tokens}));
     train::TilePassOptions options;
     options.parts = parts;
     pm.addPass(train::createTilePass(options));
@@ -142,5 +143,28 @@ TEST_F(Tiles, ChangeNeitherLossNorGradients) {
       int ofTable = 0, ofHead = 0;
       for (auto p : many->getOps<nn::ParameterOp>()) ofTable += nameOf(p) == "table", ofHead += nameOf(p) == "head";
       EXPECT_EQ(products, 2 * (ofTable + ofHead));
+    }
+}
+
+TEST_F(Tiles, OfTokensChangeNeitherLossNorGradients) {
+  for (int64_t parts : {1, 3})
+    for (int64_t tokens : {1, 3, 4, 7}) {
+      SCOPED_TRACE(std::to_string(parts) + " parts, " + std::to_string(tokens) + " tokens");
+      std::map<std::string, nn::Tensor> wanted, found;
+      auto one = prepared(", label_smoothing = 0.25 : f32", 1), many = prepared(", label_smoothing = 0.25 : f32", parts, tokens);
+      ASSERT_TRUE(one && many);
+      EXPECT_NEAR(run(*many, found), run(*one, wanted), 1e-12);
+      for (auto &[name, g] : wanted)
+        for (int64_t i = 0; i < g.size(); ++i) ASSERT_NEAR(found.at(name).at(i), g.at(i), 1e-12) << "gradient of " << name << " at " << i;
+      // Inside of the MLP, and logits, are of one tile; the gradient of each piece of a parameter is added up in products.
+      many->walk([&](Operation *op) {
+        for (Value v : op->getResults())
+          if (auto type = nn::typeOf(v); type.getRank() == 2 && type.getDimSize(0) == 8)
+            EXPECT_LE(type.getDimSize(1), 34) << op->getName().getStringRef().str();
+      });
+      int64_t onto = 0, pieces = 0, tiles = int64_t(llvm::divideCeil(8, tokens));
+      many->walk([&](nn::MatMulOp op) { onto += bool(op.getOnto()); });
+      for (auto p : many->getOps<nn::ParameterOp>()) pieces += nameOf(p) != "bias";
+      EXPECT_EQ(onto, pieces * (tiles - 1));
     }
 }

@@ -48,8 +48,8 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, tile = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory, diskMemory,
-              compileMemory;
+  std::string init = "weights", emit, tile = "off", tileTokens = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory,
+              diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -164,6 +164,13 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("off|N|auto")
       ->check([](const std::string &parts) { return parts == "off" || parts == "auto" ? std::string() : wholeNumber(2, 4096)(parts); })
       ->group(group);
+  app.add_option("--tile-tokens", texts.tileTokens,
+                 "compute what is wide and done for each token by itself (the inside of an MLP, logits with their cross-entropy) for N "
+                 "tokens after "
+                 "another, forward and backward, which does it again; auto: for as many as --device-memory takes [off]")
+      ->type_name("off|N|auto")
+      ->check([](const std::string &n) { return n == "off" || n == "auto" ? std::string() : wholeNumber(1, int64_t(1) << 40)(n); })
+      ->group(group);
   app.add_option("--recompute", o.recompute,
                  "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
                  "repeated blocks (full), nothing (none) [auto]")
@@ -221,6 +228,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   pipeline::CompileOptions &o = line.compile;
 
   if (texts.tile != "off") o.tileParts = texts.tile == "auto" ? std::nullopt : std::optional(std::stoll(texts.tile));
+  if (texts.tileTokens != "off") o.tileTokens = texts.tileTokens == "auto" ? std::nullopt : std::optional(std::stoll(texts.tileTokens));
   o.stage = texts.stage == "auto" ? std::nullopt : std::optional(std::stoll(texts.stage));
   if (line.printPipeline) return line;
   if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");

@@ -84,6 +84,23 @@ LogicalResult DropoutOp::verify() {
   return verifyStream(*this);
 }
 
+bool DropoutOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
+  return lead && rows % std::max<int64_t>(getSamples(), 1) == 0;
+}
+
+/// The part draws the numbers that these rows have in the whole: as many samples as rows, and the first of them by its number.
+void DropoutOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  auto type = typeOf(getSeed());
+  auto numbers = [&](int64_t first, int64_t second) -> Value {
+    return b.b.create<ConstantOp>(b.loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{first, second}));
+  };
+  int64_t perSample = getSamples() ? rows.all / int64_t(getSamples()) : 0; // the same for every sample: counted from the tensor's beginning
+  part.operands[1] = b.add(b.mul(getSeed(), numbers(1, perSample)), numbers(0, rows.begin));
+  part.attributes.set(getSamplesAttrName(), b.b.getI64IntegerAttr(rows.count));
+}
+
 Composed DropoutOp::decompose(Build &b) {
   Value x = getInput();
   double rate = getRate().convertToFloat();

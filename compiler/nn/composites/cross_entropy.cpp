@@ -23,6 +23,13 @@ LogicalResult CrossEntropyOp::verify() {
 /// The label's logit is found by comparing the label with the index of every class: an ignored label, whatever its value, selects
 /// nothing that counts and is never an index. A smoothed label takes all of the row's logits, centred as in the sum of exponentials: one
 /// loop makes both sums, and large logits cancel before they are added.
+bool CrossEntropyOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0), cut.set(1);
+  return typeOf(getLogits()).getDimSize(0) == rows;
+}
+
+bool CrossEntropyOp::sumsRows(unsigned result) { return result == 0; }
+
 Composed CrossEntropyOp::decompose(Build &b) {
   Value x = getLogits(), labels = getLabels();
   int64_t rows = typeOf(x).getDimSize(0), classes = typeOf(x).getDimSize(1);

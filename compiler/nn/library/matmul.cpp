@@ -27,10 +27,21 @@ bool MatMulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange given) {
   return from && to && isNarrow(from.getElementType()) && from.clone(Float32Type::get(from.getContext())) == to;
 }
 
+LogicalResult MatMulOp::verify() {
+  if (getOnto() && getOnto().getType() != getType()) return emitOpError() << "of " << getType() << " is added to " << getOnto().getType();
+  return success();
+}
+
+bool MatMulOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  return !getOnto() && !getTransposeLhs() && typeOf(getResult()).getRank() == 2 && typeOf(getResult()).getDimSize(0) == rows;
+}
+
 /// C = op(A) op(B). The gradient of a stored operand is again one product whose flags do the transposing:
 ///   dA = dC op(B)^T,  or op(B) dC^T when A is stored transposed;
 ///   dB = op(A)^T dC,  or dC^T op(A) when B is stored transposed.
 LogicalResult MatMulOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
+  if (getOnto()) return emitOpError("that is added to something is backward's own and has no gradient");
   Value lhs = getLhs(), rhs = getRhs(), g = d[0];
   bool ta = getTransposeLhs(), tb = getTransposeRhs();
   auto product = [&](Value x, Value y, bool tx, bool ty) -> Value { return b.create<MatMulOp>(getLoc(), x, y, tx, ty); };
@@ -60,7 +71,10 @@ LogicalResult MatMulOp::evaluate(Operands in, Results results) {
     for (int64_t row = 0; row < batch * m; ++row) {
       const T *a = lhs.data<T>().data() + row * k, *b = rhs.data<T>().data() + row / m * k * n;
       T *y = out.data<T>().data() + row * n;
-      std::fill(sum.begin(), sum.end(), 0.0);
+      if (getOnto())
+        llvm::copy(in[2]->data<T>().slice(size_t(row) * size_t(n), size_t(n)), sum.begin());
+      else
+        std::fill(sum.begin(), sum.end(), 0.0);
       for (int64_t p = 0; p < k; ++p) {
         double factor = a[p];
         const T *line = b + p * n;

@@ -24,6 +24,15 @@ Number ConstantOp::read(ElementReader &reader, At) {
   return {-1};
 }
 
+/// One number, everywhere.
+bool ConstantOp::readsRows(int64_t rows, llvm::SmallBitVector &) {
+  return isa<SplatElementsAttr>(getValue()) && leadingOf(typeOf(getResult()).getShape(), rows);
+}
+
+void ConstantOp::takeRows(Build &, const Rows &, OperationState &part) {
+  part.attributes.set(getValueAttrName(), cast<SplatElementsAttr>(getValue()).resizeSplat(cast<ShapedType>(part.types[0])));
+}
+
 LogicalResult ConstantOp::evaluate(Operands, Results out) {
   auto value = Tensor::fromAttribute(getValue());
   if (failed(value)) return emitOpError() << "holds an attribute the interpreter cannot read";

@@ -60,6 +60,12 @@ Number TakeAlongOp::read(ElementReader &reader, At at) {
   return reader.operand(0, from);
 }
 
+bool TakeAlongOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set();
+  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
+  return lead && *lead < typeOf(getInput()).getRank();
+}
+
 /// One element per row receives the gradient: written as a comparison with the index, which fuses with its neighbours.
 LogicalResult TakeAlongOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};

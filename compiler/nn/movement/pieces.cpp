@@ -36,6 +36,25 @@ Number SliceOp::read(ElementReader &reader, At at) {
 
 unsigned SliceOp::getWork() { return 0; }
 
+bool SliceOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
+  return lead && typeOf(getInput()).getShape().take_front(*lead) == getSizes().take_front(*lead) &&
+         llvm::all_of(getSteps().take_front(*lead), [](int64_t s) { return s == 1; });
+}
+
+void SliceOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  int64_t lead = *leadingOf(typeOf(getInput()).getShape(), rows.all);
+  auto set = [&](StringAttr name, int64_t first, ArrayRef<int64_t> of) {
+    SmallVector<int64_t> numbers{first};
+    llvm::append_range(numbers, of.drop_front(lead));
+    part.attributes.set(name, b.b.getDenseI64ArrayAttr(numbers));
+  };
+  set(getStartsAttrName(), 0, getStarts());
+  set(getSizesAttrName(), rows.count, getSizes());
+  set(getStepsAttrName(), 1, getSteps());
+}
+
 /// The elements go back to where they were taken, zeros everywhere else. Dimensions read backwards are first turned
 /// round, so that the padding between neighbours is never negative.
 LogicalResult SliceOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
@@ -199,6 +218,17 @@ static Number readPieces(ConcatOp op, ElementReader &reader, At at, unsigned fir
 }
 
 Number ConcatOp::read(ElementReader &reader, At at) { return readPieces(*this, reader, at, 0, getInputs().size(), 0); }
+
+bool ConcatOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set();
+  auto lead = leadingOf(typeOf(getResult()).getShape(), rows);
+  return lead && int64_t(getDim()) >= *lead;
+}
+
+void ConcatOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  int64_t lead = *leadingOf(typeOf(getResult()).getShape(), rows.all);
+  part.attributes.set(getDimAttrName(), b.b.getI64IntegerAttr(int64_t(getDim()) - lead + 1));
+}
 
 unsigned ConcatOp::getWork() { return getInputs().size() - 1; }
 

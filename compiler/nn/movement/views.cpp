@@ -34,6 +34,31 @@ Number BroadcastOp::read(ElementReader &reader, At at) {
 
 bool BroadcastOp::isFree() { return true; }
 
+/// An operand that has rows has all of them; one that has none has sizes of 1 at most where these are.
+bool BroadcastOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  auto from = typeOf(getInput()).getShape(), to = typeOf(getResult()).getShape();
+  auto lead = leadingOf(to, rows);
+  if (!lead) return false;
+  size_t leading = llvm::count_if(getDims(), [&](int64_t d) { return d < *lead; });
+  if (llvm::all_of(from.take_front(leading), [](int64_t n) { return n == 1; })) return true;
+  cut.set(0);
+  return leadingOf(from, rows) == int64_t(leading);
+}
+
+void BroadcastOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  int64_t lead = *leadingOf(typeOf(getResult()).getShape(), rows.all);
+  llvm::SmallBitVector cut(1);
+  readsRows(rows.all, cut);
+  auto below = getDims().drop_while([&](int64_t d) { return d < lead; });
+  SmallVector<int64_t> dims;
+  if (cut[0])
+    dims.push_back(0);
+  else
+    part.operands[0] = b.reshape(part.operands[0], typeOf(getInput()).getShape().take_back(below.size()));
+  for (int64_t d : below) dims.push_back(d - lead + 1);
+  part.attributes.set(getDimsAttrName(), b.b.getDenseI64ArrayAttr(dims));
+}
+
 /// What was repeated is summed: over new dimensions and over those of size 1 that grew.
 LogicalResult BroadcastOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
@@ -82,6 +107,11 @@ Number ReshapeOp::read(ElementReader &reader, At at) {
   return reader.operand(0, reader.space().reshape(at, typeOf(getResult()).getShape(), typeOf(getInput()).getShape()));
 }
 
+bool ReshapeOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  return leadingOf(typeOf(getInput()).getShape(), rows) && leadingOf(typeOf(getResult()).getShape(), rows);
+}
+
 LogicalResult ReshapeOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   out[0] = Build{b, getLoc()}.reshape(d[0], typeOf(getInput()).getShape());
   return success();
@@ -125,6 +155,19 @@ Number TransposeOp::read(ElementReader &reader, At at) {
 }
 
 unsigned TransposeOp::getWork() { return 0; }
+
+bool TransposeOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
+  return lead && llvm::all_of(llvm::seq<int64_t>(0, *lead), [&](int64_t d) { return getPerm()[d] == d; });
+}
+
+void TransposeOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  int64_t lead = *leadingOf(typeOf(getInput()).getShape(), rows.all);
+  SmallVector<int64_t> perm{0};
+  for (int64_t d : getPerm().drop_front(lead)) perm.push_back(d - lead + 1);
+  part.attributes.set(getPermAttrName(), b.b.getDenseI64ArrayAttr(perm));
+}
 
 LogicalResult TransposeOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   SmallVector<int64_t> inverse(getPerm().size());

@@ -45,6 +45,19 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
+bool ReduceOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
+  cut.set(0);
+  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
+  return lead && llvm::all_of(getDims(), [&](int64_t d) { return d >= *lead; });
+}
+
+void ReduceOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
+  int64_t lead = *leadingOf(typeOf(getInput()).getShape(), rows.all);
+  SmallVector<int64_t> dims;
+  for (int64_t d : getDims()) dims.push_back(d - lead + 1);
+  part.attributes.set(getDimsAttrName(), b.b.getDenseI64ArrayAttr(dims));
+}
+
 /// Sum: the gradient reaches every element. Maximum and minimum: elements equal to the result share it evenly
 /// (torch.amax does the same).
 LogicalResult ReduceOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {

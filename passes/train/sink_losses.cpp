@@ -1,0 +1,107 @@
+//===- sink_losses.cpp - nn-sink-losses ----------------------------------------------------------------===//
+#include "compiler/nn/rows.h"
+#include "passes/train/Passes.h"
+#include "passes/train/duplicates.h"
+#include <set>
+
+using namespace mlir;
+
+namespace zero::train {
+#define GEN_PASS_DEF_SINKLOSSESPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+
+struct SinkLosses : impl::SinkLossesPassBase<SinkLosses> {
+  void runOnOperation() override {
+    auto train = getOperation().lookupSymbol<func::FuncOp>("train");
+    Operation *loss = train ? lossOf(train) : nullptr;
+    if (!loss) return;
+    forward.clear(), terms.clear(), total.clear(), position.clear(), added.clear();
+    for (Operation &op : train.getBody().front()) {
+      forward.push_back(&op);
+      position[&op] = forward.size();
+      if (&op == loss) break;
+    }
+    if (!findTotal()) return;
+    DenseSet<Operation *> sunk;
+    Operation *last = nullptr; // of the terms that were moved
+    for (Operation *term : llvm::reverse(terms)) {
+      if (sunk.contains(term)) continue;
+      SmallVector<Operation *> cone = coneOf(term);
+      Operation *anchor = firstReader(cone);
+      if (!anchor) continue;
+      for (Operation *op : llvm::reverse(cone)) op->moveBefore(anchor);
+      sunk.insert(cone.begin(), cone.end());
+      if (!last || last->isBeforeInBlock(term)) last = term;
+      ++moved;
+    }
+    if (last)
+      for (Operation *op : llvm::reverse(total)) op->moveAfter(last);
+  }
+
+private:
+  bool isForward(Operation *op) const { return position.contains(op); }
+
+  /// The terms, and what adds them up. False if there are not several, or backward reads their sum.
+  bool findTotal() {
+    DenseSet<Value> sums;
+    for (Operation *op : forward) {
+      bool adds = llvm::any_of(op->getOperands(), [&](Value v) { return sums.contains(v); });
+      bool term = false;
+      for (OpResult v : op->getResults())
+        if (adds || nn::sumsRows(op, v.getResultNumber())) {
+          sums.insert(v);
+          term = !adds;
+          if (llvm::any_of(v.getUsers(), [&](Operation *user) { return !isForward(user) && !user->hasTrait<OpTrait::IsTerminator>(); }))
+            return false;
+        }
+      if (term) terms.push_back(op);
+      if (adds) total.push_back(op);
+    }
+    added.insert(total.begin(), total.end());
+    return terms.size() > 1;
+  }
+
+  /// A term and what forward makes for nothing else, from the last to the first.
+  SmallVector<Operation *> coneOf(Operation *term) {
+    SmallVector<Operation *> cone{term};
+    DenseSet<Operation *> inside{term};
+    DenseSet<Operation *> seen;
+    // Operands stand before what reads them: the latest first.
+    auto later = [&](Operation *a, Operation *b) { return position.lookup(a) > position.lookup(b); };
+    std::set<Operation *, decltype(later)> work(later);
+    auto offer = [&](Operation *op) {
+      for (Value v : op->getOperands())
+        if (Operation *from = v.getDefiningOp(); from && seen.insert(from).second) work.insert(from);
+    };
+    offer(term);
+    while (!work.empty()) {
+      Operation *op = *work.begin();
+      work.erase(work.begin());
+      bool alone =
+          llvm::all_of(op->getUsers(), [&](Operation *user) { return !isForward(user) || inside.contains(user) || added.contains(user); });
+      if (!alone) continue;
+      inside.insert(op);
+      cone.push_back(op);
+      offer(op);
+    }
+    return cone;
+  }
+
+  /// The first operation of backward that reads something of these.
+  Operation *firstReader(ArrayRef<Operation *> cone) const {
+    Operation *first = nullptr;
+    for (Operation *op : cone)
+      for (Operation *user : op->getUsers())
+        if (!isForward(user) && (!first || user->isBeforeInBlock(first))) first = user;
+    return first;
+  }
+
+  SmallVector<Operation *> forward, terms, total;
+  DenseMap<Operation *, size_t> position;
+  DenseSet<Operation *> added;
+};
+
+} // namespace
+} // namespace zero::train
