@@ -58,7 +58,6 @@ def Nn_Bool    : StaticShapeTensorOf<[I1]>;
 defvar Nn_Diff = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Nn_Evaluable = DeclareOpInterfaceMethods<EvaluableOpInterface>;
 defvar Nn_Splittable = DeclareOpInterfaceMethods<SplittableOpInterface>;
-defvar Nn_SplittableBy = DeclareOpInterfaceMethods<SplittableOpInterface, ["takeRows"]>;
 defvar Nn_SplittableSum = DeclareOpInterfaceMethods<SplittableOpInterface, ["sumsRows"]>;
 defvar Nn_Composite = DeclareOpInterfaceMethods<CompositeOpInterface>;
 defvar Nn_Indexed = DeclareOpInterfaceMethods<IndexedOpInterface>;

@@ -66,7 +66,7 @@ def Nn_CrossEntropyOp : Nn_Op<"cross_entropy", [Pure, Nn_SplittableSum, Nn_Diff,
   }];
 }
 
-def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_SplittableBy, Nn_Diff, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
+def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Splittable, Nn_Diff, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
   let summary = "x / (1 - rate) where a random number says keep, else 0; the gradient draws the same numbers again";
   let description = [{ The numbers are those of nn.random. `samples` is set by nn-add-loss, which knows what the batch is. }];
   let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, F32Attr:$rate, I64Attr:$id, I64Attr:$samples);

@@ -75,8 +75,7 @@ def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {
     InterfaceMethod<[{
       Make `part`, a copy with the types and operands of some rows, compute these: where attributes speak of dimensions, or of all rows. The
       rows of a tensor are one dimension there.
-    }], "void", "takeRows", (ins "::zero::nn::Build &":$builder, "const ::zero::nn::Rows &":$rows, "::mlir::OperationState &":$part), "",
-      [{ return; }]>,
+    }], "void", "takeRows", (ins "::zero::nn::Build &":$builder, "const ::zero::nn::Rows &":$rows, "::mlir::OperationState &":$part)>,
     InterfaceMethod<"Whether a result is the sum over all rows, and so that of the parts'.", "bool", "sumsRows", (ins "unsigned":$result), "",
       [{ return false; }]>
   ];

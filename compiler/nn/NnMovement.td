@@ -3,7 +3,7 @@
 #define ZERO_NN_MOVEMENT_TD
 include "NnBase.td"
 
-def Nn_BroadcastOp : Nn_Op<"broadcast", [Pure, Nn_Movement, Nn_IndexedFree, Nn_SplittableBy, Nn_Diff, Nn_Evaluable]> {
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Pure, Nn_Movement, Nn_IndexedFree, Nn_Splittable, Nn_Diff, Nn_Evaluable]> {
   let summary = "Repeat a tensor along new dimensions or dimensions of size 1";
   let description = [{
     Operand dimension i becomes result dimension `dims[i]` (strictly increasing); its size is 1 or the
@@ -26,7 +26,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [Pure, Nn_Movement, Nn_Indexed, Nn_Splittabl
   let hasFolder = 1;
 }
 
-def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_SplittableBy, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Splittable, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Permute dimensions: result dimension i is operand dimension perm[i]";
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$perm);
   let results = (outs Nn_Tensor:$result);
@@ -34,7 +34,7 @@ def Nn_TransposeOp : Nn_Op<"transpose", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn
   let hasFolder = 1;
 }
 
-def Nn_SliceOp : Nn_Op<"slice", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_SplittableBy, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_SliceOp : Nn_Op<"slice", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Splittable, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "result[i…] = input[start + i * step…]; steps may be negative";
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
   let results = (outs Nn_Tensor:$result);
@@ -51,7 +51,7 @@ def Nn_PadOp : Nn_Op<"pad", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Evaluabl
   let hasVerifier = 1;
 }
 
-def Nn_ConcatOp : Nn_Op<"concat", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_SplittableBy, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_ConcatOp : Nn_Op<"concat", [Pure, Nn_Movement, Nn_IndexedOfWork, Nn_Splittable, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Join tensors along one dimension";
   let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
@@ -89,7 +89,7 @@ def Nn_ReductionKind : I32EnumAttr<"ReductionKind", "reduction", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
   let cppNamespace = "::zero::nn";
 }
-def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Accumulates, Nn_SplittableBy, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_ReduceOp : Nn_Op<"reduce", [Pure, Nn_Accumulates, Nn_Splittable, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "Reduce dimensions away";
   let description = [{ `dims` is sorted; reduced dimensions vanish from the shape. The order of a sum is fixed by the generated
     kernel, never by the number of threads. }];

@@ -45,7 +45,7 @@ def Nn_GradientOp : Nn_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInt
   let assemblyFormat = "$parameter `,` $value attr-dict `:` type($value)";
 }
 
-def Nn_ConstantOp : Nn_Op<"constant", [Pure, ConstantLike, Nn_SplittableBy, Nn_IndexedFree, Nn_Evaluable, AllTypesMatch<["value", "result"]>]> {
+def Nn_ConstantOp : Nn_Op<"constant", [Pure, ConstantLike, Nn_Splittable, Nn_IndexedFree, Nn_Evaluable, AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor known at compile time";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Nn_Tensor:$result);

@@ -92,13 +92,15 @@ Settings settingsOf(const CompileOptions &options) {
   return settings;
 }
 
-Question questionOf(const CompileOptions &options) {
+/// `tokens`: of a micro-step.
+Question questionOf(const CompileOptions &options, int64_t tokens) {
   return {settingsOf(options),
           !options.stage,
           !options.tileParts,
           !options.tileTokens,
           options.recompute == "auto",
           options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
+          tokens,
           options.budgets,
           options.machine};
 }
@@ -205,6 +207,7 @@ private:
 
   bool lower(Phase phase) {
     bool searches = options.budgets.device.has_value();
+    if (phase == Phase::Train) tokens = train::tokensOf(*module);
     if (phase == Phase::Train && searches && (!options.tileParts || !options.tileTokens)) imported = module->clone();
     if (phase != Phase::Shard || !searches) return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
     return choose() && run(*module, [&](OpPassManager &pm) { addSharding(pm, settings); });
@@ -221,7 +224,7 @@ private:
   /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
     std::map<Tiling, Candidate> candidates;
-    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, questionOf(options));
+    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, questionOf(options, tokens));
     if (failed(found)) return false;
     settings = found->chosen.settings;
     Candidate &chosen = candidates[settings.tiling()];
@@ -269,7 +272,7 @@ private:
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (succeeded(found))
       for (const auto &[subject, choice, reason] :
-           explain(*found, questionOf(options), simulate::timeOf(plan, options.machine, /*clips=*/true))) {
+           explain(*found, questionOf(options, tokens), simulate::timeOf(plan, options.machine, /*clips=*/true))) {
         plan::Decision *decision = plan.add_decisions();
         decision->set_subject(subject);
         decision->set_choice(choice);
@@ -359,7 +362,7 @@ private:
     for (const std::string &sentence : found)
       say("error", "the plan breaks a promise (a defect of the compiler, please report it): " + sentence);
     if (!found.empty()) return false;
-    std::string excess = tooLarge(plan, questionOf(options));
+    std::string excess = tooLarge(plan, questionOf(options, tokens));
     if (!excess.empty()) say("error", excess);
     return excess.empty();
   }
@@ -400,7 +403,8 @@ private:
   std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
   codegen::CpuTarget cpu;
   codegen::GpuTarget gpu;
-  Settings settings; // what flags say, and then what was found
+  int64_t tokens = 0; // of a micro-step
+  Settings settings;  // what flags say, and then what was found
   FailureOr<Found> found = failure();
 };
 

@@ -56,6 +56,7 @@ public:
 
 private:
   static constexpr int kRounds = 6, kSizes = 4; // of placing, and of trying how much fits
+  static constexpr int64_t kFewestTokens = 64;  // of a micro-step that is worth tiles
 
   //===--------------------------------------------------------------------===//
   // One choice
@@ -167,17 +168,18 @@ private:
   // From the choice that copies nothing to the one that needs least
   //===--------------------------------------------------------------------===//
 
-  /// Fills `fitting`, the best first. As long as nothing fits, or something is copied, and fewer tokens at a time make it faster, there are
-  /// fewer; then, with so many, as long as more parts do, there are more parts.
+  /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
+  /// still nothing fits, a sixteenth. Then, with so many, as long as more parts make it faster, there are more parts.
   void choose() {
     std::vector<int64_t> parts{question.asked.tileParts}, tokens{question.asked.tileTokens};
     if (question.anyTiles) parts = {1, 2, 4, 8, 16};
-    if (question.anyTokens) tokens = {0, 1024, 256};
+    if (question.anyTokens) tokens = {0};
+    if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
     asked.tileParts = parts[0];
     for (int64_t tileTokens : tokens) {
       asked.tileTokens = tileTokens;
       chooseForm();
-      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileTokens != tileTokens)) break;
+      if (!fitting.empty() && (fitting[0].copied == 0 || tileTokens)) break;
     }
     if (!fitting.empty()) asked.tileTokens = fitting[0].settings.tileTokens;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {

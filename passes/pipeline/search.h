@@ -59,7 +59,8 @@ struct Question {
   Settings asked; // what the flags say
   // Which of it they leave open, beside tiers.
   bool anyStage = false, anyTiles = false, anyTokens = false, anyRecomputation = false, anyOrder = false;
-  Budgets budgets; // name the device's memory at least
+  int64_t tokens = 0; // of a micro-step
+  Budgets budgets;    // name the device's memory at least
   simulate::Machine machine;
 };
 

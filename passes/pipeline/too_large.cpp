@@ -45,6 +45,8 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Q
     ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
   if (tiers.offloadParams != "auto") ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
+  if (!question.anyTokens && question.asked.tileTokens == 0 && question.tokens > 1)
+    ways.push_back({of({plan::ACTIVATION}), "what is wide for some tokens at a time (--tile-tokens)"});
   if (plan.vertical() && !question.anyOrder)
     ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "micro-steps one after another (--accumulate-order horizontal)"});
   if (question.asked.schedule.activations != "auto")

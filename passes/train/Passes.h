@@ -21,6 +21,9 @@ struct TrainOptions {
 /// What nn-tile-tokens has done of @train, on the module: [stretches, tiles].
 inline constexpr const char *kTokenTiles = "nn.token_tiles";
 
+/// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
+int64_t tokensOf(mlir::ModuleOp module);
+
 /// add-loss, tile tokens and parameters, differentiate, sink losses, decompose, recompute with simplification between them, verify: from
 /// `@forward` to
 /// `@train` and `@eval`.

@@ -167,4 +167,13 @@ struct TileTokens : impl::TileTokensPassBase<TileTokens> {
 };
 
 } // namespace
+
+int64_t tokensOf(ModuleOp module) {
+  int64_t most = 0;
+  module.walk([&](nn::MatMulOp product) {
+    if (auto type = nn::typeOf(product.getResult()); type.getRank() == 2) most = std::max(most, type.getDimSize(0));
+  });
+  return most;
+}
+
 } // namespace zero::train

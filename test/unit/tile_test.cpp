@@ -168,3 +168,51 @@ TEST_F(Tiles, OfTokensChangeNeitherLossNorGradients) {
       EXPECT_EQ(onto, pieces * (tiles - 1));
     }
 }
+
+// Inside a stretch dropout draws the numbers that it draws for all tokens at once, of samples or of a tensor that all samples share.
+TEST_F(Tiles, OfTokensDropTheSameElements) {
+  for (int64_t samples : {0, 2}) {
+    std::string text = R"(module {
+      nn.parameter @up : tensor<4x9xf64> {trainable = true}
+      nn.parameter @down : tensor<9x3xf64> {trainable = true}
+      func.func @train(%x: tensor<8x4xf64>, %seed: tensor<2xi64>) -> tensor<2x4x3xf64> {
+        %up = nn.get @up : tensor<4x9xf64>
+        %down = nn.get @down : tensor<9x3xf64>
+        %u = nn.matmul %x, %up : (tensor<8x4xf64>, tensor<4x9xf64>) -> tensor<8x9xf64>
+        %u3 = nn.reshape %u : tensor<8x9xf64> -> tensor<2x4x9xf64>
+        %d = nn.dropout %u3, %seed {id = 5 : i64, rate = 0.5 : f32, samples = SAMPLES : i64} : tensor<2x4x9xf64>, tensor<2xi64>
+        %d2 = nn.reshape %d : tensor<2x4x9xf64> -> tensor<8x9xf64>
+        %y = nn.matmul %d2, %down : (tensor<8x9xf64>, tensor<9x3xf64>) -> tensor<8x3xf64>
+        %y3 = nn.reshape %y : tensor<8x3xf64> -> tensor<2x4x3xf64>
+        return %y3 : tensor<2x4x3xf64>
+      }
+    })";
+    text.replace(text.find("SAMPLES"), 7, std::to_string(samples));
+    std::vector<std::vector<double>> results;
+    for (int64_t tokens : {0, 3}) {
+      auto module = parseSourceString<ModuleOp>(text, &context);
+      ASSERT_TRUE(module) << diagnostics;
+      PassManager pm(&context);
+      pm.addPass(train::createTileTokensPass({tokens}));
+      ASSERT_TRUE(succeeded(pm.run(*module))) << diagnostics;
+      int parts = 0;
+      module->walk([&](nn::RowsOp) { ++parts; });
+      EXPECT_EQ(parts, tokens ? 3 : 0);
+      auto ones = [&](std::vector<int64_t> shape) {
+        nn::Tensor t(RankedTensorType::get(shape, Float64Type::get(&context)));
+        for (int64_t i = 0; i < t.size(); ++i) t.set(i, double(i % 7) + 1);
+        return t;
+      };
+      std::vector<nn::Tensor> inputs{ones({8, 4}),
+                                     nn::Tensor::fromValues(RankedTensorType::get({2}, IntegerType::get(&context, 64)), {11, 6})};
+      auto found = nn::evaluateFunction(
+          module->lookupSymbol<func::FuncOp>("train"), inputs,
+          [&](nn::ParameterOp p) -> FailureOr<nn::Tensor> { return ones(std::vector<int64_t>(cast<ShapedType>(p.getType()).getShape())); },
+          [](nn::ParameterOp, const nn::Tensor &) {});
+      ASSERT_TRUE(succeeded(found)) << diagnostics;
+      auto &numbers = results.emplace_back();
+      for (int64_t i = 0; i < (*found)[0].size(); ++i) numbers.push_back((*found)[0].at(i));
+    }
+    EXPECT_EQ(results[0], results[1]) << samples << " samples";
+  }
+}

@@ -28,6 +28,8 @@ bool CrossEntropyOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
   return typeOf(getLogits()).getDimSize(0) == rows;
 }
 
+void CrossEntropyOp::takeRows(Build &, const Rows &, OperationState &) {}
+
 bool CrossEntropyOp::sumsRows(unsigned result) { return result == 0; }
 
 Composed CrossEntropyOp::decompose(Build &b) {

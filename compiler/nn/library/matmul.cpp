@@ -37,6 +37,8 @@ bool MatMulOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
   return !getOnto() && !getTransposeLhs() && typeOf(getResult()).getRank() == 2 && typeOf(getResult()).getDimSize(0) == rows;
 }
 
+void MatMulOp::takeRows(Build &, const Rows &, OperationState &) {}
+
 /// C = op(A) op(B). The gradient of a stored operand is again one product whose flags do the transposing:
 ///   dA = dC op(B)^T,  or op(B) dC^T when A is stored transposed;
 ///   dB = op(A)^T dC,  or dC^T op(A) when B is stored transposed.

@@ -66,6 +66,8 @@ bool TakeAlongOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
   return lead && *lead < typeOf(getInput()).getRank();
 }
 
+void TakeAlongOp::takeRows(Build &, const Rows &, OperationState &) {}
+
 /// One element per row receives the gradient: written as a comparison with the index, which fuses with its neighbours.
 LogicalResult TakeAlongOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};

@@ -112,6 +112,8 @@ bool ReshapeOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
   return leadingOf(typeOf(getInput()).getShape(), rows) && leadingOf(typeOf(getResult()).getShape(), rows);
 }
 
+void ReshapeOp::takeRows(Build &, const Rows &, OperationState &) {}
+
 LogicalResult ReshapeOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   out[0] = Build{b, getLoc()}.reshape(d[0], typeOf(getInput()).getShape());
   return success();

@@ -101,3 +101,27 @@ func.func private @k(tensor<?xf32>) attributes {nn.kernel}
 func.func @f(%x: tensor<4xf32> {nn.name = "x", nn.role = "label"}) {
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{takes rows 3 to 5 of 'tensor<4x3xf32>'}}
+  %r = nn.rows %x from 3 : tensor<4x3xf32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{'tensor<2x2xf32>' are no rows of 'tensor<4x3xf32>'}}
+  %r = nn.rows %x from 0 : tensor<4x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xf32>, %y: tensor<2x4xf32>) {
+  // expected-error @+1 {{of 'tensor<4x4xf32>' is added to 'tensor<2x4xf32>'}}
+  %r = nn.matmul %x, %x onto %y : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  return
+}

@@ -125,7 +125,7 @@ func.func @composites() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<
   return %erf, %tanh, %silu, %p, %ln, %mean, %rms, %r, %loss, %lse : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<2x3xf32>, tensor<2xf32>, tensor<f32>, tensor<2xf32>
 }
 
-func.func @products() -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<3x3xf32>, tensor<2x1x2xf32>) {
+func.func @products() -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<3x3xf32>, tensor<2x1x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<4x2xf32>) {
   %a = nn.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
   %b = nn.constant dense<[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]> : tensor<3x2xf32>
   // PRODUCTS: result tensor<2x2xf32>: 4 5 10 11
@@ -138,7 +138,14 @@ func.func @products() -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<3x3xf32>, ten
   %r = nn.constant dense<[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]> : tensor<2x2x2xf32>
   // PRODUCTS-NEXT: 4 6 10 12
   %batched = nn.matmul %l, %r : (tensor<2x1x2xf32>, tensor<2x2x2xf32>) -> tensor<2x1x2xf32>
-  return %ab, %aat, %atb, %batched : tensor<2x2xf32>, tensor<2x2xf32>, tensor<3x3xf32>, tensor<2x1x2xf32>
+  // PRODUCTS-NEXT: 18 37 42 88
+  %onto = nn.matmul %a, %a onto %ab {transpose_rhs = true} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  // PRODUCTS-NEXT: 0 1 1 1
+  %rows = nn.rows %b from 1 : tensor<3x2xf32> -> tensor<2x2xf32>
+  // PRODUCTS-NEXT: 1 1 4 5 10 11 1 1
+  %row = nn.rows %b from 2 : tensor<3x2xf32> -> tensor<1x2xf32>
+  %joined = nn.join_rows %row, %ab, %row : (tensor<1x2xf32>, tensor<2x2xf32>, tensor<1x2xf32>) -> tensor<4x2xf32>
+  return %ab, %aat, %atb, %batched, %onto, %rows, %joined : tensor<2x2xf32>, tensor<2x2xf32>, tensor<3x3xf32>, tensor<2x1x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<4x2xf32>
 }
 
 // bf16 and f16 are computed in f32 and rounded once.

@@ -97,3 +97,28 @@ func.func @train(%q: tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32> {
   nn.gradient @k, %dk : tensor<1x1x4x8xf32>
   return %o : tensor<1x1x4x8xf32>
 }
+
+// -----
+
+// A gradient that is added up product by product stays f32; what is joined has one type, and rows have that of what they are rows of.
+// CHECK-LABEL: func.func @train
+// CHECK: %[[X:.*]] = nn.matmul {{.*}} -> tensor<4x8xbf16>
+// CHECK: nn.rows %[[X]] from 2 : tensor<4x8xbf16> -> tensor<2x8xbf16>
+// CHECK: nn.join_rows {{.*}} : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<4x8xbf16>
+// CHECK: %[[G:.*]] = nn.matmul {{.*}} : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<8x8xf32>
+// CHECK: nn.matmul %{{.*}}, %{{.*}} onto %[[G]] {transpose_lhs = true} : (tensor<2x8xbf16>, tensor<2x8xbf16>, tensor<8x8xf32>) -> tensor<8x8xf32>
+nn.parameter @w : tensor<8x8xf32> {trainable = true}
+func.func @train(%in: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = nn.get @w : tensor<8x8xf32>
+  %x = nn.matmul %in, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %x1 = nn.rows %x from 2 : tensor<4x8xf32> -> tensor<2x8xf32>
+  %x0 = nn.rows %x from 0 : tensor<4x8xf32> -> tensor<2x8xf32>
+  %y0 = nn.matmul %x0, %w : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %y1 = nn.matmul %x1, %w : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %y = nn.join_rows %y0, %y1 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %z = nn.matmul %y, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %g0 = nn.matmul %x0, %y0 {transpose_lhs = true} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<8x8xf32>
+  %g = nn.matmul %x1, %y1 onto %g0 {transpose_lhs = true} : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  nn.gradient @w, %g : tensor<8x8xf32>
+  return %z : tensor<4x8xf32>
+}

@@ -185,3 +185,44 @@ func.func @one() -> tensor<1xf32> attributes {zero.role = "eval"} {
   %r = nn.launch @c(%a, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
   return %r : tensor<1xf32>
 }
+
+// -----
+
+// Rows are read where they lie, and joined where they belong: whoever computes some writes them there; an input's are copied.
+func.func private @k(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {nn.kernel, nn.inplace = [[0, 0]]}
+func.func private @sum(tensor<5x4xf32>) -> tensor<1xf32> attributes {nn.kernel}
+// CHECK-LABEL: plan.program eval @rows
+func.func @rows(%x: tensor<5x4xf32> {nn.name = "x", nn.role = "data"}, %w: tensor<4x4xf32> {nn.name = "w", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {
+  // CHECK: plan.matmul compute %input.x[48, 32], %input.w[0, 64] -> %[[PART:.*]][0, 32]
+  %last = nn.rows %x from 3 : tensor<5x4xf32> -> tensor<2x4xf32>
+  %a = nn.matmul %last, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("a")
+  // CHECK: plan.launch compute %[[PART]][0, 32] -> %[[WHOLE:.*]][48, 32] : @k
+  %b = nn.launch @k(%a) : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("b")
+  %first = nn.rows %x from 0 : tensor<5x4xf32> -> tensor<2x4xf32>
+  // CHECK: plan.matmul compute %input.x[0, 32], %input.w[0, 64] -> %[[WHOLE]][0, 32]
+  %c = nn.matmul %first, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %middle = nn.rows %x from 2 : tensor<5x4xf32> -> tensor<1x4xf32>
+  // CHECK: plan.copy compute %input.x[32, 16] -> %[[WHOLE]][32, 16]
+  %all = nn.join_rows %c, %middle, %b : (tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<5x4xf32> loc("all")
+  // CHECK: plan.launch compute %[[WHOLE]][0, 80] -> %result.loss[0, 4] : @sum
+  %s = nn.launch @sum(%all) : (tensor<5x4xf32>) -> tensor<1xf32>
+  return %s : tensor<1xf32>
+}
+
+// -----
+
+// A product is made onto a sum that dies with it; onto a copy of one that is read once more.
+func.func private @two(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<1xf32> attributes {nn.kernel}
+// CHECK-LABEL: plan.program eval @onto
+func.func @onto(%x: tensor<4x4xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "eval"} {
+  // CHECK: plan.matmul compute %input.x[0, 64], %input.x[0, 64] -> %a[0, 64]
+  %a = nn.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("a")
+  // CHECK: plan.matmul compute %input.x[0, 64], %input.x[0, 64], %a[0, 64] -> %a[0, 64] {{.*}}accumulate
+  %b = nn.matmul %x, %x onto %a : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("b")
+  // CHECK: plan.copy compute %a[0, 64] -> %c[0, 64]
+  // CHECK: plan.matmul compute %input.x[0, 64], %input.x[0, 64], %c[0, 64] -> %c[0, 64] {{.*}}accumulate
+  %c = nn.matmul %x, %x onto %b : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("c")
+  // CHECK: plan.launch compute %a[0, 64], %c[0, 64]
+  %s = nn.launch @two(%b, %c) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<1xf32>
+  return %s : tensor<1xf32>
+}
