@@ -176,8 +176,8 @@ private:
   /// Something to be written, and how far it is.
   struct Task {
     enum Kind { Write, Launch, Call } kind;
-    Operation *op = nullptr;                                // Write: a library call or a view
-    unsigned cluster = 0;                                   // Launch: results of its own one after another, if they do not go together
+    Operation *op = nullptr; // Write: a library call or a view
+    unsigned cluster = 0;    // Launch: results of its own one after another, if they do not go together
     SmallVector<Value, 2> results = {}, operands = {}, inputs = {}; // Call
     func::FuncOp kernel = {};
     unsigned next = 0; // operand or result

@@ -2,6 +2,7 @@
 #include "passes/place/Passes.h"
 #include "passes/place/arenas.h"
 #include "passes/place/need.h"
+#include "passes/place/next_run.h"
 #include "passes/place/reuse.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -65,14 +66,19 @@ private:
     int64_t live() const { return largestLive(buffers.problem, Bytes(1)).count; }
   };
 
-  /// With time for copies between tiers, where that makes the arena larger than neither that of the largest program nor 1.02 times what is
-  /// live.
+  /// With bytes of their own for updates beside the next step, and with time for copies between tiers, where that makes the arena larger
+  /// than neither that of the largest program nor 1.02 times what is live.
   static void leaveTime(ProgramOp program, Placed &placed, int64_t largest) {
     std::vector<CopyEnds> ends = endsOf(program, placed.buffers.buffers);
     if (llvm::none_of(ends, [](CopyEnds copies) { return copies.begins || copies.ends; })) return;
     auto steps = int64_t(zero::planir::stepsOf(program).size());
+    int64_t most = std::max(largest, placed.live() * 51 / 50);
+    OffsetProblem beside = placed.buffers.problem; // the next run
+    if (addNextRun(program, placed.buffers.buffers, beside))
+      if (OffsetSolution found = solveOffsets(beside); found.height.count <= most)
+        placed.buffers.problem = std::move(beside), placed.solution = std::move(found);
     OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
-    if (roomy.height.count <= std::max(largest, placed.live() * 51 / 50)) placed.solution = std::move(roomy);
+    if (roomy.height.count <= most) placed.solution = std::move(roomy);
     restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(largest)), placed.solution);
   }
 

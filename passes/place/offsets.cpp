@@ -27,7 +27,7 @@ OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size
     Bytes size = buffer.size.alignedTo(problem.alignment), end, best;
     bool found = false;
     Bytes tightest;
-    placed.visit(first, last, [&](Bytes otherBegin, Bytes otherEnd) {
+    placed.visit(first, last, int32_t(buffer.nextLast), [&](Bytes otherBegin, Bytes otherEnd) {
       if (otherBegin >= end + size && (!found || otherBegin - end < tightest)) {
         found = true;
         best = end;
@@ -41,6 +41,7 @@ OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size
     solution.offsets[index] = best;
     solution.height = std::max(solution.height, best + size);
     placed.add(best, best + size, first, last);
+    if (buffer.nextLast >= 0) placed.add(best, best + size, 0, int32_t(buffer.nextLast), /*next=*/true);
   }
   return solution;
 }
@@ -218,6 +219,13 @@ std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &sol
     live[begin] = index;
     ends.emplace(buffer.last, index);
   }
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    for (size_t j : byFirst) {
+      const OffsetBuffer &buffer = problem.buffers[i], &other = problem.buffers[j];
+      if (other.first > buffer.nextLast) break;
+      if (i != j && solution.offsets[i] < solution.offsets[j] + other.size && solution.offsets[j] < solution.offsets[i] + buffer.size)
+        return "buffers " + buffer.name + " and " + other.name + " are in use together when the program runs again, and share bytes";
+    }
   return "";
 }
 
@@ -225,7 +233,8 @@ std::string print(const OffsetProblem &problem) {
   std::ostringstream out;
   out << "alignment " << problem.alignment.count << "\n# name size first last\n";
   for (const OffsetBuffer &buffer : problem.buffers)
-    out << buffer.name << " " << buffer.size.count << " " << buffer.first << " " << buffer.last << "\n";
+    out << buffer.name << " " << buffer.size.count << " " << buffer.first << " " << buffer.last
+        << (buffer.nextLast < 0 ? "" : " " + std::to_string(buffer.nextLast)) << "\n";
   return out.str();
 }
 
@@ -245,6 +254,8 @@ OffsetProblem parseOffsetProblem(const std::string &text) {
     }
     if (!(words >> buffer.first >> buffer.last) || buffer.size.count < 0 || buffer.last < buffer.first)
       throw std::runtime_error("line " + std::to_string(number) + " is not \"name size first last\": " + line);
+    if (words >> std::ws; !words.eof() && (!(words >> buffer.nextLast) || buffer.nextLast < 0))
+      throw std::runtime_error("line " + std::to_string(number) + " does not end with a step of the next run: " + line);
     problem.buffers.push_back(std::move(buffer));
   }
   return problem;

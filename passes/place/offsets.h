@@ -1,6 +1,7 @@
 //===- offsets.h - at which byte of an arena each buffer lies: problem, solvers, check -------------===//
 // Plain data. A buffer is live in the steps [first, last], both inclusive; its bytes are the half-open range
-// [offset, offset + size). Two buffers may share bytes if no step lies in both lives.
+// [offset, offset + size). Two buffers may share bytes if no step lies in both lives. One that is in use beside the first steps of the
+// program's next run, too, shares none with those that are live there.
 #pragma once
 #include "passes/place/bytes.h"
 #include <string>
@@ -12,6 +13,7 @@ struct OffsetBuffer {
   std::string name; // for messages
   Bytes size;
   int64_t first = 0, last = 0;
+  int64_t nextLast = -1; // of the steps of the program's next run beside which it is in use still, from the first on; -1: none
 };
 
 struct OffsetProblem {
@@ -35,7 +37,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem);
 /// Empty if the answer is right; else a sentence that names what is wrong with it.
 std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);
 
-/// Text form, "alignment N" and one line per buffer, "name size first last"; lines from '#' on are comments. parse throws
+/// Text form, "alignment N" and one line per buffer, "name size first last [nextLast]"; lines from '#' on are comments. parse throws
 /// std::runtime_error.
 std::string print(const OffsetProblem &problem);
 OffsetProblem parseOffsetProblem(const std::string &text);

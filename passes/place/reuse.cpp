@@ -41,6 +41,7 @@ private:
   int64_t between(size_t before, size_t after) const {
     const OffsetBuffer &a = problem.buffers[before], &b = problem.buffers[after];
     if (a.first <= b.last && b.first <= a.last) return 0;
+    if (b.first <= a.nextLast || a.first <= b.nextLast) return 1; // they may be in use together
     if (!lanes[before].ends && !lanes[after].begins) return steps;
     return b.first > a.last ? b.first - a.last : b.first - a.last + steps;
   }

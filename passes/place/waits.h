@@ -10,7 +10,7 @@
 
 namespace zero::place {
 
-inline constexpr int kLanes = 8;
+inline constexpr int kLanes = 10;
 
 struct MemoryAccess {
   int arena;

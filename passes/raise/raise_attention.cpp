@@ -49,7 +49,8 @@ bool trace(Value v, Scores &scores, int &steps) {
   Operation *op = v.getDefiningOp();
   if (!op) return false;
   if ((scores.product = dyn_cast<MatMulOp>(op))) return true;
-  if (auto reshape = dyn_cast<ReshapeOp>(op)) return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores, steps);
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return regroups(shapeOf(reshape.getInput()), shapeOf(v)) && trace(reshape.getInput(), scores, steps);
   if (auto cast = dyn_cast<CastOp>(op)) // softmax in f32 of scores in half precision; the operation keeps its scores in f32 anyway
     return isFloat(cast.getInput()) && trace(cast.getInput(), scores, steps);
   if (auto div = dyn_cast<DivOp>(op)) {

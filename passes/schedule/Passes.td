@@ -257,4 +257,27 @@ def SpreadUpdatesPass : Pass<"plan-spread-updates", "::zero::planir::ProgramOp">
   }];
   let statistics = [Statistic<"moved", "moved", "Slices that moved">];
 }
+
+def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp"> {
+  let summary = "Updates that wait for the norm run beside the next step's forward";
+  let description = [{
+    With a global norm no update can be made before the end of backward. Where updates need what rests in another tier, lane compute would
+    then wait for all of it to come and go. So those that stand behind its last other step go on lane `update`, and their copies on lanes
+    `update_read` and `update_write`, which leave those of the next step's fetches free: its forward begins while they run, and waits for
+    each bucket as it needs it. In the order of their first use in forward, as zero-insert-movement has put them, the first updates are those
+    that it needs first. They read a copy of the hyper-parameters, which the host writes again for the next step.
+
+    ```mlir
+    plan.copy disk_read %m[0, 4096] -> %f[0, 4096]
+    plan.update compute %p[0, 4096], %g[0, 4096], %f[0, 4096], %hyper[0, 64], %norm[0, 4] -> %p[0, 4096], %f[0, 4096] : @b0 @k of f32
+    plan.copy disk_write %f[0, 4096] -> %m[0, 4096]
+    // becomes
+    plan.copy compute %hyper[0, 64] -> %kept[0, 64]
+    plan.copy update_read %m[0, 4096] -> %f[0, 4096]
+    plan.update update %p[0, 4096], %g[0, 4096], %f[0, 4096], %kept[0, 64], %norm[0, 4] -> %p[0, 4096], %f[0, 4096] : @b0 @k of f32
+    plan.copy update_write %f[0, 4096] -> %m[0, 4096]
+    ```
+  }];
+  let statistics = [Statistic<"moved", "moved", "Updates on a lane of their own">];
+}
 #endif

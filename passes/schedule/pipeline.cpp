@@ -34,6 +34,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   HoistFetchesPassOptions fetch;                                     // behind the updates' last move
   fetch.ahead = options.fetchAhead;
   program.addPass(createHoistFetchesPass(fetch));
+  program.addPass(createOverlapUpdatesPass());
 }
 
 namespace {
@@ -51,7 +52,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-hoist-fetches: lanes and order",
+  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order",
                                             [](OpPassManager &pm, const PipelineOptions &given) {
                                               buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.fetchAhead,
                                                                  given.delay, given.activations, given.activationBytes});

@@ -106,7 +106,8 @@ private:
     for (Read &read : reads) {
       state::BucketOp bucket = bucketOf(read.get, read.get.getParameterAttr());
       if (!bucket) return failure();
-      Operation *&last = lastRead[bucket];
+      Operation *&last = lastRead[bucket], *&first = firstRead[bucket], *reader = read.operand->getOwner();
+      if (!first || reader->isBeforeInBlock(first)) first = reader;
       last = later(last, read.operand->getOwner());
     }
     return success();
@@ -208,11 +209,20 @@ private:
             losses = all - updates; // the terms of each micro-step's, and the norm
     SmallVector<Value> results{end.create<state::ViewOp>(loc, flat(end, losses), packed, 0)};
     if (updates) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, losses));
+    sortByUse(pending); // forward needs them in this order
     for (auto [bucket, shard] : pending) update(end, bucket, shard, results[1]);
 
     terminator->setOperands(results);
     program.setType(end.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
     for (auto gradient : llvm::make_early_inc_range(program.getOps<nn::GradientOp>())) gradient.erase();
+  }
+
+  void sortByUse(SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending) const {
+    auto before = [&](const auto &a, const auto &b) {
+      Operation *first = firstRead.lookup(a.first), *second = firstRead.lookup(b.first);
+      return first && (!second || first->isBeforeInBlock(second));
+    };
+    llvm::stable_sort(pending, before);
   }
 
   void consumeGradients(state::BucketOp bucket, SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending, SmallVectorImpl<Value> &sums) {
@@ -339,7 +349,7 @@ private:
   size_t microSteps = 1; // that the program holds
   SmallVector<Read> reads;
   llvm::DenseMap<Operation *, Type> readAs; // of each bucket, the type in which its parameters are read
-  llvm::DenseMap<Operation *, Operation *> lastRead;
+  llvm::DenseMap<Operation *, Operation *> lastRead, firstRead;
   llvm::DenseMap<Operation *, SmallVector<SmallVector<nn::GradientOp>, 1>> gradients; // of each bucket, by micro-step
 };
 

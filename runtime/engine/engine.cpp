@@ -99,11 +99,13 @@ struct Engine::Impl {
     if (std::all_of(of.begin(), of.end(), [](uint32_t group) { return group == 0; })) return;
     groups.of = of;
     uint64_t count = *std::max_element(of.begin(), of.end()), room = scratchBytes(plan, selected);
-    Address at{device.allocateArena("parameter groups", plan::DEVICE, count * kHyperBytes + kLanes * room), 0};
+    Address at{device.allocateArena("parameter groups", plan::DEVICE, 2 * count * kHyperBytes + kLanes * room), 0};
     for (const plan::Input &input : plan.inputs())
       if (input.role() == plan::Input::HYPER) groups.hyper = {address(input.ref())};
     if (groups.hyper.empty()) throw Error(nameOf(file) + " has no input for hyper-parameters, so no parameter can have others");
-    for (uint64_t g = 0; g < count; ++g, at = at + kHyperBytes) groups.hyper.push_back(at);
+    groups.kept = groups.hyper; // until a program has a copy
+    for (std::vector<Address> *hyper : {&groups.hyper, &groups.kept})
+      for (uint64_t g = 0; g < count; ++g, at = at + kHyperBytes) hyper->push_back(at);
     for (int lane = 0; lane < kLanes; ++lane, at = at + room) groups.scratch.push_back(at);
   }
 

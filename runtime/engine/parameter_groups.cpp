@@ -44,12 +44,8 @@ public:
     count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
     runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of,
                   plan::rangeOf(bucket, update.part(), rank).begin + update.begin_elements(), count);
-    const plan::Ref *hyper = nullptr;
-    for (const plan::Input &input : plan.inputs())
-      if (input.role() == plan::Input::HYPER) hyper = &input.ref();
     for (int a = 0; a < step.reads_size() + step.writes_size(); ++a) {
       const plan::Ref &ref = a < step.reads_size() ? step.reads(a) : step.writes(a - step.reads_size());
-      isHyper.push_back(hyper && ref.buffer() == hyper->buffer() && ref.offset() == hyper->offset());
       // Numbers per element: the gradient, and what the bucket keeps.
       plan::Content content = state.contents.of(ref);
       bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
@@ -91,8 +87,12 @@ private:
   // Iterations [begin, end) for one group; with `inScratch`, the one iteration finds its elements there.
   UpdatePart &launch(uint32_t group, uint64_t begin, uint64_t end, bool inScratch) {
     UpdatePart &part = parts.emplace_back();
-    for (size_t a = 0; a < isHyper.size(); ++a) {
-      part.args.push_back(isHyper[a] ? groups.hyper[group] : args[a]);
+    for (size_t a = 0; a < args.size(); ++a) {
+      part.args.push_back(args[a]);
+      if (args[a] == groups.hyper[0])
+        part.args[a] = groups.hyper[group];
+      else if (args[a] == groups.kept[0])
+        part.args[a] = groups.kept[group];
       if (inScratch && aside[a])
         part.args[a] = aside[a]->scratch + -(begin * row * aside[a]->size); // the kernel adds the iteration's place
     }
@@ -133,7 +133,6 @@ private:
   const ParameterGroups &groups;
   uint64_t row, count; // elements of one iteration, of the update
   std::vector<Run> runs;
-  std::vector<bool> isHyper;               // by argument
   std::vector<std::optional<Aside>> aside; // of an argument that has a number for each element of the gradient
   std::vector<Aside> slots;
   std::vector<UpdatePart> parts;

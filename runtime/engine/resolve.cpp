@@ -47,7 +47,13 @@ private:
 
   void add(const plan::Step &step, uint32_t index) {
     auto push = [&](Work work) { result.operations.push_back({step.lane(), std::move(work), index, 0, 0, false, nullptr}); };
-    if (!step.has_update() || groups.of.empty()) return push(workOf(step));
+    if (groups.of.empty()) return push(workOf(step));
+    if (step.has_copy() && place(step.reads(0)) == groups.hyper[0]) { // all groups' are kept with it
+      groups.kept[0] = *place(step.writes(0));
+      for (size_t g = 0; g < groups.kept.size(); ++g) push(CopyOf<Place>{groups.kept[g], groups.hyper[g], step.writes(0).bytes()});
+      return;
+    }
+    if (!step.has_update()) return push(workOf(step));
     LaunchOp whole = launch(step, step.update().launch());
     std::vector<Address> args(result.args.begin() + whole.firstArg, result.args.end());
     result.args.resize(whole.firstArg);
@@ -147,7 +153,7 @@ private:
   const plan::Plan &plan;
   const plan::Program &program;
   const Locate &locate;
-  const ParameterGroups &groups;
+  ParameterGroups groups;
   uint64_t rank;
   StateMaps state;
   DeviceProgram result;

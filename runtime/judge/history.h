@@ -1,5 +1,6 @@
 //===- history.h - who touched which bytes of an arena last ------------------------------------------===//
 #pragma once
+#include "runtime/plan/plan.pb.h"
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace zero::judge {
 
-inline constexpr uint32_t kLaneCount = 8;
+inline constexpr uint32_t kLaneCount = plan::Lane_ARRAYSIZE;
 inline constexpr uint32_t kNobody = ~0u;
 
 /// Bytes with one past.

@@ -5,7 +5,8 @@
 namespace zero::judge {
 namespace {
 
-constexpr const char *kLanes[] = {"compute", "gather", "reduce", "to_device", "to_host", "disk_read", "disk_write", "update"};
+constexpr const char *kLanes[] = {"compute",   "gather",     "reduce", "to_device",   "to_host",
+                                  "disk_read", "disk_write", "update", "update_read", "update_write"};
 
 void add(const plan::Plan &plan, Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
   if (ref.bytes() == 0) return;
@@ -31,6 +32,7 @@ Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
 
 std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, uint64_t rank) { return convert(plan, step, rank).accesses; }
 
+static_assert(std::size(kLanes) == plan::Lane_ARRAYSIZE);
 const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
 void addHost(Problem &problem) {

@@ -199,7 +199,9 @@ struct StepChecker {
       throw Error(what + " runs on lane " + Lane_Name(step.lane()) +
                   ", which is for copies between the device's memory, host memory and disk");
   }
-  static bool isLink(Lane lane) { return lane == TO_DEVICE || lane == TO_HOST || lane == DISK_READ || lane == DISK_WRITE; }
+  static bool isLink(Lane lane) {
+    return lane == TO_DEVICE || lane == TO_HOST || lane == DISK_READ || lane == DISK_WRITE || lane == UPDATE_READ || lane == UPDATE_WRITE;
+  }
 
   void copyTiers(Tier from, Tier to) const {
     std::string route = std::string(" copies from ") + tierText(from) + " to " + tierText(to);
@@ -210,7 +212,11 @@ struct StepChecker {
       return;
     }
     Lane link = from == DISK ? DISK_READ : to == DISK ? DISK_WRITE : from == HOST ? TO_DEVICE : TO_HOST;
-    if (step.lane() != link) throw Error(what + route + " on lane " + Lane_Name(step.lane()) + "; expected lane " + Lane_Name(link));
+    Lane ofUpdates = to == DEVICE ? UPDATE_READ : UPDATE_WRITE;
+    bool forUpdates = (from == DEVICE || to == DEVICE) && step.lane() == ofUpdates;
+    if (step.lane() != link && !forUpdates)
+      throw Error(what + route + " on lane " + Lane_Name(step.lane()) + "; expected lane " + Lane_Name(link) + ", or " +
+                  Lane_Name(ofUpdates) + " where an update needs it");
     if (from != DISK && to != DISK) return;
     requireBlocks(step.reads(0), "the source of " + what);
     requireBlocks(step.writes(0), "the destination of " + what);

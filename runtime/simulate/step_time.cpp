@@ -8,17 +8,25 @@
 namespace zero::simulate {
 namespace {
 
+plan::Tier tierOf(const plan::Plan &plan, const plan::Ref &ref) { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
+
+/// What a step works with.
+Resource resourceOf(const plan::Plan &plan, const plan::Step &step) {
+  if (!step.has_copy()) return simulate::resourceOf(step.lane());
+  plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
+  if (from == to) return kProcessors;
+  return from == plan::DISK || to == plan::DISK ? kDisk : to == plan::DEVICE ? kToDevice : kToHost;
+}
+
 /// Bytes per second of a copy between tiers; none: it is computation's.
-std::optional<double> rateOf(plan::Lane lane, const Machine &machine) {
-  switch (lane) {
-  case plan::TO_DEVICE:
+std::optional<double> rateOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
+  switch (resourceOf(plan, step)) {
+  case kToDevice:
     return machine.toDevice;
-  case plan::TO_HOST:
+  case kToHost:
     return machine.toHost;
-  case plan::DISK_READ:
-    return machine.diskRead;
-  case plan::DISK_WRITE:
-    return machine.diskWrite;
+  case kDisk:
+    return tierOf(plan, step.reads(0)) == plan::DISK ? machine.diskRead : machine.diskWrite;
   default:
     return std::nullopt;
   }
@@ -32,7 +40,8 @@ public:
     tasks.push_back({plan::COMPUTE, 0});
     for (const plan::Step &step : program.steps()) {
       tasks.push_back({step.lane(), secondsOf(plan, step, machine), ticksOf(step.waits())});
-      busy[size_t(step.lane())] += tasks.back().seconds;
+      tasks.back().resource = resourceOf(plan, step);
+      busy[size_t(step.lane())] += tasks.back().seconds, used[tasks.back().resource] += tasks.back().seconds;
     }
     tasks.push_back({plan::COMPUTE, 0, ticksOf(program.result_waits())});
     for (const plan::Entry &entry : program.entries()) {
@@ -49,6 +58,7 @@ public:
   }
 
   std::array<double, kLanes> busy{};
+  std::array<double, kResources> used{};
 
 private:
   /// Plans do not count the host's writing of the inputs, which is lane compute's first task.
@@ -66,13 +76,6 @@ private:
 };
 
 } // namespace
-
-double StepTime::of(Resource resource) const {
-  double sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane)
-    if (resourceOf(lane) == resource) sum += busy[size_t(lane)];
-  return sum;
-}
 
 Resource StepTime::busiest() const {
   int busiest = 0;
@@ -92,7 +95,7 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
   if (step.has_attention()) seconds = products(step.attention().dtype());
   if (step.has_attention_grad()) seconds = products(step.attention_grad().dtype());
   if (step.has_copy())
-    if (auto rate = rateOf(step.lane(), machine)) seconds = double(work.touched) / 2 / *rate; // read on one side, written on the other
+    if (auto rate = rateOf(plan, step, machine)) seconds = double(work.touched) / 2 / *rate; // read on one side, written on the other
   if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
     seconds = double(work.sent) / machine.link + machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
   return seconds + machine.step;
@@ -123,6 +126,7 @@ StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
     at += ran;
     time.seconds += double(times - ran) * (complete[at] - complete[at - 1]); // those left out are as long as the last
     for (size_t lane = 0; lane < kLanes; ++lane) time.busy[lane] += double(times) * prepared[i].busy[lane];
+    for (size_t resource = 0; resource < kResources; ++resource) time.used[resource] += double(times) * prepared[i].used[resource];
   }
   time.seconds = std::max(time.seconds, time.least()); // a few steps may do what was begun before them
   return time;

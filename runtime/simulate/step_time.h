@@ -8,11 +8,11 @@ namespace zero::simulate {
 
 /// Of a rank that has the machine to itself, when all ranks are equally fast and come to their collectives together.
 struct StepTime {
-  double seconds = 0;                // from one optimizer step to the next, in the middle of a run
-  std::array<double, kLanes> busy{}; // of that, each lane, as if it had what it shares with others to itself
+  double seconds = 0;                    // from one optimizer step to the next, in the middle of a run
+  std::array<double, kLanes> busy{};     // of that, each lane, as if it had what it shares with others to itself
+  std::array<double, kResources> used{}; // and all lanes that work with a resource
 
-  /// Seconds of all lanes that work with it.
-  double of(Resource resource) const;
+  double of(Resource resource) const { return used[resource]; }
   Resource busiest() const;
   /// Of the busiest resource: no order of the same steps takes less.
   double least() const { return of(busiest()); }

@@ -48,7 +48,8 @@ private:
   struct Lane {
     size_t run = 0, next = 0; // of the run's tasks of this lane
     bool busy = false;
-    double left = 0; // seconds of the task under way, alone
+    double left = 0;                 // seconds of the task under way, alone
+    Resource resource = kProcessors; // of that
   };
 
   void begin(size_t at) {
@@ -57,8 +58,9 @@ private:
     for (; lane.run < runs.size() && lane.next == states[lane.run].order[at].size(); ++lane.run) lane.next = 0;
     if (lane.run == runs.size() || !mayBegin(lane.run, states[lane.run].order[at][lane.next])) return;
     lane.busy = true;
-    lane.left = runs[lane.run].tasks[states[lane.run].order[at][lane.next]].seconds;
-    ++sharing[resourceOf(int(at))];
+    const Task &task = runs[lane.run].tasks[states[lane.run].order[at][lane.next]];
+    lane.left = task.seconds, lane.resource = task.resource;
+    ++sharing[lane.resource];
   }
 
   bool mayBegin(size_t run, size_t task) const {
@@ -84,18 +86,18 @@ private:
     size_t first = kLanes;
     double soonest = std::numeric_limits<double>::infinity();
     for (size_t lane = 0; lane < kLanes; ++lane)
-      if (double needs = lanes[lane].left * sharing[resourceOf(int(lane))]; lanes[lane].busy && needs < soonest)
+      if (double needs = lanes[lane].left * sharing[lanes[lane].resource]; lanes[lane].busy && needs < soonest)
         first = lane, soonest = needs;
     if (first == kLanes) return false;
     now += soonest;
     for (size_t lane = 0; lane < kLanes; ++lane)
-      if (lanes[lane].busy) lanes[lane].left = std::max(0.0, lanes[lane].left - soonest / sharing[resourceOf(int(lane))]);
+      if (lanes[lane].busy) lanes[lane].left = std::max(0.0, lanes[lane].left - soonest / sharing[lanes[lane].resource]);
     Lane &lane = lanes[first];
     State &state = states[lane.run];
     state.ends[state.order[first][lane.next++]] = now;
     ++state.done[first], --state.left;
     lane.busy = false;
-    --sharing[resourceOf(int(first))];
+    --sharing[lane.resource];
     return true;
   }
 
@@ -109,6 +111,7 @@ private:
 
 } // namespace
 
+static_assert(kLanes == plan::Lane_ARRAYSIZE);
 Resource resourceOf(int lane) {
   switch (lane) {
   case plan::GATHER:
@@ -120,9 +123,9 @@ Resource resourceOf(int lane) {
     return kToHost;
   case plan::DISK_READ:
   case plan::DISK_WRITE:
+  case plan::UPDATE_READ:
+  case plan::UPDATE_WRITE:
     return kDisk;
-  case plan::UPDATE:
-    return kUpdates;
   default:
     return kProcessors;
   }

@@ -9,10 +9,11 @@
 
 namespace zero::simulate {
 
-inline constexpr int kLanes = 8; // plan.Lane
+inline constexpr int kLanes = 10; // plan.Lane
 
 /// What lanes work with.
-enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kUpdates, kResources };
+enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kResources };
+/// As a rule.
 Resource resourceOf(int lane);
 
 /// Until `tick` tasks of the lane are complete; of all, if it has fewer.
@@ -22,9 +23,12 @@ struct LaneTick {
 };
 
 struct Task {
-  int lane = 0;
-  double seconds = 0;            // with the lane's resource to itself
-  std::vector<LaneTick> waits{}; // for tasks of the same run
+  Task(int lane, double seconds, std::vector<LaneTick> waits = {})
+      : lane(lane), resource(resourceOf(lane)), seconds(seconds), waits(std::move(waits)) {}
+  int lane;
+  Resource resource;
+  double seconds;              // with the resource to itself
+  std::vector<LaneTick> waits; // for tasks of the same run
 };
 
 /// What a task waits for in the run before.

@@ -8,7 +8,7 @@ choice copies (asked: at most 1.15). A budget that zeroc refuses is a line, too.
 each is busy longer than alone, so that the time of a lane in a run is no bound.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
-                            [--deepspeed PYTHON]
+                            [--clip NORM] [--deepspeed PYTHON]
 
 With --deepspeed, a Python that has torch, transformers and deepspeed: its ZeRO-3 step with parameters and optimizer state on the same disk.
 """
@@ -35,6 +35,7 @@ p.add_argument("--sizes", default="4x64,4x256", help="batch x sequence, separate
 p.add_argument("--budgets", default="192,256,384,512,768,1024", help="MiB of device memory, besides unlimited")
 p.add_argument("--zeroc", default="", help="more flags of zeroc")
 p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+p.add_argument("--clip", help="clip the global norm, which every update then waits for")
 p.add_argument("--deepspeed", metavar="PYTHON", help="measure DeepSpeed too, with this Python")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--steps", type=int, default=5, help="steps counted, behind two that are not")
@@ -81,7 +82,7 @@ def run(folder, budget, alone):
     metrics.unlink(missing_ok=True)
     before = processors()
     process = subprocess.Popen([BIN / "zerorun", "plan.bin", "--data", "tokens.safetensors", "--steps", str(WARM + args.steps), "--threads", str(args.threads),
-                                "--lr", "1e-4", "--metrics", metrics, "--trace", trace, "--disk-path", args.path or folder / "disk"],
+                                "--lr", "1e-4", *(["--clip", args.clip] if args.clip else []), "--metrics", metrics, "--trace", trace, "--disk-path", args.path or folder / "disk"],
                                cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     error = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -91,7 +92,10 @@ def run(folder, budget, alone):
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     seconds = statistics.median(row["seconds"] for row in rows[WARM:])
     lanes = lanes_of(trace, args.steps)
-    copied = {lane: size for lane, size in rows[-1]["bytes"].items() if lane.startswith("disk")}
+    copied = collections.Counter()
+    for lane, size in rows[-1]["bytes"].items():  # those of updates that wait for the norm are lanes of their own
+        if lane.endswith(("_read", "_write")):
+            copied["disk_" + lane.split("_")[1]] += size
     clipped, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
     compute = alone.setdefault("compute", lanes["compute"])

@@ -126,7 +126,7 @@ def slow_disk(model):
     for disk in (1e6, 1e12):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk}))
         why = decision(facts(flags, "--device-memory", int(top * 0.6), "--machine", suite.work / "machine.json"), "memory")[1]
-        found = re.search(r"estimated ([\d.e-]+) s for a step with --clip, no less than ([\d.e-]+) s of (lane compute|the disk)", why)
+        found = re.search(r"estimated ([\d.e-]+) s for a step with --clip, no less than ([\d.e-]+) s of (the processors|the disk)", why)
         expect(found, f"no estimate: {why}")
         expect(float(found[1]) >= float(found[2]) * 0.999, f"less than its least: {found[0]}")
         expect((found[3] == "lane compute") == (disk > 1e9), f"a disk of {disk} bytes per second: {found[0]}")

@@ -386,10 +386,10 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_programs(0)->add_result_waits()->set_tick(1000); }, "reading the results of program"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->set_after(99); }, "follows program 99"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries(), p.mutable_programs(0)->add_entries(); }, "two entries"},
-      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_input_waits()->set_lane(Lane(8)); }, "unknown lane 8"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_input_waits()->set_lane(Lane(10)); }, "unknown lane 10"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_tick(1000); }, "waits for tick 1000"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_step(1000); }, "a wait of step 1000"},
-      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(8), 1); }, "unknown lane 8"},
+      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(10), 1); }, "unknown lane 10"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), COMPUTE, 1); }, "waits for itself"},
       {[](Plan &p) {
          test::waitFor(*stepOf(p, kProduct), GATHER, 1);

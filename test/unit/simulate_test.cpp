@@ -85,11 +85,18 @@ TEST(StepTime, OfEachKindOfStep) {
   plan::Step &copy = b.step("copy", {a}, {c});
   copy.mutable_copy();
   EXPECT_NEAR(seconds(copy), 8, 1e-6); // 400 bytes read and as many written, of 100 in a second
-  for (auto [lane, expected] :
-       {std::pair{plan::TO_DEVICE, 8.0}, {plan::TO_HOST, 16.0}, {plan::DISK_READ, 20.0}, {plan::DISK_WRITE, 80.0}}) {
-    copy.set_lane(lane);
-    EXPECT_NEAR(seconds(copy), expected, 1e-6);
-  }
+  plan::Ref host = b.bytesIn(b.addArena(plan::HOST, 64), "host", 400), disk = b.bytesIn(b.addArena(plan::DISK, 4096), "disk", 400);
+  auto between = [&](const plan::Ref &from, const plan::Ref &to, plan::Lane lane) {
+    plan::Step &step = b.step("copy", {from}, {to}, lane);
+    step.mutable_copy();
+    return seconds(step);
+  };
+  EXPECT_NEAR(between(host, a, plan::TO_DEVICE), 8, 1e-6);
+  EXPECT_NEAR(between(a, host, plan::TO_HOST), 16, 1e-6);
+  EXPECT_NEAR(between(disk, a, plan::DISK_READ), 20, 1e-6);
+  EXPECT_NEAR(between(a, disk, plan::DISK_WRITE), 80, 1e-6);
+  EXPECT_NEAR(between(host, a, plan::UPDATE_READ), 8, 1e-6); // an update's copies, by what they work with
+  EXPECT_NEAR(between(a, disk, plan::UPDATE_WRITE), 80, 1e-6);
   plan::Step &product = b.step("product", {a, a}, {c});
   plan::MatMul &m = *product.mutable_matmul();
   m.set_dtype(plan::F32), m.set_m(100), m.set_n(20), m.set_k(10), m.set_batch(1);
@@ -107,7 +114,7 @@ TEST(StepTime, OfEachKindOfStep) {
 /// A disk read of 4 s, then 1 s of computation that waits for it.
 plan::Plan cycle(bool runsOn, uint32_t accumulate) {
   test::PlanBuilder b;
-  plan::Ref disk = b.bytes("disk", 80), whole = b.bytes("whole", 80), room = b.bytes("room", 50);
+  plan::Ref disk = b.bytesIn(b.addArena(plan::DISK, 4096), "disk", 80), whole = b.bytes("whole", 80), room = b.bytes("room", 50);
   b.step("read", {disk}, {whole}, plan::DISK_READ).mutable_copy();
   plan::Step &compute = b.step("compute", {room}, {room});
   compute.mutable_copy();
@@ -145,9 +152,23 @@ TEST(StepTime, OfACycle) {
   EXPECT_NEAR(time.busy[kRead], 4, 1e-6);
 }
 
+/// An update beside computation: both use the processors, its copies the disk.
+TEST(StepTime, UpdatesShareTheProcessors) {
+  test::PlanBuilder b;
+  plan::Ref disk = b.bytesIn(b.addArena(plan::DISK, 4096), "disk", 80), whole = b.bytes("whole", 80), room = b.bytes("room", 50);
+  b.step("fetch", {disk}, {whole}, plan::UPDATE_READ).mutable_copy();                                        // 4 s
+  for (plan::Lane lane : {plan::COMPUTE, plan::UPDATE}) b.step("work", {room}, {room}, lane).mutable_copy(); // 1 s each
+  StepTime time = timeOf(b.plan, simple(), false);
+  EXPECT_NEAR(time.of(kProcessors), 2, 1e-6);
+  EXPECT_NEAR(time.of(kDisk), 4, 1e-6);
+  EXPECT_NEAR(time.seconds, 4, 1e-6);
+}
+
 TEST(StepTime, ReadingAndWritingShareTheDisk) {
   test::PlanBuilder b;
-  plan::Ref disk = b.bytes("disk", 80), other = b.bytes("other", 20), whole = b.bytes("whole", 80), room = b.bytes("room", 20);
+  int arena = b.addArena(plan::DISK, 4096);
+  plan::Ref disk = b.bytesIn(arena, "disk", 80), other = b.bytesIn(arena, "other", 20), whole = b.bytes("whole", 80),
+            room = b.bytes("room", 20);
   b.step("read", {disk}, {whole}, plan::DISK_READ).mutable_copy();   // 4 s
   b.step("write", {room}, {other}, plan::DISK_WRITE).mutable_copy(); // 4 s
   StepTime time = timeOf(b.plan, simple(), false);

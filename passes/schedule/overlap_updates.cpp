@@ -1,0 +1,65 @@
+//===- overlap_updates.cpp - plan-overlap-updates -----------------------------------------------------===//
+#include "passes/schedule/Passes.h"
+#include "passes/schedule/order.h"
+
+#define DEBUG_TYPE "plan-overlap-updates"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+#define GEN_PASS_DEF_OVERLAPUPDATESPASS
+#include "passes/schedule/Passes.h.inc"
+
+namespace {
+
+struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
+  using OverlapUpdatesPassBase::OverlapUpdatesPassBase;
+
+  void runOnOperation() override {
+    ProgramOp program = getOperation();
+    ModuleOp module = program->getParentOfType<ModuleOp>();
+    if (!program.getClips() && !module->hasAttr(state::ZeroDialect::kScalesLoss)) return; // updates stand among backward
+    SmallVector<StepOp> steps = stepsOf(program);
+    size_t begin = 0; // behind lane compute's last step that is no update
+    for (auto [at, step] : llvm::enumerate(steps))
+      if (step.getLane() == Lane::compute && !isa<UpdateStep>(*step)) begin = at + 1;
+    ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
+    auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
+    if (llvm::none_of(tail, copies)) return; // nothing to wait for
+    uint64_t updates = 0;
+    for (StepOp step : tail) {
+      if (isa<UpdateStep>(*step))
+        step.setLane(Lane::update), ++updates;
+      else if (copies(step))
+        step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
+    }
+    keepHyper(module, tail.front());
+    moved += updates;
+    decide(program, "updates", counted(updates, "update") + " on a lane of their own",
+           "they wait for the norm, and what they need comes from another tier: the next step's forward runs beside them");
+  }
+
+  /// The host writes the next step's hyper-parameters while updates still read those of this one: they read a copy.
+  void keepHyper(ModuleOp module, StepOp first) {
+    auto stateOf = [&](UseOp use) { return module.lookupSymbol<StateOp>(use.getStateAttr().getAttr()); };
+    auto uses = getOperation().getBody().front().getOps<UseOp>();
+    auto hyper = llvm::find_if(uses, [&](UseOp use) { return stateOf(use).getRole() == "hyper"; });
+    if (hyper == uses.end()) return;
+    auto bytes = int64_t(stateOf(*hyper).getBytes());
+    OpBuilder b(*stepsOf(getOperation()).begin());
+    auto kept = b.create<BufferOp>(getOperation().getLoc(), BufferType::get(b.getContext()), "hyper.kept", BufferKind::scalar, bytes,
+                                   nullptr, nullptr, nullptr, nullptr, nullptr, IntegerAttr(), state::Tier::device);
+    (*hyper).getResult().replaceUsesWithIf(kept, [](OpOperand &use) {
+      auto update = dyn_cast<UpdateStep>(use.getOwner());
+      return update && update.getLane() == Lane::update;
+    });
+    b.setInsertionPoint(first);
+    Refs refs({{*hyper, 0, 0, bytes}}, {{kept, 0, 0, bytes}});
+    b.create<CopyStep>(NameLoc::get(b.getStringAttr("hyper.keep"), getOperation().getLoc()), refs.buffers, refs.offsets, refs.strides,
+                       refs.bytes, refs.inputs, Lane::compute, DenseI64ArrayAttr());
+  }
+};
+
+} // namespace
+} // namespace zero::schedule
