@@ -21,6 +21,7 @@ struct CompileOptions {
   double labelSmoothing = 0;                        // of cross_entropy
   std::optional<int64_t> tileParts = 1;  // no tile is larger than this part of the largest parameter; 1: nothing is cut; none: chosen
   std::optional<int64_t> tileTokens = 0; // tokens for which an MLP, or logits and their loss, are computed at a time; 0: all; none: chosen
+  bool prefetch = true;                  // gather and fetch ahead of the step that needs it, and reduce while the next gradient is computed
   std::string recompute = "auto";        // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
   int64_t world = 1, accumulate = 1;

@@ -34,7 +34,7 @@ void TrainingStep::submit(const Progress &at) {
 
 StepRecord TrainingStep::run(Progress &at, uint64_t until) {
   if (!first) first = step = at.step, position = at.position;
-  if (plan.scales_loss()) until = 0; // the scale, and whether the update is one, are known when this step is complete
+  if (plan.scales_loss() || options.drain) until = 0; // the scale, and whether the update is one, are known when this step is complete
   Clock::time_point begin = runs.any() ? ended : Clock::now();
   engine.resetStats();
   LossTerms terms{};

@@ -48,8 +48,8 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, tile = "off", tileTokens = "off", target = "cpu", stage = "0", machine, deviceMemory, hostMemory,
-              diskMemory, compileMemory;
+  std::string init = "weights", emit, prefetch = "auto", tile = "off", tileTokens = "off", target = "cpu", stage = "0", machine,
+              deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -171,6 +171,13 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("off|N|auto")
       ->check([](const std::string &n) { return n == "off" || n == "auto" ? std::string() : wholeNumber(1, int64_t(1) << 40)(n); })
       ->group(group);
+  app.add_option(
+         "--prefetch", texts.prefetch,
+         "bring parameters and state before they are needed, and let gradients travel while others are computed (auto), or each when "
+         "its turn comes (none): least memory, and what hiding transfers wins [auto]")
+      ->type_name("auto|none")
+      ->check(oneOf({"auto", "none"}))
+      ->group(group);
   app.add_option("--recompute", o.recompute,
                  "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
                  "repeated blocks (full), nothing (none) [auto]")
@@ -227,6 +234,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   parse(app, argc, argv);
   pipeline::CompileOptions &o = line.compile;
 
+  o.prefetch = texts.prefetch == "auto";
   if (texts.tile != "off") o.tileParts = texts.tile == "auto" ? std::nullopt : std::optional(std::stoll(texts.tile));
   if (texts.tileTokens != "off") o.tileTokens = texts.tileTokens == "auto" ? std::nullopt : std::optional(std::stoll(texts.tileTokens));
   o.stage = texts.stage == "auto" ? std::nullopt : std::optional(std::stoll(texts.stage));

@@ -159,6 +159,9 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
   app.add_option("--gradients", o.gradients, ".safetensors: full gradients of the first step, by parameter name")
       ->type_name("FILE")
       ->group(group);
+  app.add_flag("--drain", o.drain,
+               "end each step on all lanes before the next begins, to measure what is won by running on from one into the other")
+      ->group(group);
   app.add_option("--trace", o.trace, ".json: what every lane did in the first ten steps, for Perfetto or chrome://tracing")
       ->type_name("FILE")
       ->group(group);
