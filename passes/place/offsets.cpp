@@ -163,7 +163,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     OffsetSolution solution;
   };
   std::vector<Attempt> attempts;
-  // An attempt takes the square of the number of buffers: of ten thousand, the first that comes near the bound is taken, and of very many
+  // An attempt takes the square of the number of buffers: of three thousand, the first that comes near the bound is taken, and of very many
   // only some are made.
   int64_t each = int64_t(problem.buffers.size()) * int64_t(problem.buffers.size()) / 2, work = 0;
   for (const Order &order : orders(problem)) {
@@ -172,7 +172,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
       OffsetSolution found = placeInOrder(problem, order.indices, fit);
       work += each;
       found.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      if (found.height <= bound || (each > kWork && found.height <= enough)) return found;
+      if (found.height <= bound || (each > kWork / 10 && found.height <= enough)) return found;
       attempts.push_back({order.indices, fit, std::move(found)});
     }
   }

@@ -2,91 +2,92 @@
 #include "passes/place/reuse.h"
 #include <algorithm>
 #include <numeric>
-#include <queue>
+#include <optional>
 
 namespace zero::place {
 namespace {
 
 class Reuse {
 public:
-  Reuse(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, OffsetSolution &solution)
-      : problem(problem), lanes(lanes), steps(steps), offsets(solution.offsets), byBegin(offsets.size()), byEnd(offsets.size()) {
-    std::iota(byBegin.begin(), byBegin.end(), size_t(0));
-    byEnd = byBegin;
-    std::stable_sort(byBegin.begin(), byBegin.end(), [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
-    std::stable_sort(byEnd.begin(), byEnd.end(), [&](size_t a, size_t b) { return endOf(a) < endOf(b); });
+  Reuse(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution) : steps(steps) {
+    for (size_t i = 0; i < problem.buffers.size(); ++i) {
+      const OffsetBuffer &buffer = problem.buffers[i];
+      Bytes begin = solution.offsets[i];
+      placed.push_back({begin, begin + buffer.size.alignedTo(problem.alignment), buffer.first, buffer.last, buffer.nextLast, lanes[i], i});
+    }
+    std::stable_sort(placed.begin(), placed.end(), isBelow);
+    rests.resize(placed.size());
   }
 
+  /// To the lowest of the places with the longest rest, if that is longer than where it is.
   void move(size_t index, Bytes height) {
-    Bytes best = offsets[index];
-    int64_t most = restAt(index, best);
-    forEachPlace(index, height, [&](Bytes at, int64_t rest) {
-      if (rest > most) most = rest, best = at;
-    });
-    if (best == offsets[index]) return;
-    take(index);
-    offsets[index] = best;
-    put(index);
+    auto mine = std::find_if(placed.begin(), placed.end(), [&](const Placed &one) { return one.index == index; });
+    Placed moving = *mine;
+    int64_t rest = steps; // where it is
+    for (size_t i = 0; i < placed.size(); ++i) {
+      const Placed &other = placed[i];
+      rests[i] = other.index == index ? steps : restOf(moving, other);
+      if (other.begin < moving.end && moving.begin < other.end) rest = std::min(rest, rests[i]);
+    }
+    // The longer it is to be, the more is in the way.
+    std::optional<Bytes> best;
+    for (int64_t longest = steps + 1, asked = rest + 1; rest + 1 < longest; asked = rest + (longest - rest) / 2) {
+      if (std::optional<Bytes> place = placeFor(moving.end - moving.begin, height, asked))
+        best = place, rest = asked;
+      else
+        longest = asked;
+    }
+    if (!best) return;
+    placed.erase(mine);
+    moving.end = *best + (moving.end - moving.begin), moving.begin = *best;
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), moving, isBelow), moving);
   }
 
-  Bytes endOf(size_t index) const { return offsets[index] + sizeOf(index); }
+  void write(OffsetSolution &solution) const {
+    solution.height = Bytes(0);
+    for (const Placed &one : placed) {
+      solution.offsets[one.index] = one.begin;
+      solution.height = std::max(solution.height, one.end);
+    }
+  }
 
 private:
-  Bytes sizeOf(size_t index) const { return problem.buffers[index].size.alignedTo(problem.alignment); }
+  struct Placed {
+    Bytes begin, end;
+    int64_t first, last, nextLast; // as the problem has them
+    CopyEnds copies;
+    size_t index;
+  };
+  static bool isBelow(const Placed &a, const Placed &b) { return a.begin < b.begin; }
 
   /// Steps between the two where they share bytes and a copy is at one end of what is between them; 0: they are live together.
-  int64_t restOf(size_t a, size_t b) const { return std::min(between(a, b), between(b, a)); }
-
-  /// From the end of `before` to the beginning of `after`, in the next step of training if need be.
-  int64_t between(size_t before, size_t after) const {
-    const OffsetBuffer &a = problem.buffers[before], &b = problem.buffers[after];
+  int64_t restOf(const Placed &a, const Placed &b) const {
     if (a.first <= b.last && b.first <= a.last) return 0;
     if (b.first <= a.nextLast || a.first <= b.nextLast) return 1; // they may be in use together
-    if (!lanes[before].ends && !lanes[after].begins) return steps;
-    return b.first > a.last ? b.first - a.last : b.first - a.last + steps;
+    return std::min(between(a, b), between(b, a));
   }
 
-  int64_t restAt(size_t index, Bytes at) const {
-    int64_t rest = steps;
-    for (size_t other = 0; other < offsets.size(); ++other)
-      if (other != index && offsets[other] < at + sizeOf(index) && at < endOf(other)) rest = std::min(rest, restOf(index, other));
-    return rest;
+  /// From the end of `before` to the beginning of `after`, in the next step of training if need be.
+  int64_t between(const Placed &before, const Placed &after) const {
+    if (!before.copies.ends && !after.copies.begins) return steps;
+    return after.first - before.last + (after.first > before.last ? 0 : steps);
   }
 
-  /// Sees the places that begin at the bottom or where another buffer ends, the lowest first: no other is better than all of them, since
-  /// down to the next of these it only meets fewer. With the rest that the buffer would have there.
-  template <typename See> void forEachPlace(size_t index, Bytes height, See see) const {
-    using Met = std::pair<int64_t, Bytes>; // its rest, and its end
-    std::priority_queue<Met, std::vector<Met>, std::greater<>> met;
-    auto next = byBegin.begin();
-    auto place = [&](Bytes at) {
-      if (at + sizeOf(index) > height) return;
-      for (; next != byBegin.end() && offsets[*next] < at + sizeOf(index); ++next)
-        if (*next != index && endOf(*next) > at) met.push({restOf(index, *next), endOf(*next)});
-      while (!met.empty() && met.top().second <= at) met.pop();
-      see(at, met.empty() ? steps : met.top().first);
-    };
-    place(Bytes(0));
-    Bytes last;
-    for (size_t other : byEnd)
-      if (other != index && endOf(other) > last) place(last = endOf(other));
+  /// The lowest place below `height` that meets no buffer whose rest is shorter than `rest`: at the bottom, or where one of these ends.
+  std::optional<Bytes> placeFor(Bytes size, Bytes height, int64_t rest) const {
+    Bytes at;
+    for (size_t i = 0; i < placed.size(); ++i) {
+      bool meets = rests[i] < rest; // as likely as not: no branch
+      if (meets & (placed[i].begin >= at + size)) break;
+      Bytes above = std::max(at, placed[i].end);
+      at = meets ? above : at;
+    }
+    return at + size <= height ? std::optional(at) : std::nullopt;
   }
 
-  void take(size_t index) {
-    for (std::vector<size_t> *order : {&byBegin, &byEnd}) order->erase(std::find(order->begin(), order->end(), index));
-  }
-  void put(size_t index) {
-    auto begins = [&](size_t a, size_t b) { return offsets[a] < offsets[b]; };
-    auto ends = [&](size_t a, size_t b) { return endOf(a) < endOf(b); };
-    byBegin.insert(std::upper_bound(byBegin.begin(), byBegin.end(), index, begins), index);
-    byEnd.insert(std::upper_bound(byEnd.begin(), byEnd.end(), index, ends), index);
-  }
-
-  const OffsetProblem &problem;
-  const std::vector<CopyEnds> &lanes;
   int64_t steps;
-  std::vector<Bytes> &offsets;
-  std::vector<size_t> byBegin, byEnd;
+  std::vector<Placed> placed; // by their first byte
+  std::vector<int64_t> rests; // of each of these with the buffer that moves
 };
 
 } // namespace
@@ -100,8 +101,7 @@ void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes,
   Reuse reuse(problem, lanes, steps, solution);
   for (int sweep = 0; sweep < kSweeps; ++sweep)
     for (size_t index : copied) reuse.move(index, height);
-  solution.height = Bytes(0);
-  for (size_t i = 0; i < problem.buffers.size(); ++i) solution.height = std::max(solution.height, reuse.endOf(i));
+  reuse.write(solution);
 }
 
 } // namespace zero::place
