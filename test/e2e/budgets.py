@@ -129,7 +129,7 @@ def slow_disk(model):
         found = re.search(r"estimated ([\d.e-]+) s for a step with --clip, no less than ([\d.e-]+) s of (the processors|the disk)", why)
         expect(found, f"no estimate: {why}")
         expect(float(found[1]) >= float(found[2]) * 0.999, f"less than its least: {found[0]}")
-        expect((found[3] == "lane compute") == (disk > 1e9), f"a disk of {disk} bytes per second: {found[0]}")
+        expect((found[3] == "the processors") == (disk > 1e9), f"a disk of {disk} bytes per second: {found[0]}")
         times.append(float(found[1]))
     expect(times[0] > 10 * times[1], f"{times} seconds")
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
