@@ -63,8 +63,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What distinguishes choices.
-  using Key =
-      std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, bool>;
+  using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t,
+                         int64_t, bool>;
   static Key keyOf(const Settings &settings, bool placed) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
@@ -77,6 +77,7 @@ private:
             schedule.activations,
             schedule.activationBytes,
             schedule.ahead,
+            schedule.fetchAhead,
             schedule.residentBytes,
             schedule.delay,
             placed};
@@ -338,15 +339,16 @@ private:
   /// Buckets that are gathered early, and gradients that travel while others are computed, cost memory: with less of it they come later, as
   /// early as there is room.
   std::optional<Trial> gatherLater(Settings settings) {
-    int64_t usual = settings.schedule.ahead;
-    settings.schedule.ahead = settings.schedule.delay = 0;
+    int64_t usual = settings.schedule.ahead, fetchAhead = settings.schedule.fetchAhead;
+    settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
     Trial latest = attempt(settings);
     if (!fits(latest)) return std::nullopt;
+    settings.schedule.fetchAhead = fetchAhead;
     for (int64_t ahead = gathers(latest) ? usual : 0; ahead >= 0; --ahead)
       for (int64_t delay : {1, 0}) {
         settings.schedule.ahead = ahead;
         settings.schedule.delay = delay;
-        if (ahead + delay == 0) break;
+        if (ahead + delay + fetchAhead == 0) break;
         if (Trial trial = attempt(settings); fits(trial)) return trial;
       }
     return latest;

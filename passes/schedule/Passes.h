@@ -21,8 +21,8 @@ struct Options {
 };
 
 /// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),
-/// plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches, plan-overlap-updates: the whole
-/// phase.
+/// plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches, plan-overlap-updates (if
+/// anything is): the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.
 void registerPasses();

@@ -11,7 +11,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   OpPassManager &program = pm.nest<planir::ProgramOp>();
   program.addPass(createAssignLanesPass());
   DeferProductsPassOptions defer;
-  defer.grow = options.activations != "none"; // what waits does so elsewhere
+  defer.grow = options.activations != "none" && options.fetchAhead > 0; // what waits does so elsewhere; of least memory nothing is spared
   program.addPass(createDeferProductsPass(defer));
   ElideGathersPassOptions elide;
   elide.residentBytes = options.residentBytes;
@@ -34,7 +34,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   HoistFetchesPassOptions fetch;                                     // behind the updates' last move
   fetch.ahead = options.fetchAhead;
   program.addPass(createHoistFetchesPass(fetch));
-  program.addPass(createOverlapUpdatesPass());
+  if (options.fetchAhead > 0) program.addPass(createOverlapUpdatesPass()); // what runs beside the next step takes memory beside it
 }
 
 namespace {
