@@ -21,6 +21,16 @@ failures=()
 pass() { passed=$((passed + 1)); }
 fail() { failed=$((failed + 1)); failures+=("$1"); }
 title() { echo; echo "== $* ($SECONDS s)"; }
+# Jobs that use one processor or wait are run two at a time: begins `NAME COMMAND` of each line of standard input, in the background, in order.
+begin() {
+  xargs -d '\n' -n 1 -P 2 bash -c 'read -r name command <<<"$1"; bash -c "$command" >"$0/$name.log" 2>&1; echo $? >"$0/$name.ends"; mv "$0/$name.ends" "$0/$name.status"' "$logs" &
+  jobs=$!
+}
+# The exit status of a job that was begun, as soon as there is one; what it said is in $logs/NAME.log.
+status_of() {
+  while [ ! -e "$logs/$1.status" ] && kill -0 "$jobs" 2>/dev/null; do sleep 0.1; done
+  cat "$logs/$1.status" || { echo "it was not run to its end" >>"$logs/$1.log"; echo 1; }
+}
 
 title "set-up and build"
 if ! bash tools/setup.sh; then fail "tools/setup.sh"; finish; fi
@@ -28,23 +38,20 @@ export ZERO_BUILD=$PWD/build ZERO_PYTHON=$PWD/.venv/bin/python
 
 # Every gtest binary says how many of its cases passed and failed; one that says nothing has failed as a whole.
 title "unit tests"
-found=no
-for t in build/bin/*_test; do
-  [ -x "$t" ] || continue
-  found=yes
-  log=$logs/$(basename "$t").log
-  timeout 300 "$t" --gtest_brief=1 >"$log" 2>&1
-  status=$?
+tests=$(find build/bin -name '*_test' -executable -printf '%f\n' | sort)
+[ -n "$tests" ] || fail "unit tests: none were built"
+begin < <(for t in $tests; do echo "$t timeout 300 build/bin/$t --gtest_brief=1"; done)
+for t in $tests; do
+  status=$(status_of "$t") log=$logs/$t.log
   ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
   mapfile -t bad < <(sed -n 's/^\[  FAILED  \] \([A-Za-z0-9_/.]*\)\( (.*\)\?$/\1/p' "$log" | sort -u)
   passed=$((passed + ${ok:-0}))
-  for b in "${bad[@]}"; do fail "unit $(basename "$t"): $b"; done
-  if [ $status -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "unit $(basename "$t"): exit $status"; fi
-  if [ $status -eq 0 ] && [ -z "$ok" ]; then fail "unit $(basename "$t"): ran nothing"; fi
-  echo "$(basename "$t"): ${ok:-0} passed, ${#bad[@]} failed"
-  [ $status -eq 0 ] || tail -n 40 "$log"
+  for b in "${bad[@]}"; do fail "unit $t: $b"; done
+  if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "unit $t: exit $status"; fi
+  if [ "$status" -eq 0 ] && [ -z "$ok" ]; then fail "unit $t: ran nothing"; fi
+  echo "$t: ${ok:-0} passed, ${#bad[@]} failed"
+  [ "$status" -eq 0 ] || tail -n 40 "$log"
 done
-[ $found = yes ] || fail "unit tests: none were built"
 
 title "unit tests that are ranks of one run"
 for ranks in 2 4; do
@@ -73,24 +80,20 @@ echo "lit: ${ok:-0} passed, ${#bad[@]} failed"
 
 if [ $quick = no ]; then
   # The scripts print `ok …` or `FAILED …` for each check.
-  run_script() { # title, script
-    local log=$logs/script.log status bad b
-    title "$1"
-    timeout 900 .venv/bin/python "$2" 2>&1 | tee "$log"
-    status=${PIPESTATUS[0]}
+  title "end to end, and runs with faults in them: the sample of test/faults/run.py --all and of test/faults/offload.py --moments 100"
+  scripts="$(ls test/e2e/*.py | grep -vE '/(harness|ranks|make_.*|trained)\.py$') test/faults/run.py test/faults/offload.py"
+  job() { sed 's|^test/||; s|/|-|; s|\.py$||' <<<"$1"; }
+  begin < <(for script in $scripts; do echo "$(job "$script") timeout 900 .venv/bin/python $script"; done)
+  for script in $scripts; do
+    status=$(status_of "$(job "$script")") log=$logs/$(job "$script").log
+    title "$script"
+    cat "$log"
     passed=$((passed + $(grep -c '^ok ' "$log")))
     mapfile -t bad < <(sed -n 's/^FAILED //p' "$log")
     for b in "${bad[@]}"; do fail "$b"; done
-    if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "$2: exit $status"; fi
-    grep -qE '^(ok|FAILED) ' "$log" || { [ "$status" -ne 0 ] || fail "$2: ran nothing"; }
-  }
-  for script in test/e2e/*.py; do
-    name=$(basename "$script" .py)
-    case $name in harness|ranks|make_*|trained) continue ;; esac
-    run_script "end to end: $name" "$script"
+    if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "$script: exit $status"; fi
+    grep -qE '^(ok|FAILED) ' "$log" || { [ "$status" -ne 0 ] || fail "$script: ran nothing"; }
   done
-  run_script "faults: a sample of what test/faults/run.py --all does" test/faults/run.py
-  run_script "faults of the disk that state lies on: a few of what test/faults/offload.py --moments 100 does" test/faults/offload.py
 
   title "the runtime alone, without LLVM"
   if bash tools/setup.sh --preset runtime-only >"$logs/runtime.log" 2>&1; then
@@ -102,7 +105,7 @@ if [ $quick = no ]; then
 
   # Real files as seeds, then 20000 damaged ones for each reader, or what a minute allows: longer hunts are by hand.
   # A crash leaves its input in build-fuzz/found.
-  title "fuzzing the readers of plans, models and data"
+  title "fuzzing the readers of plans, models and data, and the compiler"
   if bash tools/setup.sh --preset fuzz >"$logs/fuzz.log" 2>&1; then
     seeds=build-fuzz/seeds found=build-fuzz/found/
     rm -rf $seeds; mkdir -p $seeds/{plan_fuzz,onnx_fuzz,data_fuzz} $found
@@ -124,15 +127,15 @@ if [ $quick = no ]; then
     done
     .venv/bin/python -c 'import io, sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}; z = io.BytesIO(); numpy.savez(z, **d)
 for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz
-    # Each hunts on one core; together they keep the machine busy.
-    declare -A hunts
-    for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
-      build-fuzz/bin/$fuzzer -seed=1 -runs=20000 -max_total_time=60 -mutate_depth=2 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found \
-        $seeds/$fuzzer >"$logs/$fuzzer.log" 2>&1 &
-      hunts[$fuzzer]=$!
-    done
-    for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
-      if wait "${hunts[$fuzzer]}"; then
+    # Damaged models go through the whole compiler, too: an hour by hand is --seconds 3600, with another --seed.
+    begin < <(
+      echo "compile_fuzz .venv/bin/python test/fuzz/compile_fuzz.py --seconds 60 --seed 1"
+      for fuzzer in plan_fuzz onnx_fuzz data_fuzz; do
+        echo "$fuzzer build-fuzz/bin/$fuzzer -seed=1 -runs=20000 -max_total_time=60 -mutate_depth=2 -timeout=10 -rss_limit_mb=4096 -max_len=65536 -artifact_prefix=$found $seeds/$fuzzer"
+      done
+    )
+    for fuzzer in compile_fuzz plan_fuzz onnx_fuzz data_fuzz; do
+      if [ "$(status_of $fuzzer)" -eq 0 ]; then
         pass; echo "$fuzzer: $(tail -n 1 "$logs/$fuzzer.log")"
       else
         grep -vE '^#[0-9]+' "$logs/$fuzzer.log" | tail -n 40; fail "$fuzzer"
@@ -140,14 +143,6 @@ for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.get
     done
   else
     cat "$logs/fuzz.log"; fail "the fuzzers do not build"
-  fi
-
-  # Damaged models again, through the whole compiler: an hour by hand is --seconds 3600, with another --seed.
-  title "fuzzing the compiler"
-  if .venv/bin/python test/fuzz/compile_fuzz.py --seconds 60 --seed 1 >"$logs/compile_fuzz.log" 2>&1; then
-    pass; tail -n 1 "$logs/compile_fuzz.log"
-  else
-    tail -n 40 "$logs/compile_fuzz.log"; fail "compile_fuzz"
   fi
 fi
 finish

@@ -131,8 +131,9 @@ void Run::announce() {
 
 void Run::announceDisk() {
   if (engine.diskBytes() > 0)
-    say(fmt::format("{} bytes on disk per rank ({:.1f} MiB), in {}", engine.diskBytes(),
-                    static_cast<double>(engine.diskBytes()) / (1 << 20), fmt::join(options.diskPaths, " and ")));
+    say(fmt::format("{} bytes on disk per rank ({:.1f} MiB), in {}{}", engine.diskBytes(),
+                    static_cast<double>(engine.diskBytes()) / (1 << 20), fmt::join(setup.diskFolders, " and "),
+                    options.diskPaths.empty() ? ", where the plan lies (--disk-path chooses other disks)" : ""));
   else if (!options.diskPaths.empty())
     say("--disk-path is not needed: the plan keeps nothing on disk");
   for (const std::string &note : device.notes()) say(note);

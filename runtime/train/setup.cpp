@@ -6,6 +6,7 @@
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
 #include "runtime/train/loss_scale.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -130,13 +131,12 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkIgnored(options, setup);
 }
 
-void requireDiskPath(const TrainOptions &options, const plan::Plan &plan) {
-  uint64_t bytes = 0;
-  for (const plan::Arena &arena : plan.arenas())
-    if (arena.tier() == plan::DISK) bytes += arena.bytes();
-  if (bytes > 0 && options.diskPaths.empty())
-    throw Error(fmt::format("'{}' keeps {} bytes of each rank on disk; say where with --disk-path DIR (several disks: DIR,DIR)",
-                            options.plan, bytes));
+std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Plan &plan) {
+  bool needed = std::any_of(plan.arenas().begin(), plan.arenas().end(),
+                            [](const plan::Arena &arena) { return arena.tier() == plan::DISK && arena.bytes() > 0; });
+  if (!needed || !options.diskPaths.empty()) return options.diskPaths;
+  std::string folder = std::filesystem::path(options.plan).parent_path().string();
+  return {folder.empty() ? "." : folder};
 }
 
 void tryResults(const TrainOptions &options, const plan::Plan &plan) {

@@ -19,6 +19,7 @@ namespace zero::runtime {
 struct Setup {
   plan::PlanFile file;
   const DeviceKind *device = nullptr; // that runs it
+  std::vector<std::string> diskFolders;
   Hyper hyper{};
   HyperGroups groups;
   Programs programs;
@@ -38,8 +39,8 @@ struct Setup {
 // Throws a sentence for the first thing that does not fit.
 void prepare(const TrainOptions &options, int world, Setup &setup);
 
-// Throws a sentence if the plan keeps something on disk and no folder was given for it.
-void requireDiskPath(const TrainOptions &options, const plan::Plan &plan);
+// The folders for what the plan keeps on disk: those of --disk-path, or else the plan's own.
+std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Plan &plan);
 
 // On one rank, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
 // there is no other way to know.

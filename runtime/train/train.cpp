@@ -37,9 +37,9 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   }
   collectively(*communicator, [&] {
     prepare(options, factory.world(), setup);
-    requireDiskPath(options, setup.file.plan);
+    setup.diskFolders = diskFolders(options, setup.file.plan);
     auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
-    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, options.diskPaths});
+    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders});
     device->requireTarget(setup.file.plan.target());
   });
   collectively(*communicator, [&] {

@@ -32,7 +32,6 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   EXPECT_EQ(std::filesystem::file_size(folder / "w.raw"), 16u);
   refused("one.plan", good + "--export no/such/w.safetensors", "no/such");
   refused("one.plan", good + "--resume nothing", "nothing");
-  refused("disk.plan", good, "'disk.plan' keeps 8192 bytes of each rank on disk; say where with --disk-path DIR", 2);
   refused("one.plan", good + "--simulate m.json", "--simulate is not built yet");
   refused("one.plan", good + "--schedule square", "square");
   refused("one.plan", "--data data.safetensors --steps -2", "--steps");

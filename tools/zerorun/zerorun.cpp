@@ -79,7 +79,8 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->check(zero::wholeNumber(0, 100000000))
       ->group(group);
 
-  app.add_option("--disk-path", o.diskPaths, "folders, each on a disk of its own, for what the plan keeps on disk; nothing stays there")
+  app.add_option("--disk-path", o.diskPaths,
+                 "folders, each on a disk of its own, for what the plan keeps on disk [where the plan lies]; nothing stays there")
       ->type_name("DIR[,DIR]...")
       ->delimiter(',')
       ->expected(1)
