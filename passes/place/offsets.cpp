@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -16,11 +17,19 @@ enum class Fit { First, Best };
 /// Steps of the inner loops that a search may take: a fraction of a second.
 constexpr int64_t kWork = 50'000'000;
 
-/// Places buffers in the given order, each in the lowest gap (or the tightest) among those it is alive with.
-OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size_t> &order, Fit fit) {
+/// The steps of the program as far as buffers know it.
+int64_t stepsOf(const OffsetProblem &problem) {
+  int64_t steps = 0;
+  for (const OffsetBuffer &buffer : problem.buffers) steps = std::max({steps, buffer.last + 1, buffer.nextLast + 1});
+  return steps;
+}
+
+/// Places buffers in the given order, each in the lowest gap (or the tightest) among those it is alive with. None if the arena becomes as
+/// high as `tooHigh`.
+std::optional<OffsetSolution> placeInOrder(const OffsetProblem &problem, const std::vector<size_t> &order, Fit fit, Bytes tooHigh) {
   OffsetSolution solution;
   solution.offsets.resize(problem.buffers.size());
-  PlacedBuffers placed;
+  PlacedBuffers placed(problem.buffers.size(), stepsOf(problem));
   for (size_t index : order) {
     const OffsetBuffer &buffer = problem.buffers[index];
     auto first = int32_t(buffer.first), last = int32_t(buffer.last);
@@ -40,6 +49,7 @@ OffsetSolution placeInOrder(const OffsetProblem &problem, const std::vector<size
     if (!found) best = end;
     solution.offsets[index] = best;
     solution.height = std::max(solution.height, best + size);
+    if (solution.height >= tooHigh) return std::nullopt;
     placed.add(best, best + size, first, last);
     if (buffer.nextLast >= 0) placed.add(best, best + size, 0, int32_t(buffer.nextLast), /*next=*/true);
   }
@@ -112,10 +122,10 @@ public:
         raise(changed);
       else
         std::swap(changed[next(n)], changed[next(n)]);
-      OffsetSolution candidate = placeInOrder(problem, changed, fit);
-      if (candidate.height > current.height) continue;
+      std::optional<OffsetSolution> candidate = placeInOrder(problem, changed, fit, current.height + Bytes(1));
+      if (!candidate) continue;
       order = std::move(changed);
-      current = std::move(candidate);
+      current = std::move(*candidate);
       if (current.height < best.height) best = current;
     }
     return best;
@@ -162,23 +172,27 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     Fit fit;
     OffsetSolution solution;
   };
-  std::vector<Attempt> attempts;
+  std::vector<Attempt> attempts; // the best two
+  Bytes tooHigh(std::numeric_limits<int64_t>::max());
   // An attempt takes the square of the number of buffers: of three thousand, the first that comes near the bound is taken, and of very many
   // only some are made.
   int64_t each = int64_t(problem.buffers.size()) * int64_t(problem.buffers.size()) / 2, work = 0;
   for (const Order &order : orders(problem)) {
     for (Fit fit : {Fit::Best, Fit::First}) {
       if (!attempts.empty() && work > 20 * kWork) continue;
-      OffsetSolution found = placeInOrder(problem, order.indices, fit);
+      std::optional<OffsetSolution> found = placeInOrder(problem, order.indices, fit, tooHigh);
       work += each;
-      found.solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      if (found.height <= bound || (each > kWork / 10 && found.height <= enough)) return found;
-      attempts.push_back({order.indices, fit, std::move(found)});
+      if (!found) continue;
+      found->solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
+      if (found->height <= bound || (each > kWork / 10 && found->height <= enough)) return std::move(*found);
+      attempts.push_back({order.indices, fit, std::move(*found)});
+      std::stable_sort(attempts.begin(), attempts.end(), [](auto &a, auto &b) { return a.solution.height < b.solution.height; });
+      if (attempts.size() > 2) attempts.pop_back();
+      if (attempts.size() == 2) tooHigh = attempts[1].solution.height;
     }
   }
-  std::stable_sort(attempts.begin(), attempts.end(), [](auto &a, auto &b) { return a.solution.height < b.solution.height; });
   OffsetSolution best = attempts[0].solution;
-  for (size_t i = 0; i < std::min<size_t>(2, attempts.size()) && best.height > enough; ++i) {
+  for (size_t i = 0; i < attempts.size() && best.height > enough; ++i) {
     OffsetSolution improved = Improver(problem, attempts[i].order, attempts[i].fit, attempts[i].solution).run(enough);
     if (improved.height < best.height) {
       best = std::move(improved);

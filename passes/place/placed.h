@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -11,8 +12,12 @@
 namespace zero::place {
 
 /// Buffers by their first byte, in chunks, so that one more moves few others. Whose live ranges meet a given one is asked of a whole chunk
-/// at once, in a loop without branches that compilers turn into vector code: most of a long program's buffers are live at another time.
-class PlacedBuffers {
+/// at once, in a loop without branches that compilers turn into vector code.
+class BuffersByByte {
+  static constexpr size_t kRoom = 128; // of a chunk
+  using Flags = std::array<uint8_t, kRoom>;
+  struct Chunk;
+
 public:
   /// Live in the steps [first, last]. Behind those that begin at the same byte.
   void add(Bytes begin, Bytes end, int32_t first, int32_t last, bool next = false) {
@@ -31,36 +36,82 @@ public:
     chunk->insert(at, begin.count, end.count, first, last, next);
   }
 
-  /// Those that are live in a step of [first, last], the lowest first: `see(begin, end)` says whether to go on.
-  template <typename See> void visit(int32_t first, int32_t last, See see) const { visit(first, last, -1, see); }
-  /// The same, and those that are not added as `next` and live in a step of [0, nextLast].
-  template <typename See> void visit(int32_t first, int32_t last, int32_t nextLast, See see) const {
+  /// Goes through those that are live in a step of [first, last], and those that are not added as `next` and live in a step of
+  /// [0, nextLast], the lowest first.
+  class Cursor {
+  public:
+    Cursor(const BuffersByByte &buffers, int32_t first, int32_t last, int32_t nextLast)
+        : chunks(buffers.chunks), first(first), last(last), nextLast(nextLast) {
+      load();
+    }
+    bool atEnd() const { return chunk == chunks.size(); }
+    Bytes begin() const { return Bytes(chunks[chunk]->begin[at]); }
+    Bytes end() const { return Bytes(chunks[chunk]->end[at]); }
+    void advance() {
+      eight &= eight - 1;
+      find();
+    }
+
+  private:
+    void load() {
+      if (atEnd()) return;
+      meet = chunks[chunk]->meeting(first, last, nextLast);
+      word = 0;
+      std::memcpy(&eight, meet.data(), 8);
+      find();
+    }
+    void find() { // from this word on
+      while (!eight) {
+        word += 8;
+        if (word >= chunks[chunk]->size) {
+          ++chunk;
+          return load();
+        }
+        std::memcpy(&eight, &meet[word], 8);
+      }
+      at = word + size_t(std::countr_zero(eight)) / 8;
+    }
+
+    const std::vector<std::unique_ptr<Chunk>> &chunks;
+    int32_t first, last, nextLast;
+    size_t chunk = 0, word = 0, at = 0;
+    uint64_t eight = 0; // of `meet`, from `word` on, without those that have been seen
+    Flags meet;
+  };
+
+  /// Those that are live in a step of [first, last], and those that are not added as `next` and live in a step of [0, nextLast], the lowest
+  /// first: `see(begin, end)` says whether to go on, and so does the answer.
+  template <typename See> bool visit(int32_t first, int32_t last, int32_t nextLast, See see) const {
     for (const auto &chunk : chunks) {
-      std::array<uint8_t, kRoom> meet;
-      for (size_t i = 0; i < kRoom; ++i)
-        meet[i] = ((chunk->first[i] <= last) & (first <= chunk->last[i])) | ((chunk->first[i] <= nextLast) & !chunk->next[i]);
+      Flags meet = chunk->meeting(first, last, nextLast);
       for (size_t word = 0; word < chunk->size; word += 8) {
         uint64_t eight;
         std::memcpy(&eight, &meet[word], 8);
         for (; eight; eight &= eight - 1) {
           size_t i = word + size_t(std::countr_zero(eight)) / 8;
-          if (!see(Bytes(chunk->begin[i]), Bytes(chunk->end[i]))) return;
+          if (!see(Bytes(chunk->begin[i]), Bytes(chunk->end[i]))) return false;
         }
       }
     }
+    return true;
   }
 
 private:
-  static constexpr size_t kRoom = 128;
   static_assert(std::endian::native == std::endian::little);
 
   struct Chunk {
     size_t size = 0;
     std::array<int32_t, kRoom> first{}, last;
     std::array<int64_t, kRoom> begin, end;
-    std::array<uint8_t, kRoom> next;
+    Flags next;
 
     Chunk() { last.fill(-1), next.fill(1); } // places without a buffer meet no step
+
+    Flags meeting(int32_t from, int32_t to, int32_t nextTo) const {
+      Flags meet;
+      for (size_t i = 0; i < kRoom; ++i) meet[i] = ((first[i] <= to) & (from <= last[i])) | ((first[i] <= nextTo) & !next[i]);
+      return meet;
+    }
 
     void insert(size_t at, int64_t itsBegin, int64_t itsEnd, int32_t itsFirst, int32_t itsLast, uint8_t itsNext) {
       auto put = [&](auto &values, auto value) {
@@ -82,6 +133,64 @@ private:
   };
 
   std::vector<std::unique_ptr<Chunk>> chunks;
+};
+
+/// Buffers that have their bytes. Most of a long program's are live at another time than one that is to be placed, so time is cut into
+/// slices, at several scales, each with the buffers that are live in it; of neighbours half is the same, so that a short live range lies
+/// within a short slice wherever it begins. Those that are live in many slices of a scale are kept apart.
+class PlacedBuffers {
+public:
+  /// At most so many, of a program of so many steps.
+  PlacedBuffers(size_t most, int64_t steps) {
+    if (most > kFew)
+      for (int64_t stride = kStride; stride < steps; stride *= 4) scales.emplace_back(stride, steps);
+    scales.emplace_back(std::max<int64_t>(steps, 1), steps);
+  }
+
+  /// Live in the steps [first, last]. Behind those that begin at the same byte.
+  void add(Bytes begin, Bytes end, int32_t first, int32_t last, bool next = false) {
+    for (Scale &scale : scales) {
+      int64_t from = std::max<int64_t>(first / scale.stride - 1, 0), to = last / scale.stride;
+      if (to - from > kMany)
+        scale.others.add(begin, end, first, last, next);
+      else
+        for (; from <= to; ++from) scale.slices[size_t(from)].add(begin, end, first, last, next);
+    }
+  }
+
+  /// Those that are live in a step of [first, last], and those that are not added as `next` and live in a step of [0, nextLast], the lowest
+  /// first: `see(begin, end)` says whether to go on.
+  template <typename See> void visit(int32_t first, int32_t last, int32_t nextLast, See see) const {
+    const Scale &scale = nextLast < 0 ? scaleFor(first, last) : scales.back();
+    BuffersByByte::Cursor other(scale.others, first, last, nextLast);
+    auto seeOthers = [&](Bytes below) {
+      for (; !other.atEnd() && other.begin() < below; other.advance())
+        if (!see(other.begin(), other.end())) return false;
+      return true;
+    };
+    if (scale.slices[size_t(first / scale.stride)].visit(first, last, nextLast,
+                                                         [&](Bytes begin, Bytes end) { return seeOthers(begin) && see(begin, end); }))
+      seeOthers(Bytes(INT64_MAX));
+  }
+
+private:
+  static constexpr size_t kFew = 2048;              // for which one slice will do
+  static constexpr int64_t kStride = 64, kMany = 8; // steps, half of a slice; slices
+
+  struct Scale {
+    Scale(int64_t stride, int64_t steps) : stride(stride), slices(size_t(steps / stride + 1)) {}
+    int64_t stride;
+    std::vector<BuffersByByte> slices; // the steps [i, i + 2) * stride
+    BuffersByByte others;              // of more than so many slices
+  };
+
+  const Scale &scaleFor(int32_t first, int32_t last) const {
+    for (const Scale &scale : scales)
+      if (last < (first / scale.stride + 2) * scale.stride) return scale;
+    return scales.back();
+  }
+
+  std::vector<Scale> scales; // the last has one slice
 };
 
 } // namespace zero::place

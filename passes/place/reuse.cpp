@@ -2,105 +2,161 @@
 #include "passes/place/reuse.h"
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 namespace zero::place {
 namespace {
 
-class Reuse {
+struct Range {
+  Bytes begin, end;
+  bool meets(Range other) const { return begin < other.end && other.begin < end; }
+};
+
+/// Where a buffer may go: what is left of an arena in pieces of at least its size, the lowest first.
+class Gaps {
 public:
-  Reuse(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution) : steps(steps) {
-    for (size_t i = 0; i < problem.buffers.size(); ++i) {
-      const OffsetBuffer &buffer = problem.buffers[i];
-      Bytes begin = solution.offsets[i];
-      placed.push_back({begin, begin + buffer.size.alignedTo(problem.alignment), buffer.first, buffer.last, buffer.nextLast, lanes[i], i});
-    }
-    std::stable_sort(placed.begin(), placed.end(), isBelow);
-    rests.resize(placed.size());
+  Gaps(Bytes size, Bytes height) : size(size) {
+    if (size <= height) gaps.push_back({Bytes(0), height});
+  }
+  bool empty() const { return gaps.empty(); }
+  Bytes lowest() const { return gaps.front().begin; }
+
+  void take(Range taken) {
+    auto first = std::partition_point(gaps.begin(), gaps.end(), [&](Range gap) { return gap.end <= taken.begin; }), last = first;
+    while (last != gaps.end() && last->begin < taken.end) ++last;
+    if (first == last) return;
+    Range below{first->begin, taken.begin}, above{taken.end, std::prev(last)->end};
+    auto at = gaps.erase(first, last);
+    if (above.begin + size <= above.end) at = gaps.insert(at, above);
+    if (below.begin + size <= below.end) gaps.insert(at, below);
   }
 
-  /// To the lowest of the places with the longest rest, if that is longer than where it is.
-  void move(size_t index, Bytes height) {
-    auto mine = std::find_if(placed.begin(), placed.end(), [&](const Placed &one) { return one.index == index; });
-    Placed moving = *mine;
-    int64_t rest = steps; // where it is
-    for (size_t i = 0; i < placed.size(); ++i) {
-      const Placed &other = placed[i];
-      rests[i] = other.index == index ? steps : restOf(moving, other);
-      if (other.begin < moving.end && moving.begin < other.end) rest = std::min(rest, rests[i]);
+private:
+  Bytes size;
+  std::vector<Range> gaps;
+};
+
+/// A buffer and the step where it begins, or where it ends.
+struct End {
+  int64_t step;
+  size_t index;
+};
+
+/// Ends in the order of their distance behind a step, over the end of the program too.
+class Walk {
+public:
+  /// `ends`: in the order of steps.
+  Walk(const std::vector<End> &ends, int64_t from, int64_t steps) : ends(ends), from(from), steps(steps), left(ends.size()) {
+    next = size_t(std::partition_point(ends.begin(), ends.end(), [&](End end) { return end.step <= from; }) - ends.begin());
+    measure();
+  }
+  /// Of the next one; the steps of the program if there is none.
+  int64_t distance() const { return nearest; }
+  size_t take() {
+    size_t taken = ends[next].index;
+    ++next, --left;
+    measure();
+    return taken;
+  }
+
+private:
+  void measure() {
+    if (next == ends.size()) next = 0, from -= steps;
+    nearest = left ? std::min(steps, ends[next].step - from) : steps;
+  }
+
+  const std::vector<End> &ends;
+  int64_t from, steps, nearest;
+  size_t next, left;
+};
+
+class Reuse {
+public:
+  Reuse(const OffsetProblem &problem, const std::vector<CopyEnds> &copies, int64_t steps, Bytes height, const OffsetSolution &solution)
+      : buffers(problem.buffers), copies(copies), steps(steps), height(height) {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      ranges.push_back({solution.offsets[i], solution.offsets[i] + buffers[i].size.alignedTo(problem.alignment)});
+      End begin{buffers[i].first, i}, end{-buffers[i].last, i}; // behind an end, back in time
+      begins.push_back(begin), ends.push_back(end);
+      if (copies[i].begins) copiedBegins.push_back(begin);
+      if (copies[i].ends) copiedEnds.push_back(end);
+      if (copies[i].begins || copies[i].ends) copied.push_back(begin);
+      if (buffers[i].nextLast >= 0) besideNext.push_back(i);
     }
-    // The longer it is to be, the more is in the way.
-    std::optional<Bytes> best;
-    for (int64_t longest = steps + 1, asked = rest + 1; rest + 1 < longest; asked = rest + (longest - rest) / 2) {
-      if (std::optional<Bytes> place = placeFor(moving.end - moving.begin, height, asked))
-        best = place, rest = asked;
-      else
-        longest = asked;
+    for (std::vector<End> *list : {&begins, &ends, &copiedBegins, &copiedEnds, &copied})
+      std::stable_sort(list->begin(), list->end(), [](End a, End b) { return a.step < b.step; });
+  }
+
+  /// Moves each buffer of copies once, in the order of the program.
+  void sweep() {
+    size_t begun = 0;
+    std::vector<size_t> live; // that began earlier
+    for (auto [step, index] : copied) {
+      for (; begins[begun].step < step; ++begun) live.push_back(begins[begun].index);
+      std::erase_if(live, [&](size_t other) { return buffers[other].last < step; });
+      move(index, live, begun);
     }
-    if (!best) return;
-    placed.erase(mine);
-    moving.end = *best + (moving.end - moving.begin), moving.begin = *best;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), moving, isBelow), moving);
   }
 
   void write(OffsetSolution &solution) const {
     solution.height = Bytes(0);
-    for (const Placed &one : placed) {
-      solution.offsets[one.index] = one.begin;
-      solution.height = std::max(solution.height, one.end);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      solution.offsets[i] = ranges[i].begin;
+      solution.height = std::max(solution.height, ranges[i].end);
     }
   }
 
 private:
-  struct Placed {
-    Bytes begin, end;
-    int64_t first, last, nextLast; // as the problem has them
-    CopyEnds copies;
-    size_t index;
-  };
-  static bool isBelow(const Placed &a, const Placed &b) { return a.begin < b.begin; }
+  /// To the lowest of the places with the longest rest, if that is longer than where it is. The others take their bytes away, those with
+  /// the shortest rest first, until no place is left. Live with it are some of `live` and of `begins` from `begun` on.
+  void move(size_t index, const std::vector<size_t> &live, size_t begun) {
+    const OffsetBuffer &buffer = buffers[index];
+    const Range mine = ranges[index];
+    Gaps gaps(mine.end - mine.begin, height);
+    bool meets = false; // where it is, somebody with a shorter rest
+    auto take = [&](size_t other) {
+      if (other == index) return;
+      gaps.take(ranges[other]);
+      meets |= mine.meets(ranges[other]);
+    };
+    for (size_t other : live) take(other);
+    for (; begun < begins.size() && begins[begun].step <= buffer.last; ++begun) take(begins[begun].index);
 
-  /// Steps between the two where they share bytes and a copy is at one end of what is between them; 0: they are live together.
-  int64_t restOf(const Placed &a, const Placed &b) const {
-    if (a.first <= b.last && b.first <= a.last) return 0;
-    if (b.first <= a.nextLast || a.first <= b.nextLast) return 1; // they may be in use together
-    return std::min(between(a, b), between(b, a));
-  }
-
-  /// From the end of `before` to the beginning of `after`, in the next step of training if need be.
-  int64_t between(const Placed &before, const Placed &after) const {
-    if (!before.copies.ends && !after.copies.begins) return steps;
-    return after.first - before.last + (after.first > before.last ? 0 : steps);
-  }
-
-  /// The lowest place below `height` that meets no buffer whose rest is shorter than `rest`: at the bottom, or where one of these ends.
-  std::optional<Bytes> placeFor(Bytes size, Bytes height, int64_t rest) const {
-    Bytes at;
-    for (size_t i = 0; i < placed.size(); ++i) {
-      bool meets = rests[i] < rest; // as likely as not: no branch
-      if (meets & (placed[i].begin >= at + size)) break;
-      Bytes above = std::max(at, placed[i].end);
-      at = meets ? above : at;
+    Bytes lowest;
+    bool better = false;
+    Walk before(copies[index].begins ? ends : copiedEnds, -buffer.first, steps),
+        after(copies[index].ends ? begins : copiedBegins, buffer.last, steps);
+    for (int64_t rest = 1; !gaps.empty(); rest = std::min(before.distance(), after.distance())) {
+      lowest = gaps.lowest(), better = meets;
+      if (rest >= steps) break;
+      if (rest == 1) takeBesideNext(buffer, take);
+      while (before.distance() == rest) take(before.take());
+      while (after.distance() == rest) take(after.take());
     }
-    return at + size <= height ? std::optional(at) : std::nullopt;
+    if (better) ranges[index] = {lowest, lowest + (mine.end - mine.begin)};
   }
 
+  /// What may be in use together with a buffer when the program runs again.
+  template <typename Take> void takeBesideNext(const OffsetBuffer &buffer, Take take) const {
+    for (size_t i = 0; i < begins.size() && begins[i].step <= buffer.nextLast; ++i) take(begins[i].index);
+    for (size_t other : besideNext)
+      if (buffer.first <= buffers[other].nextLast) take(other);
+  }
+
+  const std::vector<OffsetBuffer> &buffers;
+  const std::vector<CopyEnds> &copies;
   int64_t steps;
-  std::vector<Placed> placed; // by their first byte
-  std::vector<int64_t> rests; // of each of these with the buffer that moves
+  Bytes height;
+  std::vector<Range> ranges; // of each buffer
+  std::vector<End> begins, ends, copiedBegins, copiedEnds, copied;
+  std::vector<size_t> besideNext;
 };
 
 } // namespace
 
 void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, Bytes height, OffsetSolution &solution) {
-  constexpr int kSweeps = 2;  // the second hears of what the first has moved
-  std::vector<size_t> copied; // in the order of the program
-  for (size_t i = 0; i < problem.buffers.size(); ++i)
-    if (lanes[i].begins || lanes[i].ends) copied.push_back(i);
-  std::stable_sort(copied.begin(), copied.end(), [&](size_t a, size_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
-  Reuse reuse(problem, lanes, steps, solution);
-  for (int sweep = 0; sweep < kSweeps; ++sweep)
-    for (size_t index : copied) reuse.move(index, height);
+  constexpr int kSweeps = 2; // the second hears of what the first has moved
+  Reuse reuse(problem, lanes, steps, height, solution);
+  for (int sweep = 0; sweep < kSweeps; ++sweep) reuse.sweep();
   reuse.write(solution);
 }
 

@@ -75,7 +75,7 @@ TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
   auto below = [&](int n) { return int(random() % unsigned(n)); };
   size_t seen = 0;
   for (int round = 0; round < 40; ++round) {
-    PlacedBuffers index;
+    PlacedBuffers index(round % 2 ? 1000 : 10000, 500); // one slice, several
     std::vector<Plain> all;
     for (int count = 1 + below(1000); count > 0; --count) {
       int first = below(300);
@@ -88,7 +88,7 @@ TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
       std::vector<std::pair<int64_t, int64_t>> expected, found;
       for (const Plain &other : all)
         if (other.first <= to && from <= other.last && expected.size() < stop) expected.push_back({other.begin, other.end});
-      index.visit(from, to, [&](Bytes begin, Bytes end) {
+      index.visit(from, to, -1, [&](Bytes begin, Bytes end) {
         found.push_back({begin.count, end.count});
         return found.size() < stop;
       });
