@@ -235,8 +235,10 @@ LogicalResult CollectiveStep::verify() {
   bool gathers = getKind() == CollectiveKind::all_gather;
   int64_t count = int64_t(getCount()), slice = int64_t(getSlice().value_or(0));
   if (gathers && getSlice()) return emitOpError() << "gathers by slices, which only sums have";
-  if (!gathers && (slice < 1 || slice > count))
+  if (getSlice() && (slice < 1 || slice > count))
     return emitOpError() << "sums " << count << " elements by slices of " << slice << "; expected 1 to " << count;
+  if (!gathers && !getSlice() && !getType().isF32())
+    return emitOpError() << "leaves a sum of " << getType() << " to the library, which makes those of f32";
   return verifyStep(*this, {1}, {1, 2});
 }
 LogicalResult CopyStep::verify() {

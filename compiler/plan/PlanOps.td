@@ -171,8 +171,8 @@ def Plan_AttentionGradStep : Plan_Step<"attention_grad",
 def Plan_CollectiveStep : Plan_Step<"collective",
     (ins Plan_CollectiveKind:$kind, I64Attr:$count, TypeAttr:$type, OptionalAttr<I64Attr>:$slice),
     " `:` $kind $count `of` $type (`by` $slice^)?"> {
-  let summary = "All ranks together: src -> dst [, staging]; `count` elements per rank (all_reduce: in all). Sums add in the order of ranks and "
-                "go `slice` elements of each rank at a time, for which there is room in staging";
+  let summary = "All ranks together: src -> dst [, staging]; `count` elements per rank (all_reduce: in all). Sums with a `slice` add in the order "
+                "of ranks and go so many elements of each rank at a time, for which there is room in staging; those without are the library's";
 }
 def Plan_CopyStep : Plan_Step<"copy", (ins), ""> { let summary = "src -> dst"; }
 def Plan_FillStep : Plan_Step<"fill", (ins I32Attr:$pattern), " `:` $pattern"> { let summary = "-> dst; every 4 bytes become `pattern`"; }

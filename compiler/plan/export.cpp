@@ -211,7 +211,10 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_kind(plan::Collective::Kind(collective.getKind()));
     to->set_count(collective.getCount());
     to->set_dtype(dtypeOf(collective.getType()));
-    if (auto slice = collective.getSlice()) to->set_order(plan::Collective::RANK), to->set_slice(*slice);
+    if (auto slice = collective.getSlice())
+      to->set_order(plan::Collective::RANK), to->set_slice(*slice);
+    else if (to->kind() != plan::Collective::ALL_GATHER)
+      to->set_order(plan::Collective::LIBRARY);
   } else if (isa<CopyStep>(*op)) {
     step->mutable_copy();
   } else if (auto fillStep = dyn_cast<FillStep>(*op)) {

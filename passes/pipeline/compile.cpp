@@ -79,6 +79,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.tileParts = options.tileParts.value_or(1);
   settings.tileTokens = options.tileTokens.value_or(0);
   if (options.recompute == "full") settings.keepBytes = 0;
+  settings.schedule.librarySums = options.target == plan::Target::CUDA;
   if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;

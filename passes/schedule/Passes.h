@@ -18,11 +18,12 @@ struct Options {
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
+  bool librarySums = false;         // sums over ranks are made by the device's library, in its own order
 };
 
-/// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait elsewhere),
-/// plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches, plan-overlap-updates (if
-/// anything is): the whole phase.
+/// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait
+/// elsewhere), plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches, plan-overlap-updates
+/// (if anything is): the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.
 void registerPasses();

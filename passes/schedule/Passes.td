@@ -16,7 +16,7 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
     written in place is copied by a `plan.copy`; gaps between packed values are filled with zeros.
 
     A sum over ranks goes in slices, as many elements of each rank at a time as `staging-bytes` have room for, so that this room does
-    not grow with the bucket.
+    not grow with the bucket. With `library-sums` those of f32 are left to the device's library, which needs none; it would add bf16 in bf16.
 
     ```mlir
     %g = zero.pack %gw, %gb at array<i64: 0, 32> : … -> tensor<64xf32>
@@ -27,7 +27,8 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
     plan.collective compute %b0.gradient[0, 256] -> %b0.gradient[0 + rank * 128, 128], %b0.staging[0, 256] : reduce_scatter 32 of f32 by 32
     ```
   }];
-  let options = [Option<"stagingBytes", "staging-bytes", "int64_t", "16 << 20", "Room for what ranks send towards a sum">];
+  let options = [Option<"stagingBytes", "staging-bytes", "int64_t", "16 << 20", "Room for what ranks send towards a sum">,
+                 Option<"librarySums", "library-sums", "bool", "false", "Sums of f32 are made by the device's library, in its own order">];
   let dependentDialects = ["::zero::planir::PlanDialect"];
   let statistics = [Statistic<"copies", "copies", "Values that had to be copied">,
                     Statistic<"inplace", "in-place", "Kernel results that overwrite an operand">];

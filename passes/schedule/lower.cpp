@@ -25,8 +25,8 @@ int64_t sliceOf(int64_t count, int64_t bytes, int64_t room) {
 /// One program: its operations in order, each as the steps that do it.
 class Lowering {
 public:
-  Lowering(func::FuncOp function, States &states, int64_t stagingBytes)
-      : function(function), states(states), stagingBytes(stagingBytes), storage(function, states), b(function) {}
+  Lowering(func::FuncOp function, States &states, int64_t stagingBytes, bool librarySums)
+      : function(function), states(states), stagingBytes(stagingBytes), librarySums(librarySums), storage(function, states), b(function) {}
 
   LogicalResult run();
   int64_t copies = 0, inplace = 0;
@@ -94,6 +94,7 @@ private:
   func::FuncOp function;
   States &states;
   int64_t stagingBytes;
+  bool librarySums;
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
@@ -158,6 +159,10 @@ Ref Lowering::own(Ref ref, StateOp state, bool all) {
 }
 
 void Lowering::sum(Location loc, CollectiveKind kind, Ref from, Ref to, int64_t count, Type type, FlatSymbolRefAttr bucket) {
+  if (librarySums && type.isF32()) {
+    make<CollectiveStep>(loc, {from}, {to}, kind, count, type, IntegerAttr());
+    return;
+  }
   int64_t element = type.getIntOrFloatBitWidth() / 8;
   int64_t slice = sliceOf(count, states.world * element, stagingBytes), room = states.world * slice * element;
   std::string name = bucket ? (bucket.getValue() + ".staging").str() : "staging";
@@ -402,7 +407,7 @@ struct Lower : impl::LowerPassBase<Lower> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     for (func::FuncOp function : programs) {
-      Lowering lowering(function, states, stagingBytes);
+      Lowering lowering(function, states, stagingBytes, librarySums);
       if (failed(lowering.run())) return signalPassFailure();
       copies += lowering.copies;
       inplace += lowering.inplace;

@@ -7,7 +7,9 @@ using namespace mlir;
 namespace zero::schedule {
 
 void buildPipeline(OpPassManager &pm, const Options &options) {
-  pm.addPass(createLowerPass());
+  LowerPassOptions lower;
+  lower.librarySums = options.librarySums;
+  pm.addPass(createLowerPass(lower));
   OpPassManager &program = pm.nest<planir::ProgramOp>();
   program.addPass(createAssignLanesPass());
   DeferProductsPassOptions defer;
@@ -47,6 +49,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
   Option<int64_t> fetchAhead{*this, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use"), llvm::cl::init(3)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
+  Option<bool> librarySums{*this, "library-sums", llvm::cl::desc("Sums are made by the device's library"), llvm::cl::init(false)};
 };
 } // namespace
 
@@ -55,7 +58,7 @@ void registerPasses() {
   PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order",
                                             [](OpPassManager &pm, const PipelineOptions &given) {
                                               buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.fetchAhead,
-                                                                 given.delay, given.activations, given.activationBytes});
+                                                                 given.delay, given.activations, given.activationBytes, given.librarySums});
                                             });
 }
 

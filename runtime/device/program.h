@@ -68,14 +68,15 @@ template <typename Place> struct ReduceScatterOf {
   Place src, dst;
   uint64_t count; // of one rank
   Place staging;
-  uint64_t slice;                // elements of each rank that are exchanged and summed at a time, for which there is room in staging
+  uint64_t slice; // elements of each rank that are exchanged and summed at a time, for which there is room in staging; 0: the
+                  // order of the sum is that of the device's library, which has room of its own
   plan::DType dtype = plan::F32; // of src and staging
 };
 template <typename Place> struct AllReduceOf {
   Place data;
   uint64_t count;
   Place staging;
-  uint64_t slice;
+  uint64_t slice; // as there
 };
 
 // Iterations [begin, begin + extent) of a kernel; its arguments are some of DeviceProgram::args.

@@ -26,6 +26,7 @@ std::string attentionText(const plan::Attention &a) {
 std::string collectiveText(const plan::Plan &plan, const plan::Collective &c) {
   std::string text = fmt::format("{} {} each{}", collectiveName(c.kind()), c.count(), typeText(c.dtype()));
   if (uint64_t slices = slicesOf(c); slices > 1) text += fmt::format(" in {} slices", slices);
+  if (c.order() == plan::Collective::LIBRARY) text += " in the library's order";
   for (uint32_t axis : c.axes()) text += " along " + plan.axes(int(axis)).name();
   return text;
 }

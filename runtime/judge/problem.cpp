@@ -24,6 +24,7 @@ Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
   step.collective = std::string(collectives[from.collective().kind()]) + " of " + std::to_string(from.collective().count());
   if (uint64_t slice = from.collective().slice(); slice && slice < from.collective().count())
     step.collective += " in slices of " + std::to_string(slice);
+  if (from.collective().order() == plan::Collective::LIBRARY) step.collective += " in the library's order";
   for (uint32_t axis : from.collective().axes()) step.collective += " along " + plan.axes(int(axis)).name();
   return step;
 }

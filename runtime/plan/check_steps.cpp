@@ -145,7 +145,7 @@ struct StepChecker {
     uint64_t ranks = groupSize(plan, call.axes()), whole = multiply(part, ranks, what);
     bool gathers = call.kind() == Collective::ALL_GATHER, scatters = call.kind() == Collective::REDUCE_SCATTER;
     if (!Collective::Kind_IsValid(call.kind())) throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
-    form(1, gathers || ranks == 1 ? 1 : 2);
+    form(1, gathers || ranks == 1 || call.order() == Collective::LIBRARY ? 1 : 2);
     if (!gathers && call.dtype() != F32 && !(scatters && call.dtype() == BF16))
       throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32" + (scatters ? " or BF16" : ""));
     if (!gathers && !scatters && !same(step.reads(0), step.writes(0)))
@@ -174,14 +174,23 @@ struct StepChecker {
 
   // The order is promised, and the slices take all of it through a room that holds one of each rank.
   void sum(const Collective &call, uint64_t ranks) const {
+    if (call.order() == Collective::LIBRARY) return librarySum(call);
     if (call.order() != Collective::RANK)
       throw Error(what + " sums over ranks in the order " +
                   (Collective::Order_IsValid(call.order()) ? Collective::Order_Name(call.order()) : std::to_string(call.order())) +
-                  "; expected RANK");
+                  "; expected RANK or LIBRARY");
     if (call.slice() == 0 || call.slice() > call.count())
       throw Error(what + " goes in slices of " + std::to_string(call.slice()) + " elements, which do not cover the " +
                   std::to_string(call.count()) + " that it sums; expected at least 1 and no more than these");
     if (ranks > 1) writes(1, "the staging room", product({ranks, call.slice(), bytesOf(call.dtype())}));
+  }
+
+  void librarySum(const Collective &call) const {
+    if (call.dtype() != F32)
+      throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + " in the order LIBRARY, which is for F32; expected RANK");
+    if (call.slice())
+      throw Error(what + " goes in slices of " + std::to_string(call.slice()) +
+                  " elements, but sums in the order LIBRARY, which goes in one call; expected no slices");
   }
 
   void copy() const {

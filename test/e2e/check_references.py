@@ -66,10 +66,10 @@ def without_gpu(plan, *flags):
     return {"ZERO_CUDA_LIBRARIES": str(suite.bin.parent / "test" / "gpu" / "fake"), "ZERO_FAKE_KERNELS": str(suite.work / "kernels.so")}
 
 
-def holds(folder, export, world, stage, precision, target="cpu"):
-    reference = json.loads((folder / "reference.json").read_text())
+def batches_of(folder, export, world, steps=None):
+    """Writes data.safetensors; the flags that bind the export's shapes for so many ranks, and how many steps the data has."""
     batches = np.load(folder / "batches.npz")
-    steps = len({key.split("/")[0] for key in batches.files}) if target == "cpu" else CUDA_STEPS
+    steps = steps or len({key.split("/")[0] for key in batches.files})
     names = [i["name"] for i in export["inputs"]]
     data = {name: np.concatenate([batches[f"{s}/{name}"] for s in range(steps)]) for name in names}
     if "labels" not in data:
@@ -80,7 +80,12 @@ def holds(folder, export, world, stage, precision, target="cpu"):
         for axis, dimension in enumerate(i["shape"]):
             if isinstance(dimension, str):
                 binds[dimension] = batches[f"0/{i['name']}"].shape[axis] // (world if axis == 0 else 1)
-    bind = ["--bind", ",".join(f"{k}={v}" for k, v in binds.items())] if binds else []
+    return (["--bind", ",".join(f"{k}={v}" for k, v in binds.items())] if binds else []), steps
+
+
+def holds(folder, export, world, stage, precision, target="cpu"):
+    reference = json.loads((folder / "reference.json").read_text())
+    bind, steps = batches_of(folder, export, world, CUDA_STEPS if target == "cuda" else None)
     flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, "--precision", precision, "--target", target, *bind]
     suite.zeroc(folder / export["file"], "plan.bin", *flags)
     env = without_gpu("plan.bin", folder / export["file"], *flags) if target == "cuda" else {}
@@ -100,6 +105,24 @@ def holds(folder, export, world, stage, precision, target="cpu"):
     return note
 
 
+def stages_agree(folder, export, world, reduce_type, *more):
+    """Plans for cuda sum as NCCL does, in an order that is not that of ranks: it is the same at every stage."""
+    bind, steps = batches_of(folder, export, world, 2)
+    flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--reduce-type", reduce_type, "--target", "cuda", *bind]
+    first = None
+    for stage in range(4):
+        suite.zeroc(folder / export["file"], "plan.bin", *flags, "--stage", stage)
+        env = without_gpu("plan.bin", folder / export["file"], *flags, "--stage", stage)
+        suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, "--lr", 1e-3, "--metrics", "metrics.jsonl",
+                      "--export", "weights.safetensors", *more, world=world, env=env, timeout=600)
+        have = (suite.losses("metrics.jsonl"), {name: w.tobytes() for name, w in load_file(suite.work / "weights.safetensors").items()})
+        first = first or have
+        expect(have[0] == first[0], f"the losses of stage {stage} are {have[0]}, those of stage 0 {first[0]}")
+        for name, bits in have[1].items():
+            expect(bits == first[1][name], f"stage {stage} trains {name} to other bits than stage 0")
+    return f"{len(first[1])} tensors"
+
+
 args = suite.start()
 for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
     for export in json.loads(path.read_text())["exports"]:
@@ -112,4 +135,8 @@ for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
             for stage in (0, 3):
                 suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage, "f32")
             suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage 3 for cuda", holds, path.parent, export, 2, 3, "f32", "cuda")
+            if np.load(path.parent / "batches.npz")["0/input_ids"].shape[0] % 4 == 0:
+                for reduce_type in ("f32", "bf16"):
+                    suite.check(f"reference: {path.parent.name}/{export['file']}, 4 ranks for cuda, all stages, sums of {reduce_type}", stages_agree,
+                                path.parent, export, 4, reduce_type)
 suite.finish()

@@ -1,4 +1,5 @@
 // The device for cuda on the libraries of test/gpu/fake: what holds for the cpu holds here. No GPU takes part.
+#include "runtime/comm/ordered_sum.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_program.h"
@@ -233,6 +234,70 @@ TEST(CudaProducts, TheirRoomIsSaid) {
   RoundsPlan b(1);
   Session run(b, true);
   EXPECT_EQ(run.device->notes(), std::vector<std::string>{"matrix products have 64 MiB of GPU memory to work in beside the plan's arenas"});
+}
+
+// --------------------------------------------------------------------------------------------------------- sums
+
+// The text of our own kernels, run by the fake's machine, adds to the bits of the cpu's sums; also over the own part.
+template <typename T> void compareSums(DType type) {
+  auto device = makeCudaDevice({}); // whose context is current
+  const cuda::Driver &driver = cuda::Driver::get();
+  cuda::OrderedSum sums;
+  cuda::OwnedStream stream = cuda::makeStream();
+  for (uint64_t count : {1, 300})
+    for (int world : {1, 3, 5})
+      for (int own = 0; own < world; ++own) {
+        uint64_t all = count * static_cast<uint64_t>(world), bytes = all * sizeof(T);
+        std::vector<float> values = randomFloats(all, static_cast<unsigned>(own)), expected(count);
+        std::vector<T> parts(all), mine(count);
+        for (size_t i = 0; i < all; ++i) {
+          if constexpr (sizeof(T) == 4)
+            parts[i] = values[i];
+          else
+            parts[i] = static_cast<T>(std::bit_cast<uint32_t>(values[i]) >> 16);
+        }
+        std::swap_ranges(mine.begin(), mine.end(), parts.begin() + own * static_cast<long>(count)); // which leaves zeros there
+        orderedSum(parts.data(), count, world, own, mine.data(), expected.data(), count);
+        uint64_t given = bytes + count * sizeof(T), aligned = (given + 3) / 4 * 4, room = aligned + count * sizeof(float);
+        cuda::PinnedMemory host = cuda::allocatePinned(room, "a test");
+        auto *at = static_cast<std::byte *>(host.get());
+        std::memcpy(at, parts.data(), bytes), std::memcpy(at + bytes, mine.data(), count * sizeof(T));
+        cuda::DeviceMemory memory = cuda::allocateDevice(room, "a test");
+        cuda::Pointer ownPart = memory.get() + bytes, dst = sizeof(T) == 4 ? ownPart : memory.get() + aligned;
+        driver.require(driver.copyAsync(memory.get(), cuda::pointerTo(at), given, stream.get()), "test");
+        sums.run({memory.get(), ownPart, type, dst, count, static_cast<uint32_t>(world), static_cast<uint32_t>(own)}, stream.get());
+        driver.require(driver.copyAsync(cuda::pointerTo(at), dst, count * sizeof(float), stream.get()), "test");
+        driver.require(driver.streamSynchronize(stream.get()), "test");
+        EXPECT_EQ(0, std::memcmp(at, expected.data(), count * sizeof(float))) << count << " of rank " << own << " of " << world;
+      }
+}
+TEST(CudaSums, F32) { compareSums<float>(F32); }
+TEST(CudaSums, Bf16) { compareSums<Bf16Bits>(BF16); }
+
+// NVIDIA's assembler takes them, where there is one.
+TEST(CudaSums, TheirTextIsPtx) {
+  Folder folder;
+  folder.write("sum.ptx", cuda::orderedSumPtx());
+  std::string assembler = "/usr/local/cuda/bin/ptxas";
+  if (const char *named = std::getenv("ZERO_PTXAS")) assembler = named;
+  if (!std::filesystem::exists(assembler)) GTEST_SKIP() << "there is no " << assembler;
+  for (const char *gpu : {"sm_80", "sm_90"})
+    EXPECT_EQ(0, std::system((assembler + " -arch=" + gpu + " -o " + (folder / "sum.cubin") + " " + (folder / "sum.ptx")).c_str()));
+}
+
+TEST(CudaSums, OfALibraryAreNotForTheCpu) {
+  PlanBuilder b(1);
+  Ref x = b.floats("x", 8);
+  Step &sum = b.step("sum", {x}, {x});
+  collect(sum, Collective::ALL_REDUCE, 8);
+  sum.mutable_collective()->set_order(Collective::LIBRARY), sum.mutable_collective()->clear_slice();
+  EXPECT_EQ(refusalOf([&] { Session(b, false); }),
+            "step 0 'sum' of program 'step' sums in the order of a GPU's library, and CPUs sum in that of ranks, which takes room; compile "
+            "with --target cpu");
+  Session run(b, true);
+  run.write(x, std::vector<float>(8, 3));
+  run.engine->run(0);
+  EXPECT_EQ(run.read(x), std::vector<float>(8, 3));
 }
 
 // ------------------------------------------------------------------------------------------------- the order of things

@@ -14,6 +14,16 @@ inline void makeCuda(plan::Plan &plan) {
   for (plan::Kernel &kernel : *plan.mutable_kernels()) kernel.mutable_gpu()->set_blocks(3), kernel.mutable_gpu()->set_threads(64);
 }
 
+// Its sums as zeroc has them made for a GPU.
+inline void sumByLibrary(plan::Plan &plan) {
+  for (plan::Program &program : *plan.mutable_programs())
+    for (plan::Step &step : *program.mutable_steps()) {
+      if (!step.has_collective() || step.collective().order() != plan::Collective::RANK) continue;
+      step.mutable_collective()->set_order(plan::Collective::LIBRARY), step.mutable_collective()->clear_slice();
+      if (step.writes_size() == 2) step.mutable_writes()->RemoveLast();
+    }
+}
+
 // What a plan's code segment holds of its kernels, as far as the fake reads it: their names, and how far they reach.
 inline std::string ptxOf(const plan::Plan &plan) {
   std::string text = "//\n// for tests\n//\n.version 8.0\n.target sm_90\n.address_size 64\n";

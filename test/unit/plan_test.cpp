@@ -132,6 +132,13 @@ struct Damage {
 Step *stepOf(Plan &plan, int i) { return plan.mutable_programs(0)->mutable_steps(i); }
 enum { kProduct, kAttention, kGradient, kReduce, kGather, kCopy, kFill, kUpdate };
 
+Step *librarySum(Plan &plan) {
+  Step *sum = stepOf(plan, kReduce);
+  sum->mutable_writes()->RemoveLast(), sum->mutable_collective()->clear_slice();
+  sum->mutable_collective()->set_order(Collective::LIBRARY);
+  return sum;
+}
+
 // Copies between all tiers, each on the lane of its link.
 PlanBuilder tieredPlan() {
   PlanBuilder b(4);
@@ -326,14 +333,24 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(0)->set_offset(64), stepOf(p, kReduce)->mutable_writes(0)->clear_strides(); },
        "puts its sums among what rank 0 sends to others"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_order(); },
-       "sums over ranks in the order ORDER_UNSPECIFIED; expected RANK"},
-      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_order(Collective::Order(7)); }, "in the order 7; expected RANK"},
+       "sums over ranks in the order ORDER_UNSPECIFIED; expected RANK or LIBRARY"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_order(Collective::Order(7)); },
+       "in the order 7; expected RANK or LIBRARY"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->clear_slice(); },
        "goes in slices of 0 elements, which do not cover the 16 that it sums"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_slice(17); }, "goes in slices of 17 elements"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(1)->set_bytes(128); },
        "the staging room of step 3 'collective' of program 'step' has 128 bytes where the step reaches 256"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_slice(5); }, "has 256 bytes where the step reaches 80"},
+      {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_order(Collective::LIBRARY); }, "one of its kind reads 1 and writes 1"},
+      {[](Plan &p) { librarySum(p)->mutable_collective()->set_slice(16); }, "in slices of 16 elements, but sums in the order LIBRARY"},
+      {[](Plan &p) {
+         librarySum(p)->mutable_collective()->set_dtype(BF16);
+         stepOf(p, kReduce)->mutable_reads(0)->set_bytes(128),
+             *stepOf(p, kReduce)->mutable_writes(0) = p.programs(0).steps(kProduct).writes(0),
+                        stepOf(p, kReduce)->mutable_writes(0)->set_bytes(64);
+       },
+       "sums elements of type BF16 in the order LIBRARY, which is for F32"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_order(Collective::RANK); }, "gathers, but says how it sums"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_slice(16); }, "gathers, but says how it sums"},
       {[](Plan &p) { p.set_scales_loss(true); }, "program 0 'step' leaves no gradient norm, but the plan scales its loss"},

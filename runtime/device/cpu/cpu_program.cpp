@@ -1,4 +1,6 @@
 #include "runtime/device/cpu/cpu_program.h"
+#include "runtime/device/step_name.h"
+#include "runtime/plan/error.h"
 #include <algorithm>
 
 namespace zero::runtime {
@@ -7,6 +9,7 @@ namespace {
 // Makes a Call of any Work: the same with pointers for places.
 struct Binder {
   const DeviceProgram &program;
+  const Operation &operation;
   std::span<const KernelFunction> kernels;
   const Pointer &pointer;
   const DiskArenas &disk;
@@ -37,9 +40,19 @@ struct Binder {
   Call operator()(const FillOf<Place> &op) const { return FillCall{any(op.dst), op.pattern, op.bytes}; }
   Call operator()(const AllGatherOf<Place> &op) const { return AllGatherCall{any(op.src), any(op.dst), op.bytes}; }
   Call operator()(const ReduceScatterOf<Place> &op) const {
+    requireOrder(op.slice);
     return ReduceScatterCall{any(op.src), any(op.dst), op.count, any(op.staging), op.slice, op.dtype};
   }
-  Call operator()(const AllReduceOf<Place> &op) const { return AllReduceCall{floats(op.data), op.count, floats(op.staging), op.slice}; }
+  Call operator()(const AllReduceOf<Place> &op) const {
+    requireOrder(op.slice);
+    return AllReduceCall{floats(op.data), op.count, floats(op.staging), op.slice};
+  }
+  // Any order would keep the promise of a library's, but for the room that such a sum does not bring.
+  void requireOrder(uint64_t slice) const {
+    if (slice == 0)
+      throw Error(stepName(*program.source, operation.step) +
+                  " sums in the order of a GPU's library, and CPUs sum in that of ranks, which takes room; compile with --target cpu");
+  }
 };
 
 } // namespace
@@ -54,7 +67,7 @@ bool CpuProgram::communicates(int lane) const {
 
 Call boundCall(const DeviceProgram &program, const Operation &operation, std::span<const KernelFunction> kernels, const Pointer &pointer,
                const DiskArenas &disk, std::vector<void *> &args) {
-  return std::visit(Binder{program, kernels, pointer, disk, args}, operation.work);
+  return std::visit(Binder{program, operation, kernels, pointer, disk, args}, operation.work);
 }
 
 CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunction> kernels, const Pointer &pointer,

@@ -8,7 +8,7 @@ void *at(Pointer pointer) { return reinterpret_cast<void *>(pointer); }
 
 } // namespace
 
-Collectives::Collectives(CommunicatorFactory &factory) : nccl(Nccl::get()) {
+Collectives::Collectives(CommunicatorFactory &factory) : nccl(Nccl::get()), self(factory.rank()), world(factory.world()) {
   std::unique_ptr<Communicator> host = factory.create();
   NcclId id{};
   if (factory.rank() == 0) nccl.require(nccl.makeId(&id), "cannot make a communicator of GPUs");
@@ -22,6 +22,20 @@ Collectives::~Collectives() {
 
 void Collectives::run(const AllGatherOf<Pointer> &call, StreamHandle stream) {
   nccl.require(nccl.allGather(at(call.src), at(call.dst), call.bytes, kNcclBytes, handle, stream), "cannot gather");
+}
+
+void Collectives::run(const ExchangeCall &call, StreamHandle stream) {
+  const char *what = "cannot exchange what is summed";
+  nccl.require(nccl.groupStart(), what);
+  NcclStatus status = 0;
+  for (int rank = 0; rank < world && status == 0; ++rank) {
+    if (rank == self) continue;
+    auto r = static_cast<uint64_t>(rank);
+    status = nccl.send(at(call.src + r * call.stride), call.bytes, kNcclBytes, rank, handle, stream);
+    if (status == 0) status = nccl.receive(at(call.dst + r * call.bytes), call.bytes, kNcclBytes, rank, handle, stream);
+  }
+  NcclStatus ended = nccl.groupEnd();
+  nccl.require(status ? status : ended, what);
 }
 
 void Collectives::run(const ReduceScatterOf<Pointer> &call, StreamHandle stream) {

@@ -11,6 +11,13 @@
 
 namespace zero::runtime::cuda {
 
+// Each rank gets bytes of all others: those for rank r lie at src + r * stride, those of rank r come to dst + r * bytes. Nothing of the
+// own.
+struct ExchangeCall {
+  Pointer src, dst;
+  uint64_t stride, bytes;
+};
+
 class Collectives {
 public:
   // Collective over all ranks: they find each other through a communicator of the factory. Throws a sentence if they do not.
@@ -20,7 +27,8 @@ public:
   Collectives &operator=(const Collectives &) = delete;
 
   void run(const AllGatherOf<Pointer> &call, StreamHandle stream);
-  void run(const ReduceScatterOf<Pointer> &call, StreamHandle stream); // f32
+  void run(const ExchangeCall &call, StreamHandle stream);
+  void run(const ReduceScatterOf<Pointer> &call, StreamHandle stream); // f32, as the next: in NCCL's order
   void run(const AllReduceOf<Pointer> &call, StreamHandle stream);
 
   // Throws a sentence if another rank can no longer take part. To be asked while results are waited for, which may never come then.
@@ -30,6 +38,7 @@ public:
 
 private:
   const Nccl &nccl;
+  int self, world;
   NcclHandle handle{};
 };
 

@@ -44,8 +44,15 @@ public:
   void prepare(std::vector<DeviceProgram> given, CommunicatorFactory &factory) override {
     gpu.enter();
     auto pointer = [this](Address address) { return arenas.pointer(address); };
-    Binding binding{pointer,        [this](Address address) { return arenas.hostMemory(address); }, kernels, disk, nullptr, {}, &failure,
-                    factory.world()};
+    Binding binding{pointer,
+                    [this](Address address) { return arenas.hostMemory(address); },
+                    kernels,
+                    disk,
+                    nullptr,
+                    {},
+                    &failure,
+                    static_cast<uint32_t>(factory.rank()),
+                    static_cast<uint32_t>(factory.world())};
     auto multiplies = lanesWithProducts(given), bounces = lanesThatBounce(given, binding);
     for (int lane = 0; lane < kLanes; ++lane) {
       if (multiplies[static_cast<size_t>(lane)]) {
@@ -61,7 +68,9 @@ public:
     if (factory.world() > 1 && communicates(given)) collectives.emplace(factory);
     std::vector<CudaProgram> bound;
     for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
-    queue.emplace(std::move(bound), pointer, binding.products, collectives ? &*collectives : nullptr, failure);
+    if (sumsInOrder(bound)) orderedSum.emplace();
+    queue.emplace(std::move(bound), pointer,
+                  Issuer{binding.products, collectives ? &*collectives : nullptr, orderedSum ? &*orderedSum : nullptr}, failure);
   }
 
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
@@ -86,6 +95,7 @@ public:
     gpu.enterAtEnd();
     queue.reset();
     collectives.reset();
+    orderedSum.reset();
     products.reset();
   }
 
@@ -117,6 +127,7 @@ private:
   std::vector<Kernel> kernels; // of all modules
   std::optional<Products> products;
   std::optional<Collectives> collectives; // of several ranks
+  std::optional<OrderedSum> orderedSum;   // where the plan wants it
   Failure failure;
   std::optional<CudaQueue> queue; // last: what is under way ends before what it uses
 };

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/cuda_program.h"
 #include "runtime/device/step_name.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
 #include <algorithm>
 
 namespace zero::runtime::cuda {
@@ -21,7 +22,7 @@ struct Binder {
     const Kernel &kernel = binding.kernels[op.kernel];
     if (op.begin != 0 || static_cast<uint64_t>(op.extent) != kernel.extent)
       refuse("updates parameters in groups with hyper-parameters of their own, which is not built yet for cuda; leave the groups out");
-    LaunchCall call{&kernel, static_cast<uint32_t>(bound.params.size())};
+    LaunchCall call{&kernel, kernel.grid.blocks(), bound.params.data() + bound.params.size()};
     for (uint32_t a = 0; a < op.args; ++a) {
       bound.values.push_back(binding.pointer(program.args[op.firstArg + a]));
       bound.params.push_back(&bound.values.back());
@@ -47,19 +48,38 @@ struct Binder {
     sends(op.bytes * others());
     return {AllGatherOf<Pointer>{at(op.src), at(op.dst), op.bytes}};
   }
+  // In the order of ranks, slice by slice, or in NCCL's, as a whole.
   Calls operator()(const ReduceScatterOf<Place> &op) const {
-    if (op.dtype != plan::F32)
-      refuse("reduces " + plan::DType_Name(op.dtype) + ", which is not built yet for cuda; compile without --reduce-type");
-    if (binding.world == 1) return copyOrNothing(at(op.dst), at(op.src), op.count * sizeof(float));
-    requireOrder();
-    sends(op.count * sizeof(float) * others());
-    return {ReduceScatterOf<Pointer>{at(op.src), at(op.dst), op.count, at(op.staging), op.slice, op.dtype}};
+    Pointer src = at(op.src), dst = at(op.dst), staging = at(op.staging);
+    if (binding.world == 1 && op.dtype == plan::F32) return copyOrNothing(dst, src, op.count * sizeof(float));
+    uint64_t element = plan::bytesOf(op.dtype), part = op.count * element;
+    sends(part * others());
+    if (op.slice == 0) return {ReduceScatterOf<Pointer>{src, dst, op.count, 0, 0, op.dtype}};
+    Calls calls;
+    for (uint64_t first = 0; first < op.count; first += op.slice) {
+      uint64_t size = std::min(op.slice, op.count - first);
+      if (binding.world > 1) calls.push_back(ExchangeCall{src + first * element, staging, part, size * element});
+      calls.push_back(SumCall{staging, src + binding.rank * part + first * element, op.dtype, dst + first * sizeof(float), size,
+                              binding.world, binding.rank});
+    }
+    return calls;
   }
   Calls operator()(const AllReduceOf<Place> &op) const {
     if (binding.world == 1) return {Nothing{}};
-    requireOrder();
-    sends(2 * op.count * sizeof(float) * others() / static_cast<uint64_t>(binding.world));
-    return {AllReduceOf<Pointer>{at(op.data), op.count, at(op.staging), op.slice}};
+    Pointer data = at(op.data), staging = at(op.staging);
+    if (op.slice == 0) {
+      sends(2 * op.count * sizeof(float) * others() / binding.world);
+      return {AllReduceOf<Pointer>{data, op.count, 0, 0}};
+    }
+    sends(op.count * sizeof(float) * others());
+    Calls calls;
+    for (uint64_t first = 0; first < op.count; first += op.slice) {
+      uint64_t size = std::min(op.slice, op.count - first);
+      Pointer own = data + first * sizeof(float);
+      calls.push_back(AllGatherOf<Pointer>{own, staging, size * sizeof(float)});
+      calls.push_back(SumCall{staging, own, plan::F32, own, size, binding.world, binding.rank});
+    }
+    return calls;
   }
 
 private:
@@ -68,14 +88,8 @@ private:
     return {CopyCall{dst, src, bytes}};
   }
 
-  uint64_t others() const { return static_cast<uint64_t>(binding.world) - 1; }
+  uint64_t others() const { return binding.world - 1; }
   void sends(uint64_t bytes) const { bound.moved[static_cast<size_t>(operation.lane)] += bytes; }
-  // The plan promises that sums are made in the order of ranks. NCCL has an order of its own; a sum of two has one only.
-  void requireOrder() const {
-    if (binding.world > 2)
-      refuse("sums over " + std::to_string(binding.world) +
-             " ranks in their order, which NCCL does not keep; plans for cuda run on one or two ranks so far: compile with --world 2");
-  }
 
   // Disks reach memory of the host only: what lies on the GPU goes through a piece of that, there and back piece by piece.
   Calls diskCalls(bool writes, uint64_t offset, Address memory, uint64_t bytes) const {
@@ -170,7 +184,8 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding) {
   CudaProgram bound;
   bound.source = program.source;
   if (!program.source) return bound;
-  bound.values.reserve(program.args.size()); // params point into it
+  bound.values.reserve(program.args.size()); // params point into it, and launches into these
+  bound.params.reserve(program.args.size());
   bound.uses[plan::COMPUTE] = true;
   Waited waited;
   std::vector<uint32_t> firstCall(program.operations.size()); // of each operation
@@ -220,6 +235,11 @@ bool communicates(std::span<const DeviceProgram> programs) {
            std::holds_alternative<AllReduceOf<Place>>(operation.work);
   };
   return std::ranges::any_of(programs, [&](const DeviceProgram &program) { return std::ranges::any_of(program.operations, isCollective); });
+}
+
+bool sumsInOrder(std::span<const CudaProgram> programs) {
+  auto sums = [](const CudaOperation &operation) { return std::holds_alternative<SumCall>(operation.call); };
+  return std::ranges::any_of(programs, [&](const CudaProgram &program) { return std::ranges::any_of(program.operations, sums); });
 }
 
 std::array<bool, kLanes> lanesWithProducts(std::span<const DeviceProgram> programs) {

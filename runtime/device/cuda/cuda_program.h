@@ -1,8 +1,10 @@
 // A program as the GPU runs it: calls in an order in which they can be put into streams one after another, so that what a call waits for
 // has been put there before it.
 #pragma once
+#include "runtime/device/cuda/collectives.h"
 #include "runtime/device/cuda/failure.h"
 #include "runtime/device/cuda/kernels.h"
+#include "runtime/device/cuda/ordered_sum.h"
 #include "runtime/device/cuda/products.h"
 #include "runtime/device/disk_arenas.h"
 #include <array>
@@ -15,7 +17,8 @@ namespace zero::runtime::cuda {
 
 struct LaunchCall {
   const Kernel *kernel;
-  uint32_t firstArg; // in CudaProgram::params
+  uint32_t blocks;
+  void **params; // in CudaProgram::params
 };
 struct ProductRun {
   size_t product; // of Products
@@ -37,8 +40,8 @@ struct DiskCall {
   void run() const noexcept;
 };
 struct Nothing {}; // a collective of one rank in its own place
-using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, AllGatherOf<Pointer>, ReduceScatterOf<Pointer>,
-                          AllReduceOf<Pointer>, Nothing>;
+using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, AllGatherOf<Pointer>, ExchangeCall, SumCall,
+                          ReduceScatterOf<Pointer>, AllReduceOf<Pointer>, Nothing>;
 
 struct CudaOperation {
   int lane;
@@ -81,7 +84,7 @@ struct Binding {
   Products *products;                       // null: no program multiplies
   std::array<std::byte *, kLanes> bounce{}; // kPieceBytes for lanes that copy between disk and memory of the device
   Failure *failure;
-  int world = 1;
+  uint32_t rank = 0, world = 1;
 };
 
 // Throws a sentence for a step that this runtime does not have yet.
@@ -92,6 +95,8 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding);
 std::vector<uint32_t> submissionOrder(const DeviceProgram &program);
 
 bool communicates(std::span<const DeviceProgram> programs);
+// Whether one sums over ranks in their order.
+bool sumsInOrder(std::span<const CudaProgram> programs);
 // Lanes on which a program multiplies, and on which one copies between disk and memory of the device.
 std::array<bool, kLanes> lanesWithProducts(std::span<const DeviceProgram> programs);
 std::array<bool, kLanes> lanesThatBounce(std::span<const DeviceProgram> programs, const Binding &binding);

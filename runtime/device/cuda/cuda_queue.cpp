@@ -8,9 +8,6 @@
 namespace zero::runtime::cuda {
 namespace {
 
-template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
-template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
-
 constexpr auto kLook = std::chrono::microseconds(50); // between two looks at what is waited for
 
 uint64_t sizeOf(std::span<const HostTransfer> transfers) {
@@ -19,16 +16,12 @@ uint64_t sizeOf(std::span<const HostTransfer> transfers) {
   return bytes;
 }
 
-void runDiskCall(void *call) { static_cast<const DiskCall *>(call)->run(); }
-
 Clock::duration clockTime(double seconds) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
 
 } // namespace
 
-CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, Products *products, Collectives *collectives,
-                     Failure &failure)
-    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), products(products), collectives(collectives),
-      failure(failure) {
+CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure)
+    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), issuer(issuer), failure(failure) {
   for (size_t lane = 0; lane < kLanes; ++lane)
     if (lane == plan::COMPUTE || std::ranges::any_of(programs, [&](const CudaProgram &program) { return program.uses[lane]; }))
       streams[lane] = makeStream();
@@ -142,7 +135,7 @@ void CudaQueue::putInputs(Slot &slot, const Slot &before, const CudaEntry *entry
   slot.reads = memory + written;
   for (const HostTransfer &write : slot.submission.writes) {
     std::memcpy(memory, write.host.data(), write.host.size());
-    run(*slot.program, {plan::COMPUTE, CopyCall{pointer(write.at), pointerTo(memory), write.host.size()}, 0, false, false, 0, nullptr, {}});
+    copy(pointer(write.at), pointerTo(memory), write.host.size());
     memory += write.host.size();
   }
   const OwnedEvent &brought = slot.ticks[plan::COMPUTE][0];
@@ -158,7 +151,7 @@ void CudaQueue::putOperation(Slot &slot, const CudaOperation &operation) {
     slot.traced.push_back({operation.step, operation.lane, 0, 0});
     trace(slot, operation.lane, slot.traced.back().begin);
   }
-  run(*slot.program, operation);
+  issuer.put(operation.call, operation.lane, stream(operation.lane));
   if (!operation.signals) return;
   if (slot.submission.trace) {
     auto of = std::find_if(slot.traced.rbegin(), slot.traced.rend(), [&](const Traced &each) { return each.lane == operation.lane; });
@@ -172,7 +165,7 @@ void CudaQueue::putResults(Slot &slot) {
   for (const LaneWait &each : slot.program->resultWaits) wait(plan::COMPUTE, slot, each);
   std::byte *memory = slot.reads;
   for (const HostTransfer &read : slot.submission.reads) {
-    run(*slot.program, {plan::COMPUTE, CopyCall{pointerTo(memory), pointer(read.at), read.host.size()}, 0, false, false, 0, nullptr, {}});
+    copy(pointerTo(memory), pointer(read.at), read.host.size());
     memory += read.host.size();
   }
   const auto &events = slot.ticks[plan::COMPUTE];
@@ -182,36 +175,8 @@ void CudaQueue::putResults(Slot &slot) {
     if (const OwnedEvent &end = timesOf(submitted).ends[static_cast<size_t>(lane)]) record(end, lane);
 }
 
-void CudaQueue::run(const CudaProgram &program, const CudaOperation &operation) {
-  StreamHandle on = stream(operation.lane);
-  std::visit(Overloaded{
-                 [&](const LaunchCall &call) {
-                   const plan::Grid &grid = call.kernel->grid;
-                   void **params = const_cast<void **>(program.params.data()) + call.firstArg;
-                   driver.require(driver.launchKernel(call.kernel->function, grid.blocks(), 1, 1, grid.threads(), 1, 1, grid.shared_bytes(),
-                                                      on, params, nullptr),
-                                  "cannot launch its kernel");
-                 },
-                 [&](const ProductRun &call) { products->run(call.product, operation.lane, on); },
-                 [&](const CopyCall &call) {
-                   if (call.bytes > 0) driver.require(driver.copyAsync(call.dst, call.src, call.bytes, on), "cannot copy");
-                 },
-                 [&](const FillCall &call) {
-                   uint64_t words = call.bytes / sizeof(call.pattern), rest = call.bytes % sizeof(call.pattern);
-                   if (words > 0) driver.require(driver.fill32Async(call.dst, call.pattern, words, on), "cannot fill memory");
-                   for (uint64_t i = 0; i < rest; ++i) // little-endian
-                     driver.require(driver.fill8Async(call.dst + 4 * words + i, static_cast<unsigned char>(call.pattern >> (8 * i)), 1, on),
-                                    "cannot fill memory");
-                 },
-                 [&](const DiskCall &call) {
-                   driver.require(driver.launchHostFunction(on, runDiskCall, const_cast<DiskCall *>(&call)), "cannot reach the disk");
-                 },
-                 [&](const AllGatherOf<Pointer> &call) { collectives->run(call, on); },
-                 [&](const ReduceScatterOf<Pointer> &call) { collectives->run(call, on); },
-                 [&](const AllReduceOf<Pointer> &call) { collectives->run(call, on); },
-                 [](const Nothing &) {},
-             },
-             operation.call);
+void CudaQueue::copy(Pointer to, Pointer from, uint64_t bytes) {
+  issuer.put(CopyCall{to, from, bytes}, plan::COMPUTE, stream(plan::COMPUTE));
 }
 
 // The gradient is complete as soon as all is that the update waits for: the host waits for it, which only the step that shows gradients
@@ -246,7 +211,7 @@ Completion CudaQueue::finish() {
   }
   if (!failure.has()) return completion;
   failed = true;
-  if (collectives) collectives->abort();
+  if (issuer.collectives) issuer.collectives->abort();
   drain();
   failure.rethrow();
 }
@@ -287,10 +252,10 @@ double CudaQueue::secondsBetween(const OwnedEvent &from, const OwnedEvent &to) c
 // A collective may wait for a rank that is no more: who has some looks at them while it waits.
 void CudaQueue::await(const OwnedEvent &event) const {
   const char *what = "the GPU failed";
-  if (!collectives) return driver.require(driver.eventSynchronize(event.get()), what);
+  if (!issuer.collectives) return driver.require(driver.eventSynchronize(event.get()), what);
   for (Status status; (status = driver.eventQuery(event.get())) != kSuccess;) {
     if (status != kNotReady) driver.require(status, what);
-    collectives->check();
+    issuer.collectives->check();
     std::this_thread::sleep_for(kLook);
   }
 }

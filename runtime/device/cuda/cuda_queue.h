@@ -2,8 +2,7 @@
 // whatever is waited for has been put there before, and returns; so lanes run on from one program into the next, and nothing on the host
 // can hold up a stream but a disk. An event is recorded for a tick that somebody waits for.
 #pragma once
-#include "runtime/device/cuda/collectives.h"
-#include "runtime/device/cuda/cuda_program.h"
+#include "runtime/device/cuda/issue.h"
 #include "runtime/device/device.h"
 #include <array>
 #include <vector>
@@ -12,10 +11,8 @@ namespace zero::runtime::cuda {
 
 class CudaQueue {
 public:
-  // `products` and `collectives` may be null if no program has any. `failure` is the one that DiskCalls tell. All must outlive the queue.
-  // `pointer` says where addresses of transfers are.
-  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, Products *products, Collectives *collectives,
-            Failure &failure);
+  // `pointer` says where addresses of transfers are. `failure` is the one that DiskCalls tell, and must outlive the queue.
+  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure);
   ~CudaQueue(); // after what was submitted
   CudaQueue(const CudaQueue &) = delete;
   CudaQueue &operator=(const CudaQueue &) = delete;
@@ -56,7 +53,7 @@ private:
   void putInputs(Slot &slot, const Slot &before, const CudaEntry *entry);
   void putOperation(Slot &slot, const CudaOperation &operation);
   void putResults(Slot &slot);
-  void run(const CudaProgram &program, const CudaOperation &operation);
+  void copy(Pointer to, Pointer from, uint64_t bytes);
   void showUpdate(const Slot &slot, const CudaOperation &operation);
   void trace(Slot &slot, int lane, size_t &number); // records the next event there
   Completion completionOf(Slot &slot);
@@ -74,8 +71,7 @@ private:
   const Driver &driver;
   std::vector<CudaProgram> programs;
   std::function<Pointer(Address)> pointer;
-  Products *products;
-  Collectives *collectives;
+  Issuer issuer;
   Failure &failure;
   std::array<OwnedStream, kLanes> streams; // null: not in use
   std::array<Slot, kSubmissions> slots;

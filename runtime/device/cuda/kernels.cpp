@@ -16,21 +16,21 @@ std::string firstLine(const char *log) {
   return text.substr(0, text.find('\n'));
 }
 
-OwnedModule compile(std::span<const std::byte> ptx) {
+} // namespace
+
+OwnedModule compilePtx(const std::string &text, const std::string &what) {
   const Driver &driver = Driver::get();
-  std::string text(reinterpret_cast<const char *>(ptx.data()), ptx.size()); // which ends with a zero
   std::array<char, kLogBytes> log{};
   std::array<int, 2> options{kErrorLog, kErrorLogBytes};
   std::array<void *, 2> values{log.data(), reinterpret_cast<void *>(log.size())};
   ModuleHandle made{};
   Status status = driver.moduleLoad(&made, text.c_str(), options.size(), options.data(), values.data());
-  driver.require(status, "cannot load the plan's kernels" + (log[0] ? " (" + firstLine(log.data()) + ")" : ""));
+  driver.require(status, "cannot load " + what + (log[0] ? " (" + firstLine(log.data()) + ")" : ""));
   return {made, driver.moduleUnload};
 }
 
-} // namespace
-
-KernelModule::KernelModule(std::span<const std::byte> ptx, std::span<const KernelSymbol> symbols) : module(compile(ptx)) {
+KernelModule::KernelModule(std::span<const std::byte> ptx, std::span<const KernelSymbol> symbols)
+    : module(compilePtx(std::string(reinterpret_cast<const char *>(ptx.data()), ptx.size()), "the plan's kernels")) {
   for (const KernelSymbol &symbol : symbols) list.push_back(load(symbol));
 }
 

@@ -13,6 +13,9 @@ struct Kernel {
   uint64_t extent = 0; // iterations of a launch
 };
 
+// `what`: "the plan's kernels", for sentences. Throws one for text that the driver refuses.
+OwnedModule compilePtx(const std::string &text, const std::string &what);
+
 class KernelModule {
 public:
   // Throws a sentence for code that the driver refuses, a kernel that is not there, or one that reaches further or less far than the plan

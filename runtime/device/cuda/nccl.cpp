@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/nccl.h"
 #include "runtime/plan/error.h"
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 namespace zero::runtime::cuda {
@@ -15,9 +16,16 @@ constexpr auto kMeanings = std::to_array<std::pair<NcclStatus, const char *>>({
     {6, "another rank has ended, or cannot be reached"},
 });
 
+// What decides in which order NCCL adds. It would choose by size and machine, and sums inside switches (NVLS) differ from call to call: so
+// one algorithm is fixed whose order is that of the ranks on a ring. What the user has set counts.
+void fixOrder() {
+  for (auto [name, value] : {std::pair("NCCL_ALGO", "Ring"), {"NCCL_PROTO", "Simple"}, {"NCCL_NVLS_ENABLE", "0"}}) ::setenv(name, value, 0);
+}
+
 } // namespace
 
 Nccl::Nccl() {
+  fixOrder();
   Library library({"NVIDIA's library of collectives (NCCL)", {"libnccl.so.2"}, true, "install NCCL or PyTorch's CUDA wheels"});
   library.find(errorString, "ncclGetErrorString");
   library.find(makeId, "ncclGetUniqueId");
@@ -25,6 +33,10 @@ Nccl::Nccl() {
   library.find(destroy, "ncclCommDestroy");
   library.find(abort, "ncclCommAbort");
   library.find(asyncError, "ncclCommGetAsyncError");
+  library.find(groupStart, "ncclGroupStart");
+  library.find(groupEnd, "ncclGroupEnd");
+  library.find(send, "ncclSend");
+  library.find(receive, "ncclRecv");
   library.find(allGather, "ncclAllGather");
   library.find(reduceScatter, "ncclReduceScatter");
   library.find(allReduce, "ncclAllReduce");

@@ -30,6 +30,10 @@ struct Nccl {
   NcclStatus (*destroy)(NcclHandle);
   NcclStatus (*abort)(NcclHandle);
   NcclStatus (*asyncError)(NcclHandle, NcclStatus *);
+  NcclStatus (*groupStart)();
+  NcclStatus (*groupEnd)();
+  NcclStatus (*send)(const void *src, size_t count, int type, int peer, NcclHandle, StreamHandle);
+  NcclStatus (*receive)(void *dst, size_t count, int type, int peer, NcclHandle, StreamHandle);
   NcclStatus (*allGather)(const void *src, void *dst, size_t count, int type, NcclHandle, StreamHandle);
   NcclStatus (*reduceScatter)(const void *src, void *dst, size_t count, int type, int operation, NcclHandle, StreamHandle);
   NcclStatus (*allReduce)(const void *src, void *dst, size_t count, int type, int operation, NcclHandle, StreamHandle);

@@ -127,7 +127,16 @@ plan.program step @step {
 plan.program step @step {
   %x = plan.buffer activation "x" bytes 64
   // expected-error @+1 {{sums 8 elements by slices of 0; expected 1 to 8}}
-  plan.collective reduce %x[0, 32] -> %x[0, 32] : all_reduce 8 of f32
+  plan.collective reduce %x[0, 32] -> %x[0, 32] : all_reduce 8 of f32 by 0
+  plan.return
+}
+
+// -----
+
+plan.program step @step {
+  %x = plan.buffer activation "x" bytes 64
+  // expected-error @+1 {{leaves a sum of 'bf16' to the library, which makes those of f32}}
+  plan.collective reduce %x[0, 32] -> %x[0, 32] : reduce_scatter 8 of bf16
   plan.return
 }
 

@@ -2,11 +2,14 @@
 #include "runtime/device/cuda/driver.h"
 #include "test/gpu/fake/faults.h"
 #include "test/gpu/fake/kernels.h"
+#include "test/gpu/fake/machine.h"
 #include "test/gpu/fake/memory.h"
 #include "test/gpu/fake/ptx.h"
 #include "test/gpu/fake/streams.h"
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
 
 using namespace zero::runtime::cuda;
 namespace fake = zero::fake;
@@ -22,8 +25,9 @@ bool initialised = false;
 thread_local ContextHandle current{};
 
 struct Kernel {
-  fake::Launch launch;
+  fake::Launch launch; // of the plan's
   std::vector<uint64_t> argBytes;
+  std::optional<fake::Machine> machine; // of others
 };
 
 struct LoadedModule {
@@ -57,6 +61,22 @@ template <typename Prepare> Status enqueue(const char *function, StreamHandle st
   if (fault == Fault::Later) work = [] { return kLaunchFailed; };
   streamOf(stream)->put(std::move(work));
   return kSuccess;
+}
+
+bool runs(const fake::Machine &machine, const std::vector<uint64_t> &parameters, zero::test::GpuGrid grid) try {
+  machine.run(parameters, grid);
+  return true;
+} catch (const std::runtime_error &error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return false;
+}
+
+Status readMachine(Kernel &kernel, const std::string &text, const char *symbol) try {
+  kernel.machine.emplace(text, symbol);
+  return kSuccess;
+} catch (const std::runtime_error &error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return kInvalidPtx;
 }
 
 std::vector<uint64_t> wordsOf(const std::vector<std::byte> &bytes) {
@@ -281,14 +301,14 @@ Status cuModuleGetFunction(FunctionHandle *function, ModuleHandle handle, const 
   LoadedModule &module = *moduleOf(handle);
   if (!fake::hasKernel(module.text, symbol)) return kNotFound;
   auto bounds = fake::arrayOf(module.text, std::string(symbol) + "_bounds");
-  fake::Launch launch = fake::launchOf(symbol);
-  if (!bounds || !launch) return kNotFound;
-  std::vector<uint64_t> words = wordsOf(*bounds);
   Kernel &kernel = module.kernels[symbol];
-  kernel.launch = std::move(launch);
+  *function = reinterpret_cast<FunctionHandle>(&kernel);
+  if (!bounds) return readMachine(kernel, module.text, symbol);
+  kernel.launch = fake::launchOf(symbol);
+  if (!kernel.launch) return kNotFound;
+  std::vector<uint64_t> words = wordsOf(*bounds);
   if (words.size() > 2 && words[1] <= words.size() - 2)
     kernel.argBytes.assign(words.begin() + 2, words.begin() + 2 + static_cast<long>(words[1]));
-  *function = reinterpret_cast<FunctionHandle>(&kernel);
   return kSuccess;
 }
 Status cuModuleGetGlobal_v2(Pointer *address, size_t *bytes, ModuleHandle handle, const char *symbol) {
@@ -313,6 +333,16 @@ Status cuLaunchKernel(FunctionHandle function, unsigned blocksX, unsigned blocks
     if (blocksX == 0 || blocksY != 1 || blocksZ != 1 || threadsX == 0 || threadsX > 1024 || threadsY != 1 || threadsZ != 1 || extra)
       return kInvalidValue;
     const Kernel &kernel = *reinterpret_cast<Kernel *>(function);
+    if (kernel.machine) {
+      std::vector<uint64_t> values;
+      for (size_t bytes : kernel.machine->parameterBytes()) {
+        uint64_t value = 0;
+        std::memcpy(&value, given[values.size()], bytes);
+        values.push_back(value);
+      }
+      work = [=, &machine = *kernel.machine] { return runs(machine, values, {blocksX, threadsX}) ? kSuccess : kIllegalAddress; };
+      return kSuccess;
+    }
     std::vector<void *> args; // as they are now: the caller may use the room again
     bool reached = true;
     for (size_t i = 0; i < kernel.argBytes.size(); ++i) {

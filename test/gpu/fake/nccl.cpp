@@ -1,6 +1,7 @@
 // The functions of libnccl.so.2 that runtime/device/cuda/nccl.h lists, between processes of one machine, through a file in memory. As in
-// NCCL operations of a communicator run in the order in which they are called, whatever their streams, sums have an order of their own, and
-// who waits for a rank that is no more waits until the communicator is aborted.
+// NCCL operations of a communicator run in the order in which they are called, whatever their streams, and who waits for a rank that is no
+// more waits until the communicator is aborted. Sums go around two rings in opposite directions, each with half of the elements, so that
+// their order is neither that of ranks nor the same for another count.
 #include "runtime/device/cuda/nccl.h"
 #include "test/gpu/fake/faults.h"
 #include "test/gpu/fake/memory.h"
@@ -9,8 +10,10 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace zero::runtime::cuda;
 namespace fake = zero::fake;
@@ -92,6 +95,61 @@ NcclStatus put(const char *function, uint64_t kind, Group &group, size_t count, 
 
 float *floats(std::byte *at) { return reinterpret_cast<float *>(at); }
 
+// The element that ranks have put at `i` of their rooms, of those that the ring of rank `owner` sums: place `at` of `count`.
+float ringSum(const Group &group, size_t owner, size_t at, size_t count, size_t i) {
+  auto ranks = static_cast<size_t>(group.ranks);
+  float sum = 0;
+  for (size_t step = 1; step <= ranks; ++step) {
+    size_t rank = at < count / 2 ? (owner + step) % ranks : (owner + ranks - step) % ranks;
+    sum += floats(group.shared->room[rank])[i];
+  }
+  return sum;
+}
+
+// Messages between pairs of ranks, of the calls between ncclGroupStart and ncclGroupEnd of a thread.
+struct Message {
+  std::byte *memory;
+  size_t bytes;
+};
+thread_local int groups = 0;
+thread_local Group *exchanging = nullptr;
+thread_local StreamHandle exchangingOn{};
+thread_local std::map<int, Message> outgoing, incoming;
+
+NcclStatus message(const char *function, std::map<int, Message> &messages, const void *memory, size_t bytes, int type, int peer,
+                   NcclHandle handle, StreamHandle stream) {
+  if (NcclStatus status = refusal(function)) return status;
+  Group &group = of(handle);
+  std::byte *at = Memory::get().reach(reinterpret_cast<uint64_t>(memory), bytes);
+  bool fits = groups > 0 && (!exchanging || (exchanging == &group && exchangingOn == stream)); // the fake knows no others
+  if (!fits || !at || type != kNcclBytes || peer < 0 || peer >= group.ranks || peer == group.rank || messages.contains(peer))
+    return kInvalidArgument;
+  exchanging = &group, exchangingOn = stream;
+  messages[peer] = {at, bytes};
+  return 0;
+}
+
+// The fake knows exchanges of all ranks with all others, in which all messages have one size.
+NcclStatus exchange() {
+  Group &group = *std::exchange(exchanging, nullptr);
+  auto out = std::exchange(outgoing, {}), in = std::exchange(incoming, {});
+  auto others = static_cast<size_t>(group.ranks) - 1;
+  if (out.size() != others || in.size() != others) return kInvalidUsage;
+  size_t bytes = out.begin()->second.bytes, atOnce = kRoom / static_cast<size_t>(group.ranks);
+  for (const auto *messages : {&out, &in})
+    for (const auto &[peer, each] : *messages)
+      if (each.bytes != bytes) return kInvalidUsage;
+  auto give = [=, &group](size_t first, size_t size) {
+    for (const auto &[peer, each] : out)
+      std::memcpy(group.shared->room[group.rank] + static_cast<size_t>(peer) * atOnce, each.memory + first, size);
+  };
+  auto take = [=, &group](size_t first, size_t size) {
+    for (const auto &[peer, each] : in)
+      std::memcpy(each.memory + first, group.shared->room[peer] + static_cast<size_t>(group.rank) * atOnce, size);
+  };
+  return put("ncclGroupEnd", 4, group, bytes, atOnce, exchangingOn, give, take);
+}
+
 } // namespace
 
 extern "C" {
@@ -153,6 +211,21 @@ NcclStatus ncclCommGetAsyncError(NcclHandle handle, NcclStatus *state) {
   return refusal("ncclCommGetAsyncError");
 }
 
+NcclStatus ncclGroupStart() {
+  ++groups;
+  return refusal("ncclGroupStart");
+}
+NcclStatus ncclGroupEnd() {
+  if (groups == 0) return kInvalidUsage;
+  return --groups == 0 && exchanging ? exchange() : 0;
+}
+NcclStatus ncclSend(const void *src, size_t count, int type, int peer, NcclHandle handle, StreamHandle stream) {
+  return message("ncclSend", outgoing, src, count, type, peer, handle, stream);
+}
+NcclStatus ncclRecv(void *dst, size_t count, int type, int peer, NcclHandle handle, StreamHandle stream) {
+  return message("ncclRecv", incoming, dst, count, type, peer, handle, stream);
+}
+
 NcclStatus ncclAllGather(const void *src, void *dst, size_t count, int type, NcclHandle handle, StreamHandle stream) {
   Group &group = of(handle);
   auto all = static_cast<size_t>(group.ranks) * count;
@@ -177,11 +250,7 @@ NcclStatus ncclReduceScatter(const void *src, void *dst, size_t count, int type,
       std::memcpy(floats(group.shared->room[self]) + r * atOnce, floats(from) + r * count + first, size * sizeof(float));
   };
   auto take = [=, &group](size_t first, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      float sum = 0;
-      for (size_t step = 1; step <= ranks; ++step) sum += floats(group.shared->room[(self + step) % ranks])[self * atOnce + i];
-      floats(to)[first + i] = sum;
-    }
+    for (size_t i = 0; i < size; ++i) floats(to)[first + i] = ringSum(group, self, first + i, count, self * atOnce + i);
   };
   return put("ncclReduceScatter", 2, group, count, atOnce, stream, give, take);
 }
@@ -194,12 +263,9 @@ NcclStatus ncclAllReduce(const void *src, void *dst, size_t count, int type, int
   auto give = [=, &group](size_t first, size_t size) {
     std::memcpy(group.shared->room[group.rank], floats(from) + first, size * sizeof(float));
   };
+  size_t part = (count + static_cast<size_t>(group.ranks) - 1) / static_cast<size_t>(group.ranks); // of each rank's ring
   auto take = [=, &group](size_t first, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      float sum = 0;
-      for (int r = group.ranks; r-- > 0;) sum += floats(group.shared->room[r])[i];
-      floats(to)[first + i] = sum;
-    }
+    for (size_t i = 0; i < size; ++i) floats(to)[first + i] = ringSum(group, (first + i) / part, (first + i) % part, part, i);
   };
   return put("ncclAllReduce", 3, group, count, kRoom / sizeof(float), stream, give, take);
 }

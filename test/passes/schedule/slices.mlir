@@ -2,6 +2,7 @@
 // RUN: zero-opt "--plan-lower=staging-bytes=1024" %s | FileCheck %s
 // RUN: zero-opt "--plan-lower=staging-bytes=10" %s | FileCheck %s --check-prefix=LEAST
 // RUN: zero-opt --plan-lower %s | FileCheck %s --check-prefix=ALL
+// RUN: zero-opt "--plan-lower=library-sums" %s | FileCheck %s --check-prefix=LIBRARY
 module attributes {zero.world = 2 : i64, zero.stage = 2 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
   nn.parameter @w : tensor<8x64xf32> {trainable = true}
   zero.bucket @b0 {elements = 512 : i64, shard = 256 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 shard on device>]}
@@ -20,6 +21,10 @@ module attributes {zero.world = 2 : i64, zero.stage = 2 : i64, zero.accumulate =
   // LEAST: : all_reduce 1 of f32 by 1
   // ALL: plan.buffer staging "b0.staging" bytes 2048
   // ALL: : reduce_scatter 256 of f32 by 256
+  // What the device's library sums needs no room.
+  // LIBRARY-NOT: staging
+  // LIBRARY: plan.collective compute %b0.gradient[0, 2048] -> %b0.gradient[0 + rank * 1024, 1024] : reduce_scatter 256 of f32{{$}}
+  // LIBRARY: : all_reduce 1 of f32{{$}}
   func.func @step(%x: tensor<8x64xf32> {nn.name = "x", nn.role = "data"}, %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"})
       -> tensor<1xf32> attributes {zero.role = "step"} {
     %gw, %l = nn.launch @grad(%x) : (tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<1xf32>)
