@@ -323,15 +323,15 @@ private:
   /// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.
   Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep) {
     Trial most = none;
-    int64_t low = 0, high = all;
+    int64_t low = 0, high = all, excess = 0; // of `high`, over the limit
     for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
-      auto room = int64_t(limit - most.need.of(Tier::device));
-      int64_t kept = low + (room > 0 && low + room < high ? room : (high - low) / 2);
+      int64_t kept = std::min(low + int64_t(limit - most.need.of(Tier::device)), high - excess);
+      if (kept <= low || kept >= high) kept = low + (high - low) / 2;
       Trial trial = attempt(keep(kept));
       if (fits(trial) && trial.copied <= most.copied)
         most = trial, low = kept;
       else
-        high = kept;
+        high = kept, excess = std::max<int64_t>(0, int64_t(trial.need.of(Tier::device) - limit));
     }
     return most;
   }
