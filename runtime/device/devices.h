@@ -1,9 +1,10 @@
-// The kinds of device this program was built with: the one table that names them. A new kind is an implementation of
-// Device and a row of the table.
+// The kinds of device this program was built with: the one table that names them (built_in/, one for each way to build it). A new kind is
+// an implementation of Device and a row of the table.
 #pragma once
 #include "runtime/device/device.h"
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct DeviceKind {
   const char *name; // as `zeroc --target` spells it
   std::unique_ptr<Device> (*make)(const DeviceOptions &);
 };
+
+std::span<const DeviceKind> builtInDevices();
 
 // The device that plans of this target run on. Throws a sentence about the plan `name` if this program has none.
 const DeviceKind &deviceFor(const plan::Target &target, const std::string &name);
