@@ -1,4 +1,5 @@
 #include "plan_kernels.h"
+#include "compiler/codegen/program.h"
 #include "compiler/nn/Nn.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/zero/Zero.h"
@@ -17,6 +18,43 @@ PlanKernels::PlanKernels(const std::string &plan, const std::string &path)
     if (!function) throw std::runtime_error(path + " has no kernel '" + kernel.symbol() + "'; was it printed with the same flags?");
     kernels.push_back({function, alignment});
   }
+}
+
+namespace {
+
+runtime::Element elementOf(mlir::Type type) {
+  using runtime::Element;
+  if (type.isF32()) return Element::F32;
+  if (type.isF64()) return Element::F64;
+  if (type.isF16()) return Element::F16;
+  if (type.isBF16()) return Element::BF16;
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return Element::BOOL;
+  case 8:
+    return Element::I8;
+  case 16:
+    return Element::I16;
+  case 32:
+    return Element::I32;
+  default:
+    return Element::I64;
+  }
+}
+
+} // namespace
+
+KernelCase caseOf(mlir::func::FuncOp kernel) {
+  auto info = codegen::describeForGpu(kernel);
+  auto program = codegen::buildProgram(kernel);
+  if (failed(info) || failed(program)) throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
+  KernelCase made{info->symbol, info->extent, {}, info->outputsFrom, !program->reductions.empty()};
+  for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
+    for (mlir::Type type : types) {
+      auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+      made.arguments.push_back({elementOf(tensor.getElementType()), uint64_t(tensor.getNumElements())});
+    }
+  return made;
 }
 
 } // namespace zero::test

@@ -4,6 +4,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/plan/container.h"
+#include "test/gpu/check/kernel_case.h"
 
 namespace zero::test {
 
@@ -16,5 +17,8 @@ struct PlanKernels {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<codegen::GpuKernel> kernels; // in the plan's order
 };
+
+/// The kernel without the compiler. Throws where it cannot be compiled.
+KernelCase caseOf(mlir::func::FuncOp kernel);
 
 } // namespace zero::test
