@@ -79,9 +79,14 @@ if [ $status -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "lit: exit $status"; fi
 echo "lit: ${ok:-0} passed, ${#bad[@]} failed"
 
 if [ $quick = no ]; then
+  title "programs to be carried to machines with GPUs, which test/e2e/gpu_ladder.py needs"
+  if bash tools/setup.sh --preset portable >"$logs/portable.log" 2>&1; then pass; tail -n 1 "$logs/portable.log"; else
+    cat "$logs/portable.log"; fail "the portable programs do not build"
+  fi
+
   # The scripts print `ok …` or `FAILED …` for each check.
   title "end to end, and runs with faults in them: the sample of test/faults/run.py --all and of test/faults/offload.py --moments 100"
-  scripts="$(ls test/e2e/*.py | grep -vE '/(harness|ranks|make_.*|trained)\.py$') test/faults/run.py test/faults/offload.py"
+  scripts="$(ls test/e2e/*.py | grep -vE '/(harness|ranks|references|make_.*|trained)\.py$') test/faults/run.py test/faults/offload.py"
   job() { sed 's|^test/||; s|/|-|; s|\.py$||' <<<"$1"; }
   begin < <(for script in $scripts; do echo "$(job "$script") timeout 900 .venv/bin/python $script"; done)
   for script in $scripts; do

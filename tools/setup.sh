@@ -2,7 +2,7 @@
 # Brings a fresh Debian 12 machine to a built tree: packages, a Python environment for the test tools, CMake + Ninja
 # into build/, programs in build/bin/. Doing it twice does only what is missing.
 #
-# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|tsan|runtime-only|fuzz]
+# usage: tools/setup.sh [--no-build] [--preset release|debug|asan|tsan|runtime-only|portable|fuzz]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -79,6 +79,7 @@ build_tree() {
   local targets=()
   case $preset in
     fuzz) targets=(plan_fuzz onnx_fuzz data_fuzz) ;;
+    portable) targets=(zerorun zero-inspect gpu-check) ;;
     runtime-only) targets=(zerorun zero-inspect) ;; # what runs without the compiler; its tests are those of the whole build
   esac
   if ! ninja -C "$dir" "${targets[@]}" >"$log" 2>&1; then

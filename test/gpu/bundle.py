@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What test/gpu/bundle.sh does once the programs are built: compiles plans, computes references, and writes the list of rungs that run.sh goes up."""
+import argparse
+import datetime
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from references import BOUNDS, bindings, data_of, hyper_parameters, wanted_gradients  # noqa: E402
+
+TINY = ROOT / "models" / "tiny"
+LARGEST = 48 << 20
+PRECISIONS = ("f32", "bf16")
+# Of this model with a symbolic batch: stages, places of state, ranks.
+PLACED = "gpt2-dynamo_sdpa_dyn"
+PLACES = {"stage1": ["--stage", 1], "stage2": ["--stage", 2], "stage3": ["--stage", 3],
+          "host": ["--offload-params", "host", "--offload-optimizer", "host", "--offload-activations", "host"],
+          "disk": ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"],
+          "host-disk": ["--stage", 3, "--offload-params", "host", "--offload-optimizer", "disk"]}
+# GPT-2: layers, width, heads; samples of 1024 tokens in a micro-step; micro-steps.
+GPT2 = {"gpt2-124M": (12, 768, 12, 16, 4), "gpt2-1.5B": (48, 1600, 25, 8, 4)}
+VOCABULARY, LENGTH = 50257, 1024
+
+
+class Bundle:
+    def __init__(self, folder, stand_ins):
+        self.folder, self.stand_ins, self.rungs = folder, stand_ins, []
+        self.bin = ROOT / "build" / "bin"
+
+    def run(self, *command, folder=None, **kw):
+        done = subprocess.run([str(c) for c in command], cwd=folder or self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
+        if done.returncode:
+            sys.exit(f"bundle: {' '.join(map(str, command))}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        return done.stdout
+
+    def rung(self, *words):
+        self.rungs.append(" ".join(map(str, words)))
+
+    def compile(self, name, plan, model, *flags, references=True):
+        """NAME/PLAN.plan, its kernels for processors, and with stand-ins their double."""
+        folder = self.folder / name
+        flags = [model, "--target", "cuda", *flags]
+        self.run(self.bin / "zeroc", "-q", *flags, "-o", f"{plan}.plan", folder=folder)
+        if not references and not self.stand_ins:
+            return
+        (folder / "placed.mlir").write_text(self.run(self.bin / "zeroc", *flags, "--emit", "place", folder=folder))
+        if references:
+            self.run(self.bin / "gpu-reference", f"{plan}.plan", "placed.mlir", "-o", plan, folder=folder)
+        if self.stand_ins:
+            self.run(self.bin / "gpu-double", f"{plan}.plan", "placed.mlir", "-o", f"{plan}.double.so", folder=folder)
+        (folder / "placed.mlir").unlink()
+
+    def programs(self):
+        (self.folder / "bin").mkdir(parents=True)
+        for program in ("zerorun", "zero-inspect", "gpu-check"):
+            self.run("strip", "-o", self.folder / "bin" / program, ROOT / "build-portable" / "bin" / program)
+        shutil.copy(ROOT / "test" / "gpu" / "run.sh", self.folder)
+
+    # ------------------------------------------------------------------------------------------ models with PyTorch's references
+    def exports(self):
+        for path in sorted(TINY.glob("*/reference.json")):
+            reference = json.loads(path.read_text())
+            for export in reference["exports"]:
+                yield f"{path.parent.name}-{pathlib.Path(export['file']).stem}", path.parent, export, reference
+
+    def reference(self, name, source, export, reference):
+        """What does not depend on plans: the model, the data, and what PyTorch makes of them."""
+        folder = self.folder / name
+        folder.mkdir()
+        shutil.copy(source / export["file"], folder)
+        save_file(data_of(source, export, len(reference["loss_curve"])), folder / "data.safetensors")
+        trainable = {n: {"torch": r["torch"], "tied_copy": bool(r.get("tied_copy"))} for n, r in export["trainable"].items()}
+        (folder / "reference.json").write_text(json.dumps({"losses": reference["loss_curve"], "bounds": BOUNDS, "trainable": trainable}))
+        (folder / "flags").write_text(" ".join(map(str, ["--data", "data.safetensors", *hyper_parameters(reference)])) + "\n")
+        if (source / "gradients.safetensors").exists():
+            save_file({n: np.ascontiguousarray(g) for n, g in wanted_gradients(source, export, reference).items()}, folder / "gradients.safetensors")
+
+    def flags(self, source, export, precision, world=1):
+        return ["--loss", export["loss"], "--precision", precision, "--world", world, *bindings(source, export, world)]
+
+    def models(self, steps):
+        wanted = [e for e in self.exports() if not self.stand_ins or e[0].startswith("gpt2_loss")]
+        for name, source, export, reference in wanted:
+            self.reference(name, source, export, reference)
+            for precision in PRECISIONS:
+                self.compile(name, precision, export["file"], *self.flags(source, export, precision))
+                self.rung("kernels", name, precision)
+        self.rung("products", *(f"{name}/{precision}" for name, *_ in wanted for precision in PRECISIONS))
+        for name, *_ in wanted:
+            for precision in PRECISIONS:
+                self.rung("training", name, precision, precision, steps)
+
+    def placements(self, steps):
+        """The same training wherever state lies, to the bit."""
+        name, source, export, _ = next(e for e in self.exports() if e[0].startswith("gpt2_loss" if self.stand_ins else PLACED))
+        places = ("stage3", "host", "disk") if self.stand_ins else PLACES
+        for precision in PRECISIONS[:1] if self.stand_ins else PRECISIONS:
+            for place in places:
+                self.compile(name, f"{precision}-{place}", export["file"], *self.flags(source, export, precision), *PLACES[place], references=False)
+            self.rung("equal", name, steps, precision, *(f"{precision}-{place}" for place in places))
+
+    def two_ranks(self, steps):
+        name, source, export, reference = next(e for e in self.exports() if e[0] == PLACED)
+        if not (self.folder / name).exists():
+            self.reference(name, source, export, reference)
+        stages = (0, 3) if self.stand_ins else range(4)
+        for precision in PRECISIONS[:1] if self.stand_ins else PRECISIONS:
+            plans = [f"{precision}-2-ranks-stage{stage}" for stage in stages]
+            for stage, plan in zip(stages, plans):
+                self.compile(name, plan, export["file"], *self.flags(source, export, precision, 2), "--stage", stage, references=False)
+            self.rung("ranks", name, precision, steps, *plans)
+
+    # ------------------------------------------------------------------------------------------ GPT-2
+    def gpt(self, name, layers, width, heads, batch, accumulate, vocabulary=VOCABULARY, length=LENGTH, references=False, precision="bf16"):
+        """A plan without weights, and random tokens; yields the floating-point operations of a model for a token, 6 N + 12 L H T: N parameters
+        without the table of positions, the output matrix counted once."""
+        folder = self.folder / name
+        folder.mkdir()
+        self.run(sys.executable, ROOT / "models" / "gpt.py", "--no-weights", "--layers", layers, "--hidden", width, "--heads", heads, "--vocab", vocabulary,
+                 "--seq", length, "--batch", batch, "-o", folder / "model.onnx")
+        self.compile(name, precision, "model.onnx", "--init", "random", "--precision", precision, "--accumulate", accumulate, references=references)
+        np.random.default_rng(0).integers(0, vocabulary, batch * accumulate * length + 1, dtype=np.uint16).tofile(folder / "data.bin")
+        (folder / "flags").write_text("--data data.bin --lr 1e-4\n")
+        parameters = vocabulary * width + layers * (12 * width * width + 13 * width) + 2 * width
+        return 6 * parameters + 12 * layers * width * length
+
+    def benchmarks(self, peer):
+        if self.stand_ins:
+            flops = self.gpt("gpt-small", 1, 32, 2, 2, 1, vocabulary=64, length=16)
+            self.rung("benchmark", "gpt-small", "bf16", 6, flops)
+            self.rung("slowest", "gpt-small", "bf16")
+            return
+        for name, (layers, width, heads, batch, accumulate) in GPT2.items():
+            flops = self.gpt(name, layers, width, heads, batch, accumulate)
+            if name == "gpt2-124M":
+                self.rung("products", f"{name}/bf16")
+            self.rung("benchmark", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
+            self.rung("slowest", name, "bf16")
+            if peer and name == "gpt2-124M":
+                self.rung("peer", name, "--model", "124M", "--micro", batch, "--accumulate", accumulate, "--steps", 10)
+
+    def finish(self):
+        commit = self.run("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        (self.folder / "README").write_text(f"Bundle of commit {commit}, made on {now:%Y-%m-%d %H:%M} UTC.\n")
+        (self.folder / "rungs").write_text("\n".join(self.rungs) + "\n")
+        files = sorted(p for p in self.folder.rglob("*") if p.is_file())
+        (self.folder / "sums").write_text("".join(f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(self.folder)}\n" for p in files))
+        size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
+        print(f"{self.folder}: {len(files)} files, {size / 2**20:.1f} MiB, {len(self.rungs)} rungs")
+        if size > LARGEST:
+            sys.exit(f"bundle: {size} bytes are more than {LARGEST}")
+
+
+def main():
+    p = argparse.ArgumentParser(prog="bundle.sh", description=__doc__)
+    p.add_argument("bundle", type=pathlib.Path)
+    p.add_argument("--peer", type=pathlib.Path, help="the program that trains GPT-2 with PyTorch")
+    p.add_argument("--stand-ins", action="store_true", help="a small bundle, with kernels for the stand-ins of test/gpu/fake")
+    a = p.parse_args()
+    if a.bundle.exists():
+        sys.exit(f"bundle: '{a.bundle}' is there already; name a folder that is not")
+    steps = 3 if a.stand_ins else 10
+    bundle = Bundle(a.bundle.resolve(), a.stand_ins)
+    bundle.programs()
+    if a.peer:
+        shutil.copy(a.peer, bundle.folder / "peer.py")
+    for name in ("set square 64", "set copies 4") if a.stand_ins else ():
+        bundle.rung(name)
+    for name in ("whole", "machine", "copies"):
+        bundle.rung(name)
+    bundle.models(steps)
+    bundle.placements(steps)
+    bundle.two_ranks(1 if a.stand_ins else steps)
+    if not a.stand_ins:
+        bundle.gpt("gpt2-one-layer", 1, 768, 12, 1, 1, references=True)
+        bundle.rung("timed", "gpt2-one-layer", "bf16")
+    bundle.benchmarks(a.peer)
+    bundle.rung("sanitizer", "gpt2_loss-dynamo_eager", "f32", 2)
+    bundle.finish()
+
+
+if __name__ == "__main__":
+    main()
