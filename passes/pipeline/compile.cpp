@@ -7,6 +7,7 @@
 #include "compiler/plan/export.h"
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
@@ -149,7 +150,7 @@ public:
     if (!options.signWith.empty()) key.emplace(options.signWith);
     if (!timed("read", [&] { return read(); })) return false;
     for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
-      if (!timed(kPhases[int(phase)], [&] { return lower(phase); })) return false;
+      if (!timed(kPhases[int(phase)], [&] { return lower(phase, emit); })) return false;
       if (emit == phase) return print(os);
     }
     std::vector<char> constants;
@@ -207,20 +208,29 @@ private:
     return true;
   }
 
-  bool lower(Phase phase) {
+  bool lower(Phase phase, std::optional<Phase> emit) {
     bool searches = options.budgets.device.has_value();
     if (phase == Phase::Train) tokens = train::tokensOf(*module);
     if (phase == Phase::Train && searches && (!options.tileParts || !options.tileTokens)) imported = module->clone();
-    if (phase != Phase::Shard || !searches) return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
-    return choose() && run(*module, [&](OpPassManager &pm) { addSharding(pm, settings); });
+    if (phase == Phase::Shard && searches) {
+      if (!choose()) return false;
+      isPlaced = found->placed && emit != Phase::Shard && emit != Phase::Schedule;
+      if (!isPlaced) return run(*module, [&](OpPassManager &pm) { addSharding(pm, settings); });
+      module = std::move(found->placed);
+      return true;
+    }
+    if (isPlaced && phase == Phase::Schedule) return true;
+    if (isPlaced) return run(*module, [&](OpPassManager &pm) { pm.addPass(place::createVerifyPass()); });
+    return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
   }
 
+  /// Operations are verified behind the last pass: a phase ends with what the next relies on, and zero-opt looks behind each.
   bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) {
     PassManager pm(&context, ModuleOp::getOperationName());
-    pm.enableVerifier(true);
+    pm.enableVerifier(false);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
     add(pm);
-    return succeeded(pm.run(on));
+    return succeeded(pm.run(on)) && succeeded(verify(on));
   }
 
   /// What is left open is tried on copies of the module with its kernels.
@@ -408,6 +418,7 @@ private:
   int64_t tokens = 0; // of a micro-step
   Settings settings;  // what flags say, and then what was found
   FailureOr<Found> found = failure();
+  bool isPlaced = false; // the module, by the search: it has offsets and waits
 };
 
 } // namespace

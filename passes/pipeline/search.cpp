@@ -31,20 +31,23 @@ public:
       if (fitting.empty()) break;
       fitting[0] = keepGathered(fitting[0]);
       // What sharing bytes adds, to the memory and to the waits, shows only when it is tried: on the two that look best.
-      std::vector<Trial> placed;
-      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) placed.push_back(attempt(fitting[i].settings, /*placed=*/true));
+      std::vector<Trial> best;
+      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) best.push_back(attempt(fitting[i].settings, /*placed=*/true));
       auto keeps = [&](const Trial &trial) { return trial.need.of(Tier::device) <= *budgets.device; };
-      llvm::stable_sort(placed,
+      llvm::stable_sort(best,
                         [&](const Trial &a, const Trial &b) { return std::pair(!keeps(a), rank(a)) < std::pair(!keeps(b), rank(b)); });
-      found.chosen = placed[0];
-      if (placed.size() > 1 && keeps(placed[1])) found.runnerUp = placed[1];
+      found.chosen = best[0];
+      if (best.size() > 1 && keeps(best[1])) found.runnerUp = best[1];
       uint64_t need = found.chosen.need.of(Tier::device);
       found.fits = keeps(found.chosen);
       // What placement adds to the sum of live bytes; it differs from choice to choice, so each round leaves more room for it.
       if (!found.fits) limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
     }
     if (broken) return failure();
-    if (!found.fits) found.chosen = *least;
+    if (found.fits)
+      found.placed = std::move(placed[keyOf(found.chosen.settings, /*placed=*/true)]);
+    else
+      found.chosen = *least;
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
     asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
@@ -100,7 +103,7 @@ private:
     return bucket.getTrainable() ? read ? kTrained : kOptimizer : read ? kFrozen : kUntouched;
   }
 
-  Trial tryOut(const Settings &settings, bool placed) {
+  Trial tryOut(const Settings &settings, bool places) {
     Trial trial;
     trial.settings = settings;
     ModuleOp fused = modules(settings.tiling());
@@ -116,14 +119,14 @@ private:
     shard::buildPipeline(sharding, settings.shard);
     schedule::buildPipeline(scheduling, settings.schedule);
     scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
-    if (placed) scheduling.addPass(place::createAssignOffsetsPass());
+    if (places) scheduling.addPass(place::createAssignOffsetsPass());
     broken |= failed(sharding.run(*copy));
     if (!broken) {
       for (auto bucket : copy->getOps<state::BucketOp>())
         for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
           trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] +=
               uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
-      if (!placed) leaveHeaviest(*copy);
+      if (!places) leaveHeaviest(*copy);
       broken |= failed(scheduling.run(*copy));
     }
     if (broken) {
@@ -132,7 +135,9 @@ private:
     }
     trial.need = place::needOf(*copy);
     trial.copied = place::bytesCopied(*copy);
-    if (placed || fits(trial)) estimate(*copy, placed, trial);
+    trial.leastGathered = leastGathered(*copy);
+    if (places || fits(trial)) estimate(*copy, places, trial);
+    if (places && trial.need.of(Tier::device) <= *budgets.device) placed[keyOf(settings, places)] = std::move(copy);
     return trial;
   }
 
@@ -158,6 +163,15 @@ private:
       bool updates = role && (role == "step" || role == "last"), waits = allWait || program->hasAttr(state::ZeroDialect::kClips);
       if (role && (role == "eval" || (updates && !waits))) program.erase();
     }
+  }
+
+  /// Bytes of the smallest buffer into which a bucket is gathered.
+  static uint64_t leastGathered(ModuleOp scheduled) {
+    uint64_t least = UINT64_MAX;
+    for (auto program : scheduled.getOps<planir::ProgramOp>())
+      for (auto buffer : program.getBody().front().getOps<planir::BufferOp>())
+        if (buffer.getKind() == planir::BufferKind::gathered) least = std::min<uint64_t>(least, buffer.getBytes());
+    return least;
   }
 
   bool fits(const Trial &trial) const {
@@ -223,6 +237,7 @@ private:
 
     bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
     bool activations = isOpen(asked.schedule.activations);
+    bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > limit; // whatever is done about the rest
     std::optional<Trial> some;
     bool parametersStay = false;
     auto offer = [&](const std::optional<Trial> &trial) {
@@ -231,7 +246,7 @@ private:
       some = trial;
       parametersStay |= !trial->offloadsParameters();
     };
-    if (activations) offer(sizeActivations());
+    if (activations && !stateMustLeave) offer(sizeActivations());
     if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
     if (state) offer(sizeState(onDevice()));
     if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
@@ -360,6 +375,7 @@ private:
     if (!gathers(usual)) return usual;
     uint64_t room = limit - usual.need.of(Tier::device);
     for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
+      if (bytes < usual.leastGathered) break; // nothing would be kept
       Settings with = usual.settings;
       with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
       if (Trial trial = attempt(with); fits(trial) && rank(trial) <= rank(usual)) return trial;
@@ -391,6 +407,7 @@ private:
   Settings asked; // with the parts and the stage that are tried
   uint64_t limit; // of device memory, as a sum of live bytes
   std::map<Key, Trial> trials;
+  std::map<Key, OwningOpRef<ModuleOp>> placed; // of the trials that are placed and fit, with waits
   std::vector<Trial> fitting;
   std::optional<Trial> least; // that needs least of the device's memory
   unsigned tried = 0;

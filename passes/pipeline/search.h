@@ -49,6 +49,7 @@ struct Trial {
   uint64_t copied = 0;               // bytes between tiers in one step with --clip
   simulate::StepTime time{};         // of such a step, as estimated; 0 for one that does not fit
   std::array<ByTier, kKept> rests{}; // bytes
+  uint64_t leastGathered = 0;        // bytes of the smallest bucket that is gathered; UINT64_MAX if none is
 
   uint64_t bytesOf(Kept kept) const { return rests[kept][0] + rests[kept][1] + rests[kept][2]; }
   bool offloadsParameters() const { return bytesOf(kTrained) + bytesOf(kFrozen) > rests[kTrained][0] + rests[kFrozen][0]; }
@@ -66,11 +67,12 @@ struct Question {
 
 struct Found {
   Trial chosen;
-  bool fits = false;             // else it is the choice that needs least of the device's memory
-  uint64_t resident = 0;         // bytes of device memory if all that is left to choose rested there
-  uint64_t leastCopied = 0;      // bytes between tiers in one step that no choice avoids; 0 if that is not known
-  std::optional<Trial> runnerUp; // fits too
-  unsigned tried = 0;            // choices
+  mlir::OwningOpRef<mlir::ModuleOp> placed; // as the chosen one is with offsets and waits; null if it does not fit
+  bool fits = false;                        // else it is the choice that needs least of the device's memory
+  uint64_t resident = 0;                    // bytes of device memory if all that is left to choose rested there
+  uint64_t leastCopied = 0;                 // bytes between tiers in one step that no choice avoids; 0 if that is not known
+  std::optional<Trial> runnerUp;            // fits too
+  unsigned tried = 0;                       // choices
 };
 
 /// The module behind the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
