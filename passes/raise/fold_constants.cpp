@@ -43,11 +43,23 @@ void mergeResources(func::FuncOp function) {
 struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   using FoldConstantsPassBase::FoldConstantsPassBase;
 
-  DenseMap<Value, Tensor> known; ///< values of this function that depend on constants alone
+  DenseSet<Value> constant;      ///< values of this function that depend on constants alone
+  DenseMap<Value, Tensor> known; ///< what they are; of constants as soon as something is computed from them, since they can be large
 
   bool evaluable(Operation &op) {
-    return canEvaluate(&op) && !op.hasTrait<Draws>() && llvm::all_of(op.getOperands(), [&](Value v) { return known.count(v); }) &&
+    return canEvaluate(&op) && !op.hasTrait<Draws>() && llvm::all_of(op.getOperands(), [&](Value v) { return constant.count(v); }) &&
            llvm::all_of(op.getResultTypes(), [&](Type t) { return cast<ShapedType>(t).getNumElements() <= limit; });
+  }
+
+  LogicalResult compute(Operation &op) {
+    for (Value operand : op.getOperands())
+      if (!known.count(operand) && failed(compute(*operand.getDefiningOp()))) return failure();
+    SmallVector<const Tensor *> operands;
+    for (Value operand : op.getOperands()) operands.push_back(&known.find(operand)->second);
+    auto results = evaluate(&op, operands);
+    if (failed(results)) return failure();
+    for (auto [value, result] : llvm::zip(op.getResults(), *results)) known[value] = std::move(result);
+    return success();
   }
 
   /// A constant in place of `v`, which something that stays reads; below operations that are cheaper than their result, the
@@ -73,23 +85,20 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.isExternal() || function->hasAttr(NnDialect::kKernelAttr)) return;
-    known.clear();
+    constant.clear(), known.clear();
     SmallVector<Value> read; // by operations that stay
     for (Operation &op : function.getBody().front()) {
-      SmallVector<const Tensor *> operands;
       if (!evaluable(op)) {
         llvm::append_range(read, op.getOperands());
         continue;
       }
-      for (Value operand : op.getOperands()) operands.push_back(&known.find(operand)->second);
-      auto results = evaluate(&op, operands);
-      if (failed(results)) return signalPassFailure();
-      for (auto [value, result] : llvm::zip(op.getResults(), *results)) known[value] = std::move(result);
+      constant.insert(op.getResults().begin(), op.getResults().end());
+      if (!isa<ConstantOp>(op) && failed(compute(op))) return signalPassFailure();
     }
     for (Value v : read) materialise(v);
     eraseDead(function);
     mergeResources(function);
-    known.clear();
+    constant.clear(), known.clear();
   }
 };
 
