@@ -20,7 +20,7 @@ suite = Suite(__doc__)
 
 
 def bundle():
-    suite.run([ROOT / "test/gpu/bundle.sh", suite.work / "bundle", "--stand-ins"], timeout=900)
+    suite.run([ROOT / "test/gpu/bundle.sh", suite.work / "bundle", "--stand-ins", "--peer", __file__], timeout=900)
     return f"{sum(p.stat().st_size for p in (suite.work / 'bundle').rglob('*')) / 2**20:.1f} MiB"
 
 
@@ -76,7 +76,9 @@ def passes():
     expect(not rungs["FAILED"], "; ".join(rungs["FAILED"]))
     asked = [line for line in (made() / "rungs").read_text().splitlines() if not line.startswith("set ")]
     expect(len(asked) == sum(map(len, rungs.values())), f"{len(asked)} rungs were asked for")
-    expect([r.split(" on ")[0] for r in rungs["not run"]] == ["compute-sanitizer"], f"not run: {rungs['not run']}")
+    graphs = "--no-graphs" in suite.run([made() / "bin/zerorun", "--help"]).stdout
+    expect([r.split(" on ")[0].split(" ")[0] for r in rungs["not run"]] == [*([] if graphs else [f"{MODEL},"]), "PyTorch's", "compute-sanitizer"],
+           f"not run: {rungs['not run']}")
     for sentence in ("fake device", "no GPU took part", "host to device", "TFLOP/s", "slowest", "equal to the bit", "gradients within"):
         expect(sentence in text, f"the report has no '{sentence}'")
     return text.splitlines()[-1]
@@ -101,6 +103,28 @@ def replace(path, content):
     """Not through the link."""
     path.unlink()
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def tools(finds=0):
+    """A PATH with programs that do as PyTorch and compute-sanitizer do where they are installed; the latter finds so many errors."""
+    folder = suite.work / f"tools-{finds}"
+    folder.mkdir(exist_ok=True)
+    for name, text in {"python3": """[ "$1" = -c ] || echo '{"model": "124M", "tokens_per_s": 1.5, "loss": 4}'""",
+                       "compute-sanitizer": f'while [ "${{1#--}}" != "$1" ]; do shift 2; done; "$@" && echo "ERROR SUMMARY: {finds} errors" && exit {finds and 9}'}.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def with_tools():
+    folder = suite.work / "tools"
+    shutil.copytree(made(), folder, copy_function=os.link)
+    replace(folder / "rungs", "\n".join(line for line in (folder / "rungs").read_text().splitlines() if line.startswith(("benchmark", "peer", "sanitizer"))) + "\n")
+    rungs, text = climb(folder, tools())
+    expect(len(rungs["ok"]) == 3 == sum(map(len, rungs.values())), f"of three rungs passed {rungs}")
+    ours = int(re.search(r": (\d+) tokens/s", text)[1])
+    expect(f"1 tokens/s; zerorun has {ours}.00 times as many" in text, "the ratio is not in the report")
+    return rungs["ok"][1]
 
 
 def wrong_loss(folder):
@@ -145,6 +169,7 @@ suite.start()
 suite.check("gpu ladder: a bundle is made", bundle)
 suite.check("gpu ladder: its programs want glibc alone", self_contained)
 suite.check("gpu ladder: all rungs on the stand-ins", passes)
+suite.check("gpu ladder: PyTorch and compute-sanitizer are run where they are installed", with_tools)
 suite.check("gpu ladder: a wrong loss", broken, "loss", TWO[:2], wrong_loss, f"{MODEL}, f32: losses")
 suite.check("gpu ladder: a wrong gradient", broken, "gradient", TWO[:2], wrong_gradient, f"{MODEL}, f32: losses")
 suite.check("gpu ladder: a wrong kernel", broken, "kernel", TWO[:2], wrong_kernel, f"kernels of {MODEL}, f32")
@@ -152,4 +177,5 @@ suite.check("gpu ladder: a changed file", broken, "file", ("whole", "machine"), 
 suite.check("gpu ladder: a missing plan", broken, "plan", (TWO[1], "equal"), missing_plan, f"{MODEL}: f32-stage3")
 suite.check("gpu ladder: a product that fails", broken, "product", ("machine", "copies", "products"), nothing, "products of",
             {"ZERO_FAKE_FAIL": "cublasLtMatmul:1:later"})
+suite.check("gpu ladder: what compute-sanitizer finds", broken, "memory", ("machine", "sanitizer"), nothing, "compute-sanitizer on", tools(3))
 suite.finish()

@@ -119,6 +119,7 @@ class Bundle:
             for place in places:
                 self.compile(name, f"{precision}-{place}", export["file"], *self.flags(source, export, precision), *PLACES[place], references=False)
             self.rung("equal", name, steps, precision, *(f"{precision}-{place}" for place in places))
+            self.rung("graphs", name, precision, steps)
 
     def two_ranks(self, steps):
         name, source, export, reference = next(e for e in self.exports() if e[0] == PLACED)
@@ -150,15 +151,23 @@ class Bundle:
             flops = self.gpt("gpt-small", 1, 32, 2, 2, 1, vocabulary=64, length=16)
             self.rung("benchmark", "gpt-small", "bf16", 6, flops)
             self.rung("slowest", "gpt-small", "bf16")
+            if peer:
+                self.rung("peer", "gpt-small")
+            self.sanitizer()
             return
-        for name, (layers, width, heads, batch, accumulate) in GPT2.items():
+        for name, (layers, width, heads, batch, accumulate) in GPT2.items(): # the larger one last
             flops = self.gpt(name, layers, width, heads, batch, accumulate)
             if name == "gpt2-124M":
                 self.rung("products", f"{name}/bf16")
             self.rung("benchmark", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
             self.rung("slowest", name, "bf16")
-            if peer and name == "gpt2-124M":
-                self.rung("peer", name, "--model", "124M", "--micro", batch, "--accumulate", accumulate, "--steps", 10)
+            if name == "gpt2-124M":
+                if peer:
+                    self.rung("peer", name, "--model", "124M", "--micro", batch, "--accumulate", accumulate, "--steps", 10)
+                self.sanitizer()
+
+    def sanitizer(self):
+        self.rung("sanitizer", "gpt2_loss-dynamo_eager", "f32", 2)
 
     def finish(self):
         commit = self.run("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
@@ -186,18 +195,19 @@ def main():
     bundle.programs()
     if a.peer:
         shutil.copy(a.peer, bundle.folder / "peer.py")
-    for name in ("set square 64", "set copies 4") if a.stand_ins else ():
+    for name in ("set square 64", "set copies 4", "set large 10000") if a.stand_ins else ():
         bundle.rung(name)
     for name in ("whole", "machine", "copies"):
         bundle.rung(name)
     bundle.models(steps)
     bundle.placements(steps)
     bundle.two_ranks(1 if a.stand_ins else steps)
-    if not a.stand_ins:
+    if a.stand_ins:
+        bundle.rung("timed", "gpt2_loss-dynamo_eager", "f32")
+    else:
         bundle.gpt("gpt2-one-layer", 1, 768, 12, 1, 1, references=True)
         bundle.rung("timed", "gpt2-one-layer", "bf16")
     bundle.benchmarks(a.peer)
-    bundle.rung("sanitizer", "gpt2_loss-dynamo_eager", "f32", 2)
     bundle.finish()
 
 

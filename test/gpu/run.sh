@@ -15,7 +15,8 @@ report=${2:-gpu-report.md}
 seconds=${ZERO_GPU_SECONDS:-480} # in all
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CUDA_CACHE_PATH=$work/cache CUDA_CACHE_MAXSIZE=4294967296 # code that the driver has compiled serves the next run
+# Code that the driver has compiled serves the next run, and nothing of it stays.
+export CUDA_CACHE_PATH=$work/cuda-cache CUDA_CACHE_MAXSIZE=4294967296 ZERORUN_CACHE=$work/cache
 passed=0 failed=0 deadline=0 note=''
 failures=() missing=()
 
@@ -108,6 +109,16 @@ equal() { # FOLDER STEPS BASE PLAN…
   done
   check equal "${runs[@]}"
 }
+# Steps launched one by one give the bits of CUDA graphs.
+graphs() { # FOLDER PLAN STEPS
+  local run=$1-$2 line known=no
+  within "$bundle/bin/zerorun" --help >"$work/help" 2>&1 || { note='zerorun does not start'; return 1; }
+  while IFS= read -r line; do case $line in *--no-graphs*) known=yes ;; esac done <"$work/help"
+  [ $known = yes ] || { note='this zerorun makes no graphs'; return 3; }
+  [ -f "$work/$run.safetensors" ] || train "$run" "$1" "$2" "$3" $(results "$run") || return
+  train "$run-no-graphs" "$1" "$2" "$3" --no-graphs $(results "$run-no-graphs") || return
+  check equal "$work/$run" "$work/$run-no-graphs"
+}
 # train on two ranks of this machine, on the GPUs that it has.
 train_two() {
   local rank pids=() status=0 each
@@ -180,7 +191,8 @@ peer() { # FOLDER FLAG…
 # ------------------------------------------------------------------------------------------ the ladder
 declare -A reached
 peak=989e12 # bf16 without sparsity, H100 and H200 SXM (NVIDIA's data sheets)
-square=8192 copies=1024
+square=8192 copies=1024 # of a product, rows; of copies, MiB
+large=8388608           # bytes that a kernel moves so that its launch is little of its time
 log=$work/log
 say "# Plans on GPUs, $(date -u '+%Y-%m-%d %H:%M') UTC"
 say
@@ -197,18 +209,19 @@ while read -r kind arguments; do
   read -ra a <<<"$arguments"
   case $kind in
     '' | '#'*) ;;
-    set) declare "${a[0]}=${a[1]}" ;; # square, copies, peak
+    set) declare "${a[0]}=${a[1]}" ;; # peak, square, copies, large
     whole) rung 'the bundle is whole' 20 whole ;;
     machine) rung 'machine and libraries' 30 check machine ;;
     copies) rung 'copies' 40 check copies --mib "$copies" --limits "$work/limits" ;;
     products) rung "products of ${a[*]}" 60 products "${a[@]}" ;;
     kernels) rung "kernels of ${a[0]}, ${a[1]}" 60 kernels "${a[@]}" ;;
-    timed) rung "kernels of ${a[0]}, ${a[1]}, timed" 90 kernels "${a[@]}" --limits "$work/limits" ;;
+    timed) rung "kernels of ${a[0]}, ${a[1]}, timed" 90 kernels "${a[@]}" --limits "$work/limits" --large "$large" ;;
     training) rung "${a[0]}, ${a[1]}: losses and gradients are PyTorch's" 60 training "${a[@]}" ;;
     equal) rung "${a[0]}: ${a[*]:3} have the bits of ${a[2]}" 90 equal "${a[@]}" ;;
+    graphs) rung "${a[0]}, ${a[1]}: CUDA graphs have the bits of single launches" 60 graphs "${a[@]}" ;;
     ranks) rung "${a[0]}, two ranks: ${a[*]:3}" 90 ranks "${a[@]}" ;;
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
-    benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 120 benchmark "${a[@]}" ;;
+    benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
     slowest) rung "slowest steps of ${a[0]}, ${a[1]}" 20 slowest "${a[@]}" ;;
     peer) rung "PyTorch's ${a[*]}" 150 peer "${a[@]}" ;;
     *) failed=$((failed + 1)); failures+=("$kind: this run.sh knows no such rung"); say "- FAILED: $kind: this run.sh knows no such rung" ;;

@@ -5,6 +5,7 @@
 #include "test/gpu/check/kernel_case.h"
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -17,7 +18,6 @@ using test::KernelMemory;
 using Processor = void(void *const *args, int64_t begin, int64_t end);
 
 constexpr int kRepeats = 5;
-constexpr uint64_t kLargeBytes = 8 << 20; // of a launch: below, what is measured is mostly the launch
 
 /// Kernels in the form for processors.
 class Reference {
@@ -133,6 +133,7 @@ void kernels(const Arguments &arguments) {
   for (const plan::Kernel &kernel : file.plan.kernels())
     symbols.push_back(
         {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
+  double large = limits.of("device_copy") > 0 ? arguments.number("--large", 0) : HUGE_VAL;
   auto begin = std::chrono::steady_clock::now();
   cuda::KernelModule module(file.kernels, symbols);
   double loading = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -148,7 +149,7 @@ void kernels(const Arguments &arguments) {
       Launched launched(module.kernels()[i], actual, kernel.arguments.size(), watch);
       std::string what = test::difference(kernel, expected, actual);
       if (!what.empty()) throw Error(what);
-      if (limits.of("device_copy") > 0 && planned.bytes() >= kLargeBytes) timed.push_back({&planned, launched.seconds()});
+      if (double(planned.bytes()) >= large) timed.push_back({&planned, launched.seconds()});
     } catch (const Error &error) {
       wrong.push_back(fmt::format("{} ({}): {}", kernel.symbol, planned.summary(), error.what()));
     }

@@ -87,7 +87,8 @@ constexpr Command kCommands[] = {
     {"products", products,
      "PLAN… [--square N] [--limits FILE]     each matrix product of the plans, held against sums in double, and flops in a second"},
     {"kernels", kernels,
-     "PLAN NAME [--limits FILE]              each kernel held against NAME.so and NAME.json of gpu-reference; with limits, timed"},
+     "PLAN NAME [--limits FILE --large N]    each kernel held against NAME.so and NAME.json of gpu-reference; with limits, those that move "
+     "N bytes timed"},
     {"training", training,
      "FOLDER PRECISION RUN                   RUN.jsonl and RUN.gradients.safetensors of zerorun against PyTorch's in FOLDER"},
     {"equal", equal, "RUN RUN…                               losses, gradients and parameters of runs are equal to the bit"},
