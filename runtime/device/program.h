@@ -79,7 +79,7 @@ template <typename Place> struct AllReduceOf {
   uint64_t slice; // as there
 };
 
-// Iterations [begin, begin + extent) of a kernel; its arguments are some of DeviceProgram::args.
+// Iterations [begin, begin + extent) of a kernel; its arguments are some of DeviceProgram::args. On a GPU the first ones: begin is 0.
 struct LaunchOp {
   uint32_t kernel;
   uint32_t firstArg, args;

@@ -38,7 +38,7 @@ class Cutter {
 public:
   Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole, std::span<const Address> args,
          const ParameterGroups &groups, uint64_t rank, Address scratch)
-      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()) {
+      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()), forGpu(plan.target().kind() == plan::Target::CUDA) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
@@ -46,11 +46,14 @@ public:
                   plan::rangeOf(bucket, update.part(), rank).begin + update.begin_elements(), count);
     for (int a = 0; a < step.reads_size() + step.writes_size(); ++a) {
       const plan::Ref &ref = a < step.reads_size() ? step.reads(a) : step.writes(a - step.reads_size());
-      // Numbers per element: the gradient, and what the bucket keeps.
+      // Numbers per element: the gradient, and what the bucket keeps. What else is written has a number for every so many elements.
       plan::Content content = state.contents.of(ref);
       bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
       uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
-      aside.push_back(isState || isGradient ? std::optional(placeOf(args[static_cast<size_t>(a)], size, scratch)) : std::nullopt);
+      bool isSum = forGpu && !isState && a >= step.reads_size();
+      uint64_t per = isSum ? count / std::max<uint64_t>(ref.bytes() / size, 1) : 1;
+      aside.push_back(isState || isGradient || isSum ? std::optional(placeOf(args[static_cast<size_t>(a)], size, per, scratch))
+                                                     : std::nullopt);
     }
   }
 
@@ -60,6 +63,7 @@ public:
     for (uint64_t i = 0; i < extent;) {
       while (runs[r].end <= i * row) ++r;
       uint64_t last = runs[r].end == count ? extent : runs[r].end / row;
+      if (forGpu && i > 0 && last == extent && count % row != 0) --last;
       if (last > i)
         launch(runs[r].group, i, last, false);
       else
@@ -72,32 +76,36 @@ public:
 private:
   struct Aside {
     Address memory, scratch;
-    uint64_t size; // of an element
+    uint64_t size, per; // bytes of a number, elements that it is for
+
+    uint64_t bytes(uint64_t elements) const { return (elements + per - 1) / per * size; }
   };
 
   // Arguments at the same address, read and written in place, share their scratch.
-  Aside placeOf(Address memory, uint64_t size, Address scratch) {
+  Aside placeOf(Address memory, uint64_t size, uint64_t per, Address scratch) {
     for (const Aside &slot : slots)
       if (slot.memory == memory) return slot;
     uint64_t stride = (row * kLargest + kAlignment - 1) / kAlignment * kAlignment;
-    slots.push_back({memory, scratch + slots.size() * stride, size});
+    slots.push_back({memory, scratch + slots.size() * stride, size, per});
     return slots.back();
   }
 
   // Iterations [begin, end) for one group; with `inScratch`, the one iteration finds its elements there.
   UpdatePart &launch(uint32_t group, uint64_t begin, uint64_t end, bool inScratch) {
     UpdatePart &part = parts.emplace_back();
+    uint64_t from = forGpu ? 0 : begin; // where the kernel begins, counted from its addresses
     for (size_t a = 0; a < args.size(); ++a) {
       part.args.push_back(args[a]);
       if (args[a] == groups.hyper[0])
         part.args[a] = groups.hyper[group];
       else if (args[a] == groups.kept[0])
         part.args[a] = groups.kept[group];
-      if (inScratch && aside[a])
-        part.args[a] = aside[a]->scratch + -(begin * row * aside[a]->size); // the kernel adds the iteration's place
+      if (!aside[a]) continue;
+      uint64_t added = aside[a]->bytes(from * row); // by the kernel
+      part.args[a] = inScratch ? aside[a]->scratch + -added : part.args[a] + (aside[a]->bytes(begin * row) - added);
     }
     part.launch = whole;
-    part.launch.extent = static_cast<int64_t>(end - begin), part.launch.begin = static_cast<int64_t>(begin);
+    part.launch.extent = static_cast<int64_t>(end - begin), part.launch.begin = static_cast<int64_t>(from);
     return part;
   }
 
@@ -110,13 +118,18 @@ private:
       if (std::find(done.begin(), done.end(), group) != done.end()) continue;
       done.push_back(group);
       UpdatePart &part = launch(group, i, i + 1, true);
-      for (const Aside &slot : slots) part.before.push_back({slot.scratch, slot.memory + begin * slot.size, (end - begin) * slot.size});
+      for (const Aside &slot : slots) {
+        if (slot.per == 1)
+          part.before.push_back({slot.scratch, slot.memory + slot.bytes(begin), slot.bytes(end - begin)});
+        else
+          part.after.push_back({slot.memory + slot.bytes(begin), slot.scratch, slot.bytes(end - begin)}); // sums are those of all
+      }
       for (size_t k = first; k < runs.size() && (k == r || runs[k - 1].end < end); ++k) {
         if (runs[k].group != group) continue;
         uint64_t from = k == r ? begin : runs[k - 1].end, to = std::min(runs[k].end, end);
         for (const Aside &slot : slots)
-          if (isWritten(slot))
-            part.after.push_back({slot.memory + from * slot.size, slot.scratch + (from - begin) * slot.size, (to - from) * slot.size});
+          if (slot.per == 1 && isWritten(slot))
+            part.after.push_back({slot.memory + slot.bytes(from), slot.scratch + slot.bytes(from - begin), slot.bytes(to - from)});
       }
     }
   }
@@ -132,6 +145,7 @@ private:
   std::span<const Address> args;
   const ParameterGroups &groups;
   uint64_t row, count; // elements of one iteration, of the update
+  bool forGpu;
   std::vector<Run> runs;
   std::vector<std::optional<Aside>> aside; // of an argument that has a number for each element of the gradient
   std::vector<Aside> slots;

@@ -10,7 +10,9 @@
 namespace zero::runtime {
 
 // Iterations of one group; or one iteration whose elements belong to several, computed aside for one of them: what it reads is copied
-// to scratch before, and the group's elements of what it wrote are copied back after.
+// to scratch before, and the group's elements of what it wrote are copied back after. Kernels for a GPU are launched from their first
+// iteration on, at addresses that lie so much further; and since that does not know then where it ends, the last iteration, if it covers
+// fewer elements than others, is computed aside as well.
 struct UpdatePart {
   std::vector<CopyOf<Place>> before;
   LaunchOp launch;

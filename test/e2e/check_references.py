@@ -38,13 +38,6 @@ def gradients_hold(folder, export, reference, found, bound):
     return len(found)
 
 
-def without_gpu(plan, *flags):
-    """The environment in which zerorun runs a plan for cuda, made with these flags of zeroc, on a machine without one."""
-    (suite.work / "placed.mlir").write_text(suite.run([suite.bin / "zeroc", *flags, "--emit", "place"]).stdout)
-    suite.run([suite.bin / "gpu-double", plan, "placed.mlir", "-o", "kernels.so"])
-    return {"ZERO_CUDA_LIBRARIES": str(suite.bin.parent / "test" / "gpu" / "fake"), "ZERO_FAKE_KERNELS": str(suite.work / "kernels.so")}
-
-
 def holds(folder, export, world, stage, precision, target="cpu"):
     reference = json.loads((folder / "reference.json").read_text())
     steps = len(reference["loss_curve"]) if target == "cpu" else CUDA_STEPS
@@ -52,7 +45,7 @@ def holds(folder, export, world, stage, precision, target="cpu"):
     flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, "--precision", precision, "--target", target,
              *bindings(folder, export, world)]
     suite.zeroc(folder / export["file"], "plan.bin", *flags)
-    env = without_gpu("plan.bin", folder / export["file"], *flags) if target == "cuda" else {}
+    env = suite.without_gpu("plan.bin", folder / export["file"], *flags) if target == "cuda" else {}
     suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, *hyper_parameters(reference), "--metrics", "metrics.jsonl",
                   "--gradients", "gradients.safetensors", world=world, env=env, timeout=600)
     want, have = reference["loss_curve"][:steps], suite.losses("metrics.jsonl")
@@ -76,7 +69,7 @@ def stages_agree(folder, export, world, reduce_type, *more):
     first = None
     for stage in range(4):
         suite.zeroc(folder / export["file"], "plan.bin", *flags, "--stage", stage)
-        env = without_gpu("plan.bin", folder / export["file"], *flags, "--stage", stage)
+        env = suite.without_gpu("plan.bin", folder / export["file"], *flags, "--stage", stage)
         suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", steps, "--lr", 1e-3, "--metrics", "metrics.jsonl",
                       "--export", "weights.safetensors", *more, world=world, env=env, timeout=600)
         have = (suite.losses("metrics.jsonl"), {name: w.tobytes() for name, w in load_file(suite.work / "weights.safetensors").items()})

@@ -11,7 +11,7 @@ suite = Suite(__doc__)
 LR, DECAY = 1e-2, 0.3
 FLAGS = ["--lr", LR, "--weight-decay", DECAY, "--no-decay", "bias|ln", "--no-decay", "wpe", "--lr-scale", "wte=0.1", "--lr-scale", "attn=0.25",
          "--lr-scale", "attn.*bias=3"]
-runs = {}
+machines = {}  # by plan: the environment of those for cuda
 
 
 def group_of(name):
@@ -23,12 +23,16 @@ def group_of(name):
 def plan(world, stage, *flags):
     name = f"{world}-{stage}{''.join(flags)}.plan"
     if not (suite.work / name).exists():
-        suite.zeroc("model.onnx", name, "--bind", f"batch={4 // world},seq=8", "--world", world, "--stage", stage, "-q", *flags)
+        made = ["--bind", f"batch={4 // world},seq=8", "--world", world, "--stage", stage, "-q", *flags]
+        suite.zeroc("model.onnx", name, *made)
+        if "cuda" in flags:
+            machines[name] = suite.without_gpu(name, "model.onnx", *made)
     return name
 
 
 def train(plan_, *flags, world=1, steps=3):
-    out = suite.zerorun(plan_, "--data", "data.safetensors", "--steps", steps, "--threads", 1, "--export", "w.safetensors", *flags, world=world).stdout
+    out = suite.zerorun(plan_, "--data", "data.safetensors", "--steps", steps, "--threads", 1, "--export", "w.safetensors", *flags, world=world,
+                        env=machines.get(plan_, {}), timeout=300).stdout
     return load_file(suite.work / "w.safetensors"), out
 
 
@@ -71,6 +75,7 @@ def stages(world, *kind):
     """Every stage gives the same bits; and other ones than without the flags."""
     flags = [*FLAGS, *(["--clip", 0.5] if "clip" in kind else [])]
     zeroc = ["--optimizer", "sgd"] if "sgd" in kind else []
+    zeroc += ["--target", "cuda"] if "cuda" in kind else []
     first = None
     for stage in (0,) if world == 1 else (0, 3) if kind else range(4):
         weights, _ = train(plan(world, stage, *zeroc), *flags, world=world)
@@ -82,13 +87,13 @@ def stages(world, *kind):
     expect(len(same) < len(plain) / 2, f"the flags change nothing of {sorted(same)}")
 
 
-def cut(world, *flags):
+def cut(world, *flags, zeroc=()):
     """Groups whose hyper-parameters are those of all to the last bit: updates are cut, and nothing else changes."""
     near = [f"{regex}={1 + (i + 1) * 1e-12!r}" for i, regex in enumerate(("wte", "ln", "bias", "fc"))]
     scales = [part for text in near for part in ("--lr-scale", text)]
     for stage in (0, 3) if world > 1 else (0,):
-        plain, _ = train(plan(world, stage), "--lr", LR, *flags, "--metrics", "plain.jsonl", world=world)
-        groups, _ = train(plan(world, stage), "--lr", LR, *scales, *flags, "--metrics", "cut.jsonl", world=world)
+        plain, _ = train(plan(world, stage, *zeroc), "--lr", LR, *flags, "--metrics", "plain.jsonl", world=world)
+        groups, _ = train(plan(world, stage, *zeroc), "--lr", LR, *scales, *flags, "--metrics", "cut.jsonl", world=world)
         expect(all(plain[n].tobytes() == groups[n].tobytes() for n in plain), f"stage {stage}: cut updates give other bits")
         told = [[(row["loss"], row["grad_norm"]) for row in map(json.loads, (suite.work / f).read_text().splitlines())] for f in ("plain.jsonl", "cut.jsonl")]
         expect(told[0] == told[1], f"stage {stage}: {told}")
@@ -108,4 +113,7 @@ suite.check("groups: SGD, stages of two ranks", stages, 2, "sgd")
 for world in (1, 2):
     suite.check(f"groups: cut updates, {world} ranks", cut, world)
     suite.check(f"groups: cut updates, clipped, {world} ranks", cut, world, "--clip", 0.5)
+suite.check("groups: stages of two ranks for cuda", stages, 2, "cuda")
+for precision in ("f32", "bf16"):
+    suite.check(f"groups: cut updates for cuda, {precision}", lambda: cut(1, zeroc=("--target", "cuda", "--precision", precision)))
 suite.finish()

@@ -111,6 +111,12 @@ class Suite:
         env = {"OMPI_MCA_mpi_yield_when_idle": "1"} if world > 1 else {}
         return self.run(self.zerorun_command(plan, *flags, world=world), env={**env, **kw.pop("env", {})}, **kw)
 
+    def without_gpu(self, plan, model, *flags):
+        """The environment in which zerorun runs a plan for cuda, made with these flags of zeroc, on a machine without one."""
+        (self.work / "placed.mlir").write_text(self.run([self.bin / "zeroc", model, *flags, "--emit", "place"]).stdout)
+        self.run([self.bin / "gpu-double", plan, "placed.mlir", "-o", f"{plan}.so"])
+        return {"ZERO_CUDA_LIBRARIES": str(self.bin.parent / "test" / "gpu" / "fake"), "ZERO_FAKE_KERNELS": str(self.work / f"{plan}.so")}
+
     def losses(self, metrics):
         rows = [json.loads(line) for line in (self.work / metrics).read_text().splitlines()]
         return [row["loss"] for row in rows if "loss" in row]

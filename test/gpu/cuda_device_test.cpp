@@ -32,7 +32,7 @@ struct Session {
     if (cuda) makeCuda(builder.plan);
     code = cuda ? ptxOf(builder.plan) : kernels.empty() ? "" : compileKernels(kernels + boundsInC(builder.plan));
     if (cuda && !kernels.empty()) {
-      ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", wholeLaunches(builder.plan, kernels)).c_str(), 1);
+      ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", launches(builder.plan, kernels)).c_str(), 1);
     }
     file = builder.file();
     if (!kernels.empty()) file.kernels = std::as_bytes(std::span(code));
@@ -454,11 +454,63 @@ TEST(CudaKernels, HookSeesTheGradientFirst) {
   EXPECT_NE(refusalOf([&] { run.engine->run(0); }), "");
 }
 
+// 70 elements in rows of 2, a block for 8 rows, so that the last one is short; and a sum of each row.
+struct GroupsPlan : PlanBuilder {
+  static constexpr uint64_t kElements = 70, kBlock = 16;
+  Ref parameters = floats("parameters", kElements), gradient = floats("gradient", kElements), hyper = floats("hyper", 16),
+      sums = floats("sums", kElements / 2);
+  Ref momentum = floats("momentum", kElements);
+  GroupsPlan() {
+    plan.mutable_optimizer()->set_kind(SGD);
+    Input *input = plan.add_inputs();
+    input->set_name("hyper"), input->set_role(Input::HYPER), input->set_dtype(F32), input->add_shape(16), *input->mutable_ref() = hyper;
+    Bucket *bucket = plan.add_buckets();
+    bucket->set_name("all"), bucket->set_elements(kElements), bucket->set_shard_elements(kElements), bucket->set_trainable(true);
+    addTensor(*bucket, StateTensor::MASTER, parameters, WHOLE), addTensor(*bucket, StateTensor::MOMENTUM, momentum, WHOLE);
+    for (uint64_t at : {0, 20, 24, 40, 66}) {
+      uint64_t end = at == 0 ? 20 : at == 20 ? 24 : at == 24 ? 40 : at == 40 ? 66 : 70;
+      Parameter *parameter = plan.add_parameters();
+      parameter->set_name("p" + std::to_string(at)), parameter->add_shape(static_cast<int64_t>(end - at));
+      addPiece(*parameter, 0, at);
+    }
+    plan.add_kernels()->set_symbol("sgd");
+    Update *update = step("update", {parameters, gradient, momentum, hyper}, {parameters, momentum, sums}, UPDATE).mutable_update();
+    update->set_dtype(F32), update->set_part(WHOLE), update->set_row(kBlock);
+    update->mutable_launch()->set_extent((kElements + kBlock - 1) / kBlock);
+    boundKernels();
+  }
+};
+constexpr const char *kGroups = "void sgd(void *const *a, long begin, long end) { float *x = a[4], *g = a[1], *h = a[3], *sums = a[6];"
+                                "for (long e = begin * 16; e < end * 16 && e < 70; e += 2) { sums[e / 2] = g[e] + g[e + 1];"
+                                "x[e] -= h[0] * g[e]; x[e + 1] -= h[0] * g[e + 1]; } }\n";
+
+TEST(CudaKernels, GroupsOfParametersHaveTheirHyperParameters) {
+  const std::vector<uint32_t> groupOf{0, 1, 0, 2, 1};
+  const std::vector<uint64_t> ends{20, 24, 40, 66, 70};
+  GroupsPlan b;
+  Session run(b, true, {}, kGroups, {.groups = groupOf});
+  std::vector<float> start = randomFloats(GroupsPlan::kElements, 1), gradient = randomFloats(GroupsPlan::kElements, 2);
+  run.write(b.parameters, start), run.write(b.gradient, gradient), run.write(b.sums, std::vector<float>(GroupsPlan::kElements / 2, 9));
+  std::array<std::array<float, 16>, 3> hyper{};
+  for (size_t g = 0; g < 3; ++g) hyper[g][0] = 0.5f + static_cast<float>(g);
+  run.write(b.hyper, hyper[0]);
+  std::vector<HostTransfer> others;
+  for (uint32_t g : {1, 2}) others.push_back(run.engine->hyperTransfer(g, std::as_writable_bytes(std::span(hyper[g]))));
+  run.engine->submit({.program = 0, .writes = others});
+  run.engine->finish();
+  std::vector<float> updated = run.read(b.parameters), sums = run.read(b.sums);
+  for (size_t e = 0, p = 0; e < updated.size(); ++e) {
+    p += e == ends[p];
+    EXPECT_EQ(updated[e], start[e] - hyper[groupOf[p]][0] * gradient[e]) << e;
+    EXPECT_EQ(sums[e / 2], gradient[e / 2 * 2] + gradient[e / 2 * 2 + 1]) << e;
+  }
+}
+
 TEST(CudaKernels, AreHeldAgainstThePlan) {
   SgdPlan b;
   makeCuda(b.plan);
   Folder folder;
-  ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", wholeLaunches(b.plan, kSgd)).c_str(), 1);
+  ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", launches(b.plan, kSgd)).c_str(), 1);
   auto device = makeCudaDevice({});
   std::string ptx = ptxOf(b.plan);
   auto refusal = [&](const std::string &text, const std::string &name, uint64_t extent) {
@@ -487,10 +539,6 @@ TEST(CudaRefusals, WhatIsNotBuiltYet) {
   attention->set_batch(1), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(4), attention->set_scale(1), attention->set_dtype(F32);
   EXPECT_EQ(refusalOf([&] { Session(b, true); }).find("step 0 'look' of program 'step' is attention, which is not built yet for cuda"), 0u);
-  SgdPlan groups;
-  Parameter *parameter = groups.plan.add_parameters();
-  parameter->set_name("p"), parameter->add_shape(32), parameter->add_pieces();
-  EXPECT_NE(refusalOf([&] { Session(groups, true, {}, kSgd, {.groups = {1}}); }), "");
 }
 
 TEST(CudaRefusals, OtherArchitectures) {

@@ -26,7 +26,7 @@ protected:
     if (librarySums) sumByLibrary(file.plan);
     std::string ptx = ptxOf(file.plan);
     save(folder / to, file.plan, std::as_bytes(std::span(ptx)), file.constants);
-    static const std::string object = wholeLaunches(file.plan, kKernels);
+    static const std::string object = launches(file.plan, kKernels);
     ::setenv("ZERO_FAKE_KERNELS", folder.write("kernels.so", object).c_str(), 1);
   }
 };

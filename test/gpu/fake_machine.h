@@ -7,11 +7,12 @@
 
 namespace zero::test {
 
-// The plan as it would be for a GPU. Kernels get a grid, which means nothing to kernels written in C.
+// The plan as it would be for a GPU: a block for each iteration.
 inline void makeCuda(plan::Plan &plan) {
   plan.mutable_target()->set_kind(plan::Target::CUDA);
   plan.mutable_target()->clear_features(), plan.mutable_target()->add_features("sm_90");
-  for (plan::Kernel &kernel : *plan.mutable_kernels()) kernel.mutable_gpu()->set_blocks(3), kernel.mutable_gpu()->set_threads(64);
+  for (plan::Kernel &kernel : *plan.mutable_kernels())
+    kernel.mutable_gpu()->set_blocks(static_cast<uint32_t>(std::max<uint64_t>(kernel.extent(), 1))), kernel.mutable_gpu()->set_threads(64);
 }
 
 // Its sums as zeroc has them made for a GPU.
@@ -38,14 +39,14 @@ inline std::string ptxOf(const plan::Plan &plan) {
   return text;
 }
 
-// Kernels in C as the cpu has them (run_fixtures.h), made into functions that compute a whole launch: the library for ZERO_FAKE_KERNELS.
-inline std::string wholeLaunches(const plan::Plan &plan, const std::string &source) {
+// Kernels in C as the cpu has them (run_fixtures.h), made into functions that compute a launch: the library for ZERO_FAKE_KERNELS.
+inline std::string launches(const plan::Plan &plan, const std::string &source) {
   std::string before, after;
   for (const plan::Kernel &kernel : plan.kernels()) {
     const std::string &name = kernel.symbol();
     before += "void " + name + "(void *const *args, long begin, long end) __asm__(\"" + name + ".range\");\n";
-    after += "void " + name + "_whole(void **args) __asm__(\"" + name + "\");\nvoid " + name + "_whole(void **args) { " + name +
-             "(args, 0, " + std::to_string(kernel.extent()) + "); }\n";
+    after += "void " + name + "_blocks(void **args, long blocks) __asm__(\"" + name + "\");\nvoid " + name +
+             "_blocks(void **args, long blocks) { " + name + "(args, 0, blocks); }\n";
   }
   return compileKernels(before + source + after);
 }

@@ -41,14 +41,14 @@ GpuGrid GpuLibrary::grid(const std::string &symbol) const {
   return {numbers[0], unsigned(numbers[1])};
 }
 
-void GpuLibrary::launch(const std::string &symbol, void *const *args, uint64_t order) const {
+void GpuLibrary::launch(const std::string &symbol, void *const *args, uint64_t order, uint64_t blocks) const {
   auto *numbers = find<const uint64_t>(symbol + ".grid"); // blocks, threads, number of shared arrays, bytes of each
   auto *thread = find<void(void *const *)>(symbol);
   std::vector<std::pair<void *, uint64_t>> arrays;
   for (uint64_t i = 0; i < numbers[2]; ++i) arrays.push_back({find<void>(symbol + "_shared_" + std::to_string(i)), numbers[3 + i]});
   std::lock_guard lock(shared);
   runGrid(
-      grid(symbol), order,
+      {blocks ? blocks : numbers[0], unsigned(numbers[1])}, order,
       [&] {
         for (auto [array, bytes] : arrays) std::memset(array, 0xff, bytes);
       },

@@ -20,7 +20,8 @@ public:
   GpuGrid grid(const std::string &symbol) const;
   /// `args` are the addresses of the kernel's arguments. What is in shared memory before a block begins is no number. Throws if there is no
   /// such kernel, and as runGrid. Launches run one after another, whoever asks for them.
-  void launch(const std::string &symbol, void *const *args, uint64_t order = 0) const;
+  /// `blocks`: the first ones of its grid; 0: all.
+  void launch(const std::string &symbol, void *const *args, uint64_t order = 0, uint64_t blocks = 0) const;
 
 private:
   void open(const std::string &path);

@@ -59,7 +59,7 @@ int run() {
 
 int main(int count, char **arguments) {
   if (count == 3) {
-    std::ofstream(arguments[2], std::ios::binary) << wholeLaunches(EverythingPlan().plan, kTwice);
+    std::ofstream(arguments[2], std::ios::binary) << launches(EverythingPlan().plan, kTwice);
     return 0;
   }
   try {

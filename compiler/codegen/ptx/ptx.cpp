@@ -70,6 +70,21 @@ llvm::Expected<Code> compileGroup(ArrayRef<const KernelSource *> kernels, const 
   return text;
 }
 
+/// An iteration is a block where each covers as many elements: where the optimizer's hyper-parameters change inside a bucket, only the
+/// first blocks are launched.
+void describeForGpu(KernelInfo &info, const Program &program) {
+  Division division = divisionOf(program);
+  info.grid = division.grid();
+  if (division.form == Division::Map)
+    info.row = uint64_t(division.threads) * division.lanes;
+  else if (division.form == Division::Rows)
+    info.row = uint64_t(program.points(program.inner)) * (division.threads / division.team);
+  else
+    return;
+  info.extent = division.blocks;
+  info.grain = std::min(info.grain, info.extent);
+}
+
 /// What the loader compares with the plan. LLVM would write numbers as bytes.
 std::string boundsText(const KernelInfo &info) {
   std::vector<uint64_t> numbers = boundsOf(info);
@@ -106,7 +121,7 @@ FailureOr<KernelInfo> describeForGpu(func::FuncOp kernel) {
   auto program = buildProgram(kernel);
   if (failed(program)) return failure();
   KernelInfo info = describe(*program, kernel);
-  info.grid = divisionOf(*program).grid();
+  describeForGpu(info, *program);
   return info;
 }
 
@@ -116,7 +131,10 @@ FailureOr<std::string> compileToPtx(ArrayRef<GpuKernel> kernels, const GpuTarget
   for (const GpuKernel &kernel : kernels) functions.push_back(kernel.function);
   auto sources = sourcesOf(functions);
   if (failed(sources)) return failure();
-  for (auto [source, kernel] : llvm::zip(*sources, kernels)) source.alignment = kernel.alignment;
+  for (auto [source, kernel] : llvm::zip(*sources, kernels)) {
+    source.alignment = kernel.alignment;
+    describeForGpu(source.info, source.program);
+  }
   auto compiled = compileGroups(*sources, threads, [&](ArrayRef<const KernelSource *> group) { return compileGroup(group, target); });
   if (!compiled) return emitError(functions.front().getLoc()) << llvm::toString(compiled.takeError());
   return joined(*compiled, *sources);

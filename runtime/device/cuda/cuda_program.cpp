@@ -20,9 +20,10 @@ struct Binder {
 
   Calls operator()(const LaunchOp &op) const {
     const Kernel &kernel = binding.kernels[op.kernel];
-    if (op.begin != 0 || static_cast<uint64_t>(op.extent) != kernel.extent)
-      refuse("updates parameters in groups with hyper-parameters of their own, which is not built yet for cuda; leave the groups out");
-    LaunchCall call{&kernel, kernel.grid.blocks(), bound.params.data() + bound.params.size()};
+    auto iterations = static_cast<uint64_t>(op.extent);
+    bool all = iterations == kernel.extent, cut = kernel.extent == kernel.grid.blocks(); // which has a block for each iteration
+    if (op.begin != 0 || !(all || cut)) refuse("launches a part of a kernel that cannot be cut; compile the plan again");
+    LaunchCall call{&kernel, all ? kernel.grid.blocks() : static_cast<uint32_t>(iterations), bound.params.data() + bound.params.size()};
     for (uint32_t a = 0; a < op.args; ++a) {
       bound.values.push_back(binding.pointer(program.args[op.firstArg + a]));
       bound.params.push_back(&bound.values.back());

@@ -25,7 +25,8 @@ bool initialised = false;
 thread_local ContextHandle current{};
 
 struct Kernel {
-  fake::Launch launch; // of the plan's
+  fake::Launch launch;     // of the plan's
+  uint64_t iterations = 0; // of all its blocks
   std::vector<uint64_t> argBytes;
   std::optional<fake::Machine> machine; // of others
 };
@@ -307,6 +308,7 @@ Status cuModuleGetFunction(FunctionHandle *function, ModuleHandle handle, const 
   kernel.launch = fake::launchOf(symbol);
   if (!kernel.launch) return kNotFound;
   std::vector<uint64_t> words = wordsOf(*bounds);
+  kernel.iterations = words.empty() ? 0 : words[0];
   if (words.size() > 2 && words[1] <= words.size() - 2)
     kernel.argBytes.assign(words.begin() + 2, words.begin() + 2 + static_cast<long>(words[1]));
   return kSuccess;
@@ -346,7 +348,9 @@ Status cuLaunchKernel(FunctionHandle function, unsigned blocksX, unsigned blocks
     std::vector<void *> args; // as they are now: the caller may use the room again
     bool reached = true;
     for (size_t i = 0; i < kernel.argBytes.size(); ++i) {
-      args.push_back(Memory::get().reach(*static_cast<Pointer *>(given[i]), kernel.argBytes[i]));
+      uint64_t bytes = kernel.argBytes[i];
+      if (blocksX < kernel.iterations) bytes = bytes / kernel.iterations * blocksX; // at least, of what has a number for each element
+      args.push_back(Memory::get().reach(*static_cast<Pointer *>(given[i]), bytes));
       reached = reached && args.back();
     }
     work = [=, launch = kernel.launch]() mutable {
