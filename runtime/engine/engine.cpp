@@ -191,6 +191,7 @@ const std::array<LaneStats, kLanes> &Engine::stats() const { return impl->stats;
 void Engine::resetStats() { impl->stats = {}; }
 const std::vector<TraceEvent> &Engine::trace() const { return impl->events; }
 void Engine::clearTrace() { impl->events.clear(); }
+void Engine::endTrace() { impl->trace = false; }
 uint64_t Engine::allocatedBytes() const { return impl->allocated; }
 uint64_t Engine::diskBytes() const { return impl->onDisk; }
 

@@ -75,6 +75,7 @@ public:
   void resetStats();
   const std::vector<TraceEvent> &trace() const; // in order of completion within each lane and program
   void clearTrace();
+  void endTrace(); // what is submitted from here on is not recorded
 
   uint64_t allocatedBytes() const; // sum over arenas in memory
   uint64_t diskBytes() const;      // and over those on disk

@@ -28,7 +28,8 @@ struct TrainOptions {
   std::vector<std::string> noDecay;                     // regular expressions for names of parameters
   std::vector<std::pair<std::string, double>> lrScales; // the same, and what their learning rate is multiplied by
   std::optional<uint64_t> seed;
-  bool drain = false; // every step is complete before the next begins
+  bool drain = false;    // every step is complete before the next begins
+  bool noGraphs = false; // a GPU's steps are launched one by one
   // Results
   std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;
   std::optional<uint64_t> every, keep;

@@ -10,6 +10,7 @@ void TraceFile::collect(Engine &engine, const plan::Plan &plan) {
       spans.push_back({program.steps(static_cast<int>(event.step)).name(), program.name(), event.lane, event.begin, event.end});
     }
   engine.clearTrace();
+  if (steps == kSteps) engine.endTrace();
 }
 
 void TraceFile::write(const Rank &rank, const std::string &path) {

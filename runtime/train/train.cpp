@@ -39,7 +39,7 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     prepare(options, factory.world(), setup);
     setup.diskFolders = diskFolders(options, setup.file.plan);
     auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
-    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders});
+    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders, !options.noGraphs});
     device->requireTarget(setup.file.plan.target());
   });
   collectively(*communicator, [&] {

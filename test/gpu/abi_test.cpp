@@ -58,6 +58,12 @@ static_assert(alike(&Driver::eventRecord, cuEventRecord));
 static_assert(alike(&Driver::eventSynchronize, cuEventSynchronize));
 static_assert(alike(&Driver::eventQuery, cuEventQuery));
 static_assert(alike(&Driver::eventElapsedTime, cuEventElapsedTime));
+static_assert(alike(&Driver::beginCapture, cuStreamBeginCapture));
+static_assert(alike(&Driver::endCapture, cuStreamEndCapture));
+static_assert(alike(&Driver::graphInstantiate, cuGraphInstantiateWithFlags));
+static_assert(alike(&Driver::graphLaunch, cuGraphLaunch));
+static_assert(alike(&Driver::graphDestroy, cuGraphDestroy));
+static_assert(alike(&Driver::graphExecDestroy, cuGraphExecDestroy));
 static_assert(alike(&Driver::moduleLoad, cuModuleLoadDataEx));
 static_assert(alike(&Driver::moduleUnload, cuModuleUnload));
 static_assert(alike(&Driver::moduleGetFunction, cuModuleGetFunction));
@@ -72,6 +78,7 @@ static_assert(ours::kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_M
 static_assert(ours::kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(ours::kNonBlocking == CU_STREAM_NON_BLOCKING && ours::kPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(ours::kTimed == CU_EVENT_DEFAULT && ours::kUntimed == CU_EVENT_DISABLE_TIMING);
+static_assert(ours::kThreadLocalCapture == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(ours::kErrorLog == CU_JIT_ERROR_LOG_BUFFER && ours::kErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 static_assert(ours::kMaxDynamicShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 

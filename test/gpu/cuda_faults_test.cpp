@@ -59,6 +59,8 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
                                      "cuStreamDestroy_v2",
                                      "cuEventDestroy_v2",
                                      "cuModuleUnload",
+                                     "cuGraphDestroy",
+                                     "cuGraphExecDestroy",
                                      "cublasLtDestroy",
                                      "cublasLtMatmulDescDestroy",
                                      "cublasLtMatrixLayoutDestroy",
@@ -68,7 +70,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
                                      "cublasLtGetStatusName"};
   Folder folder;
   std::vector<std::string> names = functions();
-  EXPECT_GE(names.size(), 49u);
+  EXPECT_GE(names.size(), 55u);
   for (const std::string &function : names)
     for (const char *when : {":1", ":2"}) { // a second call there is of few
       Outcome outcome = run(folder, kLibraries + "ZERO_FAKE_FAIL=" + function + when);
@@ -87,7 +89,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
 TEST(Faults, WhatFailsInAStreamGivesOneSentence) {
   Folder folder;
   for (const char *function : {"cuMemcpyAsync", "cuMemsetD32Async", "cuMemsetD8Async", "cuStreamWaitEvent", "cuEventRecord",
-                               "cuLaunchKernel", "cuLaunchHostFunc", "cublasLtMatmul"})
+                               "cuLaunchKernel", "cuLaunchHostFunc", "cuGraphLaunch", "cublasLtMatmul"})
     for (const char *call : {"1", "2", "3", "6"})
       for (const char *other : {"", "ZERO_FAKE_SEED=7 "}) {
         Outcome outcome = run(folder, kLibraries + other + "ZERO_FAKE_FAIL=" + function + ":" + call + ":later");

@@ -52,6 +52,19 @@ TEST_F(CudaZerorun, TrainsLikeTheCpu) {
   EXPECT_GT(nlohmann::json::parse(folder.read("t.json")).size(), 40u);
 }
 
+TEST_F(CudaZerorun, GraphsChangeNoBit) {
+  forCuda("two.plan", "cuda2.plan", true);
+  std::string flags = "--data data.safetensors --steps 8 --lr 0.05 --eval-data data.safetensors --eval-every 2 --metrics ";
+  for (auto [plan, ranks] : {std::pair("cuda.plan", 1), {"disk.plan", 1}, {"cuda2.plan", 2}}) {
+    succeed(plan, flags + "graphs.jsonl --export graphs.safetensors", ranks);
+    succeed(plan, flags + "streams.jsonl --export streams.safetensors --no-graphs", ranks);
+    EXPECT_EQ(tensor("graphs.safetensors", "linear.weight"), tensor("streams.safetensors", "linear.weight"));
+    auto graphs = metrics("graphs.jsonl"), streams = metrics("streams.jsonl");
+    for (size_t i = 0; i < graphs.size(); ++i)
+      for (const char *key : {"loss", "grad_norm", "bytes"}) EXPECT_EQ(graphs[i][key], streams[i][key]);
+  }
+}
+
 TEST_F(CudaZerorun, AResumedRunEndsWithTheSameBits) {
   std::string flags = "--data data.safetensors --lr 0.05 ";
   succeed("cuda.plan", flags + "--steps 7 --checkpoint c --every 3 --export whole.safetensors");

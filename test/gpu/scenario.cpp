@@ -26,6 +26,7 @@ struct EverythingPlan : TieredPlan {
     plan.add_kernels()->set_symbol("twice");
     Step &twice = step("twice", {square}, {square});
     twice.mutable_launch()->set_extent(64);
+    step("again", {square}, {factor}).mutable_copy();
     boundKernels();
     makeCuda(plan);
     plan.mutable_kernels(0)->mutable_gpu()->set_shared_bytes(64 << 10);
@@ -50,6 +51,8 @@ int run() {
       reads{engine.transfer(b.square, std::as_writable_bytes(std::span(square)))};
   for (int i = 0; i < 2; ++i) engine.submit({.program = 0, .writes = writes, .reads = reads});
   engine.finish(), engine.finish();
+  engine.endTrace(); // then once as streams, and as graphs
+  for (int i = 0; i < 3; ++i) engine.submit({.program = 0, .writes = writes, .reads = reads}), engine.finish();
   for (float value : square)
     if (value != 4) throw Error("the scenario computed " + std::to_string(value) + " where 4 is right");
   return 0;

@@ -163,6 +163,9 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
   app.add_flag("--drain", o.drain,
                "end each step on all lanes before the next begins, to measure what is won by running on from one into the other")
       ->group(group);
+  app.add_flag("--no-graphs", o.noGraphs,
+               "launch each step on a GPU by itself, where several could go as one CUDA graph: the bits are the same")
+      ->group(group);
   app.add_option("--trace", o.trace, ".json: what every lane did in the first ten steps, for Perfetto or chrome://tracing")
       ->type_name("FILE")
       ->group(group);

@@ -16,7 +16,8 @@ using namespace cuda;
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const DeviceOptions &options)
-      : gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {}
+      : useGraphs(options.graphs), gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere),
+        disk(options.diskPaths, options.rank) {}
   ~CudaDevice() override { stop(); }
 
   void requireTarget(const plan::Target &target) override {
@@ -70,7 +71,7 @@ public:
     for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
     if (sumsInOrder(bound)) orderedSum.emplace();
     queue.emplace(std::move(bound), pointer,
-                  Issuer{binding.products, collectives ? &*collectives : nullptr, orderedSum ? &*orderedSum : nullptr}, failure);
+                  Issuer{binding.products, collectives ? &*collectives : nullptr, orderedSum ? &*orderedSum : nullptr}, failure, useGraphs);
   }
 
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
@@ -119,6 +120,7 @@ private:
     if (!memory.empty()) disk.storage().registerMemory(memory);
   }
 
+  bool useGraphs;
   Gpu gpu;
   Arenas arenas;
   std::array<PinnedMemory, kLanes> bounce;

@@ -20,8 +20,10 @@ Clock::duration clockTime(double seconds) { return std::chrono::duration_cast<Cl
 
 } // namespace
 
-CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure)
-    : driver(Driver::get()), programs(std::move(given)), pointer(std::move(pointer)), issuer(issuer), failure(failure) {
+CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure,
+                     bool useGraphs)
+    : driver(Driver::get()), programs(std::move(given)), graphs(programs.size()), useGraphs(useGraphs), pointer(std::move(pointer)),
+      issuer(issuer), failure(failure) {
   for (size_t lane = 0; lane < kLanes; ++lane)
     if (lane == plan::COMPUTE || std::ranges::any_of(programs, [&](const CudaProgram &program) { return program.uses[lane]; }))
       streams[lane] = makeStream();
@@ -107,12 +109,18 @@ void CudaQueue::submit(const Submission &submission) {
   const CudaOperation *current = nullptr;
   try {
     putInputs(slot, before, entry);
+    const Graphs *asGraphs = graphsFor(submission);
     std::span<const CudaEntry::Joins> joins;
     if (entry) joins = entry->waits;
     for (uint32_t i = 0; i < program.operations.size(); ++i) {
       current = &program.operations[i];
       for (; !joins.empty() && joins.front().operation == i; joins = joins.subspan(1)) wait(current->lane, before, joins.front().wait);
-      putOperation(slot, *current);
+      if (!asGraphs)
+        putOperation(slot, *current);
+      else if (const Graphs::Graph *graph = asGraphs->beginningWith(i))
+        putGraph(slot, *graph);
+      else if (!asGraphs->holds(i))
+        putOperation(slot, *current);
     }
     current = nullptr;
     putResults(slot);
@@ -120,6 +128,22 @@ void CudaQueue::submit(const Submission &submission) {
     std::string where = current ? stepName(*program.source, current->step) : "program '" + program.source->name() + "'";
     failure.set(std::make_exception_ptr(Error(where + ": " + error.what())));
   }
+}
+
+// Null: as streams, as the first time, or because its steps are looked at one by one.
+const Graphs *CudaQueue::graphsFor(const Submission &submission) {
+  if (!useGraphs || submission.trace || submission.beforeUpdate) return nullptr;
+  const CudaProgram &program = programs[submission.program];
+  std::optional<Graphs> &made = graphs[submission.program];
+  if (!made) {
+    made.emplace(program, [this](int lane, uint32_t tick) {
+      const auto &events = slots[0].ticks[static_cast<size_t>(lane)];
+      return tick < events.size() && events[tick];
+    });
+    return nullptr;
+  }
+  if (!made->captured()) made->capture(program, issuer, [this](int lane) { return stream(lane); });
+  return &*made;
 }
 
 // Without an entry, COMPUTE waits until all lanes have ended the program before, and the others for what it brings.
@@ -152,13 +176,23 @@ void CudaQueue::putOperation(Slot &slot, const CudaOperation &operation) {
     trace(slot, operation.lane, slot.traced.back().begin);
   }
   issuer.put(operation.call, operation.lane, stream(operation.lane));
-  if (!operation.signals) return;
-  if (slot.submission.trace) {
+  if (slot.submission.trace && operation.signals) {
     auto of = std::find_if(slot.traced.rbegin(), slot.traced.rend(), [&](const Traced &each) { return each.lane == operation.lane; });
     trace(slot, operation.lane, of->end);
   }
+  recordTick(slot, operation);
+}
+
+void CudaQueue::putGraph(Slot &slot, const Graphs::Graph &graph) {
+  const CudaOperation &first = slot.program->operations[graph.stretch.front()];
+  for (const LaneWait &each : first.waits) wait(first.lane, slot, each);
+  driver.require(driver.graphLaunch(graph.exec.get(), stream(first.lane)), "cannot launch its graph");
+  recordTick(slot, slot.program->operations[graph.stretch.back()]);
+}
+
+void CudaQueue::recordTick(const Slot &slot, const CudaOperation &operation) {
   const auto &events = slot.ticks[static_cast<size_t>(operation.lane)];
-  if (operation.tick < events.size() && events[operation.tick]) record(events[operation.tick], operation.lane);
+  if (operation.signals && operation.tick < events.size() && events[operation.tick]) record(events[operation.tick], operation.lane);
 }
 
 void CudaQueue::putResults(Slot &slot) {

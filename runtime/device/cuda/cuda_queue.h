@@ -2,17 +2,20 @@
 // whatever is waited for has been put there before, and returns; so lanes run on from one program into the next, and nothing on the host
 // can hold up a stream but a disk. An event is recorded for a tick that somebody waits for.
 #pragma once
-#include "runtime/device/cuda/issue.h"
+#include "runtime/device/cuda/graphs.h"
 #include "runtime/device/device.h"
 #include <array>
+#include <optional>
 #include <vector>
 
 namespace zero::runtime::cuda {
 
 class CudaQueue {
 public:
-  // `pointer` says where addresses of transfers are. `failure` is the one that DiskCalls tell, and must outlive the queue.
-  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure);
+  // `pointer` says where addresses of transfers are. `failure` is the one that DiskCalls tell, and must outlive the queue. `graphs`:
+  // programs are made graphs when they are submitted for the second time, and where no step of theirs is looked at they run as these.
+  CudaQueue(std::vector<CudaProgram> programs, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure,
+            bool graphs);
   ~CudaQueue(); // after what was submitted
   CudaQueue(const CudaQueue &) = delete;
   CudaQueue &operator=(const CudaQueue &) = delete;
@@ -50,8 +53,11 @@ private:
   };
 
   void makeEvents();
+  const Graphs *graphsFor(const Submission &submission);
   void putInputs(Slot &slot, const Slot &before, const CudaEntry *entry);
   void putOperation(Slot &slot, const CudaOperation &operation);
+  void putGraph(Slot &slot, const Graphs::Graph &graph);
+  void recordTick(const Slot &slot, const CudaOperation &operation);
   void putResults(Slot &slot);
   void copy(Pointer to, Pointer from, uint64_t bytes);
   void showUpdate(const Slot &slot, const CudaOperation &operation);
@@ -70,6 +76,8 @@ private:
 
   const Driver &driver;
   std::vector<CudaProgram> programs;
+  std::vector<std::optional<Graphs>> graphs; // of each program that has run
+  bool useGraphs;
   std::function<Pointer(Address)> pointer;
   Issuer issuer;
   Failure &failure;

@@ -65,6 +65,12 @@ Driver::Driver() {
   library.find(eventSynchronize, "cuEventSynchronize");
   library.find(eventQuery, "cuEventQuery");
   library.find(eventElapsedTime, "cuEventElapsedTime");
+  library.find(beginCapture, "cuStreamBeginCapture_v2");
+  library.find(endCapture, "cuStreamEndCapture");
+  library.find(graphInstantiate, "cuGraphInstantiateWithFlags");
+  library.find(graphLaunch, "cuGraphLaunch");
+  library.find(graphDestroy, "cuGraphDestroy");
+  library.find(graphExecDestroy, "cuGraphExecDestroy");
   library.find(moduleLoad, "cuModuleLoadDataEx");
   library.find(moduleUnload, "cuModuleUnload");
   library.find(moduleGetFunction, "cuModuleGetFunction");

@@ -16,19 +16,22 @@ using StreamHandle = struct StreamTag *;
 using EventHandle = struct EventTag *;
 using ModuleHandle = struct ModuleTag *;
 using FunctionHandle = struct FunctionTag *;
+using GraphHandle = struct GraphTag *;
+using GraphExecHandle = struct GraphExecTag *;
 using HostFunction = void(void *); // CUhostFn
 
-inline constexpr Status kSuccess = 0;       // CUDA_SUCCESS
-inline constexpr Status kNotReady = 600;    // CUDA_ERROR_NOT_READY
-inline constexpr int kCapabilityMajor = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-inline constexpr int kCapabilityMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-inline constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned kTimed = 0;       // CU_EVENT_DEFAULT
-inline constexpr unsigned kUntimed = 2;     // CU_EVENT_DISABLE_TIMING
-inline constexpr unsigned kPortable = 1;    // CU_MEMHOSTALLOC_PORTABLE
-inline constexpr int kErrorLog = 5;         // CU_JIT_ERROR_LOG_BUFFER
-inline constexpr int kErrorLogBytes = 6;    // CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
-inline constexpr int kMaxDynamicShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr Status kSuccess = 0;         // CUDA_SUCCESS
+inline constexpr Status kNotReady = 600;      // CUDA_ERROR_NOT_READY
+inline constexpr int kCapabilityMajor = 75;   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+inline constexpr int kCapabilityMinor = 76;   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+inline constexpr unsigned kNonBlocking = 1;   // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned kTimed = 0;         // CU_EVENT_DEFAULT
+inline constexpr unsigned kUntimed = 2;       // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned kPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int kThreadLocalCapture = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr int kErrorLog = 5;           // CU_JIT_ERROR_LOG_BUFFER
+inline constexpr int kErrorLogBytes = 6;      // CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+inline constexpr int kMaxDynamicShared = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 struct Driver {
   // Opens and initialises it, once in a process. Throws a sentence if there is none, it is too old, or has no device.
@@ -67,6 +70,12 @@ struct Driver {
   Status (*eventSynchronize)(EventHandle);
   Status (*eventQuery)(EventHandle);
   Status (*eventElapsedTime)(float *milliseconds, EventHandle from, EventHandle to);
+  Status (*beginCapture)(StreamHandle, int mode);
+  Status (*endCapture)(StreamHandle, GraphHandle *);
+  Status (*graphInstantiate)(GraphExecHandle *, GraphHandle, unsigned long long flags);
+  Status (*graphLaunch)(GraphExecHandle, StreamHandle);
+  Status (*graphDestroy)(GraphHandle);
+  Status (*graphExecDestroy)(GraphExecHandle);
   Status (*moduleLoad)(ModuleHandle *, const void *image, unsigned options, int *names, void **values);
   Status (*moduleUnload)(ModuleHandle);
   Status (*moduleGetFunction)(FunctionHandle *, ModuleHandle, const char *symbol);

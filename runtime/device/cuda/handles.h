@@ -34,6 +34,8 @@ private:
 using OwnedStream = Owned<StreamHandle>;
 using OwnedEvent = Owned<EventHandle>;
 using OwnedModule = Owned<ModuleHandle>;
+using OwnedGraph = Owned<GraphHandle>;
+using OwnedGraphExec = Owned<GraphExecHandle>;
 using DeviceMemory = Owned<Pointer>;
 using PinnedMemory = Owned<void *>;
 

@@ -19,7 +19,9 @@ using fake::Memory;
 namespace {
 
 constexpr Status kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidContext = 201, kInvalidPtx = 218,
-                 kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kUnknown = 999;
+                 kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kCaptureUnsupported = 900,
+                 kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905, kCapturedEvent = 907,
+                 kCaptureWrongThread = 908, kUnknown = 999;
 
 bool initialised = false;
 thread_local ContextHandle current{};
@@ -39,6 +41,9 @@ struct LoadedModule {
 
 fake::Stream *streamOf(StreamHandle stream) { return reinterpret_cast<fake::Stream *>(stream); }
 std::shared_ptr<fake::Event> &eventOf(EventHandle event) { return *reinterpret_cast<std::shared_ptr<fake::Event> *>(event); }
+template <typename Handle> std::shared_ptr<fake::Graph> &graphOf(Handle graph) {
+  return *reinterpret_cast<std::shared_ptr<fake::Graph> *>(graph);
+}
 LoadedModule *moduleOf(ModuleHandle module) { return reinterpret_cast<LoadedModule *>(module); }
 
 // Why a call cannot be served, before it is looked at.
@@ -49,6 +54,13 @@ Status refusal(const char *function, bool needsContext = true) {
   return fake::lostDevice();
 }
 
+// The same of a call that waits or allocates, which no thread may make while it captures.
+Status refusalOfUnsafe(const char *function) {
+  if (Status status = refusal(function)) return status;
+  for (const auto &capture : fake::capturesOfThread()) capture->valid = false;
+  return fake::capturesOfThread().empty() ? kSuccess : kCaptureUnsupported;
+}
+
 // A call that puts work into a stream. `prepare` looks at its arguments and gives the work, or a status.
 template <typename Prepare> Status enqueue(const char *function, StreamHandle stream, Prepare prepare) {
   Fault fault = fake::faultOf(function);
@@ -57,6 +69,7 @@ template <typename Prepare> Status enqueue(const char *function, StreamHandle st
   if (!current) return kInvalidContext;
   if (int lost = fake::lostDevice()) return lost;
   if (!stream) return kInvalidHandle; // the runtime never uses the null stream
+  if (auto &capture = streamOf(stream)->capture; capture && !capture->valid) return kCaptureInvalidated;
   std::function<int()> work;
   if (Status status = prepare(work)) return status;
   if (fault == Fault::Later) work = [] { return kLaunchFailed; };
@@ -122,6 +135,24 @@ Status cuGetErrorName(Status status, const char **name) {
   case kLaunchFailed:
     *name = "CUDA_ERROR_LAUNCH_FAILED";
     break;
+  case kCaptureUnsupported:
+    *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    break;
+  case kCaptureInvalidated:
+    *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    break;
+  case kCaptureUnmatched:
+    *name = "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED";
+    break;
+  case kCaptureUnjoined:
+    *name = "CUDA_ERROR_STREAM_CAPTURE_UNJOINED";
+    break;
+  case kCaptureIsolation:
+    *name = "CUDA_ERROR_STREAM_CAPTURE_ISOLATION";
+    break;
+  case kCapturedEvent:
+    *name = "CUDA_ERROR_CAPTURED_EVENT";
+    break;
   case kUnknown:
     *name = "CUDA_ERROR_UNKNOWN";
     break;
@@ -186,21 +217,21 @@ Status cuMemGetInfo_v2(size_t *free, size_t *total) {
   return kSuccess;
 }
 Status cuMemAlloc_v2(Pointer *memory, size_t bytes) {
-  if (Status status = refusal("cuMemAlloc_v2")) return status;
+  if (Status status = refusalOfUnsafe("cuMemAlloc_v2")) return status;
   *memory = bytes ? Memory::get().allocate(bytes) : 0;
   return *memory ? kSuccess : bytes ? kOutOfMemory : kInvalidValue;
 }
 Status cuMemFree_v2(Pointer memory) {
-  if (Status status = refusal("cuMemFree_v2")) return status;
+  if (Status status = refusalOfUnsafe("cuMemFree_v2")) return status;
   return Memory::get().release(memory) ? kSuccess : kInvalidValue;
 }
 Status cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  if (Status status = refusal("cuMemHostAlloc")) return status;
+  if (Status status = refusalOfUnsafe("cuMemHostAlloc")) return status;
   *memory = Memory::get().allocatePinned(bytes);
   return *memory ? kSuccess : kOutOfMemory;
 }
 Status cuMemFreeHost(void *memory) {
-  if (Status status = refusal("cuMemFreeHost")) return status;
+  if (Status status = refusalOfUnsafe("cuMemFreeHost")) return status;
   return Memory::get().releasePinned(memory) ? kSuccess : kInvalidValue;
 }
 
@@ -239,11 +270,22 @@ Status cuStreamDestroy_v2(StreamHandle stream) {
   return refusal("cuStreamDestroy_v2");
 }
 Status cuStreamSynchronize(StreamHandle stream) {
-  if (Status status = refusal("cuStreamSynchronize")) return status;
+  if (Status status = refusalOfUnsafe("cuStreamSynchronize")) return status;
   streamOf(stream)->synchronize();
   return fake::lostDevice();
 }
 Status cuStreamWaitEvent(StreamHandle stream, EventHandle handle, unsigned) {
+  fake::Stream *on = streamOf(stream);
+  fake::Event &event = *eventOf(handle);
+  if (on && (on->capture || event.capture)) {
+    if (Status status = refusal("cuStreamWaitEvent")) return status;
+    if (!event.capture) return on->capture->valid = false, kCaptureIsolation; // recorded outside
+    if (event.capture->ended) return kCapturedEvent;
+    if (on->capture && on->capture != event.capture) return on->capture->valid = event.capture->valid = false, kCaptureIsolation;
+    on->capture = event.capture; // it joins
+    on->tails.insert(on->tails.end(), event.tails.begin(), event.tails.end());
+    return kSuccess;
+  }
   return enqueue("cuStreamWaitEvent", stream, [&](std::function<int()> &work) {
     work = [event = eventOf(handle), number = eventOf(handle)->recorded()] { return event->await(number), kSuccess; };
     return kSuccess;
@@ -260,18 +302,26 @@ Status cuEventDestroy_v2(EventHandle event) {
   return refusal("cuEventDestroy_v2");
 }
 Status cuEventRecord(EventHandle handle, StreamHandle stream) {
+  if (fake::Stream *on = streamOf(stream); on && on->capture) {
+    if (Status status = refusal("cuEventRecord")) return status;
+    eventOf(handle)->capture = on->capture, eventOf(handle)->tails = on->tails;
+    return kSuccess;
+  }
+  eventOf(handle)->capture = nullptr;
   return enqueue("cuEventRecord", stream, [&](std::function<int()> &work) {
     work = [event = eventOf(handle), number = eventOf(handle)->record()] { return event->complete(number), kSuccess; };
     return kSuccess;
   });
 }
 Status cuEventSynchronize(EventHandle event) {
-  if (Status status = refusal("cuEventSynchronize")) return status;
+  if (Status status = refusalOfUnsafe("cuEventSynchronize")) return status;
+  if (eventOf(event)->capture) return kCapturedEvent;
   eventOf(event)->await(eventOf(event)->recorded());
   return fake::lostDevice();
 }
 Status cuEventQuery(EventHandle event) {
-  if (Status status = refusal("cuEventQuery")) return status;
+  if (Status status = refusalOfUnsafe("cuEventQuery")) return status;
+  if (eventOf(event)->capture) return kCapturedEvent;
   return eventOf(event)->completed() ? kSuccess : kNotReady;
 }
 Status cuEventElapsedTime(float *milliseconds, EventHandle from, EventHandle to) {
@@ -283,9 +333,63 @@ Status cuEventElapsedTime(float *milliseconds, EventHandle from, EventHandle to)
   return kSuccess;
 }
 
+Status cuStreamBeginCapture_v2(StreamHandle stream, int mode) {
+  if (Status status = refusal("cuStreamBeginCapture_v2")) return status;
+  if (!stream || mode != kThreadLocalCapture || streamOf(stream)->capture) return kInvalidValue;
+  streamOf(stream)->capture = std::make_shared<fake::Capture>(fake::Capture{{}, streamOf(stream), std::this_thread::get_id()});
+  streamOf(stream)->tails.clear();
+  fake::capturesOfThread().push_back(streamOf(stream)->capture);
+  return kSuccess;
+}
+// Streams that have joined are let go.
+Status cuStreamEndCapture(StreamHandle stream, GraphHandle *graph) {
+  if (Status status = refusal("cuStreamEndCapture")) return status;
+  fake::Stream &origin = *streamOf(stream);
+  std::shared_ptr<fake::Capture> capture = origin.capture;
+  if (!capture) return kInvalidValue;
+  if (capture->thread != std::this_thread::get_id()) return kCaptureWrongThread;
+  if (capture->origin != &origin) return capture->valid = false, kCaptureUnmatched;
+  std::erase(fake::capturesOfThread(), capture);
+  bool joined = capture->isAllBefore(origin.tails);
+  capture->ended = true;
+  fake::Stream::letGo(capture);
+  *graph = nullptr;
+  if (!capture->valid) return kCaptureInvalidated;
+  if (!joined) return kCaptureUnjoined;
+  *graph = reinterpret_cast<GraphHandle>(new std::shared_ptr<fake::Graph>(std::make_shared<fake::Graph>(std::move(capture->graph))));
+  return kSuccess;
+}
+Status cuGraphInstantiateWithFlags(GraphExecHandle *exec, GraphHandle graph, unsigned long long flags) {
+  if (Status status = refusalOfUnsafe("cuGraphInstantiateWithFlags")) return status;
+  if (!graph || flags) return kInvalidValue;
+  *exec = reinterpret_cast<GraphExecHandle>(new std::shared_ptr<fake::Graph>(graphOf(graph)));
+  return kSuccess;
+}
+Status cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
+  Fault fault = fake::faultOf("cuGraphLaunch");
+  if (fault == Fault::Now) return kUnknown;
+  if (!current) return kInvalidContext;
+  if (int lost = fake::lostDevice()) return lost;
+  if (!stream || !exec) return kInvalidHandle;
+  if (auto &capture = streamOf(stream)->capture) return capture->valid = false, kCaptureUnsupported; // the fake has no graphs in graphs
+  if (fault == Fault::Later)
+    streamOf(stream)->put([] { return kLaunchFailed; });
+  else
+    streamOf(stream)->put(std::shared_ptr<const fake::Graph>(graphOf(exec)));
+  return kSuccess;
+}
+Status cuGraphDestroy(GraphHandle graph) {
+  delete &graphOf(graph);
+  return refusal("cuGraphDestroy");
+}
+Status cuGraphExecDestroy(GraphExecHandle exec) {
+  delete &graphOf(exec);
+  return refusal("cuGraphExecDestroy");
+}
+
 Status cuModuleLoadDataEx(ModuleHandle *module, const void *image, unsigned options, int *names, void **values) {
   std::string text = static_cast<const char *>(image);
-  Status status = refusal("cuModuleLoadDataEx");
+  Status status = refusalOfUnsafe("cuModuleLoadDataEx");
   if (status == kSuccess && !fake::isPtx(text)) status = kInvalidPtx;
   for (unsigned i = 0; status != kSuccess && i < options; ++i)
     if (names[i] == kErrorLog) std::strcpy(static_cast<char *>(values[i]), "ptxas fatal : the fake device finds no .version\n");

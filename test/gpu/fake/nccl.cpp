@@ -72,6 +72,7 @@ template <typename Give, typename Take>
 NcclStatus put(const char *function, uint64_t kind, Group &group, size_t count, size_t atOnce, StreamHandle stream, Give give, Take take) {
   Fault fault = fake::faultOf(function);
   if (fault == Fault::Now) return kInternalError;
+  if (reinterpret_cast<fake::Stream *>(stream)->capture) return kInvalidUsage; // NCCL's can be captured, the fake's cannot
   uint64_t turn = group.order.record();
   reinterpret_cast<fake::Stream *>(stream)->put([=, &group]() -> int {
     group.order.await(turn - 1);

@@ -50,13 +50,25 @@ std::chrono::steady_clock::time_point Event::when() const {
   return at;
 }
 
+std::vector<Stream *> &Stream::all() { // made and used by one thread
+  static std::vector<Stream *> streams;
+  return streams;
+}
+
+void Stream::letGo(const std::shared_ptr<Capture> &capture) {
+  for (Stream *stream : all())
+    if (stream->capture == capture) stream->capture = nullptr, stream->tails.clear();
+}
+
 Stream::Stream() {
+  all().push_back(this);
   static std::atomic<uint64_t> number{0};
   random.seed(setting("ZERO_FAKE_SEED", 1) * 1000003 + ++number);
   thread = std::thread([this] { run(); });
 }
 
 Stream::~Stream() {
+  std::erase(all(), this);
   {
     std::lock_guard lock(mutex);
     ending = true;
@@ -66,9 +78,18 @@ Stream::~Stream() {
 }
 
 void Stream::put(std::function<int()> work) {
+  if (capture) {
+    capture->graph.nodes.push_back({std::move(work), std::move(tails)});
+    tails = {capture->graph.nodes.size() - 1};
+    return;
+  }
   std::lock_guard lock(mutex);
   waiting.push_back(std::move(work));
   changed.notify_all();
+}
+
+void Stream::put(std::shared_ptr<const Graph> graph) {
+  put([this, graph = std::move(graph)] { return graph->run(random); });
 }
 
 void Stream::synchronize() {

@@ -1,5 +1,6 @@
 // Streams and events of the fake device. Its other libraries put what they do into the same streams.
 #pragma once
+#include "test/gpu/fake/capture.h"
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -26,6 +27,9 @@ public:
   bool completed() const; // the last time it was recorded
   std::chrono::steady_clock::time_point when() const;
   const bool timed;
+  // Where it was recorded last, if that was captured: only streams of that capture can wait for it.
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> tails;
 
 private:
   mutable std::mutex mutex;
@@ -38,13 +42,21 @@ class Stream {
 public:
   Stream();
   ~Stream(); // runs what is in it first
-  // Runs it behind all that was put before. It returns a status, with which the device is lost unless it is 0.
+  // Runs it behind all that was put before; where the stream is captured, adds it to the graph. It returns a status, with which the device
+  // is lost unless it is 0.
   void put(std::function<int()> work);
+  void put(std::shared_ptr<const Graph> graph);
   void synchronize();
+
+  static void letGo(const std::shared_ptr<Capture> &capture); // all streams that are captured into it
+
+  std::shared_ptr<Capture> capture; // null: it is not captured
+  std::vector<size_t> tails;        // what its next node comes after
 
 private:
   void run();
   void pause();
+  static std::vector<Stream *> &all();
 
   std::mutex mutex;
   std::condition_variable changed;

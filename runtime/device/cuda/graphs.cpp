@@ -1,0 +1,82 @@
+#include "runtime/device/cuda/graphs.h"
+#include <algorithm>
+
+namespace zero::runtime::cuda {
+namespace {
+
+constexpr size_t kLeastCalls = 3; // of a graph, whose launch takes as long as that of two or three kernels
+
+bool canBeCaptured(const Call &call) {
+  return std::holds_alternative<LaunchCall>(call) || std::holds_alternative<ProductRun>(call) || std::holds_alternative<CopyCall>(call) ||
+         std::holds_alternative<FillCall>(call) || std::holds_alternative<SumCall>(call) || std::holds_alternative<Nothing>(call);
+}
+
+bool isWorthIt(const CudaProgram &program, const Stretch &stretch) {
+  auto isNothing = [&](uint32_t i) { return std::holds_alternative<Nothing>(program.operations[i].call); };
+  return stretch.size() - static_cast<size_t>(std::ranges::count_if(stretch, isNothing)) >= kLeastCalls;
+}
+
+} // namespace
+
+std::vector<Stretch> stretchesOf(const CudaProgram &program, const IsAwaited &isAwaited) {
+  std::vector<bool> waits(program.operations.size());
+  for (uint32_t i = 0; i < waits.size(); ++i) waits[i] = !program.operations[i].waits.empty();
+  for (const CudaEntry &entry : program.entries)
+    for (const CudaEntry::Joins &joins : entry.waits) waits[joins.operation] = true;
+  std::vector<Stretch> stretches;
+  std::array<Stretch, kLanes> open;
+  auto close = [&](Stretch &stretch) {
+    if (isWorthIt(program, stretch)) stretches.push_back(stretch);
+    stretch.clear();
+  };
+  for (uint32_t i = 0; i < waits.size(); ++i) {
+    const CudaOperation &operation = program.operations[i];
+    Stretch &stretch = open[static_cast<size_t>(operation.lane)];
+    bool fits = canBeCaptured(operation.call);
+    if (waits[i] || !fits) close(stretch);
+    if (!fits) continue;
+    stretch.push_back(i);
+    if (operation.signals && isAwaited(operation.lane, operation.tick)) close(stretch);
+  }
+  for (Stretch &stretch : open) close(stretch);
+  return stretches;
+}
+
+Graphs::Graphs(const CudaProgram &program, const IsAwaited &isAwaited) : places(program.operations.size(), kAlone) {
+  for (Stretch &stretch : stretchesOf(program, isAwaited)) {
+    for (uint32_t operation : stretch) places[operation] = kHeld;
+    places[stretch.front()] = static_cast<int32_t>(graphs.size());
+    graphs.push_back({std::move(stretch)});
+  }
+}
+
+const Graphs::Graph *Graphs::beginningWith(uint32_t operation) const {
+  int32_t place = places[operation];
+  return place < 0 ? nullptr : &graphs[static_cast<size_t>(place)];
+}
+
+void Graphs::capture(const CudaProgram &program, const Issuer &issuer, const std::function<StreamHandle(int lane)> &streamOf) {
+  const Driver &driver = Driver::get();
+  const std::string what = "cannot make a graph of its steps; zerorun runs without graphs with --no-graphs";
+  for (Graph &graph : graphs) {
+    int lane = program.operations[graph.stretch.front()].lane;
+    StreamHandle stream = streamOf(lane);
+    driver.require(driver.beginCapture(stream, kThreadLocalCapture), what);
+    GraphHandle captured{};
+    try {
+      for (uint32_t i : graph.stretch) issuer.put(program.operations[i].call, lane, stream);
+    } catch (...) {
+      driver.endCapture(stream, &captured); // the stream is as it was; what was captured is of no use
+      OwnedGraph(captured, driver.graphDestroy).reset();
+      throw;
+    }
+    driver.require(driver.endCapture(stream, &captured), what);
+    OwnedGraph whole(captured, driver.graphDestroy);
+    GraphExecHandle exec{};
+    driver.require(driver.graphInstantiate(&exec, captured, 0), what);
+    graph.exec = {exec, driver.graphExecDestroy};
+  }
+  wasCaptured = true;
+}
+
+} // namespace zero::runtime::cuda
