@@ -47,6 +47,8 @@ public:
   virtual uint64_t bytesSent() const = 0;
 };
 
+class Peers;
+
 // The run's membership: made once in main, before any lane starts.
 class CommunicatorFactory {
 public:
@@ -55,6 +57,8 @@ public:
   virtual int world() const = 0;
   // Ranks on this machine, itself included: they share its processors and its memory.
   virtual int ranksHere() const = 0;
+  // Who the ranks are, as long as the factory is there; null in a world of one.
+  virtual const Peers *peers() const { return nullptr; }
   // Collective over all ranks, in the same order everywhere.
   virtual std::unique_ptr<Communicator> create() = 0;
   // No communicator will be made any more: a factory that listens for other ranks stops, so that a run has no open ports.

@@ -20,6 +20,7 @@ bool speaks(int self, const std::set<int> &missing) {
 } // namespace
 
 void setPatience(const PatienceLimits &limits) { usual = limits; }
+const PatienceLimits &usualPatience() { return usual; }
 
 Patience::Patience(const Peers &peers, int self) : Patience(peers, self, usual) {}
 

@@ -24,6 +24,7 @@ struct Awaited {
 
 // For communicators made afterwards.
 void setPatience(const PatienceLimits &limits);
+const PatienceLimits &usualPatience();
 
 class Patience {
 public:
@@ -52,9 +53,9 @@ private:
   int self;
   PatienceLimits limits;
   Clock::time_point nextLook{}, nextSentence{}, progressed{};
-  uint64_t left = 0;   // at the last look
-  int endedLooks = 0;  // looks in a row that found a rank ended
-  int spoken = 0;      // sentences about the wait under way
+  uint64_t left = 0;  // at the last look
+  int endedLooks = 0; // looks in a row that found a rank ended
+  int spoken = 0;     // sentences about the wait under way
 };
 
 } // namespace zero::runtime

@@ -13,6 +13,7 @@ from harness import Suite, expect
 from ranks import free_port, sentences, world
 
 suite = Suite(__doc__)
+gpus = {}  # the environment of ranks on GPUs, which the stand-ins of test/gpu are here
 
 
 class Ranks(ranks.Ranks):
@@ -27,6 +28,9 @@ def prepare():
     save_file({"input_ids": np.ascontiguousarray(tokens[:, :8]), "labels": np.ascontiguousarray(tokens[:, 1:])}, suite.work / "data.safetensors")
     for n in (2, 4):
         suite.zeroc("model.onnx", f"{n}.plan", "-q", "--world", n, "--stage", 3)
+    flags = ["-q", "--world", 4, "--stage", 3, "--target", "cuda"]
+    suite.zeroc("model.onnx", "cuda.plan", *flags)
+    gpus.update(suite.without_gpu("cuda.plan", "model.onnx", *flags))
 
 
 def same_bits(n):
@@ -40,9 +44,10 @@ def same_bits(n):
     return f"{len(mpi)} parameters"
 
 
-def killed_rank(victim):
+def killed_rank(victim, plan="4.plan"):
     (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
-    with Ranks(world(4), "--steps", 10_000_000, "--metrics", "metrics.jsonl", plan="4.plan") as ranks:
+    variables = [{**own, **gpus} for own in world(4)] if plan == "cuda.plan" else world(4)
+    with Ranks(variables, "--steps", 10_000_000, "--metrics", "metrics.jsonl", plan=plan) as ranks:
         ranks.await_step(3)
         pid = ranks.processes[victim].pid
         begin = time.time()
@@ -82,6 +87,27 @@ def silent_tcp_rank():
                 expect(len(mine) == 1 and f"for rank 2 (process {silent.pid} on " in mine[0] and "which is stopped, and gives up" in mine[0],
                        f"said: {lines}")
             silent.send_signal(signal.SIGCONT)  # the run has ended: so does this rank, as soon as it can
+            expect(silent.wait(timeout=5) == 1, f"the rank that was stopped ended with {silent.returncode}")
+        finally:
+            silent.kill()
+            silent.wait()
+    return f"ended after {lasted:.1f} s"
+
+
+def stopped_gpu_rank():
+    """Nothing comes of the collectives of the others' GPUs: they look at the processes, and end within half a minute."""
+    (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
+    with Ranks([{**own, **gpus} for own in world(4)], "--steps", 10_000_000, "--metrics", "metrics.jsonl", plan="cuda.plan") as run:
+        run.await_step(3)
+        silent, begin = run.processes.pop(2), time.time()
+        try:
+            silent.send_signal(signal.SIGSTOP)
+            statuses, said = run.end(30)
+            lasted = time.time() - begin
+            lines = sentences(said)
+            expect(statuses == [1] * 3, f"exit {statuses}: {lines}")
+            expect(lines and all(f"rank 2 (process {silent.pid} on " in line and "is stopped" in line for line in lines), f"said: {lines}")
+            silent.send_signal(signal.SIGCONT)
             expect(silent.wait(timeout=5) == 1, f"the rank that was stopped ended with {silent.returncode}")
         finally:
             silent.kill()
@@ -175,4 +201,6 @@ suite.check("launch: a rank too much", refused, "RANK='2' in the environment is 
 suite.check("launch: a plan of another world", refused, "was compiled for 4 ranks", world(2), plan="4.plan", lines=1)
 suite.check("launch: a wrong flag", refused, "--steps", world(2), flags=("--steps", "x"), lines=1)
 suite.check("launch: mpirun comes before the environment", mpirun_wins)
+suite.check("launch: a killed rank on a GPU ends the others", killed_rank, 2, "cuda.plan")
+suite.check("launch: a stopped rank on a GPU ends the others", stopped_gpu_rank)
 suite.finish()

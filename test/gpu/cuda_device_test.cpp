@@ -4,13 +4,18 @@
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_program.h"
 #include "runtime/device/cuda/graphs.h"
+#include "runtime/device/cuda/peer_watch.h"
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/state.h"
 #include "test/gpu/fake_machine.h"
 #include "test/unit/sample_plans.h"
 #include <bit>
+#include <csignal>
 #include <random>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace zero;
 using namespace zero::plan;
@@ -626,6 +631,39 @@ TEST(CudaKernels, AreHeldAgainstThePlan) {
             "compile the plan again (CUDA_ERROR_INVALID_PTX)");
   std::string silent = std::regex_replace(ptx, std::regex("sgd_bounds"), "other_bounds");
   EXPECT_NE(refusal(silent, "sgd", 32).find("kernel 'sgd' "), std::string::npos);
+}
+
+// -------------------------------------------------------------------------------------------------------- peers
+
+// While a GPU is waited for: rank 1 is a child process.
+TEST(CudaPeers, WhoIsStoppedOrEndedIsNamed) {
+  pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  Peer other = Peers::self();
+  other.process = child;
+  Peers peers({Peers::self(), other}, 0);
+  const cuda::PeerWatchLimits limits{{.look = std::chrono::milliseconds(1)}, 5};
+  auto said = [&](int looks) {
+    cuda::PeerWatch watch(&peers, 0, 2, limits);
+    auto begin = Clock::now();
+    return refusalOf([&] {
+      for (int i = 0; i < looks; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1)), watch.look(begin);
+    });
+  };
+  std::string name = "rank 1 (process " + std::to_string(child) + " on ";
+  EXPECT_EQ(said(50), "");
+  EXPECT_FALSE(cuda::PeerWatch(&peers, 0, 2, limits).missesAnyone());
+  ::kill(child, SIGSTOP);
+  std::string stopped = said(5000);
+  EXPECT_EQ(stopped.find(name), 0u) << stopped;
+  EXPECT_NE(stopped.find("is stopped, and the GPU of rank 0 has waited for its GPU for 5 s"), std::string::npos) << stopped;
+  ::kill(child, SIGKILL);
+  std::string ended = said(5000);
+  EXPECT_EQ(ended.find(name), 0u) << ended;
+  EXPECT_NE(ended.find("has ended while rank 0 waited for it in a collective of their GPUs"), std::string::npos) << ended;
+  EXPECT_TRUE(cuda::PeerWatch(&peers, 0, 2, limits).missesAnyone());
+  ::waitpid(child, nullptr, 0);
 }
 
 // ----------------------------------------------------------------------------------------------------- refusals

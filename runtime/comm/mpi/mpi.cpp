@@ -117,15 +117,16 @@ public:
     std::vector<Peer> all(static_cast<size_t>(size));
     Peer mine = Peers::self();
     check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD), "meeting the other ranks", self);
-    peers = std::make_unique<Peers>(std::move(all), self);
-    base = std::make_unique<MpiCommunicator>(*peers, self, size);
+    known = std::make_unique<Peers>(std::move(all), self);
+    base = std::make_unique<MpiCommunicator>(*known, self, size);
   }
   int rank() const override { return self; }
   int world() const override { return size; }
-  int ranksHere() const override { return peers->here(); }
+  int ranksHere() const override { return known->here(); }
+  const Peers *peers() const override { return known.get(); }
   std::unique_ptr<Communicator> create() override {
     base->barrier(); // making a communicator waits for all ranks inside MPI, where nobody could say for whom
-    return std::make_unique<MpiCommunicator>(*peers, self, size);
+    return std::make_unique<MpiCommunicator>(*known, self, size);
   }
   void abort() override {
     std::fflush(nullptr);
@@ -144,7 +145,7 @@ public:
 
 private:
   int self = 0, size = 1;
-  std::unique_ptr<Peers> peers;
+  std::unique_ptr<Peers> known;
   std::unique_ptr<MpiCommunicator> base;
 };
 

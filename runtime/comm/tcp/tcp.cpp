@@ -12,13 +12,14 @@ namespace {
 class TcpFactory final : public CommunicatorFactory {
 public:
   explicit TcpFactory(const Membership &membership)
-      : self(membership.rank), meeting(meet(membership)), peers(meeting.peers, self), meshes(meeting, peers, self),
-        watch(meshes.connect(), peers, self) {}
+      : self(membership.rank), meeting(meet(membership)), known(meeting.peers, self), meshes(meeting, known, self),
+        watch(meshes.connect(), known, self) {}
 
   int rank() const override { return self; }
   int world() const override { return static_cast<int>(meeting.peers.size()); }
-  int ranksHere() const override { return peers.here(); }
-  std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), peers, self); }
+  int ranksHere() const override { return known.here(); }
+  const Peers *peers() const override { return &known; }
+  std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), known, self); }
   void closeListeners() override { meshes.close(); }
 
   void abort() override {
@@ -36,7 +37,7 @@ public:
 private:
   int self;
   Meeting meeting;
-  Peers peers;
+  Peers known;
   Meshes meshes;
   Watch watch;
 };

@@ -8,11 +8,13 @@ void *at(Pointer pointer) { return reinterpret_cast<void *>(pointer); }
 
 } // namespace
 
-Collectives::Collectives(CommunicatorFactory &factory) : nccl(Nccl::get()), self(factory.rank()), world(factory.world()) {
+Collectives::Collectives(CommunicatorFactory &factory)
+    : nccl(Nccl::get()), self(factory.rank()), world(factory.world()), watch(factory.peers(), self, world, {usualPatience()}) {
   std::unique_ptr<Communicator> host = factory.create();
   NcclId id{};
   if (factory.rank() == 0) nccl.require(nccl.makeId(&id), "cannot make a communicator of GPUs");
   host->broadcast(&id, sizeof(id), 0);
+  host->barrier(); // joining waits for all ranks inside NCCL, where nobody could say for whom
   nccl.require(nccl.join(&handle, factory.world(), id, factory.rank()), "cannot connect the GPUs of the ranks");
 }
 
@@ -46,10 +48,11 @@ void Collectives::run(const AllReduceOf<Pointer> &call, StreamHandle stream) {
   nccl.require(nccl.allReduce(at(call.data), at(call.data), call.count, kNcclReal32, kNcclSum, handle, stream), "cannot reduce");
 }
 
-void Collectives::check() const {
+void Collectives::check(std::chrono::steady_clock::time_point since) {
   NcclStatus state = 0;
   nccl.require(nccl.asyncError(handle, &state), "cannot ask NCCL how it is");
-  if (state != kNcclInProgress) nccl.require(state, "a collective cannot end");
+  if (state != kNcclInProgress && !watch.missesAnyone()) nccl.require(state, "a collective cannot end");
+  watch.look(since);
 }
 
 void Collectives::abort() noexcept {

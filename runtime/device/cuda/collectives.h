@@ -7,6 +7,7 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cuda/nccl.h"
+#include "runtime/device/cuda/peer_watch.h"
 #include "runtime/device/program.h"
 
 namespace zero::runtime::cuda {
@@ -31,14 +32,16 @@ public:
   void run(const ReduceScatterOf<Pointer> &call, StreamHandle stream); // f32, as the next: in NCCL's order
   void run(const AllReduceOf<Pointer> &call, StreamHandle stream);
 
-  // Throws a sentence if another rank can no longer take part. To be asked while results are waited for, which may never come then.
-  void check() const;
+  // Throws a sentence if another rank can no longer take part. To be asked while results are waited for, which may never come then; `since`
+  // is when that began.
+  void check(std::chrono::steady_clock::time_point since);
   // What is under way ends, whatever the other ranks do; nothing can be run any more.
   void abort() noexcept;
 
 private:
   const Nccl &nccl;
   int self, world;
+  PeerWatch watch;
   NcclHandle handle{};
 };
 

@@ -287,9 +287,10 @@ double CudaQueue::secondsBetween(const OwnedEvent &from, const OwnedEvent &to) c
 void CudaQueue::await(const OwnedEvent &event) const {
   const char *what = "the GPU failed";
   if (!issuer.collectives) return driver.require(driver.eventSynchronize(event.get()), what);
+  auto since = Clock::now();
   for (Status status; (status = driver.eventQuery(event.get())) != kSuccess;) {
     if (status != kNotReady) driver.require(status, what);
-    issuer.collectives->check();
+    issuer.collectives->check(since);
     std::this_thread::sleep_for(kLook);
   }
 }
