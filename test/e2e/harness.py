@@ -115,7 +115,8 @@ class Suite:
         """The environment in which zerorun runs a plan for cuda, made with these flags of zeroc, on a machine without one."""
         (self.work / "placed.mlir").write_text(self.run([self.bin / "zeroc", model, *flags, "--emit", "place"]).stdout)
         self.run([self.bin / "gpu-double", plan, "placed.mlir", "-o", f"{plan}.so"])
-        return {"ZERO_CUDA_LIBRARIES": str(self.bin.parent / "test" / "gpu" / "fake"), "ZERO_FAKE_KERNELS": str(self.work / f"{plan}.so")}
+        return {"ZERO_CUDA_LIBRARIES": str(self.bin.parent / "test" / "gpu" / "fake"), "ZERORUN_CACHE": "",
+                "ZERO_FAKE_KERNELS": str(self.work / f"{plan}.so")}
 
     def losses(self, metrics):
         rows = [json.loads(line) for line in (self.work / metrics).read_text().splitlines()]

@@ -1,6 +1,7 @@
 // The device for cuda on the libraries of test/gpu/fake: what holds for the cpu holds here. No GPU takes part.
 #include "runtime/comm/ordered_sum.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cuda/cubin_cache.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_program.h"
 #include "runtime/device/cuda/graphs.h"
@@ -12,6 +13,7 @@
 #include "test/unit/sample_plans.h"
 #include <bit>
 #include <csignal>
+#include <fstream>
 #include <random>
 #include <sys/wait.h>
 #include <thread>
@@ -25,7 +27,7 @@ using namespace zero::test;
 namespace {
 
 struct FakeMachine : testing::Environment {
-  void SetUp() override { ::setenv("ZERO_CUDA_LIBRARIES", FAKES, 1); }
+  void SetUp() override { ::setenv("ZERO_CUDA_LIBRARIES", FAKES, 1), ::setenv("ZERORUN_CACHE", "", 1); }
 };
 auto *machine = testing::AddGlobalTestEnvironment(new FakeMachine);
 auto *environment = testing::AddGlobalTestEnvironment(new MpiEnvironment);
@@ -664,6 +666,49 @@ TEST(CudaPeers, WhoIsStoppedOrEndedIsNamed) {
   EXPECT_NE(ended.find("has ended while rank 0 waited for it in a collective of their GPUs"), std::string::npos) << ended;
   EXPECT_TRUE(cuda::PeerWatch(&peers, 0, 2, limits).missesAnyone());
   ::waitpid(child, nullptr, 0);
+}
+
+// ----------------------------------------------------------------------------------------------------- the cache
+
+std::vector<std::byte> bytesOf(size_t count, unsigned char value) { return std::vector<std::byte>(count, std::byte{value}); }
+
+TEST(CubinCache, KeepsWhatIsWhole) {
+  Folder folder;
+  cuda::CubinCache cache(folder / "a/b");
+  EXPECT_FALSE(cache.find("key"));
+  cache.keep("key", bytesOf(1000, 7)), cache.keep("other", bytesOf(10, 8));
+  EXPECT_EQ(cache.find("key"), bytesOf(1000, 7));
+  EXPECT_EQ(cache.find("other"), bytesOf(10, 8));
+  EXPECT_FALSE(cache.find("key "));
+  cache.keep("key", bytesOf(5, 9)); // again, by another rank
+  EXPECT_EQ(cache.find("key"), bytesOf(5, 9));
+  for (const auto &entry : std::filesystem::directory_iterator(folder / "a/b")) {
+    std::filesystem::permissions(entry, std::filesystem::perms::group_write, std::filesystem::perm_options::add);
+    EXPECT_EQ(cache.find("key").has_value() + cache.find("other").has_value(), 1) << "what others can write is not run";
+    std::filesystem::permissions(entry, std::filesystem::perms::group_write, std::filesystem::perm_options::remove);
+  }
+  for (const auto &entry : std::filesystem::directory_iterator(folder / "a/b")) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(33), file.put('x');
+  }
+  EXPECT_FALSE(cache.find("key") || cache.find("other"));
+  cuda::CubinCache none(""), unwritable("/proc/nobody");
+  none.keep("key", bytesOf(5, 9)), unwritable.keep("key", bytesOf(5, 9));
+  EXPECT_FALSE(none.find("key") || unwritable.find("key"));
+}
+
+TEST(CubinCache, IsBounded) {
+  Folder folder;
+  cuda::CubinCache cache(folder / "", 10000);
+  cache.keep("much", bytesOf(6000, 1));
+  EXPECT_FALSE(cache.find("much")); // more than half of all there is
+  for (unsigned char i = 0; i < 5; ++i) {
+    cache.keep(std::to_string(i), bytesOf(3000, i));
+    if (i > 0) EXPECT_TRUE(cache.find("0")) << "it was used last but one";
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_FALSE(cache.find("1") || cache.find("2"));
+  EXPECT_TRUE(cache.find("0") && cache.find("3") && cache.find("4"));
 }
 
 // ----------------------------------------------------------------------------------------------------- refusals

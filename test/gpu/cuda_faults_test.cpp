@@ -19,8 +19,8 @@ Outcome run(const Folder &folder, const std::string &environment) {
   static const std::string kernels = made / "kernels.so";
   static const int compiled = std::system((SCENARIO " --kernels " + kernels).c_str());
   EXPECT_EQ(compiled, 0);
-  int status = std::system(("env ZERO_FAKE_KERNELS=" + kernels + " " + environment + " timeout -k 1 60 " SCENARIO " >" + (folder / "out") +
-                            " 2>" + (folder / "err"))
+  int status = std::system(("env ZERORUN_CACHE= ZERO_FAKE_KERNELS=" + kernels + " " + environment + " timeout -k 1 60 " SCENARIO " >" +
+                            (folder / "out") + " 2>" + (folder / "err"))
                                .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, folder.read("err")};
 }
@@ -59,6 +59,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
                                      "cuStreamDestroy_v2",
                                      "cuEventDestroy_v2",
                                      "cuModuleUnload",
+                                     "cuLinkDestroy",
                                      "cuGraphDestroy",
                                      "cuGraphExecDestroy",
                                      "cublasLtDestroy",
@@ -70,7 +71,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
                                      "cublasLtGetStatusName"};
   Folder folder;
   std::vector<std::string> names = functions();
-  EXPECT_GE(names.size(), 55u);
+  EXPECT_GE(names.size(), 60u);
   for (const std::string &function : names)
     for (const char *when : {":1", ":2"}) { // a second call there is of few
       Outcome outcome = run(folder, kLibraries + "ZERO_FAKE_FAIL=" + function + when);
@@ -103,6 +104,24 @@ TEST(Faults, WhatFailsInAStreamGivesOneSentence) {
         EXPECT_TRUE(isOneSentence(outcome.error));
         EXPECT_NE(outcome.error.find("a kernel failed while it ran (CUDA_ERROR_LAUNCH_FAILED)"), std::string::npos);
       }
+}
+
+// What the driver made of the kernels is there for the next run on such a machine, unless it is damaged.
+TEST(Cache, SparesTheDriverItsCompiler) {
+  Folder folder;
+  std::string cached = kLibraries + "ZERORUN_CACHE=" + (folder / "cache") + " ", noCompiler = "ZERO_FAKE_FAIL=cuLinkAddData_v2:0 ";
+  EXPECT_EQ(run(folder, cached + noCompiler).status, 1);
+  EXPECT_EQ(run(folder, cached).status, 0);
+  Outcome outcome = run(folder, cached + noCompiler);
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(run(folder, cached + noCompiler + "ZERO_FAKE_VERSION=12090").status, 1) << "another driver makes something else";
+  for (const auto &entry : std::filesystem::directory_iterator(folder / "cache"))
+    std::filesystem::resize_file(entry, std::filesystem::file_size(entry) - 1);
+  EXPECT_EQ(run(folder, cached + noCompiler).status, 1);
+  outcome = run(folder, cached);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(run(folder, cached + noCompiler).status, 0);
 }
 
 TEST(Machine, WithoutADriver) {

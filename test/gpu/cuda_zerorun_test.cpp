@@ -16,7 +16,7 @@ protected:
     forCuda("one.plan", "cuda.plan");
     writePlan(folder, "one disk.plan", 1, 4, true);
     forCuda("one disk.plan", "disk.plan");
-    ::setenv("ZERO_CUDA_LIBRARIES", FAKES, 1);
+    ::setenv("ZERO_CUDA_LIBRARIES", FAKES, 1), ::setenv("ZERORUN_CACHE", "", 1);
   }
 
   // The same plan for a GPU, and its kernels for the fake one: they are those of all plans here.

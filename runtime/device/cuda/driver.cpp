@@ -47,6 +47,7 @@ Driver::Driver() {
   library.find(contextRetain, "cuDevicePrimaryCtxRetain");
   library.find(contextRelease, "cuDevicePrimaryCtxRelease_v2");
   library.find(contextSetCurrent, "cuCtxSetCurrent");
+  library.find(contextGetDevice, "cuCtxGetDevice");
   library.find(memoryInfo, "cuMemGetInfo_v2");
   library.find(memoryAllocate, "cuMemAlloc_v2");
   library.find(memoryFree, "cuMemFree_v2");
@@ -71,6 +72,10 @@ Driver::Driver() {
   library.find(graphLaunch, "cuGraphLaunch");
   library.find(graphDestroy, "cuGraphDestroy");
   library.find(graphExecDestroy, "cuGraphExecDestroy");
+  library.find(linkCreate, "cuLinkCreate_v2");
+  library.find(linkAddData, "cuLinkAddData_v2");
+  library.find(linkComplete, "cuLinkComplete");
+  library.find(linkDestroy, "cuLinkDestroy");
   library.find(moduleLoad, "cuModuleLoadDataEx");
   library.find(moduleUnload, "cuModuleUnload");
   library.find(moduleGetFunction, "cuModuleGetFunction");

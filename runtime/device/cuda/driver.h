@@ -16,6 +16,7 @@ using StreamHandle = struct StreamTag *;
 using EventHandle = struct EventTag *;
 using ModuleHandle = struct ModuleTag *;
 using FunctionHandle = struct FunctionTag *;
+using LinkHandle = struct LinkTag *;
 using GraphHandle = struct GraphTag *;
 using GraphExecHandle = struct GraphExecTag *;
 using HostFunction = void(void *); // CUhostFn
@@ -31,6 +32,7 @@ inline constexpr unsigned kPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE
 inline constexpr int kThreadLocalCapture = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr int kErrorLog = 5;           // CU_JIT_ERROR_LOG_BUFFER
 inline constexpr int kErrorLogBytes = 6;      // CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+inline constexpr int kPtx = 1;                // CU_JIT_INPUT_PTX
 inline constexpr int kMaxDynamicShared = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 struct Driver {
@@ -52,6 +54,7 @@ struct Driver {
   Status (*contextRetain)(ContextHandle *, Ordinal);
   Status (*contextRelease)(Ordinal);
   Status (*contextSetCurrent)(ContextHandle);
+  Status (*contextGetDevice)(Ordinal *); // of the current one
   Status (*memoryInfo)(size_t *free, size_t *total);
   Status (*memoryAllocate)(Pointer *, size_t bytes);
   Status (*memoryFree)(Pointer);
@@ -76,6 +79,10 @@ struct Driver {
   Status (*graphLaunch)(GraphExecHandle, StreamHandle);
   Status (*graphDestroy)(GraphHandle);
   Status (*graphExecDestroy)(GraphExecHandle);
+  Status (*linkCreate)(unsigned options, int *names, void **values, LinkHandle *);
+  Status (*linkAddData)(LinkHandle, int kind, void *data, size_t bytes, const char *name, unsigned options, int *names, void **values);
+  Status (*linkComplete)(LinkHandle, void **code, size_t *bytes);
+  Status (*linkDestroy)(LinkHandle);
   Status (*moduleLoad)(ModuleHandle *, const void *image, unsigned options, int *names, void **values);
   Status (*moduleUnload)(ModuleHandle);
   Status (*moduleGetFunction)(FunctionHandle *, ModuleHandle, const char *symbol);

@@ -34,6 +34,7 @@ private:
 using OwnedStream = Owned<StreamHandle>;
 using OwnedEvent = Owned<EventHandle>;
 using OwnedModule = Owned<ModuleHandle>;
+using OwnedLink = Owned<LinkHandle>;
 using OwnedGraph = Owned<GraphHandle>;
 using OwnedGraphExec = Owned<GraphExecHandle>;
 using DeviceMemory = Owned<Pointer>;

@@ -1,8 +1,10 @@
 #include "runtime/device/cuda/kernels.h"
+#include "runtime/device/cuda/cubin_cache.h"
 #include "runtime/device/kernel_bounds.h"
 #include "runtime/plan/error.h"
 #include <array>
 #include <cstring>
+#include <fmt/format.h>
 
 namespace zero::runtime::cuda {
 namespace {
@@ -16,16 +18,49 @@ std::string firstLine(const char *log) {
   return text.substr(0, text.find('\n'));
 }
 
-} // namespace
+// All that the driver's code for it depends on.
+std::string keyOf(const std::string &text) {
+  const Driver &driver = Driver::get();
+  int version = 0, major = 0, minor = 0;
+  Ordinal ordinal = 0;
+  std::array<char, 128> name{};
+  const char *what = "cannot ask the GPU what it is";
+  driver.require(driver.driverGetVersion(&version), what);
+  driver.require(driver.contextGetDevice(&ordinal), what);
+  driver.require(driver.deviceGetName(name.data(), name.size() - 1, ordinal), what);
+  driver.require(driver.deviceGetAttribute(&major, kCapabilityMajor, ordinal), what);
+  driver.require(driver.deviceGetAttribute(&minor, kCapabilityMinor, ordinal), what);
+  return fmt::format("driver {}\n{}\nsm_{}{}\n", version, name.data(), major, minor) + text;
+}
 
-OwnedModule compilePtx(const std::string &text, const std::string &what) {
+std::vector<std::byte> compiled(const std::string &text, const std::string &what) {
   const Driver &driver = Driver::get();
   std::array<char, kLogBytes> log{};
   std::array<int, 2> options{kErrorLog, kErrorLogBytes};
   std::array<void *, 2> values{log.data(), reinterpret_cast<void *>(log.size())};
+  auto require = [&](Status status) { driver.require(status, "cannot load " + what + (log[0] ? " (" + firstLine(log.data()) + ")" : "")); };
+  LinkHandle link{};
+  require(driver.linkCreate(options.size(), options.data(), values.data(), &link));
+  OwnedLink owned(link, driver.linkDestroy);
+  require(driver.linkAddData(link, kPtx, const_cast<char *>(text.c_str()), text.size() + 1, "kernels", 0, nullptr, nullptr));
+  void *code = nullptr; // the link's own
+  size_t bytes = 0;
+  require(driver.linkComplete(link, &code, &bytes));
+  return {static_cast<std::byte *>(code), static_cast<std::byte *>(code) + bytes};
+}
+
+} // namespace
+
+OwnedModule compilePtx(const std::string &text, const std::string &what) {
+  const Driver &driver = Driver::get();
+  CubinCache cache(CubinCache::usualFolder());
+  std::string key = keyOf(text);
   ModuleHandle made{};
-  Status status = driver.moduleLoad(&made, text.c_str(), options.size(), options.data(), values.data());
-  driver.require(status, "cannot load " + what + (log[0] ? " (" + firstLine(log.data()) + ")" : ""));
+  if (auto kept = cache.find(key))
+    if (driver.moduleLoad(&made, kept->data(), 0, nullptr, nullptr) == kSuccess) return {made, driver.moduleUnload};
+  std::vector<std::byte> code = compiled(text, what);
+  driver.require(driver.moduleLoad(&made, code.data(), 0, nullptr, nullptr), "cannot load " + what);
+  cache.keep(key, code);
   return {made, driver.moduleUnload};
 }
 

@@ -18,10 +18,10 @@ using fake::Memory;
 
 namespace {
 
-constexpr Status kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidContext = 201, kInvalidPtx = 218,
-                 kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719, kCaptureUnsupported = 900,
-                 kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905, kCapturedEvent = 907,
-                 kCaptureWrongThread = 908, kUnknown = 999;
+constexpr Status kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidDevice = 101, kInvalidContext = 201, kNoBinary = 209,
+                 kInvalidPtx = 218, kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719,
+                 kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureUnjoined = 904,
+                 kCaptureIsolation = 905, kCapturedEvent = 907, kCaptureWrongThread = 908, kUnknown = 999;
 
 bool initialised = false;
 thread_local ContextHandle current{};
@@ -38,6 +38,18 @@ struct LoadedModule {
   std::map<std::string, Kernel> kernels;
   std::map<std::string, uint64_t> globals; // their addresses
 };
+
+struct Link {
+  std::string code;
+  char *log = nullptr;
+};
+Link &linkOf(LinkHandle link) { return *reinterpret_cast<Link *>(link); }
+
+// What code for this driver and this GPU begins with.
+std::string cubinHead() {
+  return "fake cubin of driver " + std::to_string(fake::setting("ZERO_FAKE_VERSION", 12080)) + " for sm_" +
+         std::to_string(fake::setting("ZERO_FAKE_CAPABILITY", 90)) + "\n";
+}
 
 fake::Stream *streamOf(StreamHandle stream) { return reinterpret_cast<fake::Stream *>(stream); }
 std::shared_ptr<fake::Event> &eventOf(EventHandle event) { return *reinterpret_cast<std::shared_ptr<fake::Event> *>(event); }
@@ -122,6 +134,9 @@ Status cuGetErrorName(Status status, const char **name) {
     break;
   case kInvalidPtx:
     *name = "CUDA_ERROR_INVALID_PTX";
+    break;
+  case kNoBinary:
+    *name = "CUDA_ERROR_NO_BINARY_FOR_GPU";
     break;
   case kInvalidHandle:
     *name = "CUDA_ERROR_INVALID_HANDLE";
@@ -208,6 +223,12 @@ Status cuDevicePrimaryCtxRelease_v2(Ordinal) { return refusal("cuDevicePrimaryCt
 Status cuCtxSetCurrent(ContextHandle context) {
   if (Status status = refusal("cuCtxSetCurrent", false)) return status;
   current = context;
+  return kSuccess;
+}
+
+Status cuCtxGetDevice(Ordinal *device) {
+  if (Status status = refusal("cuCtxGetDevice")) return status;
+  *device = static_cast<Ordinal>(reinterpret_cast<uintptr_t>(current)) - 1;
   return kSuccess;
 }
 
@@ -387,14 +408,44 @@ Status cuGraphExecDestroy(GraphExecHandle exec) {
   return refusal("cuGraphExecDestroy");
 }
 
-Status cuModuleLoadDataEx(ModuleHandle *module, const void *image, unsigned options, int *names, void **values) {
-  std::string text = static_cast<const char *>(image);
-  Status status = refusalOfUnsafe("cuModuleLoadDataEx");
-  if (status == kSuccess && !fake::isPtx(text)) status = kInvalidPtx;
-  for (unsigned i = 0; status != kSuccess && i < options; ++i)
-    if (names[i] == kErrorLog) std::strcpy(static_cast<char *>(values[i]), "ptxas fatal : the fake device finds no .version\n");
-  if (status == kSuccess) *module = reinterpret_cast<ModuleHandle>(new LoadedModule{text, {}, {}});
-  return status;
+Status cuLinkCreate_v2(unsigned options, int *names, void **values, LinkHandle *link) {
+  if (Status status = refusalOfUnsafe("cuLinkCreate_v2")) return status;
+  auto *made = new Link;
+  for (unsigned i = 0; i < options; ++i)
+    if (names[i] == kErrorLog) made->log = static_cast<char *>(values[i]);
+  *link = reinterpret_cast<LinkHandle>(made);
+  return kSuccess;
+}
+Status cuLinkAddData_v2(LinkHandle link, int kind, void *data, size_t bytes, const char *, unsigned, int *, void **) {
+  if (Status status = refusal("cuLinkAddData_v2")) return status;
+  std::string text(static_cast<const char *>(data), bytes);
+  if (kind != kPtx || text.empty() || text.back() != '\0' || !linkOf(link).code.empty()) return kInvalidValue;
+  text.pop_back();
+  if (!fake::isPtx(text)) {
+    if (linkOf(link).log) std::strcpy(linkOf(link).log, "ptxas fatal : the fake device finds no .version\n");
+    return kInvalidPtx;
+  }
+  linkOf(link).code = cubinHead() + text + '\0';
+  return kSuccess;
+}
+Status cuLinkComplete(LinkHandle link, void **code, size_t *bytes) {
+  if (Status status = refusal("cuLinkComplete")) return status;
+  *code = linkOf(link).code.data(), *bytes = linkOf(link).code.size();
+  return *bytes ? kSuccess : kInvalidValue;
+}
+Status cuLinkDestroy(LinkHandle link) {
+  delete &linkOf(link);
+  return refusal("cuLinkDestroy");
+}
+
+// Takes what a link of this very machine has made; the driver would take PTX too, which the runtime does not give it.
+Status cuModuleLoadDataEx(ModuleHandle *module, const void *image, unsigned options, int *, void **) {
+  if (Status status = refusalOfUnsafe("cuModuleLoadDataEx")) return status;
+  std::string code = static_cast<const char *>(image), head = cubinHead();
+  if (options) return kInvalidValue;
+  if (!code.starts_with(head)) return kNoBinary;
+  *module = reinterpret_cast<ModuleHandle>(new LoadedModule{code.substr(head.size()), {}, {}});
+  return kSuccess;
 }
 Status cuModuleUnload(ModuleHandle module) {
   for (auto [name, address] : moduleOf(module)->globals) Memory::get().release(address);
