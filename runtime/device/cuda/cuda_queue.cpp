@@ -16,8 +16,6 @@ uint64_t sizeOf(std::span<const HostTransfer> transfers) {
   return bytes;
 }
 
-Clock::duration clockTime(double seconds) { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
-
 } // namespace
 
 CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Address)> pointer, const Issuer &issuer, Failure &failure,
@@ -28,10 +26,10 @@ CudaQueue::CudaQueue(std::vector<CudaProgram> given, std::function<Pointer(Addre
     if (lane == plan::COMPUTE || std::ranges::any_of(programs, [&](const CudaProgram &program) { return program.uses[lane]; }))
       streams[lane] = makeStream();
   makeEvents();
-  record(timesOf(0).begin, plan::COMPUTE);
-  await(timesOf(0).begin);
+  record(timeline->beginOf(0), plan::COMPUTE);
+  await(timeline->beginOf(0));
   shown = makeEvent(kUntimed);
-  start = lastBegin = Clock::now();
+  timeline->start();
 }
 
 CudaQueue::~CudaQueue() {
@@ -43,11 +41,9 @@ CudaQueue::~CudaQueue() {
 }
 
 void CudaQueue::makeEvents() {
-  for (Times &each : times) {
-    each.begin = makeEvent(kTimed);
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      if (streams[lane]) each.ends[lane] = makeEvent(kTimed);
-  }
+  std::array<bool, kLanes> lanes;
+  std::ranges::transform(streams, lanes.begin(), [](const OwnedStream &each) { return bool(each); });
+  timeline.emplace(lanes);
   for (Slot &slot : slots) {
     auto needs = [&](const LaneWait &wait) {
       auto &events = slot.ticks[static_cast<size_t>(wait.lane)];
@@ -104,7 +100,7 @@ void CudaQueue::submit(const Submission &submission) {
   const Slot &before = slotOf(submitted);
   Slot &slot = slotOf(++submitted);
   slot.submission = submission, slot.program = &program, slot.submitted = Clock::now();
-  slot.traced.clear(), slot.traceUsed = 0;
+  timeline->clearSteps(submitted);
   if (failure.has()) return;
   const CudaOperation *current = nullptr;
   try {
@@ -151,9 +147,9 @@ void CudaQueue::putInputs(Slot &slot, const Slot &before, const CudaEntry *entry
   if (entry)
     for (const LaneWait &each : entry->inputWaits) wait(plan::COMPUTE, before, each);
   else if (submitted > 1)
-    for (const OwnedEvent &end : timesOf(submitted - 1).ends)
+    for (const OwnedEvent &end : timeline->endsOf(submitted - 1))
       if (end) wait(plan::COMPUTE, end.get());
-  record(timesOf(submitted).begin, plan::COMPUTE);
+  record(timeline->beginOf(submitted), plan::COMPUTE);
   uint64_t written = sizeOf(slot.submission.writes);
   std::byte *memory = slot.staging.reserve(written + sizeOf(slot.submission.reads));
   slot.reads = memory + written;
@@ -171,15 +167,9 @@ void CudaQueue::putInputs(Slot &slot, const Slot &before, const CudaEntry *entry
 void CudaQueue::putOperation(Slot &slot, const CudaOperation &operation) {
   for (const LaneWait &each : operation.waits) wait(operation.lane, slot, each);
   if (operation.update && slot.submission.beforeUpdate) showUpdate(slot, operation);
-  if (slot.submission.trace && operation.begins) {
-    slot.traced.push_back({operation.step, operation.lane, 0, 0});
-    trace(slot, operation.lane, slot.traced.back().begin);
-  }
+  if (slot.submission.trace && operation.begins) timeline->stepBegins(submitted, operation.step, operation.lane, stream(operation.lane));
   issuer.put(operation.call, operation.lane, stream(operation.lane));
-  if (slot.submission.trace && operation.signals) {
-    auto of = std::find_if(slot.traced.rbegin(), slot.traced.rend(), [&](const Traced &each) { return each.lane == operation.lane; });
-    trace(slot, operation.lane, of->end);
-  }
+  if (slot.submission.trace && operation.signals) timeline->stepEnds(submitted, operation.lane, stream(operation.lane));
   recordTick(slot, operation);
 }
 
@@ -206,7 +196,7 @@ void CudaQueue::putResults(Slot &slot) {
   uint32_t last = slot.program->ticks[plan::COMPUTE];
   if (last < events.size() && events[last]) record(events[last], plan::COMPUTE);
   for (int lane = 0; lane < kLanes; ++lane)
-    if (const OwnedEvent &end = timesOf(submitted).ends[static_cast<size_t>(lane)]) record(end, lane);
+    if (const OwnedEvent &end = timeline->endsOf(submitted)[static_cast<size_t>(lane)]) record(end, lane);
 }
 
 void CudaQueue::copy(Pointer to, Pointer from, uint64_t bytes) {
@@ -222,12 +212,6 @@ void CudaQueue::showUpdate(const Slot &slot, const CudaOperation &operation) {
   (*slot.submission.beforeUpdate)(*operation.update);
 }
 
-void CudaQueue::trace(Slot &slot, int lane, size_t &number) {
-  number = slot.traceUsed++;
-  if (number == slot.traceEvents.size()) slot.traceEvents.push_back(makeEvent(kTimed));
-  record(slot.traceEvents[number], lane);
-}
-
 // ------------------------------------------------------------------------------------------------ and out of them
 
 Completion CudaQueue::finish() {
@@ -237,7 +221,7 @@ Completion CudaQueue::finish() {
   Completion completion;
   try {
     if (failure.has()) failure.rethrow();
-    for (const OwnedEvent &end : timesOf(finished).ends)
+    for (const OwnedEvent &end : timeline->endsOf(finished))
       if (end) await(end);
     completion = completionOf(slot);
   } catch (const std::exception &error) {
@@ -251,36 +235,17 @@ Completion CudaQueue::finish() {
 }
 
 Completion CudaQueue::completionOf(Slot &slot) {
-  const Times &own = timesOf(finished);
-  const Submission &submission = slot.submission;
-  const CudaProgram &program = *slot.program;
-  lastBegin += clockTime(secondsBetween(timesOf(finished - 1).begin, own.begin));
-  Completion completion{slot.submitted, lastBegin, lastBegin, {}, {}};
+  Completion completion = timeline->completionOf(finished, slot.submission.program, slot.submitted);
   for (size_t lane = 0; lane < kLanes; ++lane) {
-    if (own.ends[lane]) completion.end = std::max(completion.end, lastBegin + clockTime(secondsBetween(own.begin, own.ends[lane])));
-    completion.lanes[lane].steps = program.ticks[lane] - (lane == plan::COMPUTE);
-    completion.lanes[lane].bytes = program.moved[lane];
+    completion.lanes[lane].steps = slot.program->ticks[lane] - (lane == plan::COMPUTE);
+    completion.lanes[lane].bytes = slot.program->moved[lane];
   }
-  double began = std::chrono::duration<double>(lastBegin - start).count();
-  for (const Traced &each : slot.traced) {
-    double begin = began + secondsBetween(own.begin, slot.traceEvents[each.begin]);
-    double end = began + secondsBetween(own.begin, slot.traceEvents[each.end]);
-    completion.events.push_back({submission.program, each.step, each.lane, begin, end});
-    completion.lanes[static_cast<size_t>(each.lane)].busySeconds += end - begin;
-  }
-  std::ranges::stable_sort(completion.events, {}, &TraceEvent::lane);
   const std::byte *memory = slot.reads;
-  for (const HostTransfer &read : submission.reads) {
+  for (const HostTransfer &read : slot.submission.reads) {
     std::memcpy(read.host.data(), memory, read.host.size());
     memory += read.host.size();
   }
   return completion;
-}
-
-double CudaQueue::secondsBetween(const OwnedEvent &from, const OwnedEvent &to) const {
-  float milliseconds = 0;
-  driver.require(driver.eventElapsedTime(&milliseconds, from.get(), to.get()), "cannot ask when a step ran");
-  return static_cast<double>(milliseconds) / 1000;
 }
 
 // A collective may wait for a rank that is no more: who has some looks at them while it waits.

@@ -3,6 +3,7 @@
 // can hold up a stream but a disk. An event is recorded for a tick that somebody waits for.
 #pragma once
 #include "runtime/device/cuda/graphs.h"
+#include "runtime/device/cuda/timeline.h"
 #include "runtime/device/device.h"
 #include <array>
 #include <optional>
@@ -30,28 +31,14 @@ private:
     uint64_t room = 0;
     std::byte *reserve(uint64_t bytes);
   };
-  struct Traced {
-    uint32_t step;
-    int lane;
-    size_t begin, end; // in Slot::traceEvents
-  };
   struct Slot {
     Submission submission;
     const CudaProgram *program = nullptr;
     Clock::time_point submitted;
     std::array<std::vector<OwnedEvent>, kLanes> ticks; // null: of those that nobody waits for
     Staging staging;
-    std::byte *reads = nullptr;          // in staging, one after another
-    std::vector<OwnedEvent> traceEvents; // as many as were needed so far
-    std::vector<Traced> traced;          // of this submission
-    size_t traceUsed = 0;
+    std::byte *reads = nullptr; // in staging, one after another
   };
-  // When a submission began and its lanes ended. One more than may be under way: the next time is counted from the last one.
-  struct Times {
-    OwnedEvent begin;
-    std::array<OwnedEvent, kLanes> ends;
-  };
-
   void makeEvents();
   const Graphs *graphsFor(const Submission &submission);
   void putInputs(Slot &slot, const Slot &before, const CudaEntry *entry);
@@ -61,18 +48,15 @@ private:
   void putResults(Slot &slot);
   void copy(Pointer to, Pointer from, uint64_t bytes);
   void showUpdate(const Slot &slot, const CudaOperation &operation);
-  void trace(Slot &slot, int lane, size_t &number); // records the next event there
   Completion completionOf(Slot &slot);
   void await(const OwnedEvent &event) const;
   void drain() noexcept;
   void wait(int lane, const Slot &slot, const LaneWait &wait);
   void wait(int lane, EventHandle event);
   void record(const OwnedEvent &event, int lane);
-  double secondsBetween(const OwnedEvent &from, const OwnedEvent &to) const;
   const CudaEntry *entryOf(const CudaProgram &program) const;
   StreamHandle stream(int lane) const { return streams[static_cast<size_t>(lane)].get(); }
   Slot &slotOf(uint64_t number) { return slots[number % kSubmissions]; }
-  Times &timesOf(uint64_t number) { return times[number % (kSubmissions + 1)]; }
 
   const Driver &driver;
   std::vector<CudaProgram> programs;
@@ -83,11 +67,10 @@ private:
   Failure &failure;
   std::array<OwnedStream, kLanes> streams; // null: not in use
   std::array<Slot, kSubmissions> slots;
-  std::array<Times, kSubmissions + 1> times;
+  std::optional<Timeline> timeline;
   uint64_t submitted = 0, finished = 0; // numbers of submissions, which count from 1
   bool failed = false;                  // and said so
   OwnedEvent shown;                     // what an update waits for that is to be shown first
-  Clock::time_point start, lastBegin;   // of all traces; of the submission finished last
 };
 
 } // namespace zero::runtime::cuda
