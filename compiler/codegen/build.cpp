@@ -136,6 +136,9 @@ LogicalResult ProgramBuilder::assembleScatter() {
 }
 
 FailureOr<Program> buildProgram(func::FuncOp kernel) {
+  auto attention = attentionProgram(kernel);
+  if (failed(attention)) return failure();
+  if (*attention) return std::move(**attention);
   auto program = ProgramBuilder(kernel).run();
   if (succeeded(program)) {
     collapse(*program);

@@ -34,16 +34,23 @@ std::string operationNames(func::FuncOp kernel) {
 }
 
 std::string summaryOf(const Program &p, func::FuncOp kernel) {
-  static const char *kinds[] = {"rows", "columns", "scatter", "scan"};
+  static const char *kinds[] = {"rows", "columns", "scatter", "scan", "tiles"};
   std::string text = p.kind == Program::Rows && p.reductions.empty() ? "map " : std::string(kinds[p.kind]) + " ";
   text += operationNames(kernel) + " [";
   std::vector<unsigned> dims(p.kind == Program::Columns ? p.reduced : p.outer);
   dims.insert(dims.end(), p.inner.begin(), p.inner.end());
-  for (auto [i, d] : llvm::enumerate(dims)) text += (i ? " x " : "") + std::to_string(p.size(d));
+  SmallVector<int64_t> sizes = llvm::map_to_vector(dims, [&](unsigned d) { return p.size(d); });
+  if (const Attention &a = p.attention; p.kind == Program::Tiles) sizes = {a.batch, a.heads, a.queries, a.keys, a.dim};
+  for (auto [i, size] : llvm::enumerate(sizes)) text += (i ? " x " : "") + std::to_string(size);
   return text + "]";
 }
 
 } // namespace
+
+LogicalResult forProcessor(const Program &p, func::FuncOp kernel) {
+  if (p.kind != Program::Tiles) return success();
+  return kernel.emitOpError("is attention, which a processor does in a step of its own and in no kernel");
+}
 
 KernelInfo describe(const Program &p, func::FuncOp kernel) {
   KernelInfo info;
@@ -90,7 +97,7 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MLIRContext &context, ArrayRef<func
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (func::FuncOp kernel : kernels) {
     auto p = buildProgram(kernel);
-    if (failed(p)) return failure();
+    if (failed(p) || failed(forProcessor(*p, kernel))) return failure();
     emitProgram(*p, *module, lanes, UnknownLoc::get(&context));
   }
   return module;

@@ -286,6 +286,8 @@ void emitProgram(const Program &p, ModuleOp module, unsigned lanes, Location loc
     return e.emitScatter(range[0], range[1]);
   case Program::Scan:
     return e.emitScan(range[0], range[1]);
+  case Program::Tiles: // see forProcessor
+    llvm_unreachable("no kernel of a processor");
   }
 }
 

@@ -25,7 +25,7 @@ std::vector<Group> groupsOf(ArrayRef<KernelSource> kernels) {
       size = 0;
     }
     groups.back().push_back(&kernel);
-    size += kernel.program.nodes.size();
+    size += kernel.program.kind == Program::Tiles ? kGroup : kernel.program.nodes.size();
   }
   return groups;
 }

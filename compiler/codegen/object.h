@@ -17,6 +17,9 @@ struct KernelSource {
 /// What `describe` says of the kernel, whose program is known.
 KernelInfo describe(const Program &program, mlir::func::FuncOp kernel);
 
+/// Fails with an error where only a GPU has such kernels.
+llvm::LogicalResult forProcessor(const Program &program, mlir::func::FuncOp kernel);
+
 /// What the code says of a kernel's bounds, which the loader holds against the plan (plan.proto: Kernel).
 std::vector<uint64_t> boundsOf(const KernelInfo &info);
 

@@ -40,6 +40,9 @@ int64_t Program::extent() const {
     return llvm::divideCeil(points(reduced), kBlock);
   case Scan:
     return points(outer);
+  case Tiles: // rows of what it makes
+    return attention.batch *
+           (attention.result == Attention::Keys ? attention.keyHeads * attention.keys : attention.heads * attention.queries);
   }
   return 0;
 }
@@ -236,6 +239,7 @@ void derive(Program &p) {
 
 std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
   std::vector<std::pair<unsigned, unsigned>> pairs;
+  if (p.kind == Program::Tiles) return pairs;   // others read the operands for as long as any of them runs
   if (p.kind == Program::Columns) return pairs; // results are small, and a chunk of columns may be read while another is written
   auto dependsOnInner = [&](const Node &n) { return llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; }); };
   std::vector<bool> updates(p.nodes.size(), false);
@@ -281,6 +285,10 @@ Work workOf(const Program &p) {
     if (n.kind == Node::Load) reads[n.arg] += count;
     if (n.kind != Node::Apply && n.kind != Node::Reduce) continue;
     work.flops += count * (isLong(n.fn) ? 16 : 1);
+  }
+  if (p.kind == Program::Tiles) { // as if each tensor went through memory once
+    work.flops = 2 * p.attention.multiplyAdds;
+    for (auto [input, count] : llvm::zip(p.inputs, reads)) count = uint64_t(input.elements);
   }
   for (auto [input, count] : llvm::zip(p.inputs, reads)) work.bytes += std::min<uint64_t>(input.elements, count) * bytesOf(input.type);
   for (const Argument &output : p.outputs) work.bytes += output.elements * bytesOf(output.type);

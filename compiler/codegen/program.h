@@ -10,7 +10,9 @@
 //   Columns   for each chunk of kColumns entries of the last `inner` dimension: reductions over `reduced` in row order, then the stores
 //   Scatter   for each block of kBlock rows of the output: initialise it, then add the updates that fall into it, in order
 //   Scan      for each row: a running sum along the only inner dimension
+//   Tiles     attention or a part of its gradient, which is no graph of expressions (attention.h); on a GPU alone
 #pragma once
+#include "compiler/codegen/attention.h"
 #include "compiler/nn/reader.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <map>
@@ -67,7 +69,7 @@ struct Store {
 };
 
 struct Program {
-  enum Kind { Rows, Columns, Scatter, Scan } kind = Rows;
+  enum Kind { Rows, Columns, Scatter, Scan, Tiles } kind = Rows;
   std::string name;
   Space space;
   std::vector<Node> nodes;
@@ -80,6 +82,7 @@ struct Program {
   int scatterRow = -1, scatterValue = -1;
   // Scan: `stores[0].node` is the summand.
   bool exclusive = false, reverse = false;
+  Attention attention; // Tiles
 
   int64_t size(unsigned atom) const { return space.atoms[atom].size; }
   int64_t points(const std::vector<unsigned> &dims) const;

@@ -10,6 +10,8 @@ FailureOr<SmallVector<char, 0>> compileToSharedObject(ArrayRef<func::FuncOp> ker
   if (kernels.empty()) return SmallVector<char, 0>();
   auto sources = sourcesOf(kernels);
   if (failed(sources)) return failure();
+  for (auto [source, kernel] : llvm::zip(*sources, kernels))
+    if (failed(forProcessor(source.program, kernel))) return failure();
   auto compile = [&](ArrayRef<const KernelSource *> group) { return compileObject(group, target); };
   Location loc = func::FuncOp(kernels.front()).getLoc();
   auto objects = compileGroups(*sources, threads, compile);

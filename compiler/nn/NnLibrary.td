@@ -47,6 +47,27 @@ def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
   let hasVerifier = 1;
 }
 
+/// What one pass over the scores makes of an attention's gradients, where one kernel cannot add up all of them.
+class Nn_AttentionGradPart<string mnemonic> : Nn_Op<mnemonic, [Pure, Nn_Evaluable]> {
+  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$lse, Nn_Float:$delta, Nn_Float:$dout,
+                       F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal);
+  let hasVerifier = 1;
+}
+
+def Nn_AttentionGradKeysOp : Nn_AttentionGradPart<"attention_grad_keys"> {
+  let summary = "Gradients of k and v of an nn.attention: sums over the queries";
+  let description = [{ `delta` [batch, heads, q_len] is the sum of dout · out of each row. The rest as nn.attention_grad has it. }];
+  let results = (outs Nn_Float:$dk, Nn_Float:$dv);
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
+}
+
+def Nn_AttentionGradQueriesOp : Nn_AttentionGradPart<"attention_grad_queries"> {
+  let summary = "Gradient of q of an nn.attention: sums over the keys";
+  let description = [{ The operands are those of nn.attention_grad_keys. }];
+  let results = (outs Nn_Float:$dq);
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
+}
+
 //===----------------------------------------------------------------------===//
 // Rows where they lie
 //===----------------------------------------------------------------------===//

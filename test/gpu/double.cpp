@@ -21,17 +21,46 @@ namespace {
 
 constexpr const char *kTriple = "x86_64-unknown-linux-gnu", *kProcessor = "x86-64-v3";
 
-/// Places in the table of GpuHooks, and the operands that a call hands on.
+/// Places in the table of GpuHooks, and the operands that a call hands on: as they are, or all of them in memory, with room for the results
+/// behind them.
 struct Hook {
   ids::ID intrinsic;
   unsigned place;
   llvm::SmallVector<unsigned> operands;
+  bool inMemory = false;
 };
 const Hook kHooks[] = {
-    {ids::nvvm_read_ptx_sreg_tid_x, 0, {}}, {ids::nvvm_read_ptx_sreg_ctaid_x, 1, {}}, {ids::nvvm_barrier0, 2, {}},
-    {ids::nvvm_barrier0_or, 3, {0}},        {ids::nvvm_bar_warp_sync, 4, {}},         {ids::nvvm_shfl_sync_bfly_i32, 5, {1, 2}},
+    {ids::nvvm_read_ptx_sreg_tid_x, 0, {}},
+    {ids::nvvm_read_ptx_sreg_ctaid_x, 1, {}},
+    {ids::nvvm_barrier0, 2, {}},
+    {ids::nvvm_barrier0_or, 3, {0}},
+    {ids::nvvm_bar_warp_sync, 4, {}},
+    {ids::nvvm_shfl_sync_bfly_i32, 5, {1, 2}},
+    {ids::nvvm_mma_m16n8k16_row_col_bf16, 6, {}, true},
+    {ids::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16, 7, {}, true},
+    {ids::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16, 8, {}, true},
+    {ids::nvvm_ff2bf16x2_rn, 9, {0, 1}},
+    {ids::nvvm_ex2_approx_ftz_f, 10, {0}},
 };
-constexpr unsigned kPlaces = 6;
+constexpr unsigned kPlaces = 11;
+
+/// The results of `call`, by a function that finds the operands in memory and leaves the results behind them.
+llvm::Value *callInMemory(llvm::IRBuilder<> &b, llvm::CallInst *call, llvm::Value *target) {
+  auto *results = cast<llvm::StructType>(call->getType());
+  llvm::SmallVector<llvm::Type *> types;
+  for (llvm::Value *operand : call->args()) types.push_back(operand->getType());
+  unsigned first = unsigned(types.size());
+  llvm::append_range(types, results->elements());
+  auto *registers = llvm::StructType::get(b.getContext(), types);
+  llvm::BasicBlock &entry = call->getFunction()->getEntryBlock();
+  llvm::Value *memory = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(registers);
+  for (unsigned i = 0; i < first; ++i) b.CreateStore(call->getArgOperand(i), b.CreateStructGEP(registers, memory, i));
+  b.CreateCall(llvm::FunctionType::get(b.getVoidTy(), {memory->getType()}, false), target, {memory});
+  llvm::Value *joined = llvm::PoisonValue::get(results);
+  for (unsigned i = 0; i < results->getNumElements(); ++i)
+    joined = b.CreateInsertValue(joined, b.CreateLoad(types[first + i], b.CreateStructGEP(registers, memory, first + i)), i);
+  return joined;
+}
 
 llvm::Error callHooks(llvm::Module &module) {
   auto *pointer = llvm::PointerType::get(module.getContext(), 0);
@@ -53,7 +82,11 @@ llvm::Error callHooks(llvm::Module &module) {
     llvm::SmallVector<llvm::Type *> types;
     for (unsigned i : hook->operands) operands.push_back(call->getArgOperand(i)), types.push_back(operands.back()->getType());
     llvm::Value *target = b.CreateLoad(pointer, b.CreateConstGEP2_32(type, hooks, 0, hook->place));
-    auto *replacement = b.CreateCall(llvm::FunctionType::get(call->getType(), types, false), target, operands);
+    // Two halves travel as a word.
+    llvm::Type *result = call->getType(), *given = result->isVectorTy() ? b.getInt32Ty() : result;
+    llvm::Value *replacement =
+        hook->inMemory ? callInMemory(b, call, target) : b.CreateCall(llvm::FunctionType::get(given, types, false), target, operands);
+    if (replacement->getType() != result) replacement = b.CreateBitCast(replacement, result);
     if (!call->getType()->isVoidTy()) call->replaceAllUsesWith(replacement);
     call->eraseFromParent();
   }

@@ -1,6 +1,9 @@
 //===- fibers.cpp - a block of GPU threads on one thread of the processor ---------------------------------===//
 #include "fibers.h"
+#include "warp_operations.h"
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -39,12 +42,15 @@ namespace {
 constexpr unsigned kWarp = 32;
 constexpr size_t kStackBytes = 64 << 10;
 
-enum class Waits { Nothing, Barrier, Any, WarpBarrier, Shuffle, Ended };
+enum class Waits { Nothing, Barrier, Any, WarpBarrier, Shuffle, Together, Ended };
+using WarpOperation = void (*)(void *const *registers);
 
 struct Fiber {
   void *top = nullptr; // of its stack, while it does not run
   Waits waits = Waits::Nothing;
   uint32_t given = 0, bits = 0, taken = 0;
+  WarpOperation operation = nullptr; // Together
+  void *registers = nullptr;
 };
 
 class Block {
@@ -73,6 +79,11 @@ public:
     return mine.taken;
   }
 
+  void together(WarpOperation operation, void *registers) {
+    fibers[current].operation = operation, fibers[current].registers = registers;
+    wait(Waits::Together);
+  }
+
   uint32_t block = 0;
   unsigned current = 0;
   static thread_local Block *running;
@@ -96,11 +107,23 @@ private:
     *--end = reinterpret_cast<void *>(&enter);
     end -= 6; // registers
     std::fill_n(end, 6, nullptr);
-    fibers[t] = Fiber{end, Waits::Nothing, 0, 0, 0};
+    fibers[t] = Fiber{};
+    fibers[t].top = end;
   }
 
   bool all(Waits what, size_t from, size_t to) const {
     return std::all_of(fibers.begin() + long(from), fibers.begin() + long(to), [&](const Fiber &f) { return f.waits == what; });
+  }
+
+  /// Whether a warp waits for one operation of all of its threads, which is done then.
+  bool operate(size_t from) {
+    void *registers[kWarp];
+    for (size_t t = 0; t < kWarp; ++t) {
+      if (fibers[from + t].waits != Waits::Together || fibers[from + t].operation != fibers[from].operation) return false;
+      registers[t] = fibers[from + t].registers;
+    }
+    fibers[from].operation(registers);
+    return true;
   }
 
   /// Lets those go on that all others have come to; false when all have ended.
@@ -116,7 +139,7 @@ private:
     bool some = false;
     for (size_t from = 0; from < n; from += kWarp) {
       bool exchange = all(Waits::Shuffle, from, from + kWarp);
-      if (!exchange && !all(Waits::WarpBarrier, from, from + kWarp)) continue;
+      if (!exchange && !all(Waits::WarpBarrier, from, from + kWarp) && !operate(from)) continue;
       for (size_t t = from; t < from + kWarp; ++t) {
         if (exchange) fibers[t].taken = fibers[from + ((t - from) ^ fibers[t].bits)].given;
         fibers[t].waits = Waits::Nothing;
@@ -132,6 +155,12 @@ private:
 
 thread_local Block *Block::running = nullptr;
 
+/// To nearest even.
+uint32_t rounded(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  return std::isnan(value) ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
 } // namespace
 
 const GpuHooks kGpuHooks = {
@@ -141,6 +170,11 @@ const GpuHooks kGpuHooks = {
     [](uint32_t condition) { return Block::running->wait(Waits::Any, condition); },
     [] { Block::running->wait(Waits::WarpBarrier); },
     [](uint32_t value, uint32_t bits) { return Block::running->wait(Waits::Shuffle, value, bits); },
+    [](void *registers) { Block::running->together(multiplyMatrices, registers); },
+    [](void *registers) { Block::running->together(loadMatrices, registers); },
+    [](void *registers) { Block::running->together(loadTransposed, registers); },
+    [](float high, float low) { return rounded(high) << 16 | rounded(low); },
+    [](float exponent) { return std::exp2(exponent); },
 };
 
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread) {

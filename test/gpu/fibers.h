@@ -15,6 +15,11 @@ struct GpuHooks {
   uint32_t (*any)(uint32_t condition);
   void (*warpBarrier)();
   uint32_t (*shuffle)(uint32_t value, uint32_t bits); // of the thread of the warp whose number differs in these bits
+  void (*multiplyMatrices)(void *registers);          // these three as warp_operations.h
+  void (*loadMatrices)(void *registers);
+  void (*loadTransposed)(void *registers);
+  uint32_t (*pack)(float high, float low); // two numbers as bf16
+  float (*power)(float exponent);          // of 2, as exact as a GPU's unit for it or better
 };
 extern const GpuHooks kGpuHooks;
 

@@ -1,5 +1,6 @@
 //===- division.cpp - how the threads of a GPU share the work of a kernel ---------------------------------===//
 #include "compiler/codegen/ptx/division.h"
+#include "compiler/codegen/ptx/attention_tiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -15,9 +16,6 @@ constexpr int64_t kMostOfAWarp = 4;
 constexpr unsigned kSector = 32;
 // Blocks that keep a large GPU busy.
 constexpr int64_t kEnoughBlocks = 256;
-// Static shared memory of a block.
-constexpr unsigned kSharedBytes = 48 << 10;
-
 unsigned wholeWarps(int64_t threads, unsigned most) {
   return unsigned(std::min<int64_t>(llvm::alignTo(std::max<int64_t>(threads, 1), kWarp), most));
 }
@@ -72,7 +70,7 @@ Division columnsOf(const Program &p) {
   unsigned bytes = 0;
   for (int r : p.reductions) bytes += std::max(4u, bytesOf(p.nodes[r].type));
   unsigned groups = std::max(1u, kMostThreads / d.width);
-  while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kSharedBytes)) groups /= 2;
+  while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kStaticShared)) groups /= 2;
   d.threads = groups * d.width;
   d.blocks = llvm::divideCeil(columns, d.width);
   return d;
@@ -86,6 +84,15 @@ Division scatterOf(const Program &p) {
   d.width = unsigned(std::clamp<int64_t>(rows / (8 * kEnoughBlocks), 1, 16));
   d.threads = wholeWarps(p.points(p.inner) / d.lanes, kThreads);
   d.blocks = llvm::divideCeil(rows, d.width);
+  return d;
+}
+
+Division tilesOf(const Program &p) {
+  AttentionTiles tiles = attentionTiles(p.attention);
+  Division d;
+  d.form = Division::Tiles;
+  d.threads = tiles.warps() * kWarp;
+  d.blocks = tiles.blocks;
   return d;
 }
 
@@ -106,6 +113,8 @@ Division divisionOf(const Program &p) {
     return columnsOf(p);
   case Program::Scatter:
     return scatterOf(p);
+  case Program::Tiles:
+    return tilesOf(p);
   case Program::Scan:
     return onePerThread(p, Division::Scan, p.points(p.outer), 1);
   case Program::Rows:

@@ -18,7 +18,7 @@ public:
   /// The body of the kernel's function; the insertion point is before its return.
   void emit();
 
-private:
+protected:
   const Division &d;
   mlir::Value thread, block; // index of the thread in its block, of the block in the grid
   unsigned sharedArrays = 0;
@@ -28,12 +28,15 @@ private:
   mlir::Value special(llvm::StringRef name); // register, as an index
   /// Until all threads of the block, or of the warp where a row is a warp's, have come here.
   void barrier();
+  /// Until all threads of the warp have come here.
+  void warpBarrier();
   /// Whether any thread of the block says so; all of them must ask.
   mlir::Value anyThread(mlir::Value condition);
   /// `v` of the thread of the warp whose number differs in these bits.
   mlir::Value shuffle(mlir::Value v, unsigned bits);
   mlir::Value joinWarp(Fn fn, Scalar type, mlir::Value v);
-  mlir::Value sharedArray(mlir::Type element, int64_t size);
+  /// `alignment` in bytes; 0: that of an element.
+  mlir::Value sharedArray(mlir::Type element, int64_t size, int64_t alignment = 0);
   void storeShared(mlir::Value array, mlir::Value at, mlir::Value v);
   mlir::Value loadShared(mlir::Value array, mlir::Value at);
   mlir::Value plus(mlir::Value a, mlir::Value b);
@@ -42,6 +45,7 @@ private:
   mlir::Value remainder(mlir::Value a, int64_t divisor);
   mlir::Value below(mlir::Value a, mlir::Value b);
 
+private:
   //--- kinds of kernels (kinds.cpp) -----------------------------------------------------------------------------------
   void emitMap();
   void emitRows();

@@ -26,6 +26,15 @@ void boundThreads(llvm::Function &function, const Division &division) {
   }
 }
 
+/// What all threads of a warp do together stays where all of them come by. LLVM 19 knows it of shuffles, and not of these.
+void keepTogether(llvm::Function &function) {
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *call = dyn_cast<llvm::IntrinsicInst>(&instruction))
+      if (StringRef name = call->getCalledFunction()->getName();
+          name.starts_with("llvm.nvvm.mma.") || name.starts_with("llvm.nvvm.ldmatrix."))
+        call->setConvergent();
+}
+
 } // namespace
 
 llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &context, ArrayRef<const KernelSource *> kernels) {
@@ -45,6 +54,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &conte
   for (auto [kernel, division] : llvm::zip(kernels, divisions)) {
     llvm::Function *function = (*lowered)->getFunction(kernel->info.symbol);
     boundThreads(*function, division);
+    keepTogether(*function);
     function->addFnAttr(llvm::Attribute::NoUnwind);
     for (auto [i, bytes] : llvm::enumerate(kernel->alignment))
       function->addParamAttr(unsigned(i), llvm::Attribute::getWithAlignment(context, llvm::Align(bytes)));

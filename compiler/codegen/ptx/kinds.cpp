@@ -1,4 +1,5 @@
 //===- kinds.cpp - each kind of kernel as what one thread of a GPU does -----------------------------------===//
+#include "compiler/codegen/ptx/attention_kernels.h"
 #include "compiler/codegen/ptx/emit_gpu.h"
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -268,12 +269,15 @@ void GpuEmitter::emit() {
     return emitScatter();
   case Division::Scan:
     return emitScan();
+  case Division::Tiles: // has an emitter of its own
+    llvm_unreachable("no loops over expressions");
   }
 }
 
 void emitForGpu(const Program &p, const Division &division, ModuleOp module, Location loc) {
   OpBuilder b(module.getContext());
   b.setInsertionPointToEnd(module.getBody());
+  if (division.form == Division::Tiles) return emitAttention(p, division, b, loc);
   GpuEmitter e(p, b, loc, division);
   e.beginFunction({});
   e.emit();

@@ -22,10 +22,12 @@ Value GpuEmitter::special(StringRef name) {
 
 void GpuEmitter::barrier() {
   if (d.form == Division::Rows && d.team < d.threads)
-    intrinsic("llvm.nvvm.bar.warp.sync", {}, {math.whole(b.getI32Type(), kAllOfTheWarp)});
+    warpBarrier();
   else
     intrinsic("llvm.nvvm.barrier0", {}, {});
 }
+
+void GpuEmitter::warpBarrier() { intrinsic("llvm.nvvm.bar.warp.sync", {}, {math.whole(b.getI32Type(), kAllOfTheWarp)}); }
 
 Value GpuEmitter::anyThread(Value condition) {
   Type i32 = b.getI32Type();
@@ -58,7 +60,7 @@ Value GpuEmitter::joinWarp(Fn fn, Scalar type, Value v) {
   return v;
 }
 
-Value GpuEmitter::sharedArray(Type element, int64_t size) {
+Value GpuEmitter::sharedArray(Type element, int64_t size, int64_t alignment) {
   if (element.isInteger(1)) element = b.getI8Type();
   auto type = MemRefType::get({size}, element, MemRefLayoutAttrInterface(), b.getI64IntegerAttr(kSharedMemory));
   std::string name = p.name + "_shared_" + std::to_string(sharedArrays++);
@@ -67,7 +69,8 @@ Value GpuEmitter::sharedArray(Type element, int64_t size) {
     Operation *function = b.getInsertionBlock()->getParentOp();
     while (!isa<ModuleOp>(function->getParentOp())) function = function->getParentOp();
     b.setInsertionPoint(function);
-    b.create<memref::GlobalOp>(loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), false, IntegerAttr());
+    b.create<memref::GlobalOp>(loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), false,
+                               alignment ? b.getI64IntegerAttr(alignment) : IntegerAttr());
   }
   return b.create<memref::GetGlobalOp>(loc, type, name);
 }

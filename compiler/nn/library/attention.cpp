@@ -36,20 +36,52 @@ LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &
   return success();
 }
 
-LogicalResult AttentionGradOp::verify() {
-  // The forward says whether q, k, v and the mask fit together, and what comes of them.
-  SmallVector<Value> operands{getQ(), getK(), getV()};
-  if (getMask()) operands.push_back(getMask());
-  SmallVector<Type> forward;
+namespace {
+
+/// What the forward makes of operands as `op` has them; it says whether they fit together.
+template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
+  SmallVector<Value> operands{op.getQ(), op.getK(), op.getV()};
+  if (op.getMask()) operands.push_back(op.getMask());
+  SmallVector<Type> types;
   AttentionOp::Properties properties;
-  properties.scale = getScaleAttr();
-  if (failed(AttentionOp::inferReturnTypes(getContext(), getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, forward)))
+  properties.scale = op.getScaleAttr();
+  if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
-  if (getOut().getType() != forward[0] || getDout().getType() != forward[0] || getLse().getType() != forward[1])
-    return emitOpError() << "takes the results of the forward and the gradient of the first: " << forward[0] << ", " << forward[1]
-                         << " and " << forward[0];
+  return types;
+}
+
+template <typename Op> LogicalResult verifyPart(Op op) {
+  auto forward = forwardTypes(op);
+  if (failed(forward)) return failure();
+  if (op.getLse().getType() != (*forward)[1] || op.getDelta().getType() != (*forward)[1] || op.getDout().getType() != (*forward)[0])
+    return op.emitOpError() << "takes the row sums and the gradient of the forward's result: twice " << (*forward)[1] << " and "
+                            << (*forward)[0];
+  return success();
+}
+
+} // namespace
+
+LogicalResult AttentionGradOp::verify() {
+  auto forward = forwardTypes(*this);
+  if (failed(forward)) return failure();
+  auto [out, lse] = std::pair((*forward)[0], (*forward)[1]);
+  if (getOut().getType() != out || getDout().getType() != out || getLse().getType() != lse)
+    return emitOpError() << "takes the results of the forward and the gradient of the first: " << out << ", " << lse << " and " << out;
   if (getDq().getType() != getQ().getType() || getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
     return emitOpError() << "gives gradients of the types of q, k and v";
+  return success();
+}
+
+LogicalResult AttentionGradKeysOp::verify() {
+  if (failed(verifyPart(*this))) return failure();
+  if (getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
+    return emitOpError() << "gives gradients of the types of k and v";
+  return success();
+}
+
+LogicalResult AttentionGradQueriesOp::verify() {
+  if (failed(verifyPart(*this))) return failure();
+  if (getDq().getType() != getQ().getType()) return emitOpError() << "gives a gradient of the type of q";
   return success();
 }
 
@@ -125,13 +157,17 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
   });
 }
 
-LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
-  return withFloat(in[0]->elementType(), [&](auto e) {
-    using T = decltype(e);
-    size_t next = getMask() ? 4 : 3;
-    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
-    const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
-    std::vector<double> dq(out[0].size()), dk(out[1].size()), dv(out[2].size()), p;
+namespace {
+
+/// The gradients of q, k and v, not rounded yet.
+struct GradientSums {
+  std::vector<double> dq, dk, dv;
+
+  /// `mean` of a row: the sum of dout · out.
+  template <typename T>
+  GradientSums(const Attention<T> &a, const T *lse, const T *dy, llvm::function_ref<double(int64_t row)> mean)
+      : dq(a.batch * a.heads * a.queries * a.dim), dk(a.batch * (a.heads / a.groups) * a.keys * a.dim), dv(dk.size()) {
+    std::vector<double> p;
     for (int64_t b = 0; b < a.batch; ++b)
       for (int64_t h = 0; h < a.heads; ++h)
         for (int64_t i = 0; i < a.queries; ++i) {
@@ -139,12 +175,12 @@ LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
           if (double(lse[row]) == -INFINITY) continue;
           a.scores(b, h, i, p);
           const T *g = dy + row * a.dim, *query = a.q + row * a.dim;
-          double mean = a.dot(g, y + row * a.dim, a.dim);
+          double delta = mean(row);
           for (int64_t j = 0; j < a.keys; ++j) {
             double weight = std::exp(p[j] - double(lse[row]));
             if (weight == 0) continue;
             int64_t at = a.keyRow(b, h, j) * a.dim;
-            double ds = weight * (a.dot(g, a.v + at, a.dim) - mean) * a.scale;
+            double ds = weight * (a.dot(g, a.v + at, a.dim) - delta) * a.scale;
             for (int64_t d = 0; d < a.dim; ++d) {
               dq[row * a.dim + d] += ds * a.k[at + d];
               dk[at + d] += ds * query[d];
@@ -152,10 +188,45 @@ LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
             }
           }
         }
-    const std::vector<double> *sums[] = {&dq, &dk, &dv};
-    for (int i = 0; i < 3; ++i) std::transform(sums[i]->begin(), sums[i]->end(), out[i].data<T>().begin(), [](double s) { return T(s); });
+  }
+};
+
+template <typename T> void roundTo(Tensor &out, const std::vector<double> &sums) {
+  std::transform(sums.begin(), sums.end(), out.data<T>().begin(), [](double s) { return T(s); });
+}
+
+template <typename Op, typename Store> LogicalResult evaluatePart(Op op, Operands in, Store store) {
+  return withFloat(in[0]->elementType(), [&](auto e) {
+    using T = decltype(e);
+    size_t next = op.getMask() ? 4 : 3;
+    Attention<T> a(in, bool(op.getMask()), op.getCausal(), op.getScale().convertToDouble());
+    const T *lse = in[next]->data<T>().data(), *delta = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
+    store(e, GradientSums(a, lse, dy, [&](int64_t row) { return double(delta[row]); }));
     return success();
   });
+}
+
+} // namespace
+
+LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
+  return withFloat(in[0]->elementType(), [&](auto e) {
+    using T = decltype(e);
+    size_t next = getMask() ? 4 : 3;
+    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
+    const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
+    GradientSums sums(a, lse, dy, [&](int64_t row) { return a.dot(dy + row * a.dim, y + row * a.dim, a.dim); });
+    roundTo<T>(out[0], sums.dq), roundTo<T>(out[1], sums.dk), roundTo<T>(out[2], sums.dv);
+    return success();
+  });
+}
+
+LogicalResult AttentionGradKeysOp::evaluate(Operands in, Results out) {
+  return evaluatePart(
+      *this, in, [&](auto e, const GradientSums &sums) { roundTo<decltype(e)>(out[0], sums.dk), roundTo<decltype(e)>(out[1], sums.dv); });
+}
+
+LogicalResult AttentionGradQueriesOp::evaluate(Operands in, Results out) {
+  return evaluatePart(*this, in, [&](auto e, const GradientSums &sums) { roundTo<decltype(e)>(out[0], sums.dq); });
 }
 
 } // namespace zero::nn

@@ -26,6 +26,8 @@ uint64_t multiplyAddsOf(Operation *op) {
       })
       .Case([](AttentionOp attention) { return ofScores(attention.getQ(), attention.getK(), 2, 13); })
       .Case([](AttentionGradOp attention) { return ofScores(attention.getQ(), attention.getK(), 5, 16); })
+      .Case([](AttentionGradKeysOp attention) { return ofScores(attention.getQ(), attention.getK(), 4, 16); })
+      .Case([](AttentionGradQueriesOp attention) { return ofScores(attention.getQ(), attention.getK(), 3, 16); })
       .Default(uint64_t(0));
 }
 

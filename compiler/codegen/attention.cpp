@@ -1,0 +1,69 @@
+//===- attention.cpp - attention as kernels of its own ----------------------------------------------===//
+#include "compiler/codegen/attention.h"
+#include "compiler/codegen/primitives.h"
+#include "compiler/nn/Nn.h"
+#include "compiler/nn/library/products.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::codegen {
+namespace {
+
+constexpr int64_t kVector = 8, kLongest = 128;
+
+bool fits(Value q) {
+  auto type = cast<RankedTensorType>(q.getType());
+  int64_t dim = type.getDimSize(3);
+  return dim % kVector == 0 && dim <= kLongest && isFloat(scalarOf(q)) && scalarOf(q) != Scalar::F64;
+}
+
+template <typename Op> Attention described(Op op, Attention::Result result) {
+  auto q = cast<RankedTensorType>(op.getQ().getType()).getShape(), k = cast<RankedTensorType>(op.getK().getType()).getShape();
+  Attention a;
+  a.result = result;
+  a.batch = q[0], a.heads = q[1], a.keyHeads = k[1], a.queries = q[2], a.keys = k[2], a.dim = q[3];
+  a.scale = op.getScale().convertToDouble();
+  a.causal = op.getCausal();
+  if (Value mask = op.getMask()) {
+    a.mask.emplace();
+    llvm::copy(cast<RankedTensorType>(mask.getType()).getShape(), a.mask->begin());
+  }
+  a.bf16 = scalarOf(Value(op.getQ())) == Scalar::BF16;
+  a.multiplyAdds = multiplyAddsOf(op);
+  return a;
+}
+
+} // namespace
+
+bool hasKernels(AttentionOp op) { return fits(op.getQ()); }
+
+FailureOr<std::optional<Program>> attentionProgram(func::FuncOp kernel) {
+  Block &body = kernel.getBody().front();
+  Operation *op = &body.front();
+  Program p;
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    p.attention = described(attention, Attention::Output);
+  else if (auto keys = dyn_cast<AttentionGradKeysOp>(op))
+    p.attention = described(keys, Attention::Keys);
+  else if (auto queries = dyn_cast<AttentionGradQueriesOp>(op))
+    p.attention = described(queries, Attention::Queries);
+  else
+    return std::optional<Program>();
+  for (Value operand : op->getOperands()) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (argument) p.attention.operands.push_back(argument.getArgNumber());
+  }
+  if (p.attention.operands.size() != op->getNumOperands() || body.getTerminator()->getOperands() != op->getResults())
+    return op->emitOpError("is no kernel with anything beside it");
+  if (!fits(op->getOperand(0)))
+    return op->emitOpError("has no kernel: rows of ")
+           << p.attention.dim << " elements are no multiple of " << kVector << " up to " << kLongest;
+  p.kind = Program::Tiles;
+  p.name = kernel.getSymName().str();
+  for (Value v : kernel.getArguments()) p.inputs.push_back({scalarOf(v), cast<RankedTensorType>(v.getType()).getNumElements()});
+  for (Value v : op->getResults()) p.outputs.push_back({scalarOf(v), cast<RankedTensorType>(v.getType()).getNumElements()});
+  return std::optional<Program>(std::move(p));
+}
+
+} // namespace zero::codegen

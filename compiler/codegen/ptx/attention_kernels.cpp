@@ -1,0 +1,243 @@
+//===- attention_kernels.cpp - attention as what one thread of a GPU does ---------------------------------===//
+// FlashAttention-2 (Dao, 2023), algorithms 1 and 2. S = scale q·kᵀ + mask and P = exp(S - lse) exist a tile at a time. A block owns a tile
+// of rows of its results, goes over the tiles of the other side in order, and nobody else adds to them: no atomics, and one order of each
+// sum. So dQ has a pass of its own.
+#include "compiler/codegen/ptx/attention_kernels.h"
+#include "compiler/codegen/ptx/attention_tiles.h"
+#include "compiler/codegen/ptx/tiles.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace zero::codegen {
+namespace {
+
+class AttentionEmitter : public TileEmitter {
+public:
+  AttentionEmitter(const Program &p, OpBuilder &b, Location loc, const Division &division)
+      : TileEmitter(p, b, loc, division, p.attention.bf16), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type) {}
+
+  void emit() {
+    begin(tiles.own, tiles.other);
+    Value index = quotient(block, tiles.ownHeads);
+    ownHead = remainder(block, tiles.ownHeads);
+    bool heaviestLast = a.causal && a.result != Attention::Keys; // they begin first
+    if (heaviestLast) index = minus(number(tiles.perHead - 1), index);
+    first = times(index, tiles.own);
+    count = leftOf(first, tiles.ownLength);
+    a.result == Attention::Output ? output() : a.result == Attention::Keys ? keyGradients() : queryGradients();
+  }
+
+private:
+  const Attention &a;
+  AttentionTiles tiles;
+  Scalar type;                 // of q, k, v and their like in memory
+  Value ownHead, first, count; // of the block's tile: whose it is, its first row there, and how many rows are left from there on
+
+  /// Rows of a head from `row` on; a tile may have more.
+  Value leftOf(Value row, int64_t length) { return minus(number(length), row); }
+  /// First element of a row of a head's.
+  Value start(Value head, Value row, int64_t length, int64_t columns) { return times(plus(times(head, length), row), columns); }
+  Value queryStart(Value head, Value row) { return start(head, row, a.queries, a.dim); }
+  Value keyStart(Value head, Value row) { return start(head, row, a.keys, a.dim); }
+  Value keyHead(Value head) { return quotient(head, a.group()); } // heads of a batch's lie side by side, and so do the key heads
+  enum Operand { Q, K, V, Mask, Lse, Delta, DOut };
+  Value operand(Operand which) const { return inputs[a.operands[which > Mask && !a.mask ? which - 1 : which]]; }
+
+  //--- scores ----------------------------------------------------------------------------------------------------------
+
+  /// scale q·kᵀ + mask of a fragment whose columns are keys, or queries where `transposed`; from `query` and `key` on.
+  Fragment scores(const Fragment &products, Value head, Value query, Value key, bool transposed) {
+    return map(products, [&](Value product, const Entry &entry) {
+      Value score = mul(product, real(a.scale));
+      if (!a.mask) return score;
+      auto [i, j] = positions(entry, query, key, transposed);
+      return add(score, b.create<memref::LoadOp>(loc, operand(Mask), ValueRange{maskAt(head, i, j)}));
+    });
+  }
+
+  std::pair<Value, Value> positions(const Entry &entry, Value query, Value key, bool transposed) {
+    Value own = row(entry.half), other = column(entry);
+    return {plus(query, transposed ? other : own), plus(key, transposed ? own : other)};
+  }
+
+  Value maskAt(Value head, Value query, Value key) {
+    Value at[] = {quotient(head, a.heads), remainder(head, a.heads), smaller(query, number(a.queries - 1)),
+                  smaller(key, number(a.keys - 1))};
+    Value sum = number(0);
+    int64_t stride = 1;
+    for (int i = 3; i >= 0; --i) {
+      if ((*a.mask)[i] > 1) sum = plus(sum, times(at[i], stride));
+      stride *= (*a.mask)[i];
+    }
+    return sum;
+  }
+
+  /// The fragment with `nothing` where a query does not see a key, or where there is no such key. Most tiles are seen whole, and skip it.
+  Fragment seen(const Fragment &f, Value query, Value key, bool transposed, Value nothing) {
+    bool ends = !transposed && a.keys % tiles.other;
+    if (!a.causal && !ends) return f;
+    // Of a row of queries the last column that counts, of a row of keys the first.
+    Value diagonal = minus(plus(query, number(a.keys - a.queries)), key), last = minus(number(a.keys - 1), key), some;
+    PerRow bound;
+    for (unsigned half : {0, 1}) bound[half] = transposed ? minus(row(half), diagonal) : a.causal ? plus(row(half), diagonal) : last;
+    if (a.causal) some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
+    if (ends) {
+      Value beyond = negative(minus(last, number(tiles.other - 1)));
+      some = some ? b.create<arith::OrIOp>(loc, some, beyond).getResult() : beyond;
+      for (Value &column : bound) column = smaller(column, last);
+    }
+    for (Value &column : bound) column = b.create<arith::IndexCastOp>(loc, b.getI32Type(), minus(column, this->column({0, 0})));
+    auto predicate = transposed ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
+    return changedIf(some, f, [&](Value v, const Entry &entry) {
+      Value column = math.whole(b.getI32Type(), entry.column);
+      return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.half]), v, nothing);
+    });
+  }
+  Value minus(Value x, Value y) { return b.create<arith::SubIOp>(loc, x, y); }
+  Value negative(Value x) { return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, x, number(0)); }
+
+  /// Keys that some query of the block's tile sees: the first so many.
+  Value keysSeen() {
+    if (!a.causal) return number(a.keys);
+    Value end = plus(smaller(plus(first, number(tiles.own)), number(a.queries)), number(a.keys - a.queries));
+    return larger(end, number(0));
+  }
+
+  /// The first query that sees a key of the block's tile, at the beginning of a tile.
+  Value firstQuery() {
+    if (!a.causal) return number(0);
+    Value query = larger(plus(first, number(a.queries - a.keys)), number(0));
+    return times(quotient(query, tiles.other), tiles.other);
+  }
+
+  /// A row that sees nothing has lse -inf; with +inf its weights are 0.
+  Value usable(Value lse) { return select(is(arith::CmpFPredicate::OEQ, lse, real(-INFINITY)), real(INFINITY), lse); }
+  /// Of the thread's rows of the block's tile; `otherwise` where there is none.
+  PerRow perRow(Value memory, double otherwise) {
+    PerRow result;
+    for (unsigned half : {0, 1}) {
+      Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
+      Value at = plus(start(ownHead, first, a.queries, 1), select(counts, row(half), number(0)));
+      result[half] = select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{at}), real(otherwise));
+    }
+    return result;
+  }
+
+  Values overTiles(Value from, Value to, Values carried, const std::function<Values(Value, Values)> &body) {
+    return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), body);
+  }
+
+  //--- the kernels -------------------------------------------------------------------------------------------------------
+
+  /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
+  void output() {
+    Tile q = tile(tiles.own, a.dim), k = tile(tiles.other, a.dim), v = tile(tiles.other, a.dim);
+    load(q, operand(Q), type, queryStart(ownHead, first), count);
+    Values carried = zeros(a.dim);
+    size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
+    for (double initial : {-double(INFINITY), -double(INFINITY), 0.0, 0.0}) carried.push_back(real(initial));
+    carried = overTiles(number(0), keysSeen(), carried, [&](Value key, Values now) {
+      barrier();
+      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
+      load(k, operand(K), type, from, keysLeft);
+      load(v, operand(V), type, from, keysLeft);
+      barrier();
+      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
+      s = seen(s, first, key, false, real(-INFINITY));
+      PerRow highest = acrossRow(Fn::Max, along(Fn::Max, s)), shift, shrink;
+      for (unsigned half : {0, 1}) {
+        Value &before = now[sums + half];
+        highest[half] = combine(Fn::Max, Scalar::F32, before, highest[half]);
+        shift[half] = select(is(arith::CmpFPredicate::OEQ, highest[half], real(-INFINITY)), real(0), highest[half]); // nothing seen yet
+        shrink[half] = exponential(before, shift[half]);
+        before = highest[half];
+      }
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, shift[entry.half]); });
+      PerRow part = along(Fn::Add, weights);
+      for (unsigned half : {0, 1}) now[sums + 2 + half] = add(mul(now[sums + 2 + half], shrink[half]), part[half]);
+      Fragment o = scaled(Fragment(ArrayRef(now).take_front(sums)), shrink);
+      llvm::copy(plusTimes(o, weights, v), now.begin());
+      return now;
+    });
+    PerRow total = acrossRow(Fn::Add, {carried[sums + 2], carried[sums + 3]}), inverse;
+    for (unsigned half : {0, 1})
+      inverse[half] =
+          select(is(arith::CmpFPredicate::OGT, total[half], real(0)), b.create<arith::DivFOp>(loc, real(1), total[half]), real(0));
+    store(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), outputs[0], type, queryStart(ownHead, first), count);
+    for (unsigned half : {0, 1}) {
+      Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, remainder(inWarp, 4), number(0));
+      Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
+      when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
+        Value at = plus(start(ownHead, first, a.queries, 1), row(half));
+        b.create<memref::StoreOp>(loc, add(carried[sums + half], math.log(total[half])), outputs[1], ValueRange{at});
+      });
+    }
+  }
+
+  /// dV = Σ Pᵀ dO and dK = Σ dSᵀ Q over the queries of all heads that share the keys, with dS = scale P ∘ (dO·Vᵀ - delta).
+  void keyGradients() {
+    Tile k = tile(tiles.own, a.dim), v = tile(tiles.own, a.dim), q = tile(tiles.other, a.dim), dout = tile(tiles.other, a.dim);
+    Tile lse = numbers(tiles.other), delta = numbers(tiles.other);
+    load(k, operand(K), type, keyStart(ownHead, first), count);
+    load(v, operand(V), type, keyStart(ownHead, first), count);
+    Values carried = zeros(2 * a.dim); // dK, dV
+    size_t half = carried.size() / 2;
+    carried = loop(scopes.size() - 1, number(0), number(a.group()), 1, std::nullopt, carried, [&](Value inGroup, Values outer) {
+      Value head = plus(times(ownHead, a.group()), inGroup);
+      return overTiles(firstQuery(), number(a.queries), std::move(outer), [&](Value query, Values now) {
+        barrier();
+        Value queriesLeft = leftOf(query, a.queries), sums = start(head, query, a.queries, 1);
+        load(q, operand(Q), type, queryStart(head, query), queriesLeft);
+        load(dout, operand(DOut), type, queryStart(head, query), queriesLeft);
+        loadNumbers(lse, operand(Lse), sums, queriesLeft, INFINITY, [&](Value v) { return usable(v); });
+        loadNumbers(delta, operand(Delta), sums, queriesLeft, 0, [](Value v) { return v; });
+        barrier();
+        Fragment s = scores(timesTransposed(k, q), head, query, first, true);
+        Fragment weights = map(s, perColumn(lse), [&](Value score, Value sum) { return exponential(score, sum); });
+        weights = seen(weights, query, first, true, real(0));
+        Fragment ds = map(timesTransposed(v, dout), perColumn(delta), [&](Value x, Value y) { return sub(x, y); });
+        ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
+        llvm::copy(plusTimes(Fragment(ArrayRef(now).take_back(half)), weights, dout), now.begin() + half);
+        llvm::copy(plusTimes(Fragment(ArrayRef(now).take_front(half)), ds, q), now.begin());
+        return now;
+      });
+    });
+    PerRow scale{real(a.scale), real(a.scale)};
+    store(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), outputs[0], type, keyStart(ownHead, first), count);
+    store(Fragment(ArrayRef(carried).take_back(half)), outputs[1], type, keyStart(ownHead, first), count);
+  }
+
+  /// dQ = Σ dS K over the keys.
+  void queryGradients() {
+    Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim), k = tile(tiles.other, a.dim), v = tile(tiles.other, a.dim);
+    load(q, operand(Q), type, queryStart(ownHead, first), count);
+    load(dout, operand(DOut), type, queryStart(ownHead, first), count);
+    PerRow lse = perRow(operand(Lse), INFINITY), delta = perRow(operand(Delta), 0);
+    for (Value &v : lse) v = usable(v);
+    Values dq = overTiles(number(0), keysSeen(), zeros(a.dim), [&](Value key, Values now) {
+      barrier();
+      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
+      load(k, operand(K), type, from, keysLeft);
+      load(v, operand(V), type, from, keysLeft);
+      barrier();
+      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half]); });
+      weights = seen(weights, first, key, false, real(0));
+      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.half]); });
+      ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
+      return plusTimes(now, ds, k);
+    });
+    store(scaled(dq, {real(a.scale), real(a.scale)}), outputs[0], type, queryStart(ownHead, first), count);
+  }
+};
+
+} // namespace
+
+void emitAttention(const Program &program, const Division &division, OpBuilder &b, Location loc) {
+  AttentionEmitter(program, b, loc, division).emit();
+}
+
+} // namespace zero::codegen

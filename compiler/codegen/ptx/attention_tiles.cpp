@@ -1,0 +1,40 @@
+//===- attention_tiles.cpp - how attention is cut into tiles ----------------------------------------------===//
+#include "compiler/codegen/ptx/attention_tiles.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace zero::codegen {
+namespace {
+
+constexpr int64_t kSizes[] = {64, 32, 16};
+
+/// Of the tiles that attention_kernels.cpp declares.
+int64_t sharedBytes(const Attention &a, int64_t own, int64_t other) {
+  int64_t ownTiles = a.result == Attention::Output ? 1 : 2, perColumn = a.result == Attention::Keys ? 2 * other : 0;
+  int64_t operands = (ownTiles * own + 2 * other) * tileRow(a.dim, a.bf16).rowBytes();
+  int64_t weights = a.bf16 ? 0 : own * tileRow(other, false).rowBytes(); // the matrix units take them from registers
+  return operands + weights + 4 * perColumn;
+}
+
+} // namespace
+
+AttentionTiles attentionTiles(const Attention &a) {
+  AttentionTiles tiles;
+  bool keys = a.result == Attention::Keys;
+  tiles.ownLength = keys ? a.keys : a.queries, tiles.otherLength = keys ? a.queries : a.keys;
+  tiles.ownHeads = a.batch * (keys ? a.keyHeads : a.heads);
+  auto longest = [](int64_t length) { return int64_t(llvm::alignTo(uint64_t(length), AttentionTiles::kWarpRows)); };
+  [&] {
+    for (int64_t own : kSizes)
+      for (int64_t other : kSizes)
+        if (own <= longest(tiles.ownLength) && other <= longest(tiles.otherLength) && sharedBytes(a, own, other) <= kStaticShared) {
+          tiles.own = own, tiles.other = other;
+          return;
+        }
+  }();
+  tiles.sharedBytes = unsigned(sharedBytes(a, tiles.own, tiles.other));
+  tiles.perHead = int64_t(llvm::divideCeil(uint64_t(tiles.ownLength), uint64_t(tiles.own)));
+  tiles.blocks = uint64_t(tiles.perHead * tiles.ownHeads);
+  return tiles;
+}
+
+} // namespace zero::codegen

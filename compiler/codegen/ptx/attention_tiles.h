@@ -1,0 +1,35 @@
+//===- attention_tiles.h - how attention is cut into tiles ------------------------------------------------===//
+// A block of threads owns a tile of rows of the result (queries, or keys where their gradients are made) and goes over the tiles of the
+// other side in order. Plain data.
+#pragma once
+#include "compiler/codegen/ptx/division.h"
+
+namespace zero::codegen {
+
+struct AttentionTiles {
+  int64_t own = 16, other = 16; // rows of a tile of either side
+  int64_t ownLength = 0, otherLength = 0, ownHeads = 0;
+  int64_t perHead = 0;      // tiles of a head
+  uint64_t blocks = 0;      // all of them
+  unsigned sharedBytes = 0; // of a block
+
+  static constexpr int64_t kWarpRows = 16; // of what a warp holds of a product (tiles.h)
+  unsigned warps() const { return unsigned(own / kWarpRows); }
+};
+
+/// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut.
+AttentionTiles attentionTiles(const Attention &attention);
+
+/// Of a tile in shared memory: what a row holds, in whole steps of a product, and the elements between two rows. These are a few more, so
+/// that eight rows' four words at the same place lie in different banks.
+struct TileRow {
+  int64_t columns, stride;
+  unsigned bytes; // of an element
+  int64_t rowBytes() const { return stride * bytes; }
+};
+constexpr TileRow tileRow(int64_t columns, bool bf16) {
+  int64_t whole = (columns + 15) / 16 * 16;
+  return bf16 ? TileRow{whole, whole + 8, 2} : TileRow{columns, columns + 4, 4};
+}
+
+} // namespace zero::codegen

@@ -1,0 +1,136 @@
+//===- products.cpp - products of tiles -------------------------------------------------------------------===//
+#include "compiler/codegen/ptx/tiles.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+Fragment TileEmitter::timesTransposed(const Tile &a, const Tile &right) {
+  return bf16 ? timesTransposedByUnits(a, right) : timesTransposedByFma(a, right);
+}
+
+Fragment TileEmitter::plusTimes(const Fragment &sum, const Fragment &f, const Tile &right) {
+  return bf16 ? plusTimesByUnits(sum, f, right) : plusTimesByFma(sum, f, right);
+}
+
+//===----------------------------------------------------------------------===//
+// By fused multiply-adds
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kColumns8 = 8; // of a block of a fragment
+static constexpr int64_t kTerms = 4;    // of an element's sum, that are read at once
+
+Fragment TileEmitter::timesTransposedByFma(const Tile &a, const Tile &right) {
+  return loop(scopes.size() - 1, number(0), number(a.columns), kTerms, std::nullopt, zeros(right.rows), [&](Value k, Values sum) {
+    PerRow rows{floatsAt(a, row(0), k, kTerms), floatsAt(a, row(1), k, kTerms)};
+    for (int64_t i = 0; i < right.rows; i += kColumns8)
+      for (int64_t n : {0, 1}) {
+        Value other = floatsAt(right, plus(pair, number(i + n)), k, kTerms);
+        for (unsigned half : {0, 1}) {
+          Value &s = sum[size_t(i / 2 + half * 2 + n)];
+          for (int64_t term = 0; term < kTerms; ++term) s = fma(element(rows[half], term), element(other, term), s);
+        }
+      }
+    return sum;
+  });
+}
+
+Fragment TileEmitter::plusTimesByFma(const Fragment &sum, const Fragment &f, const Tile &right) {
+  warpBarrier(); // until the warp has read what was there
+  for (unsigned half : {0, 1})
+    for (int64_t column = 0; column < right.rows; column += kColumns8) {
+      size_t i = size_t(column / 2 + half * 2);
+      Value at = plus(plus(times(row(half), left.stride), pair), number(column));
+      b.create<vector::StoreOp>(loc, joined(f[i], f[i + 1]), left.memory, ValueRange{at});
+    }
+  warpBarrier();
+  return loop(scopes.size() - 1, number(0), number(right.rows), kTerms, std::nullopt, sum, [&](Value k, Values sums) {
+    PerRow rows{floatsAt(left, row(0), k, kTerms), floatsAt(left, row(1), k, kTerms)};
+    for (int64_t term = 0; term < kTerms; ++term)
+      for (int64_t column = 0; column < right.columns; column += kColumns8) {
+        Value two = floatsAt(right, plus(k, number(term)), plus(pair, number(column)), 2);
+        for (unsigned half : {0, 1})
+          for (int64_t n : {0, 1}) {
+            Value &s = sums[size_t(column / 2 + half * 2 + n)];
+            s = fma(element(rows[half], term), element(two, n), s);
+          }
+      }
+    return sums;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// By the matrix units: m16n8k16
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kStep = 16; // terms of an element's sum in one product, and columns of two
+static constexpr int kSharedMemory = 3;
+
+TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value row, Value column, bool transposed) {
+  Value start = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, tile.memory);
+  Value bytes = plus(start, times(plus(times(row, tile.stride), column), bytesOf(Scalar::BF16)));
+  Value address = b.create<LLVM::IntToPtrOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kSharedMemory),
+                                             b.create<arith::IndexCastOp>(loc, b.getI64Type(), bytes));
+  Type i32 = b.getI32Type(), words = LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
+  Value loaded = intrinsic(transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+                           words, {address});
+  Words result;
+  for (int64_t i = 0; i < 4; ++i) result[size_t(i)] = b.create<LLVM::ExtractValueOp>(loc, loaded, i);
+  return result;
+}
+
+Value TileEmitter::packed(Value low, Value high) {
+  Value two = intrinsic("llvm.nvvm.ff2bf16x2.rn", VectorType::get({2}, b.getBF16Type()), {high, low});
+  return b.create<LLVM::BitcastOp>(loc, b.getI32Type(), two);
+}
+
+void TileEmitter::multiply(MutableArrayRef<Value> sum, const Words &words, Value upper, Value lower) {
+  SmallVector<Value> operands(words.begin(), words.end());
+  operands.append({upper, lower});
+  operands.append(sum.begin(), sum.end());
+  Type four = LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
+  Value made = intrinsic("llvm.nvvm.mma.m16n8k16.row.col.bf16", four, operands);
+  for (auto [i, s] : llvm::enumerate(sum)) s = b.create<LLVM::ExtractValueOp>(loc, made, int64_t(i));
+}
+
+Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
+  Fragment sum = zeros(right.rows);
+  // Threads 0 to 15 name the left operand's rows, the others the same rows 8 columns on; of the right operand, whose rows are columns of
+  // the product, 8 threads name 8 rows, the next the same rows 8 columns on, and then 8 rows more.
+  Value leftRow = plus(times(warp, kStep), remainder(inWarp, kStep)), leftColumn = times(quotient(inWarp, kStep), kColumns8);
+  Value rightRow = plus(times(quotient(inWarp, kStep), kColumns8), remainder(inWarp, kColumns8));
+  Value rightColumn = times(remainder(quotient(inWarp, kColumns8), 2), kColumns8);
+  for (int64_t k = 0; k < a.columns; k += kStep) {
+    Words left = matrices(a, leftRow, plus(leftColumn, number(k)), false);
+    for (int64_t n = 0; n < right.rows; n += kStep) {
+      Words words = matrices(right, plus(rightRow, number(n)), plus(rightColumn, number(k)), false);
+      auto sums = MutableArrayRef(sum).slice(size_t(n / 2), kColumns8);
+      multiply(sums.take_front(4), left, words[0], words[1]);
+      multiply(sums.drop_front(4), left, words[2], words[3]);
+    }
+  }
+  return sum;
+}
+
+/// Two blocks of a fragment are, rounded, the left operand of a step as they are.
+Fragment TileEmitter::plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &right) {
+  Fragment sums = sum;
+  Value row = remainder(inWarp, kStep), column = times(quotient(inWarp, kStep), kColumns8);
+  for (int64_t k = 0; k < right.rows; k += kStep) {
+    Words left;
+    for (size_t i = 0; i < 4; ++i) left[i] = packed(f[size_t(k / 2) + 2 * i], f[size_t(k / 2) + 2 * i + 1]);
+    for (int64_t n = 0; n < right.columns; n += kStep) {
+      Words words = matrices(right, plus(row, number(k)), plus(column, number(n)), true);
+      auto rest = MutableArrayRef(sums).drop_front(size_t(n / 2));
+      multiply(rest.take_front(4), left, words[0], words[1]);
+      if (rest.size() > 4) multiply(rest.slice(4, 4), left, words[2], words[3]);
+    }
+  }
+  return sums;
+}
+
+} // namespace zero::codegen

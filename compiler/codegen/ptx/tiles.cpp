@@ -1,0 +1,187 @@
+//===- tiles.cpp - matrices that the threads of a block hold together --------------------------------------===//
+#include "compiler/codegen/ptx/tiles.h"
+#include "compiler/codegen/ptx/attention_tiles.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+static constexpr int64_t kWarp = 32, kVectorBytes = 16, kColumns8 = 8;
+
+void TileEmitter::begin(int64_t own, int64_t other) {
+  beginFunction({});
+  f32 = b.getF32Type();
+  thread = special("llvm.nvvm.read.ptx.sreg.tid.x");
+  block = special("llvm.nvvm.read.ptx.sreg.ctaid.x");
+  inWarp = remainder(thread, kWarp), warp = quotient(thread, kWarp);
+  pair = times(remainder(inWarp, 4), 2);
+  if (!bf16) left = tile(own, other);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+Value TileEmitter::add(Value x, Value y) { return b.create<arith::AddFOp>(loc, x, y); }
+Value TileEmitter::sub(Value x, Value y) { return b.create<arith::SubFOp>(loc, x, y); }
+Value TileEmitter::mul(Value x, Value y) { return b.create<arith::MulFOp>(loc, x, y); }
+Value TileEmitter::fma(Value x, Value y, Value z) { return b.create<math::FmaOp>(loc, x, y, z); }
+Value TileEmitter::is(arith::CmpFPredicate predicate, Value x, Value y) { return b.create<arith::CmpFOp>(loc, predicate, x, y); }
+Value TileEmitter::select(Value condition, Value x, Value y) { return b.create<arith::SelectOp>(loc, condition, x, y); }
+Value TileEmitter::smaller(Value x, Value y) { return b.create<arith::MinSIOp>(loc, x, y); }
+Value TileEmitter::larger(Value x, Value y) { return b.create<arith::MaxSIOp>(loc, x, y); }
+/// Of numbers in bf16 the exponential of the GPU's unit is exact enough; of f32 it is that of all kernels.
+Value TileEmitter::exponential(Value x, Value shift) {
+  if (!bf16) return math.exp(sub(x, shift));
+  Value log2e = real(1.44269504088896341), negated = b.create<arith::NegFOp>(loc, mul(shift, log2e));
+  return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {fma(x, log2e, negated)});
+}
+Value TileEmitter::element(Value vector, int64_t i) { return b.create<vector::ExtractOp>(loc, vector, i); }
+Value TileEmitter::joined(Value first, Value second) {
+  return b.create<vector::FromElementsOp>(loc, VectorType::get({2}, first.getType()), ValueRange{first, second});
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+Tile TileEmitter::tile(int64_t rows, int64_t columns) {
+  TileRow row = tileRow(columns, bf16);
+  Tile made{sharedArray(bf16 ? storedAs(Scalar::BF16) : f32, rows * row.stride, kVectorBytes), rows, columns, row.stride};
+  if (row.columns > columns) { // zeros up to a whole step of a product, once
+    auto type = VectorType::get({row.columns - columns}, storedAs(Scalar::BF16));
+    loop(scopes.size() - 1, thread, number(rows), d.threads, std::nullopt, {}, [&](Value at, Values) -> Values {
+      Value end = plus(times(at, row.stride), number(columns));
+      b.create<vector::StoreOp>(loc, math.constants(b.getZeroAttr(type)), made.memory, ValueRange{end});
+      return {};
+    });
+  }
+  return made;
+}
+
+Tile TileEmitter::numbers(int64_t columns) { return {sharedArray(f32, columns, kVectorBytes), 1, columns, columns}; }
+
+Value TileEmitter::floatsAt(const Tile &tile, Value row, Value column, int64_t n) {
+  Value at = plus(times(row, tile.stride), column);
+  return b.create<vector::LoadOp>(loc, vectorOfFloats(n), tile.memory, ValueRange{at});
+}
+
+void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first, Value count) {
+  int64_t width = kVectorBytes / bytesOf(type), perRow = tile.columns / width, vectors = tile.rows * perRow;
+  auto stored = VectorType::get({width}, storedAs(type));
+  Value none = math.constants(b.getZeroAttr(bf16 ? stored : vectorOfFloats(width)));
+  SmallVector<std::array<Value, 2>> loaded; // where it goes, and what; all loads are under way before the first is waited for
+  for (int64_t i = 0; i < vectors; i += d.threads) {
+    Value at = plus(thread, number(i)), tileRow = quotient(at, perRow);
+    Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, tileRow, count);
+    Value from = plus(first, times(select(counts, at, number(0)), width));
+    Value v = b.create<vector::LoadOp>(loc, stored, memory, ValueRange{from});
+    if (!bf16) v = fromMemory(v, type);
+    loaded.push_back({plus(times(tileRow, tile.stride), times(remainder(at, perRow), width)), select(counts, v, none)});
+  }
+  for (auto [i, vector] : llvm::enumerate(loaded)) {
+    auto store = [&, to = vector[0], v = vector[1]] { b.create<vector::StoreOp>(loc, v, tile.memory, ValueRange{to}); };
+    if (int64_t(i + 1) * d.threads <= vectors)
+      store();
+    else
+      when(below(plus(thread, number(int64_t(i) * d.threads)), number(vectors)), store);
+  }
+}
+
+void TileEmitter::loadNumbers(const Tile &row, Value memory, Value first, Value count, double otherwise,
+                              llvm::function_ref<Value(Value)> change) {
+  for (int64_t i = 0; i < row.columns; i += d.threads) {
+    Value at = plus(thread, number(i)), counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count);
+    Value v = b.create<memref::LoadOp>(loc, memory, ValueRange{plus(first, select(counts, at, number(0)))});
+    v = select(counts, change(v), real(otherwise));
+    auto store = [&] { b.create<memref::StoreOp>(loc, v, row.memory, ValueRange{at}); };
+    if (i + d.threads <= row.columns)
+      store();
+    else
+      when(below(at, number(row.columns)), store);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+static Entry entryOf(size_t i) { return {unsigned(i / 2 % 2), int64_t(i / 4) * kColumns8 + int64_t(i % 2)}; }
+
+Value TileEmitter::row(unsigned half) {
+  return plus(plus(times(warp, AttentionTiles::kWarpRows), quotient(inWarp, 4)), number(half * kColumns8));
+}
+
+Value TileEmitter::column(const Entry &entry) { return plus(pair, number(entry.column)); }
+
+Fragment TileEmitter::zeros(int64_t columns) { return Fragment(size_t(columns / 2), real(0)); }
+
+Fragment TileEmitter::map(const Fragment &f, Change change) {
+  Fragment result;
+  for (auto [i, v] : llvm::enumerate(f)) result.push_back(change(v, entryOf(i)));
+  return result;
+}
+
+Fragment TileEmitter::map(const Fragment &f, const Fragment &g, llvm::function_ref<Value(Value, Value)> change) {
+  Fragment result;
+  for (auto [v, w] : llvm::zip_equal(f, g)) result.push_back(change(v, w));
+  return result;
+}
+
+Fragment TileEmitter::changedIf(Value condition, const Fragment &f, Change change) {
+  OpBuilder::InsertionGuard guard(b);
+  auto branches = b.create<scf::IfOp>(loc, SmallVector<Type>(f.size(), f32), condition, true);
+  b.setInsertionPointToEnd(branches.thenBlock());
+  b.create<scf::YieldOp>(loc, map(f, change));
+  b.setInsertionPointToEnd(branches.elseBlock());
+  b.create<scf::YieldOp>(loc, f);
+  return Fragment(branches.getResults());
+}
+
+Fragment TileEmitter::scaled(const Fragment &f, const PerRow &factors) {
+  return map(f, [&](Value v, const Entry &entry) { return mul(v, factors[entry.half]); });
+}
+
+Fragment TileEmitter::perColumn(const Tile &row) {
+  Fragment result;
+  for (int64_t column = 0; column < row.columns; column += kColumns8) {
+    Value two = floatsAt(row, number(0), plus(pair, number(column)), 2);
+    for (int64_t i : {0, 1, 0, 1}) result.push_back(element(two, i));
+  }
+  return result;
+}
+
+PerRow TileEmitter::along(Fn fn, const Fragment &f) {
+  PerRow result;
+  for (auto [i, v] : llvm::enumerate(f)) {
+    Value &sum = result[entryOf(i).half];
+    sum = sum ? combine(fn, Scalar::F32, sum, v) : v;
+  }
+  return result;
+}
+
+PerRow TileEmitter::acrossRow(Fn fn, PerRow parts) {
+  for (Value &part : parts) // the four threads of a row
+    for (unsigned bits : {1, 2}) part = combine(fn, Scalar::F32, part, shuffle(part, bits));
+  return parts;
+}
+
+void TileEmitter::store(const Fragment &f, Value memory, Scalar type, Value first, Value count) {
+  int64_t columns = int64_t(f.size()) * 2;
+  for (unsigned half : {0, 1})
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count), [&] {
+      Value start = plus(plus(first, times(row(half), columns)), pair);
+      for (int64_t column = 0; column < columns; column += kColumns8) {
+        size_t i = size_t(column / 2 + half * 2);
+        Value two = toMemory(joined(f[i], f[i + 1]), type);
+        b.create<vector::StoreOp>(loc, two, memory, ValueRange{plus(start, number(column))});
+      }
+    });
+}
+
+} // namespace zero::codegen

@@ -1,0 +1,117 @@
+//===- tiles.h - matrices that the threads of a block hold together ----------------------------------------===//
+// What kernels made of products of tiles are written with. A tile lies in shared memory; of a result each warp has 16 rows in its threads'
+// registers, as mma.sync.m16n8 leaves them (PTX ISA, "Matrix Fragments for mma.m16n8k16"): so what is done to a result, row by row or
+// element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds.
+#pragma once
+#include "compiler/codegen/ptx/gpu_emitter.h"
+#include <array>
+
+namespace zero::codegen {
+
+/// In shared memory, row by row: bf16 where products are the matrix units', else f32.
+struct Tile {
+  mlir::Value memory;
+  int64_t rows, columns, stride; // elements
+};
+
+/// 16 rows and a multiple of 8 columns of a warp's, in its threads: of each block of 8 columns thread t has columns 2 (t mod 4) and the
+/// next of row t / 4, and then of row t / 4 + 8.
+using Fragment = llvm::SmallVector<mlir::Value>;
+
+/// One number for each of the two rows of which a thread has elements.
+using PerRow = std::array<mlir::Value, 2>;
+
+/// Which element of a fragment: the first or the second row, and of the column what does not depend on the thread.
+struct Entry {
+  unsigned half;
+  int64_t column;
+};
+
+class TileEmitter : public GpuEmitter {
+protected:
+  /// `bf16`: what tiles hold.
+  TileEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division, bool bf16)
+      : GpuEmitter(p, b, loc, division), bf16(bf16) {}
+
+  mlir::Value inWarp, warp; // number of the thread in its warp, of the warp in the block
+  mlir::Type f32;
+
+  /// The function, and what its threads know of themselves. A block owns `own` rows of results, made of products with `other` rows.
+  void begin(int64_t own, int64_t other);
+
+  //--- tiles ---------------------------------------------------------------------------------------------------------
+  Tile tile(int64_t rows, int64_t columns);
+  /// One row of f32.
+  Tile numbers(int64_t columns);
+  /// Rows of `tile.columns` elements of `type` that lie densely in memory, from element `first` on; zeros behind the first `count` of them.
+  /// All threads take part, and nobody may read before a barrier.
+  void load(const Tile &tile, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
+  /// The same of single numbers, through `change`; `otherwise` behind the first `count`.
+  void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count, double otherwise,
+                   llvm::function_ref<mlir::Value(mlir::Value)> change);
+
+  //--- fragments: 16 rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
+  /// Number of the thread's row in the block's tile, and of the column of an entry.
+  mlir::Value row(unsigned half);
+  mlir::Value column(const Entry &entry);
+  Fragment zeros(int64_t columns);
+  using Change = llvm::function_ref<mlir::Value(mlir::Value, const Entry &)>;
+  Fragment map(const Fragment &f, Change change);
+  Fragment map(const Fragment &f, const Fragment &g, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> change);
+  /// `map` where the condition holds.
+  Fragment changedIf(mlir::Value condition, const Fragment &f, Change change);
+  /// Every row times its number.
+  Fragment scaled(const Fragment &f, const PerRow &factors);
+  /// Numbers that lie in a tile of one row, one for each column: the same in both rows.
+  Fragment perColumn(const Tile &row);
+
+  /// a · bᵀ of the warp's rows of `a`.
+  Fragment timesTransposed(const Tile &a, const Tile &b);
+  /// sum + f · b.
+  Fragment plusTimes(const Fragment &sum, const Fragment &f, const Tile &b);
+
+  /// Of each row what this thread has of it; `acrossRow` makes it the row's.
+  PerRow along(Fn fn, const Fragment &f);
+  PerRow acrossRow(Fn fn, PerRow parts);
+
+  /// To dense rows in memory from element `first` on, the first `count` of the block's.
+  void store(const Fragment &f, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
+
+  //--- numbers -------------------------------------------------------------------------------------------------------
+  /// e^(x - shift), where either may be infinite.
+  mlir::Value exponential(mlir::Value x, mlir::Value shift);
+  mlir::Value real(double value) { return math.constants(b.getF32FloatAttr(float(value))); }
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+  mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value is(mlir::arith::CmpFPredicate predicate, mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  mlir::Value smaller(mlir::Value x, mlir::Value y); // of two indices that may be negative
+  mlir::Value larger(mlir::Value x, mlir::Value y);
+
+private:
+  bool bf16;
+  mlir::Value pair; // of each block of 8 columns the thread's first
+  Tile left;        // f32: where a fragment lies that is a left operand; a warp's rows are touched by that warp alone
+
+  mlir::VectorType vectorOfFloats(int64_t n) { return mlir::VectorType::get({n}, f32); }
+  mlir::Value floatsAt(const Tile &tile, mlir::Value row, mlir::Value column, int64_t n);
+  mlir::Value element(mlir::Value vector, int64_t i);
+  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
+  mlir::Value joined(mlir::Value first, mlir::Value second); // as a vector
+
+  //--- products (products.cpp) ---------------------------------------------------------------------------------------
+  Fragment timesTransposedByFma(const Tile &a, const Tile &b);
+  Fragment plusTimesByFma(const Fragment &sum, const Fragment &f, const Tile &b);
+  Fragment timesTransposedByUnits(const Tile &a, const Tile &b);
+  Fragment plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &b);
+  /// Words of two elements: a left operand 16 x 16; or of a right operand 16 x 8 the first two, and of the next one the others.
+  using Words = std::array<mlir::Value, 4>;
+  /// 16 x 16 elements from this row and column on, as four matrices of 8 x 8 in the order in which threads name their rows (ldmatrix).
+  Words matrices(const Tile &tile, mlir::Value row, mlir::Value column, bool transposed);
+  mlir::Value packed(mlir::Value low, mlir::Value high);
+  /// sum += left · right, of 8 columns.
+  void multiply(llvm::MutableArrayRef<mlir::Value> sum, const Words &left, mlir::Value upper, mlir::Value lower);
+};
+
+} // namespace zero::codegen
