@@ -24,6 +24,8 @@ inline constexpr const char *kRematerialized = "nn.rematerialized";
 void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32");
 /// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
 void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
+/// Behind that: attention by kernels of the plan's own.
+void addAttentionKernels(mlir::OpPassManager &pm);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

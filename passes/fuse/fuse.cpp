@@ -59,6 +59,8 @@ void buildPipeline(OpPassManager &pm, const std::string &precision, const std::s
 
 void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }
 
+void addAttentionKernels(OpPassManager &pm) { pm.addPass(createAttentionKernelsPass()); }
+
 void registerPasses() {
   registerZeroFusePasses();
   PassPipelineRegistration<>("zero-fuse-pipeline", "From primitives to launches of kernels", [](OpPassManager &pm) { buildPipeline(pm); });

@@ -43,17 +43,11 @@ void addFusion(OpPassManager &pm, const CompileOptions &options) {
   fuse::buildPipeline(pm, options.precision, options.world > 1 ? options.reduceType : "f32");
 }
 
-/// What settings decide of the shard phase, behind the kernels.
-void addSharding(OpPassManager &pm, const Settings &settings) {
-  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
-  shard::buildPipeline(pm, settings.shard);
-}
-
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
   switch (phase) {
   case Phase::Import: // bring decomposed exports back to what they mean
-    raise::buildPipeline(pm, /*attention=*/options.target != plan::Target::CUDA);
+    raise::buildPipeline(pm, /*kernels=*/options.target == plan::Target::CUDA);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto",
@@ -82,6 +76,7 @@ Settings settingsOf(const CompileOptions &options) {
   if (options.recompute == "full") settings.keepBytes = 0;
   settings.schedule.librarySums = options.target == plan::Target::CUDA;
   if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
+  settings.attentionKernels = options.target == plan::Target::CUDA;
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
   partition.stage = options.stage.value_or(0);

@@ -13,6 +13,13 @@
 using namespace mlir;
 
 namespace zero::pipeline {
+
+void addSharding(OpPassManager &pm, const Settings &settings) {
+  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
+  if (settings.attentionKernels) fuse::addAttentionKernels(pm);
+  shard::buildPipeline(pm, settings.shard);
+}
+
 namespace {
 
 using state::Tier;
@@ -115,8 +122,7 @@ private:
     OwningOpRef<ModuleOp> copy = fused.clone();
     PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
     for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
-    if (settings.keepBytes) fuse::addRematerialization(sharding, *settings.keepBytes);
-    shard::buildPipeline(sharding, settings.shard);
+    addSharding(sharding, settings);
     schedule::buildPipeline(scheduling, settings.schedule);
     scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
     if (places) scheduling.addPass(place::createAssignOffsetsPass());

@@ -28,6 +28,7 @@ struct Settings {
   int64_t tileTokens = 0;            // as nn-tile-tokens' `tokens`
   std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
+  bool attentionKernels = false; // attention by kernels of the plan's own: a target without steps for it
   schedule::Options schedule;
 
   Tiling tiling() const { return {tileParts, tileTokens}; }
@@ -74,6 +75,9 @@ struct Found {
   std::optional<Trial> runnerUp;            // fits too
   unsigned tried = 0;                       // choices
 };
+
+/// What settings decide of the shard phase, behind the kernels.
+void addSharding(mlir::OpPassManager &pm, const Settings &settings);
 
 /// The module behind the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
 /// an error, if a pass fails.

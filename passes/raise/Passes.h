@@ -10,8 +10,9 @@ namespace zero::raise {
 #define GEN_PASS_REGISTRATION
 #include "passes/raise/Passes.h.inc"
 
-/// Folding, simplification and all raising passes over every function of a module; without `attention` it is expanded again.
-void buildPipeline(mlir::OpPassManager &pm, bool attention = true);
+/// Folding, simplification and all raising passes over every function of a module. With `kernels` alone to do attention, what they do not
+/// do is expanded again.
+void buildPipeline(mlir::OpPassManager &pm, bool kernels = false);
 /// All passes, and the whole as `nn-raise-pipeline`.
 void registerPasses();
 } // namespace zero::raise

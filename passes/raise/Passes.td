@@ -91,13 +91,14 @@ def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
 def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
   let summary = "Write attention as products and softmax, for a target that has no other";
   let description = [{
-    Every `nn.attention` in one form, whatever form it was found in: query heads that share a key head are rows of one product; the scale, the
+    Every `nn.attention`, or with `kernels` every one that no kernel does (compiler/codegen/attention.h), in one form, whatever form it was found in: query heads that share a key head are rows of one product; the scale, the
     mask and the causal triangle, as a comparison of positions, stand between the product and the softmax. Zeros of rows that see nothing
     are written where there can be such rows: with a mask, or more queries than keys.
 
-    Needs: no use of the second result, which backward alone has. Leaves no `nn.attention`. After constants were folded, so that the triangle
+    Needs: no use of the second result, which backward alone has. Leaves no other `nn.attention`. After constants were folded, so that the triangle
     stays a comparison.
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"kernels", "kernels", "bool", "false", "Leave the attention that kernels do">];
 }
 #endif

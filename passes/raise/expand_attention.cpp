@@ -1,4 +1,5 @@
 //===- expand_attention.cpp - nn-expand-attention ------------------------------------------------------------===//
+#include "compiler/codegen/attention.h"
 #include "compiler/nn/build.h"
 #include "passes/raise/Passes.h"
 #include <cmath>
@@ -48,9 +49,13 @@ void expand(AttentionOp op) {
 }
 
 struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
+  using ExpandAttentionPassBase::ExpandAttentionPassBase;
+
   void runOnOperation() override {
     SmallVector<AttentionOp> attentions;
-    getOperation().walk([&](AttentionOp op) { attentions.push_back(op); });
+    getOperation().walk([&](AttentionOp op) {
+      if (!kernels || !codegen::hasKernels(op)) attentions.push_back(op);
+    });
     for (AttentionOp op : attentions) {
       if (!op.getLse().use_empty()) {
         op.emitOpError("is read by its gradient already and cannot be expanded");

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace zero::raise {
 
-void buildPipeline(OpPassManager &pm, bool attention) {
+void buildPipeline(OpPassManager &pm, bool kernels) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
@@ -21,7 +21,7 @@ void buildPipeline(OpPassManager &pm, bool attention) {
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
   functions.addPass(createCSEPass());
-  if (!attention) functions.addPass(createExpandAttentionPass());
+  if (kernels) functions.addPass(createExpandAttentionPass({/*kernels=*/true}));
 }
 
 void registerPasses() {

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     llvm::SmallVector<mlir::func::FuncOp> functions;
     std::vector<test::KernelCase> cases;
     for (const codegen::GpuKernel &kernel : plan.kernels) {
-      functions.push_back(kernel.function);
+      if (test::hasProcessorForm(kernel.function)) functions.push_back(kernel.function);
       cases.push_back(test::caseOf(kernel.function));
     }
     test::Library processor(functions, "x86-64-v3");

@@ -44,11 +44,17 @@ runtime::Element elementOf(mlir::Type type) {
 
 } // namespace
 
+bool hasProcessorForm(mlir::func::FuncOp kernel) {
+  auto program = codegen::buildProgram(kernel);
+  return succeeded(program) && program->kind != codegen::Program::Tiles;
+}
+
 KernelCase caseOf(mlir::func::FuncOp kernel) {
   auto info = codegen::describeForGpu(kernel);
   auto program = codegen::buildProgram(kernel);
   if (failed(info) || failed(program)) throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
-  KernelCase made{info->symbol, info->extent, {}, info->outputsFrom, !program->reductions.empty()};
+  KernelCase made{
+      info->symbol, info->extent, {}, info->outputsFrom, program->kind == codegen::Program::Tiles || !program->reductions.empty()};
   for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
     for (mlir::Type type : types) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);

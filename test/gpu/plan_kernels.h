@@ -18,6 +18,9 @@ struct PlanKernels {
   std::vector<codegen::GpuKernel> kernels; // in the plan's order
 };
 
+/// Attention has none: a processor does it in a step of its own.
+bool hasProcessorForm(mlir::func::FuncOp kernel);
+
 /// The kernel without the compiler. Throws where it cannot be compiled.
 KernelCase caseOf(mlir::func::FuncOp kernel);
 

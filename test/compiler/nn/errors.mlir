@@ -87,6 +87,22 @@ func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %d: tensor<1x2x4x4x
 
 // -----
 
+func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %d: tensor<1x2x5xf32>) {
+  // expected-error @+1 {{takes the row sums and the gradient of the forward's result}}
+  %r:2 = nn.attention_grad_keys %q, %q, %q, %l, %d, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x5xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>) {
+  // expected-error @+1 {{gives a gradient of the type of q}}
+  %r = nn.attention_grad_queries %q, %q, %q, %l, %l, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4xf32>
+  return
+}
+
+// -----
+
 // expected-error @+1 {{it lists pairs [result, operand] that the kernel has}}
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {nn.kernel, nn.inplace = [[0, 1]]}
 

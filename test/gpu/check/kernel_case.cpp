@@ -143,7 +143,7 @@ bool KernelMemory::guardsHold(size_t argument) const {
   return std::all_of(bytes.begin(), bytes.begin() + kGuard, holds) && std::all_of(bytes.end() - kGuard, bytes.end(), holds);
 }
 
-std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual) {
+std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual, double times) {
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {
     const KernelArgument &argument = kernel.arguments[i];
     if (!actual.guardsHold(i)) return "it writes beside argument " + std::to_string(i);
@@ -152,7 +152,7 @@ std::string difference(const KernelCase &kernel, const KernelMemory &expected, c
         return "it writes its operand " + std::to_string(i);
       continue;
     }
-    std::string wrong = differenceOf(argument, expected.data(i), actual.data(i), kernel.sums ? toleranceOf(argument.type) : 0);
+    std::string wrong = differenceOf(argument, expected.data(i), actual.data(i), kernel.sums ? times * toleranceOf(argument.type) : 0);
     if (!wrong.empty()) return "result " + std::to_string(i - kernel.outputsFrom) + ": " + wrong;
   }
   return "";

@@ -44,7 +44,7 @@ private:
   std::vector<std::vector<char>> memory;
 };
 
-/// Empty, or what `actual` has that `expected` does not explain.
-std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual);
+/// Empty, or what `actual` has that `expected` does not explain. `times`: as much as rounding of sums does otherwise.
+std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual, double times = 1);
 
 } // namespace zero::test

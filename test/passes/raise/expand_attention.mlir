@@ -4,6 +4,20 @@
 // RUN: for f in grouped masked late; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
 // VALUES-COUNT-3: tensor<
+// What kernels do is left to them: rows of whole vectors, not too long, of any type but f64.
+// RUN: zero-opt %s --nn-expand-attention="kernels" | FileCheck %s --check-prefix=KERNELS
+// KERNELS-LABEL: @grouped
+// KERNELS: nn.attention
+// KERNELS-LABEL: @masked
+// KERNELS-NOT: nn.attention
+// KERNELS-LABEL: @late
+// KERNELS-NOT: nn.attention
+// KERNELS-LABEL: @long
+// KERNELS-NOT: nn.attention
+// KERNELS-LABEL: @longest
+// KERNELS: nn.attention
+// KERNELS-LABEL: @exact
+// KERNELS-NOT: nn.attention
 
 // Two query heads share a key head: they are rows of one product. The triangle is a comparison.
 // CHECK-LABEL: @grouped
@@ -39,4 +53,19 @@ func.func @masked(%q: tensor<1x2x3x4xf32>, %k: tensor<1x2x3x4xf32>, %v: tensor<1
 func.func @late(%q: tensor<1x1x4x4xf32>, %k: tensor<1x1x2x4xf32>, %v: tensor<1x1x2x4xf32>) -> tensor<1x1x4x4xf32> {
   %y, %lse = nn.attention %q, %k, %v {causal = true, scale = 1.0 : f32} : (tensor<1x1x4x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>) -> (tensor<1x1x4x4xf32>, tensor<1x1x4xf32>)
   return %y : tensor<1x1x4x4xf32>
+}
+
+func.func @long(%q: tensor<1x1x2x136xf32>) -> tensor<1x1x2x136xf32> {
+  %y, %lse = nn.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<1x1x2x136xf32>, tensor<1x1x2x136xf32>, tensor<1x1x2x136xf32>) -> (tensor<1x1x2x136xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<1x1x2x136xf32>
+}
+
+func.func @longest(%q: tensor<1x1x2x128xf32>) -> tensor<1x1x2x128xf32> {
+  %y, %lse = nn.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<1x1x2x128xf32>, tensor<1x1x2x128xf32>, tensor<1x1x2x128xf32>) -> (tensor<1x1x2x128xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<1x1x2x128xf32>
+}
+
+func.func @exact(%q: tensor<1x1x2x8xf64>) -> tensor<1x1x2x8xf64> {
+  %y, %lse = nn.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<1x1x2x8xf64>, tensor<1x1x2x8xf64>, tensor<1x1x2x8xf64>) -> (tensor<1x1x2x8xf64>, tensor<1x1x2xf64>)
+  return %y : tensor<1x1x2x8xf64>
 }

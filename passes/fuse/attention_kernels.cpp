@@ -1,0 +1,70 @@
+//===- attention_kernels.cpp - nn-attention-kernels --------------------------------------------------------===//
+#include "compiler/nn/build.h"
+#include "passes/fuse/Passes.h"
+#include "passes/fuse/outline.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+#define GEN_PASS_DEF_ATTENTIONKERNELSPASS
+#include "passes/fuse/Passes.h.inc"
+
+namespace {
+
+struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
+  void runOnOperation() override {
+    KernelTable table(getOperation());
+    SmallVector<Operation *> attentions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr))
+        function.walk([&](Operation *op) {
+          if (isa<AttentionOp, AttentionGradOp>(op)) attentions.push_back(op);
+        });
+    for (Operation *op : attentions) {
+      auto gradient = dyn_cast<AttentionGradOp>(op);
+      if (failed(gradient ? launchGradient(gradient, table) : launch(op, op->getOperands(), table))) return signalPassFailure();
+    }
+  }
+
+  /// What `last` computes of the operands, by a kernel.
+  LogicalResult launch(Operation *last, ValueRange operands, KernelTable &table) {
+    llvm::SetVector<Value> inputs(operands.begin(), operands.end());
+    const KernelTable::Entry &entry =
+        table.kernelFor(SmallVector<Value>(last->getResults()), inputs.getArrayRef(), last->getParentOfType<func::FuncOp>());
+    func::FuncOp kernel = entry.function;
+    if (!kernel) return last->emitOpError("cannot be made into a kernel: ") << entry.why;
+    OpBuilder b(last);
+    auto made = b.create<LaunchOp>(last->getLoc(), last->getResultTypes(), kernel.getSymName(), inputs.getArrayRef());
+    last->replaceAllUsesWith(made);
+    last->erase();
+    ++launches;
+    return success();
+  }
+
+  LogicalResult launchGradient(AttentionGradOp op, KernelTable &table) {
+    OpBuilder builder(op);
+    Build b{builder, op.getLoc()};
+    Type sums = elementOf(op.getLse());
+    Value out = b.cast(op.getOut(), sums), dout = b.cast(op.getDout(), sums), product = b.mul(out, dout), delta = b.sumLast(product);
+    auto keys =
+        builder.create<AttentionGradKeysOp>(b.loc, TypeRange{op.getDk().getType(), op.getDv().getType()}, op.getQ(), op.getK(), op.getV(),
+                                            op.getMask(), op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr());
+    auto queries =
+        builder.create<AttentionGradQueriesOp>(b.loc, TypeRange{op.getDq().getType()}, op.getQ(), op.getK(), op.getV(), op.getMask(),
+                                               op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr());
+    op.getDq().replaceAllUsesWith(queries.getDq());
+    op.getDk().replaceAllUsesWith(keys.getDk());
+    op.getDv().replaceAllUsesWith(keys.getDv());
+    Value operands[] = {op.getOut(), op.getDout()};
+    op.erase();
+    if (failed(launch(delta.getDefiningOp(), operands, table))) return failure();
+    for (Value v : {product, dout, out}) // the kernel computes them
+      if (Operation *made = v.getDefiningOp(); made && made->use_empty()) made->erase();
+    return success(succeeded(launch(keys, keys->getOperands(), table)) && succeeded(launch(queries, queries->getOperands(), table)));
+  }
+};
+
+} // namespace
+} // namespace zero::fuse
