@@ -40,7 +40,7 @@ std::string compare(mlir::func::FuncOp function, const test::KernelCase &kernel,
   if (!form) {
     if (!interpret(function, expected)) return "the interpreter does not take it";
   } else if (test::KernelFunction processor = library[kernel.symbol]) {
-    processor(expected.pointers().data(), 0, int64_t(kernel.extent));
+    processor(expected.pointers().data(), 0, int64_t(kernel.processorExtent));
   } else {
     return "it is not in the library";
   }

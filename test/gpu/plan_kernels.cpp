@@ -50,11 +50,13 @@ bool hasProcessorForm(mlir::func::FuncOp kernel) {
 }
 
 KernelCase caseOf(mlir::func::FuncOp kernel) {
-  auto info = codegen::describeForGpu(kernel);
+  auto info = codegen::describeForGpu(kernel), onProcessor = codegen::describe(kernel);
   auto program = codegen::buildProgram(kernel);
-  if (failed(info) || failed(program)) throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
+  if (failed(info) || failed(onProcessor) || failed(program))
+    throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
   KernelCase made{
-      info->symbol, info->extent, {}, info->outputsFrom, program->kind == codegen::Program::Tiles || !program->reductions.empty()};
+      info->symbol,       info->extent, {}, info->outputsFrom, program->kind == codegen::Program::Tiles || !program->reductions.empty(),
+      onProcessor->extent};
   for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
     for (mlir::Type type : types) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);

@@ -93,6 +93,7 @@ std::string KernelCase::print(const std::vector<KernelCase> &cases) {
     for (const KernelArgument &argument : kernel.arguments) arguments.push_back({runtime::nameOf(argument.type), argument.elements});
     list.push_back({{"symbol", kernel.symbol},
                     {"extent", kernel.extent},
+                    {"processor_extent", kernel.processorExtent},
                     {"arguments", arguments},
                     {"outputs_from", kernel.outputsFrom},
                     {"sums", kernel.sums}});
@@ -106,7 +107,8 @@ std::vector<KernelCase> KernelCase::read(const std::string &path) {
     if (!in) throw Error("it cannot be opened");
     std::vector<KernelCase> cases;
     for (const nlohmann::json &entry : nlohmann::json::parse(in)) {
-      KernelCase kernel{entry.at("symbol"), entry.at("extent"), {}, entry.at("outputs_from"), entry.at("sums")};
+      KernelCase kernel{entry.at("symbol"),       entry.at("extent"), {},
+                        entry.at("outputs_from"), entry.at("sums"),   entry.at("processor_extent")};
       for (const nlohmann::json &argument : entry.at("arguments")) kernel.arguments.push_back({typeNamed(argument.at(0)), argument.at(1)});
       cases.push_back(std::move(kernel));
     }

@@ -19,7 +19,8 @@ struct KernelCase {
   uint64_t extent = 0;                   // iterations of a launch
   std::vector<KernelArgument> arguments; // inputs, then outputs
   uint64_t outputsFrom = 0;
-  bool sums = false; // the order of which is another one for each form: without any, bits are equal
+  bool sums = false;            // the order of which is another one for each form: without any, bits are equal
+  uint64_t processorExtent = 0; // iterations of its form for processors
 
   /// As JSON, all kernels of a plan in its order.
   static std::string print(const std::vector<KernelCase> &cases);

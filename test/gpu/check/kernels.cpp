@@ -151,7 +151,7 @@ void kernels(const Arguments &arguments) {
     }
     try {
       KernelMemory expected(kernel), actual(kernel);
-      processor(expected.pointers().data(), 0, int64_t(kernel.extent));
+      processor(expected.pointers().data(), 0, int64_t(kernel.processorExtent));
       Launched launched(module.kernels()[i], actual, kernel.arguments.size(), watch);
       std::string what = test::difference(kernel, expected, actual);
       if (!what.empty()) throw Error(what);
