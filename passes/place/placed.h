@@ -147,7 +147,7 @@ public:
     scales.emplace_back(std::max<int64_t>(steps, 1), steps);
   }
 
-  /// Live in the steps [first, last]. Behind those that begin at the same byte.
+  /// Live in the steps [first, last].
   void add(Bytes begin, Bytes end, int32_t first, int32_t last, bool next = false) {
     for (Scale &scale : scales) {
       int64_t from = std::max<int64_t>(first / scale.stride - 1, 0), to = last / scale.stride;
