@@ -23,7 +23,7 @@ fail() { failed=$((failed + 1)); failures+=("$1"); }
 title() { echo; echo "== $* ($SECONDS s)"; }
 # Jobs that use one processor or wait are run two at a time: begins `NAME COMMAND` of each line of standard input, in the background, in order.
 begin() {
-  xargs -d '\n' -n 1 -P 2 bash -c 'read -r name command <<<"$1"; bash -c "$command" >"$0/$name.log" 2>&1; echo $? >"$0/$name.ends"; mv "$0/$name.ends" "$0/$name.status"' "$logs" &
+  xargs -d '\n' -n 1 -P 2 bash -c 'read -r name command <<<"$1"; bash -c "$command" >"$0/$name.log" 2>&1; echo $? >"$0/$name.ends"; mv "$0/$name.ends" "$0/$name.status"' "$logs" <&0 &
   jobs=$!
 }
 # The exit status of a job that was begun, as soon as there is one; what it said is in $logs/NAME.log.

@@ -9,7 +9,7 @@
 // CHECK: func.func private @attention_0(%[[Q:.*]]: tensor<1x4x5x8xf32>, %[[K:.*]]: tensor<1x2x6x8xf32>, %[[V:.*]]: tensor<1x2x6x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
 // CHECK-SAME: nn.inplace = [], nn.kernel
 // CHECK-NEXT: nn.attention %[[Q]], %[[K]], %[[V]] {causal = true, scale = 5.000000e-01 : f32}
-// CHECK: func.func private @[[SUMS:.*]](%[[OUT:.*]]: tensor<1x4x5x8xf32>, %[[DOUT:.*]]: tensor<1x4x5x8xf32>) -> tensor<1x4x5xf32>
+// CHECK: func.func private @[[$SUMS:.*]](%[[OUT:.*]]: tensor<1x4x5x8xf32>, %[[DOUT:.*]]: tensor<1x4x5x8xf32>) -> tensor<1x4x5xf32>
 // CHECK-NEXT: %[[PRODUCT:.*]] = nn.mul %[[OUT]], %[[DOUT]]
 // CHECK-NEXT: nn.reduce sum %[[PRODUCT]] dims [3]
 // CHECK: func.func private @attention_grad_keys_0(
@@ -20,7 +20,7 @@
 // CHECK-LABEL: func.func @train
 // CHECK-NEXT: %[[Y:.*]]:2 = nn.launch @attention_0(%arg0, %arg1, %arg2)
 // CHECK-NEXT: %[[Z:.*]]:2 = nn.launch @attention_0(%[[Y]]#0, %arg1, %arg2)
-// CHECK-NEXT: %[[D:.*]] = nn.launch @[[SUMS]](%[[Z]]#0, %arg3)
+// CHECK-NEXT: %[[D:.*]] = nn.launch @[[$SUMS]](%[[Z]]#0, %arg3)
 // CHECK-NEXT: %{{.*}}:2 = nn.launch @attention_grad_keys_0(%[[Y]]#0, %arg1, %arg2, %[[Z]]#1, %[[D]], %arg3)
 // CHECK-NEXT: %{{.*}} = nn.launch @attention_grad_queries_0(%[[Y]]#0, %arg1, %arg2, %[[Z]]#1, %[[D]], %arg3)
 // CHECK-NEXT: return
