@@ -17,14 +17,8 @@ struct BucketLimit {
 };
 inline constexpr BucketLimit limitOf(int64_t most) { return {most, most / kLittle}; }
 
-/// A parameter that is to lie in a bucket.
-struct Member {
-  int64_t elements;
-  std::vector<int64_t> reads{}; // their numbers among the reads of all parameters in a step, in this order
-};
-
 struct BucketLayout {
-  std::vector<size_t> members;  // indices into those given
+  std::vector<size_t> members;  // indices into the parameters given
   std::vector<int64_t> offsets; // first element of each member
   int64_t shard = 0;            // elements per rank
   int64_t row = 0;              // divides `shard`: columns of the matrix the optimizer sees
@@ -42,12 +36,9 @@ int64_t rowElements(int64_t shard, int64_t align);
 /// a disk busy, and the number of slices does not grow without bound.
 int64_t sliceElementsOf(int64_t shards);
 
-/// So many reads from a read of a full bucket is another gathered, or fetched, with it: about a layer's.
-inline constexpr int64_t kNearReads = 8;
-
-/// Cut parameters, in this order, into buckets of at most `limit.most` elements. A larger parameter is a bucket of its own, and little ones
-/// (together at most `limit.little`) before or behind a bucket that is full join it, unless they are read where it is not: a norm behind
-/// the table of the vocabulary would have all of it gathered once more in backward. Each starts at a multiple of `align`.
-std::vector<BucketLayout> layOut(const std::vector<Member> &parameters, int64_t world, BucketLimit limit, int64_t align);
+/// Cut parameters of the given sizes, in this order, into buckets of at most `limit.most` elements. A larger parameter is a bucket of its
+/// own, and little ones (together at most `limit.little`) before or behind a bucket that is full join it. Each starts at a multiple of
+/// `align`.
+std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, BucketLimit limit, int64_t align);
 
 } // namespace zero::shard

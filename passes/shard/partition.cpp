@@ -2,7 +2,6 @@
 #include "compiler/nn/Nn.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/layout.h"
-#include "passes/shard/uses.h"
 #include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-partition"
@@ -26,19 +25,6 @@ SmallVector<Used> parametersOf(func::FuncOp function) {
     found.try_emplace(symbols.lookup<nn::ParameterOp>(get.getParameter()), cast<ShapedType>(get.getType()).getElementType());
   });
   return found.takeVector();
-}
-
-/// The numbers of each parameter's reads among all reads of `train`.
-llvm::DenseMap<StringAttr, std::vector<int64_t>> readsIn(func::FuncOp train) {
-  SmallVector<Read> reads;
-  for (auto get : train.getOps<nn::GetOp>()) collectReads(get, reads);
-  llvm::DenseMap<Operation *, SmallVector<StringAttr, 2>> readBy;
-  for (Read &read : reads) readBy[read.operand->getOwner()].push_back(read.get.getParameterAttr().getAttr());
-  llvm::DenseMap<StringAttr, std::vector<int64_t>> numbers;
-  int64_t number = 0;
-  for (Operation &op : train.getBody().front())
-    for (StringAttr parameter : readBy.lookup(&op)) numbers[parameter].push_back(number++);
-  return numbers;
 }
 
 /// Gradients go between ranks in two bytes an element.
@@ -76,10 +62,9 @@ struct Partition : impl::PartitionPassBase<Partition> {
       module->setAttr(state::ZeroDialect::kScalesLoss, b.getUnitAttr());
     b.setInsertionPoint(train);
     trainableCount = frozenCount = 0;
-    auto reads = readsIn(train);
     for (bool trainable : {true, false}) {
       SmallVector<nn::ParameterOp> group, tiles;
-      std::vector<Member> members;
+      std::vector<int64_t> sizes;
       int64_t total = 0, largestTile = 0;
       Type read; // one of all: a module is of mixed precision or it is not
       for (auto [p, type] : used)
@@ -95,23 +80,24 @@ struct Partition : impl::PartitionPassBase<Partition> {
           if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
         }
       if (total == 0) continue;
-      for (nn::ParameterOp p : group) members.push_back({elementsOf(p), reads.lookup(p.getSymNameAttr())});
+      for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
       BucketLimit limit = bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, world);
       int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
-      for (const BucketLayout &layout : layOut(members, world, limit, align)) makeBucket(b, group, layout, trainable, tensors);
+      for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
       for (nn::ParameterOp tile : tiles) // each alone: it is to move by itself
-        makeBucket(b, tile, layOut({Member{elementsOf(tile)}}, world, limit, align).front(), trainable, tensors);
+        makeBucket(b, tile, {elementsOf(tile)}, layOut({elementsOf(tile)}, world, limit, align).front(), trainable, tensors);
     }
   }
 
-  void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const BucketLayout &layout, bool trainable, ArrayAttr tensors) {
+  void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout,
+                  bool trainable, ArrayAttr tensors) {
     SmallVector<Attribute> names;
     int64_t owned = 0;
     for (size_t i : layout.members) {
       names.push_back(FlatSymbolRefAttr::get(group[i].getSymNameAttr()));
-      owned += elementsOf(group[i]);
+      owned += sizes[i];
     }
     std::string name = (trainable ? "bucket" : "frozen") + std::to_string(trainable ? trainableCount++ : frozenCount++);
     b.create<state::BucketOp>(group[layout.members[0]].getLoc(), name, layout.shard * world, layout.shard, b.getArrayAttr(names),

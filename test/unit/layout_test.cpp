@@ -18,13 +18,6 @@ Members membersOf(const std::vector<BucketLayout> &buckets) {
   return members;
 }
 
-/// Of these sizes; what is read is not said, so that all is near.
-std::vector<Member> sized(const std::vector<int64_t> &sizes) {
-  std::vector<Member> members;
-  for (int64_t size : sizes) members.push_back({size});
-  return members;
-}
-
 TEST(Layout, ASixteenthOfTheModelIsABucketWithinBounds) {
   EXPECT_EQ(defaultLimit(64 * kMi, 0, 2).most, 4 * kMi);
   EXPECT_EQ(defaultLimit(100, 0, 2).most, 64 * kKi);
@@ -41,22 +34,12 @@ TEST(Layout, OneRankHasSmallerBucketsAndTheSameLittleOnes) {
 }
 
 TEST(Layout, ABucketClosesBeforeItsLimitAndALargerParameterIsAlone) {
-  EXPECT_EQ(membersOf(layOut(sized({40, 40, 40, 500, 40}), 1, {100, 0}, 1)), (Members{{0, 1}, {2}, {3}, {4}}));
+  EXPECT_EQ(membersOf(layOut({40, 40, 40, 500, 40}, 1, {100, 0}, 1)), (Members{{0, 1}, {2}, {3}, {4}}));
 }
 
 TEST(Layout, LittleOnesJoinWhatIsFull) {
-  EXPECT_EQ(membersOf(layOut(sized({5, 500, 5, 6, 500}), 1, {100, 10}, 1)),
-            (Members{{0, 1, 2}, {3, 4}})); // before it, behind it, and no room
-  EXPECT_EQ(membersOf(layOut(sized({5, 500, 5, 6, 500}), 1, limitOf(100), 1)), (Members{{0}, {1}, {2, 3}, {4}}));
-}
-
-TEST(Layout, LittleOnesJoinOnlyWhatIsReadNearThem) {
-  // A table that is looked up first and multiplied with in the middle, a norm of the first layer, its matrix, and one like it.
-  Member table{500, {0, 50, 51}}, norm{5, {1, 100}}, matrix{500, {2, 99}}, bias{5, {3}};
-  EXPECT_EQ(membersOf(layOut({table, norm, matrix, bias}, 1, {100, 10}, 1)), (Members{{0}, {1, 2, 3}}));
-  Member last{5, {48, 52}}; // behind the layers: read where the table is, but for its look-up
-  EXPECT_EQ(membersOf(layOut({matrix, last, table}, 1, {100, 10}, 1)), (Members{{0}, {1, 2}}));
-  EXPECT_EQ(membersOf(layOut({norm, table}, 1, {100, 10}, 1)), (Members{{0}, {1}}));
+  EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, {100, 10}, 1)), (Members{{0, 1, 2}, {3, 4}})); // before it, behind it, and no room
+  EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, limitOf(100), 1)), (Members{{0}, {1}, {2, 3}, {4}}));
 }
 
 /// Every parameter lies in one bucket, in order, apart from the others; and buckets are no more than parameters and what is full together.
@@ -67,7 +50,7 @@ TEST(Layout, RandomModels) {
     for (int64_t &size : sizes) size = 1 + int64_t(random() % (random() % 4 ? 50 : 2000));
     int64_t world = 1 + random() % 4, align = 1 << random() % 5, total = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
     BucketLimit limit{1 + int64_t(random() % 1000), int64_t(random() % 20)};
-    std::vector<BucketLayout> buckets = layOut(sized(sizes), world, limit, align);
+    std::vector<BucketLayout> buckets = layOut(sizes, world, limit, align);
     size_t next = 0;
     for (const BucketLayout &bucket : buckets) {
       int64_t end = 0;
