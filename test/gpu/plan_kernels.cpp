@@ -1,6 +1,7 @@
 #include "plan_kernels.h"
 #include "compiler/codegen/program.h"
 #include "compiler/nn/Nn.h"
+#include "compiler/nn/eval/eval.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/zero/Zero.h"
 #include "mlir/Parser/Parser.h"
@@ -57,12 +58,25 @@ KernelCase caseOf(mlir::func::FuncOp kernel) {
   KernelCase made{
       info->symbol,       info->extent, {}, info->outputsFrom, program->kind == codegen::Program::Tiles || !program->reductions.empty(),
       onProcessor->extent};
+  if (!hasProcessorForm(kernel)) made.reference = Reference::Sample;
   for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
     for (mlir::Type type : types) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);
       made.arguments.push_back({elementOf(tensor.getElementType()), uint64_t(tensor.getNumElements())});
     }
   return made;
+}
+
+void interpret(mlir::func::FuncOp kernel, KernelMemory &memory) {
+  llvm::SmallVector<nn::Tensor> inputs;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    inputs.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
+    std::memcpy(inputs.back().bytes.data(), memory.data(i), inputs.back().bytes.size());
+  }
+  auto results = nn::evaluateFunction(kernel, inputs);
+  if (failed(results)) throw std::runtime_error("the interpreter does not take kernel '" + kernel.getSymName().str() + "'");
+  for (auto [i, result] : llvm::enumerate(*results))
+    std::memcpy(memory.whole(inputs.size() + i).data() + KernelMemory::kGuard, result.bytes.data(), result.bytes.size());
 }
 
 } // namespace zero::test

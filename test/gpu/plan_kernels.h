@@ -24,4 +24,7 @@ bool hasProcessorForm(mlir::func::FuncOp kernel);
 /// The kernel without the compiler. Throws where it cannot be compiled.
 KernelCase caseOf(mlir::func::FuncOp kernel);
 
+/// Its results as the interpreter computes them. Throws where that does not take it.
+void interpret(mlir::func::FuncOp kernel, KernelMemory &memory);
+
 } // namespace zero::test

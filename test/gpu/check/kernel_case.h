@@ -14,6 +14,9 @@ struct KernelArgument {
   uint64_t elements = 0;
 };
 
+/// Where right results come from: its form for processors; elements of them that were computed beforehand; or nowhere.
+enum class Reference { Processor, Sample, None };
+
 struct KernelCase {
   std::string symbol;
   uint64_t extent = 0;                   // iterations of a launch
@@ -21,6 +24,7 @@ struct KernelCase {
   uint64_t outputsFrom = 0;
   bool sums = false;            // the order of which is another one for each form: without any, bits are equal
   uint64_t processorExtent = 0; // iterations of its form for processors
+  Reference reference = Reference::Processor;
 
   /// As JSON, all kernels of a plan in its order.
   static std::string print(const std::vector<KernelCase> &cases);
@@ -45,7 +49,12 @@ private:
   std::vector<std::vector<char>> memory;
 };
 
-/// Empty, or what `actual` has that `expected` does not explain. `times`: as much as rounding of sums does otherwise.
-std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual, double times = 1);
+/// Empty, or what `actual` has that `expected` does not explain.
+std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual);
+
+/// Elements of the results, one behind the other: all of small ones, of others so many, spread over them.
+std::vector<char> sampleOf(const KernelCase &kernel, const KernelMemory &memory);
+/// As `difference`, by such a sample; an empty one says nothing of results.
+std::string difference(const KernelCase &kernel, const std::vector<char> &sample, const KernelMemory &actual);
 
 } // namespace zero::test

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 
 namespace zero::check {
 namespace {
@@ -19,24 +20,31 @@ using Processor = void(void *const *args, int64_t begin, int64_t end);
 
 constexpr int kRepeats = 5;
 
-/// Kernels in the form for processors.
-class Reference {
+/// What gpu-reference has written.
+class References {
 public:
-  explicit Reference(const std::string &name) : cases(KernelCase::read(name + ".json")) {
+  explicit References(const std::string &name) : cases(KernelCase::read(name + ".json")), sampled(name + ".results", std::ios::binary) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))
       throw NotRun("references are computed with AVX2, which this processor lacks");
     std::string path = std::filesystem::absolute(name + ".so");
     handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) throw Error(std::string("the kernels' form for processors cannot be opened: ") + ::dlerror());
   }
-  /// Null for attention, which a processor does in a step of its own: it is held by losses and gradients.
   Processor *of(const std::string &symbol) const {
     void *found = ::dlsym(handle, symbol.c_str());
+    if (!found) throw Error("the kernels' form for processors has no '" + symbol + "'");
     return reinterpret_cast<Processor *>(found);
+  }
+  /// The next kernel's elements, in the order of kernels.
+  std::vector<char> nextSample(const KernelCase &kernel) {
+    std::vector<char> sample(test::sampleOf(kernel, KernelMemory(kernel)).size());
+    if (!sampled.read(sample.data(), std::streamsize(sample.size()))) throw Error("its results are missing");
+    return sample;
   }
   std::vector<KernelCase> cases;
 
 private:
+  std::ifstream sampled;
   void *handle;
 };
 
@@ -124,7 +132,7 @@ double printTimes(std::vector<Timed> timed, double limit) {
 void kernels(const Arguments &arguments) {
   if (arguments.names.size() != 2) throw BadUsage("kernels wants PLAN NAME");
   plan::PlanFile file = plan::load(arguments.names[0]);
-  Reference reference(arguments.names[1]);
+  References reference(arguments.names[1]);
   requireSame(file.plan, reference.cases);
   if (reference.cases.empty()) throw Error("the plan has no kernels");
   Limits limits(arguments.text("--limits"));
@@ -140,20 +148,24 @@ void kernels(const Arguments &arguments) {
   Stopwatch watch(kRepeats);
   std::vector<std::string> wrong;
   std::vector<Timed> timed;
-  size_t alone = 0; // without such a form
+  int bySample = 0, unheld = 0;
   for (size_t i = 0; i < reference.cases.size(); ++i) {
     const KernelCase &kernel = reference.cases[i];
     const plan::Kernel &planned = file.plan.kernels(int(i));
-    Processor *processor = reference.of(kernel.symbol);
-    if (!processor) {
-      ++alone;
-      continue;
-    }
     try {
-      KernelMemory expected(kernel), actual(kernel);
-      processor(expected.pointers().data(), 0, int64_t(kernel.processorExtent));
+      KernelMemory actual(kernel);
+      std::vector<char> sample;
+      if (kernel.reference == test::Reference::Sample) sample = reference.nextSample(kernel);
       Launched launched(module.kernels()[i], actual, kernel.arguments.size(), watch);
-      std::string what = test::difference(kernel, expected, actual);
+      std::string what;
+      if (kernel.reference == test::Reference::Processor) {
+        KernelMemory expected(kernel);
+        reference.of(kernel.symbol)(expected.pointers().data(), 0, int64_t(kernel.processorExtent));
+        what = test::difference(kernel, expected, actual);
+      } else {
+        what = test::difference(kernel, sample, actual);
+        ++(sample.empty() ? unheld : bySample);
+      }
       if (!what.empty()) throw Error(what);
       if (double(planned.bytes()) >= large) timed.push_back({&planned, launched.seconds()});
     } catch (const Error &error) {
@@ -161,12 +173,13 @@ void kernels(const Arguments &arguments) {
     }
   }
   std::string reached;
+  if (bySample) reached += fmt::format(", {} of them by elements of their results", bySample);
+  if (unheld) reached += fmt::format(", {} run without a reference, too large for one", unheld);
   if (!timed.empty())
-    reached = fmt::format(", large ones at {:.0f} % of a device copy's bytes in a second",
-                          100 * printTimes(timed, limits.of("device_copy")) / limits.of("device_copy"));
+    reached += fmt::format(", large ones at {:.0f} % of a device copy's bytes in a second",
+                           100 * printTimes(timed, limits.of("device_copy")) / limits.of("device_copy"));
   for (const std::string &each : wrong) fmt::print("- {}\n", each);
   if (!wrong.empty()) throw Error(fmt::format("{} of {} kernels are wrong: {}", wrong.size(), reference.cases.size(), wrong.front()));
-  if (alone) reached += fmt::format("; {} of attention not compared", alone);
   fmt::print("{} kernels, loaded in {:.2f} s{}\n", reference.cases.size(), loading, reached);
 }
 
