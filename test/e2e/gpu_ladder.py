@@ -50,9 +50,6 @@ def self_contained():
         shutil.copy(program, root / "bin")
         done = suite.run(["env", "-i", *enter, root, f"/bin/{program.name}", "--help"], check=False)
         expect("sage" in done.stdout + done.stderr or "commands are" in done.stderr, f"{program.name} does not start: {done.stderr.strip()}")
-    shutil.copy(made() / MODEL / "f32.plan", root / "tmp")
-    listed = suite.run(["env", "-i", *enter, root, "/bin/zero-inspect", "/tmp/f32.plan"]).stdout
-    expect("cuda" in listed or "sm_90" in listed, "zero-inspect says nothing of the plan")
     return f"{len(programs)} programs"
 
 

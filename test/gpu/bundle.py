@@ -22,7 +22,7 @@ GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"
 PRECISIONS = ("f32", "bf16")
 # Of this model with a symbolic batch: stages, places of state, ranks.
 PLACED = "gpt2-dynamo_sdpa_dyn"
-PLACES = {"stage1": ["--stage", 1], "stage2": ["--stage", 2], "stage3": ["--stage", 3],
+PLACES = {"stage3": ["--stage", 3],
           "host": ["--offload-params", "host", "--offload-optimizer", "host", "--offload-activations", "host"],
           "disk": ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"],
           "host-disk": ["--stage", 3, "--offload-params", "host", "--offload-optimizer", "disk"]}
@@ -63,7 +63,7 @@ class Bundle:
 
     def programs(self):
         (self.folder / "bin").mkdir(parents=True)
-        for program in ("zerorun", "zero-inspect", "gpu-check"):
+        for program in ("zerorun", "gpu-check"):
             self.run("strip", "-o", self.folder / "bin" / program, ROOT / "build-portable" / "bin" / program)
         self.libraries()
         shutil.copy(ROOT / "test" / "gpu" / "run.sh", self.folder)

@@ -13,5 +13,5 @@ case "${1:-}" in '' | -*) sed -n '6,9p' "$root/test/gpu/bundle.sh" | sed 's/^# \
 [ -f build/build.ninja ] || cmake --preset release >/dev/null
 [ -f build-portable/build.ninja ] || cmake --preset portable >/dev/null
 ninja -C build zeroc zero-inspect gpu-reference gpu-double >/dev/null
-ninja -C build-portable zerorun zero-inspect gpu-check >/dev/null
+ninja -C build-portable zerorun gpu-check >/dev/null
 exec "${ZERO_PYTHON:-.venv/bin/python}" test/gpu/bundle.py "$@"
