@@ -7,7 +7,6 @@
 #include "compiler/plan/export.h"
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
@@ -219,13 +218,11 @@ private:
     return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
   }
 
-  /// Operations are verified behind the last pass: a phase ends with what the next relies on, and zero-opt looks behind each.
   bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) {
     PassManager pm(&context, ModuleOp::getOperationName());
-    pm.enableVerifier(false);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
     add(pm);
-    return succeeded(pm.run(on)) && succeeded(verify(on));
+    return succeeded(pm.run(on));
   }
 
   /// What is left open is tried on copies of the module with its kernels.

@@ -39,8 +39,7 @@ public:
       fitting[0] = keepGathered(fitting[0]);
       // What sharing bytes adds, to the memory and to the waits, shows only when it is tried: on the two that look best.
       std::vector<Trial> best;
-      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) best.push_back(attempt(fitting[i].settings, /*placed=*/true));
-      auto keeps = [&](const Trial &trial) { return trial.need.of(Tier::device) <= *budgets.device; };
+      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) best.push_back(attempt(fitting[i].settings, /*places=*/true));
       llvm::stable_sort(best,
                         [&](const Trial &a, const Trial &b) { return std::pair(!keeps(a), rank(a)) < std::pair(!keeps(b), rank(b)); });
       found.chosen = best[0];
@@ -52,7 +51,7 @@ public:
     }
     if (broken) return failure();
     if (found.fits)
-      found.placed = std::move(placed[keyOf(found.chosen.settings, /*placed=*/true)]);
+      found.placed = std::move(fastest);
     else
       found.chosen = *least;
     asked = found.chosen.settings;
@@ -75,7 +74,7 @@ private:
   /// What distinguishes choices.
   using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t,
                          int64_t, bool>;
-  static Key keyOf(const Settings &settings, bool placed) {
+  static Key keyOf(const Settings &settings, bool places) {
     const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
     const schedule::Options &schedule = settings.schedule;
     return {settings.keepBytes,
@@ -90,14 +89,14 @@ private:
             schedule.fetchAhead,
             schedule.residentBytes,
             schedule.delay,
-            placed};
+            places};
   }
 
   /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.
-  Trial attempt(const Settings &settings, bool placed = false) {
-    auto [known, fresh] = trials.try_emplace(keyOf(settings, placed));
+  Trial attempt(const Settings &settings, bool places = false) {
+    auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
     if (fresh) {
-      known->second = tryOut(settings, placed);
+      known->second = tryOut(settings, places);
       ++tried;
     }
     const Trial &trial = known->second;
@@ -143,12 +142,15 @@ private:
     trial.copied = place::bytesCopied(*copy);
     trial.leastGathered = leastGathered(*copy);
     if (places || fits(trial)) estimate(*copy, places, trial);
-    if (places && trial.need.of(Tier::device) <= *budgets.device) placed[keyOf(settings, places)] = std::move(copy);
+    if (places && keeps(trial) && (!fastest || rank(trial) < fastestRank)) {
+      fastest = std::move(copy);
+      fastestRank = rank(trial);
+    }
     return trial;
   }
 
-  void estimate(ModuleOp scheduled, bool placed, Trial &trial) {
-    if (!placed) place::placeApart(scheduled);
+  void estimate(ModuleOp scheduled, bool places, Trial &trial) {
+    if (!places) place::placeApart(scheduled);
     PassManager waits(scheduled.getContext(), ModuleOp::getOperationName());
     waits.enableVerifier(false);
     waits.addPass(place::createInsertWaitsPass());
@@ -179,6 +181,9 @@ private:
         if (buffer.getKind() == planir::BufferKind::gathered) least = std::min<uint64_t>(least, buffer.getBytes());
     return least;
   }
+
+  /// Of what is placed.
+  bool keeps(const Trial &trial) const { return trial.need.of(Tier::device) <= *budgets.device; }
 
   bool fits(const Trial &trial) const {
     return trial.need.of(Tier::device) <= limit && trial.need.of(Tier::host) <= budgets.host.value_or(UINT64_MAX) &&
@@ -226,7 +231,8 @@ private:
   }
 
   /// What is better is less.
-  static std::tuple<int64_t, int64_t, int64_t, int64_t, uint64_t, bool> rank(const Trial &trial) {
+  using Rank = std::tuple<int64_t, int64_t, int64_t, int64_t, uint64_t, bool>;
+  static Rank rank(const Trial &trial) {
     auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
     int64_t tokens = trial.settings.tileTokens ? -trial.settings.tileTokens : INT64_MIN; // all of them are most
     return {percents,     trial.settings.tileParts,
@@ -413,8 +419,9 @@ private:
   Settings asked; // with the parts and the stage that are tried
   uint64_t limit; // of device memory, as a sum of live bytes
   std::map<Key, Trial> trials;
-  std::map<Key, OwningOpRef<ModuleOp>> placed; // of the trials that are placed and fit, with waits
   std::vector<Trial> fitting;
+  OwningOpRef<ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
+  Rank fastestRank;
   std::optional<Trial> least; // that needs least of the device's memory
   unsigned tried = 0;
   bool broken = false;
