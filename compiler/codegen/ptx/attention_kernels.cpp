@@ -130,6 +130,18 @@ private:
     return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), body);
   }
 
+  /// `body` for each tile of the keys that the block's queries see, by its first key, with the tile in `k` and `v`.
+  Values overKeys(const Tile &k, const Tile &v, Values carried, const std::function<Values(Value, Values)> &body) {
+    return overTiles(number(0), keysSeen(), std::move(carried), [&](Value key, Values now) {
+      barrier(); // the tile before is read
+      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
+      load(k, operand(K), type, from, keysLeft);
+      load(v, operand(V), type, from, keysLeft);
+      barrier();
+      return body(key, std::move(now));
+    });
+  }
+
   //--- the kernels -------------------------------------------------------------------------------------------------------
 
   /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
@@ -139,12 +151,7 @@ private:
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
     for (double initial : {-double(INFINITY), -double(INFINITY), 0.0, 0.0}) carried.push_back(real(initial));
-    carried = overTiles(number(0), keysSeen(), carried, [&](Value key, Values now) {
-      barrier();
-      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
-      load(k, operand(K), type, from, keysLeft);
-      load(v, operand(V), type, from, keysLeft);
-      barrier();
+    carried = overKeys(k, v, carried, [&](Value key, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       s = seen(s, first, key, false, real(-INFINITY));
       PerRow highest = acrossRow(Fn::Max, along(Fn::Max, s)), shift, shrink;
@@ -217,12 +224,7 @@ private:
     load(dout, operand(DOut), type, queryStart(ownHead, first), count);
     PerRow lse = perRow(operand(Lse), INFINITY), delta = perRow(operand(Delta), 0);
     for (Value &v : lse) v = usable(v);
-    Values dq = overTiles(number(0), keysSeen(), zeros(a.dim), [&](Value key, Values now) {
-      barrier();
-      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
-      load(k, operand(K), type, from, keysLeft);
-      load(v, operand(V), type, from, keysLeft);
-      barrier();
+    Values dq = overKeys(k, v, zeros(a.dim), [&](Value key, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half]); });
       weights = seen(weights, first, key, false, real(0));
