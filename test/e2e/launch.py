@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Ranks started by RANK, WORLD_SIZE and MASTER_ADDR in the environment: they train as those of mpirun do, and end together."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -71,47 +72,39 @@ def stopped_by_signal():
     expect((suite.work / "saved" / f"step-{steps}" / "index.json").exists(), f"no checkpoint of step {steps}")
 
 
-def silent_tcp_rank():
+@contextlib.contextmanager
+def stopped_rank(variables, limit, *flags, plan):
+    """A run whose rank 2 is stopped: the statuses of the others when they have ended, their sentences, its process id, and how long that took.
+    It is continued behind the body, and ends as soon as it can."""
     (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
-    with Ranks(world(4), "--steps", 10_000_000, "--metrics", "metrics.jsonl", "--timeout", 2, plan="4.plan") as run:
+    with Ranks(variables, "--steps", 10_000_000, "--metrics", "metrics.jsonl", *flags, plan=plan) as run:
         run.await_step(3)
         silent, begin = run.processes.pop(2), time.time()
         try:
             silent.send_signal(signal.SIGSTOP)
-            statuses, said = run.end(12)
-            lasted = time.time() - begin
-            expect(statuses == [1] * 3, f"exit {statuses}")
-            lines = sentences(said)
-            for rank in (0, 1, 3):
-                mine = [line for line in lines if f"rank {rank} has waited" in line]
-                expect(len(mine) == 1 and f"for rank 2 (process {silent.pid} on " in mine[0] and "which is stopped, and gives up" in mine[0],
-                       f"said: {lines}")
-            silent.send_signal(signal.SIGCONT)  # the run has ended: so does this rank, as soon as it can
-            expect(silent.wait(timeout=5) == 1, f"the rank that was stopped ended with {silent.returncode}")
-        finally:
-            silent.kill()
-            silent.wait()
-    return f"ended after {lasted:.1f} s"
-
-
-def stopped_gpu_rank():
-    """Nothing comes of the collectives of the others' GPUs: they look at the processes, and end within half a minute."""
-    (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
-    with Ranks([{**own, **gpus} for own in world(4)], "--steps", 10_000_000, "--metrics", "metrics.jsonl", plan="cuda.plan") as run:
-        run.await_step(3)
-        silent, begin = run.processes.pop(2), time.time()
-        try:
-            silent.send_signal(signal.SIGSTOP)
-            statuses, said = run.end(30)
-            lasted = time.time() - begin
-            lines = sentences(said)
-            expect(statuses == [1] * 3, f"exit {statuses}: {lines}")
-            expect(lines and all(f"rank 2 (process {silent.pid} on " in line and "is stopped" in line for line in lines), f"said: {lines}")
+            statuses, said = run.end(limit)
+            yield statuses, sentences(said), silent.pid, time.time() - begin
             silent.send_signal(signal.SIGCONT)
             expect(silent.wait(timeout=5) == 1, f"the rank that was stopped ended with {silent.returncode}")
         finally:
             silent.kill()
             silent.wait()
+
+
+def silent_tcp_rank():
+    with stopped_rank(world(4), 12, "--timeout", 2, plan="4.plan") as (statuses, lines, pid, lasted):
+        expect(statuses == [1] * 3, f"exit {statuses}: {lines}")
+        for rank in (0, 1, 3):
+            mine = [line for line in lines if f"rank {rank} has waited" in line]
+            expect(len(mine) == 1 and f"for rank 2 (process {pid} on " in mine[0] and "which is stopped, and gives up" in mine[0], f"said: {lines}")
+    return f"ended after {lasted:.1f} s"
+
+
+def stopped_gpu_rank():
+    """Nothing comes of the collectives of the others' GPUs: they look at the processes, and end within half a minute."""
+    with stopped_rank([{**own, **gpus} for own in world(4)], 30, plan="cuda.plan") as (statuses, lines, pid, lasted):
+        expect(statuses == [1] * 3, f"exit {statuses}: {lines}")
+        expect(lines and all(f"rank 2 (process {pid} on " in line and "is stopped" in line for line in lines), f"said: {lines}")
     return f"ended after {lasted:.1f} s"
 
 
