@@ -15,6 +15,7 @@ public:
   // holds it so.
   enum class Mode { Read, Update, Create };
   File(const std::string &path, Mode mode);
+  File(int descriptor, std::string path) : path_(std::move(path)), fd(descriptor) {} // takes over what was opened in another way
   ~File();
   File(const File &) = delete;
   File &operator=(const File &) = delete;

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/cubin_cache.h"
-#include "runtime/files/descriptor.h"
 #include "runtime/files/file.h"
+#include "runtime/plan/error.h"
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -27,24 +27,6 @@ Digest digestOf(std::span<const std::byte> bytes) {
   return digest;
 }
 
-bool readAll(int fd, void *data, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t got = ::read(fd, static_cast<std::byte *>(data) + done, bytes - done);
-    if (got <= 0) return false;
-    done += static_cast<size_t>(got);
-  }
-  return true;
-}
-
-bool writeAll(int fd, const void *data, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t put = ::write(fd, static_cast<const std::byte *>(data) + done, bytes - done);
-    if (put <= 0) return false;
-    done += static_cast<size_t>(put);
-  }
-  return true;
-}
-
 } // namespace
 
 std::string CubinCache::usualFolder() {
@@ -61,30 +43,43 @@ std::string CubinCache::pathOf(const std::string &key) const {
 }
 
 // A file is the digest of the code, and the code.
-std::optional<std::vector<std::byte>> CubinCache::find(const std::string &key) const {
+std::optional<std::vector<std::byte>> CubinCache::find(const std::string &key) const try {
   if (folder.empty()) return std::nullopt;
-  Descriptor file(::open(pathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  std::string path = pathOf(key);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return std::nullopt;
+  File file(descriptor, path);
   struct stat about {};
   Digest digest;
-  if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != ::geteuid() || (about.st_mode & 022) != 0 ||
+  if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != ::geteuid() || (about.st_mode & 022) != 0 ||
       about.st_size <= static_cast<off_t>(digest.size()) || static_cast<uint64_t>(about.st_size) > mostBytes)
     return std::nullopt;
   std::vector<std::byte> code(static_cast<size_t>(about.st_size) - digest.size());
-  if (!readAll(file.get(), digest.data(), digest.size()) || !readAll(file.get(), code.data(), code.size()) || digestOf(code) != digest)
-    return std::nullopt;
-  ::futimens(file.get(), nullptr); // used now; if that is refused, it goes earlier
+  file.read(0, digest.data(), digest.size());
+  file.read(digest.size(), code.data(), code.size());
+  if (digestOf(code) != digest) return std::nullopt;
+  ::futimens(descriptor, nullptr); // used now; if that is refused, it goes earlier
   return code;
+} catch (const Error &) { // it cannot be read
+  return std::nullopt;
 }
 
+// Not a PartialFile, which one writer holds and others may read.
 void CubinCache::keep(const std::string &key, std::span<const std::byte> code) const noexcept try {
   if (folder.empty() || code.empty() || code.size() > mostBytes / 2) return;
   makeFolders(folder);
   std::string path = pathOf(key), partial = path + ".XXXXXX";
-  Descriptor file(::mkostemp(partial.data(), O_CLOEXEC)); // for this user alone
-  if (!file) return;
-  Digest digest = digestOf(code);
-  bool whole = writeAll(file.get(), digest.data(), digest.size()) && writeAll(file.get(), code.data(), code.size());
-  if (!whole || ::rename(partial.c_str(), path.c_str()) != 0) ::unlink(partial.c_str());
+  int descriptor = ::mkostemp(partial.data(), O_CLOEXEC); // for this user alone
+  if (descriptor < 0) return;
+  try {
+    File file(descriptor, partial);
+    Digest digest = digestOf(code);
+    file.write(0, digest.data(), digest.size());
+    file.write(digest.size(), code.data(), code.size());
+    renameOver(partial, path);
+  } catch (const Error &) {
+    ::unlink(partial.c_str());
+  }
   makeRoom();
 } catch (const std::exception &) { // it is not kept
 }
