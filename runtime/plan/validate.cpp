@@ -375,6 +375,9 @@ void checkGrid(const Plan &plan, const Kernel &kernel, const std::string &what) 
   const Grid &grid = kernel.gpu();
   if (grid.blocks() == 0 || grid.blocks() > kMaxBlocks)
     throw Error(what + " has a grid of " + std::to_string(grid.blocks()) + " blocks; expected 1 to " + std::to_string(kMaxBlocks));
+  if (kernel.row() && kernel.extent() != grid.blocks())
+    throw Error(what + " has a grid of " + std::to_string(grid.blocks()) + " blocks for " + std::to_string(kernel.extent()) +
+                " iterations of " + std::to_string(kernel.row()) + " elements; expected a block for each");
   if (grid.threads() == 0 || grid.threads() > kMaxThreads || grid.threads() % kWarp)
     throw Error(what + " has blocks of " + std::to_string(grid.threads()) + " threads; expected a multiple of " + std::to_string(kWarp) +
                 " up to " + std::to_string(kMaxThreads));

@@ -421,6 +421,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { forCuda(p), p.mutable_target()->set_features(0, "avx2"); }, "without naming one architecture"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->clear_gpu(); }, "kernel 0 'sgd_0' has no grid"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_blocks(0); }, "a grid of 0 blocks"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->set_row(4), p.mutable_kernels(0)->mutable_gpu()->set_blocks(3); },
+       "a grid of 3 blocks for "},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_threads(48); }, "blocks of 48 threads"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_threads(2048); }, "blocks of 2048 threads"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_shared_bytes(1 << 20); }, "1048576 bytes of shared memory"},
@@ -591,8 +593,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 6");
-  tryBytes(changed(8, std::string("\x05\0\0\0", 4)), "plan format 5, expected 6; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 7");
+  tryBytes(changed(8, std::string("\x06\0\0\0", 4)), "plan format 6, expected 7; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");
