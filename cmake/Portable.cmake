@@ -1,4 +1,4 @@
-# The preset `portable`: zerorun and zero-inspect that start on any x86-64 Linux whose glibc is no older than the one they are built with, and with
+# The preset `portable`: zerorun and gpu-check that start on any x86-64 Linux whose glibc is no older than the one they are built with, and with
 # nothing of ours installed, to be carried to a machine with GPUs (test/gpu/bundle.sh). Libraries are linked statically, but for libcrypto, which is carried along, and what such a machine
 # need not have is left out: MPI (ranks find each other over TCP), and the device for processors with oneDNN.
 # libstdc++ is static too, so that NVIDIA's libraries, which are opened at run time, find the machine's own. All is compiled as in other
