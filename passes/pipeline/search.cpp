@@ -40,6 +40,7 @@ public:
       // What sharing bytes adds, to the memory and to the waits, shows only when it is tried: on the two that look best.
       std::vector<Trial> best;
       for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) best.push_back(attempt(fitting[i].settings, /*places=*/true));
+      if (keeps(best[0])) best[0] = leaveRoom(fitting[0], best[0]);
       llvm::stable_sort(best,
                         [&](const Trial &a, const Trial &b) { return std::pair(!keeps(a), rank(a)) < std::pair(!keeps(b), rank(b)); });
       found.chosen = best[0];
@@ -66,6 +67,7 @@ public:
 private:
   static constexpr int kRounds = 6, kSizes = 4; // of placing, and of trying how much fits
   static constexpr int64_t kFewestTokens = 64;  // of a micro-step that is worth tiles
+  static constexpr int64_t kRoom = 4;           // a part of an arena that is left free for lanes to run apart
 
   //===--------------------------------------------------------------------===//
   // One choice
@@ -124,7 +126,11 @@ private:
     addSharding(sharding, settings);
     schedule::buildPipeline(scheduling, settings.schedule);
     scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
-    if (places) scheduling.addPass(place::createAssignOffsetsPass());
+    if (places) {
+      place::AssignOffsetsPassOptions offsets;
+      offsets.deviceBytes = int64_t(std::min<uint64_t>(*budgets.device, INT64_MAX));
+      scheduling.addPass(place::createAssignOffsetsPass(offsets));
+    }
     broken |= failed(sharding.run(*copy));
     if (!broken) {
       for (auto bucket : copy->getOps<state::BucketOp>())
@@ -393,6 +399,18 @@ private:
       if (Trial trial = attempt(with); fits(trial) && rank(trial) <= rank(usual)) return trial;
     }
     return usual;
+  }
+
+  /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
+  Trial leaveRoom(const Trial &apart, const Trial &placed) {
+    for (int64_t part : {8, 4}) { // of that arena
+      Settings settings = placed.settings;
+      int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
+      if (state <= room || placed.time.seconds <= 1.02 * apart.time.seconds) break;
+      state -= room;
+      if (Trial trial = attempt(settings, /*places=*/true); keeps(trial) && rank(trial) < rank(placed)) return trial;
+    }
+    return placed;
   }
 
   static bool gathers(const Trial &trial) {

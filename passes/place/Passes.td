@@ -35,7 +35,7 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
 
     What a copy between tiers begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are live than at
     the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: but not where the program's
-    arena would grow by more than 2 % and beyond the largest program's. Then each such buffer goes, below the same height, to the bytes that have
+    arena would grow by more than 2 % and beyond the largest program's, unless `device-bytes` has room for that. Then each such buffer goes, below the same height, to the bytes that have
     rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for whoever had them before.
 
     ```mlir
@@ -50,6 +50,7 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
       %w1 = plan.buffer gathered "w1" bytes 200 at 0 live 2 to 3
     ```
   }];
+  let options = [Option<"deviceBytes", "device-bytes", "int64_t", "0", "What the device's arenas may take together, for lanes to run apart">];
   let statistics = [Statistic<"perMille", "excess-per-mille", "Height above the largest sum of live bytes, of the worst program">];
 }
 

@@ -34,6 +34,8 @@ std::vector<CopyEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
 }
 
 struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
+  using AssignOffsetsPassBase::AssignOffsetsPassBase;
+
   void runOnOperation() override {
     std::array<Bytes, kTiers> ends; // of the persistent arena of each tier
     for (auto state : getOperation().getOps<StateOp>()) {
@@ -53,8 +55,9 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
         placed.solution = solveOffsets(placed.buffers.problem);
         if (tier == state::Tier::device) largest = std::max(largest, placed.solution.height.count);
       }
+    int64_t allowed = std::max(largest, deviceBytes - ends[size_t(state::Tier::device)].count);
     for (auto &[program, tiers] : programs) {
-      leaveTime(program, tiers[size_t(state::Tier::device)], largest);
+      leaveTime(program, tiers[size_t(state::Tier::device)], allowed);
       write(program, tiers);
     }
   }
@@ -67,19 +70,19 @@ private:
   };
 
   /// With bytes of their own for updates beside the next step, and with time for copies between tiers, where that makes the arena larger
-  /// than neither that of the largest program nor 1.02 times what is live.
-  static void leaveTime(ProgramOp program, Placed &placed, int64_t largest) {
+  /// than neither what is `allowed` nor 1.02 times what is live.
+  static void leaveTime(ProgramOp program, Placed &placed, int64_t allowed) {
     std::vector<CopyEnds> ends = endsOf(program, placed.buffers.buffers);
     if (llvm::none_of(ends, [](CopyEnds copies) { return copies.begins || copies.ends; })) return;
     auto steps = int64_t(zero::planir::stepsOf(program).size());
-    int64_t most = std::max(largest, placed.live() * 51 / 50);
+    int64_t most = std::max(allowed, placed.live() * 51 / 50);
     OffsetProblem beside = placed.buffers.problem; // the next run
     if (addNextRun(program, placed.buffers.buffers, beside))
       if (OffsetSolution found = solveOffsets(beside); found.height.count <= most)
         placed.buffers.problem = std::move(beside), placed.solution = std::move(found);
     OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
     if (roomy.height.count <= most) placed.solution = std::move(roomy);
-    restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(largest)), placed.solution);
+    restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
   }
 
   void write(ProgramOp program, std::array<Placed, kTiers> &tiers) {
