@@ -11,11 +11,38 @@ struct Range {
   bool meets(Range other) const { return begin < other.end && other.begin < end; }
 };
 
+/// What is live in a step, the lowest first: it grows with the depth of a model, and is looked through for each buffer that moves. So it
+/// lies in one piece.
+class Live {
+public:
+  struct Buffer {
+    Range range;
+    int64_t last;
+  };
+  void add(Buffer buffer) {
+    buffers.insert(
+        std::partition_point(buffers.begin(), buffers.end(), [&](const Buffer &other) { return other.range.begin <= buffer.range.begin; }),
+        buffer);
+  }
+  void dropBefore(int64_t step) {
+    std::erase_if(buffers, [&](const Buffer &buffer) { return buffer.last < step; });
+  }
+  const std::vector<Buffer> &all() const { return buffers; }
+
+private:
+  std::vector<Buffer> buffers;
+};
+
 /// Where a buffer may go: what is left of an arena in pieces of at least its size, the lowest first.
 class Gaps {
 public:
-  Gaps(Bytes size, Bytes height) : size(size) {
-    if (size <= height) gaps.push_back({Bytes(0), height});
+  Gaps(Bytes size, Bytes height, const Live &live) : size(size) {
+    Bytes end;
+    for (const Live::Buffer &buffer : live.all()) {
+      add({end, std::min(buffer.range.begin, height)});
+      end = std::max(end, buffer.range.end);
+    }
+    add({end, height});
   }
   bool empty() const { return gaps.empty(); }
   Bytes lowest() const { return gaps.front().begin; }
@@ -31,6 +58,10 @@ public:
   }
 
 private:
+  void add(Range gap) {
+    if (gap.begin < gap.end && gap.begin + size <= gap.end) gaps.push_back(gap);
+  }
+
   Bytes size;
   std::vector<Range> gaps;
 };
@@ -82,6 +113,7 @@ public:
       if (copies[i].begins || copies[i].ends) copied.push_back(begin);
       if (buffers[i].nextLast >= 0) besideNext.push_back(i);
     }
+    std::stable_sort(besideNext.begin(), besideNext.end(), [&](size_t a, size_t b) { return buffers[a].nextLast > buffers[b].nextLast; });
     for (std::vector<End> *list : {&begins, &ends, &copiedBegins, &copiedEnds, &copied})
       std::stable_sort(list->begin(), list->end(), [](End a, End b) { return a.step < b.step; });
   }
@@ -89,10 +121,13 @@ public:
   /// Moves each buffer of copies once, in the order of the program.
   void sweep() {
     size_t begun = 0;
-    std::vector<size_t> live; // that began earlier
+    Live live; // that began earlier
     for (auto [step, index] : copied) {
-      for (; begins[begun].step < step; ++begun) live.push_back(begins[begun].index);
-      std::erase_if(live, [&](size_t other) { return buffers[other].last < step; });
+      for (; begins[begun].step < step; ++begun) {
+        size_t other = begins[begun].index;
+        if (buffers[other].last >= step) live.add({ranges[other], buffers[other].last});
+      }
+      live.dropBefore(step);
       move(index, live, begun);
     }
   }
@@ -107,18 +142,17 @@ public:
 
 private:
   /// To the lowest of the places with the longest rest, if that is longer than where it is. The others take their bytes away, those with
-  /// the shortest rest first, until no place is left. Live with it are some of `live` and of `begins` from `begun` on.
-  void move(size_t index, const std::vector<size_t> &live, size_t begun) {
+  /// the shortest rest first, until no place is left. Live with it are `live` and some of `begins` from `begun` on.
+  void move(size_t index, const Live &live, size_t begun) {
     const OffsetBuffer &buffer = buffers[index];
     const Range mine = ranges[index];
-    Gaps gaps(mine.end - mine.begin, height);
+    Gaps gaps(mine.end - mine.begin, height, live);
     bool meets = false; // where it is, somebody with a shorter rest
     auto take = [&](size_t other) {
       if (other == index) return;
       gaps.take(ranges[other]);
       meets |= mine.meets(ranges[other]);
     };
-    for (size_t other : live) take(other);
     for (; begun < begins.size() && begins[begun].step <= buffer.last; ++begun) take(begins[begun].index);
 
     Bytes lowest;
@@ -127,7 +161,7 @@ private:
         after(copies[index].ends ? begins : copiedBegins, buffer.last, steps);
     for (int64_t rest = 1; !gaps.empty(); rest = std::min(before.distance(), after.distance())) {
       lowest = gaps.lowest(), better = meets;
-      if (rest >= steps) break;
+      if (rest >= std::min(steps, kLong)) break;
       if (rest == 1) takeBesideNext(buffer, take);
       while (before.distance() == rest) take(before.take());
       while (after.distance() == rest) take(after.take());
@@ -138,9 +172,10 @@ private:
   /// What may be in use together with a buffer when the program runs again.
   template <typename Take> void takeBesideNext(const OffsetBuffer &buffer, Take take) const {
     for (size_t i = 0; i < begins.size() && begins[i].step <= buffer.nextLast; ++i) take(begins[i].index);
-    for (size_t other : besideNext)
-      if (buffer.first <= buffers[other].nextLast) take(other);
+    for (size_t i = 0; i < besideNext.size() && buffer.first <= buffers[besideNext[i]].nextLast; ++i) take(besideNext[i]);
   }
+
+  static constexpr int64_t kLong = 1024; // steps; a longer rest makes no copy earlier, and each is looked for among all that end in it
 
   const std::vector<OffsetBuffer> &buffers;
   const std::vector<CopyEnds> &copies;
