@@ -10,10 +10,10 @@ namespace {
 bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
 
 /// The bucket of which something lies in the buffer, or "".
-StringRef bucketOf(Value buffer, ModuleOp module) {
+StringRef bucketOf(Value buffer, const SymbolTable &symbols) {
   std::optional<StringRef> bucket;
   if (auto own = buffer.getDefiningOp<BufferOp>()) bucket = own.getBucket();
-  if (auto use = buffer.getDefiningOp<UseOp>()) bucket = module.lookupSymbol<StateOp>(use.getStateAttr().getAttr()).getBucket();
+  if (auto use = buffer.getDefiningOp<UseOp>()) bucket = symbols.lookup<StateOp>(use.getStateAttr().getAttr()).getBucket();
   return bucket.value_or("");
 }
 
@@ -21,7 +21,7 @@ StringRef bucketOf(Value buffer, ModuleOp module) {
 
 bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &problem) {
   if (program.getRole() != ProgramRole::step) return false; // another program comes behind it
-  ModuleOp module = program->getParentOfType<ModuleOp>();
+  SymbolTable symbols(program->getParentOfType<ModuleOp>());
   llvm::StringMap<int64_t> needed;    // of each bucket, the first step of lane compute that touches it
   llvm::DenseMap<Value, size_t> uses; // of each buffer, how many updates have been made when it is free
   std::vector<size_t> complete;       // of each step, how many updates are sure to be complete when it begins
@@ -32,7 +32,7 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
       if (isa<UpdateStep>(*step)) updates.push_back(step);
     } else if (step.getLane() == Lane::compute) {
       for (Value buffer : step.getBuffers())
-        if (StringRef bucket = bucketOf(buffer, module); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
+        if (StringRef bucket = bucketOf(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
     }
   }
   if (updates.empty()) return false;

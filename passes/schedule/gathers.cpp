@@ -1,6 +1,7 @@
 //===- gathers.cpp - plan-elide-gathers, plan-hoist-gathers and plan-hoist-fetches ------------------===//
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/arrivals.h"
+#include "passes/schedule/load.h"
 #include <numeric>
 
 #define DEBUG_TYPE "plan-gathers"
@@ -23,7 +24,7 @@ namespace {
 struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
   using ElideGathersPassBase::ElideGathersPassBase;
 
-  /// A gather that could be spared, because its bucket was whole until `from`.
+  /// A gather that could be spared, because its bucket was whole until `from`; spared, it is whole in the steps [from, to).
   struct Chance {
     size_t gather, before; // indices
     int64_t from, to, bytes;
@@ -37,13 +38,13 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
     llvm::stable_sort(chances, [](const Chance &a, const Chance &b) {
       return std::tuple(!a.free, a.to - a.from, a.gather) < std::tuple(!b.free, b.to - b.from, b.gather);
     });
-    std::vector<Chance> kept;                   // those that cost memory
+    Load kept{int64_t(order.size())};           // by those that cost memory
     SmallVector<size_t> brings(gathers.size()); // the gather that now brings what gather i brought
     std::iota(brings.begin(), brings.end(), size_t(0));
     for (const Chance &chance : chances) {
       if (!chance.free) {
-        if (mostKept(kept, chance) + chance.bytes > residentBytes) continue;
-        kept.push_back(chance);
+        if (kept.most(chance.from, chance.to) + chance.bytes > residentBytes) continue;
+        kept.add(chance.from, chance.to, chance.bytes);
       }
       merge(gathers, chance, brings);
     }
@@ -62,21 +63,6 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
       last[gather.sources[0]] = i;
     }
     return chances;
-  }
-
-  /// Largest sum of bytes kept at any moment between the chance's two uses.
-  static int64_t mostKept(ArrayRef<Chance> kept, const Chance &chance) {
-    int64_t most = 0;
-    auto at = [&](int64_t position) {
-      int64_t sum = 0;
-      for (const Chance &other : kept)
-        if (other.from <= position && position < other.to) sum += other.bytes;
-      most = std::max(most, sum);
-    };
-    at(chance.from);
-    for (const Chance &other : kept)
-      if (chance.from < other.from && other.from < chance.to) at(other.from);
-    return most;
   }
 
   void merge(MutableArrayRef<Arrival> gathers, const Chance &chance, MutableArrayRef<size_t> brings) {

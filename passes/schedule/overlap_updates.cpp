@@ -42,7 +42,8 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
 
   /// The host writes the next step's hyper-parameters while updates still read those of this one: they read a copy.
   void keepHyper(ModuleOp module, StepOp first) {
-    auto stateOf = [&](UseOp use) { return module.lookupSymbol<StateOp>(use.getStateAttr().getAttr()); };
+    SymbolTable symbols(module);
+    auto stateOf = [&](UseOp use) { return symbols.lookup<StateOp>(use.getStateAttr().getAttr()); };
     auto uses = getOperation().getBody().front().getOps<UseOp>();
     auto hyper = llvm::find_if(uses, [&](UseOp use) { return stateOf(use).getRole() == "hyper"; });
     if (hyper == uses.end()) return;
