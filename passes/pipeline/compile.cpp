@@ -254,6 +254,7 @@ private:
     bool good = (trained || run(*made.module, [&](OpPassManager &pm) { addPhase(pm, Phase::Train, options, cut); })) &&
                 run(*made.module, [&](OpPassManager &pm) { addFusion(pm, options); });
     notes = nullptr;
+    if (options.progress) options.progress->pass = "choosing what fits --device-memory"; // no pass of its own announces itself there
     return good ? *made.module : ModuleOp();
   }
 

@@ -9,6 +9,7 @@
 #include "passes/place/apart.h"
 #include <cmath>
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 
@@ -51,23 +52,24 @@ public:
       if (!found.fits) limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
     }
     if (broken) return failure();
+    found.tried = tried;
     if (found.fits)
       found.placed = std::move(fastest);
     else
       found.chosen = *least;
+    if (!keeps(found.chosen)) return found; // nobody asks what else it would be
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
     asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
     found.resident = attempt(onDevice()).need.of(Tier::device);
     found.leastCopied = leastCopied();
-    found.tried = tried;
     return found;
   }
 
 private:
   static constexpr int kRounds = 6, kSizes = 4; // of placing, and of trying how much fits
   static constexpr int64_t kFewestTokens = 64;  // of a micro-step that is worth tiles
-  static constexpr int64_t kRoom = 4;           // a part of an arena that is left free for lanes to run apart
+  static constexpr int64_t kMostTiles = 64;     // of both kinds together: planning takes time with their number
 
   //===--------------------------------------------------------------------===//
   // One choice
@@ -102,6 +104,7 @@ private:
       ++tried;
     }
     const Trial &trial = known->second;
+    leastState = std::min(leastState, std::accumulate(trial.need.state.begin(), trial.need.state.end(), uint64_t(0)));
     if (!broken && (!least || trial.need.of(Tier::device) < least->need.of(Tier::device))) least = trial;
     return trial;
   }
@@ -188,7 +191,7 @@ private:
     return least;
   }
 
-  /// Of what is placed.
+  /// What is placed. What is not has at least the live bytes that are counted.
   bool keeps(const Trial &trial) const { return trial.need.of(Tier::device) <= *budgets.device; }
 
   bool fits(const Trial &trial) const {
@@ -201,24 +204,64 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
-  /// still nothing fits, a sixteenth. Then, with so many, as long as more parts make it faster, there are more parts.
+  /// still nothing fits, a sixteenth. Then, with so many, as long as more parts make it faster, there are more parts. That nothing fits is
+  /// to be known soon: tiles are given up that do not bring down what is needed at least; both kinds together are tried at last.
   void choose() {
     std::vector<int64_t> parts{question.asked.tileParts}, tokens{question.asked.tileTokens};
     if (question.anyTiles) parts = {1, 2, 4, 8, 16};
     if (question.anyTokens) tokens = {0};
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
-    asked.tileParts = parts[0];
-    for (int64_t tileTokens : tokens) {
-      asked.tileTokens = tileTokens;
-      chooseForm();
-      if (!fitting.empty() && (fitting[0].copied == 0 || tileTokens)) break;
+    std::tie(asked.tileParts, asked.tileTokens) = std::tie(parts[0], tokens[0]);
+    chooseForm();
+    for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
+      if (!fitting.empty() && (fitting[0].copied == 0 || asked.tileTokens)) break;
+      if (!chooseFormWith({asked.tileParts, tileTokens})) break;
     }
     if (!fitting.empty()) asked.tileTokens = fitting[0].settings.tileTokens;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
       if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != asked.tileParts)) break;
-      asked.tileParts = tileParts;
-      chooseForm();
+      if (!chooseFormWith({tileParts, asked.tileTokens})) break;
     }
+    for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
+      Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(tilesOf({1, tileTokens}))), tileTokens};
+      if (fitting.empty() && least && leastWith(both) <= limit) chooseFormWith(both);
+    }
+  }
+
+  /// chooseForm with other tiles, which `asked` has then. Where nothing fits so far, the choice that needs least of the device is tried
+  /// with them first, and nothing else if it does not fit: false if it needs no less. False too if all tiers have no room for the state.
+  bool chooseFormWith(Tiling tiling) {
+    if (fitting.empty() && leastState > room()) return false;
+    if (fitting.empty() && least && least->need.of(Tier::device) > limit) {
+      uint64_t need = least->need.of(Tier::device);
+      Settings settings = least->settings;
+      std::tie(settings.tileParts, settings.tileTokens) = tiling;
+      uint64_t now = attempt(settings).need.of(Tier::device);
+      if (now >= need) return false;
+      std::tie(asked.tileParts, asked.tileTokens) = tiling;
+      if (now > limit) return true;
+    }
+    std::tie(asked.tileParts, asked.tileTokens) = tiling;
+    chooseForm();
+    return true;
+  }
+
+  /// Bytes of the device without which nothing fits: what is cut into so many tiles more takes at least that part of what it took.
+  uint64_t leastWith(Tiling tiling) const { return least->need.of(Tier::device) / tilesOf(tiling) * tilesOf(least->settings.tiling()); }
+
+  uint64_t tilesOf(Tiling tiling) const {
+    auto [parts, tokens] = tiling;
+    return uint64_t(parts) * uint64_t(tokens ? (question.tokens + tokens - 1) / tokens : 1);
+  }
+
+  /// Bytes for model state in all tiers together.
+  uint64_t room() const {
+    const auto &tiers = asked.shard.tiers;
+    bool host = budgets.host || tiers.offloadParams == "host" || tiers.offloadOptimizer == "host"; // else nothing lies there
+    uint64_t sum = *budgets.device;
+    for (uint64_t bytes : {host ? budgets.host.value_or(UINT64_MAX) : 0, budgets.disk.value_or(UINT64_MAX)})
+      sum = llvm::SaturatingAdd(sum, bytes);
+    return sum;
   }
 
   /// Adds to `fitting` what fits with these tiles.
@@ -440,7 +483,8 @@ private:
   std::vector<Trial> fitting;
   OwningOpRef<ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
   Rank fastestRank;
-  std::optional<Trial> least; // that needs least of the device's memory
+  std::optional<Trial> least;       // that needs least of the device's memory
+  uint64_t leastState = UINT64_MAX; // of those that were tried, in all tiers together
   unsigned tried = 0;
   bool broken = false;
 };
