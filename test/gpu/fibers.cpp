@@ -55,9 +55,10 @@ struct Fiber {
 
 class Block {
 public:
-  explicit Block(unsigned threads) : fibers(threads), stacks(new std::byte[threads * kStackBytes]), order(threads) {
-    std::iota(order.begin(), order.end(), 0u);
-  }
+  explicit Block(unsigned threads) : fibers(threads), stacks(new std::byte[threads * kStackBytes]), order(threads) {}
+
+  size_t threads() const { return fibers.size(); }
+  void arrange() { std::iota(order.begin(), order.end(), 0u); }
 
   void run(uint64_t number, const std::function<void()> &body, std::mt19937_64 *random) {
     block = uint32_t(number), thread = &body;
@@ -178,7 +179,10 @@ const GpuHooks kGpuHooks = {
 };
 
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread) {
-  Block block(grid.threads);
+  thread_local std::unique_ptr<Block> kept; // the system clears pages of stacks that are touched first
+  if (!kept || kept->threads() != grid.threads) kept = std::make_unique<Block>(grid.threads);
+  Block &block = *kept;
+  block.arrange();
   std::mt19937_64 random(order);
   Block::running = &block;
   for (uint64_t i = 0; i < grid.blocks; ++i) {

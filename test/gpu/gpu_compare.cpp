@@ -17,7 +17,8 @@ namespace {
 /// Empty, or what differs.
 std::string compare(mlir::func::FuncOp function, test::KernelFunction processor, const test::GpuLibrary &gpu) {
   test::KernelCase kernel = test::caseOf(function);
-  test::KernelMemory expected(kernel);
+  const test::KernelMemory given(kernel);
+  test::KernelMemory expected = given;
   if (processor)
     processor(expected.pointers().data(), 0, int64_t(kernel.processorExtent));
   else if (!test::hasProcessorForm(function))
@@ -25,7 +26,7 @@ std::string compare(mlir::func::FuncOp function, test::KernelFunction processor,
   else
     return "it is not in the library";
   for (uint64_t order : {0, 1, 2}) {
-    test::KernelMemory actual(kernel);
+    test::KernelMemory actual = given;
     gpu.launch(kernel.symbol, actual.pointers().data(), order);
     std::string wrong = test::difference(kernel, expected, actual);
     if (!wrong.empty()) return "order " + std::to_string(order) + ": " + wrong;

@@ -3,6 +3,7 @@
 #include "test/gpu/fake/faults.h"
 #include "test/gpu/fake/memory.h"
 #include "test/gpu/fake/streams.h"
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -97,12 +98,12 @@ std::byte *element(const Layout &layout, std::byte *matrix, int64_t batch, uint6
   return matrix + (static_cast<uint64_t>(batch * layout.stride) + column * static_cast<uint64_t>(layout.ld) + row) * layout.size();
 }
 
-// `count` vectors of k numbers, one after another: the rows of a matrix, or its columns.
-std::vector<float> operand(const Layout &layout, std::byte *matrix, int64_t batch, uint64_t count, uint64_t k, bool ofRows) {
-  std::vector<float> vectors;
-  for (uint64_t i = 0; i < count; ++i)
-    for (uint64_t l = 0; l < k; ++l)
-      vectors.push_back(widened(ofRows ? element(layout, matrix, batch, i, l) : element(layout, matrix, batch, l, i), layout.type));
+// The matrix as `k` vectors of `count` numbers, one after another: its rows, or its columns.
+std::vector<float> operand(const Layout &layout, std::byte *matrix, int64_t batch, uint64_t count, uint64_t k, bool ofColumns) {
+  std::vector<float> vectors(k * count);
+  for (uint64_t l = 0, at = 0; l < k; ++l)
+    for (uint64_t i = 0; i < count; ++i, ++at)
+      vectors[at] = widened(ofColumns ? element(layout, matrix, batch, i, l) : element(layout, matrix, batch, l, i), layout.type);
   return vectors;
 }
 
@@ -222,14 +223,19 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   auto run = [=] {
     std::memset(room, 0x5a, kNeeds);
     for (int64_t batch = 0; batch < lc.batch; ++batch) {
-      std::vector<float> rows = operand(la, pa, batch, m, k, !ta), columns = operand(lb, pb, batch, n, k, tb);
-      for (uint64_t j = 0; j < n; ++j)
-        for (uint64_t i = 0; i < m; ++i) {
-          float sum = 0;
-          for (uint64_t l = 0; l < k; ++l) sum += rows[i * k + l] * columns[j * k + l];
-          std::byte *to = element(lc, pd, batch, i, j);
-          round(to, lc.type, by * sum + (plus != 0 ? plus * widened(to, lc.type) : 0));
+      // The elements of a column of D side by side, each in the order of k.
+      std::vector<float> columnsA = operand(la, pa, batch, m, k, !ta), rowsB = operand(lb, pb, batch, n, k, tb), sums(m);
+      for (uint64_t j = 0; j < n; ++j) {
+        std::ranges::fill(sums, 0.0f);
+        for (uint64_t l = 0; l < k; ++l) {
+          const float *column = &columnsA[l * m], factor = rowsB[l * n + j];
+          for (uint64_t i = 0; i < m; ++i) sums[i] += column[i] * factor;
         }
+        for (uint64_t i = 0; i < m; ++i) {
+          std::byte *to = element(lc, pd, batch, i, j);
+          round(to, lc.type, by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0));
+        }
+      }
     }
     return 0;
   };

@@ -1,10 +1,12 @@
 #include "test/gpu/fake/memory.h"
 #include "test/gpu/fake/faults.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 namespace zero::fake {
 namespace {
@@ -12,6 +14,24 @@ namespace {
 constexpr size_t kAlignment = 512; // of what is given out; apart by as much, so that what reaches too far reaches into nothing
 
 size_t spaced(size_t bytes) { return (bytes / kAlignment + 2) * kAlignment; }
+
+// What is large gets the pages of a garbage file, which take no memory until they are written.
+void fillWithGarbage(std::byte *memory, size_t bytes) {
+  constexpr size_t kPage = 4096, kPiece = 1 << 20;
+  constexpr int kGarbage = 0xa5;
+  if (bytes < 2 * kPiece) return static_cast<void>(std::memset(memory, kGarbage, bytes));
+  static const int file = [] {
+    std::vector<std::byte> piece(kPiece, std::byte{kGarbage});
+    int made = ::memfd_create("fake-garbage", MFD_CLOEXEC);
+    return ::write(made, piece.data(), kPiece) == static_cast<ssize_t>(kPiece) ? made : -1;
+  }();
+  size_t before = -reinterpret_cast<uintptr_t>(memory) % kPage, behind = (bytes - before) % kPage;
+  std::byte *first = memory + before, *end = memory + bytes - behind;
+  std::memset(memory, kGarbage, before), std::memset(end, kGarbage, behind);
+  for (std::byte *at = first; at < end; at += kPiece)
+    if (::mmap(at, std::min<size_t>(kPiece, end - at), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED)
+      std::abort();
+}
 
 } // namespace
 
@@ -22,17 +42,14 @@ Memory &Memory::get() {
 }
 
 Memory::Memory() : capacity(setting("ZERO_FAKE_MEMORY", uint64_t(4) << 30)) {
-  int file = ::memfd_create("fake-device", MFD_CLOEXEC);
-  bool sized = file >= 0 && ::ftruncate(file, static_cast<off_t>(capacity)) == 0;
-  if (sized) {
-    shown = static_cast<std::byte *>(::mmap(nullptr, capacity, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0));
-    behind = static_cast<std::byte *>(::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0));
-  }
-  if (!sized || shown == MAP_FAILED || behind == MAP_FAILED) {
+  auto reserve = [this](int protection) {
+    return static_cast<std::byte *>(::mmap(nullptr, capacity, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  };
+  shown = reserve(PROT_NONE), behind = reserve(PROT_READ | PROT_WRITE);
+  if (shown == MAP_FAILED || behind == MAP_FAILED) {
     std::fputs("the fake device got no memory\n", stderr);
     std::abort();
   }
-  ::close(file);
 }
 
 size_t Memory::free() const {
@@ -51,7 +68,7 @@ uint64_t Memory::allocate(size_t bytes) {
   }
   if (at - base > capacity || capacity - (at - base) < spaced(bytes)) return 0;
   device[at] = bytes, used += spaced(bytes);
-  std::memset(behind + (at - base), 0xa5, bytes);
+  fillWithGarbage(behind + (at - base), bytes);
   return at;
 }
 
@@ -67,7 +84,7 @@ bool Memory::release(uint64_t address) {
 void *Memory::allocatePinned(size_t bytes) {
   void *memory = bytes ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
   if (memory == MAP_FAILED) return nullptr;
-  std::memset(memory, 0xa5, bytes);
+  fillWithGarbage(static_cast<std::byte *>(memory), bytes);
   std::lock_guard lock(mutex);
   pinned[reinterpret_cast<uint64_t>(memory)] = bytes;
   return memory;
