@@ -1,13 +1,14 @@
 // Every function of the short lists fails once: the run ends with one sentence and exit status 1, and does not hang. (Those that give back
 // what was given out have nobody to tell.)
+#include "test/gpu/short_lists.h"
 #include "test/unit/run_fixtures.h"
 #include <map>
-#include <regex>
 #include <set>
 
 namespace {
 
 using zero::test::Folder;
+using zero::test::functionsOf;
 
 struct Outcome {
   int status;
@@ -26,20 +27,6 @@ Outcome run(const Folder &folder, const std::string &environment) {
 }
 
 const std::string kLibraries = "ZERO_CUDA_LIBRARIES=" FAKES " ";
-
-// What the lists name: the second argument of each find().
-std::vector<std::string> functions() {
-  std::vector<std::string> names;
-  for (const char *file : {"driver.cpp", "blas_lt.cpp"}) {
-    std::ifstream source(std::string(SOURCES "/") + file);
-    std::stringstream text;
-    text << source.rdbuf();
-    std::string all = text.str();
-    std::regex found("library\\.find\\(\\w+, \"(\\w+)\"\\)");
-    for (std::sregex_iterator it(all.begin(), all.end(), found), end; it != end; ++it) names.push_back((*it)[1]);
-  }
-  return names;
-}
 
 bool isOneSentence(const std::string &error) {
   return error.starts_with("cuda_scenario: ") && std::ranges::count(error, '\n') == 1 && error.ends_with("\n") && error.size() > 40;
@@ -70,7 +57,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
                                      "cuEventQuery",   // of several ranks alone
                                      "cublasLtGetStatusName"};
   Folder folder;
-  std::vector<std::string> names = functions();
+  std::vector<std::string> names = functionsOf({"driver.cpp", "blas_lt.cpp"});
   EXPECT_GE(names.size(), 60u);
   for (const std::string &function : names)
     for (const char *when : {":1", ":2"}) { // a second call there is of few
