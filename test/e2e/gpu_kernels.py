@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Kernels for cuda, on a machine without a GPU: their text, what ptxas makes of it, and their results in the double of a GPU (test/gpu)."""
+import functools
 import os
 import re
 import shutil
@@ -32,15 +33,26 @@ def flags(name, precision):
     return [*BINDS.get(name, []), *LOSSES.get(name, []), "--precision", precision, "--target", "cuda"]
 
 
+@functools.cache
+def compiled(name, precision):
+    """The plan, in the work folder."""
+    plan = f"{name}-{precision}.plan".replace("/", "-").replace(" ", "-")
+    suite.zeroc(MODELS[name], plan, *flags(name, precision))
+    return suite.work / plan
+
+
+def one_thread(name, precision):
+    suite.run(["taskset", "-c", "0", suite.bin / "zeroc", MODELS[name], "-o", "one.plan", *flags(name, precision)])
+    expect(compiled(name, precision).read_bytes() == (suite.work / "one.plan").read_bytes(), "another number of threads gives another plan")
+
+
 def text(name, precision):
-    """One entry per kernel with the bounds of the plan, nothing undefined, and the same bytes from any number of threads."""
-    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
-    suite.run(["taskset", "-c", "0", suite.bin / "zeroc", MODELS[name], "-o", "b.plan", *flags(name, precision)])
-    expect((suite.work / "a.plan").read_bytes() == (suite.work / "b.plan").read_bytes(), "another number of threads gives another plan")
-    ptx = dict(plan_file.segments(suite.work / "a.plan"))[2].decode()
+    """One entry per kernel with the bounds of the plan, and nothing undefined."""
+    path = compiled(name, precision)
+    ptx = dict(plan_file.segments(path))[2].decode()
     expect(".extern" not in ptx and "__nv_" not in ptx, "the module refers to something outside")
     expect(ptx.count(".version") == 1 and ".target sm_90" in ptx, "it is not one module for sm_90")
-    plan = plan_file.read(suite.work / "a.plan")
+    plan = plan_file.read(path)
     entries = re.findall(r"\.visible \.entry (\w+)\(([^)]*)\)\s*\.reqntid (\d+), 1, 1", ptx)
     expect([e[0] for e in entries] == [k.symbol for k in plan.kernels], "entries are not the kernels of the plan")
     for (symbol, parameters, threads), kernel in zip(entries, plan.kernels):
@@ -56,8 +68,7 @@ def text(name, precision):
 
 
 def assembled(name, precision):
-    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
-    (suite.work / "a.ptx").write_bytes(dict(plan_file.segments(suite.work / "a.plan"))[2])
+    (suite.work / "a.ptx").write_bytes(dict(plan_file.segments(compiled(name, precision)))[2])
     said = suite.run([assembler, "-v", "-arch=sm_90", "a.ptx", "-o", "a.cubin"]).stderr
     # ptxas gives up a few registers where one more block fits then.
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
@@ -68,9 +79,8 @@ def assembled(name, precision):
 
 def compared(name, precision):
     """Each kernel in the double of a GPU against the same for the processor."""
-    suite.zeroc(MODELS[name], "a.plan", *flags(name, precision))
     (suite.work / "a.mlir").write_text(suite.run([suite.bin / "zeroc", MODELS[name], "--emit", "place", *flags(name, precision)]).stdout)
-    done = suite.run([suite.bin / "gpu-compare", "a.plan", "a.mlir"], check=False, timeout=300)
+    done = suite.run([suite.bin / "gpu-compare", compiled(name, precision), "a.mlir"], check=False, timeout=300)
     lines = done.stdout.splitlines() or [done.stderr]
     expect(done.returncode == 0, "; ".join(lines[:3]))
     return lines[-1]
@@ -87,6 +97,8 @@ for name in MODELS:
         if assembler:
             suite.check(f"gpu kernels: {name} {precision}, ptxas", assembled, name, precision)
         suite.check(f"gpu kernels: {name} {precision}, double", compared, name, precision)
+for precision in ("f32", "bf16"):
+    suite.check(f"gpu kernels: {precision}, the same bytes from any number of threads", one_thread, "gpt2/dynamo_sdpa_dyn", precision)
 if not assembler:
     print("NOT RUN: ptxas is nowhere, so nothing but LLVM has read the PTX; install nvidia-cuda-nvcc or name it with ZERO_PTXAS")
 suite.finish()
