@@ -27,8 +27,9 @@ PLACES = {"stage3": ["--stage", 3],
           "disk": ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"],
           "host-disk": ["--stage", 3, "--offload-params", "host", "--offload-optimizer", "disk"]}
 FEWER = ("stage3", "host", "host-disk") # in bf16
-# For room: what they are made of the other models have, too, and the stand-ins train them.
+# For room: what these models are made of the others have, too, and the stand-ins train them; and whose first gradients are held against PyTorch's.
 LEFT_OUT = ("bert_mlm", "plain_causal", "t5")
+GRADIENTS = ("gpt2", "gpt2_loss", "llama")
 # GPT-2: layers, width, heads; samples of 1024 tokens in a micro-step; micro-steps.
 GPT2 = {"gpt2-124M": (12, 768, 12, 16, 4), "gpt2-1.5B": (48, 1600, 25, 8, 4)}
 VOCABULARY, LENGTH = 50257, 1024
@@ -95,7 +96,8 @@ class Bundle:
         trainable = {n: {"torch": r["torch"], "tied_copy": bool(r.get("tied_copy"))} for n, r in export["trainable"].items()}
         (folder / "reference.json").write_text(json.dumps({"losses": reference["loss_curve"], "bounds": {p: bounds_of(reference, p) for p in BOUNDS}, "trainable": trainable}))
         (folder / "flags").write_text(" ".join(map(str, ["--data", "data.safetensors", *hyper_parameters(reference)])) + "\n")
-        save_file({n: np.ascontiguousarray(g) for n, g in wanted_gradients(source, export, reference).items()}, folder / "gradients.safetensors")
+        if source.name in GRADIENTS:
+            save_file({n: np.ascontiguousarray(g) for n, g in wanted_gradients(source, export, reference).items()}, folder / "gradients.safetensors")
 
     def flags(self, source, export, precision, world=1):
         return ["--loss", export["loss"], "--precision", precision, "--world", world, *bindings(source, export, world)]
