@@ -115,5 +115,6 @@ suite.check("micro-steps: with dropout", same, [DATA / "gpt_dropout.onnx", "--bi
 for micros in (2, 4):
     suite.check(f"micro-steps: {micros} move what one does", moved, suite.work / "deep.onnx", micros)
 suite.check("micro-steps: the search keeps them apart where all fits", searched, suite.work / "deep.onnx", "64M", "horizontal")
-suite.check("micro-steps: and interleaves them where parameters travel", searched, suite.work / "deep.onnx", "3M", "vertical")
+suite.gpt("wide.onnx", "--layers", "6", "--hidden", "128", "--heads", "4", "--vocab", "101", "--seq", "4", "--batch", "1", "--no-weights")
+suite.check("micro-steps: and interleaves them where parameters travel", searched, suite.work / "wide.onnx", "8M", "vertical")
 suite.finish()
