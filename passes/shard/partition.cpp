@@ -33,6 +33,25 @@ bool travelsInHalf(func::FuncOp train) {
                       [](nn::GradientOp g) { return g.getValue().getType().getElementTypeBitWidth() == 16; });
 }
 
+/// Parameters whose rows are looked up, by kernels too.
+llvm::SmallPtrSet<Operation *, 4> tablesOf(func::FuncOp function) {
+  llvm::SmallPtrSet<Operation *, 4> found;
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  auto looksUp = [](OpOperand &use) { return isa<nn::GatherOp>(use.getOwner()) && use.getOperandNumber() == 0; };
+  function.walk([&](nn::GetOp get) {
+    for (OpOperand &use : get->getUses()) {
+      auto launch = dyn_cast<nn::LaunchOp>(use.getOwner());
+      bool table = looksUp(use);
+      if (launch) {
+        auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+        table = llvm::any_of(kernel.getArgument(use.getOperandNumber()).getUses(), looksUp);
+      }
+      if (table) found.insert(symbols.lookup(get.getParameter()));
+    }
+  });
+  return found;
+}
+
 int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
 
 struct Partition : impl::PartitionPassBase<Partition> {
@@ -57,13 +76,14 @@ struct Partition : impl::PartitionPassBase<Partition> {
     module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
 
     auto used = parametersOf(train);
+    auto tables = tablesOf(train);
     // The smallest numbers of f16 are much larger than those of f32 and bf16: gradients come multiplied by a scale.
     if (llvm::any_of(used, [](const Used &u) { return nn::ParameterOp(u.first).getTrainable() && u.second.isF16(); }))
       module->setAttr(state::ZeroDialect::kScalesLoss, b.getUnitAttr());
     b.setInsertionPoint(train);
     trainableCount = frozenCount = 0;
     for (bool trainable : {true, false}) {
-      SmallVector<nn::ParameterOp> group, tiles;
+      SmallVector<nn::ParameterOp> all, group, alone;
       std::vector<int64_t> sizes;
       int64_t total = 0, largestTile = 0;
       Type read; // one of all: a module is of mixed precision or it is not
@@ -75,19 +95,22 @@ struct Partition : impl::PartitionPassBase<Partition> {
             return signalPassFailure();
           }
           read = type;
-          (p.getTileOf() ? tiles : group).push_back(p);
+          all.push_back(p);
           total += elementsOf(p);
           if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
         }
       if (total == 0) continue;
-      for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
       BucketLimit limit = bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, world);
+      // A tile is to move by itself; and a large table is read at both ends of the model, where what shared its bucket would bring it
+      // again.
+      for (nn::ParameterOp p : all) (p.getTileOf() || (tables.contains(p) && elementsOf(p) > limit.most) ? alone : group).push_back(p);
+      for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
       int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
       for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
-      for (nn::ParameterOp tile : tiles) // each alone: it is to move by itself
-        makeBucket(b, tile, {elementsOf(tile)}, layOut({elementsOf(tile)}, world, limit, align).front(), trainable, tensors);
+      for (nn::ParameterOp p : alone)
+        makeBucket(b, p, {elementsOf(p)}, layOut({elementsOf(p)}, world, limit, align).front(), trainable, tensors);
     }
   }
 
