@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 
@@ -32,31 +33,30 @@ public:
   }
 
   FailureOr<Found> run() {
-    Found found;
-    for (int round = 0; round < kRounds && !found.fits; ++round) {
+    // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
+    // that looks best does not stay within the budget, another round leaves more room for it.
+    std::vector<Trial> kept;
+    for (int round = 0; round < (kept.empty() ? kRounds : 2); ++round) {
       fitting.clear(), least.reset();
       choose();
       if (fitting.empty()) break;
-      fitting[0] = keepGathered(fitting[0]);
-      // What sharing bytes adds, to the memory and to the waits, shows only when it is tried: on the two that look best.
-      std::vector<Trial> best;
-      for (size_t i = 0; i < std::min<size_t>(fitting.size(), 2); ++i) best.push_back(attempt(fitting[i].settings, /*places=*/true));
-      if (keeps(best[0])) best[0] = leaveRoom(fitting[0], best[0]);
-      llvm::stable_sort(best,
-                        [&](const Trial &a, const Trial &b) { return std::pair(!keeps(a), rank(a)) < std::pair(!keeps(b), rank(b)); });
-      found.chosen = best[0];
-      if (best.size() > 1 && keeps(best[1])) found.runnerUp = best[1];
-      uint64_t need = found.chosen.need.of(Tier::device);
-      found.fits = keeps(found.chosen);
-      // What placement adds to the sum of live bytes; it differs from choice to choice, so each round leaves more room for it.
-      if (!found.fits) limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
+      std::vector<Trial> placed;
+      for (const Trial &trial : candidates()) placed.push_back(attempt(keepGathered(trial).settings, /*places=*/true));
+      llvm::stable_sort(placed, faster);
+      llvm::copy_if(placed, std::back_inserter(kept), [&](const Trial &trial) { return keeps(trial); });
+      if (keeps(placed[0])) break;
+      uint64_t need = placed[0].need.of(Tier::device);
+      limit -= std::min(limit, need - *budgets.device + uint64_t(round) * limit / 64);
     }
     if (broken) return failure();
+    Found found;
+    llvm::stable_sort(kept, faster);
+    found.fits = !kept.empty();
+    found.chosen = found.fits ? leaveRoom(kept[0]) : *least;
+    for (const Trial &trial : kept)
+      if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = tried;
-    if (found.fits)
-      found.placed = std::move(fastest);
-    else
-      found.chosen = *least;
+    if (found.fits) found.placed = std::move(fastest);
     if (!keeps(found.chosen)) return found; // nobody asks what else it would be
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
@@ -204,11 +204,11 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
-  /// still nothing fits, a sixteenth. Then, with so many, as long as more parts make it faster, there are more parts. That nothing fits is
-  /// to be known soon: tiles are given up that do not bring down what is needed at least; both kinds together are tried at last.
+  /// still nothing fits, a sixteenth. Then, with so many, there are more parts. That nothing fits is to be known soon: tiles are given up
+  /// that do not bring down what is needed at least; both kinds together are tried at last.
   void choose() {
     std::vector<int64_t> parts{question.asked.tileParts}, tokens{question.asked.tileTokens};
-    if (question.anyTiles) parts = {1, 2, 4, 8, 16};
+    if (question.anyTiles) parts = {1, 4, 16};
     if (question.anyTokens) tokens = {0};
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
     std::tie(asked.tileParts, asked.tileTokens) = std::tie(parts[0], tokens[0]);
@@ -219,13 +219,22 @@ private:
     }
     if (!fitting.empty()) asked.tileTokens = fitting[0].settings.tileTokens;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
-      if (!fitting.empty() && (fitting[0].copied == 0 || fitting[0].settings.tileParts != asked.tileParts)) break;
+      if (!fitting.empty() && fitting[0].copied == 0) break;
       if (!chooseFormWith({tileParts, asked.tileTokens})) break;
     }
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
       Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(tilesOf({1, tileTokens}))), tileTokens};
       if (fitting.empty() && least && leastWith(both) <= limit) chooseFormWith(both);
     }
+  }
+
+  /// The two of `fitting` that look best, and the best with every number of tiles: what sharing bytes costs differs most between these.
+  std::vector<Trial> candidates() const {
+    std::vector<Trial> chosen;
+    std::set<Tiling> seen;
+    for (const auto &[i, trial] : llvm::enumerate(fitting))
+      if (seen.insert(trial.settings.tiling()).second || i < 2) chosen.push_back(trial);
+    return chosen;
   }
 
   /// chooseForm with other tiles, which `asked` has then. Where nothing fits so far, the choice that needs least of the device is tried
@@ -276,7 +285,7 @@ private:
         asked.shard.partition.vertical = vertical;
         chooseTiers();
       }
-    llvm::stable_sort(fitting, [](const Trial &a, const Trial &b) { return rank(a) < rank(b); });
+    llvm::stable_sort(fitting, faster);
   }
 
   /// What is better is less.
@@ -288,6 +297,7 @@ private:
             tokens,       trial.settings.shard.partition.stage,
             trial.copied, trial.settings.shard.partition.vertical};
   }
+  static bool faster(const Trial &a, const Trial &b) { return rank(a) < rank(b); }
 
   /// Adds to `fitting` what fits with these parts and this stage.
   void chooseTiers() {
@@ -445,12 +455,13 @@ private:
   }
 
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
-  Trial leaveRoom(const Trial &apart, const Trial &placed) {
-    for (int64_t part : {8, 4}) { // of that arena
+  Trial leaveRoom(const Trial &placed) {
+    double apart = attempt(placed.settings).time.seconds; // where buffers share nothing
+    for (int64_t part : {8, 4}) {                         // of that arena
       Settings settings = placed.settings;
       int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
-      if (state <= room || placed.time.seconds <= 1.02 * apart.time.seconds) break;
-      state -= room;
+      if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
+      state -= std::min(state, room);
       if (Trial trial = attempt(settings, /*places=*/true); keeps(trial) && rank(trial) < rank(placed)) return trial;
     }
     return placed;

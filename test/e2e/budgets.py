@@ -87,7 +87,7 @@ def autos(model):
     flags = [model[0], "x.plan", *model[1:], "--world", 2]
     top = needs(facts([*flags, "--stage", 0]), "device")
     said = []
-    for auto, budget in ((["--stage", "auto"], int(top * 0.7)), (["--stage", 3, "--tile", "auto"], int(top * 0.3))):
+    for auto, budget in ((["--stage", "auto"], int(top * 0.7)), (["--stage", 3, "--tile", "auto"], int(top * 0.22))):
         plan = facts([*flags, *auto], "--device-memory", budget)
         expect(plan is not None and needs(plan, "device") <= budget, f"no plan for {budget} of {top} bytes with {auto}")
         chosen = decision(plan, "form")[0]
