@@ -10,6 +10,12 @@
 
 namespace zero::runtime {
 
+// What `zerorun --tune` has measured and written beside the plan, as it was read.
+struct MeasuredTable {
+  std::string name; // of the file
+  std::string text; // empty: there is no such file
+};
+
 struct DeviceOptions {
   int threads = 0;                               // of the cpu; 0: as many as this process may use
   int ranksHere = 1;                             // ranks that share this machine's processors and memory
@@ -17,12 +23,17 @@ struct DeviceOptions {
   std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
   std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
   bool graphs = true;                   // of a GPU: steps that nothing comes between are launched together
+  MeasuredTable measured{};             // of a kind of device that has tune
 };
 
 struct DeviceKind {
   plan::Target::Kind kind;
   const char *name; // as `zeroc --target` spells it
   std::unique_ptr<Device> (*make)(const DeviceOptions &);
+  // Measures on this machine what its library can be told about the programs' products, and yields the text of the table: what `known` has,
+  // and what was measured. `say` is told a sentence for each. Null: there is nothing to be chosen.
+  std::string (*tune)(std::span<const DeviceProgram> programs, const MeasuredTable &known,
+                      const std::function<void(const std::string &)> &say) = nullptr;
 };
 
 std::span<const DeviceKind> builtInDevices();

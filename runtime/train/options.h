@@ -30,6 +30,7 @@ struct TrainOptions {
   std::optional<uint64_t> seed;
   bool drain = false;    // every step is complete before the next begins
   bool noGraphs = false; // a GPU's steps are launched one by one
+  bool tune = false;     // measures the plan's products instead of training
   // Results
   std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;
   std::optional<uint64_t> every, keep;

@@ -8,6 +8,7 @@
 #include "runtime/train/evaluate.h"
 #include "runtime/train/loss_scale.h"
 #include "runtime/train/resume.h"
+#include "runtime/train/same_files.h"
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -53,6 +54,7 @@ void Run::start(int threads) {
   });
   startLossScale(plan, options, at);
   Settings settings = hyperSettings(plan, options, setup.hyper);
+  if (setup.device->tune) settings.emplace_back("the table of algorithms beside the plan", textOf(setup.measured)); // they decide bits
   if (setup.resumedFrom) changed = changes(at.settings, settings);
   at.settings = std::move(settings);
   checkpoints.emplace(options, setup, rank);

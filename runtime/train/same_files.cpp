@@ -117,6 +117,11 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
 
 } // namespace
 
+std::string textOf(const MeasuredTable &measured) {
+  if (measured.text.empty()) return "no file";
+  return fmt::format("a file with checksum {:08x}", checksum(measured.text.data(), measured.text.size()));
+}
+
 Settings inputFiles(const TrainOptions &options) {
   Settings settings{{"the plan", digest(options.plan)}};
   if (options.data) settings.emplace_back("--data", digest(*options.data));
@@ -127,6 +132,8 @@ Settings inputFiles(const TrainOptions &options) {
 Settings stateFiles(const TrainOptions &options, const Setup &setup) {
   Settings settings;
   if (options.resume) settings.emplace_back("--resume", resumedFrom(*options.resume, setup));
+  // What this rank has read, and not what is there by now.
+  if (setup.device->tune) settings.emplace_back("the table of algorithms beside the plan", textOf(setup.measured));
   std::vector<std::string> names = modelFiles(options, setup);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string which = names.size() == 1 ? "" : fmt::format("{} of {}, ", i + 1, names.size());

@@ -1,7 +1,7 @@
 // What ranks have before them: whether the files that each of them reads and the folders that all of them write are the same.
 #pragma once
-#include "runtime/train/setup.h"
 #include "runtime/train/settings.h"
+#include "runtime/train/setup.h"
 
 namespace zero::runtime {
 
@@ -11,6 +11,9 @@ Settings inputFiles(const TrainOptions &options);
 
 // The same of what parameters come from: the files of the model, or of a checkpoint. Files that belong together share the 64 MiB.
 Settings stateFiles(const TrainOptions &options, const Setup &setup);
+
+// How a table of algorithms that was read is told from others.
+std::string textOf(const MeasuredTable &measured);
 
 // Collective: whether all ranks see what rank 0 writes into the folders of their results. Throws as collectively() does.
 void requireSharedFolders(Communicator &communicator, const TrainOptions &options);

@@ -33,7 +33,7 @@ std::string fileName(const std::optional<std::string> &path) {
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
   const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, lossScale,
-               betas, noDecay, lrScales, seed, drain, noGraphs, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep,
+               betas, noDecay, lrScales, seed, drain, noGraphs, tune, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep,
                evalData, evalEvery, diskPaths, threads, timeout] = options;
   static_cast<void>(showBatch); // rank 0 shows it
   static_cast<void>(plan);      // compared by its contents
@@ -58,6 +58,7 @@ Settings flagSettings(const TrainOptions &options) {
           {"--seed", text(seed)},
           {"--drain", drain ? "given" : ""},
           {"--no-graphs", noGraphs ? "given" : ""},
+          {"--tune", tune ? "given" : ""},
           {"--metrics", given(metrics)},
           {"--gradients", fileName(gradients)},
           {"--checkpoint", given(checkpoint)},

@@ -6,6 +6,7 @@
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
 #include "runtime/train/loss_scale.h"
+#include "runtime/train/tune.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -108,6 +109,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   requireWorld(setup.file, world);
   setup.device = &deviceFor(plan.target(), options.plan);
   requireCode(setup.file);
+  if (setup.device->tune) setup.measured = tableBeside(options.plan);
   setup.steps = options.steps.value_or(0);
   setup.hyper = resolveHyper(plan, options);
   checkLossScale(plan, options);

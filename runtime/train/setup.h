@@ -19,6 +19,7 @@ namespace zero::runtime {
 struct Setup {
   plan::PlanFile file;
   const DeviceKind *device = nullptr; // that runs it
+  MeasuredTable measured;             // beside the plan, if the device has one
   std::vector<std::string> diskFolders;
   Hyper hyper{};
   HyperGroups groups;

@@ -8,6 +8,7 @@
 #include "runtime/train/resume.h"
 #include "runtime/train/run.h"
 #include "runtime/train/same_files.h"
+#include "runtime/train/tune.h"
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
@@ -35,11 +36,13 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     requireSame(*communicator, flagSettings(options));
     requireSame(*communicator, inputFiles(options));
   }
+  if (options.tune) return tune(options, *communicator);
   collectively(*communicator, [&] {
     prepare(options, factory.world(), setup);
     setup.diskFolders = diskFolders(options, setup.file.plan);
     auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
-    device = setup.device->make({options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders, !options.noGraphs});
+    device = setup.device->make(
+        {options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders, !options.noGraphs, setup.measured});
     device->requireTarget(setup.file.plan.target());
   });
   collectively(*communicator, [&] {

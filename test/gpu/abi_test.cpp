@@ -89,6 +89,7 @@ static_assert(ours::kErrorLog == CU_JIT_ERROR_LOG_BUFFER && ours::kErrorLogBytes
 static_assert(ours::kMaxDynamicShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 
 static_assert(alike(&BlasLt::statusName, cublasLtGetStatusName));
+static_assert(alike(&BlasLt::version, cublasLtGetVersion));
 static_assert(alike(&BlasLt::create, cublasLtCreate));
 static_assert(alike(&BlasLt::destroy, cublasLtDestroy));
 static_assert(alike(&BlasLt::productCreate, cublasLtMatmulDescCreate));
@@ -101,6 +102,8 @@ static_assert(alike(&BlasLt::preferenceCreate, cublasLtMatmulPreferenceCreate));
 static_assert(alike(&BlasLt::preferenceDestroy, cublasLtMatmulPreferenceDestroy));
 static_assert(alike(&BlasLt::preferenceSet, cublasLtMatmulPreferenceSetAttribute));
 static_assert(alike(&BlasLt::heuristic, cublasLtMatmulAlgoGetHeuristic));
+static_assert(alike(&BlasLt::algorithmCheck, cublasLtMatmulAlgoCheck));
+static_assert(alike(&BlasLt::algorithmGet, cublasLtMatmulAlgoConfigGetAttribute));
 static_assert(alike(&BlasLt::multiply, cublasLtMatmul));
 
 static_assert(ours::kReal32 == CUDA_R_32F && ours::kReal16 == CUDA_R_16F && ours::kRealBf16 == CUDA_R_16BF);
@@ -110,7 +113,8 @@ static_assert(ours::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(ours::kBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(ours::kMaxWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 static_assert(ours::kReductionSchemes == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
-static_assert(ours::kNoReduction == CUBLASLT_REDUCTION_SCHEME_NONE);
+static_assert(ours::kNoReduction == CUBLASLT_REDUCTION_SCHEME_NONE && ours::kApartReduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+static_assert(ours::kSplits == CUBLASLT_ALGO_CONFIG_SPLITK_NUM && ours::kReductionScheme == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 static_assert(ours::kAlignmentA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
 static_assert(ours::kAlignmentA + 1 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
 static_assert(ours::kAlignmentA + 2 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);

@@ -63,6 +63,8 @@ TEST_F(CudaZerorun, RanksEndTogether) {
                                      "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy",
                                      "cublasLtMatmulPreferenceDestroy", "ncclCommDestroy", "ncclCommAbort", // they give back
                                      "cuGetErrorName", "cublasLtGetStatusName", "ncclGetErrorString",       // of an error alone
+                                     "cublasLtGetVersion",                                                  // a number
+                                     "cublasLtMatmulAlgoCheck", "cublasLtMatmulAlgoConfigGetAttribute",     // of a measured table alone
                                      "ncclGetUniqueId",                                                     // the first rank's
                                      // Not called for this plan, but in cuda_faults_test: graphs, a disk, much shared memory.
                                      "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",

@@ -26,6 +26,12 @@ static void declareData(CLI::App &app, TrainOptions &o) {
       ->type_name("PUBKEY")
       ->group(group);
 
+  app.add_flag(
+         "--tune", o.tune,
+         "measure on this machine's GPU which algorithm of its library is fastest for each matrix product of the plan, write FILE.tune "
+         "beside it, which runs of the plan take, and end")
+      ->group(group);
+
   group = "Data";
   app.add_option("--data", o.data, ".safetensors or .npz (a tensor per input, samples first), .bin (uint16 tokens), .u32.bin, .txt (bytes)")
       ->type_name("FILE")

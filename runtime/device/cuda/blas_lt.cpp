@@ -24,6 +24,7 @@ BlasLt::BlasLt() {
                    true,
                    "install the CUDA toolkit or PyTorch's CUDA wheels"});
   library.find(statusName, "cublasLtGetStatusName");
+  library.find(version, "cublasLtGetVersion");
   library.find(create, "cublasLtCreate");
   library.find(destroy, "cublasLtDestroy");
   library.find(productCreate, "cublasLtMatmulDescCreate");
@@ -36,6 +37,8 @@ BlasLt::BlasLt() {
   library.find(preferenceDestroy, "cublasLtMatmulPreferenceDestroy");
   library.find(preferenceSet, "cublasLtMatmulPreferenceSetAttribute");
   library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library.find(algorithmCheck, "cublasLtMatmulAlgoCheck");
+  library.find(algorithmGet, "cublasLtMatmulAlgoConfigGetAttribute");
   library.find(multiply, "cublasLtMatmul");
 }
 

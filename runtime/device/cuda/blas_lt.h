@@ -23,6 +23,8 @@ inline constexpr int kMaxWorkspace = 1;                        // CUBLASLT_MATMU
 inline constexpr int kReductionSchemes = 3;                    // CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: uint32
 inline constexpr int kAlignmentA = 5;                          // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, B, C and D behind it: uint32
 inline constexpr uint32_t kNoReduction = 0;                    // CUBLASLT_REDUCTION_SCHEME_NONE: k is not split
+inline constexpr uint32_t kApartReduction = 2; // …_COMPUTE_TYPE: parts of k are written apart in f32, then added by a step of their own
+inline constexpr int kSplits = 2, kReductionScheme = 3; // CUBLASLT_ALGO_CONFIG_SPLITK_NUM: int32, …_REDUCTION_SCHEME: uint32
 
 struct Algorithm { // cublasLtMatmulAlgo_t
   uint64_t data[8];
@@ -44,6 +46,7 @@ struct BlasLt {
   std::string sentence(BlasStatus status) const;
 
   const char *(*statusName)(BlasStatus);
+  size_t (*version)();
   BlasStatus (*create)(BlasHandle *);
   BlasStatus (*destroy)(BlasHandle);
   BlasStatus (*productCreate)(ProductHandle *, int compute, int scaleType);
@@ -57,6 +60,9 @@ struct BlasLt {
   BlasStatus (*preferenceSet)(PreferenceHandle, int attribute, const void *value, size_t bytes);
   BlasStatus (*heuristic)(BlasHandle, ProductHandle, LayoutHandle a, LayoutHandle b, LayoutHandle c, LayoutHandle d, PreferenceHandle,
                           int wanted, Heuristic *, int *found);
+  BlasStatus (*algorithmCheck)(BlasHandle, ProductHandle, LayoutHandle a, LayoutHandle b, LayoutHandle c, LayoutHandle d, const Algorithm *,
+                               Heuristic *);
+  BlasStatus (*algorithmGet)(const Algorithm *, int attribute, void *value, size_t bytes, size_t *written);
   BlasStatus (*multiply)(BlasHandle, ProductHandle, const void *alpha, const void *a, LayoutHandle, const void *b, LayoutHandle,
                          const void *beta, const void *c, LayoutHandle, void *d, LayoutHandle, const Algorithm *, void *workspace,
                          size_t workspaceBytes, StreamHandle);

@@ -16,8 +16,10 @@ using namespace cuda;
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const DeviceOptions &options)
-      : useGraphs(options.graphs), gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere),
-        disk(options.diskPaths, options.rank) {}
+      : useGraphs(options.graphs), measuredIn(options.measured.name), gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere),
+        disk(options.diskPaths, options.rank) {
+    if (!options.measured.text.empty()) table = parseTable(options.measured.text, measuredIn);
+  }
   ~CudaDevice() override { stop(); }
 
   void requireTarget(const plan::Target &target) override {
@@ -57,7 +59,7 @@ public:
     auto multiplies = lanesWithProducts(given), bounces = lanesThatBounce(given, binding);
     for (int lane = 0; lane < kLanes; ++lane) {
       if (multiplies[static_cast<size_t>(lane)]) {
-        if (!products) products.emplace();
+        if (!products) products.emplace(findDevice(table, gpu.name(), BlasLt::get().version()), measuredIn);
         products->addLane(lane);
       }
       if (!bounces[static_cast<size_t>(lane)]) continue;
@@ -107,10 +109,22 @@ public:
     if (products)
       notes.push_back(
           fmt::format("matrix products have {} MiB of GPU memory to work in beside the plan's arenas", products->workspaceBytes() >> 20));
+    if (products && !table.empty()) notes.push_back(aboutTable());
     return notes;
   }
 
 private:
+  std::string aboutTable() const {
+    uint64_t library = BlasLt::get().version();
+    std::string here = fmt::format("{} with cuBLASLt {}", gpu.name(), library), first = "the first that cuBLASLt's heuristic names";
+    if (!findDevice(table, gpu.name(), library))
+      return fmt::format("'{}' was measured on {} with cuBLASLt {}, and this is {}: matrix products take {}; zerorun --tune measures here",
+                         measuredIn, table[0].device, table[0].library, here, first);
+    size_t all = products->count(), missing = products->unmeasured();
+    return fmt::format("matrix products take the algorithms of '{}', measured on {}{}", measuredIn, here,
+                       missing ? fmt::format("; {} of {} are not in it and take {}", missing, all, first) : "");
+  }
+
   // What disks read to and write from.
   void registerDiskMemory(const Binding &binding) {
     if (!disk.any()) return;
@@ -121,6 +135,8 @@ private:
   }
 
   bool useGraphs;
+  std::string measuredIn; // the file of the table
+  ProductTable table;     // empty: nothing was measured
   Gpu gpu;
   Arenas arenas;
   std::array<PinnedMemory, kLanes> bounce;

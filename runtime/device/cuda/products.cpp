@@ -24,25 +24,20 @@ OwnedLayout makeLayout(int type, uint64_t rows, uint64_t columns, int64_t ld, in
   return layout;
 }
 
-// The largest power of two that divides the address and, of a batch, the distance between two of its matrices; 256 is what algorithms ask
-// for at most.
-uint32_t alignmentOf(Pointer at, int64_t batch, int64_t stride, plan::DType type) {
-  uint64_t all = at | 256 | (batch > 1 ? static_cast<uint64_t>(stride) * plan::bytesOf(type) : 0);
-  return static_cast<uint32_t>(all & ~(all - 1));
+// Whether it always adds in the same order, in f32.
+bool addsInOrder(const Algorithm &algorithm, const std::string &what) {
+  const BlasLt &blas = BlasLt::get();
+  int32_t splits = 1;
+  uint32_t scheme = kNoReduction;
+  size_t written = 0;
+  blas.require(blas.algorithmGet(&algorithm, kSplits, &splits, sizeof(splits), &written), what);
+  blas.require(blas.algorithmGet(&algorithm, kReductionScheme, &scheme, sizeof(scheme), &written), what);
+  return splits <= 1 || scheme == kNoReduction || scheme == kApartReduction;
 }
 
 } // namespace
 
-// cuBLASLt stores matrices by columns, the plan by rows: what the one calls a matrix is the other's transpose. So C = op(A) · op(B) is
-// given as its transpose, op(B)ᵀ · op(A)ᵀ: operands and their sizes change places, and none is moved.
-struct Products::Prepared {
-  ProductCall call;
-  OwnedProduct product;
-  OwnedLayout first, second, result; // B, A and C
-  Algorithm algorithm{};
-};
-
-Products::Products() {
+Products::Products(const MeasuredDevice *measured, std::string source) : measured(measured), source(std::move(source)) {
   const BlasLt &blas = BlasLt::get();
   blas.require(blas.create(&handle), "cannot start cuBLASLt");
 }
@@ -52,7 +47,7 @@ Products::~Products() {
   BlasLt::get().destroy(handle);
 }
 
-size_t Products::prepare(const ProductCall &call) {
+Products::Prepared Products::describe(const ProductCall &call) {
   const BlasLt &blas = BlasLt::get();
   std::string what = "cannot prepare " + nameOf(call);
   if (call.batch > INT32_MAX) throw Error(what + ": cuBLASLt takes batches of up to " + std::to_string(INT32_MAX));
@@ -67,28 +62,77 @@ size_t Products::prepare(const ProductCall &call) {
   next.first = makeLayout(type, u(call.transB ? call.k : call.n), u(call.transB ? call.n : call.k), call.ldb, call.batch, call.strideB);
   next.second = makeLayout(type, u(call.transA ? call.m : call.k), u(call.transA ? call.k : call.m), call.lda, call.batch, call.strideA);
   next.result = makeLayout(typeOf(call.cDtype), u(call.n), u(call.m), call.ldc, call.batch, call.strideC);
+  return next;
+}
 
+std::vector<Heuristic> Products::ask(const Prepared &of, int most, uint32_t schemes) const {
+  const BlasLt &blas = BlasLt::get();
+  const ProductCall &call = of.call;
+  std::string what = "cannot prepare " + nameOf(call);
   PreferenceHandle wish{};
   blas.require(blas.preferenceCreate(&wish), what);
   Owned<PreferenceHandle> preference(wish, blas.preferenceDestroy);
   auto prefer = [&](int attribute, auto value) { blas.require(blas.preferenceSet(wish, attribute, &value, sizeof(value)), what); };
+  auto align = [&](int operand, Pointer at, int64_t stride, plan::DType type) {
+    prefer(kAlignmentA + operand, alignmentOf(at, call.batch, stride * static_cast<int64_t>(plan::bytesOf(type))));
+  };
   prefer(kMaxWorkspace, kWorkspaceBytes);
-  prefer(kReductionSchemes, kNoReduction);
-  uint32_t ofC = alignmentOf(call.c, call.batch, call.strideC, call.cDtype);
-  prefer(kAlignmentA, alignmentOf(call.b, call.batch, call.strideB, call.dtype));
-  prefer(kAlignmentA + 1, alignmentOf(call.a, call.batch, call.strideA, call.dtype));
-  prefer(kAlignmentA + 2, ofC);
-  prefer(kAlignmentA + 3, ofC);
-  Heuristic best{};
+  prefer(kReductionSchemes, schemes);
+  align(0, call.b, call.strideB, call.dtype);
+  align(1, call.a, call.strideA, call.dtype);
+  for (int result : {2, 3}) align(result, call.c, call.strideC, call.cDtype);
+  std::vector<Heuristic> list(static_cast<size_t>(most));
   int found = 0;
-  blas.require(
-      blas.heuristic(handle, made, next.first.get(), next.second.get(), next.result.get(), next.result.get(), wish, 1, &best, &found),
-      what);
-  if (found == 0) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");
-  blas.require(best.status, what);
-  next.algorithm = best.algorithm;
+  blas.require(blas.heuristic(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), wish, most,
+                              list.data(), &found),
+               what);
+  list.resize(static_cast<size_t>(std::clamp(found, 0, most)));
+  return list;
+}
+
+// What a file says is taken only as the library itself understands it.
+Algorithm Products::checked(const Prepared &of, const Algorithm &algorithm) const {
+  const BlasLt &blas = BlasLt::get();
+  std::string what = "'" + source + "' has an algorithm for " + nameOf(of.call) + " that cannot be taken";
+  std::string advice = "; delete it, and measure again with --tune";
+  Heuristic about{};
+  BlasStatus status =
+      blas.algorithmCheck(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), &algorithm, &about);
+  if (status != 0) throw Error(what + ": " + blas.sentence(status) + advice);
+  if (about.workspaceBytes > kWorkspaceBytes)
+    throw Error(what + ": it needs " + std::to_string(about.workspaceBytes) + " bytes to work in, and there are " +
+                std::to_string(kWorkspaceBytes) + advice);
+  if (!addsInOrder(algorithm, what))
+    throw Error(what + ": it adds parts of a sum in any order, and would give other bits each time" + advice);
+  return algorithm;
+}
+
+size_t Products::prepare(const ProductCall &call) {
+  Prepared next = describe(call);
+  const MeasuredProduct *entry = nullptr;
+  if (measured) {
+    auto found = measured->products.find(keyOf(call));
+    if (found != measured->products.end()) entry = &found->second;
+  }
+  if (entry) {
+    next.algorithm = checked(next, entry->algorithm);
+  } else {
+    std::vector<Heuristic> best = ask(next, 1, kNoReduction);
+    std::string what = "cannot prepare " + nameOf(call);
+    if (best.empty()) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");
+    BlasLt::get().require(best[0].status, what);
+    next.algorithm = best[0].algorithm;
+    ++withoutEntry;
+  }
   prepared.push_back(std::move(next));
   return prepared.size() - 1;
+}
+
+std::vector<Algorithm> Products::candidates(size_t product, int most) const {
+  std::vector<Algorithm> list;
+  for (const Heuristic &each : ask(prepared[product], most, kNoReduction | kApartReduction))
+    if (each.status == 0 && addsInOrder(each.algorithm, "cannot ask cuBLASLt about an algorithm")) list.push_back(each.algorithm);
+  return list;
 }
 
 void Products::run(size_t product, int lane, StreamHandle stream) {

@@ -1,10 +1,15 @@
-// Matrix products of a program, each prepared once: layouts for cuBLASLt and the algorithm that its heuristic ranks first among those
-// that sum in one order (k is not split, nothing is added by atomics). f32 is multiplied in f32, bf16 and f16 are summed in f32.
+// Matrix products of a program, each prepared once: layouts for cuBLASLt and the algorithm, which is that of a measured table, or else what
+// cuBLASLt's heuristic ranks first. f32 is multiplied in f32, bf16 and f16 are summed in f32.
+//
+// An algorithm always gives the same bits: k is not split, or its parts are written apart in f32 and added by a step of their own, in their
+// order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken. The heuristic's
+// first is asked for among those that do not split at all.
 #pragma once
-#include "runtime/device/cuda/blas_lt.h"
 #include "runtime/device/cuda/handles.h"
+#include "runtime/device/cuda/product_table.h"
 #include "runtime/device/program.h"
 #include <deque>
+#include <vector>
 
 namespace zero::runtime::cuda {
 
@@ -17,23 +22,44 @@ using OwnedLayout = Owned<LayoutHandle>;
 
 class Products {
 public:
-  Products();
+  // `measured`: by keys, for this GPU and library; null: none. It outlives this. `source`: where it is from, for sentences.
+  explicit Products(const MeasuredDevice *measured = nullptr, std::string source = "");
   ~Products();
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
   // The number of a product, to be run with. Throws a sentence if the library has no algorithm for it.
   size_t prepare(const ProductCall &call);
-  // Puts it into a stream. Calls of one lane share its workspace.
+  // Puts it into a stream. Calls of one lane share its workspace. Throws a sentence if it is refused.
   void run(size_t product, int lane, StreamHandle stream);
   void addLane(int lane); // that has products: before the first run
   uint64_t workspaceBytes() const;
+  size_t count() const { return prepared.size(); }
+  size_t unmeasured() const { return withoutEntry; } // that the table does not have
+
+  // For who measures: what the heuristic offers, the best first and `most` at most, split k included; and what is to be run.
+  std::vector<Algorithm> candidates(size_t product, int most) const;
+  void use(size_t product, const Algorithm &algorithm) { prepared[product].algorithm = algorithm; }
 
 private:
-  struct Prepared;
+  // cuBLASLt stores matrices by columns, the plan by rows: what the one calls a matrix is the other's transpose. So C = op(A) · op(B) is
+  // given as its transpose, op(B)ᵀ · op(A)ᵀ: operands and their sizes change places, and none is moved.
+  struct Prepared {
+    ProductCall call;
+    OwnedProduct product;
+    OwnedLayout first, second, result; // B, A and C
+    Algorithm algorithm{};
+  };
 
+  static Prepared describe(const ProductCall &call);
+  std::vector<Heuristic> ask(const Prepared &of, int most, uint32_t schemes) const;
+  Algorithm checked(const Prepared &of, const Algorithm &measured) const;
+
+  const MeasuredDevice *measured;
+  std::string source;
   BlasHandle handle{};
   std::deque<Prepared> prepared;
+  size_t withoutEntry = 0;
   DeviceMemory workspaces[kLanes];
 };
 

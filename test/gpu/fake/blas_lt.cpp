@@ -4,9 +4,12 @@
 #include "test/gpu/fake/memory.h"
 #include "test/gpu/fake/streams.h"
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 using namespace zero::runtime::cuda;
@@ -42,9 +45,23 @@ struct Preference {
 struct Chosen {
   uint64_t magic, m, n, k;
   uint32_t alignment[4];
-  uint64_t unused[2];
+  uint64_t way; // it multiplies
+  uint64_t unused;
 };
 static_assert(sizeof(Chosen) == sizeof(Algorithm));
+
+// How algorithms multiply, in the order of the heuristic. Each takes so many times ZERO_FAKE_PRODUCT_MICROSECONDS.
+enum Way : uint64_t {
+  Plain,     // 3: each element in the order of k
+  Refused,   // 0: when it is to be run
+  Restless,  // 0: every second time it runs, an element has another bit
+  Halves,    // 1: k in two halves, each summed apart
+  Slow,      // 4: like Plain
+  InAnyOrder // k in two halves, one of which is added to what the other has written: offered where that is wished for
+};
+constexpr uint64_t kWays = 6, kTimesAsLong[kWays] = {3, 0, 0, 1, 4, 0};
+constexpr uint32_t kInPlaceReduction = 1;
+uint32_t schemeOf(uint64_t way) { return way == Halves ? kApartReduction : way == InAnyOrder ? kInPlaceReduction : kNoReduction; }
 constexpr uint64_t kMagic = 0x66616b65;
 
 Layout &of(LayoutHandle handle) { return *reinterpret_cast<Layout *>(handle); }
@@ -133,6 +150,7 @@ const char *cublasLtGetStatusName(BlasStatus status) {
   }
 }
 
+size_t cublasLtGetVersion() { return fake::setting("ZERO_FAKE_BLAS_VERSION", 130000); }
 BlasStatus cublasLtCreate(BlasHandle *handle) {
   *handle = reinterpret_cast<BlasHandle>(1);
   return refusal("cublasLtCreate");
@@ -190,13 +208,41 @@ BlasStatus cublasLtMatmulPreferenceSetAttribute(PreferenceHandle preference, int
 BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductHandle product, LayoutHandle a, LayoutHandle b, LayoutHandle c, LayoutHandle,
                                           PreferenceHandle preference, int wanted, Heuristic *results, int *found) {
   if (BlasStatus status = refusal("cublasLtMatmulAlgoGetHeuristic")) return status;
-  Chosen chosen{kMagic, 0, 0, 0, {}, {}};
+  Chosen chosen{kMagic, 0, 0, 0, {}, Plain, 0};
   *found = 0;
   if (!fits(of(product), of(a), of(b), of(c), chosen.m, chosen.n, chosen.k)) return kInvalidValue;
-  if (of(preference).workspace < kNeeds || of(preference).schemes != kNoReduction || wanted < 1) return kNotSupported;
+  if (of(preference).workspace < kNeeds || wanted < 1) return kNotSupported;
   std::memcpy(chosen.alignment, of(preference).alignment, sizeof(chosen.alignment));
-  std::memcpy(&results->algorithm, &chosen, sizeof(chosen));
-  results->workspaceBytes = kNeeds, results->status = 0, *found = 1;
+  for (; chosen.way < kWays && *found < wanted; ++chosen.way) {
+    if ((schemeOf(chosen.way) & of(preference).schemes) != schemeOf(chosen.way)) continue;
+    Heuristic &next = results[(*found)++];
+    std::memcpy(&next.algorithm, &chosen, sizeof(chosen));
+    next.workspaceBytes = kNeeds, next.status = 0;
+  }
+  if (*found < wanted) results[(*found)++].status = kNotSupported; // one that it has found not to fit
+  return 0;
+}
+
+BlasStatus cublasLtMatmulAlgoCheck(BlasHandle, ProductHandle product, LayoutHandle a, LayoutHandle b, LayoutHandle c, LayoutHandle,
+                                   const Algorithm *algorithm, Heuristic *result) {
+  if (BlasStatus status = refusal("cublasLtMatmulAlgoCheck")) return status;
+  Chosen chosen{};
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  uint64_t m, n, k;
+  if (!fits(of(product), of(a), of(b), of(c), m, n, k) || chosen.magic != kMagic || chosen.way >= kWays) return kInvalidValue;
+  if (m != chosen.m || n != chosen.n || k != chosen.k) return kNotSupported;
+  result->algorithm = *algorithm, result->workspaceBytes = kNeeds, result->status = 0;
+  return 0;
+}
+
+BlasStatus cublasLtMatmulAlgoConfigGetAttribute(const Algorithm *algorithm, int attribute, void *value, size_t bytes, size_t *written) {
+  if (BlasStatus status = refusal("cublasLtMatmulAlgoConfigGetAttribute")) return status;
+  Chosen chosen{};
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  uint32_t scheme = schemeOf(chosen.way), splits = scheme == kNoReduction ? 1 : 2;
+  if (bytes != sizeof(uint32_t) || (attribute != kSplits && attribute != kReductionScheme)) return kInvalidValue;
+  std::memcpy(value, attribute == kSplits ? &splits : &scheme, bytes);
+  *written = bytes;
   return 0;
 }
 
@@ -219,24 +265,33 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
     if (reinterpret_cast<uint64_t>(operands[i]) % chosen.alignment[i]) return kInvalidValue;
   std::byte *pa = place(a, la.bytes()), *pb = place(b, lb.bytes()), *pd = place(d, lc.bytes()), *room = place(workspace, workspaceBytes);
   if (!pa || !pb || !pd || !room || workspaceBytes < kNeeds) return kInvalidValue;
+  if (chosen.way == Refused) return kNotSupported;
   float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
+  static std::atomic<uint64_t> runs{0};
+  bool otherBit = chosen.way == Restless && runs.fetch_add(1) % 2;
+  static const uint64_t microseconds = fake::setting("ZERO_FAKE_PRODUCT_MICROSECONDS", 0);
   auto run = [=] {
+    if (microseconds) std::this_thread::sleep_for(std::chrono::microseconds(microseconds * kTimesAsLong[chosen.way]));
     std::memset(room, 0x5a, kNeeds);
     for (int64_t batch = 0; batch < lc.batch; ++batch) {
       // The elements of a column of D side by side, each in the order of k.
-      std::vector<float> columnsA = operand(la, pa, batch, m, k, !ta), rowsB = operand(lb, pb, batch, n, k, tb), sums(m);
+      std::vector<float> columnsA = operand(la, pa, batch, m, k, !ta), rowsB = operand(lb, pb, batch, n, k, tb), sums(m), first(m);
       for (uint64_t j = 0; j < n; ++j) {
         std::ranges::fill(sums, 0.0f);
+        std::ranges::fill(first, 0.0f);
         for (uint64_t l = 0; l < k; ++l) {
+          if (chosen.way == Halves && l == (k + 1) / 2) std::swap(first, sums);
           const float *column = &columnsA[l * m], factor = rowsB[l * n + j];
           for (uint64_t i = 0; i < m; ++i) sums[i] += column[i] * factor;
         }
         for (uint64_t i = 0; i < m; ++i) {
+          sums[i] += first[i];
           std::byte *to = element(lc, pd, batch, i, j);
           round(to, lc.type, by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0));
         }
       }
     }
+    if (otherBit) *pd ^= std::byte{1};
     return 0;
   };
   auto *on = reinterpret_cast<fake::Stream *>(stream);
