@@ -4,8 +4,9 @@
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
 what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk alone, which reads and writes the
 step's bytes at the speeds that are measured first; bytes copied, and what zeroc says of a step with --clip: bytes copied over the least that any
-choice copies (asked: at most 1.15). A budget that zeroc refuses is a line, too. Lanes of one disk share its bandwidth: reading and writing at once,
-each is busy longer than alone, so that the time of a lane in a run is no bound.
+choice copies (asked: at most 1.15). Computation alone differs from run to run, and beside copies it takes longer; so the step is also told in
+what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses is a line, too. Lanes of one disk share its
+bandwidth: reading and writing at once, each is busy longer than alone, so that the time of a lane in a run is no bound.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--clip NORM] [--deepspeed PYTHON]
@@ -103,7 +104,7 @@ def run(folder, budget, alone):
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
           f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk alone, {disk:.2f} "
-          f"(lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
+          f"and {seconds / lanes['compute']:.2f} x lane compute (lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
           + (f", with --clip {clipped / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
     return seconds, usage.ru_maxrss
 
