@@ -221,7 +221,7 @@ static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<
 LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }
 LogicalResult MatMulStep::verify() {
   if (getLd().size() != 3 || getStep().size() != 3) return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
-  return verifyStep(*this, {getAccumulate() ? 3u : 2u}, {1});
+  return verifyStep(*this, {getAccumulate() ? 3u : 2u}, {getEpilogue() == Epilogue::none ? 1u : 2u});
 }
 LogicalResult AttentionStep::verify() {
   if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";

@@ -20,8 +20,9 @@ namespace zero::fuse {
 inline constexpr const char *kRematerialized = "nn.rematerialized";
 
 /// From primitives to launches of kernels. What lies in memory between them is of type `precision`, gradients are handed over as
-/// `gradients`: names of element types.
-void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32");
+/// `gradients`: names of element types. `sumInProducts`: the target's library sums what it multiplies.
+void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32",
+                   bool sumInProducts = false);
 /// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
 void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
 /// Behind that: attention by kernels of the plan's own.

@@ -52,9 +52,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
 } // namespace
 
-void buildPipeline(OpPassManager &pm, const std::string &precision, const std::string &gradients) {
+void buildPipeline(OpPassManager &pm, const std::string &precision, const std::string &gradients, bool sumInProducts) {
   pm.addPass(createFusePass());
   if (precision != "f32" || gradients != "f32") pm.addPass(createMixedPrecisionPass({precision, gradients}));
+  if (sumInProducts) pm.addPass(createSumInProductsPass());
 }
 
 void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }

@@ -35,6 +35,7 @@ struct CompileOptions {
   plan::Target::Kind target = plan::Target::CPU; // or CUDA; or SIM: without machine code
   std::string cpu = "native";                    // of target CPU
   std::string gpu = "sm_90";                     // of target CUDA
+  bool epilogues = true;                         // of target CUDA: products sum what they read where that spares a pass over it
   Budgets budgets;
   simulate::Machine machine;    // that steps are estimated on
   Progress *progress = nullptr; // written to if given

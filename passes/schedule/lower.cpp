@@ -1,4 +1,5 @@
 //===- lower.cpp - plan-lower: tensors get bytes ---------------------------------------------------===//
+#include "compiler/nn/library/sums.h"
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/storage.h"
 
@@ -171,6 +172,7 @@ void Lowering::sum(Location loc, CollectiveKind kind, Ref from, Ref to, int64_t 
 }
 
 void Lowering::lowerLaunch(nn::LaunchOp op) {
+  if (nn::productOf(op)) return; // that makes it
   SmallVector<Ref> in = at(op.getInputs()), out = at(op.getOutputs());
   for (const Ref &ref : out) inplace += llvm::is_contained(in, ref);
   make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
@@ -182,15 +184,20 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
   auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
   auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
   int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
-  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())};
+  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())}, written{at(op.getResult())};
   if (Value onto = op.getOnto()) {
     copy(named(op, "matmul"), at(onto), at(op.getResult()));
     read.push_back(at(op.getResult()));
   }
-  make<MatMulStep>(named(op, "matmul"), read, {at(op.getResult())}, lhs.getElementType(), result.getElementType(), size(result, 0),
-                   size(result, 1), k, batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+  auto epilogue = Epilogue::none;
+  if (nn::LaunchOp sums = nn::sumsBeside(op)) {
+    written.push_back(at(sums->getResult(0)));
+    epilogue = nn::summedOperand(op, sums) == 0 ? Epilogue::sums_of_a : Epilogue::sums_of_b;
+  }
+  make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
+                   batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(),
-                   bool(op.getOnto()));
+                   bool(op.getOnto()), epilogue);
 }
 
 void Lowering::lowerJoin(nn::JoinRowsOp op) {

@@ -23,7 +23,7 @@ struct Address {
 
 // Shapes and operands are apart, since a device has its own idea of a place: `Place` is an Address here and a pointer on the cpu.
 
-// C[b] (+)= op(A[b]) · op(B[b]), see plan.MatMul.
+// C[b] (+)= op(A[b]) · op(B[b]) and, with an epilogue, sums beside it; see plan.MatMul.
 struct MatMulShape {
   int64_t m, n, k, batch;
   bool transA, transB;
@@ -31,8 +31,12 @@ struct MatMulShape {
   int64_t strideA, strideB, strideC;
   bool accumulate;
   plan::DType dtype = plan::F32, cDtype = plan::F32; // of A and B, of C
+  plan::MatMul::Epilogue epilogue = plan::MatMul::NONE;
 };
-template <typename Place> struct MatMulOf : MatMulShape { Place a, b, c; };
+template <typename Place> struct MatMulOf : MatMulShape {
+  Place a, b, c;
+  Place sums{}; // empty without an epilogue
+};
 
 // See plan.Attention. The mask's strides are in elements, and 0 along broadcast dimensions.
 struct AttentionShape {

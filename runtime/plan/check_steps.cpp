@@ -66,7 +66,11 @@ struct StepChecker {
   }
 
   void matmul(const MatMul &call) const {
-    form(call.accumulate() ? 3 : 2, 1);
+    bool sums = call.epilogue() != MatMul::NONE;
+    if (sums &&
+        (plan.target().kind() == Target::CPU || call.batch() != 1 || call.accumulate() || !MatMul::Epilogue_IsValid(call.epilogue())))
+      throw Error(what + " makes sums beside its product, which is for one product that overwrites its result, in a plan for cuda");
+    form(call.accumulate() ? 3 : 2, sums ? 2 : 1);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     number(call.dtype(), "multiplies elements");
@@ -81,6 +85,7 @@ struct StepChecker {
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
     reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
     writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), bytesOf(call.c_dtype())));
+    if (sums) writes(1, "the sums", product({call.epilogue() == MatMul::SUMS_OF_A ? call.m() : call.n(), bytesOf(call.c_dtype())}));
     if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
   }
 

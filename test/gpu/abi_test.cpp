@@ -109,6 +109,8 @@ static_assert(alike(&BlasLt::multiply, cublasLtMatmul));
 static_assert(ours::kReal32 == CUDA_R_32F && ours::kReal16 == CUDA_R_16F && ours::kRealBf16 == CUDA_R_16BF);
 static_assert(ours::kComputeIn32 == CUBLAS_COMPUTE_32F && ours::kNotTransposed == CUBLAS_OP_N && ours::kTransposed == CUBLAS_OP_T);
 static_assert(ours::kTransposesA == CUBLASLT_MATMUL_DESC_TRANSA && ours::kTransposesB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(ours::kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && ours::kBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+static_assert(ours::kSumsOfA == CUBLASLT_EPILOGUE_BGRADA && ours::kSumsOfB == CUBLASLT_EPILOGUE_BGRADB);
 static_assert(ours::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(ours::kBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(ours::kMaxWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

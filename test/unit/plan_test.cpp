@@ -308,6 +308,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I32); }, "elements of type I32; expected F32, BF16 or F16"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(BF16); }, "A of step 0 'product' of program 'step' has 8192 bytes"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_c_dtype(BF16); }, "of type BF16 from F32; expected F32"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_epilogue(MatMul::SUMS_OF_A); }, "in a plan for cuda"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->clear_c_dtype(); }, "of type DTYPE_UNSPECIFIED from F32"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->clear_dtype(); }, "attends to elements of type DTYPE_UNSPECIFIED"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dtype(BF16); }, "Q of step 1"},

@@ -48,8 +48,8 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
 struct Texts {
   std::vector<std::string> binds;
   std::vector<std::string> tie;
-  std::string init = "weights", emit, prefetch = "auto", tile = "off", tileTokens = "off", target = "cpu", stage = "0", machine,
-              deviceMemory, hostMemory, diskMemory, compileMemory;
+  std::string init = "weights", emit, prefetch = "auto", tile = "off", tileTokens = "off", target = "cpu", epilogues = "auto", stage = "0",
+              machine, deviceMemory, hostMemory, diskMemory, compileMemory;
   std::optional<int64_t> compileSeconds;
 };
 
@@ -186,6 +186,12 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
 
   group = "Compiling";
+  app.add_option("--epilogues", texts.epilogues,
+                 "with --target cuda, let products sum the gradients of biases in the pass they make over memory anyway (auto), or kernels "
+                 "of their own (none): sums of another order [auto]")
+      ->type_name("auto|none")
+      ->check(oneOf({"auto", "none"}))
+      ->group(group);
   app.add_option("--compile-memory", texts.compileMemory, "memory zeroc itself may take, such as 4GiB; 0: any [by the model's size]")
       ->type_name("SIZE")
       ->group(group);
@@ -235,6 +241,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   pipeline::CompileOptions &o = line.compile;
 
   o.prefetch = texts.prefetch == "auto";
+  o.epilogues = texts.epilogues == "auto";
   if (texts.tile != "off") o.tileParts = texts.tile == "auto" ? std::nullopt : std::optional(std::stoll(texts.tile));
   if (texts.tileTokens != "off") o.tileTokens = texts.tileTokens == "auto" ? std::nullopt : std::optional(std::stoll(texts.tileTokens));
   o.stage = texts.stage == "auto" ? std::nullopt : std::optional(std::stoll(texts.stage));
@@ -248,6 +255,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
     throw Error("--cpu has no say with --target " + texts.target + ", which makes no code for a processor");
   if (o.target != plan::Target::CUDA && app.get_option("--gpu")->count())
     throw Error("--gpu has no say with --target " + texts.target + ", which makes no code for a GPU");
+  if (o.target != plan::Target::CUDA && app.get_option("--epilogues")->count())
+    throw Error("--epilogues has no say with --target " + texts.target + "; it is about the library for products of a GPU");
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;

@@ -30,7 +30,9 @@ struct Binder {
     }
     return {call};
   }
-  Calls operator()(const MatMulOf<Place> &op) const { return {ProductRun{binding.products->prepare({op, at(op.a), at(op.b), at(op.c)})}}; }
+  Calls operator()(const MatMulOf<Place> &op) const {
+    return {ProductRun{binding.products->prepare({op, at(op.a), at(op.b), at(op.c), at(op.sums)})}};
+  }
   Calls operator()(const AttentionOf<Place> &) const {
     refuse("is attention, which is not built yet for cuda as a step of its own; compile the plan again with a newer zeroc");
   }

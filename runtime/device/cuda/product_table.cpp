@@ -47,12 +47,18 @@ uint32_t alignmentOf(Pointer at, int64_t batch, int64_t strideBytes) {
 }
 
 std::string keyOf(const MatMulOf<Pointer> &p) {
-  auto bytes = [](int64_t stride, plan::DType type) { return stride * static_cast<int64_t>(plan::bytesOf(type)); };
-  std::string many = p.batch > 1 ? fmt::format(", {} with strides {} {} {}", p.batch, p.strideA, p.strideB, p.strideC) : "";
-  return fmt::format("{} {} x {} x {}{}{} to {}{}{}, ld {} {} {}, aligned {} {} {}", plan::DType_Name(p.dtype), p.m, p.n, p.k,
-                     p.transA ? " A^T" : "", p.transB ? " B^T" : "", plan::DType_Name(p.cDtype), p.accumulate ? " added" : "", many, p.lda,
-                     p.ldb, p.ldc, alignmentOf(p.a, p.batch, bytes(p.strideA, p.dtype)),
-                     alignmentOf(p.b, p.batch, bytes(p.strideB, p.dtype)), alignmentOf(p.c, p.batch, bytes(p.strideC, p.cDtype)));
+  auto aligned = [&](Pointer at, int64_t stride, plan::DType type) {
+    return alignmentOf(at, p.batch, stride * static_cast<int64_t>(plan::bytesOf(type)));
+  };
+  std::string many = p.batch > 1 ? fmt::format(", {} with strides {} {} {}", p.batch, p.strideA, p.strideB, p.strideC) : "", sums, apart;
+  if (p.epilogue != plan::MatMul::NONE) {
+    sums = p.epilogue == plan::MatMul::SUMS_OF_A ? " and sums of A" : " and sums of B";
+    apart = fmt::format(" and {}", aligned(p.sums, 0, p.cDtype));
+  }
+  return fmt::format("{} {} x {} x {}{}{} to {}{}{}{}, ld {} {} {}, aligned {} {} {}{}", plan::DType_Name(p.dtype), p.m, p.n, p.k,
+                     p.transA ? " A^T" : "", p.transB ? " B^T" : "", plan::DType_Name(p.cDtype), p.accumulate ? " added" : "", sums, many,
+                     p.lda, p.ldb, p.ldc, aligned(p.a, p.strideA, p.dtype), aligned(p.b, p.strideB, p.dtype),
+                     aligned(p.c, p.strideC, p.cDtype), apart);
 }
 
 const MeasuredDevice *findDevice(const ProductTable &table, const std::string &device, uint64_t library) {

@@ -24,6 +24,22 @@ OwnedLayout makeLayout(int type, uint64_t rows, uint64_t columns, int64_t ld, in
   return layout;
 }
 
+// A row of ones.
+DeviceMemory makeOnes(plan::DType type, int64_t count) {
+  const Driver &driver = Driver::get();
+  uint64_t bytes = static_cast<uint64_t>(count) * plan::bytesOf(type);
+  PinnedMemory host = allocatePinned(bytes, "sums of products");
+  if (type == plan::F32)
+    std::fill_n(static_cast<float *>(host.get()), count, 1.0f);
+  else
+    std::fill_n(static_cast<uint16_t *>(host.get()), count, static_cast<uint16_t>(type == plan::BF16 ? 0x3f80 : 0x3c00));
+  DeviceMemory ones = allocateDevice(bytes, "sums of products");
+  OwnedStream stream = makeStream();
+  driver.require(driver.copyAsync(ones.get(), pointerTo(host.get()), bytes, stream.get()), "cannot copy");
+  driver.require(driver.streamSynchronize(stream.get()), "cannot copy");
+  return ones;
+}
+
 // Whether it always adds in the same order, in f32.
 bool addsInOrder(const Algorithm &algorithm, const std::string &what) {
   const BlasLt &blas = BlasLt::get();
@@ -58,6 +74,12 @@ Products::Prepared Products::describe(const ProductCall &call) {
   int32_t transFirst = call.transB ? kTransposed : kNotTransposed, transSecond = call.transA ? kTransposed : kNotTransposed;
   blas.require(blas.productSet(made, kTransposesA, &transFirst, sizeof(transFirst)), what);
   blas.require(blas.productSet(made, kTransposesB, &transSecond, sizeof(transSecond)), what);
+  if (call.epilogue != plan::MatMul::NONE) {
+    uint32_t epilogue = call.epilogue == plan::MatMul::SUMS_OF_A ? kSumsOfB : kSumsOfA;
+    void *sums = reinterpret_cast<void *>(call.sums);
+    blas.require(blas.productSet(made, kEpilogue, &epilogue, sizeof(epilogue)), what);
+    blas.require(blas.productSet(made, kBiasPointer, &sums, sizeof(sums)), what);
+  }
   int type = typeOf(call.dtype);
   next.first = makeLayout(type, u(call.transB ? call.k : call.n), u(call.transB ? call.n : call.k), call.ldb, call.batch, call.strideB);
   next.second = makeLayout(type, u(call.transA ? call.m : call.k), u(call.transA ? call.k : call.m), call.lda, call.batch, call.strideA);
@@ -80,12 +102,14 @@ std::vector<Heuristic> Products::ask(const Prepared &of, int most, uint32_t sche
   prefer(kReductionSchemes, schemes);
   align(0, call.b, call.strideB, call.dtype);
   align(1, call.a, call.strideA, call.dtype);
-  for (int result : {2, 3}) align(result, call.c, call.strideC, call.cDtype);
+  align(2, call.c, call.strideC, call.cDtype);
+  align(3, call.c | call.sums, call.strideC, call.cDtype); // what is written
   std::vector<Heuristic> list(static_cast<size_t>(most));
   int found = 0;
-  blas.require(blas.heuristic(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), wish, most,
-                              list.data(), &found),
-               what);
+  BlasStatus status = blas.heuristic(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), wish,
+                                     most, list.data(), &found);
+  if (status == kNotSupported) return {};
+  blas.require(status, what);
   list.resize(static_cast<size_t>(std::clamp(found, 0, most)));
   return list;
 }
@@ -118,6 +142,7 @@ size_t Products::prepare(const ProductCall &call) {
     next.algorithm = checked(next, entry->algorithm);
   } else {
     std::vector<Heuristic> best = ask(next, 1, kNoReduction);
+    if (best.empty() && call.epilogue != plan::MatMul::NONE) return prepareApart(call);
     std::string what = "cannot prepare " + nameOf(call);
     if (best.empty()) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");
     BlasLt::get().require(best[0].status, what);
@@ -126,6 +151,23 @@ size_t Products::prepare(const ProductCall &call) {
   }
   prepared.push_back(std::move(next));
   return prepared.size() - 1;
+}
+
+// The sums over k of op(B) are a row of ones times that, those of op(A) are that times a column of ones.
+size_t Products::prepareApart(const ProductCall &call) {
+  ProductCall alone = call;
+  alone.epilogue = plan::MatMul::NONE, alone.sums = 0;
+  ProductCall sums = alone;
+  DeviceMemory ones = makeOnes(call.dtype, call.k);
+  sums.c = call.sums;
+  if (call.epilogue == plan::MatMul::SUMS_OF_A)
+    sums.n = 1, sums.b = ones.get(), sums.transB = false, sums.ldb = 1, sums.ldc = 1;
+  else
+    sums.m = 1, sums.a = ones.get(), sums.transA = false, sums.lda = call.k, sums.ldc = call.n;
+  size_t product = prepare(alone), beside = prepare(sums);
+  prepared[product].sums = beside, prepared[product].ones = std::move(ones);
+  ++sumsApart;
+  return product;
 }
 
 std::vector<Algorithm> Products::candidates(size_t product, int most) const {
@@ -144,6 +186,7 @@ void Products::run(size_t product, int lane, StreamHandle stream) {
                              at(p.call.c), p.result.get(), at(p.call.c), p.result.get(), &p.algorithm, at(workspaces[lane].get()),
                              kWorkspaceBytes, stream),
                "cannot run " + nameOf(p.call));
+  if (p.sums) run(*p.sums, lane, stream);
 }
 
 void Products::addLane(int lane) {

@@ -49,13 +49,18 @@ public:
                    like.a, numbers);
     call.b = place(reachOf(like.transB ? like.n : like.k, like.transB ? like.k : like.n, like.ldb, like.batch, like.strideB, like.dtype),
                    like.b, numbers);
-    for (Pointer &result : results) {
-      call.c = result = place(bytesC, like.c, before);
+    if (like.epilogue != plan::MatMul::NONE)
+      bytesSums = static_cast<uint64_t>(like.epilogue == plan::MatMul::SUMS_OF_A ? like.m : like.n) * plan::bytesOf(like.cDtype);
+    for (Result &result : results) {
+      call.c = result.c = place(bytesC, like.c, before);
+      if (bytesSums) call.sums = result.sums = place(bytesSums, like.sums, before);
       calls.push_back(products.prepare(call));
     }
     driver.require(driver.streamSynchronize(stream), "cannot copy");
   }
 
+  // Of the product that is measured: one without sums, if the library makes none beside it.
+  std::string key() const { return keyOf(products.callOf(calls[0])); }
   std::vector<Algorithm> candidates() const { return products.candidates(calls[0], kMostCandidates); }
 
   // False if the library refuses to run it.
@@ -70,16 +75,7 @@ public:
   }
 
   // Whether both results have the same bits, of what takes() has run.
-  bool sameTwice() {
-    for (uint64_t at = 0; at < bytesC; at += kPiece) {
-      uint64_t size = std::min(kPiece, bytesC - at);
-      for (size_t i = 0; i < 2; ++i)
-        driver.require(driver.copyAsync(pointerTo(seen[i].get()), results[i] + at, size, stream), "cannot copy");
-      driver.require(driver.streamSynchronize(stream), "a product failed while it ran");
-      if (std::memcmp(seen[0].get(), seen[1].get(), size) != 0) return false;
-    }
-    return true;
-  }
+  bool sameTwice() { return sameTwice(results[0].c, results[1].c, bytesC) && sameTwice(results[0].sums, results[1].sums, bytesSums); }
 
   // The median, in microseconds.
   double time() {
@@ -96,6 +92,21 @@ public:
   }
 
 private:
+  struct Result {
+    Pointer c = 0, sums = 0;
+  };
+
+  bool sameTwice(Pointer one, Pointer other, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes; at += kPiece) {
+      uint64_t size = std::min(kPiece, bytes - at);
+      driver.require(driver.copyAsync(pointerTo(seen[0].get()), one + at, size, stream), "cannot copy");
+      driver.require(driver.copyAsync(pointerTo(seen[1].get()), other + at, size, stream), "cannot copy");
+      driver.require(driver.streamSynchronize(stream), "a product failed while it ran");
+      if (std::memcmp(seen[0].get(), seen[1].get(), size) != 0) return false;
+    }
+    return true;
+  }
+
   Pointer place(uint64_t bytes, Pointer like, const PinnedMemory &numbers) {
     memory.push_back(allocateDevice(bytes + kMostAlignment, "measuring products"));
     uint32_t alignment = alignmentOf(like, 1, 0);
@@ -110,8 +121,8 @@ private:
   Products &products;
   StreamHandle stream;
   std::vector<DeviceMemory> memory;
-  uint64_t bytesC = 0;
-  Pointer results[2]{};
+  uint64_t bytesC = 0, bytesSums = 0;
+  Result results[2];
   std::vector<size_t> calls; // into each result
   PinnedMemory seen[2]{allocatePinned(kPiece, "measuring products"), allocatePinned(kPiece, "measuring products")};
   OwnedEvent begin = makeEvent(kTimed), end = makeEvent(kTimed);
@@ -169,7 +180,7 @@ std::string tuneProducts(std::span<const DeviceProgram> programs, const Measured
       const auto *product = std::get_if<MatMulOf<Place>>(&operation.work);
       if (!product) continue;
       // An arena begins at a whole page, so that an offset is aligned as the address will be.
-      ProductCall call{*product, product->a->offset, product->b->offset, product->c->offset};
+      ProductCall call{*product, product->a->offset, product->b->offset, product->c->offset, product->sums ? product->sums->offset : 0};
       std::string key = keyOf(call);
       if (!seen.insert(key).second) continue;
       if (entries.contains(key)) {
@@ -179,7 +190,7 @@ std::string tuneProducts(std::span<const DeviceProgram> programs, const Measured
       Products products;
       products.addLane(kLane);
       Bench bench(products, call, stream.get());
-      entries[key] = measure(bench, key, say);
+      if (std::string taken = bench.key(); !entries.contains(taken)) entries[taken] = measure(bench, taken, say);
       ++fresh;
     }
   say(fmt::format("{} products measured{}", fresh, before ? fmt::format(", {} were in '{}' already", before, known.name) : ""));

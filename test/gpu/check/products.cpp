@@ -99,6 +99,10 @@ public:
     cuda::ProductCall call{};
     static_cast<MatMulShape &>(call) = shape;
     call.a = first.get(), call.b = second.get(), call.c = result.get();
+    bool ofA = shape.epilogue == plan::MatMul::SUMS_OF_A, sums = shape.epilogue != plan::MatMul::NONE;
+    uint64_t count = sums ? uint64_t(ofA ? shape.m : shape.n) : 0;
+    cuda::DeviceMemory beside = cuda::allocateDevice(std::max<uint64_t>(count, 1) * resultWidth, "products");
+    if (sums) call.sums = beside.get();
     size_t product = products.prepare(call);
     const Table &left = table(shape.dtype, 1), &right = table(shape.dtype, 2), &before = table(shape.cDtype, 3);
     left.fill(first.get(), a.elements(), watch.stream());
@@ -120,6 +124,19 @@ public:
       if (!(std::abs(double(found) - sum) <= allowed))
         throw Error(fmt::format("element [{}, {}] of product {} of the batch is {}, expected {} within {:.1e}", row, column, batch, found,
                                 sum, allowed));
+    }
+    for (int i = 0; i < (sums ? kSamples : 0); ++i) {
+      uint64_t at = random() % count;
+      double sum = 0, size = 0;
+      for (uint64_t k = 0; k < uint64_t(shape.k); ++k) {
+        double term = ofA ? left.at(shape.transA ? a.index(0, k, at) : a.index(0, at, k))
+                          : right.at(shape.transB ? b.index(0, at, k) : b.index(0, k, at));
+        sum += term, size += std::abs(term);
+      }
+      float found = fetch(beside.get() + at * resultWidth, shape.cDtype);
+      double allowed = 0x1p-21 * size + roundingOf(shape.cDtype) * std::abs(sum);
+      if (!(std::abs(double(found) - sum) <= allowed))
+        throw Error(fmt::format("sum {} of {} is {}, expected {} within {:.1e}", at, ofA ? "A" : "B", found, sum, allowed));
     }
     return watch.seconds([&](cuda::StreamHandle stream) { products.run(product, kLane, stream); });
   }
@@ -152,7 +169,7 @@ struct Counted {
 void collect(const std::string &path, std::vector<Counted> &list) {
   auto key = [](const MatMulShape &s) {
     return std::tuple(s.m, s.n, s.k, s.batch, s.transA, s.transB, s.lda, s.ldb, s.ldc, s.strideA, s.strideB, s.strideC, s.accumulate,
-                      s.dtype, s.cDtype);
+                      s.dtype, s.cDtype, s.epilogue);
   };
   plan::PlanFile file = plan::load(path);
   auto i = [](uint64_t value) { return int64_t(value); };
@@ -160,8 +177,9 @@ void collect(const std::string &path, std::vector<Counted> &list) {
     for (const plan::Step &step : program.steps()) {
       if (!step.has_matmul() || program.role() == plan::Program::EVAL || program.clips()) continue;
       const plan::MatMul &p = step.matmul();
-      MatMulShape shape{i(p.m()),   i(p.n()),        i(p.k()),        i(p.batch()),    p.trans_a(),    p.trans_b(), i(p.lda()), i(p.ldb()),
-                        i(p.ldc()), i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate(), p.dtype(),   p.c_dtype()};
+      MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
+                        i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
+                        p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue()};
       auto known = std::ranges::find_if(list, [&](const Counted &each) { return key(each.shape) == key(shape); });
       if (known == list.end())
         list.push_back({shape, 1});
@@ -174,7 +192,10 @@ double flopsOf(const MatMulShape &s) { return 2.0 * double(s.m) * double(s.n) * 
 
 std::string nameOf(const MatMulShape &s) {
   return fmt::format("{}{} x {}{} x {}{}{}", s.m, s.transA ? "ᵀ" : "", s.k, s.transB ? "ᵀ" : "", s.n,
-                     s.batch > 1 ? fmt::format(", {} of them", s.batch) : "", s.accumulate ? ", added" : "");
+                     s.batch > 1 ? fmt::format(", {} of them", s.batch) : "", s.accumulate ? ", added" : "") +
+         (s.epilogue == plan::MatMul::NONE        ? ""
+          : s.epilogue == plan::MatMul::SUMS_OF_A ? ", and sums of A"
+                                                  : ", and sums of B");
 }
 
 } // namespace

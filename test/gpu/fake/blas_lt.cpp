@@ -19,7 +19,7 @@ using fake::Memory;
 
 namespace {
 
-constexpr BlasStatus kInvalidValue = 7, kExecutionFailed = 13, kInternalError = 14, kNotSupported = 15;
+constexpr BlasStatus kInvalidValue = 7, kExecutionFailed = 13, kInternalError = 14;
 constexpr uint64_t kNeeds = 4096; // bytes of workspace that the fake's algorithm writes
 
 struct Layout {
@@ -36,6 +36,8 @@ struct Layout {
 };
 struct Product {
   int32_t transA = kNotTransposed, transB = kNotTransposed;
+  uint32_t epilogue = 1; // CUBLASLT_EPILOGUE_DEFAULT
+  void *sums = nullptr;
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -169,6 +171,8 @@ BlasStatus cublasLtMatmulDescDestroy(ProductHandle product) {
 }
 BlasStatus cublasLtMatmulDescSetAttribute(ProductHandle product, int attribute, const void *value, size_t bytes) {
   if (BlasStatus status = refusal("cublasLtMatmulDescSetAttribute")) return status;
+  if (attribute == kEpilogue) return set(of(product).epilogue, value, bytes);
+  if (attribute == kBiasPointer) return set(of(product).sums, value, bytes);
   if (attribute != kTransposesA && attribute != kTransposesB) return kInvalidValue;
   return set(attribute == kTransposesA ? of(product).transA : of(product).transB, value, bytes);
 }
@@ -211,7 +215,10 @@ BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductHandle product, Lay
   Chosen chosen{kMagic, 0, 0, 0, {}, Plain, 0};
   *found = 0;
   if (!fits(of(product), of(a), of(b), of(c), chosen.m, chosen.n, chosen.k)) return kInvalidValue;
-  if (of(preference).workspace < kNeeds || wanted < 1) return kNotSupported;
+  bool sums = of(product).epilogue == kSumsOfA || of(product).epilogue == kSumsOfB;
+  if (!sums && of(product).epilogue != 1) return kInvalidValue;
+  if (sums && (!of(product).sums || of(c).batch != 1)) return kInvalidValue;
+  if (of(preference).workspace < kNeeds || wanted < 1 || (sums && fake::setting("ZERO_FAKE_NO_EPILOGUES", 0))) return kNotSupported;
   std::memcpy(chosen.alignment, of(preference).alignment, sizeof(chosen.alignment));
   for (; chosen.way < kWays && *found < wanted; ++chosen.way) {
     if ((schemeOf(chosen.way) & of(preference).schemes) != schemeOf(chosen.way)) continue;
@@ -266,6 +273,9 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   std::byte *pa = place(a, la.bytes()), *pb = place(b, lb.bytes()), *pd = place(d, lc.bytes()), *room = place(workspace, workspaceBytes);
   if (!pa || !pb || !pd || !room || workspaceBytes < kNeeds) return kInvalidValue;
   if (chosen.way == Refused) return kNotSupported;
+  uint32_t epilogue = of(product).epilogue;
+  std::byte *sumsAt = epilogue == 1 ? nullptr : place(of(product).sums, (epilogue == kSumsOfA ? m : n) * lc.size());
+  if (epilogue != 1 && (!sumsAt || reinterpret_cast<uint64_t>(of(product).sums) % chosen.alignment[3])) return kInvalidValue;
   float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
   static std::atomic<uint64_t> runs{0};
   bool otherBit = chosen.way == Restless && runs.fetch_add(1) % 2;
@@ -289,6 +299,15 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
           std::byte *to = element(lc, pd, batch, i, j);
           round(to, lc.type, by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0));
         }
+      }
+    }
+    if (sumsAt) { // of op(A), or of op(B), over k
+      std::vector<float> numbers = epilogue == kSumsOfA ? operand(la, pa, 0, m, k, !ta) : operand(lb, pb, 0, n, k, tb);
+      uint64_t count = epilogue == kSumsOfA ? m : n;
+      for (uint64_t i = 0; i < count; ++i) {
+        float sum = 0;
+        for (uint64_t l = 0; l < k; ++l) sum += numbers[l * count + i];
+        round(sumsAt + i * lc.size(), lc.type, sum);
       }
     }
     if (otherBit) *pd ^= std::byte{1};
