@@ -10,7 +10,8 @@ class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32E
 def Plan_Lane : Plan_Enum<"Lane", "in-order queue", [
     I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"gather", 1>, I32EnumAttrCase<"reduce", 2>, I32EnumAttrCase<"to_device", 3>,
     I32EnumAttrCase<"to_host", 4>, I32EnumAttrCase<"disk_read", 5>, I32EnumAttrCase<"disk_write", 6>, I32EnumAttrCase<"update", 7>,
-    I32EnumAttrCase<"update_read", 8>, I32EnumAttrCase<"update_write", 9>]>;
+    I32EnumAttrCase<"update_read", 8>, I32EnumAttrCase<"update_write", 9>,
+    I32EnumAttrCase<"update_host", 10>]>;
 def Plan_Kind : Plan_Enum<"BufferKind", "what a buffer holds", [
     I32EnumAttrCase<"parameter", 1>, I32EnumAttrCase<"gradient", 2>, I32EnumAttrCase<"optimizer", 3>, I32EnumAttrCase<"constant", 4>,
     I32EnumAttrCase<"input", 5>, I32EnumAttrCase<"activation", 6>, I32EnumAttrCase<"gathered", 7>, I32EnumAttrCase<"staging", 8>,

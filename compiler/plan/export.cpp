@@ -14,14 +14,18 @@ static FlatSymbolRefAttr kernelOf(Operation &op) {
   return nullptr;
 }
 
-SmallVector<func::FuncOp> launchedKernels(ModuleOp module) {
+static bool isOnHost(Operation &op) { return cast<StepOp>(op).getLane() == Lane::update_host; }
+
+std::vector<LaunchedKernel> launchedKernels(ModuleOp module) {
   SymbolTable symbols(module);
-  SmallVector<func::FuncOp> kernels;
-  llvm::DenseSet<Attribute> seen;
-  for (auto program : module.getOps<ProgramOp>())
-    for (Operation &op : program.getBody().front())
-      if (auto kernel = kernelOf(op); kernel && seen.insert(kernel).second)
-        if (auto function = symbols.lookup<func::FuncOp>(kernel.getAttr())) kernels.push_back(function);
+  std::vector<LaunchedKernel> kernels;
+  for (bool onHost : {false, true}) {
+    llvm::DenseSet<Attribute> seen;
+    for (auto program : module.getOps<ProgramOp>())
+      for (Operation &op : program.getBody().front())
+        if (auto kernel = kernelOf(op); kernel && isOnHost(op) == onHost && seen.insert(kernel).second)
+          if (auto function = symbols.lookup<func::FuncOp>(kernel.getAttr())) kernels.push_back({function, onHost});
+  }
   return kernels;
 }
 
@@ -77,7 +81,10 @@ private:
   LogicalResult addStep(StepOp op, plan::Program &program);
   void addEntry(EntryOp op, plan::Program &program) const;
   void fill(plan::Ref *to, const Ref &ref) const;
-  void fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const;
+  /// A kernel by its name, and whether the host launches it: its index in the plan.
+  using KernelKey = std::pair<StringAttr, unsigned>;
+  static KernelKey keyOf(Operation *step) { return {kernelOf(*step).getAttr(), isOnHost(*step)}; }
+  void fillLaunch(plan::Launch *to, Operation *step) const;
   ModuleOp module;
   const ExportOptions &options;
   plan::Plan &plan;
@@ -86,16 +93,16 @@ private:
   std::array<int, 3> workArenas = {-1, -1, -1}; // by tier; -1: none
   llvm::DenseMap<StringAttr, int> states, buckets;
   llvm::DenseMap<Value, int> buffers;
-  llvm::DenseMap<StringAttr, int> kernels;
+  llvm::DenseMap<KernelKey, int> kernels;
   llvm::DenseMap<StringAttr, uint32_t> programs;
   std::vector<codegen::KernelInfo> infos;
 };
 
 LogicalResult Exporter::addKernels() {
-  for (func::FuncOp function : launchedKernels(module)) {
-    auto info = options.describe(function);
+  for (auto [function, onHost] : launchedKernels(module)) {
+    auto info = onHost ? codegen::describe(function) : options.describe(function);
     if (failed(info)) return failure();
-    kernels[function.getSymNameAttr()] = plan.kernels_size();
+    kernels[{function.getSymNameAttr(), onHost}] = plan.kernels_size();
     auto *kernel = plan.add_kernels();
     kernel->set_symbol(info->symbol);
     kernel->set_args(info->args);
@@ -122,8 +129,8 @@ void Exporter::fill(plan::Ref *to, const Ref &ref) const {
   to->set_bytes(ref.bytes);
 }
 
-void Exporter::fillLaunch(plan::Launch *to, FlatSymbolRefAttr kernel) const {
-  int index = kernels.lookup(kernel.getAttr());
+void Exporter::fillLaunch(plan::Launch *to, Operation *step) const {
+  int index = kernels.lookup(keyOf(step));
   to->set_kernel(index);
   to->set_extent(infos[index].extent);
 }
@@ -173,18 +180,18 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   for (const Access &access : accessesOf(op)) fill(access.writes ? step->add_writes() : step->add_reads(), access.ref);
 
   if (auto launch = dyn_cast<LaunchStep>(*op)) {
-    if (!kernels.count(launch.getKernelAttr().getAttr())) return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
-    fillLaunch(step->mutable_launch(), launch.getKernelAttr());
+    if (!kernels.count(keyOf(launch))) return launch.emitOpError() << "no kernel is called " << launch.getKernelAttr();
+    fillLaunch(step->mutable_launch(), launch);
   } else if (auto update = dyn_cast<UpdateStep>(*op)) {
-    if (!kernels.count(update.getKernelAttr().getAttr()) || !buckets.count(update.getBucketAttr().getAttr()))
+    if (!kernels.count(keyOf(update)) || !buckets.count(update.getBucketAttr().getAttr()))
       return update.emitOpError() << "no kernel is called " << update.getKernelAttr() << " or no bucket " << update.getBucketAttr();
     auto *to = step->mutable_update();
     to->set_bucket(buckets.lookup(update.getBucketAttr().getAttr()));
-    fillLaunch(to->mutable_launch(), update.getKernelAttr());
+    fillLaunch(to->mutable_launch(), update);
     to->set_dtype(dtypeOf(update.getType()));
     to->set_part(update.getWhole() ? plan::WHOLE : plan::SHARD);
     to->set_begin_elements(update.getBegin());
-    to->set_row(infos[kernels.lookup(update.getKernelAttr().getAttr())].row);
+    to->set_row(infos[kernels.lookup(keyOf(update))].row);
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtypeOf(product.getType()));

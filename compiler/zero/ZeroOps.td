@@ -22,9 +22,11 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where. With a
     compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master. Where the master
     is whole on the device none is kept: programs that read another type round the master around their uses (`zero.gather` with a kernel).
+    `updated_on_host`: the host's processors update it where it rests, in the host's memory. What programs read on the device is then a compute copy, of
+    f32 as well.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
-                       DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors);
+                       DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors, UnitAttr:$updated_on_host);
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -102,6 +104,12 @@ def Zero_AllGatherOp : Zero_Op<"all_gather"> {
 }
 def Zero_AllReduceOp : Zero_Op<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "Sum over ranks in rank order, on every rank; for scalars";
+  let arguments = (ins Zero_Flat:$input);
+  let results = (outs Zero_Flat:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+def Zero_ToHostOp : Zero_Op<"to_host", [SameOperandsAndResultType]> {
+  let summary = "The same numbers in the host's memory, where its processors read them: a gradient for an update, or what that needs beside it";
   let arguments = (ins Zero_Flat:$input);
   let results = (outs Zero_Flat:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";

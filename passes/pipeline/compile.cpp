@@ -25,6 +25,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/pieces.h"
+#include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
@@ -86,6 +87,7 @@ Settings settingsOf(const CompileOptions &options) {
   partition.bucketElements = options.bucketElements;
   settings.shard.tiers.offloadParams = options.offloadParams;
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
+  settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;
   settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
   return settings;
 }
@@ -149,7 +151,7 @@ public:
       if (emit == phase) return print(os);
     }
     std::vector<char> constants;
-    std::vector<char> kernels;
+    Code code;
     if (!timed("export", [&] { return exportPlan(plan, constants); }) || !timed("judge", [&] { return judge(plan, constants.size()); }))
       return false;
     if (emit == Phase::Plan) {
@@ -157,11 +159,11 @@ public:
       return true;
     }
     if (!overwritesNoInput(plan, output)) return false;
-    if (options.target != plan::Target::SIM && !timed("kernels", [&] { return generate(plan, kernels); })) return false;
+    if (options.target != plan::Target::SIM && !timed("kernels", [&] { return generate(plan, code); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
-      plan::save(output, plan, std::as_bytes(std::span(kernels.data(), kernels.size())), std::as_bytes(std::span(constants)),
-                 key ? &*key : nullptr);
+      plan::save(output, plan, std::as_bytes(std::span(code.kernels)), std::as_bytes(std::span(constants)), key ? &*key : nullptr,
+                 std::as_bytes(std::span(code.onHost)));
       return true;
     });
   }
@@ -302,8 +304,14 @@ private:
       }
       gpu = *named;
       target.add_features(gpu.architecture);
-      return true;
+      bool updates = llvm::any_of(module->getOps<state::BucketOp>(), [](state::BucketOp bucket) { return bucket.getUpdatedOnHost(); });
+      return !updates || describeCpu(target, *target.mutable_host_features());
     }
+    return describeCpu(target, *target.mutable_features());
+  }
+
+  bool describeCpu(plan::Target &target, google::protobuf::RepeatedPtrField<std::string> &features) {
+    std::string error;
     auto named = codegen::CpuTarget::fromName(options.cpu, error);
     if (failed(named)) {
       say("error", error);
@@ -311,7 +319,7 @@ private:
     }
     cpu = *named;
     target.set_cpu(cpu.name);
-    for (const std::string &feature : cpu.features) target.add_features(feature);
+    for (const std::string &feature : cpu.features) *features.Add() = feature;
     return true;
   }
 
@@ -383,17 +391,27 @@ private:
     return !clashes(plan.model()) && llvm::none_of(plan.parameters(), [&](const plan::Parameter &p) { return clashes(p.source().file()); });
   }
 
-  bool generate(const plan::Plan &plan, std::vector<char> &code) {
-    llvm::SmallVector<func::FuncOp> kernels;
-    for (const plan::Kernel &kernel : plan.kernels()) kernels.push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
+  /// Of a plan: for its device, and for the host's processors beside that.
+  struct Code {
+    std::vector<char> kernels, onHost;
+  };
+
+  bool generate(const plan::Plan &plan, Code &code) {
+    llvm::SmallVector<func::FuncOp> kernels, onHost;
+    for (const plan::Kernel &kernel : plan.kernels())
+      (plan::isForHost(plan, kernel) ? onHost : kernels).push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
     if (options.target == plan::Target::CUDA) {
       llvm::SmallVector<codegen::GpuKernel> aligned;
       for (auto [kernel, alignment] : llvm::zip(kernels, argumentAlignments(plan))) aligned.push_back({kernel, alignment});
       auto text = codegen::compileToPtx(aligned, gpu, options.threads);
       if (failed(text)) return false;
-      code.assign(text->begin(), text->end());
-      return true;
+      code.kernels.assign(text->begin(), text->end());
+      return onHost.empty() || toObject(onHost, code.onHost);
     }
+    return toObject(kernels, code.kernels);
+  }
+
+  bool toObject(ArrayRef<func::FuncOp> kernels, std::vector<char> &code) {
     auto object = codegen::compileToSharedObject(kernels, cpu, options.threads);
     if (failed(object)) return false;
     code.assign(object->begin(), object->end());

@@ -54,7 +54,11 @@ struct MarkLifetimes : impl::MarkLifetimesPassBase<MarkLifetimes> {
           if (access.writes)
             for (auto [other, where] : touch[access.ref.buffer])
               if (other != lane) until = std::min(until, where);
-        for (Value buffer : step.getBuffers()) lives[buffer].last = std::max(lives[buffer].last, until);
+        for (const Access &access : accessesOf(step)) {
+          bool queued = step.getLane() == Lane::update_host && !access.writes; // the host may be a whole backward behind
+          int64_t &last = lives[access.ref.buffer].last;
+          last = std::max(last, queued ? end : until);
+        }
       }
       nextOfLane[lane] = position;
       for (Value buffer : step.getBuffers()) touch[buffer][lane] = position;

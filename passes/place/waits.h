@@ -10,7 +10,7 @@
 
 namespace zero::place {
 
-inline constexpr int kLanes = 10;
+inline constexpr int kLanes = 11;
 
 struct MemoryAccess {
   int arena;

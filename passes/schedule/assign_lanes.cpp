@@ -25,8 +25,8 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
     llvm::DenseMap<StringAttr, state::Tier> tiers;
     for (auto state : getOperation()->getParentOfType<ModuleOp>().getOps<StateOp>()) tiers[state.getSymNameAttr()] = tierOf(state);
     auto tierOfBuffer = [&](Value buffer) {
-      auto use = buffer.getDefiningOp<UseOp>();
-      return use ? tiers.lookup(use.getStateAttr().getAttr()) : state::Tier::device;
+      if (auto own = buffer.getDefiningOp<BufferOp>()) return own.getTier();
+      return tiers.lookup(buffer.getDefiningOp<UseOp>().getStateAttr().getAttr());
     };
     for (StepOp step : stepsOf(getOperation())) {
       if (isa<CopyStep>(*step)) {
@@ -36,6 +36,10 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
                      : from == state::Tier::host ? Lane::to_device
                      : to == state::Tier::host   ? Lane::to_host
                                                  : Lane::compute);
+        continue;
+      }
+      if (isa<UpdateStep>(*step) && tierOfBuffer(step.getBuffers()[0]) == state::Tier::host) {
+        step.setLane(Lane::update_host);
         continue;
       }
       auto collective = dyn_cast<CollectiveStep>(*step);

@@ -43,6 +43,7 @@ private:
   void lowerPack(state::PackOp op);
   void lowerAccumulate(state::AccumulateOp op);
   void lowerUpdate(state::UpdateOp op);
+  void lowerHostUpdate(state::UpdateOp op, state::BucketOp bucket);
   void lowerPublish(state::PublishOp op);
   void lowerGather(state::GatherOp op);
   void lowerReturn(func::ReturnOp op);
@@ -109,9 +110,9 @@ Value Lowering::use(Slot *slot) {
     if (slot->state)
       slot->value = uses.create<UseOp>(loc, BufferType::get(b.getContext()), slot->state.getSymName());
     else
-      slot->value = buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr,
-                                             nullptr, slot->bucket, slot->tensor,
-                                             slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr(), state::Tier::device);
+      slot->value =
+          buffers.create<BufferOp>(loc, BufferType::get(b.getContext()), slot->name, slot->kind, slot->bytes, nullptr, nullptr, nullptr,
+                                   slot->bucket, slot->tensor, slot->begin ? b.getI64IntegerAttr(slot->begin) : IntegerAttr(), slot->tier);
   }
   return slot->value;
 }
@@ -266,8 +267,54 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   if (op.getSum().use_empty()) evict(op, reached); // else it is consumed here, and the next step begins anew
 }
 
+/// The host updates what rests in its memory there. What programs read on the device is copied to it: the compute copy that the update has
+/// made, or the master itself where that has the same numbers.
+void Lowering::lowerHostUpdate(state::UpdateOp op, state::BucketOp bucket) {
+  int64_t count = op.getGradient().getType().getNumElements();
+  bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  auto bytesIn = [&](StateOp state, int64_t elements) {
+    return elements * int64_t(state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
+  };
+  auto partOf = [&](StateOp state) {
+    if (!slice) return own(whole(state), state, op.getWhole());
+    return Ref{use(storage.persistent(state)), bytesIn(state, int64_t(op.getBegin())), 0, bytesIn(state, count)};
+  };
+  StateOp master = states.tensor(bucket, state::Role::master), read = states.tensor(bucket, bucket.readRole());
+  SmallVector<Ref> in{partOf(master), at(op.getGradient())}, out{in[0]};
+  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+    if (state::isMoment(tensor.getRole())) {
+      Ref moment = partOf(states.tensor(bucket, tensor.getRole()));
+      in.push_back(moment), out.push_back(moment);
+    }
+  bool onDevice = tierOf(read) == state::Tier::device, rounds = read.getTensor()->getType() != master.getTensor()->getType();
+  Ref made = in[0], home = partOf(read); // what programs read, as it leaves the update, and where it belongs
+  if (rounds && !onDevice) made = home;
+  if (rounds && onDevice) {
+    Slot *slot = slotFor(read, home.offset, home.bytes);
+    if (!op.getWhole() && states.world > 1)
+      slot->tensor = state::TensorAttr::get(b.getContext(), slot->tensor.getRole(), slot->tensor.getType(), state::Part::shard, slot->tier);
+    slot->name = (read.getSymName() + ".updated").str();
+    slot->tier = state::Tier::host;
+    made = {use(slot), 0, 0, home.bytes};
+  }
+  if (rounds) out.push_back(made);
+  in.push_back(at(op.getHyper()));
+  if (op.getNorm2()) in.push_back(at(op.getNorm2()));
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
+                   op.getBegin());
+  if (onDevice) copy(named(op, read.getSymName(), "bring"), made, home);
+  if (!bucket.isPublished()) return;
+  Reached all{read, whole(read), whole(read)};
+  if (!onDevice) { // the other ranks' shards join it on the device
+    all.here = {use(slotFor(read, 0, int64_t(read.getBytes()))), 0, 0, int64_t(read.getBytes())};
+    copy(named(op, read.getSymName(), "fetch"), made, own(all.here, read, op.getWhole()));
+  }
+  updated[bucket] = all;
+}
+
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
+  if (bucket.getUpdatedOnHost()) return lowerHostUpdate(op, bucket);
   int64_t count = op.getGradient().getType().getNumElements();
   bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
   SmallVector<Reached> reached; // to go home afterwards
@@ -369,6 +416,9 @@ LogicalResult Lowering::lower(Operation &op) {
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
     sum(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, at(scatter.getWhole()),
         at(scatter.getShard()), elementsOf(scatter.getShard()), elementOf(scatter.getWhole()), bucketOf(scatter.getShard()));
+  } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
+    StringRef bucket = bucketNameOf(toHost.getResult());
+    copy(bucket.empty() ? toHost.getLoc() : named(toHost, bucket, "to_host"), at(toHost.getInput()), at(toHost.getResult()));
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Ref from = at(reduce.getInput()), to = at(reduce.getResult());
     copy(named(reduce, "all_reduce"), from, to);

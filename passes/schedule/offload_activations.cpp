@@ -82,7 +82,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
-    if (!waits || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
+    if (!waits || buffer.getTier() != state::Tier::device || bytes < minBytes ||
+        bytes % (home == state::Tier::disk ? alignmentOf(home) : 1))
+      return {};
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;

@@ -29,11 +29,12 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     if (llvm::none_of(tail, copies)) return; // nothing to wait for
     uint64_t updates = 0;
     for (StepOp step : tail) {
-      if (isa<UpdateStep>(*step))
+      if (isa<UpdateStep>(*step) && step.getLane() == Lane::compute)
         step.setLane(Lane::update), ++updates;
       else if (copies(step))
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
     }
+    if (!updates) return; // the host makes them all
     keepHyper(module, tail.front());
     moved += updates;
     decide(program, "updates", counted(updates, "update") + " on a lane of their own",

@@ -14,7 +14,7 @@ FlatSymbolRefAttr bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
     if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucketAttr();
     if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucketAttr();
-    if (isa<state::ReduceScatterOp, state::AllGatherOp, state::ViewOp>(user)) // a view: of what is updated in slices
+    if (isa<state::ReduceScatterOp, state::AllGatherOp, state::ToHostOp, state::ViewOp>(user)) // a view: of what is updated in slices
       if (FlatSymbolRefAttr bucket = bucketOf(user->getResult(0))) return bucket;
   }
   return nullptr;
@@ -38,7 +38,7 @@ static std::string describe(Value value) {
 }
 
 Slot *Storage::make(std::string name, BufferKind kind, int64_t bytes) {
-  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}, {}, {}, 0});
+  slots.push_back({std::move(name), kind, bytes, nullptr, -1, {}, {}, {}});
   return &slots.back();
 }
 Slot *Storage::makeFor(Value value, BufferKind kind) {
@@ -285,6 +285,14 @@ LogicalResult Storage::placeResults(Operation &op) {
                                                      : makeFor(gather.getWhole(), BufferKind::gradient, bucketOf(gather.getWhole()),
                                                                state::Role::gradient, state::Part::whole);
     put(gather.getWhole(), {slot});
+  } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
+    FlatSymbolRefAttr bucket = bucketOf(toHost.getResult());
+    bool shard = bucket && toHost.getType().getNumElements() == int64_t(states.bucket(bucket).getShard());
+    Slot *slot = makeFor(toHost.getResult(), bucket ? BufferKind::gradient : BufferKind::scalar, bucket, state::Role::gradient,
+                         shard && states.world > 1 ? state::Part::shard : state::Part::whole);
+    slot->name += ".on_host";
+    slot->tier = state::Tier::host;
+    put(toHost.getResult(), {slot});
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});

@@ -17,12 +17,13 @@ struct Slot {
   std::string name;
   planir::BufferKind kind = planir::BufferKind::activation;
   int64_t bytes = 0;
-  planir::StateOp state;          // the persistent buffer it is; null: transient
-  int64_t lastUse = -1;           // position of the last operation that reads any value in the slot
-  mlir::Value value;              // !plan.buffer, once made
-  mlir::FlatSymbolRefAttr bucket; // that a transient one works for, null if none
-  state::TensorAttr tensor;       // what of the bucket's elements lies in it; null if none
-  int64_t begin = 0;              // the first of these elements
+  planir::StateOp state;                  // the persistent buffer it is; null: transient
+  int64_t lastUse = -1;                   // position of the last operation that reads any value in the slot
+  mlir::Value value;                      // !plan.buffer, once made
+  mlir::FlatSymbolRefAttr bucket;         // that a transient one works for, null if none
+  state::TensorAttr tensor;               // what of the bucket's elements lies in it; null if none
+  int64_t begin = 0;                      // the first of these elements
+  state::Tier tier = state::Tier::device; // of a transient one
 };
 
 struct Place {

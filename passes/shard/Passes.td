@@ -48,7 +48,13 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
     in a step: parameters (brought for each of their uses in a micro-step, of which those of a layer in forward or in backward are one,
     and written once), then what the optimizer keeps (read and written once). Among equals those go first whose gradient is complete last:
-    nothing of backward is left behind which their copies could hide. Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
+    nothing of backward is left behind which their copies could hide.
+
+    With `host-updates`, for a device that has a memory of its own, a bucket is `updated_on_host` where all moments or momenta that it keeps rest there
+    and its master does or can: a master of f32 on the device that programs read becomes a compute copy, and a master on the host is kept beside it. Buckets that
+    keep something on disk are updated on the device.
+
+    Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
 
     ```mlir
     // 1000 elements each, device-bytes=10000, offload-params=auto, offload-optimizer=auto
@@ -65,8 +71,10 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     Option<"offloadOptimizer", "offload-optimizer", "std::string", "\"none\"",
            "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
-    Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">];
+    Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">,
+    Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">];
   let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">,
+                    Statistic<"onHosts", "on-host", "Buckets that the host updates">,
                     Statistic<"rounded", "rounded", "Buckets that keep no compute copy">];
 }
 

@@ -79,8 +79,43 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
     auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
-    for (auto bucket : module.getOps<state::BucketOp>())
+    for (auto bucket : module.getOps<state::BucketOp>()) {
+      if (hostUpdates) updateOnHost(bucket);
       if (bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
+    }
+  }
+
+  /// If all that the optimizer keeps beside the parameters rests on the host, and masters can rest there too. What is on disk comes to the
+  /// device, as does what is only half on the host: there the slower way is not the link.
+  void updateOnHost(state::BucketOp bucket) {
+    SmallVector<state::TensorAttr> moments;
+    for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+      if (state::isMoment(tensor.getRole())) moments.push_back(tensor);
+    auto onHost = [](state::TensorAttr tensor) { return tensor.getTier() == state::Tier::host; };
+    if (!bucket.getTrainable() || moments.empty() || !llvm::all_of(moments, onHost)) return;
+    state::TensorAttr master = bucket.tensorOf(state::Role::master), read = bucket.tensorOf(bucket.readRole());
+    if (read.getTier() == state::Tier::disk) return;
+    if (read == master && read.getTier() == state::Tier::device) partMaster(bucket, moments.front());
+    if (!onHost(bucket.tensorOf(state::Role::master))) return;
+    bucket.setUpdatedOnHost(true);
+    ++onHosts;
+  }
+
+  /// The master goes where the moments are, and what programs read of it on the device becomes a compute copy.
+  void partMaster(state::BucketOp bucket, state::TensorAttr moment) {
+    SmallVector<Attribute> tensors;
+    for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+      if (tensor.getRole() == state::Role::master) {
+        auto as = [&](state::Role role, state::Part part, state::Tier tier) {
+          return state::TensorAttr::get(&getContext(), role, tensor.getType(), part, tier);
+        };
+        tensors.push_back(as(state::Role::master, moment.getPart(), moment.getTier()));
+        tensors.push_back(as(state::Role::compute, tensor.getPart(), tensor.getTier()));
+      } else {
+        tensors.push_back(tensor);
+      }
+    bucket.setTensorsAttr(ArrayAttr::get(&getContext(), tensors));
+    ++moved;
   }
 
   /// The master is at hand: to round it around its uses costs less than to keep a copy that most of a step has no use for.

@@ -51,10 +51,10 @@ bool updatesWhole(state::BucketOp bucket) {
 RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
   return RankedTensorType::get({elements}, type ? type : b.getF32Type());
 }
-/// The type of the compute copy that the bucket keeps; null if it keeps none.
+/// The type of the compute copy that an update writes; null if there is none, or it has the master's numbers and is copied from there.
 Type computeType(state::BucketOp bucket) {
   state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
-  return compute ? compute.getType() : nullptr;
+  return compute && !compute.getType().isF32() ? compute.getType() : nullptr;
 }
 
 Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
@@ -236,14 +236,34 @@ private:
       shard = accumulate(b, bucket, reduce(b, bucket, found), shard);
     }
     if (!updates) return;
-    if (waitsForNorm) { // its squares are summed while it is at hand; then it waits for the norm
-      sums.push_back(sumSquares(b, bucket, shard));
+    bool host = bucket.getUpdatedOnHost();
+    if (waitsForNorm || host) sums.push_back(sumSquares(b, bucket, shard)); // while it is at hand
+    if (host) shard = b.create<state::ToHostOp>(bucket.getLoc(), wholeIfUpdated(b, bucket, shard));
+    if (waitsForNorm) {
       pending.push_back({bucket, shard});
       return;
     }
     // The parameters must have been read for the last time before they change.
     if (Operation *read = lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read)) b.setInsertionPointAfter(read);
-    sums.push_back(update(b, bucket, shard, {}));
+    Value own = update(b, bucket, shard, {});
+    if (!host) sums.push_back(own);
+  }
+
+  /// Where every rank updates all of a bucket it takes the gradient of all.
+  Value wholeIfUpdated(OpBuilder &b, state::BucketOp bucket, Value shard) {
+    if (!updatesWhole(bucket)) return shard;
+    return b.create<state::AllGatherOp>(bucket.getLoc(), flat(b, bucket.getElements()), shard);
+  }
+
+  /// A scalar, or the hyper-parameters, where updates on the host read them: brought there once, from where they are known.
+  Value onHost(Value value) {
+    Value &there = hostCopies[value];
+    if (!there) {
+      OpBuilder b(program.getContext());
+      b.setInsertionPointAfterValue(value);
+      there = b.create<state::ToHostOp>(NameLoc::get(b.getStringAttr("updates on the host")), value);
+    }
+    return there;
   }
 
   /// A micro-step's gradients side by side, summed over the ranks.
@@ -273,24 +293,28 @@ private:
     return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
   }
 
-  /// One optimizer step from a gradient shard; yields the squared gradient per row of the own shard unless clipping.
+  /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
+  /// shard unless clipping, or where the host updates.
   Value update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2) {
     Location loc = bucket.getLoc();
-    bool whole = updatesWhole(bucket), clip = bool(norm2);
-    if (whole) shard = b.create<state::AllGatherOp>(loc, flat(b, bucket.getElements()), shard);
+    bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost(), sumsSquares = !clip && !host;
+    Value hyper = program.getArguments().back();
+    if (!host) shard = wholeIfUpdated(b, bucket, shard);
+    if (host) hyper = onHost(hyper);
+    if (host && clip) norm2 = onHost(norm2);
     int64_t count = rows(bucket) * (whole ? sharding.world : 1), columns = row(bucket), slice = rowsOfSlice(bucket, count);
     SmallVector<Value> sums;
     for (int64_t begin = 0; begin < count; begin += slice) {
       int64_t here = std::min(slice, count - begin);
       Value gradient = shard;
       if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
-      auto symbol = kernels.update(sharding.optimizer, here, columns, {clip, clip && sharding.scalesLoss, computeType(bucket)});
-      auto op = b.create<state::UpdateOp>(loc, clip ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient,
-                                          program.getArguments().back(), norm2, symbol.getValue(), whole, begin * columns);
-      if (!clip) sums.push_back(op.getSums());
+      auto symbol = kernels.update(sharding.optimizer, here, columns, {clip, clip && sharding.scalesLoss, computeType(bucket), host});
+      auto op = b.create<state::UpdateOp>(loc, sumsSquares ? TypeRange(flat(b, here)) : TypeRange(), bucket.getSymName(), gradient, hyper,
+                                          norm2, symbol.getValue(), whole, begin * columns);
+      if (sumsSquares) sums.push_back(op.getSums());
     }
     if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());
-    if (clip) return {};
+    if (!sumsSquares) return {};
     Value all = sums.size() == 1 ? sums[0] : pack(b, loc, sums);
     return whole ? b.create<state::OwnShardOp>(loc, flat(b, rows(bucket)), all) : all;
   }
@@ -350,6 +374,7 @@ private:
   SmallVector<Read> reads;
   llvm::DenseMap<Operation *, Type> readAs; // of each bucket, the type in which its parameters are read
   llvm::DenseMap<Operation *, Operation *> lastRead, firstRead;
+  llvm::DenseMap<Value, Value> hostCopies;
   llvm::DenseMap<Operation *, SmallVector<SmallVector<nn::GradientOp>, 1>> gradients; // of each bucket, by micro-step
 };
 

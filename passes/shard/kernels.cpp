@@ -39,6 +39,7 @@ FlatSymbolRefAttr StateKernels::update(train::OptimizerKind kind, int64_t rows, 
   std::string stem = std::string(kind == train::OptimizerKind::SGD ? "sgd" : "adamw") +
                      (form.scaled  ? "_scaled"
                       : form.clips ? "_clip"
+                      : form.apart ? "_apart"
                                    : "") +
                      (form.compute ? suffixOf(form.compute) : "");
   std::string name = sized(stem, rows, columns);

@@ -92,7 +92,7 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
     for (auto [i, changed] : llvm::enumerate(results)) changed = b.select(finite, changed, k.arg(i ? i + 1 : 0));
   }
   if (form.compute) results.push_back(b.cast(results[0], form.compute));
-  if (!form.clips) results.push_back(b.sumLast(b.mul(raw, raw)));
+  if (!form.clips && !form.apart) results.push_back(b.sumLast(b.mul(raw, raw)));
   auto function = k.finish(results);
   // Slices of hyper-parameters that this optimizer has no use for.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))

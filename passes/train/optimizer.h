@@ -16,11 +16,12 @@ struct UpdateForm {
   bool clips = false;
   bool scaled = false;          // clips too: the gradient is that of a scaled loss
   mlir::Type compute = nullptr; // of the parameters' second copy, if there is one
+  bool apart = false;           // the gradient's squares are summed elsewhere, though nothing waits for them
 };
 
 /// One optimizer step, as torch.optim.AdamW or torch.optim.SGD (dampening 0) do it:
 ///   (param, grad, states…, hyper f32[16], [norm2 f32[1] if clips]) -> (param, states…, [param rounded to `compute`], [sums f32[rows]
-///   unless clips])
+///   unless clips or apart])
 /// `hyper` is laid out as HyperIndex of runtime/plan/plan.proto says. `norm2` is the squared global gradient norm: the
 /// gradient is scaled as torch.nn.utils.clip_grad_norm_ does. `sums` are the squared gradients per row, from which that
 /// norm is made when nothing waits for it. If `scaled`, gradients are multiplied by the inverse of the loss scale, and as

@@ -85,6 +85,9 @@ public:
   // Loads the plan's code, of the form that the target has: from here on it is run. Throws a sentence for a kernel that is not there, or
   // reaches further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
   virtual void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) = 0;
+  // Behind them all, the kernels of lane UPDATE_HOST, where these are other code: a shared object for the host's processors, which must
+  // have the target's `host_features`. Throws the same sentences. A device that is the host has no need of it.
+  virtual void loadHostKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols, const plan::Target &target);
   // Once: the programs that will be submitted, by their place in the list, which may have gaps without operations. Collective: lanes that
   // communicate get what they need from the factory, in the same order on every rank. The factory and the plan must outlive stop().
   virtual void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) = 0;

@@ -1,6 +1,9 @@
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/target.h"
+#include <algorithm>
+#include <sched.h>
+#include <thread>
 
 namespace zero::runtime {
 namespace {
@@ -12,6 +15,21 @@ std::string builtIn() {
 }
 
 } // namespace
+
+int threadsOf(const DeviceOptions &options) {
+  if (options.threads < 0 || options.threads > 4096)
+    throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
+  if (options.threads) return options.threads;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  int online = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, allowed < online ? allowed : allowed / options.ranksHere);
+}
+
+void Device::loadHostKernels(std::span<const std::byte>, std::span<const KernelSymbol>, const plan::Target &) {
+  throw Error("the plan has kernels for the host beside those for its device, which is the host itself: this is an error in zerorun");
+}
 
 const DeviceKind &deviceFor(const plan::Target &target, const std::string &name) {
   for (const DeviceKind &device : builtInDevices())

@@ -17,7 +17,7 @@ struct MeasuredTable {
 };
 
 struct DeviceOptions {
-  int threads = 0;                               // of the cpu; 0: as many as this process may use
+  int threads = 0;                               // of the host's processors; 0: as many as this process may use
   int ranksHere = 1;                             // ranks that share this machine's processors and memory
   int rank = 0;                                  // of all of the run
   std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
@@ -25,6 +25,10 @@ struct DeviceOptions {
   bool graphs = true;                   // of a GPU: steps that nothing comes between are launched together
   MeasuredTable measured{};             // of a kind of device that has tune
 };
+
+// How many threads of the host compute: as many as were asked for, or the processors this process may use, shared fairly with the other
+// ranks of this machine unless they were bound apart. Throws a sentence for a number that makes no sense.
+int threadsOf(const DeviceOptions &options);
 
 struct DeviceKind {
   plan::Target::Kind kind;

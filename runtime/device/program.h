@@ -9,7 +9,7 @@
 
 namespace zero::runtime {
 
-inline constexpr int kLanes = 10; // plan.Lane
+inline constexpr int kLanes = 11; // plan.Lane
 
 // A byte of an arena, by the number its device gave it. Offsets wrap: an argument of a launch may lie before the arena, if the iterations
 // that are launched do not.

@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/target.h"
 #include <algorithm>
 #include <numeric>
 
@@ -25,7 +26,7 @@ void requireServable(const plan::PlanFile &file, const CommunicatorFactory &fact
                 ", and more than one axis is not built yet; compile for data-parallel ranks alone (zeroc --world N)");
   for (const plan::Bucket &bucket : file.plan.buckets())
     for (const plan::StateTensor &tensor : bucket.tensors())
-      if ((tensor.role() == plan::StateTensor::COMPUTE) != (tensor.dtype() != plan::F32))
+      if (tensor.role() != plan::StateTensor::COMPUTE && tensor.dtype() != plan::F32)
         throw Error(nameOf(file) + " keeps the " + plan::roleName(tensor.role()) + " of bucket '" + bucket.name() + "' in " +
                     plan::DType_Name(tensor.dtype()) + ", which is not built yet; compile it again");
 }
@@ -42,7 +43,8 @@ void requireWorld(const plan::PlanFile &file, int world) {
 }
 
 void requireCode(const plan::PlanFile &file) {
-  if (file.kernels.empty() && file.plan.kernels_size() > 0)
+  auto forHost = std::ranges::count_if(file.plan.kernels(), [&](const plan::Kernel &kernel) { return plan::isForHost(file.plan, kernel); });
+  if ((file.kernels.empty() && file.plan.kernels_size() > forHost) || (file.hostKernels.empty() && forHost > 0))
     throw Error(
         nameOf(file) +
         " has no machine code for its kernels: it can be read, with zero-inspect, but not run; compile the model again with --target cpu");
@@ -65,11 +67,13 @@ struct Engine::Impl {
     host = factory.create();
     host->barrier();
     for (const plan::Constant &constant : plan.constants()) writeConstant(constant);
-    std::vector<KernelSymbol> kernels;
+    std::vector<KernelSymbol> kernels, hostKernels;
     for (const plan::Kernel &kernel : plan.kernels())
-      kernels.push_back(
-          {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
+      (plan::isForHost(plan, kernel) ? hostKernels : kernels)
+          .push_back(
+              {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
     if (!kernels.empty()) device.loadKernels(file.kernels, kernels);
+    if (!hostKernels.empty()) device.loadHostKernels(file.hostKernels, hostKernels, plan.target());
     makeGroups(options.groups, selected);
     std::vector<DeviceProgram> programs(static_cast<size_t>(plan.programs_size()));
     for (uint32_t index : selected)
@@ -107,6 +111,14 @@ struct Engine::Impl {
     for (std::vector<Address> *hyper : {&groups.hyper, &groups.kept})
       for (uint64_t g = 0; g < count; ++g, at = at + kHyperBytes) hyper->push_back(at);
     for (int lane = 0; lane < kLanes; ++lane, at = at + room) groups.scratch.push_back(at);
+    bool onHost = std::ranges::any_of(selected, [&](uint32_t index) {
+      return std::ranges::any_of(plan.programs(static_cast<int>(index)).steps(),
+                                 [](const plan::Step &step) { return step.lane() == plan::UPDATE_HOST; });
+    });
+    if (!onHost) return;
+    at = {device.allocateArena("parameter groups on host", plan::HOST, (count + 1) * kHyperBytes + room), 0};
+    for (uint64_t g = 0; g <= count; ++g, at = at + kHyperBytes) groups.onHost.push_back(at); // the first one is the program's own
+    groups.scratch[plan::UPDATE_HOST] = at;
   }
 
   Address address(const plan::Ref &ref) const {

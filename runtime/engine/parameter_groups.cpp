@@ -38,7 +38,8 @@ class Cutter {
 public:
   Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole, std::span<const Address> args,
          const ParameterGroups &groups, uint64_t rank, Address scratch)
-      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()), forGpu(plan.target().kind() == plan::Target::CUDA) {
+      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()),
+        forGpu(plan.kernels(static_cast<int>(whole.kernel)).has_gpu()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
@@ -100,6 +101,8 @@ private:
         part.args[a] = groups.hyper[group];
       else if (args[a] == groups.kept[0])
         part.args[a] = groups.kept[group];
+      else if (!groups.onHost.empty() && args[a] == groups.onHost[0])
+        part.args[a] = groups.onHost[group];
       if (!aside[a]) continue;
       uint64_t added = aside[a]->bytes(from * row); // by the kernel
       part.args[a] = inScratch ? aside[a]->scratch + -added : part.args[a] + (aside[a]->bytes(begin * row) - added);

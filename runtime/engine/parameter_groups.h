@@ -24,6 +24,7 @@ struct ParameterGroups {
   std::vector<uint32_t> of;     // group of each of the plan's parameters; empty: there is only one
   std::vector<Address> hyper;   // of each group, as the HYPER input has them
   std::vector<Address> kept;    // and where a program keeps them for updates that run beside the next one; [0] is the program's own buffer
+  std::vector<Address> onHost;  // the same for updates on the host; none if there are no such updates
   std::vector<Address> scratch; // of each lane
 };
 

@@ -49,8 +49,9 @@ private:
     auto push = [&](Work work) { result.operations.push_back({step.lane(), std::move(work), index, 0, 0, false, nullptr}); };
     if (groups.of.empty()) return push(workOf(step));
     if (step.has_copy() && place(step.reads(0)) == groups.hyper[0]) { // all groups' are kept with it
-      groups.kept[0] = *place(step.writes(0));
-      for (size_t g = 0; g < groups.kept.size(); ++g) push(CopyOf<Place>{groups.kept[g], groups.hyper[g], step.writes(0).bytes()});
+      std::vector<Address> &kept = step.lane() == plan::COMPUTE ? groups.kept : groups.onHost;
+      kept[0] = *place(step.writes(0));
+      for (size_t g = 0; g < kept.size(); ++g) push(CopyOf<Place>{kept[g], groups.hyper[g], step.writes(0).bytes()});
       return;
     }
     if (!step.has_update()) return push(workOf(step));

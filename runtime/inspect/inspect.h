@@ -12,7 +12,7 @@
 namespace zero::inspect {
 
 inline constexpr int kKinds = 11; // plan.BufferKind
-inline constexpr int kLanes = 10;  // plan.Lane
+inline constexpr int kLanes = 11; // plan.Lane
 
 /// Bytes by kind of buffer.
 using ByKind = std::array<uint64_t, kKinds>;

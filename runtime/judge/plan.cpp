@@ -153,9 +153,14 @@ private:
     bool none = update.first < 0;
     bool published = none || plan::groupSize(plan, bucket.axes()) == 1 || program.steps(update.last).update().part() == plan::WHOLE ||
                      copy.part() == plan::SHARD;
-    int silent = update.first; // an update that changes nothing; -1: none
+    // Of what the host updates a copy brings each slice, which is for checkTiers to see.
+    bool onHost = isOnHost(update), gathered = false;
+    int silent = onHost ? -1 : update.first; // an update that changes nothing; -1: none
     for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
-      if (isUpdateOf(bucket, s)) {
+      gathered |= !none && writes && program.steps(s).has_collective();
+      if (onHost && writes && s > update.first && program.steps(s).has_copy()) {
+        if (gathered) report(name(s) + " brings the " + of(bucket, copy) + " when the other ranks' parts have already joined it");
+      } else if (isUpdateOf(bucket, s)) {
         if (s == silent) silent = writes ? nextUpdate(bucket, s) : s;
       } else if (writes && (none || !program.steps(s).has_collective())) {
         report(name(s) + " writes the " + of(bucket, copy) + " but is not its update");
@@ -170,6 +175,7 @@ private:
     if (!published) report("what " + name(update.last) + " changes of the " + of(bucket, copy) + " never reaches the other ranks");
   }
 
+  bool isOnHost(const Update &update) const { return update.first >= 0 && program.steps(update.first).lane() == plan::UPDATE_HOST; }
   bool isUpdateOf(const plan::Bucket &bucket, int step) const {
     return program.steps(step).has_update() && &plan.buckets(int(program.steps(step).update().bucket())) == &bucket;
   }
@@ -183,6 +189,8 @@ private:
   /// fetches the new parameters, and nothing else is written over the old ones.
   void checkHome(const plan::Bucket &bucket, const plan::StateTensor &copy, const Update &update) {
     for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
+      if (isOnHost(update) && (isUpdateOf(bucket, s) || (!writes && program.steps(s).has_copy())))
+        continue; // there, and for the other ranks
       if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))
         report(name(s) + " writes the " + of(bucket, copy) + " but does not bring back what its update changed");
       if (reads && update.first >= 0 && s > update.last)

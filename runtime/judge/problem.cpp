@@ -5,8 +5,8 @@
 namespace zero::judge {
 namespace {
 
-constexpr const char *kLanes[] = {"compute",   "gather",     "reduce", "to_device",   "to_host",
-                                  "disk_read", "disk_write", "update", "update_read", "update_write"};
+constexpr const char *kLanes[] = {"compute",    "gather", "reduce",      "to_device",    "to_host",    "disk_read",
+                                  "disk_write", "update", "update_read", "update_write", "update_host"};
 
 void add(const plan::Plan &plan, Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
   if (ref.bytes() == 0) return;

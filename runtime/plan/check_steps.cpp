@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 
 namespace zero::plan {
@@ -44,6 +45,9 @@ struct StepChecker {
       throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " +
                   std::to_string(plan.kernels_size()));
     const Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
+    if (bool onHost = step.lane() == UPDATE_HOST; plan.target().kind() == Target::CUDA && isForHost(plan, kernel) != onHost)
+      throw Error(what + " runs on lane " + Lane_Name(step.lane()) + " and launches kernel '" + kernel.symbol() + "', which has " +
+                  (onHost ? "a grid: it is made for the GPU" : "no grid: it is made for the host's processors"));
     auto args = static_cast<uint32_t>(step.reads_size() + step.writes_size());
     if (args != kernel.args())
       throw Error(what + " gives kernel '" + kernel.symbol() + "' " + std::to_string(args) + " arguments; it takes " +
@@ -204,14 +208,24 @@ struct StepChecker {
     writes(0, "the destination", step.reads(0).bytes());
   }
 
-  // Only copies reach host memory and disk, on the lane of the link they go over, which does nothing else.
+  // Only copies reach host memory and disk, on the lane of the link they go over, which does nothing else; and the host's own updates reach
+  // its memory alone.
   void tiers() const {
+    if (step.lane() == UPDATE_HOST) return onHost();
     if (step.has_copy()) return copyTiers(tierOf(plan, step.reads(0)), tierOf(plan, step.writes(0)));
     for (const Ref &ref : step.reads()) requireDevice(plan, ref, what);
     for (const Ref &ref : step.writes()) requireDevice(plan, ref, what);
     if (isLink(step.lane()))
       throw Error(what + " runs on lane " + Lane_Name(step.lane()) +
                   ", which is for copies between the device's memory, host memory and disk");
+  }
+  void onHost() const {
+    if (!step.has_update()) throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make");
+    for (const auto *side : {&step.reads(), &step.writes()})
+      for (const Ref &ref : *side)
+        if (tierOf(plan, ref) != HOST)
+          throw Error(what + " runs on lane UPDATE_HOST, but buffer '" + plan.buffers(static_cast<int>(ref.buffer())).name() + "' lies " +
+                      placeText(tierOf(plan, ref)) + "; the host's processors reach host memory alone");
   }
   static bool isLink(Lane lane) {
     return lane == TO_DEVICE || lane == TO_HOST || lane == DISK_READ || lane == DISK_WRITE || lane == UPDATE_READ || lane == UPDATE_WRITE;
@@ -267,7 +281,7 @@ struct StepChecker {
     if (call.begin_elements() > part || elements > part - call.begin_elements())
       throw Error(what + " updates elements " + std::to_string(call.begin_elements()) + " + " + std::to_string(elements) +
                   " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
-    if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE)) {
+    if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE); compute && compute->dtype() != masterOf(bucket).dtype()) {
       auto behind = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
       if (step.writes_size() <= behind)
         throw Error(what + " writes " + std::to_string(step.writes_size()) + " references, and no compute copy of bucket '" +

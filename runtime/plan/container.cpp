@@ -98,6 +98,7 @@ PlanFile parse(Bytes file, const std::string &name, const PublicKey *required) {
     if (segment.kind == static_cast<uint32_t>(SegmentKind::Plan)) message = segment.bytes;
     if (segment.kind == static_cast<uint32_t>(SegmentKind::Kernels)) result.kernels = segment.bytes;
     if (segment.kind == static_cast<uint32_t>(SegmentKind::Constants)) result.constants = segment.bytes;
+    if (segment.kind == static_cast<uint32_t>(SegmentKind::HostKernels)) result.hostKernels = segment.bytes;
   }
   if (!message) throw Error(name + " is damaged: it has no plan segment");
   if (message->size() > static_cast<size_t>(std::numeric_limits<int>::max()))
@@ -123,7 +124,7 @@ PlanFile load(const std::string &path, const PublicKey *required) {
   return result;
 }
 
-void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants, const SigningKey *key) {
+void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants, const SigningKey *key, Bytes hostKernels) {
   plan.set_format(kFormat);
   storeNames(plan, path);
   if (plan.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max()))
@@ -132,9 +133,10 @@ void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants, co
   std::string message;
   if (!plan.SerializeToString(&message)) throw Error("cannot write " + path + ": the plan cannot be serialised");
   auto kind = [](SegmentKind kind) { return static_cast<uint32_t>(kind); };
-  std::array<SegmentBytes, 3> segments{SegmentBytes{kind(SegmentKind::Plan), std::as_bytes(std::span(message))},
-                                       SegmentBytes{kind(SegmentKind::Kernels), kernels},
-                                       SegmentBytes{kind(SegmentKind::Constants), constants}};
+  std::vector<SegmentBytes> segments{{kind(SegmentKind::Plan), std::as_bytes(std::span(message))},
+                                     {kind(SegmentKind::Kernels), kernels},
+                                     {kind(SegmentKind::Constants), constants}};
+  if (!hostKernels.empty()) segments.push_back({kind(SegmentKind::HostKernels), hostKernels});
   write(path, compose(segments), key);
 }
 

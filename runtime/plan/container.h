@@ -29,9 +29,9 @@ namespace zero::plan {
 inline constexpr char kMagic[9] = "ZEROPLAN";
 inline constexpr uint32_t kFormat = 7;
 
-enum class SegmentKind : uint32_t { Plan = 1, Kernels = 2, Constants = 3 };
+enum class SegmentKind : uint32_t { Plan = 1, Kernels = 2, Constants = 3, HostKernels = 4 };
 
-// A loaded plan. The two spans point into the file's bytes and live as long as any copy of this object.
+// A loaded plan. The spans point into the file's bytes and live as long as any copy of this object.
 struct PlanFile {
   Plan plan;
   std::span<const std::byte> kernels;   // shared object, PTX text where the target is CUDA; empty if the plan launches none or runs on no
@@ -40,6 +40,7 @@ struct PlanFile {
   std::string path;                     // for messages; empty for a plan that was never a file
   std::shared_ptr<const void> bytes;    // keeps the file's bytes
   std::optional<PublicKey> signer = {}; // whose signature is in the file, and holds
+  std::span<const std::byte> hostKernels = {}; // shared object of kernels for the host, where others are for a GPU; empty if there are none
 };
 
 // Reads, checks layout, checksums and the signature if there is one, and validates (validate.h), in this order. Throws zero::Error
@@ -54,7 +55,7 @@ PlanFile parse(std::span<const std::byte> file, const std::string &name, const P
 // Writes the plan to `path` through `path`.partial, signed if there is a key. plan.format is set to kFormat, names of files are
 // stored as paths.h says.
 void save(const std::string &path, Plan plan, std::span<const std::byte> kernels, std::span<const std::byte> constants,
-          const SigningKey *key = nullptr);
+          const SigningKey *key = nullptr, std::span<const std::byte> hostKernels = {});
 
 // Whether a file begins as plans do.
 bool isPlan(const std::string &path);

@@ -5,6 +5,7 @@
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/pieces.h"
+#include "runtime/plan/target.h"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -368,10 +369,8 @@ void checkParameters(const Plan &plan) {
 constexpr uint32_t kMaxBlocks = 0x7fffffff, kMaxThreads = 1024, kWarp = 32, kMaxSharedBytes = 227 << 10;
 
 void checkGrid(const Plan &plan, const Kernel &kernel, const std::string &what) {
-  bool cuda = plan.target().kind() == Target::CUDA;
-  if (kernel.has_gpu() != cuda)
-    throw Error(what + (cuda ? " has no grid, which a plan for cuda says of each kernel" : " has a grid, but the plan is not for cuda"));
-  if (!cuda) return;
+  if (kernel.has_gpu() && plan.target().kind() != Target::CUDA) throw Error(what + " has a grid, but the plan is not for cuda");
+  if (!kernel.has_gpu()) return;
   const Grid &grid = kernel.gpu();
   if (grid.blocks() == 0 || grid.blocks() > kMaxBlocks)
     throw Error(what + " has a grid of " + std::to_string(grid.blocks()) + " blocks; expected 1 to " + std::to_string(kMaxBlocks));
@@ -406,6 +405,8 @@ void checkKernels(const Plan &plan) {
       throw Error(what + " is made for an impossible extent of " + std::to_string(kernel.extent()));
     if (kernel.grain() > kMaxBytes) throw Error(what + " has an impossible grain");
     checkGrid(plan, kernel, what);
+    if (i > 0 && isForHost(plan, plan.kernels(i - 1)) && !isForHost(plan, kernel))
+      throw Error(what + " is for the device and comes behind one for the host's processors; expected those last");
   }
 }
 
@@ -438,6 +439,7 @@ void checkHeader(const Plan &plan) {
   requireText("the model", plan.model());
   requireText("the target", plan.target().cpu());
   for (const std::string &feature : plan.target().features()) requireText("the target", feature);
+  for (const std::string &feature : plan.target().host_features()) requireText("the target", feature);
   if (!Target::Kind_IsValid(plan.target().kind()))
     throw Error("the plan is for the unknown target " + std::to_string(plan.target().kind()));
   if (plan.target().kind() == Target::CUDA && (plan.target().features_size() != 1 || !isArchitecture(plan.target().features(0))))

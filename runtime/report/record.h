@@ -8,8 +8,9 @@
 
 namespace zero::runtime {
 
-inline constexpr std::array<std::string_view, 10> kLaneNames = {
-    "compute", "gather", "reduce", "to_device", "to_host", "disk_read", "disk_write", "update", "update_read", "update_write"}; // plan.Lane
+inline constexpr std::array<std::string_view, 11> kLaneNames = {"compute",     "gather",       "reduce",     "to_device",
+                                                                "to_host",     "disk_read",    "disk_write", "update",
+                                                                "update_read", "update_write", "update_host"}; // plan.Lane
 
 struct StepRecord {
   uint64_t step = 0;           // 1 for the first

@@ -12,6 +12,7 @@ constexpr std::pair<const char *, double Machine::*> kNumbers[] = {
     {"products_f32", &Machine::productsF32},
     {"products_bf16", &Machine::productsBf16},
     {"memory", &Machine::memory},
+    {"host_memory", &Machine::hostMemory},
     {"step", &Machine::step},
     {"link", &Machine::link},
     {"link_latency", &Machine::linkLatency},

@@ -10,6 +10,7 @@ struct Machine {
   double productsF32 = 1e11;  // "products_f32": multiply-adds in a second, of matrix products and attention
   double productsBf16 = 2e11; // "products_bf16"
   double memory = 1e10;       // "memory": bytes that computation reads and writes in a second
+  double hostMemory = 1e10;   // "host_memory": the same of updates that the host's processors make for a GPU
   double step = 2e-6;         // "step": seconds that each step takes beside its work
   double link = 1e9;          // "link": bytes in a second that a rank sends to the others, and receives; shared by gathers and reductions
   double linkLatency = 5e-5;  // "link_latency": seconds that each collective, or each slice of a sum, takes beside them

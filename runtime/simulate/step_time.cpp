@@ -86,7 +86,7 @@ Resource StepTime::busiest() const {
 
 double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
   inspect::Work work = inspect::workOf(plan, step);
-  double touched = double(work.touched) / machine.memory;
+  double touched = double(work.touched) / (step.lane() == plan::UPDATE_HOST ? machine.hostMemory : machine.memory);
   auto products = [&](plan::DType type) {
     return std::max(touched, double(work.flops) / 2 / (type == plan::F32 ? machine.productsF32 : machine.productsBf16));
   };

@@ -7,7 +7,8 @@ namespace zero::simulate {
 std::string secondsText(double seconds) { return seconds >= 1000 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:#.3g} s", seconds); }
 
 static const char *nameOf(Resource resource) {
-  static constexpr const char *names[] = {"the processors", "the link", "lane to_device", "lane to_host", "the disk"};
+  static constexpr const char *names[] = {"the processors", "the link", "lane to_device",
+                                          "lane to_host",   "the disk", "the host's processors"};
   static_assert(std::size(names) == kResources);
   return names[resource];
 }
@@ -26,7 +27,8 @@ std::string timeText(const plan::Plan &plan, const Machine &machine) {
     if (plain.busy[lane] > 0 || clipped.busy[lane] > 0)
       row(std::string("  ") + judge::laneName(lane), plain.busy[lane], clipped.busy[lane]);
   for (Resource shared : {kProcessors, kLink, kDisk}) // one of its lanes after another
-    if ((shared != kProcessors && plain.of(shared) > 0) || clipped.of(shared) > clipped.busy[plan::COMPUTE]) row(std::string("  ") + nameOf(shared), plain.of(shared), clipped.of(shared));
+    if ((shared != kProcessors && plain.of(shared) > 0) || clipped.of(shared) > clipped.busy[plan::COMPUTE])
+      row(std::string("  ") + nameOf(shared), plain.of(shared), clipped.of(shared));
   row("  from step to step", plain.seconds, clipped.seconds);
   row("  no less than the busiest of them", plain.least(), clipped.least());
   return table.text() + "on this machine: " + print(machine) + "\n";

@@ -126,6 +126,8 @@ Resource resourceOf(int lane) {
   case plan::UPDATE_READ:
   case plan::UPDATE_WRITE:
     return kDisk;
+  case plan::UPDATE_HOST:
+    return kHost;
   default:
     return kProcessors;
   }

@@ -9,10 +9,10 @@
 
 namespace zero::simulate {
 
-inline constexpr int kLanes = 10; // plan.Lane
+inline constexpr int kLanes = 11; // plan.Lane
 
 /// What lanes work with.
-enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kResources };
+enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kHost, kResources };
 /// As a rule.
 Resource resourceOf(int lane);
 

@@ -52,6 +52,7 @@ static_assert(alike(&Driver::streamCreate, cuStreamCreate));
 static_assert(alike(&Driver::streamDestroy, cuStreamDestroy));
 static_assert(alike(&Driver::streamSynchronize, cuStreamSynchronize));
 static_assert(alike(&Driver::streamWaitEvent, cuStreamWaitEvent));
+static_assert(alike(&Driver::streamWaitValue, cuStreamWaitValue32) && ours::kAtLeast == CU_STREAM_WAIT_VALUE_GEQ);
 static_assert(alike(&Driver::eventCreate, cuEventCreate));
 static_assert(alike(&Driver::eventDestroy, cuEventDestroy));
 static_assert(alike(&Driver::eventRecord, cuEventRecord));
@@ -83,6 +84,7 @@ static_assert(ours::kSuccess == CUDA_SUCCESS && ours::kNotReady == CUDA_ERROR_NO
 static_assert(ours::kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(ours::kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(ours::kNonBlocking == CU_STREAM_NON_BLOCKING && ours::kPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(ours::kBlocking == CU_EVENT_BLOCKING_SYNC);
 static_assert(ours::kTimed == CU_EVENT_DEFAULT && ours::kUntimed == CU_EVENT_DISABLE_TIMING);
 static_assert(ours::kThreadLocalCapture == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(ours::kErrorLog == CU_JIT_ERROR_LOG_BUFFER && ours::kErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);

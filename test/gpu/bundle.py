@@ -23,7 +23,8 @@ PRECISIONS = ("f32", "bf16")
 # Of this model with a symbolic batch: stages, places of state, ranks.
 PLACED = "gpt2-dynamo_sdpa_dyn"
 PLACES = {"stage3": ["--stage", 3],
-          "host": ["--offload-params", "host", "--offload-optimizer", "host", "--offload-activations", "host"],
+          "host": ["--offload-params", "host", "--offload-optimizer", "host", "--offload-activations", "host",
+                   "--cpu", "x86-64-v3"], # of what the host updates
           "disk": ["--offload-params", "disk", "--offload-optimizer", "disk", "--offload-activations", "disk"],
           "host-disk": ["--stage", 3, "--offload-params", "host", "--offload-optimizer", "disk"]}
 FEWER = ("stage3", "host", "host-disk") # in bf16

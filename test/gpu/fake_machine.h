@@ -29,6 +29,7 @@ inline void sumByLibrary(plan::Plan &plan) {
 inline std::string ptxOf(const plan::Plan &plan) {
   std::string text = "//\n// for tests\n//\n.version 8.0\n.target sm_90\n.address_size 64\n";
   for (const plan::Kernel &kernel : plan.kernels()) {
+    if (!kernel.has_gpu()) continue; // the host's
     std::vector<uint64_t> bounds{kernel.extent(), kernel.args()};
     bounds.insert(bounds.end(), kernel.arg_bytes().begin(), kernel.arg_bytes().end());
     bounds.push_back(kernel.row());

@@ -6,6 +6,7 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline/alignments.h"
+#include "runtime/plan/target.h"
 
 namespace zero::test {
 
@@ -15,6 +16,7 @@ PlanKernels::PlanKernels(const std::string &plan, const std::string &path)
   module = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
   if (!module) throw std::runtime_error(path + " is no module");
   for (auto [kernel, alignment] : llvm::zip(file.plan.kernels(), pipeline::argumentAlignments(file.plan))) {
+    if (plan::isForHost(file.plan, kernel)) continue; // they come last
     auto function = module->lookupSymbol<mlir::func::FuncOp>(kernel.symbol());
     if (!function) throw std::runtime_error(path + " has no kernel '" + kernel.symbol() + "'; was it printed with the same flags?");
     kernels.push_back({function, alignment});

@@ -14,7 +14,7 @@ using namespace zero::test;
 
 namespace {
 
-// Three tiers, a product, a kernel with much shared memory, fills of every width, and a program behind itself.
+// Three tiers, a product, a kernel with much shared memory, fills of every width, an update on the host, and a program behind itself.
 struct EverythingPlan : TieredPlan {
   Ref odd = bytes("odd", 6), factor = floats("factor", 64), square = floats("square", 64), input = floats("input", 16);
   EverythingPlan() : TieredPlan(1) {
@@ -27,14 +27,41 @@ struct EverythingPlan : TieredPlan {
     Step &twice = step("twice", {square}, {square});
     twice.mutable_launch()->set_extent(64);
     step("again", {square}, {factor}).mutable_copy();
+    updateOnHost();
     boundKernels();
     makeCuda(plan);
     plan.mutable_kernels(0)->mutable_gpu()->set_shared_bytes(64 << 10);
+    plan.mutable_kernels(1)->clear_gpu();
+  }
+
+  // Of 64 parameters that rest there, by what lies in `square`.
+  void updateOnHost() {
+    plan.mutable_optimizer()->set_kind(SGD);
+    int host = addArena(HOST, 64);
+    Ref master = bytesIn(host, "master", 256), momentum = bytesIn(host, "momentum", 256), gradient = bytesIn(host, "gradient", 256);
+    Bucket *bucket = plan.add_buckets();
+    bucket->set_name("layer"), bucket->set_elements(64), bucket->set_shard_elements(64), bucket->set_trainable(true);
+    addTensor(*bucket, StateTensor::MASTER, master, WHOLE), addTensor(*bucket, StateTensor::MOMENTUM, momentum, WHOLE);
+    Step &down = step("down", {square}, {gradient}, TO_HOST);
+    down.mutable_copy(), waitFor(down, COMPUTE, static_cast<uint64_t>(std::ranges::count(program().steps(), COMPUTE, &Step::lane)));
+    plan.add_kernels()->set_symbol("descend");
+    Step &update = step("update", {master, gradient, momentum}, {master, momentum}, UPDATE_HOST);
+    update.mutable_update()->set_dtype(F32), update.mutable_update()->set_part(WHOLE);
+    update.mutable_update()->mutable_launch()->set_kernel(1), update.mutable_update()->mutable_launch()->set_extent(64);
+    waitFor(update, TO_HOST, 2);
+    Step &up = step("up", {master}, {factor}, TO_DEVICE);
+    up.mutable_copy(), waitFor(up, UPDATE_HOST, 1);
   }
 };
 
 constexpr const char *kTwice = "void twice(void *const *args, long begin, long end) { const float *x = args[0]; float *y = args[1];"
                                "for (long i = begin; i < end; ++i) y[i] = 2 * x[i]; }\n";
+
+constexpr const char *kDescend = "void descend(void *const *args, long begin, long end) { const float *g = args[1]; float *p = args[3];"
+                                 "for (long i = begin; i < end; ++i) p[i] -= g[i]; }\n";
+
+// Kernels for the host, beside those that stand for a GPU's.
+std::string besideOf(const char *kernels) { return std::string(kernels) + ".host"; }
 
 int run() {
   Folder folder;
@@ -42,6 +69,9 @@ int run() {
   std::string ptx = ptxOf(b.plan);
   PlanFile file = b.file();
   file.kernels = std::as_bytes(std::span(ptx));
+  std::ifstream host(besideOf(std::getenv("ZERO_FAKE_KERNELS")), std::ios::binary);
+  std::string object{std::istreambuf_iterator<char>(host), {}};
+  file.hostKernels = std::as_bytes(std::span(object));
   validate(file.plan, 0);
   auto factory = connect();
   auto device = deviceFor(file.plan.target(), "p.bin").make({.diskPaths = {folder / "disk"}});
@@ -55,6 +85,11 @@ int run() {
   for (int i = 0; i < 3; ++i) engine.submit({.program = 0, .writes = writes, .reads = reads}), engine.finish();
   for (float value : square)
     if (value != 4) throw Error("the scenario computed " + std::to_string(value) + " where 4 is right");
+  engine.read(b.plan.buckets(0).tensors(0).ref(), 0, 4, [](uint64_t, std::span<const std::byte> piece) {
+    float value = 0;
+    std::memcpy(&value, piece.data(), sizeof(value));
+    if (value != -20) throw Error("the scenario updated to " + std::to_string(value) + " on the host, where -20 is right");
+  });
   return 0;
 }
 
@@ -62,7 +97,10 @@ int run() {
 
 int main(int count, char **arguments) {
   if (count == 3) {
-    std::ofstream(arguments[2], std::ios::binary) << launches(EverythingPlan().plan, kTwice);
+    Plan plan = EverythingPlan().plan, host = plan;
+    plan.mutable_kernels()->DeleteSubrange(1, 1), host.mutable_kernels()->DeleteSubrange(0, 1);
+    std::ofstream(arguments[2], std::ios::binary) << launches(plan, kTwice);
+    std::ofstream(besideOf(arguments[2]), std::ios::binary) << compileKernels(kDescend + boundsInC(host));
     return 0;
   }
   try {

@@ -404,10 +404,10 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_programs(0)->add_result_waits()->set_tick(1000); }, "reading the results of program"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->set_after(99); }, "follows program 99"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries(), p.mutable_programs(0)->add_entries(); }, "two entries"},
-      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_input_waits()->set_lane(Lane(10)); }, "unknown lane 10"},
+      {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_input_waits()->set_lane(Lane(11)); }, "unknown lane 11"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_tick(1000); }, "waits for tick 1000"},
       {[](Plan &p) { p.mutable_programs(0)->add_entries()->add_waits()->set_step(1000); }, "a wait of step 1000"},
-      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(10), 1); }, "unknown lane 10"},
+      {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), Lane(11), 1); }, "unknown lane 11"},
       {[](Plan &p) { test::waitFor(*stepOf(p, kProduct), COMPUTE, 1); }, "waits for itself"},
       {[](Plan &p) {
          test::waitFor(*stepOf(p, kProduct), GATHER, 1);
@@ -420,7 +420,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_kernels(0)->mutable_gpu(); }, "has a grid, but the plan is not for cuda"},
       {[](Plan &p) { forCuda(p), p.mutable_target()->clear_features(); }, "without naming one architecture"},
       {[](Plan &p) { forCuda(p), p.mutable_target()->set_features(0, "avx2"); }, "without naming one architecture"},
-      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->clear_gpu(); }, "kernel 0 'sgd_0' has no grid"},
+      {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->clear_gpu(); }, "kernel 'sgd_0', which has no grid"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->mutable_gpu()->set_blocks(0); }, "a grid of 0 blocks"},
       {[](Plan &p) { forCuda(p), p.mutable_kernels(0)->set_row(4), p.mutable_kernels(0)->mutable_gpu()->set_blocks(3); },
        "a grid of 3 blocks for "},

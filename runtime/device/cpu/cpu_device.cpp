@@ -8,20 +8,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <malloc.h>
-#include <sched.h>
 #include <utility>
 
 namespace zero::runtime {
 namespace {
-
-// The processors this process may use, shared fairly with the other ranks of this machine unless they were bound apart.
-int defaultThreads(int ranksHere) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  int online = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, allowed < online ? allowed : allowed / ranksHere);
-}
 
 std::string inMiB(uint64_t bytes) {
   char text[32];
@@ -146,10 +136,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Device> makeCpuDevice(const DeviceOptions &options) {
-  if (options.threads < 0 || options.threads > 4096)
-    throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
-  return std::make_unique<CpuDevice>(options.threads ? options.threads : defaultThreads(options.ranksHere), options);
-}
+std::unique_ptr<Device> makeCpuDevice(const DeviceOptions &options) { return std::make_unique<CpuDevice>(threadsOf(options), options); }
 
 } // namespace zero::runtime

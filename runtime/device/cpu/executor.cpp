@@ -6,8 +6,6 @@
 namespace zero::runtime {
 namespace {
 
-// More pieces than threads, so that a thread whose processor is taken away for a while does not hold up the others.
-constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kCopyPiece = 1 << 20; // bytes one thread copies or fills at a time
 
 template <class... Cases> struct Overloaded : Cases... { using Cases::operator()...; };
@@ -42,16 +40,6 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  },
              },
              call);
-}
-
-void Executor::launch(const LaunchCall &call) {
-  int64_t grain = std::max<int64_t>(call.grain, 1);
-  int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
-  int64_t size = (call.extent + pieces - 1) / pieces;
-  pool.run(pieces, [&](int64_t piece, int) {
-    int64_t begin = piece * size, end = std::min(call.extent, begin + size);
-    if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
-  });
 }
 
 void Executor::matmul(const MatMulCall &call) { runtime::matmul(pool, halfProducts, call); }

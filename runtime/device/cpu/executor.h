@@ -4,6 +4,7 @@
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/half_products.h"
+#include "runtime/device/cpu/launch.h"
 #include "runtime/device/cpu/thread_pool.h"
 
 namespace zero::runtime {
@@ -22,7 +23,7 @@ public:
   // `communicator`: that of the lane, if it has collectives.
   void run(const Call &call, Communicator *communicator);
 
-  void launch(const LaunchCall &call);
+  void launch(const LaunchCall &call) { runtime::launch(pool, call); }
   void matmul(const MatMulCall &call);
   void attention(const AttentionCall &call) { runtime::attention(pool, attentionScratch, call); }
   void attentionGrad(const AttentionGradCall &call) { runtime::attentionGrad(pool, attentionScratch, call); }

@@ -1,4 +1,5 @@
 #include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cuda/arenas.h"
 #include "runtime/device/cuda/cuda_queue.h"
 #include "runtime/device/cuda/gpu.h"
@@ -16,8 +17,8 @@ using namespace cuda;
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const DeviceOptions &options)
-      : useGraphs(options.graphs), measuredIn(options.measured.name), gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere),
-        disk(options.diskPaths, options.rank) {
+      : useGraphs(options.graphs), hostThreads(threadsOf(options)), measuredIn(options.measured.name),
+        gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {
     if (!options.measured.text.empty()) table = parseTable(options.measured.text, measuredIn);
   }
   ~CudaDevice() override { stop(); }
@@ -44,6 +45,16 @@ public:
     kernels.insert(kernels.end(), modules.back().kernels().begin(), modules.back().kernels().end());
   }
 
+  void loadHostKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols, const plan::Target &target) override {
+    std::string missing = missingFeatures({target.host_features().begin(), target.host_features().end()});
+    if (!missing.empty())
+      throw Error("the plan updates on the host, with kernels compiled for " + target.cpu() + ", which need " + missing +
+                  "; this machine does not have that; compile with --cpu x86-64-v3, or on a machine like this one");
+    gpu.enter();
+    hostKernels.emplace(object, symbols);
+    hostLane.emplace(gpu, hostThreads, failure);
+  }
+
   void prepare(std::vector<DeviceProgram> given, CommunicatorFactory &factory) override {
     gpu.enter();
     auto pointer = [this](Address address) { return arenas.pointer(address); };
@@ -56,6 +67,7 @@ public:
                     &failure,
                     static_cast<uint32_t>(factory.rank()),
                     static_cast<uint32_t>(factory.world())};
+    if (hostKernels) binding.hostKernels = hostKernels->functions();
     auto multiplies = lanesWithProducts(given), bounces = lanesThatBounce(given, binding);
     for (int lane = 0; lane < kLanes; ++lane) {
       if (multiplies[static_cast<size_t>(lane)]) {
@@ -73,7 +85,9 @@ public:
     for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
     if (sumsInOrder(bound)) orderedSum.emplace();
     queue.emplace(std::move(bound), pointer,
-                  Issuer{binding.products, collectives ? &*collectives : nullptr, orderedSum ? &*orderedSum : nullptr}, failure, useGraphs);
+                  Issuer{binding.products, collectives ? &*collectives : nullptr, orderedSum ? &*orderedSum : nullptr,
+                         hostLane ? &*hostLane : nullptr},
+                  failure, useGraphs);
   }
 
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
@@ -97,12 +111,13 @@ public:
   void stop() override {
     gpu.enterAtEnd();
     queue.reset();
+    hostLane.reset();
     collectives.reset();
     orderedSum.reset();
     products.reset();
   }
 
-  int threads() const override { return 1; }
+  int threads() const override { return hostLane ? hostLane->threads() : 1; }
   DiskTraffic diskTraffic() const override { return disk.traffic(); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = disk.notes();
@@ -140,6 +155,7 @@ private:
   }
 
   bool useGraphs;
+  int hostThreads;        // of updates on the host
   std::string measuredIn; // the file of the table
   ProductTable table;     // empty: nothing was measured
   Gpu gpu;
@@ -149,9 +165,11 @@ private:
   std::deque<KernelModule> modules;
   std::vector<Kernel> kernels; // of all modules
   std::optional<Products> products;
-  std::optional<Collectives> collectives; // of several ranks
-  std::optional<OrderedSum> orderedSum;   // where the plan wants it
+  std::optional<Collectives> collectives;   // of several ranks
+  std::optional<OrderedSum> orderedSum;     // where the plan wants it
+  std::optional<KernelLibrary> hostKernels; // of a plan that updates on the host
   Failure failure;
+  std::optional<HostLane> hostLane;
   std::optional<CudaQueue> queue; // last: what is under way ends before what it uses
 };
 

@@ -19,6 +19,7 @@ struct Binder {
   Pointer at(const Place &place) const { return place ? binding.pointer(*place) : 0; }
 
   Calls operator()(const LaunchOp &op) const {
+    if (onHost()) return hostLaunch(op);
     const Kernel &kernel = binding.kernels[op.kernel];
     auto iterations = static_cast<uint64_t>(op.extent);
     bool all = iterations == kernel.extent, cut = kernel.extent == kernel.grid.blocks(); // which has a block for each iteration
@@ -40,6 +41,7 @@ struct Binder {
     refuse("is the gradient of attention, which is not built yet for cuda as a step of its own; compile the plan again with a newer zeroc");
   }
   Calls operator()(const CopyOf<Place> &op) const {
+    if (onHost()) return {HostCall{runtime::CopyCall{inHost(*op.dst), inHost(*op.src), op.bytes}, program.source, operation.step}};
     if (auto from = binding.disk.find(*op.src)) return diskCalls(false, *from, *op.dst, op.bytes);
     if (auto to = binding.disk.find(*op.dst)) return diskCalls(true, *to, *op.src, op.bytes);
     return copyOrNothing(at(op.dst), at(op.src), op.bytes);
@@ -86,6 +88,18 @@ struct Binder {
   }
 
 private:
+  bool onHost() const { return operation.lane == plan::UPDATE_HOST; }
+  std::byte *inHost(Address address) const {
+    if (std::byte *memory = binding.hostMemory(address)) return memory;
+    refuse("is for the host's processors, and reaches what does not lie in host memory; compile the plan again");
+  }
+  Calls hostLaunch(const LaunchOp &op) const {
+    void *const *args = bound.hostArgs.data() + bound.hostArgs.size();
+    for (uint32_t a = 0; a < op.args; ++a) bound.hostArgs.push_back(inHost(program.args[op.firstArg + a]));
+    runtime::LaunchCall call{binding.hostKernels[op.kernel - binding.kernels.size()], args, op.extent, op.grain, op.begin};
+    return {HostCall{call, program.source, operation.step}};
+  }
+
   static Calls copyOrNothing(Pointer dst, Pointer src, uint64_t bytes) {
     if (dst == src) return {Nothing{}};
     return {CopyCall{dst, src, bytes}};
@@ -189,6 +203,7 @@ CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding) {
   if (!program.source) return bound;
   bound.values.reserve(program.args.size()); // params point into it, and launches into these
   bound.params.reserve(program.args.size());
+  bound.hostArgs.reserve(program.args.size());
   bound.uses[plan::COMPUTE] = true;
   Waited waited;
   std::vector<uint32_t> firstCall(program.operations.size()); // of each operation

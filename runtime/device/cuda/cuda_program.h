@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/device/cuda/collectives.h"
 #include "runtime/device/cuda/failure.h"
+#include "runtime/device/cuda/host_lane.h"
 #include "runtime/device/cuda/kernels.h"
 #include "runtime/device/cuda/ordered_sum.h"
 #include "runtime/device/cuda/products.h"
@@ -40,7 +41,7 @@ struct DiskCall {
   void run() const noexcept;
 };
 struct Nothing {}; // a collective of one rank in its own place
-using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, AllGatherOf<Pointer>, ExchangeCall, SumCall,
+using Call = std::variant<LaunchCall, ProductRun, CopyCall, FillCall, DiskCall, HostCall, AllGatherOf<Pointer>, ExchangeCall, SumCall,
                           ReduceScatterOf<Pointer>, AllReduceOf<Pointer>, Nothing>;
 
 struct CudaOperation {
@@ -73,6 +74,7 @@ struct CudaProgram {
   std::array<uint64_t, kLanes> moved{}; // bytes that the lane's Copy steps move, and that its collectives send
   std::vector<Pointer> values;          // arguments of all launches
   std::vector<void *> params;           // where each of them is, as the driver wants it
+  std::vector<void *> hostArgs;         // arguments of all that the host launches
 };
 
 // Where addresses are, for binding.
@@ -85,6 +87,7 @@ struct Binding {
   std::array<std::byte *, kLanes> bounce{}; // kPieceBytes for lanes that copy between disk and memory of the device
   Failure *failure;
   uint32_t rank = 0, world = 1;
+  std::span<const KernelFunction> hostKernels{}; // counted behind `kernels`
 };
 
 // Throws a sentence for a step that this runtime does not have yet.

@@ -60,6 +60,7 @@ Driver::Driver() {
   library.find(streamDestroy, "cuStreamDestroy_v2");
   library.find(streamSynchronize, "cuStreamSynchronize");
   library.find(streamWaitEvent, "cuStreamWaitEvent");
+  library.find(streamWaitValue, "cuStreamWaitValue32_v2");
   library.find(eventCreate, "cuEventCreate");
   library.find(eventDestroy, "cuEventDestroy_v2");
   library.find(eventRecord, "cuEventRecord");

@@ -28,6 +28,8 @@ inline constexpr int kCapabilityMinor = 76;   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAP
 inline constexpr unsigned kNonBlocking = 1;   // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kTimed = 0;         // CU_EVENT_DEFAULT
 inline constexpr unsigned kUntimed = 2;       // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned kBlocking = 1;      // CU_EVENT_BLOCKING_SYNC: who waits for it sleeps
+inline constexpr unsigned kAtLeast = 0;       // CU_STREAM_WAIT_VALUE_GEQ, of numbers modulo 2^32
 inline constexpr unsigned kPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE
 inline constexpr int kThreadLocalCapture = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr int kErrorLog = 5;           // CU_JIT_ERROR_LOG_BUFFER
@@ -67,6 +69,7 @@ struct Driver {
   Status (*streamDestroy)(StreamHandle);
   Status (*streamSynchronize)(StreamHandle);
   Status (*streamWaitEvent)(StreamHandle, EventHandle, unsigned flags);
+  Status (*streamWaitValue)(StreamHandle, Pointer, unsigned value, unsigned flags); // until memory holds it
   Status (*eventCreate)(EventHandle *, unsigned flags);
   Status (*eventDestroy)(EventHandle);
   Status (*eventRecord)(EventHandle, StreamHandle);

@@ -40,6 +40,7 @@ void Issuer::put(const Call &call, int lane, StreamHandle stream) const {
                    driver.require(driver.launchHostFunction(stream, runDiskCall, const_cast<DiskCall *>(&transfer)),
                                   "cannot reach the disk");
                  },
+                 [&](const HostCall &work) { hostLane->put(work, stream); },
                  [&](const SumCall &sum) { orderedSum->run(sum, stream); },
                  [](const Nothing &) {},
                  [&](const auto &collective) { collectives->run(collective, stream); },

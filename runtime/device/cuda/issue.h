@@ -9,6 +9,7 @@ struct Issuer {
   Products *products = nullptr;
   Collectives *collectives = nullptr;
   const OrderedSum *orderedSum = nullptr;
+  HostLane *hostLane = nullptr;
 
   // Throws a sentence if it is refused. `lane`: whose workspace a product has.
   void put(const Call &call, int lane, StreamHandle stream) const;

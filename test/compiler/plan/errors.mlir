@@ -76,8 +76,8 @@ plan.program step @step {
 
 plan.program step @step {
   %x = plan.buffer activation "x" bytes 64
-  // expected-error @+1 {{waits for tick 1 of lane 10, which cannot be}}
-  "plan.fill"(%x) {offsets = array<i64: 0>, strides = array<i64: 0>, bytes = array<i64: 4>, inputs = 0 : i64, lane = 0 : i32, waits = array<i64: 10, 1>, pattern = 0 : i32} : (!plan.buffer) -> ()
+  // expected-error @+1 {{waits for tick 1 of lane 11, which cannot be}}
+  "plan.fill"(%x) {offsets = array<i64: 0>, strides = array<i64: 0>, bytes = array<i64: 4>, inputs = 0 : i64, lane = 0 : i32, waits = array<i64: 11, 1>, pattern = 0 : i32} : (!plan.buffer) -> ()
   plan.return
 }
 

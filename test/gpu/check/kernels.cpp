@@ -95,8 +95,10 @@ private:
 
 /// That a description is of these kernels and no others.
 void requireSame(const plan::Plan &plan, const std::vector<KernelCase> &cases) {
-  bool same = plan.kernels_size() == int(cases.size());
-  for (int i = 0; same && i < plan.kernels_size(); ++i) {
+  int count =
+      int(std::ranges::count_if(plan.kernels(), [](const plan::Kernel &kernel) { return kernel.has_gpu(); })); // the host's come last
+  bool same = count == int(cases.size());
+  for (int i = 0; same && i < count; ++i) {
     const plan::Kernel &kernel = plan.kernels(i);
     const KernelCase &other = cases[size_t(i)];
     same = kernel.symbol() == other.symbol && kernel.extent() == other.extent && kernel.args() == other.arguments.size();
@@ -139,8 +141,9 @@ void kernels(const Arguments &arguments) {
   cuda::Gpu gpu(0);
   std::vector<runtime::KernelSymbol> symbols;
   for (const plan::Kernel &kernel : file.plan.kernels())
-    symbols.push_back(
-        {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
+    if (kernel.has_gpu())
+      symbols.push_back(
+          {kernel.symbol(), kernel.extent(), {kernel.arg_bytes().begin(), kernel.arg_bytes().end()}, kernel.row(), kernel.gpu()});
   double large = limits.of("device_copy") > 0 ? arguments.number("--large", 0) : HUGE_VAL;
   auto begin = std::chrono::steady_clock::now();
   cuda::KernelModule module(file.kernels, symbols);

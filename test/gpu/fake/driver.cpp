@@ -515,6 +515,20 @@ Status cuLaunchKernel(FunctionHandle function, unsigned blocksX, unsigned blocks
     return kSuccess;
   });
 }
+// As memory operations do: of numbers modulo 2^32, in memory of the host that is pinned.
+Status cuStreamWaitValue32_v2(StreamHandle stream, Pointer address, unsigned value, unsigned flags) {
+  return enqueue("cuStreamWaitValue32_v2", stream, [&](std::function<int()> &work) {
+    std::byte *word = Memory::get().reach(address, sizeof(value));
+    if (flags != kAtLeast || address % sizeof(value) || !word) return kInvalidValue;
+    work = [=] {
+      std::atomic_ref<unsigned> now(*reinterpret_cast<unsigned *>(word));
+      while (static_cast<int>(now.load(std::memory_order_acquire) - value) < 0 && !fake::lostDevice())
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      return kSuccess;
+    };
+    return kSuccess;
+  });
+}
 Status cuLaunchHostFunc(StreamHandle stream, HostFunction *run, void *data) {
   return enqueue("cuLaunchHostFunc", stream, [&](std::function<int()> &work) {
     work = [=] {

@@ -1,0 +1,22 @@
+#include "runtime/device/cpu/launch.h"
+#include <algorithm>
+
+namespace zero::runtime {
+namespace {
+
+// So that a thread whose processor is taken away for a while does not hold up the others.
+constexpr int64_t kPiecesPerThread = 4;
+
+} // namespace
+
+void launch(ThreadPool &pool, const LaunchCall &call) {
+  int64_t grain = std::max<int64_t>(call.grain, 1);
+  int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
+  int64_t size = (call.extent + pieces - 1) / pieces;
+  pool.run(pieces, [&](int64_t piece, int) {
+    int64_t begin = piece * size, end = std::min(call.extent, begin + size);
+    if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
+  });
+}
+
+} // namespace zero::runtime
