@@ -16,7 +16,7 @@ class CudaTune : public CudaZerorun {
 protected:
   void SetUp() override {
     CudaZerorun::SetUp();
-    ::setenv("ZERO_FAKE_PRODUCT_MICROSECONDS", "3000", 1);
+    ::setenv("ZERO_FAKE_PRODUCT_MICROSECONDS", "1000000", 1);
   }
   void TearDown() override {
     for (const char *name : {"ZERO_FAKE_PRODUCT_MICROSECONDS", "ZERO_FAKE_BLAS_VERSION", "ZERO_FAKE_FAIL"}) ::unsetenv(name);
@@ -27,7 +27,9 @@ protected:
     Outcome outcome = run(plan, flags, world);
     EXPECT_EQ(outcome.status, 1);
     EXPECT_NE(outcome.error.find(why), std::string::npos) << outcome.error;
-    EXPECT_TRUE(outcome.error.starts_with("zerorun: ") && std::ranges::count(outcome.error, '\n') >= 1) << outcome.error;
+    if (world == 1) { // mpirun has something to say as well
+      EXPECT_TRUE(outcome.error.starts_with("zerorun: ") && std::ranges::count(outcome.error, '\n') == 1) << outcome.error;
+    }
   }
   cuda::ProductTable table() { return cuda::parseTable(folder.read("cuda.plan.tune"), "the table"); }
   void write(const cuda::ProductTable &table) { folder.write("cuda.plan.tune", cuda::textOf(table)); }
@@ -47,7 +49,7 @@ TEST_F(CudaTune, TheFastestThatKeepsItsBitsIsTaken) {
     ASSERT_EQ(product.tried.size(), 3u);
     EXPECT_EQ(product.heuristic, product.tried[0]);
     EXPECT_EQ(product.microseconds, *std::ranges::min_element(product.tried));
-    EXPECT_GT(product.microseconds, 2900);
+    EXPECT_GT(product.microseconds, 999000);
   }
   ::unsetenv("ZERO_FAKE_PRODUCT_MICROSECONDS");
   succeed("cuda.plan", train);

@@ -17,6 +17,9 @@ namespace zero::fake {
 int lostDevice();
 void loseDevice(int status);
 
+// Of the stream whose work calls it: events behind say that this took so much longer, and nobody waits for it.
+void pretend(std::chrono::microseconds longer);
+
 class Event {
 public:
   explicit Event(bool timed) : timed(timed) {}
