@@ -156,6 +156,7 @@ class Bundle:
             flops = self.gpt("gpt-small", 1, 32, 2, 2, 1, vocabulary=64, length=16)
             self.rung("benchmark", "gpt-small", "bf16", 6, flops)
             self.rung("slowest", "gpt-small", "bf16")
+            self.rung("tuned", "gpt-small", "bf16", 6, flops)
             if peer:
                 self.rung("peer", "gpt-small")
             self.sanitizer()
@@ -166,6 +167,7 @@ class Bundle:
                 self.rung("products", f"{name}/bf16")
             self.rung("benchmark", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
             self.rung("slowest", name, "bf16")
+            self.rung("tuned", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
             if name == "gpt2-124M":
                 if peer:
                     self.rung("peer", name, "--model", "124M", "--micro", batch, "--accumulate", accumulate, "--steps", 10)

@@ -75,13 +75,14 @@ train() {
   shift 4
   read -ra flags <"$bundle/$folder/flags"
   case $plan in *disk*) flags+=(--disk-path "$work/disk") ;; esac
-  ZERO_FAKE_KERNELS=$bundle/$folder/$plan.double.so within ${under[@]+"${under[@]}"} "$bundle/bin/zerorun" "$bundle/$folder/$plan.plan" \
+  ZERO_FAKE_KERNELS=$bundle/$folder/$plan.double.so within ${under[@]+"${under[@]}"} "$bundle/bin/zerorun" "${plans:-$bundle/$folder}/$plan.plan" \
     --steps "$steps" "${flags[@]/#data./$bundle/$folder/data.}" --metrics "$work/$run.jsonl" "$@" >"$log" 2>&1; status=$?
   last_line "$log"
   case $status in 0 | 124 | 137) return $status ;; *) return 1 ;; esac
 }
 results() { echo --export "$work/$1.safetensors" --gradients "$work/$1.gradients.safetensors"; }
 under=() # a command line that zerorun is run by
+plans='' # a folder with a copy of the plan, where that is to be taken
 
 # ------------------------------------------------------------------------------------------ rungs
 whole() {
@@ -167,6 +168,20 @@ benchmark() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
   check speed "$work/$run" --flops-per-token "$4" --peak "$peak" --limits "$work/limits" || return
   [[ ! $note =~ ^([0-9]+)\ tokens ]] || reached[$1]=${BASH_REMATCH[1]}
 }
+# The benchmark again, with the algorithms that are fastest here: their table lies beside a copy of the plan.
+tuned() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
+  local before=${reached[$1]:-none} status
+  { mkdir -p "$work/tuned" && cp "$bundle/$1/$2.plan" "$work/tuned"; } 2>"$log" || { last_line "$log"; return 1; }
+  rm -f "$work/tuned/$2.plan.tune"
+  within "$bundle/bin/zerorun" "$work/tuned/$2.plan" --tune >"$log" 2>&1; status=$?
+  last_line "$log"
+  [ $status -eq 0 ] || return $status
+  { echo '```'; cat "$log"; echo '```'; } >"$work/measured"
+  plans=$work/tuned; benchmark "$@"; status=$?; plans=''
+  [ $status -eq 0 ] || return $status
+  note="$note; without the table: $before"
+  { cat "$work/measured"; echo; cat "$work/body"; } >"$work/both" && mv "$work/both" "$work/body"
+}
 slowest() { # FOLDER PLAN
   [ -f "$work/$1-$2.trace.json" ] || { note="there is no trace of $1"; return 3; }
   check slowest "$bundle/$1/$2.plan" "$work/$1-$2.trace.json" --limits "$work/limits"
@@ -222,6 +237,7 @@ while read -r kind arguments; do
     ranks) rung "${a[0]}, two ranks: ${a[*]:3}" 90 ranks "${a[@]}" ;;
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
     benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
+    tuned) rung "benchmark of ${a[0]}, ${a[1]}, with measured products" 150 tuned "${a[@]}" ;;
     slowest) rung "slowest steps of ${a[0]}, ${a[1]}" 20 slowest "${a[@]}" ;;
     peer) rung "PyTorch's ${a[*]}" 150 peer "${a[@]}" ;;
     *) failed=$((failed + 1)); failures+=("$kind: this run.sh knows no such rung"); say "- FAILED: $kind: this run.sh knows no such rung" ;;
