@@ -164,6 +164,21 @@ TEST(StepTime, UpdatesShareTheProcessors) {
   EXPECT_NEAR(time.seconds, 4, 1e-6);
 }
 
+/// An update that the host makes for a GPU runs beside its computation, at the speed of the host's memory.
+TEST(StepTime, UpdatesOnTheHostHaveItToThemselves) {
+  test::PlanBuilder b;
+  plan::Ref kept = b.bytesIn(b.addArena(plan::HOST, 64), "kept", 100), room = b.bytes("room", 150);
+  b.step("work", {room}, {room}).mutable_copy(); // 3 s
+  b.plan.add_kernels()->set_bytes(400);
+  b.step("update", {kept, kept}, {kept}, plan::UPDATE_HOST).mutable_update()->mutable_launch()->set_kernel(0);
+  Machine machine = simple();
+  machine.hostMemory = 200; // 2 s
+  StepTime time = timeOf(b.plan, machine, false);
+  EXPECT_NEAR(time.of(kProcessors), 3, 1e-6);
+  EXPECT_NEAR(time.of(kHost), 2, 1e-6);
+  EXPECT_NEAR(time.seconds, 3, 1e-6);
+}
+
 TEST(StepTime, ReadingAndWritingShareTheDisk) {
   test::PlanBuilder b;
   int arena = b.addArena(plan::DISK, 4096);
