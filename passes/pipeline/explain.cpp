@@ -16,17 +16,22 @@ std::string placesOf(const ByTier &bytes) {
   return text.empty() ? "none" : text;
 }
 
-/// "parameters: 494 … on the device; optimizer: …; activations: …"
+/// "parameters: 494 … on the device; optimizer: …; activations: …"; and where the host updates, its gradients, which lie where such
+/// activations do.
 std::string homesOf(const Trial &trial) {
   auto work = trial.need.work;
   work[0] = 0;
+  bool updates = trial.settings.shard.tiers.hostUpdates && trial.rests[kOptimizer][1], stay = trial.settings.schedule.activations == "none";
   std::string away = work[1] || work[2] ? placesOf(work) : "on the device";
+  std::string rest = !updates ? "activations: " + away
+                     : stay   ? "activations: on the device; gradients of updates: " + away
+                              : "activations, and gradients of updates: " + away;
   ByTier parameters = trial.rests[kTrained], optimizer = trial.rests[kOptimizer];
   for (size_t tier = 0; tier < 3; ++tier) {
     parameters[tier] += trial.rests[kFrozen][tier];
     optimizer[tier] += trial.rests[kUntouched][tier];
   }
-  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + "; activations: " + away;
+  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + "; " + rest;
 }
 
 std::string travelOf(const schedule::Options &options) {

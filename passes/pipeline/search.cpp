@@ -475,6 +475,8 @@ private:
   /// What does not fit beside the schedule that needs least must leave: first what nothing touches, then what is frozen, which is only
   /// read, then the rest, which is copied away and back.
   uint64_t leastCopied() const {
+    const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
+    if (tiers.hostUpdates && (budgets.host || tiers.offloadOptimizer == "host")) return 0; // a gradient goes in place of what it updates
     const Trial *resident = nullptr;
     for (const auto &[key, trial] : trials)
       if (trial.copied == 0 && (!resident || trial.need.of(Tier::device) < resident->need.of(Tier::device))) resident = &trial;

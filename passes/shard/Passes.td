@@ -52,7 +52,7 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
 
     With `host-updates`, for a device that has a memory of its own, a bucket is `updated_on_host` where all moments or momenta that it keeps rest there
     and its master does or can: a master of f32 on the device that programs read becomes a compute copy, and a master on the host is kept beside it. Buckets that
-    keep something on disk are updated on the device.
+    keep something on disk are updated on the device. Of `host-bytes` such a bucket takes that master and its gradient, too.
 
     Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
 

@@ -30,6 +30,18 @@ int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro, const 
   return bucket.getTrainable() ? 2 : 0;                                              // read and written by the update
 }
 
+/// What the host holds beside a tensor that only updates touch, if it updates the bucket: an equal part of the gradient, and of the master
+/// that joins the moments where programs read it as it is.
+int64_t besideOnHost(state::BucketOp bucket, state::TensorAttr tensor) {
+  if (!bucket.getTrainable() || tensor.getRole() == bucket.readRole() || tensor.getRole() == state::Role::gradient) return 0;
+  bool joins = bucket.readRole() == state::Role::master;
+  int64_t others = 0; // tensors of this kind
+  for (auto other : bucket.getTensors().getAsRange<state::TensorAttr>())
+    others += state::isMoment(other.getRole()) || (other.getRole() == state::Role::master && !joins);
+  constexpr int64_t element = sizeof(float);
+  return llvm::divideCeil(bucket.elementsOf(tensor.getPart()) * element * (joins ? 2 : 1), others);
+}
+
 struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
   using AssignTiersPassBase::AssignTiersPassBase;
 
@@ -66,10 +78,11 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
         }
         int64_t bytes = bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
         const Uses &use = uses[bucket.getSymNameAttr()];
-        choices.push_back({bucket,
-                           i,
-                           {tensor.getRole() == bucket.readRole(), use.changed},
-                           {bytes, bytes * copiesOf(bucket, tensor.getRole(), micro, use)}});
+        choices.push_back(
+            {bucket,
+             i,
+             {tensor.getRole() == bucket.readRole(), use.changed},
+             {bytes, bytes * copiesOf(bucket, tensor.getRole(), micro, use), hostUpdates ? besideOnHost(bucket, tensor) : 0}});
       }
     // Of what is copied equally often, parameters stay, which would need room on the device a second time while they are used; and what
     // backward completes last: copies of the others hide behind the rest of it.

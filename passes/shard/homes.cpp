@@ -18,9 +18,9 @@ std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room ro
     if (int64_t bytes = things[i].bytes; bytes <= room.device) {
       homes[i] = state::Tier::device;
       room.device -= bytes;
-    } else if (bytes <= room.host) {
+    } else if (int64_t all = bytes + things[i].beside; all <= room.host) {
       homes[i] = state::Tier::host;
-      room.host -= bytes;
+      room.host -= all;
     }
   return homes;
 }

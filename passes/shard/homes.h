@@ -12,6 +12,7 @@ namespace zero::shard {
 struct Movable {
   int64_t bytes = 0;
   int64_t traffic = 0; // bytes copied in one optimizer step if it does not rest on the device
+  int64_t beside = 0;  // bytes that the host holds for its sake beside it, if it rests there
 };
 
 /// Bytes that may rest in a tier; the disk has room for everything.

@@ -70,6 +70,7 @@ save_file({"input_ids": np.ascontiguousarray(tokens[:, :8]), "labels": np.ascont
 HOST, PARAMS = ("--offload-optimizer", "host"), ("--offload-optimizer", "host", "--offload-params", "host")
 CLIP, DISK = ("--clip", 0.5), ("--disk-path", ".")
 GROUPS = ("--no-decay", "bias", "--lr-scale", "wte=0.5")
+BUDGET = ("--device-memory", 300_000, "--host-memory", "4M") # some buckets are updated on the device
 BUCKETS, BF16 = ["--bucket-elements", 8192], ["--precision", "bf16"]
 for name, base, placement, run, world in [
     ("AdamW", BUCKETS, HOST, [], 1),
@@ -87,6 +88,7 @@ for name, base, placement, run, world in [
     ("2 ranks, stage 3, bf16", ["--stage", 3, *BF16], HOST, [], 2),
 ]:
     suite.check(f"host updates: {name}", agree, model, base, placement, run, world)
+suite.check("host updates: of what a budget leaves no room for", agree, model, BUCKETS, BUDGET)
 suite.check("host updates: a resumed run", resumed)
 suite.check("host updates: none where state rests on disk", agree, model, BUCKETS, ("--offload-optimizer", "disk"), DISK, on_host=False)
 suite.finish()

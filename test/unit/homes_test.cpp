@@ -43,6 +43,14 @@ TEST(Homes, FillsTheDeviceThenTheHost) {
   EXPECT_EQ(chooseHomes(things, {INT64_MAX, 0}), std::vector(4, Tier::device));
 }
 
+TEST(Homes, TakeWhatComesAlongToTheHost) {
+  std::vector<Movable> things{{100, 200, 150}, {100, 200}};
+  EXPECT_EQ(chooseHomes(things, {0, 350}), (std::vector{Tier::host, Tier::host}));
+  EXPECT_EQ(chooseHomes(things, {0, 349}), (std::vector{Tier::host, Tier::disk}));
+  EXPECT_EQ(chooseHomes(things, {0, 249}), (std::vector{Tier::disk, Tier::host}));
+  EXPECT_EQ(chooseHomes(things, {200, 0}), (std::vector{Tier::device, Tier::device}));
+}
+
 TEST(Homes, AreNearTheBestChoice) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {

@@ -5,6 +5,9 @@
 // RUN: zero-opt "--zero-assign-tiers=offload-params=disk offload-optimizer=host host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=disk host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host" %s | FileCheck %s --check-prefix=DEVICE
+// On the host a shard's momentum takes 128 bytes, and its master and gradient as many each.
+// RUN: zero-opt "--zero-assign-tiers=offload-optimizer=auto device-bytes=0 host-bytes=384 host-updates=true" %s | FileCheck %s
+// RUN: zero-opt "--zero-assign-tiers=offload-optimizer=auto device-bytes=0 host-bytes=383 host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // The gradient's squares are summed on the device; then the gradient goes down, and with it, once, the hyper-parameters and the norm.
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host host-updates=true" --zero-programs --zero-insert-movement --zero-verify-shard %s | FileCheck %s --check-prefix=MOVE
 module attributes {zero.world = 2 : i64, zero.stage = 1 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
