@@ -202,7 +202,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
   group = "Output";
   app.add_option("-o,--output", line.output, "where the plan goes")->type_name("FILE")->group(group);
-  app.add_option("--cpu", o.cpu, "the CPU kernels are made for [native]")->type_name("native|x86-64-v3|x86-64-v4")->group(group);
+  app.add_option("--cpu", o.cpu, "the CPU that kernels are made for; with --target cuda those that update state in host memory [native]")
+      ->type_name("native|x86-64-v3|x86-64-v4")
+      ->group(group);
   app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too [sm_90]")
       ->type_name("sm_80|sm_90")
       ->group(group);
@@ -251,7 +253,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (line.signOnly) requireSigningAlone(app);
   readBinds(texts.binds, o.import.bind);
   o.target = texts.target == "sim" ? plan::Target::SIM : texts.target == "cuda" ? plan::Target::CUDA : plan::Target::CPU;
-  if (o.target != plan::Target::CPU && app.get_option("--cpu")->count())
+  if (o.target == plan::Target::SIM && app.get_option("--cpu")->count())
     throw Error("--cpu has no say with --target " + texts.target + ", which makes no code for a processor");
   if (o.target != plan::Target::CUDA && app.get_option("--gpu")->count())
     throw Error("--gpu has no say with --target " + texts.target + ", which makes no code for a GPU");
