@@ -182,6 +182,14 @@ tuned() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
   note="$note; without the table: $before"
   { cat "$work/measured"; echo; cat "$work/body"; } >"$work/both" && mv "$work/both" "$work/body"
 }
+# The benchmark of a plan that is made for comparison: the folder's speed stays that of the other.
+apart() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
+  local before=${reached[$1]:-0} status
+  benchmark "$@"; status=$?
+  reached[$1]=$before
+  [ $status -ne 0 ] || note="$note; with sums in products: $before"
+  return $status
+}
 slowest() { # FOLDER PLAN
   [ -f "$work/$1-$2.trace.json" ] || { note="there is no trace of $1"; return 3; }
   check slowest "$bundle/$1/$2.plan" "$work/$1-$2.trace.json" --limits "$work/limits"
@@ -238,6 +246,7 @@ while read -r kind arguments; do
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
     benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
     tuned) rung "benchmark of ${a[0]}, ${a[1]}, with measured products" 150 tuned "${a[@]}" ;;
+    apart) rung "benchmark of ${a[0]}, ${a[1]}: kernels sum the gradients of biases" 150 apart "${a[@]}" ;;
     slowest) rung "slowest steps of ${a[0]}, ${a[1]}" 20 slowest "${a[@]}" ;;
     peer) rung "PyTorch's ${a[*]}" 150 peer "${a[@]}" ;;
     *) failed=$((failed + 1)); failures+=("$kind: this run.sh knows no such rung"); say "- FAILED: $kind: this run.sh knows no such rung" ;;

@@ -165,7 +165,7 @@ struct Counted {
   uint64_t times;
 };
 
-/// Different products of the plan's optimizer step, the one with most work first.
+/// Different products of the plan's optimizer step; those with sums beside them also without (0 times), to see what sums cost.
 void collect(const std::string &path, std::vector<Counted> &list) {
   auto key = [](const MatMulShape &s) {
     return std::tuple(s.m, s.n, s.k, s.batch, s.transA, s.transB, s.lda, s.ldb, s.ldc, s.strideA, s.strideB, s.strideC, s.accumulate,
@@ -180,11 +180,16 @@ void collect(const std::string &path, std::vector<Counted> &list) {
       MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
                         i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
                         p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue()};
-      auto known = std::ranges::find_if(list, [&](const Counted &each) { return key(each.shape) == key(shape); });
-      if (known == list.end())
-        list.push_back({shape, 1});
-      else
-        ++known->times;
+      auto count = [&](const MatMulShape &each, uint64_t times) {
+        auto known = std::ranges::find_if(list, [&](const Counted &other) { return key(other.shape) == key(each); });
+        if (known == list.end())
+          list.push_back({each, times});
+        else
+          known->times += times;
+      };
+      count(shape, 1);
+      shape.epilogue = plan::MatMul::NONE;
+      count(shape, 0);
     }
 }
 
@@ -206,7 +211,8 @@ void products(const Arguments &arguments) {
   if (auto n = int64_t(arguments.number("--square", 0)))
     for (plan::DType type : {plan::F32, plan::BF16}) list.push_back({{n, n, n, 1, false, true, n, n, n, 0, 0, 0, false, type, type}, 1});
   if (list.empty()) throw BadUsage("no plan with a product, and no --square, was given");
-  std::ranges::stable_sort(list, std::greater(), [](const Counted &each) { return flopsOf(each.shape) * double(each.times); });
+  std::ranges::stable_sort(list, std::greater(),
+                           [](const Counted &each) { return flopsOf(each.shape) * double(std::max<uint64_t>(each.times, 1)); });
   Limits limits(arguments.text("--limits"));
   Bench bench;
   std::vector<std::string> wrong;
