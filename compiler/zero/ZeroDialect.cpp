@@ -180,6 +180,27 @@ LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
   return expectKernel(*this, getKernelAttr(), tables);
 }
 
+/// Whether `bucket` has one parameter, as a table's has, or an error on `user`.
+static LogicalResult expectTable(Operation *user, BucketOp bucket) {
+  if (bucket.getParameters().size() == 1) return success();
+  return user->emitOpError() << "needs the bucket of one table; @" << bucket.getSymName() << " has " << bucket.getParameters().size()
+                             << " parameters";
+}
+
+LogicalResult LookUpOp::verifySymbolUses(SymbolTableCollection &tables) {
+  BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
+  if (!bucket || failed(expectTable(*this, bucket))) return failure();
+  return expectKernel(*this, getKernelAttr(), tables);
+}
+
+LogicalResult AddRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
+  if (!bucket || failed(expectTable(*this, bucket)) || failed(expect(*this, getShard(), bucket.getShard(), "shard", bucket)) ||
+      failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket)))
+    return failure();
+  return expectKernel(*this, getKernelAttr(), tables);
+}
+
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
   if (!bucket) return failure();

@@ -125,6 +125,27 @@ def Zero_AccumulateOp : Zero_Op<"accumulate", [Zero_BucketUser]> {
   let results = (outs Zero_Flat:$sum);
   let assemblyFormat = "$bucket `,` $shard (`onto` $onto^ `:` type($onto))? attr-dict `:` type($shard) `->` type($sum)";
 }
+def Zero_LookUpOp : Zero_Op<"look_up", [MemoryEffects<[MemRead]>, Zero_BucketUser]> {
+  let summary = "Rows of a table by index, as far as they lie in this rank's shard of its bucket; the table is nowhere whole";
+  let description = [{
+    The table is the bucket's only parameter, [rows, c], and shards are whole rows. By one launch of `kernel`: (shard [r, c], rank f32[16], indices f32[n])
+    -> f32[n, c]. `indices` are those of all ranks, `rank` holds this rank's number. Row i of the result is the one that `indices[i]` names, or -0
+    where another rank owns that, so that the sum over ranks is the row, to the bit.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$rank, Zero_Flat:$indices, FlatSymbolRefAttr:$kernel);
+  let results = (outs Zero_Flat:$rows);
+  let assemblyFormat = "$bucket `,` $rank `,` $indices attr-dict `:` functional-type(operands, results)";
+}
+def Zero_AddRowsOp : Zero_Op<"add_rows", [Zero_BucketUser]> {
+  let summary = "Add rows of a table's gradient, by index, to this rank's shard of it, in the order of ranks";
+  let description = [{
+    Bucket, `rank` and `indices` as in `zero.look_up`; `rows` [n, c] belong to the indices. By one launch of `kernel`: (shard [r, c], rank f32[16],
+    indices f32[n], rows [n, c]) -> [r, c]. Rows that other ranks own add nothing.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, Zero_Flat:$rank, Zero_Flat:$indices, Zero_Flat:$rows, FlatSymbolRefAttr:$kernel);
+  let results = (outs Zero_Flat:$sum);
+  let assemblyFormat = "$bucket `,` $shard `,` $rank `,` $indices `,` $rows attr-dict `:` functional-type(operands, results)";
+}
 def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
   let summary = "One optimizer step on the bucket, on this rank's shard of it, or on a slice of either";
   let description = [{

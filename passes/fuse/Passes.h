@@ -19,10 +19,14 @@ namespace zero::fuse {
 /// that backward reads of forward, multiply-adds that are made again, and those of the step without them (of one micro-step).
 inline constexpr const char *kRematerialized = "nn.rematerialized";
 
-/// From primitives to launches of kernels. What lies in memory between them is of type `precision`, gradients are handed over as
-/// `gradients`: names of element types. `sumInProducts`: the target's library sums what it multiplies.
-void buildPipeline(mlir::OpPassManager &pm, const std::string &precision = "f32", const std::string &gradients = "f32",
-                   bool sumInProducts = false);
+struct Options {
+  std::string precision = "f32"; // name of the element type of what lies in memory between kernels
+  std::string gradients = "f32"; // and of that in which gradients are handed over
+  bool sumInProducts = false;    // the target's library sums what it multiplies
+  int64_t world = 1;             // ranks
+};
+/// From primitives to launches of kernels.
+void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
 void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
 /// Behind that: attention by kernels of the plan's own.

@@ -3,6 +3,30 @@
 #define ZERO_PASSES_FUSE_TD
 include "mlir/Pass/PassBase.td"
 
+def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
+  let summary = "Look up rows of a table, and add up those of its gradient, by launches of their own";
+  let description = [{
+    Needs: functions without composites (nn-decompose). Where the rows that all ranks look up in a table, a parameter of 64 Ki elements or more, are at most half of it,
+    moving rows is less than moving the table. Its lookups become launches marked with `nn.looks_up`, and its gradient, as far as that sums rows, launches marked with
+    `nn.adds_rows` (compiler/nn/library/table_rows.h), which zero-insert-movement turns into exchanges of rows. That depends on nothing but the model and the
+    number of ranks: all stages add in the same order. Tiles of tables stay as they are.
+
+    ```mlir
+    %x = nn.gather %table, %tokens : …
+    %rows = nn.scatter_add %tokens, %dx : …
+    %sum = nn.add %projection, %rows : …
+    nn.gradient @table, %sum : …
+    // becomes
+    %x = nn.launch @gather_0(%table, %tokens) {nn.looks_up} : …
+    %sum = nn.launch @scatter_add_0(%projection, %tokens, %dx) {nn.adds_rows} : …
+    nn.gradient @table, %sum : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let options = [Option<"world", "world", "int64_t", "1", "Ranks the model state is split over">];
+  let statistics = [Statistic<"launches", "launches", "Calls of kernels">];
+}
+
 def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   let summary = "Group primitives into kernels and call them";
   let description = [{

@@ -52,10 +52,12 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
 } // namespace
 
-void buildPipeline(OpPassManager &pm, const std::string &precision, const std::string &gradients, bool sumInProducts) {
+void buildPipeline(OpPassManager &pm, const Options &options) {
+  if (options.world > 1) pm.addPass(createTableRowsPass({options.world}));
   pm.addPass(createFusePass());
-  if (precision != "f32" || gradients != "f32") pm.addPass(createMixedPrecisionPass({precision, gradients}));
-  if (sumInProducts) pm.addPass(createSumInProductsPass());
+  if (options.precision != "f32" || options.gradients != "f32")
+    pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));
+  if (options.sumInProducts) pm.addPass(createSumInProductsPass());
 }
 
 void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }
@@ -64,7 +66,8 @@ void addAttentionKernels(OpPassManager &pm) { pm.addPass(createAttentionKernelsP
 
 void registerPasses() {
   registerZeroFusePasses();
-  PassPipelineRegistration<>("zero-fuse-pipeline", "From primitives to launches of kernels", [](OpPassManager &pm) { buildPipeline(pm); });
+  PassPipelineRegistration<>("zero-fuse-pipeline", "From primitives to launches of kernels",
+                             [](OpPassManager &pm) { buildPipeline(pm, {}); });
 }
 
 } // namespace zero::fuse

@@ -40,8 +40,8 @@ constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "plac
 
 /// Gradients are rounded for their way between ranks; one rank's do not travel.
 void addFusion(OpPassManager &pm, const CompileOptions &options) {
-  fuse::buildPipeline(pm, options.precision, options.world > 1 ? options.reduceType : "f32",
-                      options.epilogues && options.target == plan::Target::CUDA);
+  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32",
+                           options.epilogues && options.target == plan::Target::CUDA, options.world});
 }
 
 /// The passes of one phase. Each phase ends with a pass that checks what the next relies on.

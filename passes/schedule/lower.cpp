@@ -46,6 +46,8 @@ private:
   void lowerHostUpdate(state::UpdateOp op, state::BucketOp bucket);
   void lowerPublish(state::PublishOp op);
   void lowerGather(state::GatherOp op);
+  void lowerLookUp(state::LookUpOp op);
+  void lowerAddRows(state::AddRowsOp op);
   void lowerReturn(func::ReturnOp op);
 
   Ref at(Value value) { return storage.refOf(value); }
@@ -377,6 +379,19 @@ void Lowering::lowerGather(state::GatherOp op) {
   }
 }
 
+void Lowering::lowerLookUp(state::LookUpOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  StateOp parameter = states.tensor(bucket, bucket.readRole());
+  make<LaunchStep>(op.getLoc(), {own(fetched(op, parameter).here, parameter, false), at(op.getRank()), at(op.getIndices())},
+                   {at(op.getRows())}, op.getKernel());
+}
+
+void Lowering::lowerAddRows(state::AddRowsOp op) {
+  Ref sum = at(op.getSum());
+  copy(op.getLoc(), at(op.getShard()), sum);
+  make<LaunchStep>(op.getLoc(), {sum, at(op.getRank()), at(op.getIndices()), at(op.getRows())}, {sum}, op.getKernel());
+}
+
 void Lowering::lowerReturn(func::ReturnOp op) {
   SmallVector<Ref> results;
   for (auto [i, value] : llvm::enumerate(op.getOperands())) {
@@ -411,11 +426,14 @@ LogicalResult Lowering::lower(Operation &op) {
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
     lowerPublish(publish);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
-    allGather(named(gather, bucketNameOf(gather.getWhole()), "all_gather"), at(gather.getShard()), at(gather.getWhole()),
+    StringRef bucket = bucketNameOf(gather.getWhole());
+    allGather(bucket.empty() ? gather.getLoc() : named(gather, bucket, "all_gather"), at(gather.getShard()), at(gather.getWhole()),
               elementsOf(gather.getShard()), elementOf(gather.getShard()));
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
-    sum(named(scatter, bucketNameOf(scatter.getShard()), "reduce_scatter"), CollectiveKind::reduce_scatter, at(scatter.getWhole()),
-        at(scatter.getShard()), elementsOf(scatter.getShard()), elementOf(scatter.getWhole()), bucketOf(scatter.getShard()));
+    StringRef bucket = bucketNameOf(scatter.getShard());
+    sum(bucket.empty() ? scatter.getLoc() : named(scatter, bucket, "reduce_scatter"), CollectiveKind::reduce_scatter,
+        at(scatter.getWhole()), at(scatter.getShard()), elementsOf(scatter.getShard()), elementOf(scatter.getWhole()),
+        bucketOf(scatter.getShard()));
   } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
     StringRef bucket = bucketNameOf(toHost.getResult());
     copy(bucket.empty() ? toHost.getLoc() : named(toHost, bucket, "to_host"), at(toHost.getInput()), at(toHost.getResult()));
@@ -424,6 +442,10 @@ LogicalResult Lowering::lower(Operation &op) {
     copy(named(reduce, "all_reduce"), from, to);
     sum(named(reduce, "all_reduce"), CollectiveKind::all_reduce, to, to, elementsOf(reduce.getInput()), elementOf(reduce.getInput()),
         nullptr);
+  } else if (auto lookUp = dyn_cast<state::LookUpOp>(op)) {
+    lowerLookUp(lookUp);
+  } else if (auto add = dyn_cast<state::AddRowsOp>(op)) {
+    lowerAddRows(add);
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
     lowerAccumulate(accumulate);
   } else if (auto update = dyn_cast<state::UpdateOp>(op)) {

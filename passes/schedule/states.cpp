@@ -71,6 +71,7 @@ LogicalResult States::checkTensors() {
     auto needsParameters = [&](FlatSymbolRefAttr name) { return needs(name, bucket(name).readRole()); };
     if (auto use = dyn_cast<state::ResidentOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::GatherOp>(op)) return needsParameters(use.getBucketAttr());
+    if (auto use = dyn_cast<state::LookUpOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::UpdateOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
     if (auto use = dyn_cast<state::PublishOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::AccumulateOp>(op); use && !use.getOnto()) return needs(use.getBucketAttr(), state::Role::gradient);

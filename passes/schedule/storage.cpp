@@ -14,6 +14,7 @@ FlatSymbolRefAttr bucketOf(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
     if (auto update = dyn_cast<state::UpdateOp>(user); update && update.getGradient() == gradient) return update.getBucketAttr();
     if (auto accumulate = dyn_cast<state::AccumulateOp>(user)) return accumulate.getBucketAttr();
+    if (auto add = dyn_cast<state::AddRowsOp>(user); add && add.getShard() == gradient) return add.getBucketAttr();
     if (isa<state::ReduceScatterOp, state::AllGatherOp, state::ToHostOp, state::ViewOp>(user)) // a view: of what is updated in slices
       if (FlatSymbolRefAttr bucket = bucketOf(user->getResult(0))) return bucket;
   }
@@ -172,7 +173,10 @@ LogicalResult Storage::placePack(state::PackOp pack) {
   // The first micro-step on one rank: the gradients are the accumulator.
   if (pack->hasOneUse())
     if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst()) slot = sumOf(accumulate);
-  if (!slot && bucket) slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, state::Part::whole);
+  if (!slot && bucket) {
+    bool shard = pack.getType().getNumElements() != int64_t(states.bucket(bucket).getElements()); // rows of a table are added to zeros
+    slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, shard ? state::Part::shard : state::Part::whole);
+  }
   if (!slot) slot = makeFor(pack.getResult(), BufferKind::scalar);
   put(pack.getResult(), {slot});
   for (auto [i, input, offset] : llvm::enumerate(pack.getInputs(), pack.getOffsets())) {
@@ -251,6 +255,21 @@ void Storage::placeReduceScatter(state::ReduceScatterOp op) {
   put(op.getShard(), {makeFor(op.getShard(), BufferKind::gradient, bucketOf(op.getShard()), state::Role::gradient, state::Part::shard)});
 }
 
+/// What an update needs whole, or what ranks say of rows of a table: which, and their gradients.
+void Storage::placeAllGather(state::AllGatherOp op) {
+  Value whole = op.getWhole();
+  if (FlatSymbolRefAttr bucket = bucketOf(whole)) {
+    Place shard = placeOf(op.getShard());
+    bool inside = !shard.offset && shard.stride == bytesOf(op.getShard()) && shard.slot->bytes == bytesOf(whole);
+    bool reuses = inside && diesAt(*shard.slot, position[op]);
+    return put(whole, {reuses ? shard.slot : makeFor(whole, BufferKind::gradient, bucket, state::Role::gradient, state::Part::whole)});
+  }
+  Slot *slot = makeFor(whole, BufferKind::activation);
+  for (Operation *user : whole.getUsers())
+    if (auto add = dyn_cast<state::AddRowsOp>(user); add && add.getRows() == whole) slot->bucket = add.getBucketAttr();
+  put(whole, {slot});
+}
+
 LogicalResult Storage::placeResults(Operation &op) {
   int64_t here = position[&op];
   if (isView(&op) || isa<nn::JoinRowsOp, state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op)) return success();
@@ -279,12 +298,14 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
     placeReduceScatter(scatter);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
-    Place shard = placeOf(gather.getShard());
-    bool inside = !shard.offset && shard.stride == bytesOf(gather.getShard()) && shard.slot->bytes == bytesOf(gather.getWhole());
-    Slot *slot = inside && diesAt(*shard.slot, here) ? shard.slot
-                                                     : makeFor(gather.getWhole(), BufferKind::gradient, bucketOf(gather.getWhole()),
-                                                               state::Role::gradient, state::Part::whole);
-    put(gather.getWhole(), {slot});
+    placeAllGather(gather);
+  } else if (auto lookUp = dyn_cast<state::LookUpOp>(op)) {
+    put(lookUp.getRows(), {makeFor(lookUp.getRows(), BufferKind::activation)});
+  } else if (auto add = dyn_cast<state::AddRowsOp>(op)) {
+    Place shard = placeOf(add.getShard());
+    put(add.getSum(), diesAt(*shard.slot, here) ? shard
+                                                : Place{makeFor(add.getSum(), BufferKind::gradient, add.getBucketAttr(),
+                                                                state::Role::gradient, state::Part::shard)});
   } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
     FlatSymbolRefAttr bucket = bucketOf(toHost.getResult());
     bool shard = bucket && toHost.getType().getNumElements() == int64_t(states.bucket(bucket).getShard());

@@ -66,6 +66,7 @@ private:
   void placeProduct(nn::MatMulOp product);
   mlir::LogicalResult placeResults(mlir::Operation &op);
   mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
+  void placeAllGather(state::AllGatherOp op);
   void placeReduceScatter(state::ReduceScatterOp op);
   void placeReturned();
 

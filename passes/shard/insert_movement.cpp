@@ -3,6 +3,7 @@
 #include "passes/shard/Passes.h"
 #include "passes/shard/kernels.h"
 #include "passes/shard/layout.h"
+#include "passes/shard/row_exchange.h"
 #include "passes/shard/uses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,7 +67,8 @@ Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInB
 class ProgramBuilder {
 public:
   ProgramBuilder(func::FuncOp program, const Homes &homes, ArrayRef<state::BucketOp> buckets, Sharding sharding, StateKernels &kernels)
-      : program(program), homes(homes), buckets(buckets), sharding(sharding), kernels(kernels) {}
+      : program(program), homes(homes), buckets(buckets), sharding(sharding), kernels(kernels), exchange(program, sharding.world, kernels) {
+  }
 
   LogicalResult run() {
     role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole).getValue();
@@ -148,6 +150,12 @@ private:
     return b.create<state::GatherOp>(loc, wholeOf(bucket), bucket.getSymName(), kernel);
   }
 
+  /// Rows travel, and the table does not.
+  bool looksUpInShards(const Read &read, state::BucketOp bucket) const {
+    return read.operand->getOwner()->hasAttr(nn::kLooksUp) && bucket.isSharded(bucket.readRole()) && !isRounded(bucket) &&
+           RowExchange::splitsRows(bucket, nn::GetOp(read.get).getType());
+  }
+
   /// The whole bucket around each read where it is gathered, once and for all otherwise.
   void placeParameters() {
     llvm::DenseMap<Operation *, Value> resident;
@@ -155,6 +163,12 @@ private:
     for (Read &read : reads) {
       Home home = homeOf(read.get.getParameterAttr());
       Operation *reader = read.operand->getOwner();
+      if (looksUpInShards(read, home.bucket)) {
+        Operation *instead = exchange.lookUp(cast<nn::LaunchOp>(reader), home.bucket);
+        for (auto *reads : {&firstRead, &lastRead})
+          if (Operation *&known = (*reads)[home.bucket]; known == reader) known = instead;
+        continue;
+      }
       OpBuilder b(reader);
       Value whole;
       if (gathers(home.bucket)) {
@@ -215,6 +229,7 @@ private:
     terminator->setOperands(results);
     program.setType(end.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
     for (auto gradient : llvm::make_early_inc_range(program.getOps<nn::GradientOp>())) gradient.erase();
+    for (nn::LaunchOp launch : superseded) launch.erase();
   }
 
   void sortByUse(SmallVectorImpl<std::pair<state::BucketOp, Value>> &pending) const {
@@ -233,7 +248,7 @@ private:
       anchor = nullptr;
       for (nn::GradientOp gradient : found) anchor = later(anchor, gradient);
       b.setInsertionPointAfter(anchor);
-      shard = accumulate(b, bucket, reduce(b, bucket, found), shard);
+      shard = accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
     }
     if (!updates) return;
     bool host = bucket.getUpdatedOnHost();
@@ -266,7 +281,32 @@ private:
     return there;
   }
 
-  /// A micro-step's gradients side by side, summed over the ranks.
+  /// A micro-step's gradients, summed over the ranks. Rows of a table are added to the sum of the rest, which travels as soon as it is
+  /// known.
+  Value sumOverRanks(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
+    SmallVector<nn::LaunchOp> rows; // the last first
+    Value rest = found[0].getValue();
+    if (sharding.world > 1 && found.size() == 1 && RowExchange::splitsRows(bucket, rest.getType()))
+      for (auto launch = rest.getDefiningOp<nn::LaunchOp>(); launch && launch->hasAttr(nn::kAddsRows);
+           launch = rest ? rest.getDefiningOp<nn::LaunchOp>() : nn::LaunchOp()) {
+        rows.push_back(launch);
+        rest = nn::addedRows(launch).onto;
+      }
+    if (rows.empty()) return reduce(b, bucket, found);
+    Value shard;
+    if (rest) {
+      OpBuilder early(program.getContext());
+      early.setInsertionPointAfterValue(rest);
+      shard = reduce(early, bucket, {rest}, {0});
+    } else {
+      shard = b.create<state::PackOp>(bucket.getLoc(), flat(b, bucket.getShard()), ValueRange(), ArrayRef<int64_t>());
+    }
+    for (nn::LaunchOp launch : llvm::reverse(rows)) shard = exchange.addRows(b, launch, bucket, shard);
+    superseded.append(rows);
+    return shard;
+  }
+
+  /// Gradients side by side, summed over the ranks.
   Value reduce(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
     llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) {
       return homeOf(a.getParameterAttr()).offset < homeOf(c.getParameterAttr()).offset;
@@ -277,6 +317,9 @@ private:
       values.push_back(gradient.getValue());
       offsets.push_back(homeOf(gradient.getParameterAttr()).offset);
     }
+    return reduce(b, bucket, values, offsets);
+  }
+  Value reduce(OpBuilder &b, state::BucketOp bucket, ArrayRef<Value> values, ArrayRef<int64_t> offsets) {
     Type travels = cast<ShapedType>(values[0].getType()).getElementType();
     Value packed = b.create<state::PackOp>(bucket.getLoc(), flat(b, bucket.getElements(), travels), values, offsets);
     if (sharding.world == 1) return packed;
@@ -368,6 +411,8 @@ private:
   ArrayRef<state::BucketOp> buckets;
   Sharding sharding;
   StateKernels &kernels;
+  RowExchange exchange;
+  SmallVector<nn::LaunchOp> superseded; // by exchanges, each before what it reads
   StringRef role;
   bool waitsForNorm = false, updates = false;
   size_t microSteps = 1; // that the program holds

@@ -2,6 +2,7 @@
 #pragma once
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/train/optimizer.h"
 
@@ -20,6 +21,14 @@ public:
   mlir::FlatSymbolRefAttr sumSquares(int64_t rows, int64_t columns);
   /// tensor<n> -> tensor<1>, the sum of all.
   mlir::FlatSymbolRefAttr sum(int64_t n);
+
+  // Rows of a table, of which this rank's shard is [rows, columns] (row_kernels.cpp).
+  /// Indices -> the same as f32, flat.
+  mlir::FlatSymbolRefAttr indices(mlir::RankedTensorType type);
+  /// Of `n` indices; see zero.look_up. The shard is of `type`.
+  mlir::FlatSymbolRefAttr lookUp(int64_t rows, int64_t columns, int64_t n, mlir::Type type);
+  /// Of `n` rows of `type`; see zero.add_rows.
+  mlir::FlatSymbolRefAttr addRows(int64_t rows, int64_t columns, int64_t n, mlir::Type type);
 
 private:
   /// The kernel called `name`, made by `build` the first time.

@@ -1,6 +1,7 @@
 //===- layout.cpp - how parameters are laid out in buckets -----------------------------------------===//
 #include "passes/shard/layout.h"
 #include <algorithm>
+#include <numeric>
 
 namespace zero::shard {
 namespace {
@@ -46,6 +47,15 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
   }
   close();
   return buckets;
+}
+
+BucketLayout layOutTable(int64_t rows, int64_t columns, int64_t world, int64_t align) {
+  BucketLayout b{{0}, {0}, (rows + world - 1) / world * columns, 0};
+  do {
+    b.row = rowElements(b.shard, align);
+    b.shard = roundUp(b.shard, std::lcm(columns, b.row));
+  } while (rowElements(b.shard, align) != b.row);
+  return b;
 }
 
 } // namespace zero::shard

@@ -41,4 +41,7 @@ int64_t sliceElementsOf(int64_t shards);
 /// `align`.
 std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, BucketLimit limit, int64_t align);
 
+/// A table of which ranks exchange rows, alone: shards are whole rows of it, and not more than what the optimizer's view needs beyond that.
+BucketLayout layOutTable(int64_t rows, int64_t columns, int64_t world, int64_t align);
+
 } // namespace zero::shard

@@ -1,5 +1,5 @@
 //===- partition.cpp - zero-partition -------------------------------------------------------------===//
-#include "compiler/nn/Nn.h"
+#include "compiler/nn/library/table_rows.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/layout.h"
 #include "llvm/ADT/MapVector.h"
@@ -34,23 +34,26 @@ bool travelsInHalf(func::FuncOp train) {
 }
 
 /// Parameters whose rows are looked up, by kernels too.
-llvm::SmallPtrSet<Operation *, 4> tablesOf(func::FuncOp function) {
-  llvm::SmallPtrSet<Operation *, 4> found;
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  auto looksUp = [](OpOperand &use) { return isa<nn::GatherOp>(use.getOwner()) && use.getOperandNumber() == 0; };
-  function.walk([&](nn::GetOp get) {
-    for (OpOperand &use : get->getUses()) {
-      auto launch = dyn_cast<nn::LaunchOp>(use.getOwner());
-      bool table = looksUp(use);
-      if (launch) {
-        auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-        table = llvm::any_of(kernel.getArgument(use.getOperandNumber()).getUses(), looksUp);
+struct Tables {
+  llvm::SmallPtrSet<Operation *, 4> all, exchanged; // by a launch that looks up alone (nn-table-rows)
+
+  explicit Tables(func::FuncOp function) {
+    SymbolTable symbols(function->getParentOfType<ModuleOp>());
+    auto looksUp = [](OpOperand &use) { return isa<nn::GatherOp>(use.getOwner()) && use.getOperandNumber() == 0; };
+    function.walk([&](nn::GetOp get) {
+      for (OpOperand &use : get->getUses()) {
+        auto launch = dyn_cast<nn::LaunchOp>(use.getOwner());
+        bool table = looksUp(use);
+        if (launch) {
+          auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+          table = llvm::any_of(kernel.getArgument(use.getOperandNumber()).getUses(), looksUp);
+        }
+        if (table) all.insert(symbols.lookup(get.getParameter()));
+        if (launch && launch->hasAttr(nn::kLooksUp)) exchanged.insert(symbols.lookup(get.getParameter()));
       }
-      if (table) found.insert(symbols.lookup(get.getParameter()));
-    }
-  });
-  return found;
-}
+    });
+  }
+};
 
 int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
 
@@ -76,7 +79,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
 
     auto used = parametersOf(train);
-    auto tables = tablesOf(train);
+    Tables tables(train);
     // The smallest numbers of f16 are much larger than those of f32 and bf16: gradients come multiplied by a scale.
     if (llvm::any_of(used, [](const Used &u) { return nn::ParameterOp(u.first).getTrainable() && u.second.isF16(); }))
       module->setAttr(state::ZeroDialect::kScalesLoss, b.getUnitAttr());
@@ -102,15 +105,23 @@ struct Partition : impl::PartitionPassBase<Partition> {
       if (total == 0) continue;
       BucketLimit limit = bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, world);
       // A tile is to move by itself; and a large table is read at both ends of the model, where what shared its bucket would bring it
-      // again.
-      for (nn::ParameterOp p : all) (p.getTileOf() || (tables.contains(p) && elementsOf(p) > limit.most) ? alone : group).push_back(p);
+      // again. Where rows are exchanged, ranks own whole ones.
+      for (nn::ParameterOp p : all) {
+        bool table = tables.exchanged.contains(p) || (tables.all.contains(p) && elementsOf(p) > limit.most);
+        (p.getTileOf() || table ? alone : group).push_back(p);
+      }
       for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
       int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
       for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
-      for (nn::ParameterOp p : alone)
-        makeBucket(b, p, {elementsOf(p)}, layOut({elementsOf(p)}, world, limit, align).front(), trainable, tensors);
+      for (nn::ParameterOp p : alone) {
+        auto shape = cast<ShapedType>(p.getType()).getShape();
+        makeBucket(b, p, {elementsOf(p)},
+                   tables.exchanged.contains(p) ? layOutTable(shape[0], shape[1], world, align)
+                                                : layOut({elementsOf(p)}, world, limit, align).front(),
+                   trainable, tensors);
+      }
     }
   }
 

@@ -161,7 +161,7 @@ TEST(Fusion, RandomGraphs) {
     ASSERT_TRUE(succeeded(expected));
 
     PassManager pm(&context.context);
-    fuse::buildPipeline(pm);
+    fuse::buildPipeline(pm, {});
     ASSERT_TRUE(succeeded(pm.run(*graph.module))) << before;
     for (Operation &op : graph.function.getBody().front())
       EXPECT_TRUE((isa<nn::MatMulOp, nn::ReshapeOp, nn::LaunchOp, func::ReturnOp>(op))) << op.getName().getStringRef().str() << " is left";

@@ -37,6 +37,19 @@ TEST(Layout, ABucketClosesBeforeItsLimitAndALargerParameterIsAlone) {
   EXPECT_EQ(membersOf(layOut({40, 40, 40, 500, 40}, 1, {100, 0}, 1)), (Members{{0, 1}, {2}, {3}, {4}}));
 }
 
+TEST(Layout, ShardsOfATableAreWholeRows) {
+  for (int64_t columns : {1, 3, 16, 100, 768, 4096})
+    for (int64_t world : {1, 2, 3, 64})
+      for (int64_t rows : {1, 100, 4097, 50257}) {
+        BucketLayout table = layOutTable(rows, columns, world, 16);
+        EXPECT_EQ(table.shard % columns, 0);
+        EXPECT_EQ(table.shard % table.row, 0);
+        EXPECT_EQ(table.row, rowElements(table.shard, 16)) << "what sees the shard later sees the same matrix";
+        EXPECT_GE(table.shard * world, rows * columns);
+        EXPECT_LT(table.shard, (rows + world - 1) / world * columns + std::lcm(columns, int64_t(1024)));
+      }
+}
+
 TEST(Layout, LittleOnesJoinWhatIsFull) {
   EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, {100, 10}, 1)), (Members{{0, 1, 2}, {3, 4}})); // before it, behind it, and no room
   EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, limitOf(100), 1)), (Members{{0}, {1}, {2, 3}, {4}}));

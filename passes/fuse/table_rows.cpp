@@ -1,0 +1,84 @@
+//===- table_rows.cpp - nn-table-rows -----------------------------------------------------------------------===//
+#include "compiler/nn/library/table_rows.h"
+#include "passes/fuse/Passes.h"
+#include "passes/fuse/access.h"
+#include "passes/fuse/outline.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+#define GEN_PASS_DEF_TABLEROWSPASS
+#include "passes/fuse/Passes.h.inc"
+
+namespace {
+
+/// Smaller tables share a bucket with others, and are gathered with it.
+constexpr int64_t kLeastElements = 64 << 10;
+
+struct TableRows : impl::TableRowsPassBase<TableRows> {
+  using TableRowsPassBase::TableRowsPassBase;
+
+  void runOnOperation() override {
+    KernelTable kernels(getOperation());
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> functions;
+    for (auto f : getOperation().getOps<func::FuncOp>())
+      if (!f.isExternal() && !f->hasAttr(NnDialect::kKernelAttr)) functions.push_back(f);
+    for (func::FuncOp f : functions) {
+      llvm::MapVector<StringAttr, SmallVector<GatherOp>> lookups; // of each table
+      for (auto gather : f.getOps<GatherOp>())
+        if (auto get = gather.getInput().getDefiningOp<GetOp>()) lookups[get.getParameterAttr().getAttr()].push_back(gather);
+      for (auto &[name, gathers] : lookups) {
+        if (!moveLess(symbols.lookup<ParameterOp>(name), gathers)) continue;
+        for (GatherOp gather : gathers) launch(gather, {gather.getInput(), gather.getIndices()}, kLooksUp, kernels);
+        for (auto gradient : f.getOps<GradientOp>())
+          if (gradient.getParameterAttr().getAttr() == name) separate(gradient.getValue(), kernels);
+      }
+    }
+  }
+
+  /// Whether rows for all ranks are at most half of the table, so that moving them is worth two collectives more.
+  bool moveLess(ParameterOp table, ArrayRef<GatherOp> gathers) const {
+    auto type = cast<RankedTensorType>(table.getType());
+    int64_t rows = 0;
+    for (GatherOp gather : gathers) rows += elementsOf(gather.getIndices());
+    return !table.getTileOf() && type.getRank() == 2 && type.getNumElements() >= kLeastElements && type.getDimSize(0) <= kMostTableRows &&
+           2 * world * rows <= type.getDimSize(0);
+  }
+
+  /// What adds rows to the rest of a gradient, or to nothing; one lookup after another.
+  void separate(Value sum, KernelTable &kernels) {
+    Operation *op = sum.getDefiningOp();
+    auto scatter = dyn_cast_or_null<ScatterAddOp>(op);
+    SmallVector<Value> operands;
+    if (auto add = dyn_cast_or_null<AddOp>(op); add && sum.hasOneUse())
+      for (unsigned i : {1, 0})
+        if (auto summand = add->getOperand(i).getDefiningOp<ScatterAddOp>(); !scatter && summand && summand.getResult().hasOneUse()) {
+          separate(add->getOperand(1 - i), kernels);
+          operands = {add->getOperand(1 - i)};
+          scatter = summand;
+        }
+    if (!scatter || !sum.hasOneUse()) return;
+    operands.append({scatter.getIndices(), scatter.getUpdates()});
+    launch(op, operands, kAddsRows, kernels);
+    if (scatter != op) scatter.erase();
+  }
+
+  /// A kernel of its own for `op`, and for what it alone computes from the operands.
+  void launch(Operation *op, ArrayRef<Value> operands, const char *mark, KernelTable &kernels) {
+    const KernelTable::Entry &entry =
+        kernels.kernelFor(SmallVector<Value>(op->getResults()), operands, op->getParentOfType<func::FuncOp>());
+    if (!entry.function) return; // nn-fuse will say why
+    OpBuilder b(op);
+    auto made = b.create<LaunchOp>(op->getLoc(), op->getResultTypes(), func::FuncOp(entry.function).getSymName(), operands);
+    made->setAttr(mark, b.getUnitAttr());
+    op->replaceAllUsesWith(made);
+    op->erase();
+    ++launches;
+  }
+};
+
+} // namespace
+} // namespace zero::fuse

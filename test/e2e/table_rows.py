@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Ranks exchange rows of the table of the vocabulary in place of the table.
+
+A tied table (gpt: what an output projection adds to its gradient travels as ever) and one of its own (llama: nothing else does), of 4096 rows for 2 x 12
+tokens a rank: the same bits at every stage, however state is kept and micro-steps are ordered, and one rank's gradients.
+"""
+import sys
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import ROOT, Suite, expect
+
+sys.path.insert(0, str(ROOT / "test"))
+import plan_file  # noqa: E402
+
+VOCAB, HIDDEN, BATCH, SEQ, STEPS = 4096, 32, 2, 12, 3
+suite = Suite(__doc__)
+
+
+def prepare():
+    for architecture, flags in {"gpt": [], "llama": ["--ffn", "64"]}.items():
+        suite.gpt(f"{architecture}.onnx", "--arch", architecture, "--layers", 2, "--hidden", HIDDEN, "--heads", 2, "--vocab", VOCAB, "--seq", SEQ, "--dynamic", *flags)
+    random = np.random.default_rng(0)
+    # Few of many words, so that ranks and places look up the same ones; the first and the last row among them.
+    tokens = random.choice(np.array([0, 1, 7, 2047, 2048, VOCAB - 2, VOCAB - 1]), (48, SEQ + 1))
+    save_file({"input_ids": np.ascontiguousarray(tokens[:, :SEQ]), "labels": np.ascontiguousarray(tokens[:, 1:])}, suite.work / "data.safetensors")
+
+
+def trained(name, model, world, *flags, clip=False):
+    """Gradients of the first step and the weights after the last."""
+    suite.zeroc(f"{model}.onnx", f"{name}.plan", "--bind", f"batch={BATCH},seq={SEQ}", "-q", "--world", world, *flags)
+    suite.zerorun(f"{name}.plan", "--data", "data.safetensors", "--steps", STEPS, "--lr", "1e-2", "--threads", 1, *(["--clip", "0.5"] if clip else []),
+                  "--gradients", f"{name}-g.safetensors", "--export", f"{name}-w.safetensors", world=world)
+    return load_file(suite.work / f"{name}-g.safetensors"), load_file(suite.work / f"{name}-w.safetensors")
+
+
+def equal(ours, theirs):
+    for mine, other in zip(ours, theirs):
+        different = [n for n in mine if mine[n].tobytes() != other[n].tobytes()]
+        expect(not different, f"{len(different)} of {len(mine)} tensors differ, as {different[:1]}")
+
+
+def stages(model, world):
+    first = trained(f"{model}-{world}-0", model, world, "--stage", 0)
+    for stage in (1, 2, 3): equal(trained(f"{model}-{world}-{stage}", model, world, "--stage", stage), first)
+    alone, _ = trained(f"{model}-alone-{world}", model, 1, "--accumulate", world)
+    worst = max(np.abs(first[0][n] - alone[n]).max() / max(np.abs(alone[n]).max(), 1e-8) for n in alone)
+    expect(worst < 1e-5, f"a gradient is off by {worst:.1e} from one rank's")
+    return f"gradients within {worst:.0e} of one rank's"
+
+
+def moved(model):
+    """Of the table's bucket at stage 3: it is gathered for the output projection alone, and its gradient is summed once or not at all."""
+    suite.zeroc(f"{model}.onnx", f"{model}-moved.plan", "--bind", f"batch={BATCH},seq={SEQ}", "-q", "--world", 2, "--stage", 3)
+    plan = plan_file.read(suite.work / f"{model}-moved.plan")
+    table = {b for b, bucket in enumerate(plan.buckets) if bucket.name in (plan.buckets[p.pieces[0].bucket].name for p in plan.parameters if list(p.shape) == [VOCAB, HIDDEN] and "head" not in p.name)}
+    expect(len(table) == 1, f"{len(table)} buckets hold the table")
+    shard = plan.buckets[min(table)].shard_elements
+    expect(shard % HIDDEN == 0, f"a shard of {shard} elements is not of whole rows")
+    program = next(p for p in plan.programs if p.role == 0)
+    kinds = [step.collective.kind for step in program.steps if step.HasField("collective") and step.collective.count == shard and
+             plan.buffers[step.writes[0].buffer].HasField("bucket") and plan.buffers[step.writes[0].buffer].bucket in table]
+    wanted = [0, 1] if model == "gpt" else []
+    expect(kinds[:1] == wanted[:1] and kinds.count(1) == len(wanted) // 2, f"whole tables travel: {kinds}")
+    return f"{len(kinds)} collectives of the whole table"
+
+
+def variant(model, flags, clip=False):
+    """With other flags at stage 3, against stage 0 with those that change bits."""
+    bits = [f for f in flags if f.startswith(("--precision=", "--reduce-type=", "--accumulate="))]
+    name = f"{model}-{'-'.join(f.strip('-').replace('=', '-') for f in flags)}{'-clip' * clip}"
+    equal(trained(name, model, 2, "--stage", 3, *flags, clip=clip), trained(f"{name}-0", model, 2, "--stage", 0, *bits, clip=clip))
+
+
+suite.start()
+prepare()
+for model in ("gpt", "llama"):
+    for world in (2, 3): suite.check(f"table_rows: {model}, {world} ranks, stages 0 to 3", stages, model, world)
+    suite.check(f"table_rows: {model}, what moves", moved, model)
+    for flags in (["--precision=bf16"], ["--precision=f16"], ["--reduce-type=bf16", "--precision=bf16"], ["--accumulate=2"], ["--accumulate=2", "--accumulate-order=vertical"],
+                  ["--offload-params=disk", "--offload-optimizer=disk"], ["--offload-params=host"], ["--recompute=full"]):
+        suite.check(f"table_rows: {model}, {' '.join(flags)}", variant, model, flags)
+    suite.check(f"table_rows: {model}, --clip", variant, model, [], clip=True)
+suite.finish()
