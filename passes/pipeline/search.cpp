@@ -41,7 +41,7 @@ public:
       choose();
       if (fitting.empty()) break;
       std::vector<Trial> placed;
-      for (const Trial &trial : candidates()) placed.push_back(attempt(keepGathered(trial).settings, /*places=*/true));
+      for (const Trial &trial : candidates()) placed.push_back(attempt(reduceLonger(keepGathered(trial)).settings, /*places=*/true));
       llvm::stable_sort(placed, faster);
       llvm::copy_if(placed, std::back_inserter(kept), [&](const Trial &trial) { return keeps(trial); });
       if (keeps(placed[0])) break;
@@ -452,6 +452,23 @@ private:
       if (Trial trial = attempt(with); fits(trial) && rank(trial) <= rank(usual)) return trial;
     }
     return usual;
+  }
+
+  /// Room that is left lets gradients travel longer, where lane compute waits for them: a table's travels as long as those of several
+  /// layers.
+  Trial reduceLonger(const Trial &usual) {
+    const Settings &settings = usual.settings;
+    if (settings.shard.partition.world == 1 || settings.schedule.delay == 0) return usual;
+    Trial best = usual;
+    for (int64_t delay : {2, 4, 8}) {
+      if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
+      Settings longer = settings;
+      longer.schedule.delay = delay;
+      Trial trial = attempt(longer);
+      if (!fits(trial)) break;
+      if (rank(trial) < rank(best)) best = trial;
+    }
+    return best;
   }
 
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.

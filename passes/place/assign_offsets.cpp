@@ -19,16 +19,16 @@ namespace {
 
 constexpr int64_t kSlack = 16; // steps; more made no schedule shorter (GPT-2 124M under five budgets, simulated)
 
-/// Of each buffer, whether the first and the last step that touch it copy between tiers.
-std::vector<CopyEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
-  llvm::DenseMap<Value, CopyEnds> ends;
+/// Of each buffer, whether the first and the last step that touch it copy between tiers or go between ranks.
+std::vector<TransferEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
+  llvm::DenseMap<Value, TransferEnds> ends;
   for (StepOp step : zero::planir::stepsOf(program))
     for (Value buffer : step.getBuffers()) {
-      bool copies = isa<CopyStep>(*step) && step.getLane() != Lane::compute;
-      auto [found, isFirst] = ends.try_emplace(buffer, CopyEnds{copies, copies});
-      if (!isFirst) found->second.ends = copies;
+      bool transfers = isa<CopyStep, CollectiveStep>(*step) && step.getLane() != Lane::compute;
+      auto [found, isFirst] = ends.try_emplace(buffer, TransferEnds{transfers, transfers});
+      if (!isFirst) found->second.ends = transfers;
     }
-  std::vector<CopyEnds> found;
+  std::vector<TransferEnds> found;
   for (BufferOp buffer : buffers) found.push_back(ends.lookup(buffer.getResult()));
   return found;
 }
@@ -69,11 +69,11 @@ private:
     int64_t live() const { return largestLive(buffers.problem, Bytes(1)).count; }
   };
 
-  /// With bytes of their own for updates beside the next step, and with time for copies between tiers, where that makes the arena larger
+  /// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger
   /// than neither what is `allowed` nor 1.02 times what is live.
   static void leaveTime(ProgramOp program, Placed &placed, int64_t allowed) {
-    std::vector<CopyEnds> ends = endsOf(program, placed.buffers.buffers);
-    if (llvm::none_of(ends, [](CopyEnds copies) { return copies.begins || copies.ends; })) return;
+    std::vector<TransferEnds> ends = endsOf(program, placed.buffers.buffers);
+    if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) return;
     auto steps = int64_t(zero::planir::stepsOf(program).size());
     int64_t most = std::max(allowed, placed.live() * 51 / 50);
     OffsetProblem beside = placed.buffers.problem; // the next run

@@ -102,27 +102,28 @@ private:
 
 class Reuse {
 public:
-  Reuse(const OffsetProblem &problem, const std::vector<CopyEnds> &copies, int64_t steps, Bytes height, const OffsetSolution &solution)
-      : buffers(problem.buffers), copies(copies), steps(steps), height(height) {
+  Reuse(const OffsetProblem &problem, const std::vector<TransferEnds> &transfers, int64_t steps, Bytes height,
+        const OffsetSolution &solution)
+      : buffers(problem.buffers), transfers(transfers), steps(steps), height(height) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       ranges.push_back({solution.offsets[i], solution.offsets[i] + buffers[i].size.alignedTo(problem.alignment)});
       End begin{buffers[i].first, i}, end{-buffers[i].last, i}; // behind an end, back in time
       begins.push_back(begin), ends.push_back(end);
-      if (copies[i].begins) copiedBegins.push_back(begin);
-      if (copies[i].ends) copiedEnds.push_back(end);
-      if (copies[i].begins || copies[i].ends) copied.push_back(begin);
+      if (transfers[i].begins) movedBegins.push_back(begin);
+      if (transfers[i].ends) movedEnds.push_back(end);
+      if (transfers[i].begins || transfers[i].ends) moved.push_back(begin);
       if (buffers[i].nextLast >= 0) besideNext.push_back(i);
     }
     std::stable_sort(besideNext.begin(), besideNext.end(), [&](size_t a, size_t b) { return buffers[a].nextLast > buffers[b].nextLast; });
-    for (std::vector<End> *list : {&begins, &ends, &copiedBegins, &copiedEnds, &copied})
+    for (std::vector<End> *list : {&begins, &ends, &movedBegins, &movedEnds, &moved})
       std::stable_sort(list->begin(), list->end(), [](End a, End b) { return a.step < b.step; });
   }
 
-  /// Moves each buffer of copies once, in the order of the program.
+  /// Moves each buffer of transfers once, in the order of the program.
   void sweep() {
     size_t begun = 0;
     Live live; // that began earlier
-    for (auto [step, index] : copied) {
+    for (auto [step, index] : moved) {
       for (; begins[begun].step < step; ++begun) {
         size_t other = begins[begun].index;
         if (buffers[other].last >= step) live.add({ranges[other], buffers[other].last});
@@ -157,8 +158,8 @@ private:
 
     Bytes lowest;
     bool better = false;
-    Walk before(copies[index].begins ? ends : copiedEnds, -buffer.first, steps),
-        after(copies[index].ends ? begins : copiedBegins, buffer.last, steps);
+    Walk before(transfers[index].begins ? ends : movedEnds, -buffer.first, steps),
+        after(transfers[index].ends ? begins : movedBegins, buffer.last, steps);
     for (int64_t rest = 1; !gaps.empty(); rest = std::min(before.distance(), after.distance())) {
       lowest = gaps.lowest(), better = meets;
       if (rest >= std::min(steps, kLong)) break;
@@ -178,19 +179,20 @@ private:
   static constexpr int64_t kLong = 1024; // steps; a longer rest makes no copy earlier, and each is looked for among all that end in it
 
   const std::vector<OffsetBuffer> &buffers;
-  const std::vector<CopyEnds> &copies;
+  const std::vector<TransferEnds> &transfers;
   int64_t steps;
   Bytes height;
   std::vector<Range> ranges; // of each buffer
-  std::vector<End> begins, ends, copiedBegins, copiedEnds, copied;
+  std::vector<End> begins, ends, movedBegins, movedEnds, moved;
   std::vector<size_t> besideNext;
 };
 
 } // namespace
 
-void restBytes(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, Bytes height, OffsetSolution &solution) {
+void restBytes(const OffsetProblem &problem, const std::vector<TransferEnds> &transfers, int64_t steps, Bytes height,
+               OffsetSolution &solution) {
   constexpr int kSweeps = 2; // the second hears of what the first has moved
-  Reuse reuse(problem, lanes, steps, height, solution);
+  Reuse reuse(problem, transfers, steps, height, solution);
   for (int sweep = 0; sweep < kSweeps; ++sweep) reuse.sweep();
   reuse.write(solution);
 }

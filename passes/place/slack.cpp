@@ -5,7 +5,7 @@
 
 namespace zero::place {
 
-OffsetProblem withSlack(OffsetProblem problem, const std::vector<CopyEnds> &lanes, int64_t steps, int64_t reach) {
+OffsetProblem withSlack(OffsetProblem problem, const std::vector<TransferEnds> &transfers, int64_t steps, int64_t reach) {
   std::vector<int64_t> live(size_t(steps) + 1); // bytes
   auto bytesOf = [&](const OffsetBuffer &buffer) { return buffer.size.alignedTo(problem.alignment).count; };
   for (const OffsetBuffer &buffer : problem.buffers)
@@ -22,8 +22,8 @@ OffsetProblem withSlack(OffsetProblem problem, const std::vector<CopyEnds> &lane
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return problem.buffers[a].first < problem.buffers[b].first; });
   for (size_t i : order) {
     OffsetBuffer &buffer = problem.buffers[i];
-    for (int64_t n = 0; lanes[i].ends && n < reach && take(buffer.last + 1, bytesOf(buffer)); ++n) ++buffer.last;
-    for (int64_t n = 0; lanes[i].begins && n < reach && take(buffer.first - 1, bytesOf(buffer)); ++n) --buffer.first;
+    for (int64_t n = 0; transfers[i].ends && n < reach && take(buffer.last + 1, bytesOf(buffer)); ++n) ++buffer.last;
+    for (int64_t n = 0; transfers[i].begins && n < reach && take(buffer.first - 1, bytesOf(buffer)); ++n) --buffer.first;
   }
   return problem;
 }

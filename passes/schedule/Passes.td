@@ -208,7 +208,7 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
   let summary = "Let a gradient travel while the next one is computed";
   let description = [{
     A step on another lane than `reduce` that consumes what a collective of that lane brought (an update, a sum of squares, an
-    accumulation) moves down behind the collective of the `delay`-th next bucket, together with the steps in between that depend on it;
+    accumulation) moves down behind the collective of the `delay`-th next bucket (or the last), together with the steps in between that depend on it;
     otherwise lane `compute` would stand still while the gradient travels. Nothing moves past a step it conflicts with.
 
     ```mlir

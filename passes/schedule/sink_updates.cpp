@@ -22,8 +22,9 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
       if (isReduction(order[i])) reductions.push_back(i);
-    for (auto [i, position] : llvm::enumerate(reductions))
-      if (i + delay < reductions.size()) sink(order, position, reductions[i + delay]);
+    llvm::DenseMap<Operation *, Operation *> behind; // each reduction that something went behind, the last of that
+    for (size_t i = 0; i + 1 < reductions.size() && delay > 0; ++i)
+      sink(order, reductions[i], reductions[std::min(i + size_t(delay), reductions.size() - 1)], behind);
   }
 
   static bool isReduction(StepOp step) {
@@ -33,7 +34,7 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
 
   /// What needs the result of the collective at `reduction`, directly or not, goes behind the step at `target`. Further collectives of the
   /// same lane that need nothing else travel with it.
-  void sink(const Order &order, int64_t reduction, int64_t target) {
+  void sink(const Order &order, int64_t reduction, int64_t target, llvm::DenseMap<Operation *, Operation *> &behind) {
     std::map<int64_t, bool> pending{{reduction, false}}; // position, and whether it needs a step that moves
     SmallVector<int64_t> moving;
     while (!pending.empty()) {
@@ -48,10 +49,10 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
       if (next == target && moves) return; // what would move is needed by the step it would go behind
     }
     if (moving.empty()) return;
-    Operation *behind = order[target];
+    Operation *&last = behind.try_emplace(order[target], order[target]).first->second;
     for (int64_t position : moving) {
-      order[position]->moveAfter(behind);
-      behind = order[position];
+      order[position]->moveAfter(last);
+      last = order[position];
     }
     sunk += moving.size();
     decide(getOperation(), nameOf(order[reduction]->getLoc()), "followed later by " + counted(moving.size(), "step"),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A slow link: GPT-2 124M at stage 3 on two ranks of one thread each, in two network namespaces joined by a veth pair that tc shapes.
+"""A slow link: GPT-2 124M at stage 3 on two ranks of one thread each, in two network namespaces joined by a veth pair that tc shapes, each plan
+compiled for its link (--machine).
 
 For each rate: seconds per step (median), against the longer of the step on the open link and what the bytes take on the link alone (asked: at most
 1.15 x). Bytes alone are measured, too: the same bytes sent both ways over the shaped link.
@@ -122,20 +123,27 @@ def main():
         quiet = dict(cwd=folder, check=True, stdout=subprocess.DEVNULL)
         subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", str(VOCAB), "--seq", str(seq),
                         "--batch", str(batch), "--no-weights", "-o", "model.onnx"], **quiet)
-        subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", "--init", "random", "--world", "2", "--stage", "3", *args.zeroc.split()], **quiet)
-        facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, check=True).stdout)
-        sent = facts["communication"]["bytes_sent"]
         tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 8, seq + 1))
         save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
+
+        def compiled(mbit=None):
+            """Bytes that a rank sends in a step of a plan for such a link."""
+            (folder / "machine.json").write_text(json.dumps({"link": mbit * 1e6 / 8} if mbit else {}))
+            subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", "--init", "random", "--world", "2", "--stage", "3", "--machine", "machine.json", *args.zeroc.split()], **quiet)
+            facts = subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, check=True).stdout
+            return json.loads(facts)["communication"]["bytes_sent"]
+
         try:
             join()
+            sent = compiled()
             opened = step(folder)
             print(f"GPT-2 124M, stage 3, 2 ranks of {batch} x {seq} tokens and one thread, {sent / 1e9:.2f} GB sent by each in a step {args.zeroc}")
             print(f"  open link     {opened:6.2f} s/step", flush=True)
             for mbit in map(int, args.rates.split(",")):
+                sent = compiled(mbit)
                 shape(mbit)
                 link, seconds = alone(sent, folder), step(folder)
-                print(f"  {mbit:5} Mbit/s  {seconds:6.2f} s/step = {seconds / max(opened, link):.2f} x the longer of the open link's step and its bytes "
+                print(f"  {mbit:5} Mbit/s  {seconds:6.2f} s/step, {sent / 1e9:.2f} GB sent = {seconds / max(opened, link):.2f} x the longer of the open link's step and its bytes "
                       f"alone ({link:.2f} s; asked: 1.15)", flush=True)
         finally:
             part()

@@ -29,9 +29,11 @@ def prepare():
 
 def trained(name, model, world, *flags, clip=False):
     """Gradients of the first step and the weights after the last."""
-    suite.zeroc(f"{model}.onnx", f"{name}.plan", "--bind", f"batch={BATCH},seq={SEQ}", "-q", "--world", world, *flags)
+    made = ["--bind", f"batch={BATCH},seq={SEQ}", "--world", world, *flags]
+    suite.zeroc(f"{model}.onnx", f"{name}.plan", "-q", *made)
+    env = suite.without_gpu(f"{name}.plan", f"{model}.onnx", *made) if "--target=cuda" in flags else {}
     suite.zerorun(f"{name}.plan", "--data", "data.safetensors", "--steps", STEPS, "--lr", "1e-2", "--threads", 1, *(["--clip", "0.5"] if clip else []),
-                  "--gradients", f"{name}-g.safetensors", "--export", f"{name}-w.safetensors", world=world)
+                  "--gradients", f"{name}-g.safetensors", "--export", f"{name}-w.safetensors", world=world, env=env)
     return load_file(suite.work / f"{name}-g.safetensors"), load_file(suite.work / f"{name}-w.safetensors")
 
 
@@ -66,9 +68,22 @@ def moved(model):
     return f"{len(kinds)} collectives of the whole table"
 
 
+def judged(model):
+    """Rows that are gathered for no gradient, or summed as a table, are no sum of it."""
+    path = suite.work / f"{model}-moved.plan"
+    plan = plan_file.read(path)
+    rows = [step for p in plan.programs if p.role == 0 for step in p.steps if step.name.endswith(".gradient_rows") and step.HasField("collective")]
+    expect(rows, "no rows are gathered")
+    for step in rows: plan.buffers[step.writes[0].buffer].ClearField("bucket")
+    plan_file.write(suite.work / "wrong.plan", path, plan)
+    said = suite.run([suite.bin / "zero-inspect", "--check", "wrong.plan"], check=False)
+    wanted = "is reduced 0 times, not once"
+    expect(said.returncode != 0 and wanted in said.stdout + said.stderr, f"the judge says: {(said.stdout + said.stderr).strip()[:200]}")
+
+
 def variant(model, flags, clip=False):
     """With other flags at stage 3, against stage 0 with those that change bits."""
-    bits = [f for f in flags if f.startswith(("--precision=", "--reduce-type=", "--accumulate="))]
+    bits = [f for f in flags if f.startswith(("--precision=", "--reduce-type=", "--accumulate=", "--target="))]
     name = f"{model}-{'-'.join(f.strip('-').replace('=', '-') for f in flags)}{'-clip' * clip}"
     equal(trained(name, model, 2, "--stage", 3, *flags, clip=clip), trained(f"{name}-0", model, 2, "--stage", 0, *bits, clip=clip))
 
@@ -78,8 +93,9 @@ prepare()
 for model in ("gpt", "llama"):
     for world in (2, 3): suite.check(f"table_rows: {model}, {world} ranks, stages 0 to 3", stages, model, world)
     suite.check(f"table_rows: {model}, what moves", moved, model)
+    if model == "llama": suite.check("table_rows: judged", judged, model)
     for flags in (["--precision=bf16"], ["--precision=f16"], ["--reduce-type=bf16", "--precision=bf16"], ["--accumulate=2"], ["--accumulate=2", "--accumulate-order=vertical"],
-                  ["--offload-params=disk", "--offload-optimizer=disk"], ["--offload-params=host"], ["--recompute=full"]):
+                  ["--offload-params=disk", "--offload-optimizer=disk"], ["--offload-params=host"], ["--recompute=full"], ["--target=cuda"], ["--target=cuda", "--precision=bf16"]):
         suite.check(f"table_rows: {model}, {' '.join(flags)}", variant, model, flags)
     suite.check(f"table_rows: {model}, --clip", variant, model, [], clip=True)
 suite.finish()

@@ -17,7 +17,7 @@ OffsetSolution at(std::vector<int64_t> offsets, int64_t height) {
 
 /// The fewest steps between a copy and what uses the same bytes next to it, in the next step of training if need be; `steps` if nothing
 /// does.
-int64_t leastRest(const OffsetProblem &problem, const std::vector<CopyEnds> &lanes, int64_t steps, const OffsetSolution &solution) {
+int64_t leastRest(const OffsetProblem &problem, const std::vector<TransferEnds> &lanes, int64_t steps, const OffsetSolution &solution) {
   auto endOf = [&](size_t i) { return solution.offsets[i] + problem.buffers[i].size.alignedTo(problem.alignment); };
   int64_t rest = steps;
   for (size_t a = 0; a < lanes.size(); ++a)
@@ -64,7 +64,7 @@ TEST(Reuse, CountsOverTheEndOfTheStep) {
   // What the fetch of step 1 follows is in the step before: until its step 11 at 0, until its step 4 at 100.
   OffsetProblem problem{Bytes(1), {buffer(100, 8, 11), buffer(100, 3, 4), buffer(100, 1, 2)}};
   OffsetSolution solution = at({0, 100, 0}, 200);
-  std::vector<CopyEnds> lanes{{}, {}, {true, false}};
+  std::vector<TransferEnds> lanes{{}, {}, {true, false}};
   EXPECT_EQ(leastRest(problem, lanes, 12, solution), 2);
   restBytes(problem, lanes, 12, Bytes(200), solution);
   EXPECT_EQ(solution.offsets[2], Bytes(100));
@@ -78,7 +78,7 @@ TEST(Reuse, OfOneBufferNoPlaceIsBetter) {
   for (int round = 0; round < 300; ++round) {
     int64_t steps = 4 + below(random, 30), count = 2 + below(random, 14);
     OffsetProblem problem{Bytes(4), randomBuffers(random, count, steps, 1, 40, 6)};
-    std::vector<CopyEnds> lanes(problem.buffers.size());
+    std::vector<TransferEnds> lanes(problem.buffers.size());
     auto index = size_t(below(random, int64_t(lanes.size())));
     lanes[index] = {random() % 2 == 0, random() % 2 == 0};
     OffsetSolution solution = solveOffsets(problem), found = solution;
@@ -104,8 +104,8 @@ TEST(Reuse, NeverRestsLessOrHigher) {
     int64_t steps = 20 + below(random, 60), count = 20 + below(random, 60);
     OffsetProblem problem;
     problem.buffers = randomBuffers(random, count, steps, 64, 10, 10);
-    std::vector<CopyEnds> lanes(problem.buffers.size());
-    for (CopyEnds &lane : lanes) lane = {random() % 4 == 0, random() % 4 == 0};
+    std::vector<TransferEnds> lanes(problem.buffers.size());
+    for (TransferEnds &lane : lanes) lane = {random() % 4 == 0, random() % 4 == 0};
     OffsetSolution solution = solveOffsets(problem), found = solution;
     restBytes(problem, lanes, steps, solution.height, found);
     EXPECT_EQ(checkOffsets(problem, found), "");

@@ -18,7 +18,7 @@ std::vector<int64_t> liveBytes(const OffsetProblem &problem, int64_t steps) {
 TEST(Slack, StopsBeforeTheFullestStepAndAtItsReach) {
   // 100 bytes at steps 5 and 6; a write-back of 10 ends at step 1, a fetch of 10 begins at step 9.
   OffsetProblem problem{Bytes(1), {buffer(100, 5, 6), buffer(10, 1, 1), buffer(10, 9, 9)}};
-  std::vector<CopyEnds> lanes{{false, false}, {false, true}, {true, false}};
+  std::vector<TransferEnds> lanes{{false, false}, {false, true}, {true, false}};
   auto near = withSlack(problem, lanes, 12, 2).buffers;
   EXPECT_EQ(near[1].last, 3);
   EXPECT_EQ(near[2].first, 7);
@@ -42,8 +42,8 @@ TEST(Slack, KeepsWhatMustBeLiveAndTheLargestSum) {
   for (int round = 0; round < 200; ++round) {
     int64_t steps = 5 + int64_t(random() % 40);
     OffsetProblem problem{Bytes(1), {}};
-    std::vector<CopyEnds> lanes(1 + random() % 12);
-    for (CopyEnds &lane : lanes) {
+    std::vector<TransferEnds> lanes(1 + random() % 12);
+    for (TransferEnds &lane : lanes) {
       auto first = int64_t(random() % unsigned(steps));
       problem.buffers.push_back(buffer(1 + int64_t(random() % 100), first, std::min(steps - 1, first + int64_t(random() % 10))));
       lane = {random() % 2 == 0, random() % 2 == 0};

@@ -71,3 +71,32 @@ module attributes {zero.world = 2 : i64} {
     plan.return
   }
 }
+
+// -----
+
+// What would travel beyond the last goes behind that, in the order in which the sums arrive.
+// CHECK-LABEL: plan.program step @last
+// TWO-LABEL: plan.program step @last
+// TWO: plan.collective reduce %g2
+// TWO-NEXT: plan.copy compute %g0[0, 512] -> %p[0, 512]
+// TWO-NEXT: plan.copy compute %g1[0, 512] -> %p[512, 512]
+// TWO-NEXT: plan.copy compute %g2[0, 512] -> %p[1024, 512]
+module attributes {zero.world = 2 : i64} {
+  plan.state parameter @p bytes 1536
+  plan.program step @last {
+    %p = plan.use @p
+    %g0 = plan.buffer gradient "g0" bytes 512
+    %g1 = plan.buffer gradient "g1" bytes 512
+    %g2 = plan.buffer gradient "g2" bytes 512
+    %s0 = plan.buffer staging "s0" bytes 512
+    %s1 = plan.buffer staging "s1" bytes 512
+    %s2 = plan.buffer staging "s2" bytes 512
+    plan.collective reduce %g0[0, 512] -> %g0[0 + rank * 256, 256], %s0[0, 512] : reduce_scatter 64 of f32 by 64 loc("b0.reduce_scatter")
+    plan.copy compute %g0[0, 512] -> %p[0, 512]
+    plan.collective reduce %g1[0, 512] -> %g1[0 + rank * 256, 256], %s1[0, 512] : reduce_scatter 64 of f32 by 64 loc("b1.reduce_scatter")
+    plan.copy compute %g1[0, 512] -> %p[512, 512]
+    plan.collective reduce %g2[0, 512] -> %g2[0 + rank * 256, 256], %s2[0, 512] : reduce_scatter 64 of f32 by 64 loc("b2.reduce_scatter")
+    plan.copy compute %g2[0, 512] -> %p[1024, 512]
+    plan.return
+  }
+}
