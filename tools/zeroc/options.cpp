@@ -247,11 +247,9 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (texts.tile != "off") o.tileParts = texts.tile == "auto" ? std::nullopt : std::optional(std::stoll(texts.tile));
   if (texts.tileTokens != "off") o.tileTokens = texts.tileTokens == "auto" ? std::nullopt : std::optional(std::stoll(texts.tileTokens));
   o.stage = texts.stage == "auto" ? std::nullopt : std::optional(std::stoll(texts.stage));
-  if (line.printPipeline) return line;
-  if (o.model.empty()) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
-  line.signOnly = plan::isPlan(o.model);
+  if (o.model.empty() && !line.printPipeline) throw Error("which model? Usage: zeroc model.onnx -o plan.bin");
+  line.signOnly = !line.printPipeline && plan::isPlan(o.model);
   if (line.signOnly) requireSigningAlone(app);
-  readBinds(texts.binds, o.import.bind);
   o.target = texts.target == "sim" ? plan::Target::SIM : texts.target == "cuda" ? plan::Target::CUDA : plan::Target::CPU;
   if (o.target == plan::Target::SIM && app.get_option("--cpu")->count())
     throw Error("--cpu has no say with --target " + texts.target + ", which makes no code for a processor");
@@ -259,6 +257,11 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
     throw Error("--gpu has no say with --target " + texts.target + ", which makes no code for a GPU");
   if (o.target != plan::Target::CUDA && app.get_option("--epilogues")->count())
     throw Error("--epilogues has no say with --target " + texts.target + "; it is about the library for products of a GPU");
+  if (line.printPipeline && !texts.deviceMemory.empty())
+    throw Error("--print-pipeline prints the passes that flags decide; with --device-memory the model decides too (zero-inspect --why says "
+                "what was chosen for a plan)");
+  if (line.printPipeline) return line;
+  readBinds(texts.binds, o.import.bind);
   bool off = llvm::is_contained(texts.tie, "off");
   if (off && llvm::is_contained(texts.tie, "auto")) throw Error("--tie is auto or off, not both");
   o.import.tie = !off;
