@@ -7,18 +7,19 @@
 namespace zero::pipeline {
 namespace {
 
-/// The parameters of the bucket a transient buffer works for, as " (first … last)"; or nothing.
-std::string contentOf(const plan::Plan &plan, const plan::Buffer &buffer) {
+/// The parameters of a bucket, as " (first to last)"; or nothing.
+std::string contentOf(const plan::Plan &plan, int bucket) {
   const plan::Parameter *first = nullptr, *last = nullptr;
   for (const plan::Parameter &p : plan.parameters())
     for (const plan::Piece &piece : p.pieces())
-      if (buffer.has_bucket() && piece.bucket() == buffer.bucket() && &p != first) (first ? last : first) = &p;
+      if (int(piece.bucket()) == bucket && &p != first) (first ? last : first) = &p;
   if (!first) return "";
   return " (" + first->name() + (last ? " to " + last->name() : "") + ")";
 }
 
 std::string named(const plan::Plan &plan, const plan::Buffer &buffer) {
-  return "'" + buffer.name() + "'" + contentOf(plan, buffer) + " of " + inspect::grouped(buffer.bytes());
+  std::string content = buffer.has_bucket() ? contentOf(plan, int(buffer.bucket())) : "";
+  return "'" + buffer.name() + "'" + content + " of " + inspect::grouped(buffer.bytes());
 }
 
 std::string listed(std::vector<std::string> words, const char *last) {
@@ -27,13 +28,37 @@ std::string listed(std::vector<std::string> words, const char *last) {
   return text;
 }
 
-/// What lowers the kind that takes most, then the next; but for what the search has tried.
-std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Question &question) {
-  std::vector<std::pair<uint64_t, std::string>> ways;
+/// A tier with a budget, and what its flag calls it.
+struct Limit {
+  plan::Tier tier;
+  const char *name;
+  std::optional<uint64_t> budget;
+};
+
+/// Bytes of kinds, and what lets a rank keep less of them in a tier.
+struct Way {
+  uint64_t bytes;
+  std::string words;
+};
+
+/// What lets bytes rest outside of a tier: another word for their flag; or, where the search has tried all of these, room in the tiers that
+/// it fills before.
+std::optional<std::string> elsewhere(const std::string &what, const std::string &flag, const std::string &home, plan::Tier tier) {
+  if (home != "auto") return what + " elsewhere (" + flag + (tier == plan::DISK ? " host)" : " disk)");
+  if (tier == plan::DEVICE) return std::nullopt;
+  return tier == plan::HOST ? "more of --device-memory" : "more of --device-memory or --host-memory";
+}
+
+/// What lowers the kind that takes most of a tier, then the next; but for what the search has tried.
+std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Question &question, plan::Tier tier) {
+  std::vector<Way> ways;
   auto of = [&](std::initializer_list<plan::BufferKind> kinds) {
     uint64_t sum = 0;
     for (plan::BufferKind kind : kinds) sum += bytes[kind];
     return sum;
+  };
+  auto addElsewhere = [&](uint64_t sum, const char *what, const char *flag, const std::string &home) {
+    if (auto words = elsewhere(what, flag, home, tier)) ways.push_back({sum, *words});
   };
   bool highest = plan.stage() == 3 || (question.anyStage && plan.world() > 1);
   std::string shards = highest             ? "more ranks (--world)"
@@ -41,49 +66,50 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Q
                                            : "a higher --stage or more ranks (--world)";
   ways.push_back({of({plan::PARAMETER, plan::OPTIMIZER}), shards});
   const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
-  if (tiers.offloadOptimizer != "auto")
-    ways.push_back({of({plan::OPTIMIZER}), "the optimizer's state elsewhere (--offload-optimizer disk)"});
-  if (tiers.offloadParams != "auto") ways.push_back({of({plan::PARAMETER}), "parameters elsewhere (--offload-params disk)"});
+  addElsewhere(of({plan::OPTIMIZER}), "the optimizer's state", "--offload-optimizer", tiers.offloadOptimizer);
+  addElsewhere(of({plan::PARAMETER}), "parameters", "--offload-params", tiers.offloadParams);
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
   if (!question.anyTokens && question.asked.tileTokens == 0 && question.tokens > 1)
     ways.push_back({of({plan::ACTIVATION}), "what is wide for some tokens at a time (--tile-tokens)"});
   if (plan.vertical() && !question.anyOrder)
     ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "micro-steps one after another (--accumulate-order horizontal)"});
-  if (question.asked.schedule.activations != "auto")
-    ways.push_back({of({plan::ACTIVATION}), "activations elsewhere (--offload-activations disk)"});
+  addElsewhere(of({plan::ACTIVATION}), "activations", "--offload-activations", question.asked.schedule.activations);
   ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}),
                   question.anyTiles ? "smaller buckets (--bucket-elements)" : "smaller buckets (--bucket-elements) or tiles (--tile)"});
-  std::stable_sort(ways.begin(), ways.end(), [](const auto &a, const auto &b) { return a.first > b.first; });
+  std::stable_sort(ways.begin(), ways.end(), [](const Way &a, const Way &b) { return a.bytes > b.bytes; });
   std::vector<std::string> words;
-  for (auto &[size, way] : ways)
-    if (size * 8 >= ways[0].first) words.push_back(way); // no way that hardly matters
-  return listed(words, " or ");
+  for (const Way &way : ways)
+    if (way.bytes * 8 >= ways[0].bytes && std::find(words.begin(), words.end(), way.words) == words.end()) // no way that hardly matters
+      words.push_back(way.words);
+  return listed(words, " or ") + " would help";
 }
 
-std::string deviceTooLarge(const plan::Plan &plan, const Question &question) {
-  uint64_t budget = *question.budgets.device;
-  inspect::Memory memory = inspect::memoryOf(plan);
-  std::string text = "one rank needs " + inspect::grouped(memory.total()) + " bytes, " + inspect::grouped(memory.total() - budget) +
-                     " more than --device-memory allows: " + inspect::grouped(memory.state) + " of model state";
-  inspect::ByKind bytes = memory.persistent;
-  if (memory.state > budget) { // no schedule helps
-    std::vector<std::string> words;
-    for (int kind = 0; kind < inspect::kKinds; ++kind)
-      if (bytes[kind]) words.push_back(inspect::grouped(bytes[kind]) + " of kind " + inspect::kindName(kind));
-    text += " alone (" + listed(words, " and ") + ")";
-    return text + "; " + advice(plan, bytes, question) + " would help";
+/// The bucket that takes most of a tier, for state that no schedule makes smaller.
+std::string largestBucket(const plan::Plan &plan, plan::Tier tier) {
+  int largest = 0;
+  uint64_t most = 0;
+  for (int i = 0; i < plan.buckets_size(); ++i) {
+    uint64_t sum = 0;
+    for (const plan::StateTensor &tensor : plan.buckets(i).tensors())
+      if (plan.arenas(int(plan.buffers(int(tensor.ref().buffer())).arena())).tier() == tier) sum += tensor.ref().bytes();
+    if (sum > most) largest = i, most = sum;
   }
-  // The fewest buffers of the fullest moment that do not fit beside the state.
+  if (!most) return "";
+  return ", most for '" + plan.buckets(largest).name() + "'" + contentOf(plan, largest) + ": " + inspect::grouped(most);
+}
+
+/// The fewest buffers of a program's fullest moment that do not fit beside the state. Adds to `bytes` all that are live then.
+std::string fewestTooMany(const plan::Plan &plan, const Limit &limit, const inspect::Memory &memory, inspect::ByKind &bytes) {
   auto fullest =
       std::max_element(memory.programs.begin(), memory.programs.end(), [](const auto &a, const auto &b) { return a.height < b.height; });
   int program = int(fullest - memory.programs.begin());
   std::vector<std::string> words;
   uint64_t sum = memory.state, rest = 0, count = 0;
   constexpr size_t kMost = 6;
-  for (uint32_t index : inspect::liveBuffers(plan, program, fullest->peakStep)) {
+  for (uint32_t index : inspect::liveBuffers(plan, program, fullest->peakStep, limit.tier)) {
     const plan::Buffer &b = plan.buffers(int(index));
     bytes[b.kind()] += b.bytes();
-    if (sum > budget) continue;
+    if (sum > *limit.budget) continue;
     sum += b.bytes();
     if (words.size() < kMost) {
       words.push_back(named(plan, b));
@@ -92,27 +118,41 @@ std::string deviceTooLarge(const plan::Plan &plan, const Question &question) {
       ++count;
     }
   }
-  if (count) words.push_back(std::to_string(count) + " smaller ones of " + inspect::grouped(rest));
+  if (count) words.push_back(inspect::counted(count, "smaller one") + " of " + inspect::grouped(rest));
   const std::string &step = plan.programs(program).steps(int(fullest->peakStep)).name();
-  text += ", and at step " + std::to_string(fullest->peakStep) + " '" + step + "' of @" + fullest->program + " it cannot hold " +
-          listed(words, " and ") + " at once; " + advice(plan, bytes, question) + " would help";
-  return text;
+  return "at step " + std::to_string(fullest->peakStep) + " '" + step + "' of @" + fullest->program + " it cannot hold " +
+         listed(words, " and ") + " at once";
+}
+
+/// Why one tier is too small; empty if it is not.
+std::string tooLargeFor(const plan::Plan &plan, const Question &question, const Limit &limit) {
+  inspect::Memory memory = inspect::memoryOf(plan, limit.tier);
+  if (!limit.budget || memory.total() <= *limit.budget) return "";
+  std::string tier = limit.tier == plan::DEVICE ? "" : std::string(" of tier ") + limit.name;
+  std::string text = inspect::grouped(memory.total()) + " bytes" + tier + ", " + inspect::grouped(memory.total() - *limit.budget) +
+                     " more than --" + limit.name + "-memory allows: " + inspect::grouped(memory.state) + " of model state";
+  inspect::ByKind bytes = memory.persistent;
+  if (memory.state > *limit.budget) { // no schedule helps
+    std::vector<std::string> words;
+    for (int kind = 0; kind < inspect::kKinds; ++kind)
+      if (bytes[kind]) words.push_back(inspect::grouped(bytes[kind]) + " of kind " + inspect::kindName(kind));
+    text += " alone (" + listed(words, " and ") + ")" + largestBucket(plan, limit.tier);
+  } else {
+    text += ", and " + fewestTooMany(plan, limit, memory, bytes);
+  }
+  return text + "; " + advice(plan, bytes, question, limit.tier);
 }
 
 } // namespace
 
 std::string tooLarge(const plan::Plan &plan, const Question &question) {
   const Budgets &budgets = question.budgets;
-  if (budgets.device && inspect::memoryOf(plan).total() > *budgets.device) return deviceTooLarge(plan, question);
-  for (auto [tier, name, budget] : {std::tuple(plan::HOST, "host", budgets.host), {plan::DISK, "disk", budgets.disk}}) {
-    inspect::Memory memory = inspect::memoryOf(plan, tier);
-    if (!budget || memory.total() <= *budget) continue;
-    return "one rank needs " + inspect::grouped(memory.total()) + " bytes of tier " + name + ", " +
-           inspect::grouped(memory.total() - *budget) + " more than --" + name + "-memory allows: " + inspect::grouped(memory.state) +
-           " of model state and " + inspect::grouped(memory.work) +
-           " of activations; more ranks (--world) with a higher --stage, or more of --device-memory, would help";
-  }
-  return "";
+  std::string text;
+  for (const Limit &limit :
+       {Limit{plan::DEVICE, "device", budgets.device}, {plan::HOST, "host", budgets.host}, {plan::DISK, "disk", budgets.disk}})
+    if (std::string why = tooLargeFor(plan, question, limit); !why.empty())
+      text += (text.empty() ? "one rank needs " : "; it also needs ") + why;
+  return text;
 }
 
 } // namespace zero::pipeline

@@ -5,8 +5,8 @@
 
 namespace zero::pipeline {
 
-/// Why the plan does not fit into the budgets: for the device a smallest set of what must exist at once, and what would help. Empty if it
-/// does. What the search has tried is not advised.
+/// Why the plan does not fit into the budgets: for each tier that is too small the state that is too much for it, or a smallest set of what
+/// must exist at once beside the state, and what would help. Empty if it does fit. What the search has tried is not advised.
 std::string tooLarge(const plan::Plan &plan, const Question &question);
 
 } // namespace zero::pipeline

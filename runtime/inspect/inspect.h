@@ -41,8 +41,8 @@ struct Memory {
 };
 Memory memoryOf(const plan::Plan &plan, plan::Tier tier = plan::DEVICE);
 
-/// Transient buffers on the device that are live in one of a program's steps, the largest first.
-std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step);
+/// Transient buffers of a tier that are live in one of a program's steps, the largest first.
+std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step, plan::Tier tier = plan::DEVICE);
 
 /// What one step does: of kernels and products bytes read and written and operations, of collectives bytes one rank sends.
 struct Work {

@@ -58,12 +58,11 @@ Memory memoryOf(const plan::Plan &plan, plan::Tier tier) {
   return memory;
 }
 
-std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step) {
+std::vector<uint32_t> liveBuffers(const plan::Plan &plan, int program, uint32_t step, plan::Tier tier) {
   std::vector<uint32_t> live;
   for (int i = 0; i < plan.buffers_size(); ++i) {
     const plan::Buffer &b = plan.buffers(i);
-    if (b.program() == program && plan.arenas(int(b.arena())).tier() == plan::DEVICE && b.first() <= step && step <= b.last())
-      live.push_back(uint32_t(i));
+    if (b.program() == program && liesIn(plan, b, tier) && b.first() <= step && step <= b.last()) live.push_back(uint32_t(i));
   }
   std::stable_sort(live.begin(), live.end(),
                    [&](uint32_t a, uint32_t b) { return plan.buffers(int(a)).bytes() > plan.buffers(int(b)).bytes(); });
