@@ -1,12 +1,6 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
 #include "passes/pipeline/search.h"
-#include "compiler/plan/Plan.h"
-#include "compiler/plan/export.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "passes/fuse/Passes.h"
-#include "passes/place/Passes.h"
-#include "passes/place/apart.h"
+#include "passes/pipeline/try_out.h"
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -15,12 +9,6 @@
 using namespace mlir;
 
 namespace zero::pipeline {
-
-void addSharding(OpPassManager &pm, const Settings &settings) {
-  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
-  if (settings.attentionKernels) fuse::addAttentionKernels(pm);
-  shard::buildPipeline(pm, settings.shard);
-}
 
 namespace {
 
@@ -52,7 +40,7 @@ public:
     Found found;
     llvm::stable_sort(kept, faster);
     found.fits = !kept.empty();
-    found.chosen = found.fits ? leaveRoom(kept[0]) : *least;
+    found.chosen = found.fits ? leaveRoom(kept[0]) : leastOfAll();
     for (const Trial &trial : kept)
       if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = tried;
@@ -96,99 +84,50 @@ private:
             places};
   }
 
+  /// A choice that was tried out, and whether it was one of those between which is chosen, which are told.
+  struct Tried {
+    Trial trial;
+    bool counts = false;
+  };
+
   /// Where a pass fails, and says why, the choice does not fit. Another round finds those it has tried before.
-  Trial attempt(const Settings &settings, bool places = false) {
+  Tried &triedOut(const Settings &settings, bool places = false) {
     auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
-    if (fresh) {
-      known->second = tryOut(settings, places);
-      ++tried;
+    auto &[trial, counts] = known->second;
+    if (!fresh) return known->second;
+    trial.settings = settings;
+    trial.need.state[0] = UINT64_MAX;
+    ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling());
+    FailureOr<TriedOut> result = failure();
+    if (fused) result = tryOut(fused, settings, question, places, [&](const Trial &made) { return fits(made); });
+    broken |= failed(result);
+    if (broken) return known->second;
+    trial = result->trial;
+    if (places && keeps(trial) && (!fastest || rank(trial) < fastestRank)) {
+      fastest = std::move(result->scheduled);
+      fastestRank = rank(trial);
     }
-    const Trial &trial = known->second;
+    return known->second;
+  }
+
+  Trial attempt(const Settings &settings, bool places = false) {
+    auto &[trial, counts] = triedOut(settings, places);
+    if (!counts) ++tried;
+    counts = true;
     leastState = std::min(leastState, std::accumulate(trial.need.state.begin(), trial.need.state.end(), uint64_t(0)));
     if (!broken && (!least || trial.need.of(Tier::device) < least->need.of(Tier::device))) least = trial;
     return trial;
   }
 
-  static Kept keptAs(state::BucketOp bucket, state::TensorAttr tensor) {
-    bool read = tensor.getRole() == bucket.readRole();
-    return bucket.getTrainable() ? read ? kTrained : kOptimizer : read ? kFrozen : kUntouched;
-  }
-
-  Trial tryOut(const Settings &settings, bool places) {
-    Trial trial;
-    trial.settings = settings;
-    ModuleOp fused = modules(settings.tiling());
-    broken |= !fused;
-    if (broken) {
-      trial.need.state[0] = UINT64_MAX;
-      return trial;
-    }
-    OwningOpRef<ModuleOp> copy = fused.clone();
-    PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
-    for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
-    addSharding(sharding, settings);
-    schedule::buildPipeline(scheduling, settings.schedule);
-    scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
-    if (places) {
-      place::AssignOffsetsPassOptions offsets;
-      offsets.deviceBytes = int64_t(std::min<uint64_t>(*budgets.device, INT64_MAX));
-      scheduling.addPass(place::createAssignOffsetsPass(offsets));
-    }
-    broken |= failed(sharding.run(*copy));
-    if (!broken) {
-      for (auto bucket : copy->getOps<state::BucketOp>())
-        for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-          trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] +=
-              uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
-      if (!places) leaveHeaviest(*copy);
-      broken |= failed(scheduling.run(*copy));
-    }
-    if (broken) {
-      trial.need.state[0] = UINT64_MAX;
-      return trial;
-    }
-    trial.need = place::needOf(*copy);
-    trial.copied = place::bytesCopied(*copy);
-    trial.leastGathered = leastGathered(*copy);
-    if (places || fits(trial)) estimate(*copy, places, trial);
-    if (places && keeps(trial) && (!fastest || rank(trial) < fastestRank)) {
-      fastest = std::move(copy);
-      fastestRank = rank(trial);
-    }
-    return trial;
-  }
-
-  void estimate(ModuleOp scheduled, bool places, Trial &trial) {
-    if (!places) place::placeApart(scheduled);
-    PassManager waits(scheduled.getContext(), ModuleOp::getOperationName());
-    waits.enableVerifier(false);
-    waits.addPass(place::createInsertWaitsPass());
-    planir::ExportOptions options;
-    options.describe = codegen::describe;
-    plan::Plan plan;
-    std::vector<char> constants;
-    broken |= failed(waits.run(scheduled)) || failed(planir::exportPlan(scheduled, options, plan, constants));
-    if (!broken) trial.time = simulate::timeOf(plan, question.machine, /*clips=*/true);
-  }
-
-  /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
-  /// norm.
-  static void leaveHeaviest(ModuleOp sharded) {
-    bool allWait = sharded->hasAttr(state::ZeroDialect::kScalesLoss);
-    for (auto program : llvm::make_early_inc_range(sharded.getOps<func::FuncOp>())) {
-      auto role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole);
-      bool updates = role && (role == "step" || role == "last"), waits = allWait || program->hasAttr(state::ZeroDialect::kClips);
-      if (role && (role == "eval" || (updates && !waits))) program.erase();
-    }
-  }
-
-  /// Bytes of the smallest buffer into which a bucket is gathered.
-  static uint64_t leastGathered(ModuleOp scheduled) {
-    uint64_t least = UINT64_MAX;
-    for (auto program : scheduled.getOps<planir::ProgramOp>())
-      for (auto buffer : program.getBody().front().getOps<planir::BufferOp>())
-        if (buffer.getKind() == planir::BufferKind::gathered) least = std::min<uint64_t>(least, buffer.getBytes());
-    return least;
+  /// Of the choices that need least of the device, the one that needs least of all tiers.
+  Trial leastOfAll() const {
+    auto need = [](const Trial &trial) {
+      return std::pair(trial.need.of(Tier::device), trial.need.of(Tier::host) + trial.need.of(Tier::disk));
+    };
+    Trial found = *least;
+    for (const auto &[key, other] : trials)
+      if (other.counts && need(other.trial) < need(found)) found = other.trial;
+    return found;
   }
 
   /// What is placed. What is not has at least the live bytes that are counted.
@@ -279,6 +218,9 @@ private:
     if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
     std::vector<bool> orders{question.asked.shard.partition.vertical};
     if (question.anyOrder) orders = {false, true};
+    asked.shard.partition.stage = stages[0];
+    asked.shard.partition.vertical = orders[0];
+    if (fitting.empty() && !fits(attempt(onDevice())) && areHopeless(stages)) return;
     for (int64_t stage : stages)
       for (bool vertical : orders) {
         asked.shard.partition.stage = stage;
@@ -286,6 +228,23 @@ private:
         chooseTiers();
       }
     llvm::stable_sort(fitting, faster);
+  }
+
+  /// Whether nothing fits in any of these stages, by far: not even where nothing rests on the device that may lie elsewhere, and everything
+  /// comes when its turn comes. That is one choice for each stage, in place of all that there are.
+  bool areHopeless(ArrayRef<int64_t> stages) {
+    std::vector<Settings> sparing;
+    for (int64_t stage : llvm::reverse(stages)) { // the higher, the fewer steps
+      asked.shard.partition.stage = stage;
+      sparing.push_back(inTurn(isOpen(asked.schedule.activations) ? activationsAway() : onDevice()));
+      if (question.anyRecomputation && sparing.size() == 1) sparing.push_back(inTurn(keepingLeast()));
+      for (Settings &settings : sparing) {
+        if (isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer)) settings.shard.tiers.deviceBytes = 0;
+        if (triedOut(settings).trial.need.of(Tier::device) <= llvm::SaturatingAdd(limit, limit / 4)) return false;
+      }
+    }
+    for (const Settings &settings : sparing) attempt(settings); // the refusal is about one of them
+    return true;
   }
 
   /// What is better is less.
@@ -422,11 +381,17 @@ private:
     return most;
   }
 
+  /// Nothing comes before its turn.
+  static Settings inTurn(Settings settings) {
+    settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
+    return settings;
+  }
+
   /// Buckets that are gathered early, and gradients that travel while others are computed, cost memory: with less of it they come later, as
   /// early as there is room.
   std::optional<Trial> gatherLater(Settings settings) {
     int64_t usual = settings.schedule.ahead, fetchAhead = settings.schedule.fetchAhead;
-    settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
+    settings = inTurn(settings);
     Trial latest = attempt(settings);
     if (!fits(latest)) return std::nullopt;
     settings.schedule.fetchAhead = fetchAhead;
@@ -495,8 +460,10 @@ private:
     const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
     if (tiers.hostUpdates && (budgets.host || tiers.offloadOptimizer == "host")) return 0; // a gradient goes in place of what it updates
     const Trial *resident = nullptr;
-    for (const auto &[key, trial] : trials)
-      if (trial.copied == 0 && (!resident || trial.need.of(Tier::device) < resident->need.of(Tier::device))) resident = &trial;
+    for (const auto &[key, other] : trials)
+      if (const Trial &trial = other.trial;
+          other.counts && trial.copied == 0 && (!resident || trial.need.of(Tier::device) < resident->need.of(Tier::device)))
+        resident = &trial;
     if (!resident) return 0; // flags let something leave in any case
     uint64_t need = resident->need.of(Tier::device), bytes = need - std::min(need, *budgets.device);
     bytes -= std::min(bytes, resident->bytesOf(kUntouched));
@@ -509,7 +476,7 @@ private:
   const Budgets &budgets;
   Settings asked; // with the parts and the stage that are tried
   uint64_t limit; // of device memory, as a sum of live bytes
-  std::map<Key, Trial> trials;
+  std::map<Key, Tried> trials;
   std::vector<Trial> fitting;
   OwningOpRef<ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
   Rank fastestRank;

@@ -99,7 +99,7 @@ StateOp States::input(func::FuncOp program, unsigned index) {
   }
   auto type = cast<RankedTensorType>(program.getArgumentTypes()[index]);
   auto micro = program.getArgAttrOfType<IntegerAttr>(index, state::ZeroDialect::kMicroStep);
-  std::string suffix = micro ? "." + std::to_string(micro.getInt()) : "";
+  std::string suffix = micro ? ("." + Twine(micro.getInt())).str() : "";
   auto state = get("input." + name.str() + suffix, BufferKind::input, nn::bytesOf(type), program.getLoc());
   if (state.getType() && (*state.getType() != type || state.getRole() != role.getValue())) {
     program.emitError() << "input '" << name.getValue() << "' is " << type << " in program @" << program.getName() << " but "
