@@ -1,0 +1,95 @@
+//===- try_out.cpp - what a choice needs and how long it takes ----------------------------------------===//
+#include "passes/pipeline/try_out.h"
+#include "compiler/plan/Plan.h"
+#include "compiler/plan/export.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/fuse/Passes.h"
+#include "passes/place/Passes.h"
+#include "passes/place/apart.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+namespace {
+
+Kept keptAs(state::BucketOp bucket, state::TensorAttr tensor) {
+  bool read = tensor.getRole() == bucket.readRole();
+  return bucket.getTrainable() ? read ? kTrained : kOptimizer : read ? kFrozen : kUntouched;
+}
+
+/// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
+/// norm.
+void leaveHeaviest(ModuleOp sharded) {
+  bool allWait = sharded->hasAttr(state::ZeroDialect::kScalesLoss);
+  for (auto program : llvm::make_early_inc_range(sharded.getOps<func::FuncOp>())) {
+    auto role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole);
+    bool updates = role && (role == "step" || role == "last"), waits = allWait || program->hasAttr(state::ZeroDialect::kClips);
+    if (role && (role == "eval" || (updates && !waits))) program.erase();
+  }
+}
+
+/// Bytes of the smallest buffer into which a bucket is gathered.
+uint64_t leastGathered(ModuleOp scheduled) {
+  uint64_t least = UINT64_MAX;
+  for (auto program : scheduled.getOps<planir::ProgramOp>())
+    for (auto buffer : program.getBody().front().getOps<planir::BufferOp>())
+      if (buffer.getKind() == planir::BufferKind::gathered) least = std::min<uint64_t>(least, buffer.getBytes());
+  return least;
+}
+
+/// With offsets, or every buffer at bytes of its own.
+LogicalResult estimate(ModuleOp scheduled, const simulate::Machine &machine, bool hasOffsets, Trial &trial) {
+  if (!hasOffsets) place::placeApart(scheduled);
+  PassManager waits(scheduled.getContext(), ModuleOp::getOperationName());
+  waits.enableVerifier(false);
+  waits.addPass(place::createInsertWaitsPass());
+  planir::ExportOptions options;
+  options.describe = codegen::describe;
+  plan::Plan plan;
+  std::vector<char> constants;
+  if (failed(waits.run(scheduled)) || failed(planir::exportPlan(scheduled, options, plan, constants))) return failure();
+  trial.time = simulate::timeOf(plan, machine, /*clips=*/true);
+  return success();
+}
+
+} // namespace
+
+void addSharding(OpPassManager &pm, const Settings &settings) {
+  if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
+  if (settings.attentionKernels) fuse::addAttentionKernels(pm);
+  shard::buildPipeline(pm, settings.shard);
+}
+
+FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Question &question, bool places,
+                           llvm::function_ref<bool(const Trial &)> fits) {
+  TriedOut tried;
+  Trial &trial = tried.trial;
+  trial.settings = settings;
+  tried.scheduled = fused.clone();
+  ModuleOp copy = *tried.scheduled;
+  PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
+  for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
+  addSharding(sharding, settings);
+  schedule::buildPipeline(scheduling, settings.schedule);
+  scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
+  if (places) {
+    place::AssignOffsetsPassOptions offsets;
+    offsets.deviceBytes = int64_t(std::min<uint64_t>(*question.budgets.device, INT64_MAX));
+    scheduling.addPass(place::createAssignOffsetsPass(offsets));
+  }
+  if (failed(sharding.run(copy))) return failure();
+  for (auto bucket : copy.getOps<state::BucketOp>())
+    for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+      trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] +=
+          uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
+  if (!places) leaveHeaviest(copy);
+  if (failed(scheduling.run(copy))) return failure();
+  trial.need = place::needOf(copy);
+  trial.copied = place::bytesCopied(copy);
+  trial.leastGathered = leastGathered(copy);
+  if ((places || fits(trial)) && failed(estimate(copy, question.machine, places, trial))) return failure();
+  return tried;
+}
+
+} // namespace zero::pipeline

@@ -1,0 +1,20 @@
+//===- try_out.h - what a choice needs and how long it takes ------------------------------------------===//
+#pragma once
+#include "passes/pipeline/search.h"
+
+namespace zero::pipeline {
+
+/// A choice, and the module as it is with it: with offsets and waits if it was placed, else without the programs that need less than
+/// others.
+struct TriedOut {
+  Trial trial;
+  mlir::OwningOpRef<mlir::ModuleOp> scheduled;
+};
+
+/// Shards and schedules a copy of the module, which has its kernels. With `places` its buffers get their offsets; else live bytes are what
+/// it needs, and how long a step takes is estimated only if it `fits`, with every buffer at bytes of its own. Fails, with an error, as
+/// passes do.
+mlir::FailureOr<TriedOut> tryOut(mlir::ModuleOp fused, const Settings &settings, const Question &question, bool places,
+                                 llvm::function_ref<bool(const Trial &)> fits);
+
+} // namespace zero::pipeline
