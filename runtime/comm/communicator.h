@@ -63,8 +63,10 @@ public:
   virtual std::unique_ptr<Communicator> create() = 0;
   // No communicator will be made any more: a factory that listens for other ranks stops, so that a run has no open ports.
   virtual void closeListeners() {}
-  // Ends the whole run at once with exit status 1; call after having printed the sentence. In a world of one it
-  // simply exits.
+  // Prints why this rank ends the run: the line is the last one of a run that fails. Nothing, if such a line has been printed already:
+  // where no launcher ends the other ranks, each of them says which one ended the run.
+  virtual void sayLast(const std::string &line);
+  // Ends the whole run at once with exit status 1; call after sayLast(). In a world of one it simply exits.
   [[noreturn]] virtual void abort() = 0;
   // For ranks that leave the sentence to another one, which is about to call abort(): waits to be ended with it, so
   // that no launcher takes this rank's end for the reason and cuts the sentence off.

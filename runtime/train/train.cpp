@@ -17,9 +17,9 @@
 namespace zero::runtime {
 namespace {
 
-void complainAlone(const std::string &sentence, const CommunicatorFactory &factory) {
+void complainAlone(const std::string &sentence, CommunicatorFactory &factory) {
   std::fflush(stdout);
-  complain(fmt::format("zerorun: {}{}", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence));
+  factory.sayLast(fmt::format("zerorun: {}{}", factory.world() > 1 ? fmt::format("rank {}: ", factory.rank()) : "", sentence));
 }
 
 // All ranks that wait give up at about the same time, and each has its own to say: none ends the others before.
@@ -99,7 +99,7 @@ int runProcess(const TrainOptions &options) {
     factory->awaitAbort();
   } catch (const std::exception &error) {
     std::fflush(stdout);
-    complain(fmt::format("zerorun: {}", error.what()));
+    factory->sayLast(fmt::format("zerorun: {}", error.what()));
     if (dynamic_cast<const TimedOut *>(&error)) letOthersSpeak();
     factory->abort();
   }

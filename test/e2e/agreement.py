@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from harness import Suite, expect
-from ranks import Ranks, sentences, world
+from ranks import Ranks, reasons, sentences, world
 
 suite = Suite(__doc__)
 suite.parser.add_argument("--long", action="store_true", help="every case with 2 and 4 ranks, over TCP and with mpirun")
@@ -85,7 +85,8 @@ def over_tcp(commands):
     with Ranks(suite, world(len(commands)), commands) as run:
         statuses, said = run.end(20)
     expect(statuses == [1] * len(commands), f"exit {statuses}: {sentences(said)}")
-    return sentences(said)
+    expect(all(len(sentences([text])) == 1 for text in said), f"not one sentence of each rank: {said}")
+    return reasons(sentences(said))
 
 
 def with_mpirun(commands):

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import ranks
 from harness import Suite, expect
-from ranks import free_port, sentences, world
+from ranks import free_port, reasons, sentences, world
 
 suite = Suite(__doc__)
 gpus = {}  # the environment of ranks on GPUs, which the stand-ins of test/gpu are here
@@ -55,8 +55,10 @@ def killed_rank(victim, plan="4.plan"):
         ranks.processes[victim].kill()
         statuses, said = ranks.end(10)
     expect(statuses == [-signal.SIGKILL if r == victim else 1 for r in range(4)], f"exit {statuses}")
-    lines = sentences(said)
-    expect(len(lines) == 1 and f"rank {victim} (process {pid} on " in lines[0] and "has ended" in lines[0], f"said: {lines}")
+    spoken = [sentences([text]) for rank, text in enumerate(said) if rank != victim]
+    expect(all(len(each) == 1 for each in spoken), f"said: {spoken}")
+    why = reasons([line for each in spoken for line in each])
+    expect(why and all(f"rank {victim} (process {pid} on " in line and "has ended" in line for line in why), f"said: {spoken}")
     return f"ended after {time.time() - begin:.1f} s"
 
 
@@ -104,7 +106,8 @@ def stopped_gpu_rank():
     """Nothing comes of the collectives of the others' GPUs: they look at the processes, and end within half a minute."""
     with stopped_rank([{**own, **gpus} for own in world(4)], 30, plan="cuda.plan") as (statuses, lines, pid, lasted):
         expect(statuses == [1] * 3, f"exit {statuses}: {lines}")
-        expect(lines and all(f"rank 2 (process {pid} on " in line and "is stopped" in line for line in lines), f"said: {lines}")
+        why = reasons(lines)
+        expect(why and len(lines) == 3 and all(f"rank 2 (process {pid} on " in line and "is stopped" in line for line in why), f"said: {lines}")
     return f"ended after {lasted:.1f} s"
 
 
@@ -167,7 +170,7 @@ def refused(words, variables, flags=("--steps", 1), plan="2.plan", lines=None):
     expect(all(statuses) and statuses == [1] * len(statuses), f"exit {statuses}: {said}")
     spoken = [sentences([text]) for text in said]
     expect(all(len(each) <= 1 for each in spoken) and any(spoken), f"said: {spoken}")
-    expect(all(words in line for each in spoken for line in each), f"said: {spoken}")
+    expect(all(words in line for each in spoken for line in reasons(each)), f"said: {spoken}")
     if lines is not None:
         expect(sum(map(len, spoken)) == lines, f"{lines} sentences were expected: {spoken}")
 
@@ -191,7 +194,7 @@ suite.check("launch: a missing rank 0 is named and given up", missing_first)
 suite.check("launch: another WORLD_SIZE", refused, "was started with WORLD_SIZE=3, but rank 0 with WORLD_SIZE=2",
             [{"RANK": 0, "WORLD_SIZE": 2}, {"RANK": 1, "WORLD_SIZE": 3}], lines=2)
 suite.check("launch: a rank too much", refused, "RANK='2' in the environment is no rank from 0 to 1", [{"RANK": 2, "WORLD_SIZE": 2}], lines=1)
-suite.check("launch: a plan of another world", refused, "was compiled for 4 ranks", world(2), plan="4.plan", lines=1)
+suite.check("launch: a plan of another world", refused, "was compiled for 4 ranks", world(2), plan="4.plan", lines=2)
 suite.check("launch: a wrong flag", refused, "--steps", world(2), flags=("--steps", "x"), lines=1)
 suite.check("launch: mpirun comes before the environment", mpirun_wins)
 suite.check("launch: a killed rank on a GPU ends the others", killed_rank, 2, "cuda.plan")

@@ -28,6 +28,11 @@ def sentences(said):
     return [line for text in said for line in text.splitlines() if line.startswith("zerorun:")]
 
 
+def reasons(lines):
+    """Without those that leave the reason to another rank."""
+    return [line for line in lines if not line.endswith(" ended the run and has said why")]
+
+
 class Ranks:
     """Processes of one run, each in its own folder; all of them are gone at the end. `commands`: the command line of each, or of all."""
 

@@ -215,22 +215,31 @@ TEST(OverTcp, ARankSaysForWhomItWaits) {
   EXPECT_EQ(run.statuses, std::vector<int>(2, 0)) << run.output;
 }
 
-TEST(OverTcp, AKilledRankEndsTheOthersWithOneSentence) {
+// Each of them says its own, once.
+void expectEachSays(const zero::test::TcpRun &run, std::initializer_list<const char *> ranks, const char *what) {
+  for (const char *rank : ranks) {
+    std::string begin = std::string("zerorun: rank ") + rank + ": rank 1 (process ";
+    size_t first = run.output.find(begin);
+    ASSERT_NE(first, std::string::npos) << run.output;
+    EXPECT_EQ(run.output.find(begin, first + 1), std::string::npos) << run.output;
+    EXPECT_NE(run.output.substr(first, run.output.find('\n', first) - first).find(what), std::string::npos) << run.output;
+  }
+}
+
+TEST(OverTcp, AKilledRankEndsTheOthersWithASentenceEach) {
   if (world->world() > 1) GTEST_SKIP();
   zero::test::TcpRun run = zero::test::runOverTcp(3, "Doomed.DISABLED_KilledPeer");
   EXPECT_EQ(run.statuses, (std::vector<int>{1, -SIGKILL, 1})) << run.output;
   EXPECT_LT(run.seconds, 10);
-  size_t first = run.output.find("zerorun: rank 1 (process ");
-  EXPECT_NE(run.output.find(" has ended, so the run ends", first), std::string::npos) << run.output;
-  EXPECT_EQ(run.output.find("zerorun: ", first + 1), std::string::npos) << run.output;
+  expectEachSays(run, {"0", "2"}, " has ended, so the run ends");
 }
 
-TEST(OverTcp, AnAbortingRankEndsTheOthersInSilence) {
+TEST(OverTcp, AnAbortingRankEndsTheOthersWithASentenceEach) {
   if (world->world() > 1) GTEST_SKIP();
   zero::test::TcpRun run = zero::test::runOverTcp(3, "Doomed.DISABLED_AbortingPeer");
   EXPECT_EQ(run.statuses, std::vector<int>(3, 1)) << run.output;
   EXPECT_LT(run.seconds, 10);
-  EXPECT_EQ(run.output.find("zerorun: "), std::string::npos) << run.output;
+  expectEachSays(run, {"0", "2"}, " ended the run and has said why");
 }
 
 TEST(Failures, ARankSaysForWhomItWaits) {

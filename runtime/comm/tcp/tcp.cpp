@@ -22,6 +22,7 @@ public:
   std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), known, self); }
   void closeListeners() override { meshes.close(); }
 
+  void sayLast(const std::string &line) override { watch.sayLast(line); }
   void abort() override {
     std::fflush(nullptr);
     watch.abort();

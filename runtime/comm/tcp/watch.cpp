@@ -2,24 +2,26 @@
 #include "runtime/comm/patience.h"
 #include "runtime/plan/start_thread.h"
 #include "runtime/process/streams.h"
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace zero::runtime {
 namespace {
 
 constexpr char kAbort = 'A', kGoodbye = 'B';
+// Between the end of a rank and a sentence about it, for the word of one that has said more.
+constexpr auto kGrace = std::chrono::milliseconds(500);
 
 } // namespace
 
 Watch::Watch(std::vector<Socket> connections, const Peers &peers, int self)
-    : links(std::move(connections)), away(links.size()), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), silent(links.size()),
-      present(static_cast<int>(links.size()) - 1) {
+    : links(std::move(connections)), away(links.size()), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      silent(links.size()), present(static_cast<int>(links.size()) - 1) {
   silent[static_cast<size_t>(self)] = true;
   for (const Socket &link : links)
     if (link) watchMachine(link);
@@ -30,6 +32,11 @@ Watch::~Watch() {
   uint64_t one = 1;
   [[maybe_unused]] ssize_t ignored = ::write(wake.fd(), &one, sizeof one);
   thread.join();
+}
+
+void Watch::sayLast(const std::string &line) {
+  std::lock_guard lock(speaking);
+  if (!std::exchange(spoken, true)) complain(line);
 }
 
 void Watch::abort() {
@@ -66,9 +73,8 @@ void Watch::run() {
     for (size_t peer = 0; peer < links.size(); ++peer)
       if (entries[peer + 1].revents) listen(static_cast<int>(peer));
     if (lost >= 0 && Clock::now() >= speakAt) {
-      complain(fmt::format("zerorun: {} {}, so the run ends", peers.name(lost), vanished ? "cannot be reached any more" : "has ended"));
       tell(kAbort);
-      endRun();
+      endRun(whyLost());
     }
   }
 }
@@ -77,7 +83,7 @@ void Watch::listen(int peer) {
   char word = 0;
   ssize_t got = ::recv(links[static_cast<size_t>(peer)].fd(), &word, 1, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got == 1 && word == kAbort) endRun(); // who sent it has said why
+  if (got == 1 && word == kAbort) endRun(lost < 0 ? peers.name(peer) + " ended the run and has said why" : whyLost());
   silent[static_cast<size_t>(peer)] = true;
   if (got == 1 && word == kGoodbye) {
     away[static_cast<size_t>(peer)] = true;
@@ -87,16 +93,19 @@ void Watch::listen(int peer) {
   }
 }
 
-// All others see this end. The first of them that lives speaks for all; each further one would after a while.
 void Watch::ended(int peer, bool silently) {
   if (lost >= 0 || aborting) return;
   lost = peer;
   vanished = silently;
-  auto before = std::count(silent.begin(), silent.begin() + self, false);
-  speakAt = Clock::now() + std::chrono::milliseconds(before == 0 ? 0 : 1000 + 100 * std::min<int64_t>(before, 20));
+  speakAt = Clock::now() + kGrace;
 }
 
-void Watch::endRun() {
+std::string Watch::whyLost() const {
+  return fmt::format("{} {}, so the run ends", peers.name(lost), vanished ? "cannot be reached any more" : "has ended");
+}
+
+void Watch::endRun(const std::string &why) {
+  sayLast(fmt::format("zerorun: rank {}: {}", self, why));
   // Other threads are in the middle of something, and may hold the locks of the streams: nothing is flushed.
   ::_exit(1);
 }

@@ -1,11 +1,14 @@
 // Over connections of its own, a thread of each rank watches over the life of all others: while it runs, none can end and leave
 // the others waiting, whether they wait for a message, compute or write a file. It also carries the two words that ranks
-// say about their end: that the run is aborted, and goodbye.
+// say about their end: that the run is aborted, and goodbye. Ranks that were started one by one each have a terminal or a log of their own:
+// each of them says why it ends, if only which other one has said it.
 #pragma once
 #include "runtime/comm/peers.h"
 #include "runtime/comm/tcp/socket.h"
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,7 +20,9 @@ public:
   Watch(std::vector<Socket> links, const Peers &peers, int self);
   ~Watch();
 
-  // Tells all others to end at once, without a word, and returns.
+  // Prints the line, unless this rank has said such a line already (communicator.h).
+  void sayLast(const std::string &line);
+  // Tells all others to end at once, and returns.
   void abort();
   // Says goodbye and waits until all others have done so; throws TimedOut if one never does.
   void leave();
@@ -27,7 +32,8 @@ private:
   void run();
   void listen(int peer);
   void ended(int peer, bool silently);
-  [[noreturn]] void endRun();
+  [[noreturn]] void endRun(const std::string &why);
+  std::string whyLost() const;
   void tell(char word);
 
   std::vector<Socket> links;
@@ -38,9 +44,11 @@ private:
   std::vector<bool> silent;  // said goodbye or ended
   int lost = -1;             // the rank whose end ends the run
   bool vanished = false;     // it, or its machine, has not even said that it has ended
-  Clock::time_point speakAt; // when this rank says so, unless another one did before
+  Clock::time_point speakAt; // when this rank says so: the word of another one may be under way, which knows more
+  std::mutex speaking;
+  bool spoken = false; // the last line
   std::atomic<bool> aborting{false};
-  std::atomic<int> present;  // others that have not said goodbye
+  std::atomic<int> present; // others that have not said goodbye
   std::thread thread;
 };
 
