@@ -89,16 +89,17 @@ private:
       if (!step.has_collective()) continue;
       const plan::Collective &c = step.collective();
       int from = contents.of(step.reads(0)).bucket, to = contents.of(step.writes(0)).bucket;
-      if (from >= 0 && to >= 0 && from != to)
+      plan::BufferKind kind = plan.buffers(int(step.writes(0).buffer())).kind();
+      bool takesRows = c.kind() == plan::Collective::ALL_GATHER && kind == plan::ACTIVATION; // from wherever they were computed
+      if (from >= 0 && to >= 0 && from != to && !takesRows)
         report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" +
                plan.buckets(to).name() + "' belong");
       if (to < 0) continue;
       if (plan::axesOf(plan, c.axes()) != plan::axesOf(plan, plan.buckets(to).axes()))
         report(name(s) + " runs along other axes than those that bucket '" + plan.buckets(to).name() + "' is split over");
       if (c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[size_t(to)];
-      plan::BufferKind kind = plan.buffers(int(step.writes(0).buffer())).kind();
       if (c.kind() == plan::Collective::ALL_GATHER && kind == plan::GRADIENT) ++gathered[size_t(to)];
-      if (c.kind() == plan::Collective::ALL_GATHER && kind == plan::ACTIVATION) ++rows[size_t(to)];
+      rows[size_t(to)] += takesRows;
     }
     for (size_t b = 0; b < reduced.size(); ++b) {
       const plan::Bucket &bucket = plan.buckets(int(b));

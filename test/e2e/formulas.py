@@ -9,12 +9,16 @@ the ranks that own them whole buckets exist for a while at every stage; the form
 In bf16 the 4P bytes of masters go with the optimizer's state from stage 1 on (4P/N), and 2P of compute copies beside them are what is whole (2P/N at
 stage 3) and what travels: 2P bytes instead of 4P wherever parameters do. At stage 0 masters are the parameters and nothing else is kept: a bucket's copy
 exists around its uses. With --reduce-type bf16 gradients are reduced in 2P bytes.
+
+Of the table of the vocabulary ranks exchange rows: those of all tokens where they are looked up at stage 3, in place of a gather of the table, and those
+that lookups add to its gradient (which is f32 then), beside the sum of what the output projection adds.
 """
 import json
 
 from harness import Suite, expect
 
 P = 124_439_808
+TOKENS, VOCAB, HIDDEN = 64, 50257, 768  # of a rank
 suite = Suite(__doc__)
 
 
@@ -54,6 +58,9 @@ def agrees(world, stage, accumulate, precision="f32", reduced="f32"):
     waiting = max(p["largest"].get("gradient", 0) for name, p in memory["programs"].items() if name.endswith("_clip"))
     expect(waiting <= sum(sizes) / world + sizes[0] + 4 * sizes[1] + beside, f"gradients that wait for the norm: {waiting:,} bytes, more than all shards and the buckets under way")
     sent = ((2 if reduced == "bf16" else 4) * P + (2 * read if stage == 3 else read if stage else 4 * P)) * (world - 1) / world
+    rows = (world - 1) * TOKENS * HIDDEN
+    if reduced == "f32": sent += rows * (2 if half else 4)
+    if stage == 3: sent += 4 * rows - VOCAB * HIDDEN * (2 if half else 4) * (world - 1) / world
     # with accumulation a step gathers (stage 3) and reduces once per micro-step
     if accumulate == 1:
         # at stage 3 the bucket at the turn from forward to backward travels once instead of twice
