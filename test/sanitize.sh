@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-}
 case $kind in asan|tsan) ;; *) sed -n '2,5p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;; esac
-bin=build/$kind/bin
+bin=build-$kind/bin
 bash tools/setup.sh && bash tools/setup.sh --preset $kind || exit 1
 
 # What the system's MPI keeps until the end is not ours, and without instrumentation its threads look like races: leaks are looked for
