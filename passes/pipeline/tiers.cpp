@@ -1,0 +1,165 @@
+//===- tiers.cpp - where everything rests, for one form -----------------------------------------------===//
+#include "passes/pipeline/tiers.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+
+using state::Tier;
+
+namespace {
+
+constexpr int kSizes = 4; // of trying how much fits
+
+/// Nothing comes before its turn.
+Settings inTurn(Settings settings) {
+  settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
+  return settings;
+}
+
+} // namespace
+
+void Tiers::choose() {
+  Trial all = trials.attempt(onDevice());
+  if (trials.fits(all)) return fitting.push_back(all);
+  if (all.settings.shard.partition.world > 1 || gathers(all))
+    if (auto later = gatherLater(onDevice())) return fitting.push_back(*later);
+
+  bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
+  bool activations = isOpen(asked.schedule.activations);
+  bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
+  std::optional<Trial> some;
+  bool parametersStay = false;
+  auto offer = [&](const std::optional<Trial> &trial) {
+    if (!trial) return;
+    fitting.push_back(*trial);
+    some = trial;
+    parametersStay |= !trial->offloadsParameters();
+  };
+  if (activations && !stateMustLeave) offer(sizeActivations());
+  if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
+  if (state) offer(sizeState(onDevice()));
+  if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
+  if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
+  if (some) return;
+  Settings away = activations ? activationsAway() : onDevice();
+  if (state) away.shard.tiers.deviceBytes = 0;
+  offer(gatherLater(away));
+}
+
+Settings Tiers::onDevice() const {
+  Settings settings = asked;
+  settings.shard.tiers.deviceBytes = -1;
+  settings.shard.tiers.hostBytes = 0;
+  if (isOpen(asked.schedule.activations)) settings.schedule.activations = "none";
+  return settings;
+}
+
+/// On the host if its budget is named, else on disk.
+Settings Tiers::activationsAway() const {
+  Settings settings = onDevice();
+  settings.schedule.activations = budgets.host ? "host" : "disk";
+  return settings;
+}
+
+/// Whether something fits whose copies hide behind computation but for a percent: who computes more is not faster.
+bool Tiers::computesAllTheTime() const {
+  return llvm::any_of(fitting, [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; });
+}
+
+/// What lies within blocks is made again in backward.
+Settings Tiers::keepingLeast() const {
+  Settings settings = onDevice();
+  settings.keepBytes = 0;
+  return settings;
+}
+
+/// As many activations kept as there is room for on the device, the others made again, and all state there.
+std::optional<Trial> Tiers::sizeKept() {
+  Settings settings = keepingLeast();
+  Trial none = trials.attempt(settings);
+  if (!trials.fits(none)) return std::nullopt;
+  auto made = int64_t(trials.attempt(onDevice()).need.of(Tier::device) - none.need.of(Tier::device));
+  return grow(none, made, [&](int64_t kept) {
+    settings.keepBytes = uint64_t(kept);
+    return settings;
+  });
+}
+
+/// As many activations as there is room for on the device, all state there.
+std::optional<Trial> Tiers::sizeActivations() {
+  Settings settings = activationsAway();
+  Trial none = trials.attempt(settings);
+  if (!trials.fits(none) && budgets.host) {
+    settings.schedule.activations = "disk";
+    none = trials.attempt(settings);
+  }
+  if (!trials.fits(none)) return std::nullopt;
+  auto away = int64_t(none.need.work[size_t(settings.schedule.activations == "host" ? Tier::host : Tier::disk)]);
+  return grow(none, away, [&](int64_t kept) {
+    settings.schedule.activationBytes = away - kept;
+    return settings;
+  });
+}
+
+/// As much state as there is room for on the device, then on the host.
+std::optional<Trial> Tiers::sizeState(Settings settings) {
+  auto &tiers = settings.shard.tiers;
+  tiers.deviceBytes = 0;
+  tiers.hostBytes = int64_t(budgets.host.value_or(0));
+  Trial none = trials.attempt(settings);
+  if (uint64_t host = none.need.of(Tier::host); budgets.host && host > *budgets.host) { // activations lie there too
+    tiers.hostBytes = std::max<int64_t>(0, tiers.hostBytes - int64_t(host - *budgets.host));
+    none = trials.attempt(settings);
+  }
+  if (!trials.fits(none)) return std::nullopt;
+  int64_t open = 0;
+  if (isOpen(asked.shard.tiers.offloadParams)) open += int64_t(none.bytesOf(kTrained) + none.bytesOf(kFrozen));
+  if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer) + none.bytesOf(kUntouched));
+  return grow(none, open, [&](int64_t kept) {
+    tiers.deviceBytes = kept;
+    return settings;
+  });
+}
+
+/// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.
+Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep) {
+  Trial most = none;
+  int64_t low = 0, high = all, excess = 0; // of `high`, over the limit
+  for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
+    int64_t kept = std::min(low + int64_t(trials.limit - most.need.of(Tier::device)), high - excess);
+    if (kept <= low || kept >= high) kept = low + (high - low) / 2;
+    Trial trial = trials.attempt(keep(kept));
+    if (trials.fits(trial) && trial.copied <= most.copied)
+      most = trial, low = kept;
+    else
+      high = kept, excess = std::max<int64_t>(0, int64_t(trial.need.of(Tier::device) - trials.limit));
+  }
+  return most;
+}
+
+/// Buckets that are gathered early, and gradients that travel while others are computed, cost memory: with less of it they come later, as
+/// early as there is room.
+std::optional<Trial> Tiers::gatherLater(Settings settings) {
+  int64_t usual = settings.schedule.ahead, fetchAhead = settings.schedule.fetchAhead;
+  settings = inTurn(settings);
+  Trial latest = trials.attempt(settings);
+  if (!trials.fits(latest)) return std::nullopt;
+  settings.schedule.fetchAhead = fetchAhead;
+  for (int64_t ahead = gathers(latest) ? usual : 0; ahead >= 0; --ahead)
+    for (int64_t delay : {1, 0}) {
+      settings.schedule.ahead = ahead;
+      settings.schedule.delay = delay;
+      if (ahead + delay + fetchAhead == 0) break;
+      if (Trial trial = trials.attempt(settings); trials.fits(trial)) return trial;
+    }
+  return latest;
+}
+
+Settings Tiers::mostSparing(bool makesAgain) const {
+  Settings settings = inTurn(makesAgain ? keepingLeast() : isOpen(asked.schedule.activations) ? activationsAway() : onDevice());
+  if (isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer)) settings.shard.tiers.deviceBytes = 0;
+  return settings;
+}
+
+} // namespace zero::pipeline

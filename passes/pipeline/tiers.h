@@ -1,0 +1,44 @@
+//===- tiers.h - where everything rests, for one form -------------------------------------------------===//
+// A form is what tiles there are, the stage and the order of micro-steps. With it are chosen the tier of each tensor of model state, what
+// activations wait elsewhere or are made again, and how early everything comes: from the choice that copies nothing to the one that needs
+// least of the device.
+#pragma once
+#include "passes/pipeline/trials.h"
+
+namespace zero::pipeline {
+
+/// Whether the search decides what this flag says.
+inline bool isOpen(const std::string &flag) { return flag == "auto"; }
+
+class Tiers {
+public:
+  /// `asked` has the form. What fits is added to `fitting`.
+  Tiers(Trials &trials, const Question &question, const Settings &asked, std::vector<Trial> &fitting)
+      : trials(trials), question(question), budgets(question.budgets), asked(asked), fitting(fitting) {}
+
+  void choose();
+
+  /// Everything that is left to choose on the device.
+  Settings onDevice() const;
+  /// What needs least of the device as a rule: nothing rests there that may lie elsewhere, and everything comes when its turn comes.
+  /// `makesAgain`: activations are made again in place of resting elsewhere.
+  Settings mostSparing(bool makesAgain) const;
+
+private:
+  Settings activationsAway() const;
+  Settings keepingLeast() const;
+  bool computesAllTheTime() const;
+  std::optional<Trial> sizeKept();
+  std::optional<Trial> sizeActivations();
+  std::optional<Trial> sizeState(Settings settings);
+  Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep);
+  std::optional<Trial> gatherLater(Settings settings);
+
+  Trials &trials;
+  const Question &question;
+  const Budgets &budgets;
+  const Settings &asked;
+  std::vector<Trial> &fitting;
+};
+
+} // namespace zero::pipeline

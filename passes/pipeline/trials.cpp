@@ -1,0 +1,99 @@
+//===- trials.cpp - the choices that were tried -------------------------------------------------------===//
+#include "passes/pipeline/trials.h"
+#include "passes/pipeline/try_out.h"
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+
+namespace zero::pipeline {
+
+using state::Tier;
+
+Key keyOf(const Settings &settings, bool places) {
+  const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
+  const schedule::Options &schedule = settings.schedule;
+  return {settings.keepBytes,
+          settings.tiling(),
+          settings.shard.partition.stage,
+          settings.shard.partition.vertical,
+          tiers.deviceBytes,
+          tiers.hostBytes,
+          schedule.activations,
+          schedule.activationBytes,
+          schedule.ahead,
+          schedule.fetchAhead,
+          schedule.residentBytes,
+          schedule.delay,
+          places};
+}
+
+Rank rankOf(const Trial &trial) {
+  auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
+  int64_t tokens = trial.settings.tileTokens ? -trial.settings.tileTokens : INT64_MIN; // all of them are most
+  return {percents,     trial.settings.tileParts,
+          tokens,       trial.settings.shard.partition.stage,
+          trial.copied, trial.settings.shard.partition.vertical};
+}
+bool faster(const Trial &a, const Trial &b) { return rankOf(a) < rankOf(b); }
+
+bool gathers(const Trial &trial) {
+  const shard::PartitionPassOptions &partition = trial.settings.shard.partition;
+  return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
+}
+
+Trials::Trials(const Modules &modules, const Question &question)
+    : limit(question.budgets.device.value_or(UINT64_MAX)), modules(modules), question(question), budgets(question.budgets) {}
+
+Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
+  auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
+  auto &[trial, counts] = known->second;
+  if (!fresh) return known->second;
+  trial.settings = settings;
+  trial.need.state[0] = UINT64_MAX;
+  ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling());
+  FailureOr<TriedOut> result = failure();
+  if (fused) result = tryOut(fused, settings, question, places, [&](const Trial &made) { return fits(made); });
+  broken |= failed(result);
+  if (broken) return known->second;
+  trial = result->trial;
+  if (places && keeps(trial) && (!fastest || rankOf(trial) < fastestRank)) {
+    fastest = std::move(result->scheduled);
+    fastestRank = rankOf(trial);
+  }
+  return known->second;
+}
+
+Trial Trials::attempt(const Settings &settings, bool places) {
+  auto &[trial, counts] = triedOut(settings, places);
+  if (!counts) ++tried;
+  counts = true;
+  leastState = std::min(leastState, std::accumulate(trial.need.state.begin(), trial.need.state.end(), uint64_t(0)));
+  if (!broken && (!least || trial.need.of(Tier::device) < least->need.of(Tier::device))) least = trial;
+  return trial;
+}
+
+bool Trials::fits(const Trial &trial) const {
+  return trial.need.of(Tier::device) <= limit && trial.need.of(Tier::host) <= budgets.host.value_or(UINT64_MAX) &&
+         trial.need.of(Tier::disk) <= budgets.disk.value_or(UINT64_MAX);
+}
+
+Trial Trials::leastOfAll() const {
+  auto need = [](const Trial &trial) {
+    return std::pair(trial.need.of(Tier::device), trial.need.of(Tier::host) + trial.need.of(Tier::disk));
+  };
+  Trial found = *least;
+  for (const auto &[key, other] : trials)
+    if (other.counts && need(other.trial) < need(found)) found = other.trial;
+  return found;
+}
+
+const Trial *Trials::leastResident() const {
+  const Trial *found = nullptr;
+  for (const auto &[key, other] : trials)
+    if (other.counts && other.trial.copied == 0 && (!found || other.trial.need.of(Tier::device) < found->need.of(Tier::device)))
+      found = &other.trial;
+  return found;
+}
+
+} // namespace zero::pipeline

@@ -1,0 +1,62 @@
+//===- trials.h - the choices that were tried ---------------------------------------------------------===//
+#pragma once
+#include "passes/pipeline/search.h"
+#include <map>
+#include <tuple>
+
+namespace zero::pipeline {
+
+/// What distinguishes choices.
+using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t,
+                       int64_t, bool>;
+Key keyOf(const Settings &settings, bool places);
+
+/// What is better is less.
+using Rank = std::tuple<int64_t, int64_t, int64_t, int64_t, uint64_t, bool>;
+Rank rankOf(const Trial &trial);
+bool faster(const Trial &a, const Trial &b);
+
+/// Whether buckets are gathered: from other ranks, or from other tiers.
+bool gathers(const Trial &trial);
+
+class Trials {
+public:
+  Trials(const Modules &modules, const Question &question);
+
+  /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
+  /// tried before.
+  Trial attempt(const Settings &settings, bool places = false);
+  /// The same, of a choice that is not one of those between which is chosen, unless it is attempted too.
+  const Trial &probe(const Settings &settings) { return triedOut(settings, false).trial; }
+
+  /// What is placed. What is not has at least the live bytes that are counted.
+  bool keeps(const Trial &trial) const { return trial.need.of(state::Tier::device) <= *budgets.device; }
+  bool fits(const Trial &trial) const;
+
+  /// Of the choices that need least of the device, the one that needs least of all tiers. Something must have been tried.
+  Trial leastOfAll() const;
+  /// The choice that copies nothing between tiers and needs least of the device; null if there is none.
+  const Trial *leastResident() const;
+
+  uint64_t limit;                            // of device memory, as a sum of live bytes
+  std::optional<Trial> least;                // that needs least of the device's memory
+  uint64_t leastState = UINT64_MAX;          // of those that were tried, in all tiers together
+  unsigned tried = 0;                        // choices
+  mlir::OwningOpRef<mlir::ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
+  bool broken = false;                       // a pass has failed
+
+private:
+  struct Tried {
+    Trial trial;
+    bool counts = false;
+  };
+  Tried &triedOut(const Settings &settings, bool places);
+
+  const Modules &modules;
+  const Question &question;
+  const Budgets &budgets;
+  std::map<Key, Tried> trials;
+  Rank fastestRank;
+};
+
+} // namespace zero::pipeline
