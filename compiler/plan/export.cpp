@@ -65,7 +65,7 @@ private:
       auto *arena = plan.add_arenas();
       arena->set_name(names[tier]);
       arena->set_tier(plan::Tier(tier));
-      arena->set_alignment(uint32_t(tier ? alignmentOf(state::Tier(tier)) : workAlignmentOf(module)));
+      arena->set_alignment(uint32_t(workAlignmentOf(module)));
     }
   }
   static int64_t heightOf(ProgramOp program, int tier) {

@@ -22,8 +22,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where. With a
     compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master. Where the master
     is whole on the device none is kept: programs that read another type round the master around their uses (`zero.gather` with a kernel).
-    `updated_on_host`: the host's processors update it where it rests, in the host's memory. What programs read on the device is then a compute copy, of
-    f32 as well.
+    `updated_on_host`: the host's processors update it in the host's memory, where it rests or where it comes from disk. What programs read on the device is then a
+    compute copy, of f32 as well, or the one tensor of it that comes from there and returns.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$elements, I64Attr:$shard, FlatSymbolRefArrayAttr:$parameters,
                        DenseI64ArrayAttr:$offsets, BoolAttr:$trainable, DefaultValuedAttr<Zero_TensorArrayAttr, "{}">:$tensors, UnitAttr:$updated_on_host);

@@ -88,6 +88,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.shard.tiers.offloadParams = options.offloadParams;
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
   settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;
+  settings.shard.tiers.diskUpdates = settings.shard.tiers.hostUpdates && (!options.budgets.device || options.budgets.host);
   settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
   return settings;
 }

@@ -21,7 +21,9 @@ std::string placesOf(const ByTier &bytes) {
 std::string homesOf(const Trial &trial) {
   auto work = trial.need.work;
   work[0] = 0;
-  bool updates = trial.settings.shard.tiers.hostUpdates && trial.rests[kOptimizer][1], stay = trial.settings.schedule.activations == "none";
+  const shard::AssignTiersPassOptions &tiers = trial.settings.shard.tiers;
+  bool stay = trial.settings.schedule.activations == "none";
+  bool updates = (tiers.hostUpdates && trial.rests[kOptimizer][1]) || (tiers.diskUpdates && trial.rests[kOptimizer][2]);
   std::string away = work[1] || work[2] ? placesOf(work) : "on the device";
   std::string rest = !updates ? "activations: " + away
                      : stay   ? "activations: on the device; gradients of updates: " + away

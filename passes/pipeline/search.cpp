@@ -142,7 +142,13 @@ private:
       for (bool vertical : orders) {
         asked.shard.partition.stage = stage;
         asked.shard.partition.vertical = vertical;
+        bool &diskUpdates = asked.shard.tiers.diskUpdates;
+        size_t before = fitting.size();
         tiers().choose();
+        if (!diskUpdates || fitting.size() > before) continue;
+        diskUpdates = false; // the host has no room for what updates of state on disk hold there
+        tiers().choose();
+        diskUpdates = true;
       }
     llvm::stable_sort(fitting, faster);
   }
@@ -210,7 +216,8 @@ private:
   /// read, then the rest, which is copied away and back.
   uint64_t leastCopied() const {
     const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
-    if (tiers.hostUpdates && (budgets.host || tiers.offloadOptimizer == "host")) return 0; // a gradient goes in place of what it updates
+    if (tiers.hostUpdates && (budgets.host || tiers.offloadOptimizer == "host" || tiers.diskUpdates))
+      return 0; // a gradient goes in place of what it updates
     const Trial *resident = trials.leastResident();
     if (!resident) return 0; // flags let something leave in any case
     uint64_t need = resident->need.of(Tier::device), bytes = need - std::min(need, *budgets.device);

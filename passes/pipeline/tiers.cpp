@@ -9,7 +9,8 @@ using state::Tier;
 
 namespace {
 
-constexpr int kSizes = 4; // of trying how much fits
+constexpr int kSizes = 4;           // of trying how much fits
+constexpr unsigned kHostRounds = 3; // of the same on the host
 
 /// Nothing comes before its turn.
 Settings inTurn(Settings settings) {
@@ -108,8 +109,10 @@ std::optional<Trial> Tiers::sizeState(Settings settings) {
   tiers.deviceBytes = 0;
   tiers.hostBytes = int64_t(budgets.host.value_or(0));
   Trial none = trials.attempt(settings);
-  if (uint64_t host = none.need.of(Tier::host); budgets.host && host > *budgets.host) { // activations lie there too
-    tiers.hostBytes = std::max<int64_t>(0, tiers.hostBytes - int64_t(host - *budgets.host));
+  // Activations lie there too, and what updates of state on disk work on, which is more where less state rests there.
+  for (unsigned round = 0; round < kHostRounds && budgets.host && tiers.hostBytes && none.need.of(Tier::host) > *budgets.host; ++round) {
+    auto excess = int64_t(none.need.of(Tier::host) - *budgets.host);
+    tiers.hostBytes = std::max<int64_t>(0, tiers.hostBytes - (excess << round));
     none = trials.attempt(settings);
   }
   if (!trials.fits(none)) return std::nullopt;

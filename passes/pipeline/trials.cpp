@@ -19,6 +19,7 @@ Key keyOf(const Settings &settings, bool places) {
           settings.shard.partition.vertical,
           tiers.deviceBytes,
           tiers.hostBytes,
+          tiers.diskUpdates,
           schedule.activations,
           schedule.activationBytes,
           schedule.ahead,

@@ -49,6 +49,7 @@ LogicalResult estimate(ModuleOp scheduled, const simulate::Machine &machine, boo
   plan::Plan plan;
   std::vector<char> constants;
   if (failed(waits.run(scheduled)) || failed(planir::exportPlan(scheduled, options, plan, constants))) return failure();
+  if (trial.settings.shard.tiers.hostUpdates) plan.mutable_target()->set_kind(plan::Target::CUDA); // memory of the device's own
   trial.time = simulate::timeOf(plan, machine, /*clips=*/true);
   return success();
 }

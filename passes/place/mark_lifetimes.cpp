@@ -38,6 +38,15 @@ struct MarkLifetimes : impl::MarkLifetimesPassBase<MarkLifetimes> {
     }
   }
 
+  /// The host may be a whole backward behind with what rests in its memory. What comes from elsewhere sets its own pace: room of a gradient
+  /// is free for the next but one, which waits for that.
+  static bool readsFetched(StepOp step) {
+    return llvm::any_of(accessesOf(step), [](const Access &access) {
+      auto buffer = access.ref.buffer.getDefiningOp<BufferOp>();
+      return !access.writes && buffer && buffer.getKind() == BufferKind::fetched;
+    });
+  }
+
   /// What a lane beside compute works on stays until somebody needs the result or the lane's next step is issued. One backward sweep:
   /// `touch` holds for each buffer the next step that touches it, by lane.
   static void extend(ArrayRef<StepOp> steps, llvm::DenseMap<Value, Life> &lives) {
@@ -54,10 +63,11 @@ struct MarkLifetimes : impl::MarkLifetimesPassBase<MarkLifetimes> {
           if (access.writes)
             for (auto [other, where] : touch[access.ref.buffer])
               if (other != lane) until = std::min(until, where);
+        bool onHost = step.getLane() == Lane::update_host;
+        int64_t free = readsFetched(step) && next != nextOfLane.end() ? next->second : end; // what the host's updates read
         for (const Access &access : accessesOf(step)) {
-          bool queued = step.getLane() == Lane::update_host && !access.writes; // the host may be a whole backward behind
           int64_t &last = lives[access.ref.buffer].last;
-          last = std::max(last, queued ? end : until);
+          last = std::max(last, onHost && !access.writes ? free : until);
         }
       }
       nextOfLane[lane] = position;

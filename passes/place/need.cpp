@@ -25,7 +25,7 @@ uint64_t workOf(ProgramOp program, state::Tier tier) {
 FailureOr<TierBuffers> buffersOf(ProgramOp program, state::Tier tier) {
   TierBuffers found;
   auto module = program->getParentOfType<ModuleOp>();
-  found.problem.alignment = Bytes(tier == state::Tier::device ? workAlignmentOf(module) : alignmentOf(tier));
+  found.problem.alignment = Bytes(workAlignmentOf(module));
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getTier() != tier) continue;
     if (!buffer.getFirst()) return buffer.emitError() << "has no live range; run plan-mark-lifetimes first";

@@ -64,7 +64,7 @@ struct Verify : impl::VerifyPassBase<Verify> {
       OffsetProblem problem;
       OffsetSolution solution;
       bool device = tier == state::Tier::device;
-      problem.alignment = Bytes(device ? workAlignment : alignmentOf(tier));
+      problem.alignment = Bytes(workAlignment);
       auto away = program.getAway();
       solution.height = Bytes(device ? int64_t(program.getHeight().value_or(0)) : away ? (*away)[tier == state::Tier::host ? 0 : 2] : 0);
       for (auto buffer : program.getBody().front().getOps<BufferOp>()) {

@@ -1,4 +1,4 @@
-//===- arrivals.cpp - finds what comes to the device for a while ------------------------------------===//
+//===- arrivals.cpp - finds what comes to a memory for a while --------------------------------------===//
 #include "passes/schedule/arrivals.h"
 #include <set>
 
@@ -27,12 +27,12 @@ bool isKind(Value buffer, BufferKind kind) {
   return op && op.getKind() == kind;
 }
 
-/// Brings something of a bucket, or what waits in another tier, into a buffer of the device: whose it is, or "".
-StringRef broughtBy(StepOp step, const Homes &homes) {
+/// Brings something of a bucket, or what waits away from the device, into a buffer of the memory: whose it is, or "".
+StringRef broughtBy(StepOp step, const Homes &homes, state::Tier memory = state::Tier::device) {
   bool brings = isa<CopyStep>(*step);
   if (auto collective = dyn_cast<CollectiveStep>(*step)) brings = collective.getKind() == CollectiveKind::all_gather;
   auto to = brings ? step.getBuffers()[1].getDefiningOp<BufferOp>() : nullptr;
-  if (!to || to.getTier() != state::Tier::device) return "";
+  if (!to || to.getTier() != memory) return "";
   if (StateOp home = homes.of(step.getBuffers()[0])) return *home.getBucket();
   auto from = step.getBuffers()[0].getDefiningOp<BufferOp>();
   return from && from.getTier() != state::Tier::device ? to.getName() : "";
@@ -75,16 +75,16 @@ std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
   return gathers;
 }
 
-std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order) {
+std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order, state::Tier memory) {
   Homes homes(program);
   std::vector<Arrival> fetches;
   int64_t end = -1; // behind the step that needs what the last arrival brings
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
-    StringRef whose = broughtBy(order[position], homes);
+    StringRef whose = broughtBy(order[position], homes, memory);
     if (whose.empty() || isFetchOfGather(order, position) || isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
     if (position >= end) {
       fetches.emplace_back().bucket = whose.str();
-      for (end = position + 1; end < int64_t(order.size()) && !broughtBy(order[end], homes).empty();) ++end;
+      for (end = position + 1; end < int64_t(order.size()) && !broughtBy(order[end], homes, memory).empty();) ++end;
     }
     add(fetches.back(), order, position);
   }

@@ -1,4 +1,4 @@
-//===- arrivals.h - what comes to the device for a while --------------------------------------------===//
+//===- arrivals.h - what comes to a memory for a while ----------------------------------------------===//
 #pragma once
 #include "passes/schedule/order.h"
 
@@ -17,8 +17,8 @@ struct Arrival {
 
 /// Of parameters that are whole while they are used, in the order of their steps.
 std::vector<Arrival> gathersOf(planir::ProgramOp program, const Order &order);
-/// Of what else comes from another tier: for each step that needs some, all of it.
-std::vector<Arrival> fetchesOf(planir::ProgramOp program, const Order &order);
+/// Of what else comes from another tier to the device, or to the host: for each step that needs some, all of it.
+std::vector<Arrival> fetchesOf(planir::ProgramOp program, const Order &order, state::Tier memory = state::Tier::device);
 
 /// What it reads; nobody has touched its own buffers before it.
 llvm::SmallVector<planir::Access, 6> readBy(const Arrival &arrival);

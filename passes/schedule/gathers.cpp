@@ -108,15 +108,20 @@ struct HoistFetches : impl::HoistFetchesPassBase<HoistFetches> {
   using HoistFetchesPassBase::HoistFetchesPassBase;
 
   void runOnOperation() override {
+    bringTo(state::Tier::device, "on the device");
+    bringTo(state::Tier::host, "in the host's memory"); // for updates there
+  }
+
+  void bringTo(state::Tier memory, StringRef place) {
     Order order(getOperation());
-    auto fetches = fetchesOf(getOperation(), order);
+    auto fetches = fetchesOf(getOperation(), order, memory);
     int64_t all = 0;
     for (const Arrival &fetch : fetches) all += fetch.bytes;
     hoisted += hoist(order, fetches, {ahead, 0, reach, std::max<int64_t>(1, all / part)},
                      [&](const Arrival &fetch, int64_t steps, StringRef from) {
                        decide(getOperation(), fetch.bucket, "fetched " + counted(uint64_t(steps), "step") + " early",
-                              "what at most " + counted(uint64_t(ahead), "other step") + (ahead == 1 ? " needs" : " need") +
-                                  " is on the device from " + from + " on");
+                              "what at most " + counted(uint64_t(ahead), "other step") + (ahead == 1 ? " needs" : " need") + " is " +
+                                  place + " from " + from + " on");
                      });
   }
 };

@@ -43,7 +43,6 @@ private:
   void lowerPack(state::PackOp op);
   void lowerAccumulate(state::AccumulateOp op);
   void lowerUpdate(state::UpdateOp op);
-  void lowerHostUpdate(state::UpdateOp op, state::BucketOp bucket);
   void lowerPublish(state::PublishOp op);
   void lowerGather(state::GatherOp op);
   void lowerLookUp(state::LookUpOp op);
@@ -58,17 +57,17 @@ private:
   Ref whole(StateOp state) { return {use(storage.persistent(state)), 0, 0, int64_t(state.getBytes())}; }
   /// What this rank updates of a state that lies at `ref` on the device: its shard, unless `all` or unless it stores nothing else.
   Ref own(Ref ref, StateOp state, bool all);
-  /// A state, or bytes [begin, begin + bytes) of it, where steps reach them: at home on the device, or in a buffer they are fetched to.
+  /// Bytes of a state where steps reach them: at home in the memory that these work in, or in a buffer there that they are fetched to.
   struct Reached {
     StateOp state;
     Ref home, here;
   };
-  Reached fetched(Operation *op, StateOp state) { return fetched(op, state, 0, int64_t(state.getBytes())); }
-  Reached fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes);
+  Reached fetched(Operation *op, StateOp state) { return fetched(op, state, whole(state), state::Tier::device); }
+  Reached fetched(Operation *op, StateOp state, Ref home, state::Tier memory);
   /// The same of what is written before anything reads it.
-  Reached overwritten(Operation *op, StateOp state, int64_t begin, int64_t bytes);
-  /// Room on the device for these bytes of a state in another tier.
-  Slot *slotFor(StateOp state, int64_t begin, int64_t bytes);
+  Reached overwritten(Operation *op, StateOp state, Ref home, state::Tier memory);
+  /// Room in a memory for these bytes of a state in another tier.
+  Ref roomFor(StateOp state, Ref home, state::Tier memory, StringRef what);
   /// What was changed there goes home, if that is elsewhere.
   void evict(Operation *op, const Reached &reached);
   void copy(Location loc, Ref from, Ref to) {
@@ -124,34 +123,36 @@ void Lowering::makeBuffers() {
   for (Slot &slot : storage.allSlots()) use(&slot);
 }
 
-Slot *Lowering::slotFor(StateOp state, int64_t begin, int64_t bytes) {
-  Slot *slot = storage.scratch((state.getSymName() + ".fetched").str(), BufferKind::fetched, bytes, state.getBucketAttr());
+Ref Lowering::roomFor(StateOp state, Ref home, state::Tier memory, StringRef what) {
+  Slot *slot = storage.scratch((state.getSymName() + "." + what).str(), BufferKind::fetched, home.bytes, state.getBucketAttr());
   slot->tensor = *state.getTensor();
-  slot->begin = begin * 8 / slot->tensor.getType().getIntOrFloatBitWidth();
-  return slot;
+  if (home.stride) // this rank's shard of it
+    slot->tensor =
+        state::TensorAttr::get(b.getContext(), slot->tensor.getRole(), slot->tensor.getType(), state::Part::shard, slot->tensor.getTier());
+  slot->begin = home.offset * 8 / slot->tensor.getType().getIntOrFloatBitWidth();
+  slot->tier = memory;
+  return {use(slot), 0, 0, home.bytes};
 }
 
-Lowering::Reached Lowering::fetched(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
-  Ref home{use(storage.persistent(state)), begin, 0, bytes};
-  if (tierOf(state) == state::Tier::device) return {state, home, home};
-  Ref here{use(slotFor(state, begin, bytes)), 0, 0, bytes};
+Lowering::Reached Lowering::fetched(Operation *op, StateOp state, Ref home, state::Tier memory) {
+  if (tierOf(state) == memory) return {state, home, home};
+  Ref here = roomFor(state, home, memory, "fetched");
   copy(named(op, state.getSymName(), "fetch"), home, here);
   return {state, home, here};
 }
 
-Lowering::Reached Lowering::overwritten(Operation *op, StateOp state, int64_t begin, int64_t bytes) {
-  Ref home{use(storage.persistent(state)), begin, 0, bytes};
-  if (tierOf(state) == state::Tier::device) return {state, home, home};
-  Ref here{use(slotFor(state, begin, bytes)), 0, 0, bytes};
-  int64_t end = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor()) - begin;
-  if (end < bytes) // up to a whole block of the disk
-    make<FillStep>(named(op, state.getSymName(), "padding"), {}, {{here.buffer, end, 0, bytes - end}}, 0);
+Lowering::Reached Lowering::overwritten(Operation *op, StateOp state, Ref home, state::Tier memory) {
+  if (tierOf(state) == memory) return {state, home, home};
+  Ref here = roomFor(state, home, memory, memory == state::Tier::host ? "updated" : "fetched");
+  int64_t end = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor()) - home.offset;
+  if (end < home.bytes) // up to a whole block of the disk
+    make<FillStep>(named(op, state.getSymName(), "padding"), {}, {{here.buffer, end, 0, home.bytes - end}}, 0);
   return {state, home, here};
 }
 
 void Lowering::evict(Operation *op, const Reached &reached) {
   StateOp state = reached.state;
-  if (tierOf(state) != state::Tier::device) copy(named(op, state.getSymName(), "evict"), reached.here, reached.home);
+  copy(named(op, state.getSymName(), tierOf(state) == state::Tier::device ? "bring" : "evict"), reached.here, reached.home);
 }
 
 Ref Lowering::own(Ref ref, StateOp state, bool all) {
@@ -269,91 +270,70 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   if (op.getSum().use_empty()) evict(op, reached); // else it is consumed here, and the next step begins anew
 }
 
-/// The host updates what rests in its memory there. What programs read on the device is copied to it: the compute copy that the update has
-/// made, or the master itself where that has the same numbers.
-void Lowering::lowerHostUpdate(state::UpdateOp op, state::BucketOp bucket) {
-  int64_t count = op.getGradient().getType().getNumElements();
-  bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
-  auto bytesIn = [&](StateOp state, int64_t elements) {
-    return elements * int64_t(state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
-  };
-  auto partOf = [&](StateOp state) {
-    if (!slice) return own(whole(state), state, op.getWhole());
-    return Ref{use(storage.persistent(state)), bytesIn(state, int64_t(op.getBegin())), 0, bytesIn(state, count)};
-  };
-  StateOp master = states.tensor(bucket, state::Role::master), read = states.tensor(bucket, bucket.readRole());
-  SmallVector<Ref> in{partOf(master), at(op.getGradient())}, out{in[0]};
-  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-    if (state::isMoment(tensor.getRole())) {
-      Ref moment = partOf(states.tensor(bucket, tensor.getRole()));
-      in.push_back(moment), out.push_back(moment);
-    }
-  bool onDevice = tierOf(read) == state::Tier::device, rounds = read.getTensor()->getType() != master.getTensor()->getType();
-  Ref made = in[0], home = partOf(read); // what programs read, as it leaves the update, and where it belongs
-  if (rounds && !onDevice) made = home;
-  if (rounds && onDevice) {
-    Slot *slot = slotFor(read, home.offset, home.bytes);
-    if (!op.getWhole() && states.world > 1)
-      slot->tensor = state::TensorAttr::get(b.getContext(), slot->tensor.getRole(), slot->tensor.getType(), state::Part::shard, slot->tier);
-    slot->name = (read.getSymName() + ".updated").str();
-    slot->tier = state::Tier::host;
-    made = {use(slot), 0, 0, home.bytes};
-  }
-  if (rounds) out.push_back(made);
-  in.push_back(at(op.getHyper()));
-  if (op.getNorm2()) in.push_back(at(op.getNorm2()));
-  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
-                   op.getBegin());
-  if (onDevice) copy(named(op, read.getSymName(), "bring"), made, home);
-  if (!bucket.isPublished()) return;
-  Reached all{read, whole(read), whole(read)};
-  if (!onDevice) { // the other ranks' shards join it on the device
-    all.here = {use(slotFor(read, 0, int64_t(read.getBytes()))), 0, 0, int64_t(read.getBytes())};
-    copy(named(op, read.getSymName(), "fetch"), made, own(all.here, read, op.getWhole()));
-  }
-  updated[bucket] = all;
-}
-
+/// The device updates in its memory, the host in its own: what rests elsewhere comes there and returns. What programs read goes home too:
+/// the compute copy that the update has made, or the master itself where that has the same numbers. Other ranks' shards join it on the
+/// device.
 void Lowering::lowerUpdate(state::UpdateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
-  if (bucket.getUpdatedOnHost()) return lowerHostUpdate(op, bucket);
+  bool onHost = bucket.getUpdatedOnHost(), published = bucket.isPublished();
+  state::Tier memory = onHost ? state::Tier::host : state::Tier::device;
   int64_t count = op.getGradient().getType().getNumElements();
   bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
   SmallVector<Reached> reached; // to go home afterwards
   SmallVector<Ref> in, out;
+  std::optional<Reached> joined; // by the other ranks' shards
+  // Bytes of a state that come and return at once: of a disk all of the last block, and all of the state where ranks have it whole.
+  auto homeOf = [&](StateOp state, bool isRead) {
+    Ref home = whole(state);
+    bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
+    if (!slice) return onHost && noDisk ? own(home, state, op.getWhole()) : home;
+    int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
+    bool last = count * element == bytesOf(bucket, *state.getTensor()) - begin;
+    home.offset = begin, home.bytes = last ? home.bytes - begin : count * element;
+    return home;
+  };
   auto add = [&](state::Role role, bool isRead) {
     StateOp state = states.tensor(bucket, role);
-    int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = 0, bytes = int64_t(state.getBytes());
-    if (slice) {
-      begin = int64_t(op.getBegin()) * element;
-      bool last = count * element == bytesOf(bucket, *state.getTensor()) - begin; // takes the rest of the last block along
-      bytes = last ? bytes - begin : count * element;
-    }
-    Reached tensor = isRead ? fetched(op, state, begin, bytes) : overwritten(op, state, begin, bytes);
+    Ref home = homeOf(state, isRead);
+    Reached tensor = isRead ? fetched(op, state, home, memory) : overwritten(op, state, home, memory);
     Ref part = tensor.here;
     if (slice)
-      part.bytes = count * element;
-    else
+      part.bytes = count * (state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
+    else if (bytesOf(bucket, *state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
       part = own(tensor.here, state, op.getWhole());
     if (isRead) in.push_back(part);
     out.push_back(part);
-    bool joined = bucket.isPublished() && role == bucket.readRole(); // the other ranks' shards join it first
-    if (joined)
-      updated[bucket] = tensor;
-    else
+    if (!published || role != bucket.readRole())
       reached.push_back(tensor);
+    else
+      joined = onHost ? Reached{state, {}, part} : tensor;
   };
   add(state::Role::master, true);
   in.push_back(at(op.getGradient()));
   for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
     if (state::isMoment(tensor.getRole())) add(tensor.getRole(), true);
-  if (bucket.tensorOf(state::Role::compute)) add(state::Role::compute, false);
+  if (state::TensorAttr compute = bucket.tensorOf(state::Role::compute)) {
+    StateOp state = states.tensor(bucket, state::Role::compute);
+    if (compute.getType() != bucket.tensorOf(state::Role::master).getType())
+      add(state::Role::compute, false);
+    else if (published)
+      joined = Reached{state, {}, out[0]};
+    else
+      reached.push_back({state, homeOf(state, false), out[0]});
+  }
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
                    op.getBegin());
   for (const Reached &tensor : reached) evict(op, tensor);
+  if (!joined) return;
+  if (onHost) {
+    Ref made = joined->here;
+    joined = overwritten(op, joined->state, whole(joined->state), state::Tier::device);
+    copy(named(op, joined->state.getSymName(), "bring"), made, own(joined->here, joined->state, op.getWhole()));
+  }
+  updated[bucket] = *joined;
 }
 
 void Lowering::lowerPublish(state::PublishOp op) {

@@ -82,9 +82,8 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
-    if (!waits || buffer.getTier() != state::Tier::device || bytes < minBytes ||
-        bytes % (home == state::Tier::disk ? alignmentOf(home) : 1))
-      return {};
+    bool leaves = buffer.getTier() == state::Tier::device || (buffer.getTier() == state::Tier::host && home == state::Tier::disk);
+    if (!waits || !leaves || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
@@ -148,7 +147,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     };
     bool leaves = !copies.away;
     if (leaves) copies.away = like(".away", home);
-    Value back = copies.here = like(".back", state::Tier::device);
+    Value back = copies.here = like(".back", before.getTier());
     for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
       if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
     bool disk = home == state::Tier::disk;

@@ -27,11 +27,16 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
     auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
     if (llvm::none_of(tail, copies)) return; // nothing to wait for
+    SymbolTable symbols(module);
+    auto restsOnDevice = [&](Value buffer) {
+      auto use = buffer.getDefiningOp<UseOp>();
+      return use && tierOf(symbols.lookup<StateOp>(use.getStateAttr().getAttr())) == state::Tier::device;
+    };
     uint64_t updates = 0;
     for (StepOp step : tail) {
       if (isa<UpdateStep>(*step) && step.getLane() == Lane::compute)
         step.setLane(Lane::update), ++updates;
-      else if (copies(step))
+      else if (copies(step) && llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
     }
     if (!updates) return; // the host makes them all

@@ -52,7 +52,8 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
       Slice slice{{}, nullptr, at};
       for (; fetchAt(slice.end); ++slice.end) slice.steps.push_back(slice.end);
       if (slice.end < int64_t(order.size())) slice.update = dyn_cast<UpdateStep>(*order[slice.end]);
-      if (!slice.update || slice.steps.empty()) return slices; // without a fetch it has nothing to wait for
+      if (!slice.update || slice.steps.empty()) return slices;            // without a fetch it has nothing to wait for
+      if (StepOp(slice.update).getLane() != Lane::compute) return slices; // it does not stand in the way
       if (!slices.empty() && slices[0].update.getBucket() != slice.update.getBucket()) return slices;
       slice.steps.push_back(slice.end++);
       for (; copyAt(slice.end) && !fetchAt(slice.end); ++slice.end)

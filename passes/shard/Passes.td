@@ -51,8 +51,10 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     nothing of backward is left behind which their copies could hide.
 
     With `host-updates`, for a device that has a memory of its own, a bucket is `updated_on_host` where all moments or momenta that it keeps rest there
-    and its master does or can: a master of f32 on the device that programs read becomes a compute copy, and a master on the host is kept beside it. Buckets that
-    keep something on disk are updated on the device. Of `host-bytes` such a bucket takes that master and its gradient, too.
+    and its master does or can: a master of f32 on the device that programs read becomes a compute copy, and a master on the host is kept beside it.
+    Of `host-bytes` such a bucket takes that master and its gradient, too. With `disk-updates` so is a bucket of which some of that rests on disk; a master of
+    f32 that programs read on the device stays there, and comes to the host for the update, unless all moments rest on the host. Without, what keeps something on disk
+    is updated on the device.
 
     Room that work needs beside them is not known here: who asks for a number of bytes has tried it out (`passes/pipeline/search.h`).
 
@@ -72,7 +74,8 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
            "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
     Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">,
-    Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">];
+    Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">,
+    Option<"diskUpdates", "disk-updates", "bool", "false", "And what rests on disk">];
   let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">,
                     Statistic<"onHosts", "on-host", "Buckets that the host updates">,
                     Statistic<"rounded", "rounded", "Buckets that keep no compute copy">];

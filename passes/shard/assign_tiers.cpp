@@ -98,18 +98,23 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     }
   }
 
-  /// If all that the optimizer keeps beside the parameters rests on the host, and masters can rest there too. What is on disk comes to the
-  /// device, as does what is only half on the host: there the slower way is not the link.
+  /// If nothing that the optimizer keeps beside the parameters rests on the device, and masters need not either. One that programs read
+  /// there goes where the moments are if that is the host. A disk would have half as much again to read and to write: there it stays, and
+  /// comes to each update and returns.
   void updateOnHost(state::BucketOp bucket) {
     SmallVector<state::TensorAttr> moments;
     for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
       if (state::isMoment(tensor.getRole())) moments.push_back(tensor);
     auto onHost = [](state::TensorAttr tensor) { return tensor.getTier() == state::Tier::host; };
-    if (!bucket.getTrainable() || moments.empty() || !llvm::all_of(moments, onHost)) return;
+    auto away = [&](state::TensorAttr tensor) { return onHost(tensor) || (diskUpdates && tensor.getTier() == state::Tier::disk); };
+    if (!bucket.getTrainable() || moments.empty() || !llvm::all_of(moments, away)) return;
     state::TensorAttr master = bucket.tensorOf(state::Role::master), read = bucket.tensorOf(bucket.readRole());
-    if (read.getTier() == state::Tier::disk) return;
-    if (read == master && read.getTier() == state::Tier::device) partMaster(bucket, moments.front());
-    if (!onHost(bucket.tensorOf(state::Role::master))) return;
+    if (read.getTier() == state::Tier::disk && !diskUpdates) return;
+    if (read == master && read.getTier() == state::Tier::device) {
+      if (llvm::all_of(moments, onHost)) partMaster(bucket, moments.front());
+    } else if (!away(master)) {
+      return;
+    }
     bucket.setUpdatedOnHost(true);
     ++onHosts;
   }

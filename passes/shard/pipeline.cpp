@@ -30,6 +30,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> deviceBytes{*this, "device-bytes", llvm::cl::init(-1)};
   Option<int64_t> hostBytes{*this, "host-bytes", llvm::cl::init(0)};
   Option<bool> hostUpdates{*this, "host-updates", llvm::cl::init(false)};
+  Option<bool> diskUpdates{*this, "disk-updates", llvm::cl::init(false)};
   Option<int64_t> bucketElements{*this, "bucket-elements", llvm::cl::init(0)};
 };
 } // namespace
@@ -50,6 +51,7 @@ void registerPasses() {
                                               options.tiers.deviceBytes = o.deviceBytes;
                                               options.tiers.hostBytes = o.hostBytes;
                                               options.tiers.hostUpdates = o.hostUpdates;
+                                              options.tiers.diskUpdates = o.diskUpdates;
                                               buildPipeline(pm, options);
                                             });
 }

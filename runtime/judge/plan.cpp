@@ -164,6 +164,8 @@ private:
       gathered |= !none && writes && program.steps(s).has_collective();
       if (onHost && writes && s > update.first && program.steps(s).has_copy()) {
         if (gathered) report(name(s) + " brings the " + of(bucket, copy) + " when the other ranks' parts have already joined it");
+      } else if (onHost && !writes && program.steps(s).has_copy() && tierOf(program.steps(s).writes(0)) != plan::DEVICE) {
+        // For an update of what rests here, which is for checkTiers to see as well.
       } else if (isUpdateOf(bucket, s)) {
         if (s == silent) silent = writes ? nextUpdate(bucket, s) : s;
       } else if (writes && (none || !program.steps(s).has_collective())) {
@@ -201,7 +203,8 @@ private:
         report(name(s) + " reads the " + of(bucket, copy) + " behind its update, " + name(update.last));
     }
   }
-  plan::Tier tierOf(const plan::StateTensor &copy) const { return plan.arenas(int(plan.buffers(int(copy.ref().buffer())).arena())).tier(); }
+  plan::Tier tierOf(const plan::Ref &ref) const { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
+  plan::Tier tierOf(const plan::StateTensor &copy) const { return tierOf(copy.ref()); }
   static std::string of(const plan::Bucket &bucket, const plan::StateTensor &copy) {
     return std::string(plan::roleName(copy.role())) + " of bucket '" + bucket.name() + "'";
   }

@@ -220,7 +220,8 @@ struct StepChecker {
                   ", which is for copies between the device's memory, host memory and disk");
   }
   void onHost() const {
-    if (!step.has_update()) throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make");
+    if (!step.has_update() && !step.has_fill())
+      throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make");
     for (const auto *side : {&step.reads(), &step.writes()})
       for (const Ref &ref : *side)
         if (tierOf(plan, ref) != HOST)
@@ -240,9 +241,8 @@ struct StepChecker {
       return;
     }
     Lane link = from == DISK ? DISK_READ : to == DISK ? DISK_WRITE : from == HOST ? TO_DEVICE : TO_HOST;
-    Lane ofUpdates = to == DEVICE ? UPDATE_READ : UPDATE_WRITE;
-    bool forUpdates = (from == DEVICE || to == DEVICE) && step.lane() == ofUpdates;
-    if (step.lane() != link && !forUpdates)
+    Lane ofUpdates = from == DISK || to == DEVICE ? UPDATE_READ : UPDATE_WRITE;
+    if (step.lane() != link && step.lane() != ofUpdates)
       throw Error(what + route + " on lane " + Lane_Name(step.lane()) + "; expected lane " + Lane_Name(link) + ", or " +
                   Lane_Name(ofUpdates) + " where an update needs it");
     if (from != DISK && to != DISK) return;

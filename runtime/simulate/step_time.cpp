@@ -18,18 +18,19 @@ Resource resourceOf(const plan::Plan &plan, const plan::Step &step) {
   return from == plan::DISK || to == plan::DISK ? kDisk : to == plan::DEVICE ? kToDevice : kToHost;
 }
 
-/// Bytes per second of a copy between tiers; none: it is computation's.
-std::optional<double> rateOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
-  switch (resourceOf(plan, step)) {
-  case kToDevice:
-    return machine.toDevice;
-  case kToHost:
-    return machine.toHost;
-  case kDisk:
-    return tierOf(plan, step.reads(0)) == plan::DISK ? machine.diskRead : machine.diskWrite;
-  default:
-    return std::nullopt;
+/// Seconds for a byte of a copy between tiers; none: it is computation's. Between a disk and a GPU it goes through the host's memory, piece
+/// by piece, and the lane does both one after the other.
+std::optional<double> secondsOfByte(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
+  plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
+  if (from == to) return std::nullopt;
+  double seconds = 0;
+  if (from == plan::DISK) seconds += 1 / machine.diskRead;
+  if (to == plan::DISK) seconds += 1 / machine.diskWrite;
+  if (bool direct = seconds > 0 && plan.target().kind() != plan::Target::CUDA; !direct) {
+    if (from == plan::DEVICE) seconds += 1 / machine.toHost;
+    if (to == plan::DEVICE) seconds += 1 / machine.toDevice;
   }
+  return seconds;
 }
 
 /// A program of the plan as tasks, with what the host does: it writes the inputs first and reads the results last, on lane compute.
@@ -95,7 +96,8 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
   if (step.has_attention()) seconds = products(step.attention().dtype());
   if (step.has_attention_grad()) seconds = products(step.attention_grad().dtype());
   if (step.has_copy())
-    if (auto rate = rateOf(plan, step, machine)) seconds = double(work.touched) / 2 / *rate; // read on one side, written on the other
+    if (auto each = secondsOfByte(plan, step, machine))
+      seconds = double(work.touched) / 2 * *each; // read on one side, written on the other
   if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
     seconds = double(work.sent) / machine.link + machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
   return seconds + machine.step;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Optimizer state that rests on the host is updated by the host's processors in plans for cuda, on the stand-ins for NVIDIA's libraries: losses,
+"""Optimizer state that rests on the host or on disk is updated by the host's processors in plans for cuda, on the stand-ins for NVIDIA's libraries: losses,
 norms, gradients and weights have the bits of the plan that keeps everything on the device, whose updates are the device's."""
 import json
 
@@ -35,7 +35,7 @@ resident = {}  # what runs leave that keep everything on the device, by flags
 
 
 def agree(model, base, placement, run=(), world=1, on_host=True):
-    have = results(model, [*base, *placement], run, world)
+    have = results(model, [*base, *placement], [*run, *(DISK if "disk" in placement else ())], world)
     made = lanes().get("update_host", {"steps": 0})["steps"]
     expect(bool(made) == on_host, f"the host makes {made} updates")
     key = (*base, *(flag for flag in run if flag not in DISK), world)
@@ -69,6 +69,8 @@ tokens = np.random.default_rng(3).integers(0, 96, (24, 9))
 save_file({"input_ids": np.ascontiguousarray(tokens[:, :8]), "labels": np.ascontiguousarray(tokens[:, 1:])}, suite.work / "data.safetensors")
 HOST, PARAMS = ("--offload-optimizer", "host"), ("--offload-optimizer", "host", "--offload-params", "host")
 CLIP, DISK = ("--clip", 0.5), ("--disk-path", ".")
+OPTIMIZER, ALL = ("--offload-optimizer", "disk"), ("--offload-optimizer", "disk", "--offload-params", "disk")
+COPIES = ("--offload-optimizer", "disk", "--offload-params", "host")
 GROUPS = ("--no-decay", "bias", "--lr-scale", "wte=0.5")
 BUDGET = ("--device-memory", 300_000, "--host-memory", "4M") # some buckets are updated on the device
 BUCKETS, BF16 = ["--bucket-elements", 8192], ["--precision", "bf16"]
@@ -89,6 +91,29 @@ for name, base, placement, run, world in [
 ]:
     suite.check(f"host updates: {name}", agree, model, base, placement, run, world)
 suite.check("host updates: of what a budget leaves no room for", agree, model, BUCKETS, BUDGET)
+suite.check("host updates: of what a budget puts on disk", agree, model, BUCKETS, ("--device-memory", 300_000, "--host-memory", 300_000), DISK)
+suite.check("host updates: none without room for them on the host", agree, model, BUCKETS, ("--device-memory", 340_000, "--host-memory", 60_000), DISK, on_host=False)
+suite.check("host updates: none on disk where a budget names no host memory", agree, model, BUCKETS, ("--device-memory", 340_000), DISK, on_host=False)
 suite.check("host updates: a resumed run", resumed)
-suite.check("host updates: none where state rests on disk", agree, model, BUCKETS, ("--offload-optimizer", "disk"), DISK, on_host=False)
+for name, base, placement, run, world in [
+    ("AdamW", BUCKETS, OPTIMIZER, [], 1),
+    ("AdamW, with parameters on disk", BUCKETS, ALL, [], 1),
+    ("SGD, clipped, with parameters on the host", [*BUCKETS, "--optimizer", "sgd"], COPIES, CLIP, 1),
+    ("groups of parameters, clipped, with parameters on disk", BUCKETS, ALL, [*GROUPS, *CLIP], 1),
+    ("bf16", [*BUCKETS, *BF16], OPTIMIZER, [], 1),
+    ("bf16, with parameters on disk", [*BUCKETS, *BF16], ALL, [], 1),
+    ("moments on the host, parameters on disk", BUCKETS, ("--offload-optimizer", "host", "--offload-params", "disk"), [], 1),
+    ("f16, with parameters on the host", [*BUCKETS, "--precision", "f16"], COPIES, [], 1),
+    ("accumulation", ["--accumulate", 3], OPTIMIZER, [], 1),
+    ("accumulation in vertical order, bf16, clipped", ["--accumulate", 2, "--accumulate-order", "vertical", *BF16], ALL, CLIP, 1),
+    ("gradients that wait on disk", BUCKETS, (*ALL, "--offload-activations", "disk"), CLIP, 1),
+    ("2 ranks, stage 0, with parameters on disk", [*BUCKETS, "--stage", 0], ALL, [], 2),
+    ("2 ranks, stage 1", [*BUCKETS, "--stage", 1], OPTIMIZER, [], 2),
+    ("2 ranks, stage 1, bf16, clipped, with parameters on disk", ["--stage", 1, *BF16], ALL, CLIP, 2),
+    ("2 ranks, stage 2, with parameters on disk", [*BUCKETS, "--stage", 2], ALL, [], 2),
+    ("2 ranks, stage 2, bf16, with parameters on the host", [*BUCKETS, "--stage", 2, *BF16], COPIES, [], 2),
+    ("2 ranks, stage 3, f32", [*BUCKETS, "--stage", 3], OPTIMIZER, [], 2),
+    ("2 ranks, stage 3, bf16, clipped, with parameters on disk", ["--stage", 3, *BF16], ALL, CLIP, 2),
+]:
+    suite.check(f"host updates of state on disk: {name}", agree, model, base, placement, run, world)
 suite.finish()

@@ -103,6 +103,18 @@ TEST(CudaHostLane, FollowsAndIsFollowed) {
   }
 }
 
+// What a disk wants behind the last element of what the host has made.
+TEST(CudaHostLane, FillsInItsOrder) {
+  HostPlan b;
+  b.update();
+  b.fill("padding", part(b.master, 2 * kElements, 6), 3, UPDATE_HOST);
+  HostSession run(b, "void descend(void *const *args, long begin, long end) { float *p = args[3];"
+                     "for (long i = begin; i < end; ++i) p[i] = 1; }\n");
+  run.engine->run(0);
+  EXPECT_EQ(run.first(part(b.master, 2 * kElements, 4)), 3);
+  EXPECT_EQ(run.first(part(b.master, 2 * kElements + 8, 4)), 1);
+}
+
 TEST(CudaHostLane, WantsTheProcessorsFeatures) {
   HostPlan b;
   b.update();

@@ -1,10 +1,6 @@
 // What the judge and the validator ask of updates that the host's processors make.
-#include "runtime/judge/judge.h"
-#include "runtime/plan/error.h"
-#include "runtime/plan/validate.h"
-#include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
-#include <algorithm>
+#include "test/unit/update_plan.h"
 #include <functional>
 #include <gtest/gtest.h>
 
@@ -19,8 +15,8 @@ constexpr uint64_t kShard = 32;
 // Two ranks. Master and momentum rest on the host, in shards; a step on the device reads the compute copy, which is whole there. The
 // gradient is reduced and comes down, the host updates, and what that makes of the compute copy, or the master where both are F32, goes up
 // and is gathered.
-struct HostPlan : PlanBuilder {
-  explicit HostPlan(DType type) : PlanBuilder(2) {
+struct HostPlan : UpdatePlan {
+  explicit HostPlan(DType type) : UpdatePlan(2) {
     plan.mutable_optimizer()->set_kind(SGD);
     Bucket *bucket = plan.add_buckets();
     bucket->set_name("layer"), bucket->set_elements(2 * kShard), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
@@ -55,45 +51,10 @@ struct HostPlan : PlanBuilder {
     liveThroughout();
     boundKernels();
   }
-
-  Ref holds(Ref ref, BufferKind kind, Part part, DType type) {
-    Buffer *buffer = plan.mutable_buffers(static_cast<int>(ref.buffer()));
-    buffer->set_kind(kind), buffer->set_bucket(0), buffer->set_part(part), buffer->set_dtype(type);
-    return ref;
-  }
-
-  void liveThroughout() {
-    for (Buffer &buffer : *plan.mutable_buffers())
-      if (buffer.program() == 0) buffer.set_last(static_cast<uint32_t>(program().steps_size() - 1));
-  }
-
-  int indexOf(const std::string &name) {
-    for (int i = 0; i < program().steps_size(); ++i)
-      if (program().steps(i).name() == name) return i;
-    throw std::logic_error(name);
-  }
-  Step &named(const std::string &name) { return *program().mutable_steps(indexOf(name)); }
-  Ref &ref(const std::string &step, int write) { return *named(step).mutable_writes(write); }
-  // `name` comes to stand right before `other`, and waits for nothing.
-  void moveBefore(const std::string &name, const std::string &other) {
-    named(name).clear_waits();
-    auto *steps = program().mutable_steps();
-    for (int i = indexOf(name); i > indexOf(other); --i) steps->SwapElements(i, i - 1);
-  }
 };
 
-std::string judged(const HostPlan &made) {
-  validate(made.plan, 0);
-  std::string all;
-  for (const std::string &sentence : judge::checkPlan(made.plan)) all += sentence + "\n";
-  return all;
-}
-
 void expectSentence(DType type, const std::string &sentence, const std::function<void(HostPlan &)> &change) {
-  HostPlan made(type);
-  change(made);
-  std::string found = judged(made);
-  EXPECT_NE(found.find(sentence), std::string::npos) << "expected: " << sentence << "\nfound: " << found;
+  test::expectSentence<HostPlan>(HostPlan(type), sentence, change);
 }
 
 void expectRefusal(const std::string &sentence, const std::function<void(HostPlan &)> &change) {
@@ -125,10 +86,8 @@ TEST(HostUpdate, ReachesTheDeviceAndTheOtherRanks) {
   for (DType type : {F32, BF16}) {
     expectSentence(type, "step 5 'bring'", [](HostPlan &made) { made.named("bring").clear_waits(); });
     expectSentence(type, "but not what an update on the host has made", [](HostPlan &made) { made.moveBefore("bring", "update"); });
-    expectSentence(type, "changes of the compute copy of bucket 'layer' never reaches the device", [](HostPlan &made) {
-      made.program().mutable_steps()->DeleteSubrange(made.indexOf("bring"), 1);
-      made.named("gather").clear_waits(), made.liveThroughout();
-    });
+    expectSentence(type, "changes of the compute copy of bucket 'layer' never reaches the device",
+                   [](HostPlan &made) { made.remove("bring"), made.named("gather").clear_waits(); });
     expectSentence(type, "but not what an update on the host has made", [&](HostPlan &made) { // every rank's to the place of the first
       made.ref("bring", 0).clear_strides();
     });

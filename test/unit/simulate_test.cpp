@@ -179,6 +179,28 @@ TEST(StepTime, UpdatesOnTheHostHaveItToThemselves) {
   EXPECT_NEAR(time.seconds, 3, 1e-6);
 }
 
+/// One of state on disk, which comes and returns beside the GPU; through the GPU it goes over the link as well.
+TEST(StepTime, UpdatesOfStateOnDisk) {
+  for (bool onHost : {true, false}) {
+    test::PlanBuilder b;
+    b.plan.mutable_target()->set_kind(plan::Target::CUDA);
+    int memory = onHost ? b.addArena(plan::HOST, 64) : 0;
+    plan::Ref disk = b.bytesIn(b.addArena(plan::DISK, 4096), "disk", 80), there = b.bytesIn(memory, "there", 80);
+    b.step("fetch", {disk}, {there}, plan::DISK_READ).mutable_copy(); // 4 s
+    b.plan.add_kernels()->set_bytes(100);
+    b.step("update", {there, there}, {there}, onHost ? plan::UPDATE_HOST : plan::COMPUTE).mutable_update()->mutable_launch()->set_kernel(0);
+    test::waitFor(*b.program().mutable_steps(1), plan::DISK_READ, 1);
+    b.step("return", {there}, {disk}, plan::DISK_WRITE).mutable_copy(); // 16 s
+    test::waitFor(*b.program().mutable_steps(2), onHost ? plan::UPDATE_HOST : plan::COMPUTE, 1);
+    Machine machine = simple();
+    machine.hostMemory = 50; // 2 s
+    StepTime time = timeOf(b.plan, machine, false);
+    EXPECT_NEAR(time.of(kHost), onHost ? 2 : 0, 1e-6);
+    EXPECT_NEAR(time.of(kProcessors), onHost ? 0 : 1, 1e-6);
+    EXPECT_NEAR(time.of(kDisk), onHost ? 20 : 20 + 80 / machine.toDevice + 80 / machine.toHost, 1e-6);
+  }
+}
+
 TEST(StepTime, ReadingAndWritingShareTheDisk) {
   test::PlanBuilder b;
   int arena = b.addArena(plan::DISK, 4096);

@@ -68,9 +68,7 @@ void Executor::disk(const DiskCall &call) {
 
 void Executor::fill(const FillCall &call) {
   forPieces(call.bytes, [&](uint64_t offset, uint64_t size) {
-    char *bytes = static_cast<char *>(call.dst) + offset;
-    std::fill_n(reinterpret_cast<uint32_t *>(bytes), size / 4, call.pattern);
-    std::memcpy(bytes + size / 4 * 4, &call.pattern, size % 4);
+    runtime::fill({static_cast<char *>(call.dst) + offset, call.pattern, size});
   });
 }
 

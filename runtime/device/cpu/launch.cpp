@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/launch.h"
 #include <algorithm>
+#include <cstring>
 
 namespace zero::runtime {
 namespace {
@@ -17,6 +18,12 @@ void launch(ThreadPool &pool, const LaunchCall &call) {
     int64_t begin = piece * size, end = std::min(call.extent, begin + size);
     if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
   });
+}
+
+void fill(const FillCall &call) {
+  auto *bytes = static_cast<char *>(call.dst);
+  std::fill_n(reinterpret_cast<uint32_t *>(bytes), call.bytes / 4, call.pattern);
+  std::memcpy(bytes + call.bytes / 4 * 4, &call.pattern, call.bytes % 4);
 }
 
 } // namespace zero::runtime

@@ -46,7 +46,10 @@ struct Binder {
     if (auto to = binding.disk.find(*op.dst)) return diskCalls(true, *to, *op.src, op.bytes);
     return copyOrNothing(at(op.dst), at(op.src), op.bytes);
   }
-  Calls operator()(const FillOf<Place> &op) const { return {FillCall{at(op.dst), op.pattern, op.bytes}}; }
+  Calls operator()(const FillOf<Place> &op) const {
+    if (onHost()) return {HostCall{runtime::FillCall{inHost(*op.dst), op.pattern, op.bytes}, program.source, operation.step}};
+    return {FillCall{at(op.dst), op.pattern, op.bytes}};
+  }
   // Of one rank: a copy, or nothing.
   Calls operator()(const AllGatherOf<Place> &op) const {
     if (binding.world == 1) return copyOrNothing(at(op.dst), at(op.src), op.bytes);

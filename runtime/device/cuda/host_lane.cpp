@@ -67,6 +67,8 @@ void HostLane::run(const Job &job) {
     if (failure.has()) return;
     if (const auto *launched = std::get_if<runtime::LaunchCall>(&job.call->work))
       launch(pool, *launched);
+    else if (const auto *filled = std::get_if<runtime::FillCall>(&job.call->work))
+      fill(*filled);
     else if (const auto &copy = std::get<runtime::CopyCall>(job.call->work); copy.bytes > 0)
       std::memcpy(copy.dst, copy.src, copy.bytes);
   } catch (const std::exception &error) {

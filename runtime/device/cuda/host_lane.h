@@ -19,7 +19,7 @@
 namespace zero::runtime::cuda {
 
 struct HostCall {
-  std::variant<runtime::LaunchCall, runtime::CopyCall> work; // in memory of the host
+  std::variant<runtime::LaunchCall, runtime::CopyCall, runtime::FillCall> work; // in memory of the host
   const plan::Program *program;
   uint32_t step;
 };

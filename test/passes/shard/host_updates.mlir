@@ -1,10 +1,14 @@
 // A device that has a memory of its own, and a bucket whose momentum rests in the host's: the host's processors update it there. Its master goes along, and
-// what programs read on the device is a compute copy. Nothing changes where the momentum rests elsewhere, or parameters on disk.
+// what programs read on the device is a compute copy. Where something rests on disk, the host updates it if it is told to, and a master that programs read on
+// the device stays there.
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host host-updates=true" %s | FileCheck %s
 // RUN: zero-opt "--zero-assign-tiers=offload-params=host offload-optimizer=host host-updates=true" %s | FileCheck %s --check-prefix=BOTH
 // RUN: zero-opt "--zero-assign-tiers=offload-params=disk offload-optimizer=host host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=disk host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host" %s | FileCheck %s --check-prefix=DEVICE
+// RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host host-updates=true disk-updates=true" %s | FileCheck %s
+// RUN: zero-opt "--zero-assign-tiers=offload-params=disk offload-optimizer=host host-updates=true disk-updates=true" %s | FileCheck %s --check-prefixes=DISK,PARAMS
+// RUN: zero-opt "--zero-assign-tiers=offload-optimizer=disk host-updates=true disk-updates=true" %s | FileCheck %s --check-prefixes=DISK,MOMENTS
 // On the host a shard's momentum takes 128 bytes, and its master and gradient as many each.
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=auto device-bytes=0 host-bytes=384 host-updates=true" %s | FileCheck %s
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=auto device-bytes=0 host-bytes=383 host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
@@ -20,6 +24,12 @@ module attributes {zero.world = 2 : i64, zero.stage = 1 : i64, zero.accumulate =
 // BOTH: zero.bucket @b0
 // BOTH-SAME: tensors = [#zero.tensor<master f32 whole on host>, #zero.tensor<momentum f32 shard on host>]
 // BOTH-SAME: updated_on_host
+// DISK: zero.bucket @b0
+// PARAMS-SAME: tensors = [#zero.tensor<master f32 whole on disk>, #zero.tensor<momentum f32 shard on host>]
+// MOMENTS-SAME: tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<momentum f32 shard on disk>]
+// DISK-SAME: updated_on_host
+// DISK: zero.bucket @frozen
+// DISK-NOT: updated_on_host
 // DEVICE-NOT: updated_on_host
 // DEVICE-NOT: compute
 nn.parameter @w : tensor<8x8xf32> {trainable = true}
