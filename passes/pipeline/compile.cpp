@@ -9,22 +9,17 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/fuse/Passes.h"
 #include "passes/pipeline/alignments.h"
-#include "passes/pipeline/search.h"
+#include "passes/pipeline/changes.h"
+#include "passes/pipeline/phases.h"
 #include "passes/pipeline/too_large.h"
 #include "passes/place/Passes.h"
-#include "passes/raise/Passes.h"
-#include "passes/schedule/Passes.h"
-#include "passes/shard/Passes.h"
 #include "passes/train/Passes.h"
 #include "runtime/inspect/inspect.h"
-#include "runtime/inspect/names.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
-#include "runtime/plan/pieces.h"
 #include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include "llvm/Support/FileSystem.h"
@@ -35,76 +30,6 @@ using namespace mlir;
 
 namespace zero::pipeline {
 namespace {
-
-constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
-
-/// Gradients are rounded for their way between ranks; one rank's do not travel.
-void addFusion(OpPassManager &pm, const CompileOptions &options) {
-  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32",
-                           options.epilogues && options.target == plan::Target::CUDA, options.world});
-}
-
-/// The passes of one phase. Each phase ends with a pass that checks what the next relies on.
-void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
-  switch (phase) {
-  case Phase::Import: // bring decomposed exports back to what they mean
-    raise::buildPipeline(pm, /*kernels=*/options.target == plan::Target::CUDA);
-    return;
-  case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto",
-                              settings.tileParts, settings.tileTokens});
-    return;
-  case Phase::Shard: // kernels first: sharding moves what kernels read and write
-    addFusion(pm, options);
-    addSharding(pm, settings);
-    return;
-  case Phase::Schedule:
-    schedule::buildPipeline(pm, settings.schedule);
-    return;
-  case Phase::Place:
-    place::buildPipeline(pm);
-    return;
-  case Phase::Plan:
-    return;
-  }
-}
-
-/// What the flags decide. What they leave open stays on the device until a budget is named.
-Settings settingsOf(const CompileOptions &options) {
-  Settings settings;
-  settings.tileParts = options.tileParts.value_or(1);
-  settings.tileTokens = options.tileTokens.value_or(0);
-  if (options.recompute == "full") settings.keepBytes = 0;
-  settings.schedule.librarySums = options.target == plan::Target::CUDA;
-  if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
-  settings.attentionKernels = options.target == plan::Target::CUDA;
-  shard::PartitionPassOptions &partition = settings.shard.partition;
-  partition.world = options.world;
-  partition.stage = options.stage.value_or(0);
-  partition.accumulate = options.accumulate;
-  partition.vertical = options.accumulateOrder == "vertical" && options.accumulate > 1;
-  partition.optimizer = options.optimizer;
-  partition.bucketElements = options.bucketElements;
-  settings.shard.tiers.offloadParams = options.offloadParams;
-  settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
-  settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;
-  settings.shard.tiers.diskUpdates = settings.shard.tiers.hostUpdates && (!options.budgets.device || options.budgets.host);
-  settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
-  return settings;
-}
-
-/// `tokens`: of a micro-step.
-Question questionOf(const CompileOptions &options, int64_t tokens) {
-  return {settingsOf(options),
-          !options.stage,
-          !options.tileParts,
-          !options.tileTokens,
-          options.recompute == "auto",
-          options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
-          tokens,
-          options.budgets,
-          options.machine};
-}
 
 /// Says which pass runs.
 struct Announce : PassInstrumentation {
@@ -148,7 +73,7 @@ public:
     if (!options.signWith.empty()) key.emplace(options.signWith);
     if (!timed("read", [&] { return read(); })) return false;
     for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
-      if (!timed(kPhases[int(phase)], [&] { return lower(phase, emit); })) return false;
+      if (!timed(nameOf(phase), [&] { return lower(phase, emit); })) return false;
       if (emit == phase) return print(os);
     }
     std::vector<char> constants;
@@ -280,17 +205,18 @@ private:
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (succeeded(found))
-      for (const auto &[subject, choice, reason] :
-           explain(*found, questionOf(options, tokens), simulate::timeOf(plan, options.machine, /*clips=*/true))) {
-        plan::Decision *decision = plan.add_decisions();
-        decision->set_subject(subject);
-        decision->set_choice(choice);
-        decision->set_reason(reason);
-      }
-    if (settings.tileParts > 1) tellTiles(plan);
-    if (settings.tileTokens > 0) tellTokenTiles(plan);
-    tellRecomputation(plan);
+      addDecisions(plan, explain(*found, questionOf(options, tokens), simulate::timeOf(plan, options.machine, /*clips=*/true)));
+    addDecisions(plan, changesOf(*module, plan, options, settings));
     return true;
+  }
+
+  static void addDecisions(plan::Plan &plan, const std::vector<std::array<std::string, 3>> &lines) {
+    for (const auto &[subject, choice, reason] : lines) {
+      plan::Decision *decision = plan.add_decisions();
+      decision->set_subject(subject);
+      decision->set_choice(choice);
+      decision->set_reason(reason);
+    }
   }
 
   bool describe(plan::Target &target) {
@@ -322,51 +248,6 @@ private:
     target.set_cpu(cpu.name);
     for (const std::string &feature : cpu.features) *features.Add() = feature;
     return true;
-  }
-
-  void tellTiles(plan::Plan &plan) const {
-    uint64_t parameters = 0, tiles = 0, largest = 0;
-    for (const plan::Parameter &parameter : plan.parameters()) {
-      if (parameter.pieces_size() < 2) continue;
-      ++parameters;
-      tiles += uint64_t(parameter.pieces_size());
-      for (const plan::Piece &piece : parameter.pieces()) largest = std::max(largest, plan::elementsOf(parameter, piece));
-    }
-    plan::Decision *decision = plan.add_decisions();
-    decision->set_subject("tiles");
-    decision->set_choice(parameters ? inspect::counted(parameters, "parameter") + " in " + inspect::counted(tiles, "tile") +
-                                          " of at most " + inspect::counted(largest, "element")
-                                    : "none");
-    decision->set_reason("--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter");
-  }
-
-  /// What nn-tile-tokens did.
-  void tellTokenTiles(plan::Plan &plan) const {
-    auto numbers = (*module)->getAttrOfType<ArrayAttr>(train::kTokenTiles);
-    auto number = [&](unsigned i) { return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0; };
-    plan::Decision *decision = plan.add_decisions();
-    decision->set_subject("tiles of tokens");
-    decision->set_choice(number(0) ? inspect::grouped(number(0)) + (number(0) == 1 ? " stretch" : " stretches") + " of a step in " +
-                                         inspect::counted(number(1), "tile") + " of at most " +
-                                         inspect::counted(uint64_t(settings.tileTokens), "token")
-                                   : "none");
-    decision->set_reason(std::string(options.tileTokens ? "--tile-tokens" : "--device-memory") +
-                         (number(0) ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends"));
-  }
-
-  /// What nn-rematerialize did, if it ran.
-  void tellRecomputation(plan::Plan &plan) const {
-    auto numbers = (*module)->getAttrOfType<ArrayAttr>(fuse::kRematerialized);
-    if (!numbers) return;
-    auto number = [&](unsigned i) { return uint64_t(cast<IntegerAttr>(numbers[i]).getInt()); };
-    plan::Decision *decision = plan.add_decisions();
-    decision->set_subject("recomputation");
-    decision->set_choice(inspect::grouped(number(0)) + " of " + inspect::counted(number(1), "block") +
-                         " made again in backward, which keeps " + inspect::grouped(number(2)) + " bytes of activations of the " +
-                         inspect::grouped(number(3)) + " it reads");
-    decision->set_reason((options.recompute == "full" ? "--recompute full" : "--device-memory") + std::string("; costs ") +
-                         inspect::grouped(number(4)) + " multiply-adds in each micro-step, " +
-                         std::to_string(number(5) ? (number(4) * 100 + number(5) / 2) / number(5) : 0) + " % more");
   }
 
   /// The plan is held against what everybody checks who reads it (its sentence is thrown), against its promises, by code that shares
@@ -435,32 +316,6 @@ private:
 };
 
 } // namespace
-
-std::optional<Phase> phaseFromName(StringRef name) {
-  for (size_t i = 0; i < std::size(kPhases); ++i)
-    if (name == kPhases[i]) return Phase(i);
-  return std::nullopt;
-}
-
-std::string phaseNames() {
-  std::string names;
-  for (const char *name : kPhases) names += (names.empty() ? "" : ", ") + std::string(name);
-  return names;
-}
-
-std::string describePipeline(const CompileOptions &options) {
-  MLIRContext context;
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
-    PassManager pm(&context, ModuleOp::getOperationName());
-    addPhase(pm, phase, options, settingsOf(options));
-    os << kPhases[int(phase)] << ": ";
-    pm.printAsTextualPipeline(os);
-    os << "\n";
-  }
-  return text;
-}
 
 bool compile(const CompileOptions &options, std::optional<Phase> emit, llvm::raw_ostream &os, const std::string &output, const Say &say,
              CompileReport &report, plan::Plan &result) {

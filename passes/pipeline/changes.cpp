@@ -1,0 +1,66 @@
+//===- changes.cpp - what passes did to the step, for people --------------------------------------------===//
+#include "passes/pipeline/changes.h"
+#include "passes/fuse/Passes.h"
+#include "passes/train/Passes.h"
+#include "runtime/inspect/names.h"
+#include "runtime/plan/pieces.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+namespace {
+
+using inspect::counted;
+using inspect::grouped;
+using Line = std::array<std::string, 3>;
+
+Line tiles(const plan::Plan &plan, const Settings &settings) {
+  uint64_t parameters = 0, tiles = 0, largest = 0;
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    if (parameter.pieces_size() < 2) continue;
+    ++parameters;
+    tiles += uint64_t(parameter.pieces_size());
+    for (const plan::Piece &piece : parameter.pieces()) largest = std::max(largest, plan::elementsOf(parameter, piece));
+  }
+  std::string choice = counted(parameters, "parameter") + " in " + counted(tiles, "tile") + " of at most " + counted(largest, "element");
+  return {"tiles", parameters ? choice : "none", "--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter"};
+}
+
+/// Numbers that a pass has left at the module; zeros if it did nothing.
+uint64_t number(ModuleOp module, const char *attribute, unsigned i) {
+  auto numbers = module->getAttrOfType<ArrayAttr>(attribute);
+  return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0;
+}
+
+/// What nn-tile-tokens did.
+Line tokenTiles(ModuleOp module, const CompileOptions &options, const Settings &settings) {
+  uint64_t stretches = number(module, train::kTokenTiles, 0), tiles = number(module, train::kTokenTiles, 1);
+  std::string choice = grouped(stretches) + (stretches == 1 ? " stretch" : " stretches") + " of a step in " + counted(tiles, "tile") +
+                       " of at most " + counted(uint64_t(settings.tileTokens), "token");
+  return {"tiles of tokens", stretches ? choice : "none",
+          std::string(options.tileTokens ? "--tile-tokens" : "--device-memory") +
+              (stretches ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends")};
+}
+
+/// What nn-rematerialize did.
+Line recomputation(ModuleOp module, const CompileOptions &options) {
+  auto at = [&](unsigned i) { return number(module, fuse::kRematerialized, i); };
+  uint64_t again = at(4), all = at(5);
+  return {"recomputation",
+          grouped(at(0)) + " of " + counted(at(1), "block") + " made again in backward, which keeps " + grouped(at(2)) +
+              " bytes of activations of the " + grouped(at(3)) + " it reads",
+          (options.recompute == "full" ? "--recompute full" : "--device-memory") + std::string("; costs ") + grouped(again) +
+              " multiply-adds in each micro-step, " + std::to_string(all ? (again * 100 + all / 2) / all : 0) + " % more"};
+}
+
+} // namespace
+
+std::vector<Line> changesOf(ModuleOp module, const plan::Plan &plan, const CompileOptions &options, const Settings &settings) {
+  std::vector<Line> lines;
+  if (settings.tileParts > 1) lines.push_back(tiles(plan, settings));
+  if (settings.tileTokens > 0) lines.push_back(tokenTiles(module, options, settings));
+  if (module->hasAttr(fuse::kRematerialized)) lines.push_back(recomputation(module, options));
+  return lines;
+}
+
+} // namespace zero::pipeline

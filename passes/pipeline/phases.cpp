@@ -1,0 +1,107 @@
+//===- phases.cpp - the passes of each phase, and what flags say to them --------------------------------===//
+#include "passes/pipeline/phases.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/fuse/Passes.h"
+#include "passes/place/Passes.h"
+#include "passes/raise/Passes.h"
+#include "passes/train/Passes.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+
+static constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
+
+const char *nameOf(Phase phase) { return kPhases[int(phase)]; }
+
+void addFusion(OpPassManager &pm, const CompileOptions &options) {
+  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32",
+                           options.epilogues && options.target == plan::Target::CUDA, options.world});
+}
+
+void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
+  switch (phase) {
+  case Phase::Import: // bring decomposed exports back to what they mean
+    raise::buildPipeline(pm, /*kernels=*/options.target == plan::Target::CUDA);
+    return;
+  case Phase::Train: // loss, backward; then everything in primitives
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto",
+                              settings.tileParts, settings.tileTokens});
+    return;
+  case Phase::Shard: // kernels first: sharding moves what kernels read and write
+    addFusion(pm, options);
+    addSharding(pm, settings);
+    return;
+  case Phase::Schedule:
+    schedule::buildPipeline(pm, settings.schedule);
+    return;
+  case Phase::Place:
+    place::buildPipeline(pm);
+    return;
+  case Phase::Plan:
+    return;
+  }
+}
+
+Settings settingsOf(const CompileOptions &options) {
+  Settings settings;
+  settings.tileParts = options.tileParts.value_or(1);
+  settings.tileTokens = options.tileTokens.value_or(0);
+  if (options.recompute == "full") settings.keepBytes = 0;
+  settings.schedule.librarySums = options.target == plan::Target::CUDA;
+  if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
+  settings.attentionKernels = options.target == plan::Target::CUDA;
+  shard::PartitionPassOptions &partition = settings.shard.partition;
+  partition.world = options.world;
+  partition.stage = options.stage.value_or(0);
+  partition.accumulate = options.accumulate;
+  partition.vertical = options.accumulateOrder == "vertical" && options.accumulate > 1;
+  partition.optimizer = options.optimizer;
+  partition.bucketElements = options.bucketElements;
+  settings.shard.tiers.offloadParams = options.offloadParams;
+  settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
+  settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;
+  settings.shard.tiers.diskUpdates = settings.shard.tiers.hostUpdates && (!options.budgets.device || options.budgets.host);
+  settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
+  return settings;
+}
+
+Question questionOf(const CompileOptions &options, int64_t tokens) {
+  return {settingsOf(options),
+          !options.stage,
+          !options.tileParts,
+          !options.tileTokens,
+          options.recompute == "auto",
+          options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
+          tokens,
+          options.budgets,
+          options.machine};
+}
+
+std::optional<Phase> phaseFromName(StringRef name) {
+  for (size_t i = 0; i < std::size(kPhases); ++i)
+    if (name == kPhases[i]) return Phase(i);
+  return std::nullopt;
+}
+
+std::string phaseNames() {
+  std::string names;
+  for (const char *name : kPhases) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+std::string describePipeline(const CompileOptions &options) {
+  MLIRContext context;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (Phase phase : {Phase::Import, Phase::Train, Phase::Shard, Phase::Schedule, Phase::Place}) {
+    PassManager pm(&context, ModuleOp::getOperationName());
+    addPhase(pm, phase, options, settingsOf(options));
+    os << kPhases[int(phase)] << ": ";
+    pm.printAsTextualPipeline(os);
+    os << "\n";
+  }
+  return text;
+}
+
+} // namespace zero::pipeline
