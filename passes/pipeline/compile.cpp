@@ -1,7 +1,6 @@
 //===- compile.cpp - phase after phase ---------------------------------------------------------------===//
 #include "passes/pipeline/compile.h"
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/ptx/ptx.h"
 #include "compiler/nn/Nn.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/export.h"
@@ -9,8 +8,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/pipeline/alignments.h"
 #include "passes/pipeline/changes.h"
+#include "passes/pipeline/machine_code.h"
 #include "passes/pipeline/phases.h"
 #include "passes/pipeline/too_large.h"
 #include "passes/place/Passes.h"
@@ -20,7 +19,6 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
-#include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
@@ -54,7 +52,7 @@ const char *heaviestNode(ModuleOp module) {
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const Say &say, CompileReport &report)
-      : options(options), say(say), report(report), handler(&context, [this](Diagnostic &d) { return forward(d); }),
+      : options(options), say(say), report(report), handler(&context, [this](Diagnostic &d) { return forward(d); }), machine(options, say),
         settings(settingsOf(options)) {
     DialectRegistry registry;
     registry.insert<func::FuncDialect, nn::NnDialect, state::ZeroDialect, planir::PlanDialect>();
@@ -85,7 +83,7 @@ public:
       return true;
     }
     if (!overwritesNoInput(plan, output)) return false;
-    if (options.target != plan::Target::SIM && !timed("kernels", [&] { return generate(plan, code); })) return false;
+    if (options.target != plan::Target::SIM && !timed("kernels", [&] { return machine.generate(*module, plan, code); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
       plan::save(output, plan, std::as_bytes(std::span(code.kernels)), std::as_bytes(std::span(constants)), key ? &*key : nullptr,
@@ -201,7 +199,7 @@ private:
     exported.producer = "zeroc " ZERO_VERSION;
     exported.initSeed = options.initSeed;
     exported.describe = options.target == plan::Target::CUDA ? codegen::describeForGpu : codegen::describe;
-    if (!describe(exported.target)) return false;
+    if (!machine.describe(*module, exported.target)) return false;
     if (failed(planir::exportPlan(*module, exported, plan, constants))) return false;
     for (const plan::ModelFile &file : plan::ModelFiles(plan).record()) *plan.add_files() = file;
     if (succeeded(found))
@@ -217,37 +215,6 @@ private:
       decision->set_choice(choice);
       decision->set_reason(reason);
     }
-  }
-
-  bool describe(plan::Target &target) {
-    target.set_kind(options.target);
-    if (options.target == plan::Target::SIM) return true;
-    std::string error;
-    if (options.target == plan::Target::CUDA) {
-      auto named = codegen::GpuTarget::fromName(options.gpu, error);
-      if (failed(named)) {
-        say("error", error);
-        return false;
-      }
-      gpu = *named;
-      target.add_features(gpu.architecture);
-      bool updates = llvm::any_of(module->getOps<state::BucketOp>(), [](state::BucketOp bucket) { return bucket.getUpdatedOnHost(); });
-      return !updates || describeCpu(target, *target.mutable_host_features());
-    }
-    return describeCpu(target, *target.mutable_features());
-  }
-
-  bool describeCpu(plan::Target &target, google::protobuf::RepeatedPtrField<std::string> &features) {
-    std::string error;
-    auto named = codegen::CpuTarget::fromName(options.cpu, error);
-    if (failed(named)) {
-      say("error", error);
-      return false;
-    }
-    cpu = *named;
-    target.set_cpu(cpu.name);
-    for (const std::string &feature : cpu.features) *features.Add() = feature;
-    return true;
   }
 
   /// The plan is held against what everybody checks who reads it (its sentence is thrown), against its promises, by code that shares
@@ -273,33 +240,6 @@ private:
     return !clashes(plan.model()) && llvm::none_of(plan.parameters(), [&](const plan::Parameter &p) { return clashes(p.source().file()); });
   }
 
-  /// Of a plan: for its device, and for the host's processors beside that.
-  struct Code {
-    std::vector<char> kernels, onHost;
-  };
-
-  bool generate(const plan::Plan &plan, Code &code) {
-    llvm::SmallVector<func::FuncOp> kernels, onHost;
-    for (const plan::Kernel &kernel : plan.kernels())
-      (plan::isForHost(plan, kernel) ? onHost : kernels).push_back(module->lookupSymbol<func::FuncOp>(kernel.symbol()));
-    if (options.target == plan::Target::CUDA) {
-      llvm::SmallVector<codegen::GpuKernel> aligned;
-      for (auto [kernel, alignment] : llvm::zip(kernels, argumentAlignments(plan))) aligned.push_back({kernel, alignment});
-      auto text = codegen::compileToPtx(aligned, gpu, options.threads);
-      if (failed(text)) return false;
-      code.kernels.assign(text->begin(), text->end());
-      return onHost.empty() || toObject(onHost, code.onHost);
-    }
-    return toObject(kernels, code.kernels);
-  }
-
-  bool toObject(ArrayRef<func::FuncOp> kernels, std::vector<char> &code) {
-    auto object = codegen::compileToSharedObject(kernels, cpu, options.threads);
-    if (failed(object)) return false;
-    code.assign(object->begin(), object->end());
-    return true;
-  }
-
   const CompileOptions &options;
   const Say &say;
   CompileReport &report;
@@ -307,8 +247,7 @@ private:
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module, imported;    // imported: as it was before it was trained, where that is to be done in several ways
   std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
-  codegen::CpuTarget cpu;
-  codegen::GpuTarget gpu;
+  MachineCode machine;
   int64_t tokens = 0; // of a micro-step
   Settings settings;  // what flags say, and then what was found
   FailureOr<Found> found = failure();
