@@ -193,8 +193,8 @@ private:
       Settings longer = settings;
       longer.schedule.delay = delay;
       Trial trial = trials.attempt(longer);
-      if (!trials.fits(trial)) break;
-      if (rankOf(trial) < rankOf(best)) best = trial;
+      if (!trials.fits(trial) || rankOf(trial) >= rankOf(best)) break;
+      best = trial;
     }
     return best;
   }

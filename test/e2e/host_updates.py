@@ -31,14 +31,14 @@ def lanes():
     return json.loads(text)["lanes"]
 
 
-resident = {}  # what runs leave that keep everything on the device, by flags
+resident = {}  # what runs leave that keep everything on the device, by model and flags
 
 
 def agree(model, base, placement, run=(), world=1, on_host=True):
     have = results(model, [*base, *placement], [*run, *(DISK if "disk" in placement else ())], world)
     made = lanes().get("update_host", {"steps": 0})["steps"]
-    expect(bool(made) == on_host, f"the host makes {made} updates")
-    key = (*base, *(flag for flag in run if flag not in DISK), world)
+    expect(bool(made) == on_host, f"lane update_host has {made} steps")
+    key = (model, *base, *(flag for flag in run if flag not in DISK), world)
     if key not in resident:
         resident[key] = results(model, base, run, world)
         expect("update_host" not in lanes(), "the host makes updates of what rests on the device")
@@ -47,7 +47,7 @@ def agree(model, base, placement, run=(), world=1, on_host=True):
     for name, value in want.items():
         shown = f": {have[name]}, not {value}" if isinstance(value, float) else ""
         expect(have[name] == value, f"{name} has other bits than with everything on the device{shown}")
-    return f"{made} updates, {len(want)} results"
+    return f"{made} steps of the host, {len(want)} results"
 
 
 def resumed():
@@ -116,4 +116,7 @@ for name, base, placement, run, world in [
     ("2 ranks, stage 3, bf16, clipped, with parameters on disk", ["--stage", 3, *BF16], ALL, CLIP, 2),
 ]:
     suite.check(f"host updates of state on disk: {name}", agree, model, base, placement, run, world)
+wide = suite.gpt("wide.onnx", "--layers", "1", "--hidden", "128", "--heads", "4", "--vocab", "17500", "--seq", "8", "--batch", "1")
+for placement, base, run in [(HOST, BF16, []), (OPTIMIZER, [], []), (ALL, BF16, CLIP)]:
+    suite.check(f"host updates in slices: {' '.join(map(str, (*base, *placement, *run)))}", agree, wide, base, placement, run)
 suite.finish()
