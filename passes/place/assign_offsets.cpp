@@ -4,7 +4,6 @@
 #include "passes/place/need.h"
 #include "passes/place/next_run.h"
 #include "passes/place/reuse.h"
-#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "plan-assign-offsets"
 
@@ -43,20 +42,16 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
       state.setOffset(end.count);
       end += Bytes(state.getBytes()).alignedTo(Bytes(alignmentOf(tierOf(state))));
     }
-    // All transient arenas of a tier are one, as large as the largest.
-    llvm::MapVector<ProgramOp, std::array<Placed, kTiers>> programs;
-    int64_t largest = 0; // on the device
-    for (auto program : getOperation().getOps<ProgramOp>())
+    int64_t allowed = deviceBytes - ends[size_t(state::Tier::device)].count; // below 0 without a budget
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      std::array<Placed, kTiers> tiers;
       for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
         auto found = buffersOf(program, tier);
         if (failed(found)) return signalPassFailure();
-        Placed &placed = programs[program][size_t(tier)];
+        Placed &placed = tiers[size_t(tier)];
         placed = {std::move(*found), {}};
         placed.solution = solveOffsets(placed.buffers.problem);
-        if (tier == state::Tier::device) largest = std::max(largest, placed.solution.height.count);
       }
-    int64_t allowed = std::max(largest, deviceBytes - ends[size_t(state::Tier::device)].count);
-    for (auto &[program, tiers] : programs) {
       leaveTime(program, tiers[size_t(state::Tier::device)], allowed);
       write(program, tiers);
     }

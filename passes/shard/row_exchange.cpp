@@ -19,7 +19,8 @@ Location named(OpBuilder &b, StringRef table, StringRef what) { return NameLoc::
 } // namespace
 
 bool RowExchange::splitsRows(state::BucketOp bucket, Type table) {
-  return bucket.getParameters().size() == 1 && int64_t(bucket.getShard()) % cast<RankedTensorType>(table).getDimSize(1) == 0;
+  auto type = cast<RankedTensorType>(table);
+  return bucket.getParameters().size() == 1 && type.getRank() == 2 && int64_t(bucket.getShard()) % type.getDimSize(1) == 0;
 }
 
 Value RowExchange::rank() {
