@@ -13,7 +13,8 @@
 namespace zero::runtime {
 namespace {
 
-constexpr char kAbort = 'A', kGoodbye = 'B';
+// What a rank says of its end: that it ends the run, that it does so because another one has ended, that it is done.
+constexpr char kAbort = 'A', kLost = 'L', kGoodbye = 'B';
 // Between the end of a rank and a sentence about it, for the word of one that has said more.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 
@@ -73,7 +74,7 @@ void Watch::run() {
     for (size_t peer = 0; peer < links.size(); ++peer)
       if (entries[peer + 1].revents) listen(static_cast<int>(peer));
     if (lost >= 0 && Clock::now() >= speakAt) {
-      tell(kAbort);
+      tell(kLost);
       endRun(whyLost());
     }
   }
@@ -83,7 +84,9 @@ void Watch::listen(int peer) {
   char word = 0;
   ssize_t got = ::recv(links[static_cast<size_t>(peer)].fd(), &word, 1, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got == 1 && word == kAbort) endRun(lost < 0 ? peers.name(peer) + " ended the run and has said why" : whyLost());
+  // A rank that ends by the word of another one may be noticed before that word is.
+  if (got == 1 && (word == kAbort || word == kLost))
+    endRun(word == kAbort || lost < 0 ? peers.name(peer) + " ended the run and has said why" : whyLost());
   silent[static_cast<size_t>(peer)] = true;
   if (got == 1 && word == kGoodbye) {
     away[static_cast<size_t>(peer)] = true;
