@@ -89,6 +89,11 @@ private:
   Location named(Operation *op, StringRef bucket, StringRef what) {
     return NameLoc::get(b.getStringAttr(bucket + "." + what), op->getLoc());
   }
+  /// Of what makes `result`: after the bucket whose gradient that is, else its own.
+  Location namedAfter(Value result, StringRef what) {
+    StringRef bucket = bucketNameOf(result);
+    return bucket.empty() ? result.getLoc() : named(result.getDefiningOp(), bucket, what);
+  }
   /// The operation's location; with a name that people can make something of.
   Location named(Operation *op, StringRef otherwise) {
     return nameOf(op->getLoc()).empty() ? NameLoc::get(b.getStringAttr(otherwise), op->getLoc()) : op->getLoc();
@@ -406,17 +411,13 @@ LogicalResult Lowering::lower(Operation &op) {
   } else if (auto publish = dyn_cast<state::PublishOp>(op)) {
     lowerPublish(publish);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {
-    StringRef bucket = bucketNameOf(gather.getWhole());
-    allGather(bucket.empty() ? gather.getLoc() : named(gather, bucket, "all_gather"), at(gather.getShard()), at(gather.getWhole()),
-              elementsOf(gather.getShard()), elementOf(gather.getShard()));
+    allGather(namedAfter(gather.getWhole(), "all_gather"), at(gather.getShard()), at(gather.getWhole()), elementsOf(gather.getShard()),
+              elementOf(gather.getShard()));
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
-    StringRef bucket = bucketNameOf(scatter.getShard());
-    sum(bucket.empty() ? scatter.getLoc() : named(scatter, bucket, "reduce_scatter"), CollectiveKind::reduce_scatter,
-        at(scatter.getWhole()), at(scatter.getShard()), elementsOf(scatter.getShard()), elementOf(scatter.getWhole()),
-        bucketOf(scatter.getShard()));
+    sum(namedAfter(scatter.getShard(), "reduce_scatter"), CollectiveKind::reduce_scatter, at(scatter.getWhole()), at(scatter.getShard()),
+        elementsOf(scatter.getShard()), elementOf(scatter.getWhole()), bucketOf(scatter.getShard()));
   } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
-    StringRef bucket = bucketNameOf(toHost.getResult());
-    copy(bucket.empty() ? toHost.getLoc() : named(toHost, bucket, "to_host"), at(toHost.getInput()), at(toHost.getResult()));
+    copy(namedAfter(toHost.getResult(), "to_host"), at(toHost.getInput()), at(toHost.getResult()));
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Ref from = at(reduce.getInput()), to = at(reduce.getResult());
     copy(named(reduce, "all_reduce"), from, to);

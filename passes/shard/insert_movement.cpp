@@ -109,10 +109,11 @@ struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     StateKernels kernels(module);
+    Sharding sharding(module);
     for (func::FuncOp program : programs) {
-      ProgramUses uses{program, homes, buckets, Sharding(module)};
+      ProgramUses uses{program, homes, buckets, sharding};
       if (failed(uses.find())) return signalPassFailure();
-      RowExchange exchange(program, uses.sharding.world, kernels);
+      RowExchange exchange(program, sharding.world, kernels);
       ParameterMovement(uses, kernels, exchange).place();
       GradientMovement(uses, kernels, exchange).finish();
     }

@@ -1,6 +1,6 @@
 //===- kernels.cpp - the kernels of model state, each made once per shape --------------------------===//
 #include "passes/shard/kernels.h"
-#include "compiler/nn/Nn.h"
+#include "compiler/nn/kernel.h"
 
 using namespace mlir;
 
@@ -9,22 +9,14 @@ namespace {
 
 std::string sized(StringRef stem, int64_t rows, int64_t columns) { return (stem + "_" + Twine(rows) + "x" + Twine(columns)).str(); }
 
-std::string suffixOf(Type half) { return half.isF16() ? "_f16" : "_bf16"; }
-
 func::FuncOp buildSumKernel(ModuleOp module, StringRef name, int64_t n) {
-  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-  auto in = RankedTensorType::get({n}, b.getF32Type()), out = RankedTensorType::get({1}, b.getF32Type());
-  auto function = b.create<func::FuncOp>(module.getLoc(), name, b.getFunctionType({in}, {out}));
-  function.setPrivate();
-  function->setAttr(nn::NnDialect::kKernelAttr, b.getUnitAttr());
-  b.setInsertionPointToStart(function.addEntryBlock());
-  Value sum = b.create<nn::ReduceOp>(module.getLoc(), nn::ReductionKind::sum, function.getArgument(0), b.getDenseI64ArrayAttr({0}));
-  Value one = b.create<nn::ReshapeOp>(module.getLoc(), out, sum);
-  b.create<func::ReturnOp>(module.getLoc(), one);
-  return function;
+  nn::KernelBuilder k(module, name, {RankedTensorType::get({n}, Float32Type::get(module.getContext()))});
+  return k.finish(k.b.reshape(k.b.reduce(nn::ReductionKind::sum, k.arg(0), {0}), {1}));
 }
 
 } // namespace
+
+std::string suffixOf(Type type) { return type.isF32() ? "" : type.isF16() ? "_f16" : "_bf16"; }
 
 FlatSymbolRefAttr StateKernels::once(const std::string &name, llvm::function_ref<func::FuncOp()> build) {
   auto found = symbols.lookup<func::FuncOp>(name);

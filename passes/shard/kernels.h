@@ -8,6 +8,9 @@
 
 namespace zero::shard {
 
+/// Of the name of a kernel whose parameters are of this type.
+std::string suffixOf(mlir::Type type);
+
 /// Names of nn.kernel functions of a module, which are added where they are missing; [rows, columns] is how a kernel sees
 /// a flat buffer. Holds a table of the module's symbols: there are many buckets, and many parameters to search among.
 class StateKernels {

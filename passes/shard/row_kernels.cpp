@@ -1,5 +1,5 @@
 //===- row_kernels.cpp - kernels of rows in a rank's shard of a table ----------------------------------===//
-#include "compiler/nn/build.h"
+#include "compiler/nn/kernel.h"
 #include "passes/shard/kernels.h"
 
 using namespace mlir;
@@ -7,33 +7,13 @@ using namespace mlir;
 namespace zero::shard {
 namespace {
 
-/// A kernel that is being written: its arguments, and the operations on them.
-struct Kernel {
-  func::FuncOp function;
-  OpBuilder builder;
-  nn::Build b;
-
-  Kernel(ModuleOp module, StringRef name, ArrayRef<Type> arguments)
-      : builder(module.getContext()), b{builder, NameLoc::get(builder.getStringAttr(name))} {
-    builder.setInsertionPointToEnd(module.getBody());
-    function = builder.create<func::FuncOp>(b.loc, name, builder.getFunctionType(arguments, {}));
-    function.setPrivate();
-    function->setAttr(nn::NnDialect::kKernelAttr, builder.getUnitAttr());
-    builder.setInsertionPointToStart(function.addEntryBlock());
-  }
-  Value arg(unsigned i) { return function.getArgument(i); }
-  func::FuncOp finish(Value result) {
-    builder.create<func::ReturnOp>(b.loc, result);
-    function.setType(builder.getFunctionType(function.getArgumentTypes(), result.getType()));
-    return function;
-  }
-};
+using nn::KernelBuilder;
 
 /// Where rows lie in the shard of a rank.
 struct Local {
   Value inside, row; // of each index: whether its row does, and which it is there (the first, if not)
 };
-Local locate(Kernel &k, Value rank, Value indices, int64_t rowsOfShard) {
+Local locate(KernelBuilder &k, Value rank, Value indices, int64_t rowsOfShard) {
   auto &b = k.b;
   int64_t n = nn::typeOf(indices).getNumElements();
   Value first = b.mul(b.slice(rank, {0}, {1}, {1}), double(rowsOfShard)); // whole numbers below 2^24, exact in f32
@@ -43,7 +23,7 @@ Local locate(Kernel &k, Value rank, Value indices, int64_t rowsOfShard) {
   return {inside, b.cast(b.select(inside, local, b.like(local, 0)), k.builder.getI64Type())};
 }
 
-std::string suffixOf(Type type) { return type.isF32() ? "" : type.isF16() ? "_f16" : "_bf16"; }
+RankedTensorType matrix(int64_t rows, int64_t columns, Type type) { return RankedTensorType::get({rows, columns}, type); }
 
 } // namespace
 
@@ -51,7 +31,7 @@ FlatSymbolRefAttr StateKernels::indices(RankedTensorType type) {
   std::string name = "indices";
   for (int64_t size : type.getShape()) name += "_" + std::to_string(size);
   return once(name + (type.getElementType().isInteger(64) ? "" : "_i32"), [&] {
-    Kernel k(module, name, {type});
+    KernelBuilder k(module, name, {type});
     return k.finish(k.b.reshape(k.b.cast(k.arg(0), Float32Type::get(module.getContext())), {type.getNumElements()}));
   });
 }
@@ -60,8 +40,7 @@ FlatSymbolRefAttr StateKernels::lookUp(int64_t rows, int64_t columns, int64_t n,
   std::string name = "look_up_" + std::to_string(n) + "_of_" + std::to_string(rows) + "x" + std::to_string(columns) + suffixOf(type);
   return once(name, [&] {
     Type f32 = Float32Type::get(module.getContext());
-    auto matrix = [](int64_t r, int64_t c, Type t) { return RankedTensorType::get({r, c}, t); };
-    Kernel k(module, name, {matrix(rows, columns, type), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32)});
+    KernelBuilder k(module, name, {matrix(rows, columns, type), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32)});
     Local at = locate(k, k.arg(1), k.arg(2), rows);
     Value found = k.b.cast(k.builder.create<nn::GatherOp>(k.b.loc, matrix(n, columns, type), k.arg(0), at.row), f32);
     return k.finish(k.b.select(k.b.broadcast(at.inside, {n, columns}, {0}), found, k.b.like(found, -0.0)));
@@ -72,14 +51,14 @@ FlatSymbolRefAttr StateKernels::addRows(int64_t rows, int64_t columns, int64_t n
   std::string name = "add_rows_" + std::to_string(n) + "_to_" + std::to_string(rows) + "x" + std::to_string(columns) + suffixOf(type);
   return once(name, [&] {
     Type f32 = Float32Type::get(module.getContext());
-    auto matrix = [](int64_t r, int64_t c, Type t) { return RankedTensorType::get({r, c}, t); };
-    Kernel k(module, name,
-             {matrix(rows, columns, f32), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32), matrix(n, columns, type)});
+    KernelBuilder k(
+        module, name,
+        {matrix(rows, columns, f32), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32), matrix(n, columns, type)});
     Local at = locate(k, k.arg(1), k.arg(2), rows);
     Value given = k.b.cast(k.arg(3), f32);
     Value own = k.b.select(k.b.broadcast(at.inside, {n, columns}, {0}), given, k.b.like(given, 0));
     Value sums = k.builder.create<nn::ScatterAddOp>(k.b.loc, matrix(rows, columns, f32), at.row, own);
-    return k.finish(k.builder.create<nn::AddOp>(k.b.loc, k.arg(0), sums));
+    return k.finish(k.builder.create<nn::AddOp>(k.b.loc, k.arg(0), sums).getResult());
   });
 }
 

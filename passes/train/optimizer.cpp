@@ -1,6 +1,6 @@
 //===- optimizer.cpp - the optimizer as kernels ------------------------------------------------------===//
 #include "passes/train/optimizer.h"
-#include "compiler/nn/build.h"
+#include "compiler/nn/kernel.h"
 #include <limits>
 
 using namespace mlir;
@@ -11,30 +11,20 @@ namespace {
 /// Positions in the hyper tensor; HyperIndex of runtime/plan/plan.proto is the contract.
 enum Hyper { Lr, Beta1, Beta2, Eps, WeightDecay, BiasCorrection1, BiasCorrection2, Momentum, Clip, InverseLossScale };
 
-struct Kernel {
-  func::FuncOp function;
-  OpBuilder builder;
-  nn::Build b;
+struct Kernel : nn::KernelBuilder {
   int64_t rows, cols;
 
   /// `matrices` arguments of [rows, cols], then `others`.
   Kernel(ModuleOp module, StringRef name, int64_t rows, int64_t cols, int64_t matrices, ArrayRef<Type> others)
-      : builder(module.getContext()), b{builder, NameLoc::get(builder.getStringAttr(name))}, rows(rows), cols(cols) {
-    SmallVector<Type> inputs(matrices, RankedTensorType::get({rows, cols}, builder.getF32Type()));
-    llvm::append_range(inputs, others);
-    builder.setInsertionPointToEnd(module.getBody());
-    function = builder.create<func::FuncOp>(b.loc, name, builder.getFunctionType(inputs, {}));
-    function.setPrivate();
-    function->setAttr(nn::NnDialect::kKernelAttr, builder.getUnitAttr());
-    builder.setInsertionPointToStart(function.addEntryBlock());
-  }
-  Value arg(size_t i) { return function.getArgument(i); }
+      : KernelBuilder(module, name, argumentsOf(module, rows, cols, matrices, others)), rows(rows), cols(cols) {}
   /// One number for every element.
   Value spread(Value one) { return b.broadcast(one, {rows, cols}, {1}); }
-  func::FuncOp finish(ValueRange results) {
-    builder.create<func::ReturnOp>(b.loc, results);
-    function.setType(builder.getFunctionType(function.getArgumentTypes(), results.getTypes()));
-    return function;
+
+private:
+  static SmallVector<Type> argumentsOf(ModuleOp module, int64_t rows, int64_t cols, int64_t matrices, ArrayRef<Type> others) {
+    SmallVector<Type> types(matrices, RankedTensorType::get({rows, cols}, Float32Type::get(module.getContext())));
+    llvm::append_range(types, others);
+    return types;
   }
 };
 

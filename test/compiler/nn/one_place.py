@@ -33,7 +33,6 @@ EXCEPTIONS = {
     "passes/shard/partition.cpp": ("a table that is looked up is alone in its bucket", "Gather"),
     "passes/fuse/table_rows.cpp": ("recognises lookups, and what adds their rows to a gradient", "Add Gather ScatterAdd"),
     "passes/shard/row_kernels.cpp": ("writes the kernels of rows in a shard", "Add And Gather ScatterAdd"),
-    "passes/shard/kernels.cpp": ("writes the kernels of gradient norms", "Reduce"),
     # Reading ONNX: numpy's broadcasting in front of operations, and what a use says about an initializer.
     "compiler/onnx/emit.h": ("operations that broadcast as numpy does", "Add Sub Mul Div"),
     "compiler/onnx/emit.cpp": ("", "Compare Select IsNan Cast"),
