@@ -28,13 +28,15 @@ def task_of(config, asked):
     return task
 
 
-def class_of(config, task):
+def class_of(config, task, asked):
     import transformers
     if task == "encoder" and getattr(config, "is_encoder_decoder", False):
         alone = getattr(transformers, type(config).__name__.replace("Config", "EncoderModel"), None)
         if alone is None:
             raise Refusal(f"Transformers has no class for the encoder of {config.model_type} alone; export the whole model with --task seq2seq")
         return alone
+    if not asked and (own := getattr(transformers, config.architectures[0], None)):
+        return own
     return {"causal": transformers.AutoModelForCausalLM, "masked": transformers.AutoModelForMaskedLM,
             "classification": transformers.AutoModelForSequenceClassification, "image": transformers.AutoModelForImageClassification,
             "seq2seq": transformers.AutoModelForSeq2SeqLM, "encoder": transformers.AutoModel}[task]
@@ -64,14 +66,14 @@ def load(a, attention):
     if not a.train_mode:
         without_dropout(config)
     longest = getattr(config, "max_position_embeddings", None)
-    if longest and a.seq > longest:
+    if longest and 0 < longest < a.seq:
         if a.static:
             raise Refusal(f"--seq {a.seq} is more than the {longest} positions of {a.model}")
         a.seq = longest
     # One product for all experts: any other way depends on the data, or on operators that ONNX does not have.
     config._experts_implementation = "batched_mm"
     torch.manual_seed(a.seed)
-    kind = class_of(config, task)
+    kind = class_of(config, task, a.task)
     if os.path.isfile(a.model):
         make = getattr(kind, "from_config", None) or kind._from_config
         model, fresh = make(config, attn_implementation=attention), []

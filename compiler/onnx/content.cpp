@@ -46,7 +46,7 @@ bool Content::isSigns() const {
   return true;
 }
 
-bool Content::isZeroRow() const { return t.dims.size() > 1 && t.dims.back() == int64_t(t.elements) && isConstant() && at(0) == 0; }
+bool Content::isZeroRow() const { return t.dims.size() == 2 && t.dims.back() == int64_t(t.elements) && isConstant() && at(0) == 0; }
 
 bool Content::isMadeUp() const {
   StringRef base = t.name.rtrim("0123456789");

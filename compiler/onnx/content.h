@@ -15,7 +15,7 @@ public:
 
   bool isConstant() const;                 // all elements have the same bits
   bool isSigns() const;                    // nothing but 0, 1 and -1, and not all the same: a permutation, a mask
-  bool isZeroRow() const;                  // zeros under more than one dimension, all but the last of size 1
+  bool isZeroRow() const;                  // [1, n] zeros
   bool isMask() const;                     // holds -inf or values beyond ±1e4
   bool isTriangle() const;                 // zeros above the diagonal of its last two dimensions, not all of them: a mask, a decay
   bool isPlaces() const;                   // a grid of points of up to three coordinates

@@ -81,10 +81,10 @@ private:
   llvm::MutableArrayRef<Site> sites;
   Weights &weights;
   llvm::DenseMap<mlir::Operation *, unsigned> siteOf;
-  llvm::DenseSet<mlir::Value> toSoftmax, toTrig;
-  llvm::DenseSet<int64_t> lengths; // sizes of the integer inputs beyond the batch
+  llvm::DenseSet<mlir::Value> toSoftmax, toTrig, toResult;
+  llvm::DenseSet<int64_t> lengths;                            // sizes of the integer inputs beyond the batch
   llvm::DenseMap<mlir::Value, llvm::SmallBitVector> sequence; // of values that are not known
-  int64_t samples = 1;             // size of the batch
+  int64_t samples = 1;                                        // size of the batch
 };
 
 } // namespace zero::onnx

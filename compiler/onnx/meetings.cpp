@@ -121,8 +121,10 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   if (content(o, [](const Content &c) { return c.isMask(); })) return refuse(o, "a mask");
   if (n == 1) {
     if ((choice || data == Kind::Feature) && !along) return;
-    // A layer's bias has one dimension; [1, n] of zeros is the buffer that some models add to their logits.
-    if (!choice && content(o, [](const Content &c) { return c.isZeroRow(); })) return refuse(o, "a row of zeros");
+    // [1, n] of zeros is the buffer that some models add to their logits; anywhere else it is a fresh bias.
+    Value sum = op.getResult(0);
+    bool logits = toResult.contains(sum) || toSoftmax.contains(sum);
+    if (!choice && logits && content(o, [](const Content &c) { return c.isZeroRow(); })) return refuse(o, "a row of zeros");
     return evidence(o, choice ? "token" : "bias");
   }
   if (choice || !along) return;

@@ -65,18 +65,20 @@ void Analysis::run() {
   }
 }
 
-/// Which values reach a softmax, or a sine, without a product in between.
+/// Which values reach a softmax, or a sine, without a product in between, and which are results, moved at most.
 void Analysis::backward(Operation &op) {
-  bool softmax = isa<nn::SoftmaxOp>(op), trig = isa<nn::SinOp, nn::CosOp>(op);
+  bool softmax = isa<nn::SoftmaxOp>(op), trig = isa<nn::SinOp, nn::CosOp>(op), result = isa<func::ReturnOp>(op);
   bool through = op.hasTrait<nn::Elementwise>() || isMovement(op);
   bool product = isa<nn::MatMulOp>(op);
   for (Value r : op.getResults()) {
     softmax |= through && toSoftmax.contains(r);
     trig |= (through || product) && toTrig.contains(r);
+    result |= (isMovement(op) || isa<nn::CastOp>(op)) && toResult.contains(r);
   }
   for (Value o : op.getOperands()) {
     if (softmax) toSoftmax.insert(o);
     if (trig) toTrig.insert(o);
+    if (result) toResult.insert(o);
   }
 }
 

@@ -15,7 +15,7 @@
 //   lookup by data or constants   parameter, unless all it does is multiply activations (rotary cache)
 //   scale or bias of a norm       parameter
 //   added, varies along one dimension    bias: parameter, unless scores are masked by it, it holds -inf,
-//                                 or it is a [1, n] row of zeros (a buffer beside the logits)
+//                                 or it is a [1, n] row of zeros added to the logits (a buffer)
 //   added, varies along more      position table: parameter, unless added to scores (mask), repeated for each
 //                                 sample (folded) or sinusoidal
 //   multiplied, one dimension     scale: parameter

@@ -84,9 +84,11 @@ def linear():
 
 
 def zero_row():
-    """The buffer of zeros that BART adds to its logits, beside a fresh bias."""
+    """The buffer of zeros that BART adds to its logits, beside fresh biases of several shapes."""
     g = Graph()
     y = g.Add(g.linear(embedded(g), "w", D, D), g.weight("bias", np.zeros(D, np.float32)))
+    y = g.Tanh(g.Add(y, g.weight("row", np.zeros((1, D), np.float32))))
+    y = g.Add(g.Mul(y, g.normal("gain", 1, 1, D)), g.weight("grn.bias", np.zeros((1, 1, D), np.float32)))
     return g.model(g.Add(g.MatMul(y, g.normal("head", D, V)), g.weight("final_logits_bias", np.zeros((1, V), np.float32))))
 
 
