@@ -38,6 +38,17 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what) {
   return result;
 }
 
+void requireText(const std::string &what, const std::string &text, size_t limit) {
+  if (text.size() > limit)
+    throw Error(what + " has a text of " + std::to_string(text.size()) + " bytes; at most " + std::to_string(limit) + " are allowed");
+  if (text.find('\0') != std::string::npos) throw Error(what + " has a text with a zero byte");
+}
+
+void requireName(const std::string &what, const std::string &text) {
+  if (text.empty()) throw Error(what + " has no name");
+  requireText(what, text);
+}
+
 uint64_t bytesOfShape(const google::protobuf::RepeatedField<int64_t> &shape, uint64_t elementBytes, const std::string &what) {
   if (shape.size() > 16) throw Error(what + " has " + std::to_string(shape.size()) + " dimensions; at most 16 are allowed");
   uint64_t bytes = elementBytes;

@@ -1,4 +1,4 @@
-// Pieces of validate.h shared between its files: overflow-checked arithmetic and the checks of a step.
+// Pieces of validate.h shared between its files: overflow-checked arithmetic and the checks of each part of a plan.
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
@@ -14,6 +14,10 @@ inline constexpr int kPersistent = -1;
 // a * b and a + b, throwing Error with `what` where the result exceeds kMaxBytes.
 uint64_t multiply(uint64_t a, uint64_t b, const std::string &what);
 uint64_t add(uint64_t a, uint64_t b, const std::string &what);
+
+// A text of the plan's has a sane length and no zero byte; a name is one that is there.
+void requireText(const std::string &what, const std::string &text, size_t limit = 4096);
+void requireName(const std::string &what, const std::string &text);
 
 // Product of the dimensions times elementBytes.
 uint64_t bytesOfShape(const google::protobuf::RepeatedField<int64_t> &shape, uint64_t elementBytes, const std::string &what);
@@ -36,6 +40,11 @@ std::string placeText(Tier tier);
 // It lies in the device's memory.
 void requireDevice(const Plan &plan, const Ref &ref, const std::string &what);
 
+void checkArenas(const Plan &plan);
+// Buffers, and what programs are given in them: inputs of every micro-step, losses, constants. Behind arenas and the headers of programs.
+void checkMemory(const Plan &plan, uint64_t constantBytes);
+// Buckets and their tensors, parameters and their pieces. Behind memory.
+void checkState(const Plan &plan);
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
 
