@@ -24,6 +24,11 @@ public:
   // As the host knows it; null if it is memory of the GPU, or on disk.
   std::byte *hostMemory(Address address) const;
   std::vector<std::span<std::byte>> hostArenas() const;
+  // Calls take(start, bytes) for each in the memory of the GPU.
+  template <typename Take> void eachOnGpu(Take take) const {
+    for (const Arena &arena : arenas)
+      if (arena.device) take(arena.start, arena.bytes);
+  }
 
   // For State. What lies on the GPU is copied piece by piece.
   void read(Address from, uint64_t bytes, const TakePiece &take) const;

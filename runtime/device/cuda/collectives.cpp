@@ -19,7 +19,15 @@ Collectives::Collectives(CommunicatorFactory &factory)
 }
 
 Collectives::~Collectives() {
-  if (handle) nccl.destroy(handle);
+  if (!handle) return;
+  for (void *entry : entries) nccl.withdraw(handle, entry);
+  nccl.destroy(handle);
+}
+
+void Collectives::enroll(Pointer memory, uint64_t bytes) {
+  void *entry = nullptr;
+  nccl.require(nccl.enroll(handle, at(memory), bytes, &entry), "cannot tell NCCL where arenas lie");
+  entries.push_back(entry);
 }
 
 void Collectives::run(const AllGatherOf<Pointer> &call, StreamHandle stream) {

@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/nccl.h"
 #include "runtime/device/cuda/peer_watch.h"
 #include "runtime/device/program.h"
+#include <vector>
 
 namespace zero::runtime::cuda {
 
@@ -27,6 +28,10 @@ public:
   Collectives(const Collectives &) = delete;
   Collectives &operator=(const Collectives &) = delete;
 
+  // What is sent lies there, and what comes: NCCL moves it without copies of its own, where the way to the other ranks allows that. The
+  // memory outlives this.
+  void enroll(Pointer memory, uint64_t bytes);
+
   void run(const AllGatherOf<Pointer> &call, StreamHandle stream);
   void run(const ExchangeCall &call, StreamHandle stream);
   void run(const ReduceScatterOf<Pointer> &call, StreamHandle stream); // f32, as the next: in NCCL's order
@@ -43,6 +48,7 @@ private:
   int self, world;
   PeerWatch watch;
   NcclHandle handle{};
+  std::vector<void *> entries; // of memory that is enrolled
 };
 
 } // namespace zero::runtime::cuda

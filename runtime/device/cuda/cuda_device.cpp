@@ -80,7 +80,10 @@ public:
     }
     if (products) binding.products = &*products;
     registerDiskMemory(binding);
-    if (factory.world() > 1 && communicates(given)) collectives.emplace(factory);
+    if (factory.world() > 1 && communicates(given)) {
+      collectives.emplace(factory);
+      arenas.eachOnGpu([this](Pointer memory, uint64_t bytes) { collectives->enroll(memory, bytes); });
+    }
     std::vector<CudaProgram> bound;
     for (const DeviceProgram &program : given) bound.push_back(boundProgram(program, binding));
     if (sumsInOrder(bound)) orderedSum.emplace();

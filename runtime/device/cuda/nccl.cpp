@@ -33,6 +33,8 @@ Nccl::Nccl() {
   library.find(destroy, "ncclCommDestroy");
   library.find(abort, "ncclCommAbort");
   library.find(asyncError, "ncclCommGetAsyncError");
+  library.find(enroll, "ncclCommRegister");
+  library.find(withdraw, "ncclCommDeregister");
   library.find(groupStart, "ncclGroupStart");
   library.find(groupEnd, "ncclGroupEnd");
   library.find(send, "ncclSend");

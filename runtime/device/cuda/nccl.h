@@ -30,6 +30,8 @@ struct Nccl {
   NcclStatus (*destroy)(NcclHandle);
   NcclStatus (*abort)(NcclHandle);
   NcclStatus (*asyncError)(NcclHandle, NcclStatus *);
+  NcclStatus (*enroll)(NcclHandle, void *memory, size_t bytes, void **entry); // since 2.19
+  NcclStatus (*withdraw)(NcclHandle, void *entry);
   NcclStatus (*groupStart)();
   NcclStatus (*groupEnd)();
   NcclStatus (*send)(const void *src, size_t count, int type, int peer, NcclHandle, StreamHandle);

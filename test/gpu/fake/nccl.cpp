@@ -212,6 +212,14 @@ NcclStatus ncclCommGetAsyncError(NcclHandle handle, NcclStatus *state) {
   return refusal("ncclCommGetAsyncError");
 }
 
+NcclStatus ncclCommRegister(NcclHandle, void *memory, size_t bytes, void **entry) {
+  if (NcclStatus status = refusal("ncclCommRegister")) return status;
+  if (bytes == 0 || !Memory::get().reach(reinterpret_cast<uint64_t>(memory), bytes)) return kInvalidArgument;
+  *entry = memory;
+  return 0;
+}
+NcclStatus ncclCommDeregister(NcclHandle, void *) { return refusal("ncclCommDeregister"); }
+
 NcclStatus ncclGroupStart() {
   ++groups;
   return refusal("ncclGroupStart");
