@@ -49,6 +49,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.tileTokens = options.tileTokens.value_or(0);
   if (options.recompute == "full") settings.keepBytes = 0;
   settings.schedule.librarySums = options.target == plan::Target::CUDA;
+  settings.schedule.tf32 = options.tf32;
   if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
   settings.attentionKernels = options.target == plan::Target::CUDA;
   shard::PartitionPassOptions &partition = settings.shard.partition;

@@ -19,6 +19,7 @@ struct Options {
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
   bool librarySums = false;         // sums over ranks are made by the device's library, in its own order
+  bool tf32 = false;                // products of f32 multiply with 10 bits of fraction
 };
 
 /// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait

@@ -17,6 +17,7 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
 
     A sum over ranks goes in slices, as many elements of each rank at a time as `staging-bytes` have room for, so that this room does
     not grow with the bucket. With `library-sums` those of f32 are left to the device's library, which needs none; it would add bf16 in bf16.
+    With `tf32` products of f32 may round what they multiply.
 
     ```mlir
     %g = zero.pack %gw, %gb at array<i64: 0, 32> : … -> tensor<64xf32>
@@ -28,7 +29,8 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"stagingBytes", "staging-bytes", "int64_t", "16 << 20", "Room for what ranks send towards a sum">,
-                 Option<"librarySums", "library-sums", "bool", "false", "Sums of f32 are made by the device's library, in its own order">];
+                 Option<"librarySums", "library-sums", "bool", "false", "Sums of f32 are made by the device's library, in its own order">,
+                 Option<"tf32", "tf32", "bool", "false", "Products of f32 multiply with 10 bits of fraction">];
   let dependentDialects = ["::zero::planir::PlanDialect"];
   let statistics = [Statistic<"copies", "copies", "Values that had to be copied">,
                     Statistic<"inplace", "in-place", "Kernel results that overwrite an operand">];

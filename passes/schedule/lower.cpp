@@ -26,8 +26,9 @@ int64_t sliceOf(int64_t count, int64_t bytes, int64_t room) {
 /// One program: its operations in order, each as the steps that do it.
 class Lowering {
 public:
-  Lowering(func::FuncOp function, States &states, int64_t stagingBytes, bool librarySums)
-      : function(function), states(states), stagingBytes(stagingBytes), librarySums(librarySums), storage(function, states), b(function) {}
+  Lowering(func::FuncOp function, States &states, int64_t stagingBytes, bool librarySums, bool tf32)
+      : function(function), states(states), stagingBytes(stagingBytes), librarySums(librarySums), tf32(tf32), storage(function, states),
+        b(function) {}
 
   LogicalResult run();
   int64_t copies = 0, inplace = 0;
@@ -102,7 +103,7 @@ private:
   func::FuncOp function;
   States &states;
   int64_t stagingBytes;
-  bool librarySums;
+  bool librarySums, tf32;
   Storage storage;
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
@@ -206,7 +207,7 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
   make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
                    batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(),
-                   bool(op.getOnto()), epilogue);
+                   bool(op.getOnto()), tf32 && lhs.getElementType().isF32(), epilogue);
 }
 
 void Lowering::lowerJoin(nn::JoinRowsOp op) {
@@ -467,7 +468,7 @@ struct Lower : impl::LowerPassBase<Lower> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(state::ZeroDialect::kRole)) programs.push_back(function);
     for (func::FuncOp function : programs) {
-      Lowering lowering(function, states, stagingBytes, librarySums);
+      Lowering lowering(function, states, stagingBytes, librarySums, tf32);
       if (failed(lowering.run())) return signalPassFailure();
       copies += lowering.copies;
       inplace += lowering.inplace;

@@ -9,6 +9,7 @@ namespace zero::schedule {
 void buildPipeline(OpPassManager &pm, const Options &options) {
   LowerPassOptions lower;
   lower.librarySums = options.librarySums;
+  lower.tf32 = options.tf32;
   pm.addPass(createLowerPass(lower));
   OpPassManager &program = pm.nest<planir::ProgramOp>();
   program.addPass(createAssignLanesPass());

@@ -32,6 +32,7 @@ struct MatMulShape {
   bool accumulate;
   plan::DType dtype = plan::F32, cDtype = plan::F32; // of A and B, of C
   plan::MatMul::Epilogue epilogue = plan::MatMul::NONE;
+  bool tf32 = false;
 };
 template <typename Place> struct MatMulOf : MatMulShape {
   Place a, b, c;

@@ -109,7 +109,7 @@ private:
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
     MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
                       i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
-                      p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue()};
+                      p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue(),    p.tf32()};
     Place sums = p.epilogue() == plan::MatMul::NONE ? Place() : place(step.writes(1));
     return {shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0)), sums};
   }

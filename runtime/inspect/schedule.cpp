@@ -40,9 +40,9 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
                        plan.kernels(int(step.update().launch().kernel())).symbol());
   case plan::Step::kMatmul: {
     const plan::MatMul &m = step.matmul();
-    return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
+    return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
                        m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "", typeText(m.dtype()),
-                       m.c_dtype() == m.dtype() ? "" : " to f32",
+                       m.tf32() ? " as tf32" : "", m.c_dtype() == m.dtype() ? "" : " to f32",
                        m.epilogue() == plan::MatMul::NONE        ? ""
                        : m.epilogue() == plan::MatMul::SUMS_OF_A ? " and sums of A"
                                                                  : " and sums of B");

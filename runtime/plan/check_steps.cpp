@@ -74,6 +74,8 @@ struct StepChecker {
     if (sums &&
         (plan.target().kind() == Target::CPU || call.batch() != 1 || call.accumulate() || !MatMul::Epilogue_IsValid(call.epilogue())))
       throw Error(what + " makes sums beside its product, which is for one product that overwrites its result, in a plan for cuda");
+    if (call.tf32() && (plan.target().kind() == Target::CPU || call.dtype() != F32))
+      throw Error(what + " multiplies " + DType_Name(call.dtype()) + " in TF32, which is for F32 in a plan for cuda");
     form(call.accumulate() ? 3 : 2, sums ? 2 : 1);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");

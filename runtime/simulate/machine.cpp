@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::pair<const char *, double Machine::*> kNumbers[] = {
     {"products_f32", &Machine::productsF32},
+    {"products_tf32", &Machine::productsTf32},
     {"products_bf16", &Machine::productsBf16},
     {"memory", &Machine::memory},
     {"host_memory", &Machine::hostMemory},

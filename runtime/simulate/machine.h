@@ -8,6 +8,7 @@ namespace zero::simulate {
 /// What one rank has to itself. The defaults are two processors with AVX-512 and a virtual disk.
 struct Machine {
   double productsF32 = 1e11;  // "products_f32": multiply-adds in a second, of matrix products and attention
+  double productsTf32 = 1e11; // "products_tf32": of products that --tf32 allows it
   double productsBf16 = 2e11; // "products_bf16"
   double memory = 1e10;       // "memory": bytes that computation reads and writes in a second
   double hostMemory = 1e10;   // "host_memory": the same of updates that the host's processors make for a GPU

@@ -88,11 +88,12 @@ Resource StepTime::busiest() const {
 double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
   inspect::Work work = inspect::workOf(plan, step);
   double touched = double(work.touched) / (step.lane() == plan::UPDATE_HOST ? machine.hostMemory : machine.memory);
-  auto products = [&](plan::DType type) {
-    return std::max(touched, double(work.flops) / 2 / (type == plan::F32 ? machine.productsF32 : machine.productsBf16));
+  auto products = [&](plan::DType type, bool tf32 = false) {
+    double rate = tf32 ? machine.productsTf32 : type == plan::F32 ? machine.productsF32 : machine.productsBf16;
+    return std::max(touched, double(work.flops) / 2 / rate);
   };
   double seconds = touched;
-  if (step.has_matmul()) seconds = products(step.matmul().dtype());
+  if (step.has_matmul()) seconds = products(step.matmul().dtype(), step.matmul().tf32());
   if (step.has_attention()) seconds = products(step.attention().dtype());
   if (step.has_attention_grad()) seconds = products(step.attention_grad().dtype());
   if (step.has_copy())

@@ -83,7 +83,6 @@ CONFIGS = [
     of("phimoe", "PhimoeForCausalLM", GROUPED, LOCAL_EXPERTS),
     of("granitemoe", "GraniteMoeForCausalLM", GROUPED, LOCAL_EXPERTS),
     of("gpt_oss", "GptOssForCausalLM", HEADS, LOCAL_EXPERTS, sliding_window=8),
-    of("jetmoe", "JetMoeForCausalLM", GROUPED, LOCAL_EXPERTS, kv_channels=8),
     of("olmoe", "OlmoeForCausalLM", GROUPED, EXPERTS),
     of("flex_olmo", "FlexOlmoForCausalLM", GROUPED, EXPERTS),
     of("qwen2_moe", "Qwen2MoeForCausalLM", GROUPED, SHARED),
@@ -91,8 +90,6 @@ CONFIGS = [
     of("dots1", "Dots1ForCausalLM", HEADS, ROUTED, n_group=1, topk_group=1),
     of("deepseek_v3", "DeepseekV3ForCausalLM", LATENT, ROUTED, n_group=2, topk_group=1),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", HEADS, moe_intermediate_size=16, moe_num_experts=4, moe_k=2, moe_layer_start_index=1, moe_layer_end_index=1),
-    of("dbrx", "DbrxForCausalLM", d_model=32, n_heads=4, n_layers=2, max_seq_len=64, vocab_size=96, attn_config=dict(kv_n_heads=2, clip_qkv=8),
-       ffn_config=dict(ffn_hidden_size=64, moe_num_experts=4, moe_top_k=2)),
     # Recurrences and convolutions in place of attention, or between it.
     of("mamba", "MambaForCausalLM", num_hidden_layers=2, hidden_size=32, state_size=4, vocab_size=96),
     of("mamba2", "Mamba2ForCausalLM", num_hidden_layers=2, hidden_size=32, state_size=8, vocab_size=96, num_heads=8, head_dim=8, n_groups=2, chunk_size=8),

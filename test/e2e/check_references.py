@@ -42,7 +42,8 @@ def holds(folder, export, world, stage, precision, target="cpu"):
     reference = json.loads((folder / "reference.json").read_text())
     steps = len(reference["loss_curve"]) if target == "cpu" else CUDA_STEPS
     save_file(data_of(folder, export, steps), suite.work / "data.safetensors")
-    flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, "--precision", precision, "--target", target,
+    flags = ["--loss", export["loss"], "--optimizer", "adamw", "--world", world, "--stage", stage, "--target", target,
+             *(["--tf32"] if precision == "tf32" else ["--precision", precision]),
              *bindings(folder, export, world)]
     suite.zeroc(folder / export["file"], "plan.bin", *flags)
     env = suite.without_gpu("plan.bin", folder / export["file"], *flags) if target == "cuda" else {}
@@ -83,7 +84,7 @@ for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
         suite.check(f"reference: {path.parent.name}/{export['file']}", holds, path.parent, export, 1, 0, "f32")
         for precision in ("bf16", "f16"):
             suite.check(f"reference: {path.parent.name}/{export['file']}, {precision}", holds, path.parent, export, 1, 0, precision)
-        for precision in ("f32", "bf16"):
+        for precision in ("f32", "tf32", "bf16"):
             suite.check(f"reference: {path.parent.name}/{export['file']}, {precision} for cuda", holds, path.parent, export, 1, 0, precision, "cuda")
         if any(isinstance(d, str) for d in export["inputs"][0]["shape"]):
             for stage in (0, 3):

@@ -34,7 +34,7 @@ ZEROC = [
     ("--freeze .*", "nothing to train"), ("--tie maybe", "maybe", "nearest"), ("--tie off --tie auto", "--tie"), ("--tie wte", "ties nothing"), ("--world 0",), ("--world x",), ("--world 2.5",), ("--stage 4",), ("--stage -1",),
     ("--accumulate 0",), ("--accumulate 99999999999999999999",), ("--init zeros",), ("--init random:x",), ("--init weights:3",), ("--cpu z80", "z80"),
     ("--bucket-elements -3",), ("--device-memory much",), ("--device-memory 1K", "bytes"), ("--recompute x",),
-    ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.html", "not built"),
+    ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--tf32", "--tf32", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.html", "not built"),
     ("--offload-optimizer tape", "tape"), ("--offload-activations ram", "ram"),
     ("--host-memory much",), ("--disk-memory -1",), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
     ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),

@@ -109,7 +109,8 @@ static_assert(alike(&BlasLt::algorithmGet, cublasLtMatmulAlgoConfigGetAttribute)
 static_assert(alike(&BlasLt::multiply, cublasLtMatmul));
 
 static_assert(ours::kReal32 == CUDA_R_32F && ours::kReal16 == CUDA_R_16F && ours::kRealBf16 == CUDA_R_16BF);
-static_assert(ours::kComputeIn32 == CUBLAS_COMPUTE_32F && ours::kNotTransposed == CUBLAS_OP_N && ours::kTransposed == CUBLAS_OP_T);
+static_assert(ours::kComputeIn32 == CUBLAS_COMPUTE_32F && ours::kComputeInTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
+static_assert(ours::kNotTransposed == CUBLAS_OP_N && ours::kTransposed == CUBLAS_OP_T);
 static_assert(ours::kTransposesA == CUBLASLT_MATMUL_DESC_TRANSA && ours::kTransposesB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(ours::kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && ours::kBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(ours::kSumsOfA == CUBLASLT_EPILOGUE_BGRADA && ours::kSumsOfB == CUBLASLT_EPILOGUE_BGRADB);
@@ -134,6 +135,8 @@ static_assert(alike(&Nccl::join, ncclCommInitRank));
 static_assert(alike(&Nccl::destroy, ncclCommDestroy));
 static_assert(alike(&Nccl::abort, ncclCommAbort));
 static_assert(alike(&Nccl::asyncError, ncclCommGetAsyncError));
+static_assert(alike(&Nccl::enroll, ncclCommRegister));
+static_assert(alike(&Nccl::withdraw, ncclCommDeregister));
 static_assert(alike(&Nccl::groupStart, ncclGroupStart));
 static_assert(alike(&Nccl::groupEnd, ncclGroupEnd));
 static_assert(alike(&Nccl::send, ncclSend));

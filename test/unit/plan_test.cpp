@@ -309,6 +309,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(BF16); }, "A of step 0 'product' of program 'step' has 8192 bytes"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_c_dtype(BF16); }, "of type BF16 from F32; expected F32"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_epilogue(MatMul::SUMS_OF_A); }, "in a plan for cuda"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_tf32(true); },
+       "multiplies F32 in TF32, which is for F32 in a plan for cuda"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->clear_c_dtype(); }, "of type DTYPE_UNSPECIFIED from F32"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->clear_dtype(); }, "attends to elements of type DTYPE_UNSPECIFIED"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_dtype(BF16); }, "Q of step 1"},

@@ -73,7 +73,7 @@ TEST(Timeline, WaitsInACircleAreSaid) {
 
 Machine simple() {
   Machine machine;
-  machine.productsF32 = 1000, machine.productsBf16 = 4000, machine.memory = 100, machine.step = 1e-9;
+  machine.productsF32 = 1000, machine.productsTf32 = 1250, machine.productsBf16 = 4000, machine.memory = 100, machine.step = 1e-9;
   machine.link = 10, machine.linkLatency = 2, machine.toDevice = 50, machine.toHost = 25, machine.diskRead = 20, machine.diskWrite = 5;
   return machine;
 }
@@ -101,7 +101,9 @@ TEST(StepTime, OfEachKindOfStep) {
   plan::MatMul &m = *product.mutable_matmul();
   m.set_dtype(plan::F32), m.set_m(100), m.set_n(20), m.set_k(10), m.set_batch(1);
   EXPECT_NEAR(seconds(product), 20, 1e-6); // 20000 multiply-adds
-  m.set_dtype(plan::BF16);
+  m.set_tf32(true);
+  EXPECT_NEAR(seconds(product), 16, 1e-6);
+  m.set_tf32(false), m.set_dtype(plan::BF16);
   EXPECT_NEAR(seconds(product), 12, 1e-6); // 5 of them, but 1200 bytes take 12
   plan::Step &gather = b.step("gather", {a}, {c}, plan::GATHER);
   gather.mutable_collective()->set_count(25), gather.mutable_collective()->set_dtype(plan::F32);
@@ -240,7 +242,7 @@ TEST(Machine, HasATextForm) {
   };
   EXPECT_NE(refusal("{\"disk_read\": }").find("'m.json' describes no machine"), std::string::npos);
   EXPECT_NE(refusal("{\"link\": 1e999}"), "");
-  EXPECT_NE(refusal("[1]").find("products_f32, products_bf16"), std::string::npos);
+  EXPECT_NE(refusal("[1]").find("products_f32, products_tf32, products_bf16"), std::string::npos);
   EXPECT_NE(refusal("{\"disk\": 1}").find("'m.json' says 'disk' of a machine"), std::string::npos);
   for (const char *value : {"0", "-1", "\"fast\"", "null"})
     EXPECT_NE(refusal(std::string("{\"link\": ") + value + "}").find("gives 'link' of a machine no number above 0"), std::string::npos)

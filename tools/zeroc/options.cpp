@@ -205,8 +205,11 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--cpu", o.cpu, "the CPU that kernels are made for; with --target cuda those that update state in host memory [native]")
       ->type_name("native|x86-64-v3|x86-64-v4")
       ->group(group);
-  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too [sm_90]")
+  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too [sm_80]")
       ->type_name("sm_80|sm_90")
+      ->group(group);
+  app.add_flag("--tf32", o.tf32,
+               "with --target cuda, products of f32 round what they multiply to 10 bits of fraction (TF32), and sum in f32")
       ->group(group);
   app.add_option("--sign", o.signWith, "sign the plan with this Ed25519 key in PEM form; a plan in place of a model is signed as it is")
       ->type_name("KEY")
@@ -255,6 +258,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
     throw Error("--cpu has no say with --target " + texts.target + ", which makes no code for a processor");
   if (o.target != plan::Target::CUDA && app.get_option("--gpu")->count())
     throw Error("--gpu has no say with --target " + texts.target + ", which makes no code for a GPU");
+  if (o.target != plan::Target::CUDA && o.tf32)
+    throw Error("--tf32 has no say with --target " + texts.target + "; it is about the products of a GPU");
   if (o.target != plan::Target::CUDA && app.get_option("--epilogues")->count())
     throw Error("--epilogues has no say with --target " + texts.target + "; it is about the library for products of a GPU");
   if (line.printPipeline && !texts.deviceMemory.empty())

@@ -15,6 +15,7 @@ using PreferenceHandle = struct PreferenceTag *; // cublasLtMatmulPreference_t
 
 inline constexpr int kReal32 = 0, kReal16 = 2, kRealBf16 = 14; // CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF
 inline constexpr int kComputeIn32 = 68;                        // CUBLAS_COMPUTE_32F: sums in f32, without TF32
+inline constexpr int kComputeInTf32 = 77;                      // CUBLAS_COMPUTE_32F_FAST_TF32: sums in f32
 inline constexpr int kTransposesA = 3, kTransposesB = 4;       // CUBLASLT_MATMUL_DESC_TRANSA, …TRANSB: int32
 inline constexpr int kEpilogue = 7, kBiasPointer = 8;          // CUBLASLT_MATMUL_DESC_EPILOGUE: uint32, …_BIAS_POINTER: where its sums go
 inline constexpr uint32_t kSumsOfA = 256, kSumsOfB = 512; // CUBLASLT_EPILOGUE_BGRADA, …BGRADB: of op(A) and op(B) over k, in D's type

@@ -55,9 +55,9 @@ std::string keyOf(const MatMulOf<Pointer> &p) {
     sums = p.epilogue == plan::MatMul::SUMS_OF_A ? " and sums of A" : " and sums of B";
     apart = fmt::format(" and {}", aligned(p.sums, 0, p.cDtype));
   }
-  return fmt::format("{} {} x {} x {}{}{} to {}{}{}{}, ld {} {} {}, aligned {} {} {}{}", plan::DType_Name(p.dtype), p.m, p.n, p.k,
-                     p.transA ? " A^T" : "", p.transB ? " B^T" : "", plan::DType_Name(p.cDtype), p.accumulate ? " added" : "", sums, many,
-                     p.lda, p.ldb, p.ldc, aligned(p.a, p.strideA, p.dtype), aligned(p.b, p.strideB, p.dtype),
+  return fmt::format("{} {} x {} x {}{}{} to {}{}{}{}, ld {} {} {}, aligned {} {} {}{}", p.tf32 ? "TF32" : plan::DType_Name(p.dtype), p.m,
+                     p.n, p.k, p.transA ? " A^T" : "", p.transB ? " B^T" : "", plan::DType_Name(p.cDtype), p.accumulate ? " added" : "",
+                     sums, many, p.lda, p.ldb, p.ldc, aligned(p.a, p.strideA, p.dtype), aligned(p.b, p.strideB, p.dtype),
                      aligned(p.c, p.strideC, p.cDtype), apart);
 }
 

@@ -69,7 +69,7 @@ Products::Prepared Products::describe(const ProductCall &call) {
   if (call.batch > INT32_MAX) throw Error(what + ": cuBLASLt takes batches of up to " + std::to_string(INT32_MAX));
   auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
   ProductHandle made{};
-  blas.require(blas.productCreate(&made, kComputeIn32, kReal32), what);
+  blas.require(blas.productCreate(&made, call.tf32 ? kComputeInTf32 : kComputeIn32, kReal32), what);
   Prepared next{call, OwnedProduct(made, blas.productDestroy), {}, {}, {}, {}};
   int32_t transFirst = call.transB ? kTransposed : kNotTransposed, transSecond = call.transA ? kTransposed : kNotTransposed;
   blas.require(blas.productSet(made, kTransposesA, &transFirst, sizeof(transFirst)), what);
@@ -159,7 +159,7 @@ size_t Products::prepareApart(const ProductCall &call) {
   alone.epilogue = plan::MatMul::NONE, alone.sums = 0;
   ProductCall sums = alone;
   DeviceMemory ones = makeOnes(call.dtype, call.k);
-  sums.c = call.sums;
+  sums.c = call.sums, sums.tf32 = false; // only sums
   if (call.epilogue == plan::MatMul::SUMS_OF_A)
     sums.n = 1, sums.b = ones.get(), sums.transB = false, sums.ldb = 1, sums.ldc = 1;
   else

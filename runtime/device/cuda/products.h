@@ -1,5 +1,5 @@
 // Matrix products of a program, each prepared once: layouts for cuBLASLt and the algorithm, which is that of a measured table, or else what
-// cuBLASLt's heuristic ranks first. f32 is multiplied in f32, bf16 and f16 are summed in f32.
+// cuBLASLt's heuristic ranks first. f32 is multiplied in f32, or in TF32 where the plan says so; bf16 and f16 are summed in f32.
 //
 // An algorithm always gives the same bits: k is not split, or its parts are written apart in f32 and added by a step of their own, in their
 // order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken. The heuristic's

@@ -83,6 +83,10 @@ float resultAt(plan::DType type, const void *at) {
 /// What rounding to a type may change, of a number's size.
 double roundingOf(plan::DType type) { return type == plan::F32 ? 0x1p-23 : type == plan::BF16 ? 0x1p-8 : 0x1p-11; }
 
+/// What a sum may be off by, of the size of its terms: sums in f32 of exact products, of which TF32 would be off by thirty times as much;
+/// and where TF32 may be used, two operands of 10 bits of fraction.
+double productOf(const MatMulShape &shape) { return shape.tf32 ? 0x1p-9 : 0x1p-21; }
+
 class Bench {
 public:
   /// Seconds that the product takes. Throws a sentence where a result is wrong.
@@ -119,8 +123,7 @@ public:
         sum += term, size += std::abs(term);
       }
       float found = fetch(result.get() + c.index(batch, row, column) * resultWidth, shape.cDtype);
-      // Sums in f32 of exact products; TF32 would be off by thirty times as much.
-      double allowed = 0x1p-21 * size + roundingOf(shape.cDtype) * std::abs(sum);
+      double allowed = productOf(shape) * size + roundingOf(shape.cDtype) * std::abs(sum);
       if (!(std::abs(double(found) - sum) <= allowed))
         throw Error(fmt::format("element [{}, {}] of product {} of the batch is {}, expected {} within {:.1e}", row, column, batch, found,
                                 sum, allowed));
@@ -134,7 +137,7 @@ public:
         sum += term, size += std::abs(term);
       }
       float found = fetch(beside.get() + at * resultWidth, shape.cDtype);
-      double allowed = 0x1p-21 * size + roundingOf(shape.cDtype) * std::abs(sum);
+      double allowed = productOf(shape) * size + roundingOf(shape.cDtype) * std::abs(sum);
       if (!(std::abs(double(found) - sum) <= allowed))
         throw Error(fmt::format("sum {} of {} is {}, expected {} within {:.1e}", at, ofA ? "A" : "B", found, sum, allowed));
     }
@@ -169,7 +172,7 @@ struct Counted {
 void collect(const std::string &path, std::vector<Counted> &list) {
   auto key = [](const MatMulShape &s) {
     return std::tuple(s.m, s.n, s.k, s.batch, s.transA, s.transB, s.lda, s.ldb, s.ldc, s.strideA, s.strideB, s.strideC, s.accumulate,
-                      s.dtype, s.cDtype, s.epilogue);
+                      s.dtype, s.cDtype, s.epilogue, s.tf32);
   };
   plan::PlanFile file = plan::load(path);
   auto i = [](uint64_t value) { return int64_t(value); };
@@ -179,7 +182,7 @@ void collect(const std::string &path, std::vector<Counted> &list) {
       const plan::MatMul &p = step.matmul();
       MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
                         i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
-                        p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue()};
+                        p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue(),    p.tf32()};
       auto count = [&](const MatMulShape &each, uint64_t times) {
         auto known = std::ranges::find_if(list, [&](const Counted &other) { return key(other.shape) == key(each); });
         if (known == list.end())
@@ -198,6 +201,7 @@ double flopsOf(const MatMulShape &s) { return 2.0 * double(s.m) * double(s.n) * 
 std::string nameOf(const MatMulShape &s) {
   return fmt::format("{}{} x {}{} x {}{}{}", s.m, s.transA ? "ᵀ" : "", s.k, s.transB ? "ᵀ" : "", s.n,
                      s.batch > 1 ? fmt::format(", {} of them", s.batch) : "", s.accumulate ? ", added" : "") +
+         (s.tf32 ? ", in TF32" : "") +
          (s.epilogue == plan::MatMul::NONE        ? ""
           : s.epilogue == plan::MatMul::SUMS_OF_A ? ", and sums of A"
                                                   : ", and sums of B");

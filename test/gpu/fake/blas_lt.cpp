@@ -34,6 +34,7 @@ struct Layout {
   }
 };
 struct Product {
+  int compute = kComputeIn32;
   int32_t transA = kNotTransposed, transB = kNotTransposed;
   uint32_t epilogue = 1; // CUBLASLT_EPILOGUE_DEFAULT
   void *sums = nullptr;
@@ -125,6 +126,15 @@ std::vector<float> operand(const Layout &layout, std::byte *matrix, int64_t batc
   return vectors;
 }
 
+// The same as matrix units take f32: of 10 bits of fraction, rounded to even.
+std::vector<float> inTf32(std::vector<float> numbers) {
+  for (float &each : numbers) {
+    auto bits = std::bit_cast<uint32_t>(each);
+    if (std::isfinite(each)) each = std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
+  }
+  return numbers;
+}
+
 bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &c, uint64_t &m, uint64_t &n, uint64_t &k) {
   bool ta = product.transA == kTransposed, tb = product.transB == kTransposed;
   m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
@@ -160,8 +170,8 @@ BlasStatus cublasLtDestroy(BlasHandle) { return refusal("cublasLtDestroy"); }
 
 BlasStatus cublasLtMatmulDescCreate(ProductHandle *product, int compute, int scale) {
   if (BlasStatus status = refusal("cublasLtMatmulDescCreate")) return status;
-  if (compute != kComputeIn32 || scale != kReal32) return kInvalidValue;
-  *product = reinterpret_cast<ProductHandle>(new Product);
+  if ((compute != kComputeIn32 && compute != kComputeInTf32) || scale != kReal32) return kInvalidValue;
+  *product = reinterpret_cast<ProductHandle>(new Product{compute});
   return 0;
 }
 BlasStatus cublasLtMatmulDescDestroy(ProductHandle product) {
@@ -279,12 +289,14 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   static std::atomic<uint64_t> runs{0};
   bool otherBit = chosen.way == Restless && runs.fetch_add(1) % 2;
   static const uint64_t microseconds = fake::setting("ZERO_FAKE_PRODUCT_MICROSECONDS", 0);
+  bool tf32 = of(product).compute == kComputeInTf32 && la.type == kReal32;
   auto run = [=] {
     fake::pretend(std::chrono::microseconds(microseconds * kTimesAsLong[chosen.way]));
     std::memset(room, 0x5a, kNeeds);
     for (int64_t batch = 0; batch < lc.batch; ++batch) {
       // The elements of a column of D side by side, each in the order of k.
       std::vector<float> columnsA = operand(la, pa, batch, m, k, !ta), rowsB = operand(lb, pb, batch, n, k, tb), sums(m), first(m);
+      if (tf32) columnsA = inTf32(std::move(columnsA)), rowsB = inTf32(std::move(rowsB));
       for (uint64_t j = 0; j < n; ++j) {
         std::ranges::fill(sums, 0.0f);
         std::ranges::fill(first, 0.0f);
