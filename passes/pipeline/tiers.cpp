@@ -119,10 +119,25 @@ std::optional<Trial> Tiers::sizeState(Settings settings) {
   int64_t open = 0;
   if (isOpen(asked.shard.tiers.offloadParams)) open += int64_t(none.bytesOf(kTrained) + none.bytesOf(kFrozen));
   if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer) + none.bytesOf(kUntouched));
-  return grow(none, open, [&](int64_t kept) {
+  return fillHost(grow(none, open, [&](int64_t kept) {
     tiers.deviceBytes = kept;
     return settings;
-  });
+  }));
+}
+
+/// What is on disk though the host has room for it, now that more of the state is on the device: what updates of state on disk work on
+/// takes less of the host, too.
+Trial Tiers::fillHost(Trial most) {
+  if (!budgets.host) return most;
+  uint64_t least = *budgets.host / 64; // less is not worth a trial
+  for (unsigned round = 0; round < kHostRounds && most.need.of(Tier::disk) > least; ++round) {
+    Settings more = most.settings;
+    uint64_t room = (*budgets.host - most.need.of(Tier::host)) >> round;
+    if (room < least) break;
+    more.shard.tiers.hostBytes += int64_t(room);
+    if (Trial trial = trials.attempt(more); trials.fits(trial) && trial.copied <= most.copied) most = trial;
+  }
+  return most;
 }
 
 /// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.

@@ -32,6 +32,7 @@ private:
   std::optional<Trial> sizeActivations();
   std::optional<Trial> sizeState(Settings settings);
   Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep);
+  Trial fillHost(Trial most);
   std::optional<Trial> gatherLater(Settings settings);
 
   Trials &trials;
