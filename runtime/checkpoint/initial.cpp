@@ -1,18 +1,17 @@
 #include "runtime/checkpoint/initial.h"
 #include "runtime/data/element.h"
-#include "runtime/data/feeder.h"
 #include "runtime/files/file.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/in_parts.h"
 #include "runtime/plan/model_files.h"
-#include "runtime/plan/start_thread.h"
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <thread>
 
 namespace zero::runtime {
 namespace {
+
+constexpr uint64_t kPart = 1 << 17; // elements that are worth starting a thread
 
 // Opened once per run: hundreds of parameters usually share one file.
 class Weights {
@@ -66,32 +65,11 @@ void makeValues(const plan::Init &init, uint64_t start, std::span<float> out, in
     std::fill(out.begin(), out.end(), init.rule() == plan::Init::ONES ? 1.0f : 0.0f);
     return;
   }
-  uint64_t parts = std::clamp<uint64_t>(out.size() >> 16, 1, static_cast<uint64_t>(std::max(threads, 1)));
-  std::vector<std::jthread> workers;
-  for (uint64_t p = 0; p < parts; ++p) {
-    uint64_t begin = out.size() * p / parts, end = out.size() * (p + 1) / parts;
-    auto work = [&, begin, end] { normalNumbers(init.seed(), init.std(), start + begin, end - begin, out.data() + begin); };
-    if (p + 1 == parts)
-      work();
-    else
-      workers.push_back(startThread<std::jthread>("a thread that makes initial weights", work));
-  }
+  inParts(out.size(), kPart, threads, "a thread that makes initial weights",
+          [&](uint64_t begin, uint64_t end) { normalNumbers(init.seed(), init.std(), start + begin, end - begin, out.data() + begin); });
 }
 
 } // namespace
-
-// Box-Muller on a counter: elements 2k and 2k + 1 are the two coordinates of the k-th point.
-void normalNumbers(uint64_t seed, float std, uint64_t start, uint64_t count, float *out) {
-  uint64_t key = mix(seed);
-  for (uint64_t i = start, end = start + count; i < end;) {
-    uint64_t bits = mix(key + (i >> 1));
-    float u = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f; // (0, 1]: the logarithm is finite
-    float angle = static_cast<float>(bits & 0xffffff) * (6.283185307f * 0x1p-24f);
-    float radius = std * std::sqrt(-2.0f * std::log(u));
-    if (i % 2 == 0) out[i - start] = radius * std::cos(angle), ++i;
-    if (i < end && i % 2 == 1) out[i - start] = radius * std::sin(angle), ++i;
-  }
-}
 
 void initialiseParameters(const Rank &rank, int threads) {
   PieceMap map(rank.plan);

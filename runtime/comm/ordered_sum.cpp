@@ -1,14 +1,8 @@
 #include "runtime/comm/ordered_sum.h"
+#include "runtime/plan/every_level.h"
 #include <algorithm>
 #include <bit>
 #include <cstring>
-
-// The thread sanitizer cannot start a program whose functions are picked by the loader.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define ZERO_EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define ZERO_EACH_CPU
-#endif
 
 namespace zero::runtime {
 namespace {
@@ -18,13 +12,13 @@ constexpr uint64_t kBlock = 4096; // elements summed at a time: the running sums
 [[gnu::always_inline]] inline float widened(Bf16Bits value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
 void begin(float *sum, const float *values, uint64_t count) { std::memcpy(sum, values, count * sizeof(float)); }
-ZERO_EACH_CPU void begin(float *sum, const Bf16Bits *values, uint64_t count) {
+ZERO_EVERY_LEVEL void begin(float *sum, const Bf16Bits *values, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) sum[i] = widened(values[i]);
 }
-ZERO_EACH_CPU void addInto(float *sum, const float *values, uint64_t count) {
+ZERO_EVERY_LEVEL void addInto(float *sum, const float *values, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) sum[i] += values[i];
 }
-ZERO_EACH_CPU void addInto(float *sum, const Bf16Bits *values, uint64_t count) {
+ZERO_EVERY_LEVEL void addInto(float *sum, const Bf16Bits *values, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) sum[i] += widened(values[i]);
 }
 

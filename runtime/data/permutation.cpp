@@ -8,13 +8,6 @@ constexpr uint64_t kDomain = 0x73687566666c6521; // other numbers than those of 
 
 } // namespace
 
-uint64_t mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return value ^ value >> 31;
-}
-
 Permutation::Permutation(uint64_t n, uint64_t seed, uint64_t epoch) : n(n), key(mix(seed ^ mix(epoch ^ kDomain))) {
   while (half < 32 && (n - 1) >> 2 * half != 0) ++half;
 }

@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/checkpoint/transposed.h"
+#include "runtime/data/permutation.h"
 #include "test/unit/state_fixture.h"
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,17 @@ TEST(Initial, DoesNotDependOnTheWorld) {
   for (float x : many) square += x * x;
   EXPECT_NEAR(mean, 0, 0.01);
   EXPECT_NEAR(std::sqrt(square / static_cast<double>(many.size())), 0.5, 0.01);
+}
+
+TEST(Initial, NormalNumbersAreThoseOfBoxAndMuller) {
+  std::vector<float> made(1 << 18);
+  normalNumbers(11, 1.0f, 0, made.size(), made.data());
+  for (size_t i = 0; i < made.size(); ++i) {
+    uint64_t bits = mix(mix(11) + i / 2);
+    double radius = std::sqrt(-2 * std::log((static_cast<double>(bits >> 40) + 1) * 0x1p-24));
+    double angle = static_cast<double>(bits & 0xffffff) * 0x1p-23 * std::numbers::pi;
+    ASSERT_NEAR(made[i], radius * (i % 2 ? std::sin(angle) : std::cos(angle)), 1e-6) << i;
+  }
 }
 
 TEST(Initial, ReadsSlicesOfFilesAndRefusesShortOnes) {

@@ -1,12 +1,6 @@
 #include "runtime/device/cpu/half.h"
+#include "runtime/plan/every_level.h"
 #include <bit>
-
-// The thread sanitizer cannot start a program whose functions are picked by the loader.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define ZERO_EVERY_LEVEL [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-#else
-#define ZERO_EVERY_LEVEL
-#endif
 
 namespace zero::runtime {
 namespace {

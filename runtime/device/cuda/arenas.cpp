@@ -1,6 +1,8 @@
 #include "runtime/device/cuda/arenas.h"
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/in_parts.h"
+#include "runtime/process/processors.h"
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -9,6 +11,7 @@ namespace zero::runtime::cuda {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPart = uint64_t(64) << 20; // bytes that are worth starting a thread
 
 std::string inMiB(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -37,7 +40,10 @@ uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t byt
     requireHostMemory(what, bytes);
     arena.host = allocatePinned(roundUp(bytes) + kPage, what);
     arena.start = roundUp(pointerTo(arena.host.get()));
-    std::memset(reinterpret_cast<void *>(arena.start), 0, bytes);
+    auto *start = reinterpret_cast<std::byte *>(arena.start);
+    auto threads = static_cast<int>(processors()) / ranksHere;
+    inParts(bytes, kPart, threads, "a thread that clears memory",
+            [&](uint64_t begin, uint64_t end) { std::memset(start + begin, 0, end - begin); });
   }
   arenas.push_back(std::move(arena));
   return count() - 1;
