@@ -69,26 +69,53 @@ def climb(folder, env=None):
 
 
 def passes():
-    rungs, text = climb(made())
+    rungs, text = climb(made(), {"ZERO_FAKE_DEVICES": "4"})
     expect(not rungs["FAILED"], "; ".join(rungs["FAILED"]))
-    asked = [line for line in (made() / "rungs").read_text().splitlines() if not line.startswith("set ")]
-    expect(len(asked) == sum(map(len, rungs.values())), f"{len(asked)} rungs were asked for")
+    wanted = [line for line in asked() if not line.startswith("set ")]
+    expect(len(wanted) == sum(map(len, rungs.values())), f"{len(wanted)} rungs were asked for")
     graphs = "--no-graphs" in suite.run([made() / "bin/zerorun", "--help"]).stdout
     expect([r.split(" on ")[0].split(" ")[0] for r in rungs["not run"]] == [*([] if graphs else [f"{MODEL},"]), "PyTorch's", "compute-sanitizer"],
            f"not run: {rungs['not run']}")
-    for sentence in ("fake device", "no GPU took part", "host to device", "TFLOP/s", "slowest", "equal to the bit", "gradients within", "by elements of their results"):
+    for sentence in ("fake device", "no GPU took part", "host to device", "TFLOP/s", "slowest", "equal to the bit", "gradients within", "by elements of their results",
+                     f"{RANKS}, 4 ranks", "| update_host |", "| disk_read |", "the busiest, works", "the plan proves, GiB"):
         expect(sentence in text, f"the report has no '{sentence}'")
     return text.splitlines()[-1]
 
 
-def broken(name, rungs, change, failing, env=None, also=()):
-    """A copy of the bundle with these rungs alone, changed; exactly the rung that begins with `failing` fails."""
-    folder = suite.work / "broken"
+def with_rungs(name, lines):
+    """A copy of the bundle with these rungs alone."""
+    folder = suite.work / name
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(made(), folder, copy_function=os.link)
-    kept = [line for line in (folder / "rungs").read_text().splitlines() if line.startswith(("set ", *rungs))]
-    replace(folder / "rungs", "\n".join(kept) + "\n")
+    replace(folder / "rungs", "\n".join(lines) + "\n")
     replace(folder / "sums", re.sub(r"\w+(?=  rungs$)", hashlib.sha256((folder / "rungs").read_bytes()).hexdigest(), (folder / "sums").read_text(), flags=re.M))
+    return folder
+
+
+def asked():
+    return (made() / "rungs").read_text().splitlines()
+
+
+def no_room():
+    """What this machine has no room, no processors, no time or too few GPUs for is not begun, and the report says why."""
+    ranks, host, disk = (next(line for line in asked() if line.startswith(kind)) for kind in ("ranks 4", "beyond gpt-host", "beyond gpt-disk"))
+    words = host.split()
+    folder = with_rungs("room", [ranks, host, disk, " ".join([*words[:4], "100000", *words[5:]]), " ".join([*words[:5], "70", "60"]), "machine"])
+    found, _ = climb(folder, {"ZERO_FAKE_MEMORY": str(2 << 30)})
+    why = ("has 1 GPU, and 4 are wanted", "the GPU has 2.0 GiB free, and 2.0 are wanted", "the GPU has 2.0 GiB free, and 2.0 are wanted", "and 100000 are wanted", "it wants 70 s")
+    expect(len(found["not run"]) == len(why), f"not run are {found['not run']}")
+    for line, words in zip(found["not run"], why):
+        expect(words in line, f"'{line}' does not say '{words}'")
+    expect(len(found["ok"]) == 1, f"passed are {found['ok']}")
+    found, _ = climb(folder, {"ZERO_GPU_RUNGS": "machine"})
+    expect(len(found["ok"]) == 1 and all("ZERO_GPU_RUNGS" in line for line in found["not run"]) and len(found["not run"]) == 5, f"of one kind: {found}")
+    return why[0]
+
+
+def broken(name, rungs, change, failing, env=None, also=()):
+    """A copy of the bundle with these rungs alone, changed; exactly the rung that begins with `failing` fails."""
+    kept = [line for line in asked() if line.startswith(("set ", *rungs))]
+    folder = with_rungs("broken", kept)
     change(folder)
     found, text = climb(folder, env)
     expect(len(found["FAILED"]) == 1 and found["FAILED"][0].startswith(failing), f"failed are {found['FAILED']}")
@@ -114,9 +141,7 @@ def tools(finds=0):
 
 
 def with_tools():
-    folder = suite.work / "tools"
-    shutil.copytree(made(), folder, copy_function=os.link)
-    replace(folder / "rungs", "\n".join(line for line in (folder / "rungs").read_text().splitlines() if line.startswith(("benchmark", "peer", "sanitizer"))) + "\n")
+    folder = with_rungs("tools", [line for line in asked() if line.startswith(("benchmark", "peer", "sanitizer"))])
     rungs, text = climb(folder, tools())
     expect(len(rungs["ok"]) == 3 == sum(map(len, rungs.values())), f"of three rungs passed {rungs}")
     ours = int(re.search(r": (\d+) tokens/s", text)[1])
@@ -167,6 +192,7 @@ suite.check("gpu ladder: a bundle is made", bundle)
 suite.check("gpu ladder: its programs want glibc alone", self_contained)
 suite.check("gpu ladder: all rungs on the stand-ins", passes)
 suite.check("gpu ladder: PyTorch and compute-sanitizer are run where they are installed", with_tools)
+suite.check("gpu ladder: what this machine has no room for is not run", no_room)
 suite.check("gpu ladder: a wrong loss", broken, "loss", TWO[:2], wrong_loss, f"{MODEL}, f32: losses")
 suite.check("gpu ladder: a wrong gradient", broken, "gradient", TWO[:2], wrong_gradient, f"{MODEL}, f32: losses")
 suite.check("gpu ladder: a wrong kernel", broken, "kernel", TWO[:2], wrong_kernel, f"kernels of {MODEL}, f32")

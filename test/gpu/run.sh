@@ -2,7 +2,8 @@
 # What a machine with NVIDIA GPUs makes of a bundle of test/gpu/bundle.sh, rung by rung, in one report (docs/gpu.md). It wants bash and coreutils,
 # no network, no compiler, nothing of ours installed; python3 with PyTorch for the comparison with PyTorch alone. It takes ZERO_GPU_SECONDS (480)
 # at most, goes on after failures, and says of everything that was not run why. The last line is `N passed, N failed, N not run`; the exit
-# status is 0 only if something passed and nothing failed.
+# status is 0 only if something passed and nothing failed. ZERO_GPU_RUNGS ("whole machine beyond") names the kinds of rungs to go up, of those
+# in the bundle's list; without it all.
 #
 # usage: test/gpu/run.sh BUNDLE [REPORT.md]     the report is gpu-report.md in the working folder unless named
 set -uo pipefail
@@ -120,28 +121,30 @@ graphs() { # FOLDER PLAN STEPS
   train "$run-no-graphs" "$1" "$2" "$3" --no-graphs $(results "$run-no-graphs") || return
   check equal "$work/$run" "$work/$run-no-graphs"
 }
-# train on two ranks of this machine, on the GPUs that it has.
-train_two() {
+# train_ranks WORLD …: train on so many ranks of this machine, on the GPUs that it has.
+train_ranks() {
   local rank pids=() status=0 each
-  export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) NCCL_DEBUG=WARN
-  for rank in 0 1; do
+  export WORLD_SIZE=$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) NCCL_DEBUG=WARN
+  shift
+  for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
     (export RANK=$rank; log=$work/log.$rank train "$@") &
     pids+=($!)
   done
   for each in "${pids[@]}"; do wait "$each" || status=$?; done
+  for ((rank = WORLD_SIZE - 1; rank >= 0; --rank)); do cat "$work/log.$rank"; done >"$work/log"
   unset WORLD_SIZE MASTER_ADDR MASTER_PORT NCCL_DEBUG
-  cat "$work/log.1" "$work/log.0" >"$work/log"
   last_line "$work/log"
   [ $status -eq 0 ] || while IFS= read -r each; do
     case $each in *"Duplicate GPU detected"*) note="NCCL takes no two ranks on one GPU: $each"; status=3 ;; esac
   done <"$work/log"
   return $status
 }
-# Every plan for two ranks gives the bits of the first, and that PyTorch's losses and gradients.
-ranks() { # FOLDER PRECISION STEPS PLAN…
-  local folder=$1 precision=$2 steps=$3 runs=() plan status
-  for plan in "${@:4}"; do
-    train_two "$folder-$plan" "$folder" "$plan" "$steps" $(results "$folder-$plan"); status=$?
+# Every plan for so many ranks gives the bits of the first, and that PyTorch's losses and gradients. More than two want a GPU each.
+ranks() { # WORLD FOLDER PRECISION STEPS PLAN…
+  local world=$1 folder=$2 precision=$3 steps=$4 runs=() plan status
+  [ "$world" -le 2 ] || check room --gpus "$world" || return
+  for plan in "${@:5}"; do
+    train_ranks "$world" "$folder-$plan" "$folder" "$plan" "$steps" $(results "$folder-$plan"); status=$?
     [ $status -eq 0 ] || { [ $status -eq 3 ] || note="$plan: $note"; return $status; }
     runs+=("$work/$folder-$plan")
   done
@@ -190,6 +193,18 @@ apart() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
   [ $status -ne 0 ] || note="$note; with sums in products: $before"
   return $status
 }
+# State beyond the GPU's memory, where this machine has the room, the processors and the time for it.
+beyond() { # FOLDER PLAN STEPS PROCESSORS SECONDS
+  local run=$1-$2 left=$((deadline - SECONDS)) status
+  [ $left -ge "$5" ] || { note="it wants $5 s, of which $left are left"; return 3; }
+  mkdir -p "$work/disk" || return
+  check room "$bundle/$1/$2.plan" --disk "$work/disk" --processors "$4" || return
+  under=("$bundle/bin/gpu-check" watch "$work/$run.memory")
+  train "$run" "$1" "$2" "$3" --trace "$work/$run.trace.json"; status=$?
+  under=()
+  [ $status -eq 0 ] || return $status
+  check tiers "$bundle/$1/$2.plan" "$work/$run"
+}
 slowest() { # FOLDER PLAN
   [ -f "$work/$1-$2.trace.json" ] || { note="there is no trace of $1"; return 3; }
   check slowest "$bundle/$1/$2.plan" "$work/$1-$2.trace.json" --limits "$work/limits"
@@ -231,8 +246,14 @@ say
 while read -r kind arguments; do
   read -ra a <<<"$arguments"
   case $kind in
-    '' | '#'*) ;;
-    set) declare "${a[0]}=${a[1]}" ;; # peak, square, copies, large
+    '' | '#'*) continue ;;
+    set) declare "${a[0]}=${a[1]}"; continue ;; # peak, square, copies, large
+  esac
+  case " ${ZERO_GPU_RUNGS:-$kind} " in
+    *" $kind "*) ;;
+    *) not_run "$kind $arguments" 'ZERO_GPU_RUNGS does not name this kind'; continue ;;
+  esac
+  case $kind in
     whole) rung 'the bundle is whole' 20 whole ;;
     machine) rung 'machine and libraries' 30 check machine ;;
     copies) rung 'copies' 40 check copies --mib "$copies" --limits "$work/limits" ;;
@@ -242,11 +263,12 @@ while read -r kind arguments; do
     training) rung "${a[0]}, ${a[1]}: losses and gradients are PyTorch's" 60 training "${a[@]}" ;;
     equal) rung "${a[0]}: ${a[*]:3} have the bits of ${a[2]}" 90 equal "${a[@]}" ;;
     graphs) rung "${a[0]}, ${a[1]}: CUDA graphs have the bits of single launches" 60 graphs "${a[@]}" ;;
-    ranks) rung "${a[0]}, two ranks: ${a[*]:3}" 90 ranks "${a[@]}" ;;
+    ranks) rung "${a[1]}, ${a[0]} ranks: ${a[*]:4}" 90 ranks "${a[@]}" ;;
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
     benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
     tuned) rung "benchmark of ${a[0]}, ${a[1]}, with measured products" 150 tuned "${a[@]}" ;;
     apart) rung "benchmark of ${a[0]}, ${a[1]}: kernels sum the gradients of biases" 150 apart "${a[@]}" ;;
+    beyond) rung "state beyond the GPU: ${a[0]}, ${a[1]}" "${a[5]}" beyond "${a[@]}" ;;
     slowest) rung "slowest steps of ${a[0]}, ${a[1]}" 20 slowest "${a[@]}" ;;
     peer) rung "PyTorch's ${a[*]}" 150 peer "${a[@]}" ;;
     *) failed=$((failed + 1)); failures+=("$kind: this run.sh knows no such rung"); say "- FAILED: $kind: this run.sh knows no such rung" ;;

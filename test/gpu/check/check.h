@@ -47,7 +47,10 @@ void training(const Arguments &);
 void equal(const Arguments &);
 void speed(const Arguments &);
 void slowest(const Arguments &);
-/// Runs a command line and measures the memory of the GPU meanwhile. Yields its exit status.
+void room(const Arguments &);
+void tiers(const Arguments &);
+/// Runs a command line and measures meanwhile what is taken of the GPU's memory, the host's, and the disk of the file that says so. Yields
+/// its exit status.
 int watch(int count, char **values);
 
 /// Bytes, flops in a second that were measured, by name; kept in a file between commands.

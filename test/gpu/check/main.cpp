@@ -94,13 +94,16 @@ constexpr Command kCommands[] = {
     {"equal", equal, "RUN RUN…                               losses, gradients and parameters of runs are equal to the bit"},
     {"speed", speed, "RUN --flops-per-token N [--limits FILE] [--peak FLOPS]  what a run reached"},
     {"slowest", slowest, "PLAN TRACE [--limits FILE]             the ten steps that took longest, and what they reached"},
+    {"room", room, "[PLAN --disk FOLDER] [--gpus N] [--processors N]  whether this machine has what a run of the plan takes"},
+    {"tiers", tiers,
+     "PLAN RUN                               what lanes did and tiers gave in a run of a plan with state outside of the GPU"},
 };
 
 int usage(const std::string &why) {
   std::fprintf(stderr, "gpu-check: %s; the commands are\n", why.c_str());
   for (const Command &command : kCommands) std::fprintf(stderr, "  gpu-check %-9s %s\n", command.name, command.usage);
   std::fprintf(stderr, "  gpu-check %-9s %s\n", "watch",
-               "FILE COMMAND…                          runs a command; the GPU's memory that it took goes into FILE");
+               "FILE COMMAND…                          runs a command; memory that it took goes into FILE: bytes of GPU, host and disk");
   return kUsage;
 }
 

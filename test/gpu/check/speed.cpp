@@ -1,16 +1,12 @@
-// gpu-check speed, slowest, watch: what a run of zerorun reached, and how much of the GPU's memory it took.
+// gpu-check speed, slowest: what a run of zerorun reached.
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
 #include "runtime/report/record.h"
-#include "test/gpu/check/check.h"
+#include "test/gpu/check/trace.h"
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 namespace zero::check {
 namespace {
@@ -19,65 +15,6 @@ constexpr double kMiB = double(1 << 20);
 constexpr size_t kListed = 10;
 
 std::string shareText(double part, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "unknown"; }
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + long(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-/// One step of the plan over all traced runs of its program.
-struct Traced {
-  const plan::Program *program = nullptr;
-  const plan::Step *step = nullptr;
-  std::vector<double> seconds{};
-  double mean() const { // the first run loads code
-    size_t from = seconds.size() > 1;
-    double sum = 0;
-    for (size_t i = from; i < seconds.size(); ++i) sum += seconds[i];
-    return sum / double(seconds.size() - from);
-  }
-};
-
-struct Trace {
-  std::vector<Traced> steps;
-  double busy = 0, span = 0; // of lane compute, from the second run of a program on
-};
-
-/// Rank 0's events. Each lane's are its steps in the plan's order, again and again.
-Trace readTrace(const plan::Plan &plan, const std::string &path) {
-  std::ifstream in(path);
-  nlohmann::json events = nlohmann::json::parse(in, nullptr, false);
-  if (!events.is_array()) throw Error("'" + path + "' is no trace");
-  std::map<std::pair<std::string, int>, std::vector<size_t>> order; // of program and lane
-  Trace trace;
-  for (const plan::Program &program : plan.programs())
-    for (const plan::Step &step : program.steps()) {
-      order[{program.name(), int(step.lane())}].push_back(trace.steps.size());
-      trace.steps.push_back({&program, &step});
-    }
-  std::map<std::pair<std::string, int>, size_t> next;
-  double begin = -1, end = 0;
-  for (const nlohmann::json &event : events) {
-    if (event.value("ph", "") != "X" || event.value("pid", 0) != 0) continue;
-    std::pair<std::string, int> key{event.at("cat"), event.at("tid")};
-    const std::vector<size_t> &places = order[key];
-    if (places.empty()) throw Error("the trace is of another plan: it has no program '" + key.first + "' with such a lane");
-    size_t number = next[key]++;
-    Traced &traced = trace.steps[places[number % places.size()]];
-    if (traced.step->name() != event.at("name").get<std::string>())
-      throw Error("the trace is of another plan: step '" + traced.step->name() + "' is '" + event.at("name").get<std::string>() +
-                  "' there");
-    double at = event.at("ts").get<double>() / 1e6, seconds = event.at("dur").get<double>() / 1e6;
-    traced.seconds.push_back(seconds);
-    if (key.second != plan::COMPUTE || number < places.size()) continue;
-    if (begin < 0) begin = at;
-    trace.busy += seconds, end = std::max(end, at + seconds);
-  }
-  trace.span = end - begin;
-  std::erase_if(trace.steps, [](const Traced &each) { return each.seconds.empty(); });
-  if (trace.steps.empty()) throw Error("the trace has no steps");
-  return trace;
-}
 
 std::string whatOf(const plan::Plan &plan, const plan::Step &step) {
   if (step.has_launch()) return plan.kernels(int(step.launch().kernel())).summary();
@@ -105,14 +42,8 @@ void speed(const Arguments &arguments) {
   const std::string &run = arguments.names[0];
   double flops = arguments.number("--flops-per-token", 0), peak = arguments.number("--peak", 0);
   Limits limits(arguments.text("--limits"));
-  std::ifstream in(run + ".jsonl");
-  std::vector<double> seconds, rates;
-  double proven = 0;
-  for (std::string line; std::getline(in, line);) {
-    nlohmann::json entry = nlohmann::json::parse(line);
-    seconds.push_back(entry.at("seconds")), rates.push_back(entry.at("tokens_per_s")), proven = entry.at("memory_bytes");
-  }
-  if (seconds.size() < 4) throw Error("'" + run + ".jsonl' has fewer than four steps");
+  Metrics metrics = readMetrics(run + ".jsonl", /*least=*/4);
+  auto &[seconds, rates, proven] = metrics;
   auto skipped = long(std::min<size_t>(10, seconds.size() / 2)); // while code is loaded and steps are traced
   seconds.erase(seconds.begin(), seconds.begin() + skipped), rates.erase(rates.begin(), rates.begin() + skipped);
   double each = median(seconds), rate = median(rates), reached = rate * flops;
@@ -167,31 +98,6 @@ void slowest(const Arguments &arguments) {
   }
   fmt::print("\n{} steps, the slowest is {} with {:.1f} µs\n", trace.steps.size(), trace.steps.front().step->name(),
              trace.steps.front().mean() * 1e6);
-}
-
-int watch(int count, char **values) {
-  if (count < 2) throw BadUsage("watch wants FILE COMMAND…");
-  pid_t child = ::fork(); // before the driver, which does not survive it
-  if (child < 0) throw Error(std::string("cannot start a process: ") + std::strerror(errno));
-  if (child == 0) {
-    std::vector<char *> command(values + 1, values + count);
-    command.push_back(nullptr);
-    ::execvp(command[0], command.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  uint64_t used = 0;
-  bool ended = false;
-  auto over = [&] { return ended = ended || ::waitpid(child, &status, WNOHANG) == child; };
-  try {
-    cuda::Gpu gpu(0);
-    for (uint64_t most = gpu.freeBytes(), now; !over(); std::this_thread::sleep_for(std::chrono::milliseconds(5)))
-      now = gpu.freeBytes(), most = std::max(most, now), used = std::max(used, most - now);
-  } catch (const Error &) { // the command will say so itself
-  }
-  if (!ended) ::waitpid(child, &status, 0);
-  std::ofstream(values[0]) << used << "\n";
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 } // namespace zero::check
