@@ -99,17 +99,27 @@ struct Reverse {
   /// What reads parameters alone stands right before its first use, so that backward meets it right after that.
   void sinkParameters(Block &block) {
     DenseSet<Operation *> ofParameters;
+    DenseMap<Operation *, int64_t> places; // of what has sunk that of what it stands before: a block that changes cannot tell at once
     for (Operation &op : block) {
+      places[&op] = int64_t(places.size());
       bool only = op.getNumOperands() > 0 && isPure(&op);
       for (Value v : op.getOperands()) only = only && v.getDefiningOp() && ofParameters.contains(v.getDefiningOp());
       if (only || isa<nn::GetOp>(op)) ofParameters.insert(&op);
     }
+    auto isBefore = [&](Operation *a, Operation *b) {
+      int64_t place = places.lookup(a);
+      if (place != places.lookup(b)) return place < places.lookup(b);
+      while (a && a != b && places.lookup(a) == place) a = a->getNextNode(); // those that sank to one place stand side by side
+      return a == b;
+    };
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
       if (!ofParameters.contains(&op)) continue;
       Operation *first = nullptr;
       for (Operation *user : op.getUsers())
-        if (!first || user->isBeforeInBlock(first)) first = user;
-      if (first) op.moveBefore(first);
+        if (!first || isBefore(user, first)) first = user;
+      if (!first) continue;
+      op.moveBefore(first);
+      places[&op] = places.lookup(first);
     }
   }
 
