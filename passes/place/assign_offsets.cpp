@@ -50,9 +50,11 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
         if (failed(found)) return signalPassFailure();
         Placed &placed = tiers[size_t(tier)];
         placed = {std::move(*found), {}};
-        placed.solution = solveOffsets(placed.buffers.problem);
+        if (tier == state::Tier::device)
+          placeOnDevice(program, placed, allowed);
+        else
+          placed.solution = solveOffsets(placed.buffers.problem);
       }
-      leaveTime(program, tiers[size_t(state::Tier::device)], allowed);
       write(program, tiers);
     }
   }
@@ -66,17 +68,26 @@ private:
 
   /// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger
   /// than neither what is `allowed` nor 1.02 times what is live.
-  static void leaveTime(ProgramOp program, Placed &placed, int64_t allowed) {
+  static void placeOnDevice(ProgramOp program, Placed &placed, int64_t allowed) {
     std::vector<TransferEnds> ends = endsOf(program, placed.buffers.buffers);
-    if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) return;
+    if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) {
+      placed.solution = solveOffsets(placed.buffers.problem);
+      return;
+    }
     auto steps = int64_t(zero::planir::stepsOf(program).size());
     int64_t most = std::max(allowed, placed.live() * 51 / 50);
     OffsetProblem beside = placed.buffers.problem; // the next run
-    if (addNextRun(program, placed.buffers.buffers, beside))
-      if (OffsetSolution found = solveOffsets(beside); found.height.count <= most)
-        placed.buffers.problem = std::move(beside), placed.solution = std::move(found);
+    std::optional<OffsetSolution> found;
+    if (addNextRun(program, placed.buffers.buffers, beside)) {
+      found = solveOffsets(beside);
+      if (found->height.count <= most)
+        placed.buffers.problem = std::move(beside);
+      else
+        found.reset();
+    }
     OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
-    if (roomy.height.count <= most) placed.solution = std::move(roomy);
+    if (roomy.height.count <= most) found = std::move(roomy);
+    placed.solution = found ? std::move(*found) : solveOffsets(placed.buffers.problem);
     restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
   }
 
