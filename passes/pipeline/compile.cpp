@@ -6,9 +6,11 @@
 #include "compiler/plan/export.h"
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/pipeline/changes.h"
+#include "passes/pipeline/few_layers.h"
 #include "passes/pipeline/machine_code.h"
 #include "passes/pipeline/phases.h"
 #include "passes/pipeline/too_large.h"
@@ -145,8 +147,10 @@ private:
     return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
   }
 
-  bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) {
+  /// `verifies`: behind each pass; what is only tried is verified once, when it is chosen.
+  bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add, bool verifies = true) {
     PassManager pm(&context, ModuleOp::getOperationName());
+    pm.enableVerifier(verifies);
     if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
     add(pm);
     return succeeded(pm.run(on));
@@ -155,13 +159,15 @@ private:
   /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
     std::map<Tiling, Candidate> candidates;
-    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, questionOf(options, tokens));
+    std::map<Tiling, OwningOpRef<ModuleOp>> shallow;
+    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, [&](Tiling tiling) { return fewLayers(shallow, tiling); },
+                   questionOf(options, tokens));
     if (failed(found)) return false;
     settings = found->chosen.settings;
     Candidate &chosen = candidates[settings.tiling()];
     module = std::move(chosen.module);
     for (const std::string &note : chosen.notes) say("note", note);
-    return true;
+    return succeeded(verify(found->placed ? *found->placed : *module));
   }
 
   /// A trained module with its kernels, and what passes say of it.
@@ -175,14 +181,34 @@ private:
     if (made.module) return *made.module;
     bool trained = tiling == settings.tiling();
     made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
-    Settings cut = settings;
-    std::tie(cut.tileParts, cut.tileTokens) = tiling;
     if (!trained) notes = &made.notes;
-    bool good = (trained || run(*made.module, [&](OpPassManager &pm) { addPhase(pm, Phase::Train, options, cut); })) &&
-                run(*made.module, [&](OpPassManager &pm) { addFusion(pm, options); });
+    bool good = prepare(*made.module, tiling, trained);
     notes = nullptr;
     if (options.progress) options.progress->pass = "choosing what fits --device-memory"; // no pass of its own announces itself there
     return good ? *made.module : ModuleOp();
+  }
+
+  /// Of a model with a few of its layers; null if it has none, or passes fail, which is said when they do so of all layers.
+  ModuleOp fewLayers(std::map<Tiling, OwningOpRef<ModuleOp>> &made, Tiling tiling) {
+    auto [known, fresh] = made.try_emplace(tiling);
+    OwningOpRef<ModuleOp> &module = known->second;
+    if (!fresh) return module ? *module : ModuleOp();
+    ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
+    if (!fewImported) fewImported = imported->clone(), hasFewLayers = keepFewLayers(*fewImported);
+    if (!hasFewLayers) return {};
+    module = fewImported->clone();
+    if (!prepare(*module, tiling, /*trained=*/false)) module = nullptr;
+    return module ? *module : ModuleOp();
+  }
+
+  bool prepare(ModuleOp module, Tiling tiling, bool trained) {
+    Settings cut = settings;
+    std::tie(cut.tileParts, cut.tileTokens) = tiling;
+    auto add = [&](OpPassManager &pm) {
+      if (!trained) addPhase(pm, Phase::Train, options, cut);
+      addFusion(pm, options);
+    };
+    return run(module, add, /*verifies=*/false);
   }
 
   bool print(llvm::raw_ostream &os) {
@@ -245,7 +271,9 @@ private:
   CompileReport &report;
   MLIRContext context;
   ScopedDiagnosticHandler handler;
-  OwningOpRef<ModuleOp> module, imported;    // imported: as it was before it was trained, where that is to be done in several ways
+  OwningOpRef<ModuleOp> module, imported; // imported: as it was before it was trained, where that is to be done in several ways
+  OwningOpRef<ModuleOp> fewImported;      // of that, a few layers
+  bool hasFewLayers = false;
   std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
   MachineCode machine;
   int64_t tokens = 0; // of a micro-step

@@ -13,8 +13,8 @@ using state::Tier;
 
 class Search {
 public:
-  Search(const Modules &modules, const Question &question)
-      : question(question), budgets(question.budgets), asked(question.asked), trials(modules, question) {}
+  Search(const Modules &modules, const Modules &fewLayers, const Question &question)
+      : question(question), budgets(question.budgets), asked(question.asked), trials(modules, fewLayers, question) {}
 
   FailureOr<Found> run() {
     // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
@@ -97,13 +97,15 @@ private:
       uint64_t need = trials.least->need.of(Tier::device);
       Settings settings = trials.least->settings;
       std::tie(settings.tileParts, settings.tileTokens) = tiling;
+      if (trials.needsAtLeast(settings) >= need) return false;
       uint64_t now = trials.attempt(settings).need.of(Tier::device);
       if (now >= need) return false;
       std::tie(asked.tileParts, asked.tileTokens) = tiling;
       if (now > trials.limit) return true;
     }
     std::tie(asked.tileParts, asked.tileTokens) = tiling;
-    chooseForm();
+    bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
+    if (!hopeless) chooseForm();
     return true;
   }
 
@@ -129,10 +131,14 @@ private:
 
   Tiers tiers() { return {trials, question, asked, fitting}; }
 
+  std::vector<int64_t> stages() const {
+    if (question.anyStage && asked.shard.partition.world > 1) return {0, 1, 2, 3};
+    return {question.asked.shard.partition.stage};
+  }
+
   /// Adds to `fitting` what fits with these tiles.
   void chooseForm() {
-    std::vector<int64_t> stages{question.asked.shard.partition.stage};
-    if (question.anyStage && asked.shard.partition.world > 1) stages = {0, 1, 2, 3};
+    std::vector<int64_t> stages = this->stages();
     std::vector<bool> orders{question.asked.shard.partition.vertical};
     if (question.anyOrder) orders = {false, true};
     asked.shard.partition.stage = stages[0];
@@ -156,17 +162,23 @@ private:
   /// Whether nothing fits in any of these stages, by far: not even where nothing rests on the device that may lie elsewhere, and everything
   /// comes when its turn comes. That is one choice for each stage, in place of all that there are.
   bool areHopeless(ArrayRef<int64_t> stages) {
+    std::vector<Settings> sparing = mostSparing(stages);
+    if (llvm::any_of(sparing, [&](const Settings &settings) { return !isFar(trials.probe(settings).need.of(Tier::device)); })) return false;
+    for (const Settings &settings : sparing) trials.attempt(settings); // the refusal is about one of them
+    return true;
+  }
+
+  /// What needs least of the device in each of these stages, as a rule.
+  std::vector<Settings> mostSparing(ArrayRef<int64_t> stages) {
     std::vector<Settings> sparing;
     for (int64_t stage : llvm::reverse(stages)) { // the higher, the fewer steps
       asked.shard.partition.stage = stage;
       sparing.push_back(tiers().mostSparing(/*makesAgain=*/false));
       if (question.anyRecomputation && sparing.size() == 1) sparing.push_back(tiers().mostSparing(/*makesAgain=*/true));
-      for (const Settings &settings : sparing)
-        if (trials.probe(settings).need.of(Tier::device) <= llvm::SaturatingAdd(trials.limit, trials.limit / 4)) return false;
     }
-    for (const Settings &settings : sparing) trials.attempt(settings); // the refusal is about one of them
-    return true;
+    return sparing;
   }
+  bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
   /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
   /// buckets are kept where others have their peak, or where they have not.
@@ -235,6 +247,8 @@ private:
 
 } // namespace
 
-FailureOr<Found> search(const Modules &modules, const Question &question) { return Search(modules, question).run(); }
+FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question) {
+  return Search(modules, fewLayers, question).run();
+}
 
 } // namespace zero::pipeline

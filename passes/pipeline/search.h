@@ -84,9 +84,11 @@ void addSharding(mlir::OpPassManager &pm, const Settings &settings);
 /// an error, if a pass fails.
 using Modules = std::function<mlir::ModuleOp(Tiling)>;
 
+/// `fewLayers`: the same of a model with a few of its layers, which needs no more (few_layers.h); null, without an error, where there is
+/// none. Tiles with which it does not fit by far are not tried.
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
 /// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
-mlir::FailureOr<Found> search(const Modules &modules, const Question &question);
+mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question);
 
 /// The subject of the decision that says where everything rests.
 inline constexpr const char *kMemoryDecision = "memory";

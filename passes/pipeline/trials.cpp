@@ -43,8 +43,9 @@ bool gathers(const Trial &trial) {
   return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
 }
 
-Trials::Trials(const Modules &modules, const Question &question)
-    : limit(question.budgets.device.value_or(UINT64_MAX)), modules(modules), question(question), budgets(question.budgets) {}
+Trials::Trials(const Modules &modules, const Modules &fewLayers, const Question &question)
+    : limit(question.budgets.device.value_or(UINT64_MAX)), modules(modules), fewLayers(fewLayers), question(question),
+      budgets(question.budgets) {}
 
 Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
@@ -72,6 +73,14 @@ Trial Trials::attempt(const Settings &settings, bool places) {
   leastState = std::min(leastState, std::accumulate(trial.need.state.begin(), trial.need.state.end(), uint64_t(0)));
   if (!broken && (!least || trial.need.of(Tier::device) < least->need.of(Tier::device))) least = trial;
   return trial;
+}
+
+uint64_t Trials::needsAtLeast(const Settings &settings) {
+  ModuleOp fused = fewLayers(settings.tiling());
+  if (!fused) return 0;
+  ScopedDiagnosticHandler silent(fused.getContext(), [](Diagnostic &) { return success(); });
+  FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false, [](const Trial &) { return false; });
+  return failed(tried) ? 0 : tried->trial.need.of(Tier::device);
 }
 
 bool Trials::fits(const Trial &trial) const {

@@ -21,13 +21,16 @@ bool gathers(const Trial &trial);
 
 class Trials {
 public:
-  Trials(const Modules &modules, const Question &question);
+  Trials(const Modules &modules, const Modules &fewLayers, const Question &question);
 
   /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
   /// tried before.
   Trial attempt(const Settings &settings, bool places = false);
   /// The same, of a choice that is not one of those between which is chosen, unless it is attempted too.
   const Trial &probe(const Settings &settings) { return triedOut(settings, false).trial; }
+
+  /// Bytes of the device that the choice needs at least, as far as a few layers of the model tell; 0 if they do not.
+  uint64_t needsAtLeast(const Settings &settings);
 
   /// What is placed. What is not has at least the live bytes that are counted.
   bool keeps(const Trial &trial) const { return trial.need.of(state::Tier::device) <= *budgets.device; }
@@ -52,7 +55,7 @@ private:
   };
   Tried &triedOut(const Settings &settings, bool places);
 
-  const Modules &modules;
+  const Modules &modules, &fewLayers;
   const Question &question;
   const Budgets &budgets;
   std::map<Key, Tried> trials;
