@@ -38,7 +38,7 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
                                                  : Lane::compute);
         continue;
       }
-      if (isa<UpdateStep, FillStep>(*step) && tierOfBuffer(step.getBuffers()[0]) == state::Tier::host) {
+      if (isa<UpdateStep, FillStep, LaunchStep>(*step) && tierOfBuffer(step.getBuffers()[0]) == state::Tier::host) {
         step.setLane(Lane::update_host);
         continue;
       }

@@ -263,7 +263,7 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   StateOp accumulator = states.tensor(states.bucket(op.getBucketAttr()), state::Role::gradient);
   Ref shard = at(op.getShard()), sum = at(op.getSum());
   Reached reached{accumulator, whole(accumulator), {sum.buffer, sum.offset, 0, int64_t(accumulator.getBytes())}};
-  bool elsewhere = tierOf(accumulator) != state::Tier::device;
+  bool elsewhere = reached.home != reached.here;
   if (op.getFirst()) {
     copy(loc, shard, sum);
     int64_t padding = reached.here.bytes - sum.bytes; // up to a whole block of the disk

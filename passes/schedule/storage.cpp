@@ -63,7 +63,8 @@ Slot *Storage::scratch(std::string name, BufferKind kind, int64_t bytes, FlatSym
 Slot *Storage::sumOf(state::AccumulateOp op) {
   auto bucket = states.bucket(op.getBucketAttr());
   planir::StateOp state = states.tensor(bucket, state::Role::gradient);
-  if (planir::tierOf(state) == state::Tier::device) return persistent(state);
+  bool onHost = op.getShard().getDefiningOp<state::ToHostOp>() && planir::tierOf(state) == state::Tier::host;
+  if (onHost || planir::tierOf(state) == state::Tier::device) return persistent(state);
   Slot *&slot = sums[op];
   if (!slot) {
     slot = makeFor(op.getSum(), BufferKind::fetched, op.getBucketAttr(), state::Role::gradient, state.getTensor()->getPart());

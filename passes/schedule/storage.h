@@ -39,7 +39,7 @@ public:
   /// Where a value lies; every operand and result of the program has a place after run().
   Place placeOf(mlir::Value value) const;
   planir::Ref refOf(mlir::Value value) const;
-  /// Where the sum of an accumulator is worked on: in the accumulator itself, or in room on the device if that lies in another tier.
+  /// Where the sum of an accumulator is worked on: in the accumulator itself, if that lies where the gradient is, or in room on the device.
   Slot *sumOf(state::AccumulateOp op);
   /// A slot that no value of the program stands for (room of a collective, what is fetched for one operation).
   Slot *scratch(std::string name, planir::BufferKind kind, int64_t bytes, mlir::FlatSymbolRefAttr bucket);

@@ -11,6 +11,12 @@ bool updatesWhole(state::BucketOp bucket) {
   return bucket.getElements() != bucket.getShard() && !bucket.isPublished() && !bucket.isSharded(state::Role::master);
 }
 
+/// The host's processors add to the sum of gradients, where it rests. The last micro-step's is added on the device, which sums its squares.
+bool addsOnHost(state::BucketOp bucket) {
+  state::TensorAttr sum = bucket.tensorOf(state::Role::gradient);
+  return bucket.getUpdatedOnHost() && sum && sum.getTier() == state::Tier::host;
+}
+
 RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
   return RankedTensorType::get({elements}, type ? type : b.getF32Type());
 }
@@ -145,6 +151,7 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
   bool first = uses.role == "first";
   FlatSymbolRefAttr add;
   if (!first) add = kernels.accumulate(uses.rows(bucket), uses.row(bucket));
+  if (uses.role == "middle" && addsOnHost(bucket)) shard = b.create<state::ToHostOp>(bucket.getLoc(), shard);
   return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
 }
 

@@ -28,7 +28,8 @@ private:
   /// Gradients side by side, summed over the ranks.
   mlir::Value reduce(mlir::OpBuilder &b, state::BucketOp bucket, llvm::SmallVectorImpl<nn::GradientOp> &found);
   mlir::Value reduce(mlir::OpBuilder &b, state::BucketOp bucket, llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<int64_t> offsets);
-  /// Added to those of the micro-steps before: `sum`, if they are of this program, else the bucket's accumulator.
+  /// Added to those of the micro-steps before: `sum`, if they are of this program, else the bucket's accumulator, on the host if that is
+  /// there for an update by the host, and this is not the last micro-step.
   mlir::Value accumulate(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value sum);
   /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
   /// shard unless clipping, or where the host updates.

@@ -60,6 +60,7 @@ private:
         report(name(s) + " changes the gradient of bucket '" + plan.buckets(int(plan.buffers(int(ref.buffer())).bucket())).name() +
                "' behind " + name(gone->second) + ", which took it to the host");
     if (step.has_update()) return step.lane() == plan::UPDATE_HOST ? updateOnHost(s, step) : update(s, step);
+    if (step.has_launch() && step.lane() == plan::UPDATE_HOST) return addOnHost(s, step);
     if (step.has_copy() && isOnHost(step.writes(0)) && contents.of(step.writes(0)).part) return bringDown(s, step);
     if (step.has_copy() && copies.contains(step.writes(0).buffer())) return bringUp(s, step);
     uint32_t from = step.reads_size() ? step.reads(0).buffer() : 0, to = step.writes_size() ? step.writes(0).buffer() : 0;
@@ -213,6 +214,22 @@ private:
       changed.erase(kept), unpublished[kept] = s;
     else if (copied && !atHome)
       makeCopy(s, result, kept);
+  }
+
+  /// A gradient that has come to the host is added to the sum that rests there, in its place: (sum, gradient) -> sum.
+  void addOnHost(int s, const plan::Step &step) {
+    auto home = step.writes_size() == 1 ? homes.find(step.writes(0).buffer()) : homes.end();
+    if (step.reads_size() != 2 || home == homes.end() || home->second.role != plan::StateTensor::GRADIENT)
+      return report(name(s) + " runs on the host, but neither updates nor adds to a sum of gradients that rests there");
+    Tensor sum = home->second;
+    if (step.reads(0).SerializeAsString() != step.writes(0).SerializeAsString())
+      report(name(s) + " adds to the " + of(sum) + " in another place than it reads");
+    const plan::Ref &gradient = step.reads(1);
+    if (!down.contains(gradient.buffer()) || contents.of(gradient).bucket != int(sum.bucket))
+      report(name(s) + " adds to the " + of(sum) + " what is no gradient of it that has come to the host");
+    else if (std::ranges::any_of(ranks(), [&](uint64_t rank) { return elementAt(gradient, rank) != elementAt(step.writes(0), rank); }))
+      report(name(s) + " adds to the " + of(sum) + " the gradient of other elements");
+    returned.insert(sum);
   }
 
   /// The tensor that programs read, and what an update on the host has made of it.

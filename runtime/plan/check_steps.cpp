@@ -222,8 +222,8 @@ struct StepChecker {
                   ", which is for copies between the device's memory, host memory and disk");
   }
   void onHost() const {
-    if (!step.has_update() && !step.has_fill())
-      throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make");
+    if (!step.has_update() && !step.has_fill() && !step.has_launch())
+      throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make, and sums of their gradients");
     for (const auto *side : {&step.reads(), &step.writes()})
       for (const Ref &ref : *side)
         if (tierOf(plan, ref) != HOST)

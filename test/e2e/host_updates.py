@@ -50,6 +50,19 @@ def agree(model, base, placement, run=(), world=1, on_host=True):
     return f"{made} steps of the host, {len(want)} results"
 
 
+def sums_rest():
+    """However many micro-steps there are, nothing goes up but the sum, for the last one, and what updates have made; each gradient comes down once, and the sum."""
+    up, down = [], []
+    for micro in (2, 5):
+        suite.zeroc(model, "plan.bin", "--target", "cuda", *HOST, "--accumulate", micro)
+        moved = lanes()
+        up.append(moved["to_device"]["bytes_touched"])
+        down.append(moved["to_host"]["bytes_touched"])
+    expect(up[0] == up[1], f"with 5 micro-steps {up[1]} bytes are touched to go up, with 2 {up[0]}")
+    expect(down[1] < 2.51 * down[0], f"with 5 micro-steps {down[1]} bytes are touched to come down, with 2 {down[0]}")
+    return f"{up[0]} bytes read and written to go up"
+
+
 def resumed():
     """The copy that programs read on the device is made again from the master."""
     flags = ["--target", "cuda", *BUCKETS, *HOST]
@@ -82,6 +95,9 @@ for name, base, placement, run, world in [
     ("bf16", [*BUCKETS, *BF16], HOST, [], 1),
     ("f16, with parameters on the host", [*BUCKETS, "--precision", "f16"], PARAMS, [], 1),
     ("accumulation", ["--accumulate", 3], HOST, [], 1),
+    ("accumulation, bf16, clipped, with parameters on the host", ["--accumulate", 4, *BF16], PARAMS, CLIP, 1),
+    ("accumulation on 2 ranks, stage 0", [*BUCKETS, "--accumulate", 3, "--stage", 0], HOST, [], 2),
+    ("accumulation on 2 ranks, stage 2, bf16, clipped", ["--accumulate", 3, "--stage", 2, *BF16], HOST, CLIP, 2),
     ("accumulation in vertical order, bf16, clipped", ["--accumulate", 2, "--accumulate-order", "vertical", *BF16], HOST, CLIP, 1),
     ("2 ranks, stage 0", [*BUCKETS, "--stage", 0], HOST, [], 2),
     ("2 ranks, stage 1, bf16, clipped, with parameters on the host", ["--stage", 1, *BF16], PARAMS, CLIP, 2),
@@ -90,6 +106,7 @@ for name, base, placement, run, world in [
     ("2 ranks, stage 3, bf16", ["--stage", 3, *BF16], HOST, [], 2),
 ]:
     suite.check(f"host updates: {name}", agree, model, base, placement, run, world)
+suite.check("host updates: sums of gradients go up once", sums_rest)
 suite.check("host updates: of what a budget leaves no room for", agree, model, BUCKETS, BUDGET)
 suite.check("host updates: of what a budget puts on disk", agree, model, BUCKETS, ("--device-memory", 300_000, "--host-memory", 300_000), DISK)
 suite.check("host updates: none without room for them on the host", agree, model, BUCKETS, ("--device-memory", 340_000, "--host-memory", 60_000), DISK, on_host=False)

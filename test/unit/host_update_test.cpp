@@ -53,6 +53,38 @@ struct HostPlan : UpdatePlan {
   }
 };
 
+// A micro-step between the first and the last of two ranks: the sum of gradients rests on the host, in shards; a gradient is reduced, comes
+// down, and the host adds it there.
+struct SumPlan : UpdatePlan {
+  SumPlan() : UpdatePlan(2) {
+    plan.mutable_optimizer()->set_kind(SGD);
+    Bucket *bucket = plan.add_buckets();
+    bucket->set_name("layer"), bucket->set_elements(2 * kShard), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
+    int host = addArena(HOST, 64), room = addArena(HOST, 64);
+    plan.mutable_arenas(room)->set_persistent(false);
+    Ref master = bytes("master", 8 * kShard), momentum = bytesIn(host, "momentum", 4 * kShard), sum = bytesIn(host, "sum", 4 * kShard);
+    addTensor(*bucket, StateTensor::MASTER, master, WHOLE), addTensor(*bucket, StateTensor::MOMENTUM, momentum, SHARD);
+    addTensor(*bucket, StateTensor::GRADIENT, sum, SHARD);
+    Ref gradient = holds(bytes("gradient", 8 * kShard, false), GRADIENT, WHOLE, F32), staging = floats("staging", 2 * kShard, false);
+    Ref own = part(gradient, 0, 4 * kShard, 4 * kShard), there = holds(bytesIn(room, "gradient on host", 4 * kShard), GRADIENT, SHARD, F32);
+    plan.add_kernels()->set_symbol("backward"), plan.add_kernels()->set_symbol("add");
+    step("backward", {master}, {gradient}).mutable_launch()->set_extent(1);
+    Step &reduce = step("reduce", {gradient}, {own, staging}, REDUCE);
+    collect(reduce, Collective::REDUCE_SCATTER, kShard), waitFor(reduce, COMPUTE, 1);
+    Step &down = step("down", {own}, {there}, TO_HOST);
+    down.mutable_copy(), waitFor(down, REDUCE, 1);
+    Step &add = step("add", {sum, there}, {sum}, UPDATE_HOST);
+    add.mutable_launch()->set_kernel(1), add.mutable_launch()->set_extent(1), waitFor(add, TO_HOST, 1);
+    program().set_role(Program::MIDDLE);
+    liveThroughout();
+    boundKernels();
+  }
+};
+
+void expectInSum(const std::string &sentence, const std::function<void(SumPlan &)> &change) {
+  test::expectSentence<SumPlan>(SumPlan(), sentence, change);
+}
+
 void expectSentence(DType type, const std::string &sentence, const std::function<void(HostPlan &)> &change) {
   test::expectSentence<HostPlan>(HostPlan(type), sentence, change);
 }
@@ -122,6 +154,23 @@ TEST(HostUpdate, ReachesHostMemoryAlone) {
                 [](HostPlan &made) { made.named("down").set_lane(UPDATE_HOST); });
   expectRefusal("step 4 'update' of program 'step' uses buffer 'master', which lies in host memory",
                 [](HostPlan &made) { made.named("update").set_lane(UPDATE); });
+}
+
+TEST(HostUpdate, AddsGradientsToTheirSum) {
+  EXPECT_EQ(judged(SumPlan()), "");
+  expectInSum("step 3 'add'", [](SumPlan &made) { made.named("add").clear_waits(); });
+  expectInSum("the gradient accumulator of bucket 'layer' is not brought up to date in host", [](SumPlan &made) { made.remove("add"); });
+  expectInSum("adds to the gradient accumulator of bucket 'layer' what is no gradient of it that has come to the host",
+              [](SumPlan &made) { made.moveBefore("add", "down"); });
+  expectInSum("adds to the gradient accumulator of bucket 'layer' the gradient of other elements", [](SumPlan &made) {
+    for (Ref *ref : {made.named("add").mutable_reads(0), made.named("add").mutable_writes(0)}) *ref = part(*ref, 2 * kShard, 2 * kShard);
+    Ref *gradient = made.named("add").mutable_reads(1);
+    *gradient = part(*gradient, 0, 2 * kShard);
+    made.boundKernels();
+  });
+  expectInSum("in another place than it reads", [](SumPlan &made) { *made.named("add").mutable_reads(0) = made.named("add").reads(1); });
+  expectInSum("runs on the host, but neither updates nor adds to a sum of gradients that rests there",
+              [](SumPlan &made) { *made.named("add").mutable_writes(0) = made.plan.buckets(0).tensors(1).ref(); });
 }
 
 TEST(HostUpdate, LaunchesKernelsForTheHost) {

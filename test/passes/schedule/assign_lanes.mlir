@@ -1,6 +1,7 @@
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-assign-lanes))" %s | FileCheck %s
 module attributes {zero.world = 2 : i64} {
   plan.state parameter @b0.parameter bytes 256 {bucket = @b0, tensor = #zero.tensor<master f32 shard on device>}
+  plan.state optimizer @b0.gradient bytes 256 {bucket = @b0, tensor = #zero.tensor<gradient f32 shard on host>}
   // CHECK-LABEL: plan.program step @step
   plan.program step @step {
     %p = plan.use @b0.parameter
@@ -23,6 +24,13 @@ module attributes {zero.world = 2 : i64} {
     plan.collective compute %g[0, 4] -> %g[0, 4], %s[0, 8] : all_reduce 1 of f32 by 1
     // CHECK: plan.copy compute
     plan.copy compute %g[0, 64] -> %s[0, 64]
+    // What the host adds where it rests, and what the device does.
+    %sum = plan.use @b0.gradient
+    %there = plan.buffer gradient "b0.gradient.on_host" on host bytes 256
+    // CHECK: plan.launch update_host
+    plan.launch compute %sum[0, 256], %there[0, 256] -> %sum[0, 256] : @add
+    // CHECK: plan.launch compute
+    plan.launch compute %g[0, 256], %g[256, 256] -> %g[0, 256] : @add
     plan.return %g[0, 4]
   }
 }

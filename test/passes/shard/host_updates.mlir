@@ -14,6 +14,21 @@
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=auto device-bytes=0 host-bytes=383 host-updates=true" %s | FileCheck %s --check-prefix=DEVICE
 // The gradient's squares are summed on the device; then the gradient goes down, and with it, once, the hyper-parameters and the norm.
 // RUN: zero-opt "--zero-assign-tiers=offload-optimizer=host host-updates=true" --zero-programs --zero-insert-movement --zero-verify-shard %s | FileCheck %s --check-prefix=MOVE
+// Of several micro-steps each gradient comes down; the host adds those between the first and the last, the device the last one, whose squares it sums.
+// RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=2 accumulate=3" "--zero-assign-tiers=offload-optimizer=host host-updates=true" --zero-programs --zero-insert-movement --zero-verify-shard | FileCheck %s --check-prefix=ADD
+// ADD: func.func @first(
+// ADD-NOT: zero.to_host
+// ADD: zero.accumulate @bucket0, %{{.*}} {first}
+// ADD: func.func @middle(
+// ADD: %[[SHARD:.*]] = zero.reduce_scatter
+// ADD: %[[DOWN:.*]] = zero.to_host %[[SHARD]] : tensor<16xf32>
+// ADD: zero.accumulate @bucket0, %[[DOWN]] {kernel = @accumulate_1x16}
+// ADD: func.func @last(
+// ADD: %[[SHARD:.*]] = zero.reduce_scatter
+// ADD: %[[SUM:.*]] = zero.accumulate @bucket0, %[[SHARD]] {kernel = @accumulate_1x16}
+// ADD: nn.launch @sum_squares
+// ADD: %[[DOWN:.*]] = zero.to_host %[[SUM]] : tensor<16xf32>
+// ADD: zero.update @bucket0, %[[DOWN]],
 module attributes {zero.world = 2 : i64, zero.stage = 1 : i64, zero.accumulate = 1 : i64, zero.optimizer = "sgd"} {
 // CHECK: zero.bucket @b0
 // CHECK-SAME: tensors = [#zero.tensor<master f32 shard on host>, #zero.tensor<compute f32 whole on device>, #zero.tensor<momentum f32 shard on host>]
