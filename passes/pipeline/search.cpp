@@ -189,7 +189,8 @@ private:
       if (bytes < usual.leastGathered) break; // nothing would be kept
       Settings with = usual.settings;
       with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
-      if (Trial trial = trials.attempt(with); trials.fits(trial) && rankOf(trial) <= rankOf(usual)) return trial;
+      if (Trial trial = trials.attempt(with); trials.fits(trial) && rankOf(trials.timed(trial)) <= rankOf(usual))
+        return trials.timed(trial);
     }
     return usual;
   }
@@ -205,7 +206,9 @@ private:
       Settings longer = settings;
       longer.schedule.delay = delay;
       Trial trial = trials.attempt(longer);
-      if (!trials.fits(trial) || rankOf(trial) >= rankOf(best)) break;
+      if (!trials.fits(trial)) break;
+      trial = trials.timed(trial);
+      if (rankOf(trial) >= rankOf(best)) break;
       best = trial;
     }
     return best;
@@ -213,8 +216,8 @@ private:
 
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
   Trial leaveRoom(const Trial &placed) {
-    double apart = trials.attempt(placed.settings).time.seconds; // where buffers share nothing
-    for (int64_t part : {8, 4}) {                                // of that arena
+    double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
+    for (int64_t part : {8, 4}) {                                              // of that arena
       Settings settings = placed.settings;
       int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
       if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;

@@ -49,7 +49,7 @@ struct Trial {
   Settings settings;
   place::Need need;
   uint64_t copied = 0;               // bytes between tiers in one step with --clip
-  simulate::StepTime time{};         // of such a step, as estimated; 0 for one that does not fit
+  simulate::StepTime time{};         // of such a step, as estimated; 0 for one of which nobody has asked
   std::array<ByTier, kKept> rests{}; // bytes
   uint64_t leastGathered = 0;        // bytes of the smallest bucket that is gathered; UINT64_MAX if none is
 

@@ -22,9 +22,9 @@ Settings inTurn(Settings settings) {
 
 void Tiers::choose() {
   Trial all = trials.attempt(onDevice());
-  if (trials.fits(all)) return fitting.push_back(all);
+  if (trials.fits(all)) return fitting.push_back(trials.timed(all));
   if (all.settings.shard.partition.world > 1 || gathers(all))
-    if (auto later = gatherLater(onDevice())) return fitting.push_back(*later);
+    if (auto later = gatherLater(onDevice())) return fitting.push_back(trials.timed(*later));
 
   bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
   bool activations = isOpen(asked.schedule.activations);
@@ -33,8 +33,7 @@ void Tiers::choose() {
   bool parametersStay = false;
   auto offer = [&](const std::optional<Trial> &trial) {
     if (!trial) return;
-    fitting.push_back(*trial);
-    some = trial;
+    some = fitting.emplace_back(trials.timed(*trial));
     parametersStay |= !trial->offloadsParameters();
   };
   if (activations && !stateMustLeave) offer(sizeActivations());

@@ -1,6 +1,5 @@
 //===- trials.cpp - the choices that were tried -------------------------------------------------------===//
 #include "passes/pipeline/trials.h"
-#include "passes/pipeline/try_out.h"
 #include <cmath>
 #include <numeric>
 
@@ -49,16 +48,18 @@ Trials::Trials(const Modules &modules, const Modules &fewLayers, const Question 
 
 Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
-  auto &[trial, counts] = known->second;
+  auto &[trial, counts, isTimed] = known->second;
   if (!fresh) return known->second;
   trial.settings = settings;
   trial.need.state[0] = UINT64_MAX;
   ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling());
   FailureOr<TriedOut> result = failure();
-  if (fused) result = tryOut(fused, settings, question, places, [&](const Trial &made) { return fits(made); });
+  if (fused) result = tryOut(fused, settings, question, places);
   broken |= failed(result);
   if (broken) return known->second;
   trial = result->trial;
+  isTimed = places;
+  if (!places && fits(trial)) latest = std::move(*result);
   if (places && keeps(trial) && (!fastest || rankOf(trial) < fastestRank)) {
     fastest = std::move(result->scheduled);
     fastestRank = rankOf(trial);
@@ -67,7 +68,7 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
 }
 
 Trial Trials::attempt(const Settings &settings, bool places) {
-  auto &[trial, counts] = triedOut(settings, places);
+  auto &[trial, counts, isTimed] = triedOut(settings, places);
   if (!counts) ++tried;
   counts = true;
   leastState = std::min(leastState, std::accumulate(trial.need.state.begin(), trial.need.state.end(), uint64_t(0)));
@@ -75,11 +76,27 @@ Trial Trials::attempt(const Settings &settings, bool places) {
   return trial;
 }
 
+Trial Trials::timed(const Trial &given) {
+  auto &[trial, counts, isTimed] = triedOut(given.settings, /*places=*/false);
+  if (isTimed || broken) return trial;
+  isTimed = true;
+  TriedOut made = std::move(latest);
+  if (!made.scheduled || keyOf(made.trial.settings, false) != keyOf(trial.settings, false)) {
+    FailureOr<TriedOut> again = tryOut(modules(trial.settings.tiling()), trial.settings, question, /*places=*/false);
+    broken |= failed(again);
+    if (broken) return trial;
+    made = std::move(*again);
+  }
+  broken |= failed(estimateApart(made, question.machine));
+  trial.time = made.trial.time;
+  return trial;
+}
+
 uint64_t Trials::needsAtLeast(const Settings &settings) {
   ModuleOp fused = fewLayers(settings.tiling());
   if (!fused) return 0;
   ScopedDiagnosticHandler silent(fused.getContext(), [](Diagnostic &) { return success(); });
-  FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false, [](const Trial &) { return false; });
+  FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false);
   return failed(tried) ? 0 : tried->trial.need.of(Tier::device);
 }
 

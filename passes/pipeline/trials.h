@@ -1,6 +1,6 @@
 //===- trials.h - the choices that were tried ---------------------------------------------------------===//
 #pragma once
-#include "passes/pipeline/search.h"
+#include "passes/pipeline/try_out.h"
 #include <map>
 #include <tuple>
 
@@ -26,7 +26,9 @@ public:
   /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
   /// tried before.
   Trial attempt(const Settings &settings, bool places = false);
-  /// The same, of a choice that is not one of those between which is chosen, unless it is attempted too.
+  /// One that fits, with its time: what is tried on the way to the one that is looked for is not estimated.
+  Trial timed(const Trial &trial);
+  /// As attempt, of a choice that is not one of those between which is chosen, unless it is attempted too.
   const Trial &probe(const Settings &settings) { return triedOut(settings, false).trial; }
 
   /// Bytes of the device that the choice needs at least, as far as a few layers of the model tell; 0 if they do not.
@@ -51,7 +53,7 @@ public:
 private:
   struct Tried {
     Trial trial;
-    bool counts = false;
+    bool counts = false, isTimed = false;
   };
   Tried &triedOut(const Settings &settings, bool places);
 
@@ -59,6 +61,7 @@ private:
   const Question &question;
   const Budgets &budgets;
   std::map<Key, Tried> trials;
+  TriedOut latest; // that fits, to be estimated without being made again
   Rank fastestRank;
 };
 

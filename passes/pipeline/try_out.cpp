@@ -38,9 +38,7 @@ uint64_t leastGathered(ModuleOp scheduled) {
   return least;
 }
 
-/// With offsets, or every buffer at bytes of its own.
-LogicalResult estimate(ModuleOp scheduled, const simulate::Machine &machine, bool hasOffsets, Trial &trial) {
-  if (!hasOffsets) place::placeApart(scheduled);
+LogicalResult estimate(ModuleOp scheduled, const simulate::Machine &machine, Trial &trial) {
   PassManager waits(scheduled.getContext(), ModuleOp::getOperationName());
   waits.enableVerifier(false);
   waits.addPass(place::createInsertWaitsPass());
@@ -62,8 +60,7 @@ void addSharding(OpPassManager &pm, const Settings &settings) {
   shard::buildPipeline(pm, settings.shard);
 }
 
-FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Question &question, bool places,
-                           llvm::function_ref<bool(const Trial &)> fits) {
+FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Question &question, bool places) {
   TriedOut tried;
   Trial &trial = tried.trial;
   trial.settings = settings;
@@ -89,8 +86,13 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
   trial.need = place::needOf(copy);
   trial.copied = place::bytesCopied(copy);
   trial.leastGathered = leastGathered(copy);
-  if ((places || fits(trial)) && failed(estimate(copy, question.machine, places, trial))) return failure();
+  if (places && failed(estimate(copy, question.machine, trial))) return failure();
   return tried;
+}
+
+LogicalResult estimateApart(TriedOut &tried, const simulate::Machine &machine) {
+  place::placeApart(*tried.scheduled);
+  return estimate(*tried.scheduled, machine, tried.trial);
 }
 
 } // namespace zero::pipeline

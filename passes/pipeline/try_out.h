@@ -11,10 +11,11 @@ struct TriedOut {
   mlir::OwningOpRef<mlir::ModuleOp> scheduled;
 };
 
-/// Shards and schedules a copy of the module, which has its kernels. With `places` its buffers get their offsets; else live bytes are what
-/// it needs, and how long a step takes is estimated only if it `fits`, with every buffer at bytes of its own. Fails, with an error, as
-/// passes do.
-mlir::FailureOr<TriedOut> tryOut(mlir::ModuleOp fused, const Settings &settings, const Question &question, bool places,
-                                 llvm::function_ref<bool(const Trial &)> fits);
+/// Shards and schedules a copy of the module, which has its kernels. With `places` its buffers get their offsets, and how long a step takes
+/// is estimated; else live bytes are what it needs. Fails, with an error, as passes do.
+mlir::FailureOr<TriedOut> tryOut(mlir::ModuleOp fused, const Settings &settings, const Question &question, bool places);
+
+/// How long a step takes of what was not placed: every buffer lies at bytes of its own, which the module then says. Fails as passes do.
+mlir::LogicalResult estimateApart(TriedOut &tried, const simulate::Machine &machine);
 
 } // namespace zero::pipeline

@@ -181,11 +181,16 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
   // only some are made.
   int64_t each = int64_t(problem.buffers.size()) * int64_t(problem.buffers.size()) / 2, work = 0;
   for (const Order &order : orders(problem)) {
+    if (!attempts.empty() && work > 20 * kWork) break;
+    auto place = [&, tooHigh](Fit fit) { return placeInOrder(problem, order.indices, fit, tooHigh); };
+    bool both = each > kWork / 1000 && work + each <= 20 * kWork; // side by side, as if one after another, where that is worth a thread
+    std::future<std::optional<OffsetSolution>> first;
+    if (both) first = std::async(std::launch::async, place, Fit::First);
     for (Fit fit : {Fit::Best, Fit::First}) {
-      if (!attempts.empty() && work > 20 * kWork) continue;
-      std::optional<OffsetSolution> found = placeInOrder(problem, order.indices, fit, tooHigh);
+      if (!attempts.empty() && work > 20 * kWork) break;
+      std::optional<OffsetSolution> found = fit == Fit::First && both ? first.get() : place(fit);
       work += each;
-      if (!found) continue;
+      if (!found || found->height >= tooHigh) continue;
       found->solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
       if (found->height <= bound || (each > kWork / 10 && found->height <= enough)) return std::move(*found);
       attempts.push_back({order.indices, fit, std::move(*found)});
