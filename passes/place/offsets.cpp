@@ -185,7 +185,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     auto place = [&, tooHigh](Fit fit) { return placeInOrder(problem, order.indices, fit, tooHigh); };
     bool both = each > kWork / 1000 && work + each <= 20 * kWork; // side by side, as if one after another, where that is worth a thread
     std::future<std::optional<OffsetSolution>> first;
-    if (both) first = std::async(std::launch::async, place, Fit::First);
+    if (both) first = std::async(place, Fit::First);
     for (Fit fit : {Fit::Best, Fit::First}) {
       if (!attempts.empty() && work > 20 * kWork) break;
       std::optional<OffsetSolution> found = fit == Fit::First && both ? first.get() : place(fit);
@@ -205,7 +205,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
   std::atomic<bool> stop = false;
   auto improve = [&](const Attempt &attempt) { return Improver(problem, attempt.order, attempt.fit, attempt.solution).run(enough, stop); };
   std::future<OffsetSolution> second;
-  if (attempts.size() > 1) second = std::async(std::launch::async, improve, std::cref(attempts[1]));
+  if (attempts.size() > 1) second = std::async(improve, std::cref(attempts[1]));
   auto take = [&](OffsetSolution improved, const Attempt &from) {
     if (improved.height >= best.height) return;
     best = std::move(improved);
