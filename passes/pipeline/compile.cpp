@@ -163,6 +163,7 @@ private:
     found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, [&](Tiling tiling) { return fewLayers(shallow, tiling); },
                    questionOf(options, tokens));
     if (failed(found)) return false;
+    report.searched = {found->tried, found->steps};
     settings = found->chosen.settings;
     Candidate &chosen = candidates[settings.tiling()];
     module = std::move(chosen.module);

@@ -56,6 +56,7 @@ std::string describePipeline(const CompileOptions &options);
 struct CompileReport {
   onnx::ImportReport import;
   std::vector<std::pair<std::string, double>> seconds;
+  std::optional<std::pair<unsigned, uint64_t>> searched; // choices, and steps of programs that were scheduled for them
 };
 
 /// Diagnostics are sentences without "zeroc:".

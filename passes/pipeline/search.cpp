@@ -33,6 +33,18 @@ public:
       trials.limit -= std::min(trials.limit, need - *budgets.device + uint64_t(round) * trials.limit / 64);
     }
     if (trials.broken) return failure();
+    Found found = decide(kept);
+    found.steps = trials.steps;
+    return found;
+  }
+
+private:
+  static constexpr int kRounds = 6;            // of placing
+  static constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
+  static constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
+
+  /// Of those that are placed and keep the budget.
+  Found decide(std::vector<Trial> &kept) {
     Found found;
     llvm::stable_sort(kept, faster);
     found.fits = !kept.empty();
@@ -49,11 +61,6 @@ public:
     found.leastCopied = leastCopied();
     return found;
   }
-
-private:
-  static constexpr int kRounds = 6;            // of placing
-  static constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
-  static constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
 
   /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
   /// still nothing fits, a sixteenth. Then, with so many, there are more parts. That nothing fits is to be known soon: tiles are given up

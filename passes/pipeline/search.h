@@ -75,6 +75,7 @@ struct Found {
   uint64_t leastCopied = 0;                 // bytes between tiers in one step that no choice avoids; 0 if that is not known
   std::optional<Trial> runnerUp;            // fits too
   unsigned tried = 0;                       // choices
+  uint64_t steps = 0;                       // of programs that were scheduled for them
 };
 
 /// What settings decide of the shard phase, behind the kernels.

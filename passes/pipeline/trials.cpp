@@ -57,6 +57,7 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   if (fused) result = tryOut(fused, settings, question, places);
   broken |= failed(result);
   if (broken) return known->second;
+  steps += result->steps;
   trial = result->trial;
   isTimed = places;
   if (!places && fits(trial)) latest = std::move(*result);
@@ -85,6 +86,7 @@ Trial Trials::timed(const Trial &given) {
     FailureOr<TriedOut> again = tryOut(modules(trial.settings.tiling()), trial.settings, question, /*places=*/false);
     broken |= failed(again);
     if (broken) return trial;
+    steps += again->steps;
     made = std::move(*again);
   }
   broken |= failed(estimateApart(made, question.machine));
@@ -97,7 +99,9 @@ uint64_t Trials::needsAtLeast(const Settings &settings) {
   if (!fused) return 0;
   ScopedDiagnosticHandler silent(fused.getContext(), [](Diagnostic &) { return success(); });
   FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false);
-  return failed(tried) ? 0 : tried->trial.need.of(Tier::device);
+  if (failed(tried)) return 0;
+  steps += tried->steps;
+  return tried->trial.need.of(Tier::device);
 }
 
 bool Trials::fits(const Trial &trial) const {

@@ -47,6 +47,7 @@ public:
   std::optional<Trial> least;                // that needs least of the device's memory
   uint64_t leastState = UINT64_MAX;          // of those that were tried, in all tiers together
   unsigned tried = 0;                        // choices
+  uint64_t steps = 0;                        // that were scheduled for them: what a search takes time in proportion to
   mlir::OwningOpRef<mlir::ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
   bool broken = false;                       // a pass has failed
 

@@ -83,6 +83,7 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
           uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
   if (!places) leaveHeaviest(copy);
   if (failed(scheduling.run(copy))) return failure();
+  for (auto program : copy.getOps<planir::ProgramOp>()) tried.steps += planir::stepsOf(program).size();
   trial.need = place::needOf(copy);
   trial.copied = place::bytesCopied(copy);
   trial.leastGathered = leastGathered(copy);

@@ -9,6 +9,7 @@ namespace zero::pipeline {
 struct TriedOut {
   Trial trial;
   mlir::OwningOpRef<mlir::ModuleOp> scheduled;
+  uint64_t steps = 0; // of its programs
 };
 
 /// Shards and schedules a copy of the module, which has its kernels. With `places` its buffers get their offsets, and how long a step takes

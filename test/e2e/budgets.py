@@ -135,6 +135,22 @@ def slow_disk(model):
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
 
 
+def depth():
+    """The search for a plan takes time in proportion to the layers: counted as steps that are scheduled for all choices together."""
+    counts = {}
+    for layers in (50, 200):
+        suite.gpt("layers.onnx", "--layers", layers, "--hidden", "16", "--heads", "2", "--vocab", "97", "--seq", "32", "--no-weights")
+        flags = ["layers.onnx", "x.plan", "--target", "sim", "--init", "random", "--world", 4, "--stage", 3]
+        top = needs(facts(flags), "device")
+        said = suite.zeroc(*flags, "--quiet", "--timing", "--device-memory", int(top * 0.6)).stderr
+        found = re.search(r"searched (\d+) choices, (\d+) steps scheduled", said)
+        expect(found and int(found[1]) > 5, f"no search of {layers} layers: {said}")
+        counts[layers] = int(found[2])
+    growth = counts[200] / counts[50] / 4
+    expect(growth < 1.3, f"{counts} steps: {growth:.2f} times more than in proportion to the layers")
+    return f"{counts} steps scheduled, {growth:.2f} in proportion"
+
+
 suite.start()
 models = {}
 for name, onnx in (("gpt2", "dynamo_sdpa_dyn.onnx"), ("llama", "ts17_eager_dyn.onnx")):
@@ -153,4 +169,5 @@ suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
+suite.check("budgets: in proportion to the layers", depth)
 suite.finish()

@@ -48,8 +48,11 @@ int main(int argc, char **argv) {
                         ? ", for no machine: to be read, judged and counted, with zero-inspect\n"
                         : "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n");
     }
-    if (line.timing)
+    if (line.timing) {
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";
+      if (report.searched)
+        std::cerr << "zeroc: searched " << report.searched->first << " choices, " << report.searched->second << " steps scheduled\n";
+    }
     return 0;
   } catch (const CLI::ParseError &error) {
     return zero::usageError(app, error, "zeroc: error");

@@ -221,7 +221,7 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
-  app.add_flag("--timing", line.timing, "print the seconds of each phase")->group(group);
+  app.add_flag("--timing", line.timing, "print the seconds of each phase, and how much was tried to fit a budget")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 
   addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
