@@ -24,6 +24,7 @@ struct CompileOptions {
   bool prefetch = true;                  // gather and fetch ahead of the step that needs it, and reduce while the next gradient is computed
   std::string recompute = "auto";        // what backward computes again instead of keeping: auto | none | full
   std::string optimizer = "adamw";
+  std::string clip = "any"; // whether runs clip the norm of gradients: any | never | always
   int64_t world = 1, accumulate = 1;
   std::string accumulateOrder = "horizontal"; // of micro-steps: horizontal | vertical | auto (chosen, where there is a budget)
   std::optional<int64_t> stage = 0;           // none: chosen

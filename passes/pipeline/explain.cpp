@@ -66,8 +66,8 @@ std::vector<std::array<std::string, 3>> explain(const Found &found, const Questi
   const Trial &chosen = found.chosen;
   std::string allowed = "--device-memory allows " + grouped(*question.budgets.device) + " bytes";
   std::vector<std::array<std::string, 3>> lines;
-  bool away = chosen.copied > 0;
-  std::string takes = simulate::estimateText(time, /*clips=*/true);
+  bool away = chosen.copied > 0, clips = question.asked.shard.programs.clip != "never";
+  std::string takes = simulate::estimateText(time, clips);
   std::string next;
   if (found.runnerUp) {
     next = "; next best: ";
@@ -78,7 +78,7 @@ std::vector<std::array<std::string, 3>> explain(const Found &found, const Questi
   if (std::string form = formOf(chosen, question); !form.empty())
     lines.push_back({kFormDecision, form, allowed + (away ? "" : "; estimated " + takes + next)});
   if (away) {
-    std::string costs = grouped(chosen.copied) + " bytes are copied in a step with --clip";
+    std::string costs = grouped(chosen.copied) + " bytes are copied in a step" + (clips ? " with --clip" : "");
     if (found.leastCopied) costs += ", no choice copies less than " + grouped(found.leastCopied);
     lines.push_back({kMemoryDecision, homesOf(chosen),
                      allowed + ", all on the device would take " + grouped(found.resident) + "; " + costs + "; estimated " + takes + next +

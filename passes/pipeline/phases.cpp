@@ -59,6 +59,7 @@ Settings settingsOf(const CompileOptions &options) {
   partition.vertical = options.accumulateOrder == "vertical" && options.accumulate > 1;
   partition.optimizer = options.optimizer;
   partition.bucketElements = options.bucketElements;
+  settings.shard.programs.clip = options.clip;
   settings.shard.tiers.offloadParams = options.offloadParams;
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;
   settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;

@@ -50,7 +50,8 @@ std::optional<std::string> elsewhere(const std::string &what, const std::string 
 }
 
 /// What lowers the kind that takes most of a tier, then the next; but for what the search has tried.
-std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Question &question, plan::Tier tier) {
+/// `clipping`: bytes that programs of runs that clip take more.
+std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, uint64_t clipping, const Question &question, plan::Tier tier) {
   std::vector<Way> ways;
   auto of = [&](std::initializer_list<plan::BufferKind> kinds) {
     uint64_t sum = 0;
@@ -73,6 +74,7 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, const Q
     ways.push_back({of({plan::ACTIVATION}), "what is wide for some tokens at a time (--tile-tokens)"});
   if (plan.vertical() && !question.anyOrder)
     ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "micro-steps one after another (--accumulate-order horizontal)"});
+  if (question.asked.shard.programs.clip == "any") ways.push_back({clipping, "runs that do not clip (--clip never)"});
   addElsewhere(of({plan::ACTIVATION}), "activations", "--offload-activations", question.asked.schedule.activations);
   ways.push_back({of({plan::GRADIENT, plan::GATHERED, plan::STAGING}),
                   question.anyTiles ? "smaller buckets (--bucket-elements)" : "smaller buckets (--bucket-elements) or tiles (--tile)"});
@@ -132,15 +134,17 @@ std::string tooLargeFor(const plan::Plan &plan, const Question &question, const 
   std::string text = inspect::grouped(memory.total()) + " bytes" + tier + ", " + inspect::grouped(memory.total() - *limit.budget) +
                      " more than --" + limit.name + "-memory allows: " + inspect::grouped(memory.state) + " of model state";
   inspect::ByKind bytes = memory.persistent;
+  uint64_t clipping = 0;
   if (memory.state > *limit.budget) { // no schedule helps
     std::vector<std::string> words;
     for (int kind = 0; kind < inspect::kKinds; ++kind)
       if (bytes[kind]) words.push_back(inspect::grouped(bytes[kind]) + " of kind " + inspect::kindName(kind));
     text += " alone (" + listed(words, " and ") + ")" + largestBucket(plan, limit.tier);
   } else {
+    clipping = memory.total() - memory.unclipped();
     text += ", and " + fewestTooMany(plan, limit, memory, bytes);
   }
-  return text + "; " + advice(plan, bytes, question, limit.tier);
+  return text + "; " + advice(plan, bytes, clipping, question, limit.tier);
 }
 
 } // namespace

@@ -21,7 +21,9 @@ Kept keptAs(state::BucketOp bucket, state::TensorAttr tensor) {
 /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the
 /// norm.
 void leaveHeaviest(ModuleOp sharded) {
-  bool allWait = sharded->hasAttr(state::ZeroDialect::kScalesLoss);
+  bool allWait =
+      sharded->hasAttr(state::ZeroDialect::kScalesLoss) ||
+      llvm::none_of(sharded.getOps<func::FuncOp>(), [](func::FuncOp program) { return program->hasAttr(state::ZeroDialect::kClips); });
   for (auto program : llvm::make_early_inc_range(sharded.getOps<func::FuncOp>())) {
     auto role = program->getAttrOfType<StringAttr>(state::ZeroDialect::kRole);
     bool updates = role && (role == "step" || role == "last"), waits = allWait || program->hasAttr(state::ZeroDialect::kClips);

@@ -50,11 +50,11 @@ Need needOf(ModuleOp module) {
 
 uint64_t bytesCopied(ModuleOp module) {
   auto micro = module->getAttrOfType<IntegerAttr>(state::ZeroDialect::kAccumulate);
-  bool allWait = module->hasAttr(state::ZeroDialect::kScalesLoss); // for the norm, as updates do that clip
+  bool alike = llvm::none_of(module.getOps<ProgramOp>(), [](ProgramOp program) { return program.getClips(); }); // all that update
   uint64_t sum = 0, middles = micro && micro.getInt() > 2 ? uint64_t(micro.getInt() - 2) : 0;
   for (auto program : module.getOps<ProgramOp>()) {
     bool updates = program.getRole() == ProgramRole::step || program.getRole() == ProgramRole::last;
-    if (program.getRole() == ProgramRole::eval || (updates && !allWait && !program.getClips())) continue;
+    if (program.getRole() == ProgramRole::eval || (updates && !alike && !program.getClips())) continue;
     uint64_t times = program.getRole() == ProgramRole::middle ? middles : 1;
     for (auto copy : program.getBody().front().getOps<CopyStep>())
       if (cast<StepOp>(*copy).getLane() != Lane::compute) sum += times * uint64_t(copy.getBytes().front());

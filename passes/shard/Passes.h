@@ -13,6 +13,7 @@ namespace zero::shard {
 struct Options {
   PartitionPassOptions partition;
   AssignTiersPassOptions tiers;
+  ProgramsPassOptions programs;
 };
 
 /// partition, assign-tiers, programs, insert-movement, merge-gathers, verify: the whole phase.

@@ -87,9 +87,11 @@ def ProgramsPass : Pass<"zero-programs", "::mlir::ModuleOp"> {
     Needs: `@train` and `@eval`, module attributes of `zero-partition`. Leaves: functions with `zero.role`: with one micro-step per
     step, or `zero.vertical`, `@step` and `@step_clip`; with several `@first`, `@middle` (from three on), `@last` and `@last_clip`; and `@eval`. The
     clipping variants wait for the global gradient norm before they update; which one runs is chosen at run time by `--clip`.
-    Where the loss is scaled (`zero.scales_loss`) every update waits for the norm and there is no such variant. `@train` is gone.
+    With `clip` never or always there is only the one or the other. Where the loss is scaled (`zero.scales_loss`) every update waits for
+    the norm and there is no such variant. `@train` is gone.
   }];
   let dependentDialects = ["::zero::state::ZeroDialect"];
+  let options = [Option<"clip", "clip", "std::string", "\"any\"", "Whether runs clip the gradient norm: any, never or always">];
 }
 
 def InterleavePass : Pass<"zero-interleave", "::mlir::ModuleOp"> {

@@ -10,7 +10,7 @@ namespace zero::shard {
 void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createPartitionPass(options.partition));
   pm.addPass(createAssignTiersPass(options.tiers));
-  pm.addPass(createProgramsPass());
+  pm.addPass(createProgramsPass(options.programs));
   if (options.partition.vertical && options.partition.accumulate > 1) pm.addPass(createInterleavePass());
   // First the obviously correct form, then the fast one.
   pm.addPass(createInsertMovementPass());
@@ -25,6 +25,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> accumulate{*this, "accumulate", llvm::cl::init(1)};
   Option<bool> vertical{*this, "vertical", llvm::cl::init(false)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::init("adamw")};
+  Option<std::string> clip{*this, "clip", llvm::cl::init("any")};
   Option<std::string> offloadParams{*this, "offload-params", llvm::cl::init("none")};
   Option<std::string> offloadOptimizer{*this, "offload-optimizer", llvm::cl::init("none")};
   Option<int64_t> deviceBytes{*this, "device-bytes", llvm::cl::init(-1)};
@@ -46,6 +47,7 @@ void registerPasses() {
                                               options.partition.vertical = o.vertical;
                                               options.partition.optimizer = o.optimizer;
                                               options.partition.bucketElements = o.bucketElements;
+                                              options.programs.clip = o.clip;
                                               options.tiers.offloadParams = o.offloadParams;
                                               options.tiers.offloadOptimizer = o.offloadOptimizer;
                                               options.tiers.deviceBytes = o.deviceBytes;

@@ -13,6 +13,8 @@ namespace zero::shard {
 namespace {
 
 struct Programs : impl::ProgramsPassBase<Programs> {
+  using ProgramsPassBase::ProgramsPassBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto train = module.lookupSymbol<func::FuncOp>("train"), eval = module.lookupSymbol<func::FuncOp>("eval");
@@ -26,9 +28,10 @@ struct Programs : impl::ProgramsPassBase<Programs> {
       make(train, "first", "first", /*updates=*/false, /*clips=*/false);
       if (accumulate.getInt() > 2) make(train, "middle", "middle", false, false);
     }
-    make(train, role, role, true, false);
     // With a scaled loss every update waits for the norm, and not to clip is to clip to infinity.
-    if (!module->hasAttr(state::ZeroDialect::kScalesLoss)) make(train, (role + "_clip").str(), role, true, true);
+    bool allWait = module->hasAttr(state::ZeroDialect::kScalesLoss);
+    if (allWait || clip != "always") make(train, role, role, true, false);
+    if (!allWait && clip != "never") make(train, (role + "_clip").str(), role, true, true);
     train.erase();
     eval->setAttr(state::ZeroDialect::kRole, StringAttr::get(&getContext(), "eval"));
   }

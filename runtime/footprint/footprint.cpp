@@ -1,6 +1,7 @@
 #include "runtime/footprint/footprint.h"
 #include "runtime/device/cpu/packing.h"
 #include "runtime/device/state.h"
+#include "runtime/plan/micro_steps.h"
 #include <algorithm>
 #include <numeric>
 
@@ -73,6 +74,7 @@ uint64_t index(const plan::Plan &plan) {
 
 uint64_t arenaBytes(const plan::Plan &plan, bool clips) {
   uint64_t bytes = 0;
+  clips |= !plan::trains(plan, false);
   for (int a = 0; a < plan.arenas_size(); ++a) {
     const plan::Arena &arena = plan.arenas(a);
     if (arena.tier() == plan::DISK) continue;

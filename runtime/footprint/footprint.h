@@ -20,7 +20,8 @@ struct FootprintPart {
 std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads);
 uint64_t bytesOf(const std::vector<FootprintPart> &parts);
 
-// Bytes of the arenas in memory, the device's and the host's, that a run of these programs makes: all of them, or those without `clips`.
+// Bytes of the arenas in memory, the device's and the host's, that a run of these programs makes: all of them, or those without
+// `clips` if the plan can do without.
 uint64_t arenaBytes(const plan::Plan &plan, bool clips);
 
 } // namespace zero::runtime

@@ -67,7 +67,7 @@ struct Traffic {
 };
 Traffic trafficOf(const plan::Plan &plan, bool clips = false);
 
-/// Programs an optimizer step runs, in order, and how often.
+/// Programs an optimizer step runs, in order, and how often: those that clip if `clips`, or those that a plan has alone.
 struct Runs {
   int program = 0;
   uint64_t times = 1;

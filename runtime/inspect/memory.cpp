@@ -1,5 +1,6 @@
 //===- memory.cpp - bytes by kind, and the fullest moment of each program ----------------------------===//
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -51,7 +52,8 @@ Memory memoryOf(const plan::Plan &plan, plan::Tier tier) {
     if (b.program() < 0 && liesIn(plan, b, tier)) memory.persistent[b.kind()] += b.bytes();
   for (int i = 0; i < plan.programs_size(); ++i) {
     memory.programs.push_back(measure(plan, i, tier));
-    if (!plan.programs(i).clips()) memory.workUnclipped = std::max(memory.workUnclipped, memory.programs.back().height);
+    if (!plan.programs(i).clips() || !plan::trains(plan, false))
+      memory.workUnclipped = std::max(memory.workUnclipped, memory.programs.back().height);
   }
   for (const plan::Bucket &bucket : plan.buckets())
     memory.padding += plan::bytesOf(plan::masterOf(bucket).dtype()) * bucket.padding_elements();

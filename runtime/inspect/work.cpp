@@ -81,6 +81,7 @@ std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips) {
 
 std::vector<Runs> programsOfStep(const plan::Plan &plan, bool clips) {
   std::vector<Runs> runs;
+  if (!plan::trains(plan, clips)) clips = !clips; // the plan has the others alone
   auto add = [&](plan::Program::Role role, bool clip, uint64_t times) {
     for (int i = 0; i < plan.programs_size(); ++i)
       if (times && plan.programs(i).role() == role && plan.programs(i).clips() == (clip && !plan.scales_loss())) {

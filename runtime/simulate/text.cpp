@@ -1,6 +1,8 @@
 #include "runtime/simulate/text.h"
 #include "runtime/inspect/table.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/micro_steps.h"
+#include <algorithm>
 
 namespace zero::simulate {
 
@@ -19,18 +21,35 @@ std::string estimateText(const StepTime &time, bool clips) {
 }
 
 std::string timeText(const plan::Plan &plan, const Machine &machine) {
-  StepTime plain = timeOf(plan, machine, false), clipped = timeOf(plan, machine, true);
+  std::vector<StepTime> times; // without clipping and with it, as far as the plan has programs for either
+  std::vector<std::string> titles;
+  for (bool clips : {false, true})
+    if (plan::trains(plan, clips)) {
+      times.push_back(timeOf(plan, machine, clips));
+      titles.push_back(clips ? "with --clip" : "seconds");
+    }
   inspect::Table table;
-  table.row("a step, as estimated", {"seconds", "with --clip"});
-  auto row = [&](const std::string &name, double a, double b) { table.row(name, {fmt::format("{:.6f}", a), fmt::format("{:.6f}", b)}); };
-  for (uint32_t lane = 0; lane < kLanes; ++lane)
-    if (plain.busy[lane] > 0 || clipped.busy[lane] > 0)
-      row(std::string("  ") + judge::laneName(lane), plain.busy[lane], clipped.busy[lane]);
-  for (Resource shared : {kProcessors, kLink, kDisk}) // one of its lanes after another
-    if ((shared != kProcessors && plain.of(shared) > 0) || clipped.of(shared) > clipped.busy[plan::COMPUTE])
-      row(std::string("  ") + nameOf(shared), plain.of(shared), clipped.of(shared));
-  row("  from step to step", plain.seconds, clipped.seconds);
-  row("  no less than the busiest of them", plain.least(), clipped.least());
+  table.row("a step, as estimated", titles);
+  auto row = [&](const std::string &name, auto &&secondsIn, auto &&shows) {
+    if (std::none_of(times.begin(), times.end(), shows)) return;
+    std::vector<std::string> cells;
+    for (const StepTime &time : times) cells.push_back(fmt::format("{:.6f}", secondsIn(time)));
+    table.row(name, cells);
+  };
+  auto always = [](const StepTime &) { return true; };
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    auto busy = [&](const StepTime &time) { return time.busy[lane]; };
+    row(std::string("  ") + judge::laneName(lane), busy, [&](const StepTime &time) { return busy(time) > 0; });
+  }
+  for (Resource shared : {kProcessors, kLink, kDisk}) { // one of its lanes after another
+    auto used = [&](const StepTime &time) { return time.of(shared); };
+    row(std::string("  ") + nameOf(shared), used,
+        [&](const StepTime &time) { return used(time) > (shared == kProcessors ? time.busy[plan::COMPUTE] : 0); });
+  }
+  row(
+      "  from step to step", [](const StepTime &time) { return time.seconds; }, always);
+  row(
+      "  no less than the busiest of them", [](const StepTime &time) { return time.least(); }, always);
   return table.text() + "on this machine: " + print(machine) + "\n";
 }
 

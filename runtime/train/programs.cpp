@@ -17,8 +17,9 @@ uint32_t find(const plan::Plan &plan, plan::Program::Role role, bool clips) {
     other = true;
   }
   if (other)
-    throw Error(clips ? "--clip needs a step that waits for the gradient norm, and this plan has none; compile it again"
-                      : "this plan can only train with clipping; give --clip X");
+    throw Error(clips
+                    ? "--clip needs a step that waits for the gradient norm, and this plan has none; compile it again without --clip never"
+                    : "this plan was compiled with --clip always; give --clip X, or compile it again");
   static constexpr const char *names[] = {"whole-step", "first micro-step", "middle micro-step", "last micro-step", "evaluation"};
   throw Error(fmt::format("this plan has no {} program; compile it again", names[role]));
 }

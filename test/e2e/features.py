@@ -214,6 +214,14 @@ def held_out(world, stage, accumulate):
     return f"within {worst:.0e}"
 
 
+def known_before(clip, world, stage, accumulate):
+    """A plan for runs that clip alone, or for those that do not, trains as one for both."""
+    flags = ["--clip", 0.05] if clip == "always" else []
+    both, alone = (suite.train(suite.plan("gpt", world, stage, accumulate, "--clip", how), "--lr", 1e-2, *flags, world=world) for how in ("any", clip))
+    expect(same(both[1], alone[1]) and [r["loss"] for r in both[0]] == [r["loss"] for r in alone[0]], "other bits")
+    return f"{alone[0][0]['memory_bytes']:,} bytes, for both {both[0][0]['memory_bytes']:,}"
+
+
 suite.start()
 check = suite.check
 # case -> layouts as (ranks, micro-steps, stages)
@@ -238,6 +246,8 @@ for w, s, a in [(1, 0, 4), (2, 3, 2), (4, 1, 1)]:
 check("features: no label counts", nothing_counts, 1, 0, 1)
 check("features: no label counts, 2 ranks, stage 3, 3 micro-steps, clipped", nothing_counts, 2, 3, 3, "--clip", 0.1)
 check("features: one label in twelve samples counts, 2 ranks, stage 2, 3 micro-steps", few_count, 2, 2, 3)
+for clip, w, s, a in [("never", 1, 0, 1), ("always", 2, 3, 3)]:
+    check(f"features: compiled with --clip {clip}, {w} ranks, stage {s}, {a} micro-steps", known_before, clip, w, s, a)
 for w, s in [(1, 0), (2, 3)]:
     for how in ("freeze", "train"):
         check(f"features: --{how}, {w} ranks, stage {s}", frozen, how, w, s)

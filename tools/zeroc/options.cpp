@@ -98,6 +98,12 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("adamw|sgd")
       ->check(oneOf({"adamw", "sgd"}))
       ->group(group);
+  app.add_option("--clip", o.clip,
+                 "whether runs clip the norm of gradients (zerorun --clip): never and always leave out the programs of other runs, so that "
+                 "a budget serves only what is run [any]")
+      ->type_name("any|never|always")
+      ->check(oneOf({"any", "never", "always"}))
+      ->group(group);
   app.add_option("--precision", o.precision,
                  "type of activations and of the parameters that products read; masters, sums and "
                  "gradients of parameters are f32 in any; f16 scales the loss (zerorun --loss-scale) [f32]")
@@ -262,6 +268,8 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
     throw Error("--tf32 has no say with --target " + texts.target + "; it is about the products of a GPU");
   if (o.target != plan::Target::CUDA && app.get_option("--epilogues")->count())
     throw Error("--epilogues has no say with --target " + texts.target + "; it is about the library for products of a GPU");
+  if (o.precision == "f16" && o.clip != "any")
+    throw Error("--clip has no say with --precision f16, whose updates wait for the norm whether it is clipped or not");
   if (line.printPipeline && !texts.deviceMemory.empty())
     throw Error("--print-pipeline prints the passes that flags decide; with --device-memory the model decides too (zero-inspect --why says "
                 "what was chosen for a plan)");

@@ -1,6 +1,8 @@
 // RUN: zero-opt %s --zero-partition="accumulate=1" --zero-programs | FileCheck %s --check-prefixes=CHECK,ONE
 // RUN: zero-opt %s --zero-partition="accumulate=2" --zero-programs | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: zero-opt %s --zero-partition="accumulate=5" --zero-programs | FileCheck %s --check-prefixes=CHECK,FIVE
+// RUN: zero-opt %s --zero-partition="accumulate=1" --zero-programs="clip=never" | FileCheck %s --check-prefix=NEVER --implicit-check-not="zero.clips"
+// RUN: zero-opt %s --zero-partition="accumulate=2" --zero-programs="clip=always" | FileCheck %s --check-prefix=ALWAYS --implicit-check-not="@last("
 // RUN: not zero-opt %s --zero-programs 2>&1 | FileCheck %s --check-prefix=ALONE
 
 // RUN: sed 's/^func.func @train/nn.parameter @step : tensor<2xf32> {trainable = false}\n&/' %s | zero-opt --zero-partition="accumulate=1" --zero-programs | FileCheck %s --check-prefix=TAKEN
@@ -19,6 +21,9 @@
 // FIVE: func.func @first(
 // FIVE: func.func @middle(%{{[^%]*}}) -> tensor<f32> attributes {zero.role = "middle"}
 // FIVE: func.func @last(
+// NEVER: func.func @step({{.*}}"hyper"
+// ALWAYS: func.func @first(
+// ALWAYS: func.func @last_clip({{.*}}zero.clips
 // CHECK-NOT: @train
 // CHECK: func.func @eval({{.*}}zero.role = "eval"
 func.func @train(%x: tensor<2x4xf32> {nn.name = "x", nn.role = "data"}) -> tensor<f32> {
