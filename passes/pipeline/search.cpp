@@ -25,10 +25,13 @@ public:
       choose();
       if (fitting.empty()) break;
       std::vector<Trial> placed;
-      for (const Trial &trial : candidates()) placed.push_back(trials.attempt(reduceLonger(keepGathered(trial)).settings, /*places=*/true));
+      for (const Trial &trial : candidates()) {
+        if (llvm::any_of(kept, [&](const Trial &other) { return faster(other, trial); })) continue; // no plan is faster placed than apart
+        placed.push_back(place(reduceLonger(keepGathered(trial)).settings));
+        if (trials.keeps(placed.back())) kept.push_back(placed.back());
+      }
       llvm::stable_sort(placed, faster);
-      llvm::copy_if(placed, std::back_inserter(kept), [&](const Trial &trial) { return trials.keeps(trial); });
-      if (trials.keeps(placed[0])) break;
+      if (placed.empty() || trials.keeps(placed[0])) break;
       uint64_t need = placed[0].need.of(Tier::device);
       trials.limit -= std::min(trials.limit, need - *budgets.device + uint64_t(round) * trials.limit / 64);
     }
@@ -187,13 +190,26 @@ private:
   }
   bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
+  /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves.
+  Trial place(Settings settings) {
+    Trial placed = trials.attempt(settings, /*places=*/true);
+    for (int64_t more : {1, 2, 2}) {
+      int64_t &state = settings.shard.tiers.deviceBytes;
+      int64_t excess = trials.keeps(placed) ? 0 : int64_t(placed.need.of(Tier::device) - *budgets.device);
+      if (excess <= 0 || more * excess >= state) break;
+      state -= more * excess;
+      placed = trials.attempt(settings, /*places=*/true);
+    }
+    return placed;
+  }
+
   /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
   /// buckets are kept where others have their peak, or where they have not.
   Trial keepGathered(const Trial &usual) {
     if (!gathers(usual)) return usual;
     uint64_t room = trials.limit - usual.need.of(Tier::device);
     for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
-      if (bytes < usual.leastGathered) break; // nothing would be kept
+      if (bytes < std::max(usual.leastGathered, trials.limit / 64)) break; // nothing would be kept, or hardly anything
       Settings with = usual.settings;
       with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
       if (Trial trial = trials.attempt(with); trials.fits(trial) && rankOf(trials.timed(trial)) <= rankOf(usual))

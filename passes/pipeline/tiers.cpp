@@ -147,10 +147,12 @@ Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)>
     int64_t kept = std::min(low + int64_t(trials.limit - most.need.of(Tier::device)), high - excess);
     if (kept <= low || kept >= high) kept = low + (high - low) / 2;
     Trial trial = trials.attempt(keep(kept));
-    if (trials.fits(trial) && trial.copied <= most.copied)
+    if (trials.fits(trial) && trial.copied <= most.copied) {
       most = trial, low = kept;
-    else
-      high = kept, excess = std::max<int64_t>(0, int64_t(trial.need.of(Tier::device) - trials.limit));
+    } else {
+      int64_t over = std::max<int64_t>(0, int64_t(trial.need.of(Tier::device) - trials.limit));
+      high = kept, excess = over == excess ? (high - low) / 2 : over; // what moves is buckets: less by a few bytes may be none
+    }
   }
   return most;
 }
