@@ -26,7 +26,8 @@ public:
       if (fitting.empty()) break;
       std::vector<Trial> placed;
       for (const Trial &trial : candidates()) {
-        if (llvm::any_of(kept, [&](const Trial &other) { return faster(other, trial); })) continue; // no plan is faster placed than apart
+        // No plan is faster placed than apart, and one that may be the runner-up is placed as well.
+        if (llvm::count_if(kept, [&](const Trial &other) { return faster(other, trial); }) >= 2) continue;
         placed.push_back(place(reduceLonger(keepGathered(trial)).settings));
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
