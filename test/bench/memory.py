@@ -3,10 +3,11 @@
 
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
 what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk alone, which reads and writes the
-step's bytes at the speeds that are measured first; bytes copied, and what zeroc says of a step with --clip: bytes copied over the least that any
-choice copies (asked: at most 1.15). Computation alone differs from run to run, and beside copies it takes longer; so the step is also told in
+step's bytes at the speeds that are measured first; bytes copied, and what zeroc says of them: over the least that any choice copies
+(asked: at most 1.15). Computation alone differs from run to run, and beside copies it takes longer; so the step is also told in
 what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses is a line, too. Lanes of one disk share its
-bandwidth: reading and writing at once, each is busy longer than alone, so that the time of a lane in a run is no bound.
+bandwidth: reading and writing at once, each is busy longer than alone, so that the time of a lane in a run is no bound. Plans are for what is
+run, with --clip or without, and for this machine: its file has the disk's speeds and, once the run without a budget has told, computation's.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--clip NORM] [--deepspeed PYTHON]
@@ -69,15 +70,27 @@ def disk_speed(folder, mode):
     return float(result.stdout)
 
 
+def describe(folder, disk, seconds=None):
+    """Writes machine.json: the disk's speeds, and default speeds of computation, or those that take the `seconds` measured for plan.bin."""
+    machine = dict(disk)
+    if seconds:
+        text = subprocess.run([BIN / "zero-inspect", "plan.bin", "--time"], cwd=folder, capture_output=True, text=True, check=True).stdout
+        defaults = json.loads(text[text.index("{"):])
+        times = float(re.search(r"^ *compute +([0-9.]+)", text, re.M)[1]) / seconds
+        machine |= {key: defaults[key] * times for key in ("products_f32", "products_bf16", "memory")}
+    (folder / "machine.json").write_text(json.dumps(machine))
+
+
 def run(folder, budget, alone):
     """`alone`: bytes per second of each disk lane and, once the run without a budget has told, seconds of lane compute in a step."""
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
-    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
+    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, "--clip", "always" if args.clip else "never",
+                             "--machine", "machine.json", *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
     if result.returncode:
         print(f"  {title:>9}  {result.stderr.strip().splitlines()[-1][:170]}", flush=True)
         return None
-    found = re.search(r"([\d ]+) bytes are copied in a step with --clip, no choice copies less than ([\d ]+)", result.stdout)
+    found = re.search(r"([\d ]+) bytes are copied in a step[^,]*, no choice copies less than ([\d ]+)", result.stdout)
     facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
     metrics.unlink(missing_ok=True)
@@ -97,15 +110,17 @@ def run(folder, budget, alone):
     for lane, size in rows[-1]["bytes"].items():  # those of updates that wait for the norm are lanes of their own
         if lane.endswith(("_read", "_write")):
             copied["disk_" + lane.split("_")[1]] += size
-    clipped, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
+    planned, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
+    if "compute" not in alone:
+        describe(folder, alone, lanes["compute"])
     compute = alone.setdefault("compute", lanes["compute"])
     disk = sum(size / alone[lane] for lane, size in copied.items())
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
           f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk alone, {disk:.2f} "
           f"and {seconds / lanes['compute']:.2f} x lane compute (lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
-          + (f", with --clip {clipped / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
+          + (f", {planned / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
     return seconds, usage.ru_maxrss
 
 
@@ -134,6 +149,7 @@ def main():
             save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
             alone = {f"disk_{mode}": disk_speed(pathlib.Path(args.path or folder / "disk"), mode) for mode in ("read", "write")}
             print("  the disk alone: " + ", ".join(f"{lane} {speed / 1e9:.2f} GB/s" for lane, speed in alone.items()), flush=True)
+            describe(folder, alone)
             ours = {budget: run(folder, budget, alone) for budget in [None, *map(int, args.budgets.split(",")[::-1])]}
             theirs = deepspeed(folder, batch, seq) if args.deepspeed else None
             if theirs:
