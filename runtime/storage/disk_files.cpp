@@ -152,6 +152,7 @@ uint64_t DiskFiles::allocate(uint64_t bytes) {
 }
 
 DiskFiles::Part DiskFiles::at(uint64_t offset, uint64_t bytes) const {
+  if (files.size() == 1) return {0, offset, std::min(bytes, kLargestRequestBytes)};
   uint64_t stripe = offset / kStripeBytes, within = offset % kStripeBytes;
   return {static_cast<uint32_t>(stripe % files.size()), stripe / files.size() * kStripeBytes + within,
           std::min(bytes, kStripeBytes - within)};

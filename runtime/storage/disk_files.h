@@ -16,6 +16,10 @@ inline constexpr uint64_t kBlockBytes = 4096;
 // disk serves at its full speed.
 inline constexpr uint64_t kStripeBytes = uint64_t(1) << 20;
 
+// Of a disk that takes no turns a request is as much as this: the system cuts it as the disk likes it, and what each request costs beside
+// its bytes is paid once. (GPT-2 124M on a virtual disk: 4.5 GB/s with requests of a stripe, 5.1 with these.)
+inline constexpr uint64_t kLargestRequestBytes = uint64_t(8) << 20;
+
 // One rank at a time, of all runs, holds its number in a folder: two runs that shared a disk unknowingly would halve each other's speed and
 // fill each other's room. It is a lock on the file DIR/rank-N.lock, the system's, which ends with the process. Ranks of one run have
 // different numbers and so share a folder; any two runs have a rank 0. The empty file is removed when the lock is given up; a process that
@@ -42,7 +46,7 @@ public:
   uint64_t allocate(uint64_t bytes);
   uint64_t size() const { return allocated; }
 
-  // Where the bytes from an offset on lie, as far as they lie side by side: at most kStripeBytes.
+  // Where the bytes from an offset on lie, as far as they lie side by side: at most kStripeBytes, or kLargestRequestBytes of one disk alone.
   struct Part {
     uint32_t file;
     uint64_t offset, bytes;

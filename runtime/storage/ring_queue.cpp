@@ -14,6 +14,7 @@ namespace {
 constexpr uint32_t kDepthOfADisk = 32;
 constexpr uint64_t kLargestRegion = uint64_t(1) << 30; // of registered memory: the system's limit
 constexpr size_t kMostRegions = 1024;                  // the limit of older systems
+constexpr uint64_t kHugePage = uint64_t(2) << 20;
 
 [[noreturn]] void refuse(const std::string &what, int reason) {
   std::string sentence = "io_uring cannot " + what + " here: " + std::strerror(reason);
@@ -65,12 +66,17 @@ public:
   }
 
   // Pages that are known need not be looked up in every request. They count against the limit on locked memory; where that does not allow
-  // it the requests name plain memory.
+  // it the requests name plain memory. A region with pages of one size is known by these: huge ones make a transfer few requests of the
+  // disk, where pages of 4 KiB are no more than 256 in one. So what does not fill a huge page at the end is a region of its own.
   void registerMemory(std::span<const std::span<std::byte>> memory) override {
     std::vector<iovec> parts;
-    for (std::span<std::byte> bytes : memory)
-      for (uint64_t first = 0; first < bytes.size(); first += kLargestRegion)
-        parts.push_back({bytes.data() + first, std::min(kLargestRegion, bytes.size() - first)});
+    for (std::span<std::byte> bytes : memory) {
+      uint64_t tail = bytes.size() / kHugePage * kHugePage;
+      for (uint64_t first = 0, end; first < bytes.size(); first = end) {
+        end = std::min(first + kLargestRegion, first < tail ? tail : bytes.size());
+        parts.push_back({bytes.data() + first, end - first});
+      }
+    }
     if (parts.empty() || parts.size() > kMostRegions) return;
     if (!regions.empty()) io_uring_unregister_buffers(&ring);
     regions.clear();

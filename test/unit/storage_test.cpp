@@ -200,7 +200,7 @@ TEST(Storage, SaysHowADiskFails) {
   Blocks memory(size), found(size);
   auto open = [&](std::map<int, int64_t> answers) {
     auto storage = std::make_unique<Storage>(
-        std::vector{folder / "disk"}, 0, [answers](std::span<const int> files) { return std::make_unique<FaultyQueue>(files, answers); });
+        std::vector{folder / "disk", folder / "other"}, 0, [answers](std::span<const int> files) { return std::make_unique<FaultyQueue>(files, answers); });
     storage->allocate(size);
     return storage;
   };
@@ -211,7 +211,7 @@ TEST(Storage, SaysHowADiskFails) {
     EXPECT_EQ(refusalOf([&] { writes ? storage->write(0, again) : storage->read(0, again); }), "");
     return sentence;
   };
-  std::string text = refusal({{5, -EIO}}, false);
+  std::string text = refusal({{4, -EIO}}, false);
   EXPECT_EQ(text.find("cannot read 1048576 bytes at offset "), 0u) << text;
   EXPECT_NE(text.find("of this rank's file in --disk-path '" + (folder / "disk") + "': Input/output error; the disk may be failing"),
             std::string::npos)
