@@ -23,7 +23,7 @@ Line tiles(const plan::Plan &plan, const Settings &settings) {
     for (const plan::Piece &piece : parameter.pieces()) largest = std::max(largest, plan::elementsOf(parameter, piece));
   }
   std::string choice = counted(parameters, "parameter") + " in " + counted(tiles, "tile") + " of at most " + counted(largest, "element");
-  return {"tiles", parameters ? choice : "none", "--tile allows 1/" + std::to_string(settings.tileParts) + " of the largest parameter"};
+  return {"tiles", parameters ? choice : "none", "--tile allows 1/" + std::to_string(settings.tiling.parts) + " of the largest parameter"};
 }
 
 /// Numbers that a pass has left at the module; zeros if it did nothing.
@@ -32,11 +32,18 @@ uint64_t number(ModuleOp module, const char *attribute, unsigned i) {
   return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0;
 }
 
+/// What nn-tile did, where backward does not make logits again.
+Line keptLogits(ModuleOp module) {
+  return {"logits", "kept for backward in " + grouped(number(module, train::kKeptLogits, 0)) + " bytes",
+          "--device-memory; the gradient of the weights that make them takes " + grouped(number(module, train::kKeptLogits, 1)) +
+              ", and would wait where they do"};
+}
+
 /// What nn-tile-tokens did.
 Line tokenTiles(ModuleOp module, const CompileOptions &options, const Settings &settings) {
   uint64_t stretches = number(module, train::kTokenTiles, 0), tiles = number(module, train::kTokenTiles, 1);
   std::string choice = grouped(stretches) + (stretches == 1 ? " stretch" : " stretches") + " of a step in " + counted(tiles, "tile") +
-                       " of at most " + counted(uint64_t(settings.tileTokens), "token");
+                       " of at most " + counted(uint64_t(settings.tiling.tokens), "token");
   return {"tiles of tokens", stretches ? choice : "none",
           std::string(options.tileTokens ? "--tile-tokens" : "--device-memory") +
               (stretches ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends")};
@@ -57,8 +64,9 @@ Line recomputation(ModuleOp module, const CompileOptions &options) {
 
 std::vector<Line> changesOf(ModuleOp module, const plan::Plan &plan, const CompileOptions &options, const Settings &settings) {
   std::vector<Line> lines;
-  if (settings.tileParts > 1) lines.push_back(tiles(plan, settings));
-  if (settings.tileTokens > 0) lines.push_back(tokenTiles(module, options, settings));
+  if (settings.tiling.parts > 1) lines.push_back(tiles(plan, settings));
+  if (module->hasAttr(train::kKeptLogits)) lines.push_back(keptLogits(module));
+  if (settings.tiling.tokens > 0) lines.push_back(tokenTiles(module, options, settings));
   if (module->hasAttr(fuse::kRematerialized)) lines.push_back(recomputation(module, options));
   return lines;
 }

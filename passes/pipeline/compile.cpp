@@ -134,7 +134,7 @@ private:
   bool lower(Phase phase, std::optional<Phase> emit) {
     bool searches = options.budgets.device.has_value();
     if (phase == Phase::Train) tokens = train::tokensOf(*module);
-    if (phase == Phase::Train && searches && (!options.tileParts || !options.tileTokens)) imported = module->clone();
+    if (phase == Phase::Train && searches && (options.tileParts != 1 || !options.tileTokens)) imported = module->clone();
     if (phase == Phase::Shard && searches) {
       if (!choose()) return false;
       isPlaced = found->placed && emit != Phase::Shard && emit != Phase::Schedule;
@@ -165,7 +165,7 @@ private:
     if (failed(found)) return false;
     report.searched = {found->tried, found->steps};
     settings = found->chosen.settings;
-    Candidate &chosen = candidates[settings.tiling()];
+    Candidate &chosen = candidates[settings.tiling];
     module = std::move(chosen.module);
     for (const std::string &note : chosen.notes) say("note", note);
     return succeeded(verify(found->placed ? *found->placed : *module));
@@ -180,7 +180,7 @@ private:
   ModuleOp candidate(std::map<Tiling, Candidate> &candidates, Tiling tiling) {
     Candidate &made = candidates[tiling];
     if (made.module) return *made.module;
-    bool trained = tiling == settings.tiling();
+    bool trained = tiling == settings.tiling;
     made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
     if (!trained) notes = &made.notes;
     bool good = prepare(*made.module, tiling, trained);
@@ -204,7 +204,7 @@ private:
 
   bool prepare(ModuleOp module, Tiling tiling, bool trained) {
     Settings cut = settings;
-    std::tie(cut.tileParts, cut.tileTokens) = tiling;
+    cut.tiling = tiling;
     auto add = [&](OpPassManager &pm) {
       if (!trained) addPhase(pm, Phase::Train, options, cut);
       addFusion(pm, options);

@@ -47,10 +47,10 @@ std::string travelOf(const schedule::Options &options) {
 /// "--tile 4, --stage 2, 1 024 bytes of what blocks leave for backward kept": of what is open.
 std::string formOf(const Trial &trial, const Question &question) {
   std::string text;
-  if (question.anyTiles) text += trial.settings.tileParts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tileParts);
+  if (question.anyTiles) text += trial.settings.tiling.parts == 1 ? "--tile off" : "--tile " + std::to_string(trial.settings.tiling.parts);
   if (question.anyTokens)
-    text +=
-        (text.empty() ? "" : ", ") + ("--tile-tokens " + (trial.settings.tileTokens ? std::to_string(trial.settings.tileTokens) : "off"));
+    text += (text.empty() ? "" : ", ") +
+            ("--tile-tokens " + (trial.settings.tiling.tokens ? std::to_string(trial.settings.tiling.tokens) : "off"));
   if (question.anyStage) text += (text.empty() ? "" : ", ") + ("--stage " + std::to_string(trial.settings.shard.partition.stage));
   if (question.anyOrder)
     text += (text.empty() ? "" : ", ") + std::string("--accumulate-order ") +

@@ -26,7 +26,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     return;
   case Phase::Train: // loss, backward; then everything in primitives
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, options.recompute == "none" ? "none" : "auto",
-                              settings.tileParts, settings.tileTokens});
+                              settings.tiling.parts, settings.tiling.tokens, settings.tiling.keepLogits});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);
@@ -45,8 +45,11 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
 
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
-  settings.tileParts = options.tileParts.value_or(1);
-  settings.tileTokens = options.tileTokens.value_or(0);
+  settings.tiling.parts = options.tileParts.value_or(1);
+  settings.tiling.tokens = options.tileTokens.value_or(0);
+  // Where a budget is kept, to begin with. A sum of gradients, over micro-steps or tiles of tokens, is there all the while: nothing can
+  // wait in its place.
+  settings.tiling.keepLogits = options.budgets.device && options.accumulate == 1 && settings.tiling.tokens == 0;
   if (options.recompute == "full") settings.keepBytes = 0;
   settings.schedule.librarySums = options.target == plan::Target::CUDA;
   settings.schedule.tf32 = options.tf32;

@@ -1,7 +1,7 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
 #include "passes/pipeline/search.h"
 #include "passes/pipeline/tiers.h"
-#include <set>
+#include <map>
 
 using namespace mlir;
 
@@ -67,36 +67,40 @@ private:
   }
 
   /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
-  /// still nothing fits, a sixteenth. Then, with so many, there are more parts. That nothing fits is to be known soon: tiles are given up
-  /// that do not bring down what is needed at least; both kinds together are tried at last.
+  /// still nothing fits, a sixteenth. Then, with so many, there are more parts; if that is not enough, logits are made again in place of
+  /// being kept. That nothing fits is to be known soon: tiles are given up that do not bring down what is needed at least; both kinds
+  /// together are tried at last.
   void choose() {
-    std::vector<int64_t> parts{question.asked.tileParts}, tokens{question.asked.tileTokens};
+    std::vector<int64_t> parts{question.asked.tiling.parts}, tokens{question.asked.tiling.tokens};
     if (question.anyTiles) parts = {1, 4, 16};
     if (question.anyTokens) tokens = {0};
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
-    std::tie(asked.tileParts, asked.tileTokens) = std::tie(parts[0], tokens[0]);
+    asked.tiling = question.asked.tiling;
     chooseForm();
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
-      if (!fitting.empty() && (fitting[0].copied == 0 || asked.tileTokens)) break;
-      if (!chooseFormWith({asked.tileParts, tileTokens})) break;
+      if (!fitting.empty() && (fitting[0].copied == 0 || asked.tiling.tokens)) break;
+      if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
     }
-    if (!fitting.empty()) asked.tileTokens = fitting[0].settings.tileTokens;
+    if (!fitting.empty()) asked.tiling = fitting[0].settings.tiling;
+    const Tiling best = asked.tiling;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
       if (!fitting.empty() && fitting[0].copied == 0) break;
-      if (!chooseFormWith({tileParts, asked.tileTokens})) break;
+      if (!chooseFormWith({tileParts, best.tokens, best.keepLogits})) break;
     }
+    for (int64_t tileParts : parts)
+      if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
       Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(tilesOf({1, tileTokens}))), tileTokens};
       if (fitting.empty() && trials.least && leastWith(both) <= trials.limit) chooseFormWith(both);
     }
   }
 
-  /// The two of `fitting` that look best, and the best with every number of tiles: what sharing bytes costs differs most between these.
+  /// The two of `fitting` that look best with every number of tiles: what sharing bytes costs differs most between these.
   std::vector<Trial> candidates() const {
     std::vector<Trial> chosen;
-    std::set<Tiling> seen;
-    for (const auto &[i, trial] : llvm::enumerate(fitting))
-      if (seen.insert(trial.settings.tiling()).second || i < 2) chosen.push_back(trial);
+    std::map<Tiling, int> seen;
+    for (const Trial &trial : fitting)
+      if (seen[trial.settings.tiling]++ < 2) chosen.push_back(trial);
     return chosen;
   }
 
@@ -107,14 +111,14 @@ private:
     if (fitting.empty() && trials.least && trials.least->need.of(Tier::device) > trials.limit) {
       uint64_t need = trials.least->need.of(Tier::device);
       Settings settings = trials.least->settings;
-      std::tie(settings.tileParts, settings.tileTokens) = tiling;
+      settings.tiling = tiling;
       if (trials.needsAtLeast(settings) >= need) return false;
       uint64_t now = trials.attempt(settings).need.of(Tier::device);
       if (now >= need) return false;
-      std::tie(asked.tileParts, asked.tileTokens) = tiling;
+      asked.tiling = tiling;
       if (now > trials.limit) return true;
     }
-    std::tie(asked.tileParts, asked.tileTokens) = tiling;
+    asked.tiling = tiling;
     bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
     if (!hopeless) chooseForm();
     return true;
@@ -122,12 +126,11 @@ private:
 
   /// Bytes of the device without which nothing fits: what is cut into so many tiles more takes at least that part of what it took.
   uint64_t leastWith(Tiling tiling) const {
-    return trials.least->need.of(Tier::device) / tilesOf(tiling) * tilesOf(trials.least->settings.tiling());
+    return trials.least->need.of(Tier::device) / tilesOf(tiling) * tilesOf(trials.least->settings.tiling);
   }
 
   uint64_t tilesOf(Tiling tiling) const {
-    auto [parts, tokens] = tiling;
-    return uint64_t(parts) * uint64_t(tokens ? (question.tokens + tokens - 1) / tokens : 1);
+    return uint64_t(tiling.parts) * uint64_t(tiling.tokens ? (question.tokens + tiling.tokens - 1) / tiling.tokens : 1);
   }
 
   /// Bytes for model state in all tiers together.

@@ -20,19 +20,21 @@ struct Budgets {
   std::optional<uint64_t> device, host, disk;
 };
 
-/// What a module is trained with: parts of parameters, tokens of a tile.
-using Tiling = std::pair<int64_t, int64_t>;
+/// What a module is trained with.
+struct Tiling {
+  int64_t parts = 1;       // as nn-tile's `parts`
+  int64_t tokens = 0;      // as nn-tile-tokens' `tokens`
+  bool keepLogits = false; // as nn-tile's `keep-logits`
+  auto operator<=>(const Tiling &) const = default;
+};
 
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
-  int64_t tileParts = 1;             // as nn-tile's `parts`
-  int64_t tileTokens = 0;            // as nn-tile-tokens' `tokens`
+  Tiling tiling;
   std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
   bool attentionKernels = false; // attention by kernels of the plan's own: a target without steps for it
   schedule::Options schedule;
-
-  Tiling tiling() const { return {tileParts, tileTokens}; }
 };
 
 /// Micro-steps that one program may hold.

@@ -70,7 +70,7 @@ std::string advice(const plan::Plan &plan, const inspect::ByKind &bytes, uint64_
   addElsewhere(of({plan::OPTIMIZER}), "the optimizer's state", "--offload-optimizer", tiers.offloadOptimizer);
   addElsewhere(of({plan::PARAMETER}), "parameters", "--offload-params", tiers.offloadParams);
   ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "a smaller batch with more micro-steps (--accumulate)"});
-  if (!question.anyTokens && question.asked.tileTokens == 0 && question.tokens > 1)
+  if (!question.anyTokens && question.asked.tiling.tokens == 0 && question.tokens > 1)
     ways.push_back({of({plan::ACTIVATION}), "what is wide for some tokens at a time (--tile-tokens)"});
   if (plan.vertical() && !question.anyOrder)
     ways.push_back({of({plan::ACTIVATION, plan::INPUT}), "micro-steps one after another (--accumulate-order horizontal)"});

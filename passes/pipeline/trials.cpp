@@ -13,7 +13,7 @@ Key keyOf(const Settings &settings, bool places) {
   const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
   const schedule::Options &schedule = settings.schedule;
   return {settings.keepBytes,
-          settings.tiling(),
+          settings.tiling,
           settings.shard.partition.stage,
           settings.shard.partition.vertical,
           tiers.deviceBytes,
@@ -30,8 +30,8 @@ Key keyOf(const Settings &settings, bool places) {
 
 Rank rankOf(const Trial &trial) {
   auto percents = int64_t(std::floor(std::log(std::max(trial.time.seconds, 1e-9)) / std::log(1.01)));
-  int64_t tokens = trial.settings.tileTokens ? -trial.settings.tileTokens : INT64_MIN; // all of them are most
-  return {percents,     trial.settings.tileParts,
+  int64_t tokens = trial.settings.tiling.tokens ? -trial.settings.tiling.tokens : INT64_MIN; // all of them are most
+  return {percents,     trial.settings.tiling.parts,
           tokens,       trial.settings.shard.partition.stage,
           trial.copied, trial.settings.shard.partition.vertical};
 }
@@ -52,7 +52,7 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   if (!fresh) return known->second;
   trial.settings = settings;
   trial.need.state[0] = UINT64_MAX;
-  ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling());
+  ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling);
   FailureOr<TriedOut> result = failure();
   if (fused) result = tryOut(fused, settings, question, places);
   broken |= failed(result);
@@ -83,7 +83,7 @@ Trial Trials::timed(const Trial &given) {
   isTimed = true;
   TriedOut made = std::move(latest);
   if (!made.scheduled || keyOf(made.trial.settings, false) != keyOf(trial.settings, false)) {
-    FailureOr<TriedOut> again = tryOut(modules(trial.settings.tiling()), trial.settings, question, /*places=*/false);
+    FailureOr<TriedOut> again = tryOut(modules(trial.settings.tiling), trial.settings, question, /*places=*/false);
     broken |= failed(again);
     if (broken) return trial;
     steps += again->steps;
@@ -95,7 +95,7 @@ Trial Trials::timed(const Trial &given) {
 }
 
 uint64_t Trials::needsAtLeast(const Settings &settings) {
-  ModuleOp fused = fewLayers(settings.tiling());
+  ModuleOp fused = fewLayers(settings.tiling);
   if (!fused) return 0;
   ScopedDiagnosticHandler silent(fused.getContext(), [](Diagnostic &) { return success(); });
   FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false);

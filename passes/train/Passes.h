@@ -16,10 +16,14 @@ struct TrainOptions {
   std::string recompute = "auto"; // or "none"
   int64_t tileParts = 1;          // as nn-tile's `parts`
   int64_t tileTokens = 0;         // as nn-tile-tokens' `tokens`
+  bool keepLogits = false;        // as nn-tile's `keep-logits`
 };
 
 /// What nn-tile-tokens has done of @train, on the module: [stretches, tiles].
 inline constexpr const char *kTokenTiles = "nn.token_tiles";
+
+/// What nn-tile has kept of @train, on the module: bytes of [logits, the gradient of the weights that make them].
+inline constexpr const char *kKeptLogits = "nn.kept_logits";
 
 /// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
 int64_t tokensOf(mlir::ModuleOp module);

@@ -19,6 +19,7 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   if (options.tileTokens) pm.addPass(createTileTokensPass({options.tileTokens}));
   TilePassOptions tile;
   tile.parts = options.tileParts;
+  tile.keepLogits = options.keepLogits;
   pm.addPass(createTilePass(tile));
   pm.addPass(createDifferentiatePass());
   if (options.tileTokens) pm.addPass(createSinkLossesPass());
@@ -41,6 +42,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
   Option<int64_t> tileParts{*this, "tile", llvm::cl::init(1)};
   Option<int64_t> tileTokens{*this, "tile-tokens", llvm::cl::init(0)};
+  Option<bool> keepLogits{*this, "keep-logits", llvm::cl::init(false)};
 };
 } // namespace
 
@@ -55,6 +57,7 @@ void registerPasses() {
                                               options.recompute = o.recompute;
                                               options.tileParts = o.tileParts;
                                               options.tileTokens = o.tileTokens;
+                                              options.keepLogits = o.keepLogits;
                                               buildPipeline(pm, options);
                                             });
 }

@@ -93,13 +93,22 @@ struct Tile : impl::TilePassBase<Tile> {
     return tile;
   }
 
+  /// If they take no more than the gradient of the weights that make them. Of the step it is said, where it is.
+  bool keepsLogits(nn::MatMulOp product) {
+    uint64_t bytes = nn::bytesOf(nn::typeOf(product.getResult())), gradient = nn::bytesOf(nn::typeOf(product.getRhs()));
+    if (!keepLogits || bytes > gradient) return false;
+    if (product->getParentOfType<func::FuncOp>().getName() == "train")
+      getOperation()->setAttr(kKeptLogits, Builder(&getContext()).getI64ArrayAttr({int64_t(bytes), int64_t(gradient)}));
+    return true;
+  }
+
   void tileUse(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
     if (auto gather = dyn_cast<nn::GatherOp>(user)) return tileTable(gather, tiled);
     auto product = cast<nn::MatMulOp>(user);
     auto logits = logitsOf(product);
     if (logits && logits->whole.empty()) {
       ++losses;
-      return tileLoss(product, *logits, tiled);
+      return tileLoss(product, *logits, tiled, /*again=*/!keepsLogits(product));
     }
     if (logits && product->getParentOfType<func::FuncOp>().getName() == "train")
       note(product, "the logits of '" + p.getSymName() + "', which is in tiles, are made whole: " + logits->whole);

@@ -37,7 +37,7 @@ struct Logits {
   std::string whole;                         // why they have to exist whole; empty if they need not
 };
 std::optional<Logits> logitsOf(nn::MatMulOp product);
-/// The loss is replaced, and the whole path to it erased.
-void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights);
+/// The loss is replaced, and the whole path to it erased. Backward keeps the logits of tiles or, if `again`, computes them again.
+void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights, bool again);
 
 } // namespace zero::train

@@ -48,7 +48,7 @@ std::optional<Logits> logitsOf(nn::MatMulOp product) {
 /// logits, the second that of the lse_k with k as label. Both have the gradient they have everywhere.
 ///
 /// Labels smoothed by s weigh that 1 - s, and s the mean over all classes of lse - x: of each tile it takes one sum of a row more.
-void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights) {
+void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights, bool again) {
   nn::CrossEntropyOp whole = logits.loss;
   OpBuilder builder(whole);
   nn::Build b{builder, whole.getLoc()};
@@ -66,7 +66,7 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
     if (k) tile = b.select(from, b.like(labels, double(k)), tile);
     nn::Build at{builder, product.getLoc()};
     auto part = builder.create<nn::MatMulOp>(at.loc, product.getLhs(), weights.get(at, k), product.getTransposeLhs(),
-                                             product.getTransposeRhs(), /*recompute=*/true);
+                                             product.getTransposeRhs(), again);
     Value scores = part;
     if (logits.bias)
       scores = at.add(
