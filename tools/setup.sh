@@ -20,7 +20,7 @@ say() { echo "setup: $*"; }
 
 # For the compiler, the runtime, then build and test tools; the fuzzers alone need clang.
 packages=(
-  libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools liblld-19-dev lld-19 libonnx-dev
+  libmlir-19-dev mlir-19-tools llvm-19-dev llvm-19-tools liblld-19-dev lld-19 libonnx-dev libgoogle-perftools-dev
   libprotobuf-dev protobuf-compiler libcli11-dev libopenmpi-dev openmpi-bin libdnnl-dev liburing-dev
   libssl-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
   g++ cmake ninja-build ccache mold python3 python3-venv libgtest-dev bible-kjv git ca-certificates

@@ -61,7 +61,7 @@ private:
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
     asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
-    found.resident = trials.attempt(tiers().onDevice()).need.of(Tier::device);
+    found.resident = trials.made(tiers().onDevice()).need.of(Tier::device);
     found.leastCopied = leastCopied();
     return found;
   }
@@ -90,7 +90,7 @@ private:
     for (int64_t tileParts : parts)
       if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
-      Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(tilesOf({1, tileTokens}))), tileTokens};
+      Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
       if (fitting.empty() && trials.least && leastWith(both) <= trials.limit) chooseFormWith(both);
     }
   }
@@ -113,7 +113,7 @@ private:
       Settings settings = trials.least->settings;
       settings.tiling = tiling;
       if (trials.needsAtLeast(settings) >= need) return false;
-      uint64_t now = trials.attempt(settings).need.of(Tier::device);
+      uint64_t now = trials.made(settings).need.of(Tier::device);
       if (now >= need) return false;
       asked.tiling = tiling;
       if (now > trials.limit) return true;
@@ -124,14 +124,8 @@ private:
     return true;
   }
 
-  /// Bytes of the device without which nothing fits: what is cut into so many tiles more takes at least that part of what it took.
-  uint64_t leastWith(Tiling tiling) const {
-    return trials.least->need.of(Tier::device) / tilesOf(tiling) * tilesOf(trials.least->settings.tiling);
-  }
-
-  uint64_t tilesOf(Tiling tiling) const {
-    return uint64_t(tiling.parts) * uint64_t(tiling.tokens ? (question.tokens + tiling.tokens - 1) / tiling.tokens : 1);
-  }
+  /// Bytes of the device without which nothing fits.
+  uint64_t leastWith(Tiling tiling) const { return trials.leastWith(tiling, *trials.least); }
 
   /// Bytes for model state in all tiers together.
   uint64_t room() const {
@@ -178,7 +172,7 @@ private:
   bool areHopeless(ArrayRef<int64_t> stages) {
     std::vector<Settings> sparing = mostSparing(stages);
     if (llvm::any_of(sparing, [&](const Settings &settings) { return !isFar(trials.probe(settings).need.of(Tier::device)); })) return false;
-    for (const Settings &settings : sparing) trials.attempt(settings); // the refusal is about one of them
+    for (const Settings &settings : sparing) trials.made(settings); // the refusal is about one of them
     return true;
   }
 

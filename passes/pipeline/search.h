@@ -26,6 +26,9 @@ struct Tiling {
   int64_t tokens = 0;      // as nn-tile-tokens' `tokens`
   bool keepLogits = false; // as nn-tile's `keep-logits`
   auto operator<=>(const Tiling &) const = default;
+
+  /// Of `all` tokens of a micro-step and of the largest parameter together.
+  uint64_t tiles(int64_t all) const { return uint64_t(parts) * uint64_t(tokens ? (all + tokens - 1) / tokens : 1); }
 };
 
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.

@@ -79,7 +79,7 @@ std::optional<Trial> Tiers::sizeKept() {
   Settings settings = keepingLeast();
   Trial none = trials.attempt(settings);
   if (!trials.fits(none)) return std::nullopt;
-  auto made = int64_t(trials.attempt(onDevice()).need.of(Tier::device) - none.need.of(Tier::device));
+  auto made = int64_t(trials.made(onDevice()).need.of(Tier::device) - none.need.of(Tier::device));
   return grow(none, made, [&](int64_t kept) {
     settings.keepBytes = uint64_t(kept);
     return settings;

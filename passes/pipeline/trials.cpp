@@ -52,6 +52,7 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   if (!fresh) return known->second;
   trial.settings = settings;
   trial.need.state[0] = UINT64_MAX;
+  tilings.insert(settings.tiling);
   ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling);
   FailureOr<TriedOut> result = failure();
   if (fused) result = tryOut(fused, settings, question, places);
@@ -69,6 +70,36 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
 }
 
 Trial Trials::attempt(const Settings &settings, bool places) {
+  std::optional<Trial> known = places ? std::nullopt : ruledOut(settings);
+  return known ? *known : made(settings, places);
+}
+
+std::optional<Trial> Trials::ruledOut(Settings settings) const {
+  const Tiling asked = settings.tiling;
+  auto isCoarser = [&](Tiling other) {
+    bool keepsMore = other.keepLogits && !asked.keepLogits && other.parts > 1;
+    bool tokens = other.tokens == 0 || (asked.tokens && other.tokens >= asked.tokens);
+    return other != asked && other.parts <= asked.parts && tokens && !keepsMore;
+  };
+  for (Tiling other : tilings) {
+    settings.tiling = other;
+    auto found = isCoarser(other) ? trials.find(keyOf(settings, /*places=*/false)) : trials.end();
+    if (found == trials.end()) continue;
+    Trial trial = found->second.trial;
+    uint64_t least = leastWith(asked, trial), state = trial.need.state[size_t(Tier::device)];
+    if (least <= limit) continue;
+    trial.settings.tiling = asked;
+    trial.need.work[size_t(Tier::device)] = least - std::min(least, state);
+    return trial;
+  }
+  return std::nullopt;
+}
+
+uint64_t Trials::leastWith(Tiling tiling, const Trial &trial) const {
+  return trial.need.of(Tier::device) / tiling.tiles(question.tokens) * trial.settings.tiling.tiles(question.tokens);
+}
+
+Trial Trials::made(const Settings &settings, bool places) {
   auto &[trial, counts, isTimed] = triedOut(settings, places);
   if (!counts) ++tried;
   counts = true;

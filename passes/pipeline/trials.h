@@ -2,6 +2,7 @@
 #pragma once
 #include "passes/pipeline/try_out.h"
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace zero::pipeline {
@@ -24,8 +25,11 @@ public:
   Trials(const Modules &modules, const Modules &fewLayers, const Question &question);
 
   /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
-  /// tried before.
+  /// tried before. One that is known not to fit, since it did not by far with fewer tiles, is not made: it is that one, with what it would
+  /// need at least.
   Trial attempt(const Settings &settings, bool places = false);
+  /// The same of any.
+  Trial made(const Settings &settings, bool places = false);
   /// One that fits, with its time: what is tried on the way to the one that is looked for is not estimated.
   Trial timed(const Trial &trial);
   /// As attempt, of a choice that is not one of those between which is chosen, unless it is attempted too.
@@ -37,6 +41,8 @@ public:
   /// What is placed. What is not has at least the live bytes that are counted.
   bool keeps(const Trial &trial) const { return trial.need.of(state::Tier::device) <= *budgets.device; }
   bool fits(const Trial &trial) const;
+  /// Bytes of the device: what is cut into so many tiles more takes at least that part of what it took.
+  uint64_t leastWith(Tiling tiling, const Trial &trial) const;
 
   /// Of the choices that need least of the device, the one that needs least of all tiers. Something must have been tried.
   Trial leastOfAll() const;
@@ -57,12 +63,14 @@ private:
     bool counts = false, isTimed = false;
   };
   Tried &triedOut(const Settings &settings, bool places);
+  std::optional<Trial> ruledOut(Settings settings) const;
 
   const Modules &modules, &fewLayers;
   const Question &question;
   const Budgets &budgets;
   std::map<Key, Tried> trials;
-  TriedOut latest; // that fits, to be estimated without being made again
+  std::set<Tiling> tilings; // of those
+  TriedOut latest;          // that fits, to be estimated without being made again
   Rank fastestRank;
 };
 
