@@ -71,6 +71,15 @@ def same(name, tiles, world, flags, run_flags=(), zeroc=()):
     return f"{len(found[0])} parameters"
 
 
+def logits_kept(name, tiles, budget, zeroc=()):
+    """Under a budget logits of tiles wait for backward, if they take no more than the gradient of their weights: the bits are those of logits made again."""
+    outcome = same(name, tiles, 1, ["--device-memory", budget], zeroc=zeroc)
+    why = suite.run([suite.bin / "zero-inspect", "one.plan", "--why"]).stdout
+    lines = [line for line in why.splitlines() if line.startswith("logits: kept for backward")]
+    expect(len(lines) == (0 if zeroc else 1), f"--why says of logits {lines}")
+    return f"{outcome}, {lines[0].split('(')[0] if lines else 'made again'}"
+
+
 def resumed(name, first, second, world=1):
     """Some steps with the first flags, the others with the second, beside all of them with the second."""
     losses = []
@@ -133,6 +142,10 @@ suite.check("tile: same bits: llama, tokens and parameters, stage 3 on disk, 2 r
 suite.check("tile: same bits: tokens in bf16, all made again, stage 3 on disk, 2 ranks", same, "llama", ["--tile-tokens", 6], 2,
             ["--stage", 3, "--recompute", "full", *EVERYWHERE], [], ["--precision", "bf16"])
 suite.check("tile: same bits: smoothed labels at stage 3, 2 ranks", same, "tied", ["--tile", 5], 2, ["--stage", 3], [], ["--label-smoothing", "0.1"])
+for model, least in {"tied": "360K", "untied": "540K"}.items():
+    for budget in ("1G", least):
+        suite.check(f"tile: logits kept, {model} under {budget}", logits_kept, model, ["--tile", 5], budget)
+suite.check("tile: logits kept, not over micro-steps", logits_kept, "tied", ["--tile", 5], "1G", ["--accumulate", 2])
 suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
 suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
 suite.finish()
