@@ -87,7 +87,7 @@ std::optional<Trial> Trials::ruledOut(Settings settings) const {
     if (found == trials.end()) continue;
     Trial trial = found->second.trial;
     uint64_t least = leastWith(asked, trial), state = trial.need.state[size_t(Tier::device)];
-    if (least <= limit) continue;
+    if (least <= limit || trial.copied == 0) continue; // what rests on the device tells what every choice copies
     trial.settings.tiling = asked;
     trial.need.work[size_t(Tier::device)] = least - std::min(least, state);
     return trial;
