@@ -3,8 +3,8 @@
 // the tier of each tensor of model state, how many activations wait elsewhere, how early buckets are gathered and how long they stay. A
 // choice is tried on a copy of the module as far as live ranges, whose largest sum is the memory it needs. How long a step of it takes is
 // estimated with every buffer at bytes of its own (runtime/simulate). The two that look best with every number of tiles are placed: then
-// what they need is certain, and the estimate is that of the plan. Where sharing bytes makes the best slower, it is tried with less state on the device, so that its
-// programs have room.
+// what they need is certain, and the estimate is that of the plan. Where sharing bytes makes the best slower, it is tried with less state
+// on the device, so that its programs have room.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
