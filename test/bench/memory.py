@@ -70,14 +70,11 @@ def disk_speed(folder, mode):
     return float(result.stdout)
 
 
-def describe(folder, disk, seconds=None):
-    """Writes machine.json: the disk's speeds, and default speeds of computation, or those that take the `seconds` measured for plan.bin."""
-    machine = dict(disk)
-    if seconds:
-        text = subprocess.run([BIN / "zero-inspect", "plan.bin", "--time"], cwd=folder, capture_output=True, text=True, check=True).stdout
-        defaults = json.loads(text[text.index("{"):])
-        times = float(re.search(r"^ *compute +([0-9.]+)", text, re.M)[1]) / seconds
-        machine |= {key: defaults[key] * times for key in ("products_f32", "products_bf16", "memory")}
+def describe(folder, disk, ran=False):
+    """Writes machine.json: the disk's speeds, and those of computation as plan.bin `ran`, or the defaults."""
+    machine = {lane: disk[lane] for lane in ("disk_read", "disk_write")}
+    if ran:
+        machine |= json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--measured", "trace.json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     (folder / "machine.json").write_text(json.dumps(machine))
 
 
@@ -113,7 +110,7 @@ def run(folder, budget, alone):
     planned, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
     if "compute" not in alone:
-        describe(folder, alone, lanes["compute"])
+        describe(folder, alone, ran=True)
     compute = alone.setdefault("compute", lanes["compute"])
     disk = sum(size / alone[lane] for lane, size in copied.items())
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)

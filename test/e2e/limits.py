@@ -313,6 +313,8 @@ check("a tiled constant of 4 TiB", lambda: sized(huge_tile), "node 'Tile_", "con
 for memory in ("1G", "2G", "4G"):  # far too little is known after one choice for each stage
     check(f"175 billion parameters in {memory}", gpt3, "--device-memory allows", "it cannot hold 'bucket384.gradient' (transformer.h.95.", loss="cross_entropy",
           seconds_allowed=15, flags=["--init", "random", "--world", "64", "--stage", "auto", "--device-memory", memory, "--target", "sim"])
+check("175 billion parameters in 2G, in tiles", gpt3, "--device-memory allows", "it cannot hold 'bucket", loss="cross_entropy", seconds_allowed=25,
+      flags=["--init", "random", "--world", "64", "--stage", "auto", "--tile", "auto", "--device-memory", "2G", "--target", "sim"])
 if long:  # what else is known to be heavy, some of it beyond the bounds today
     check("a value made of all before, 100 times", lambda: dense(100))
     check("halves exchanged 100 times", lambda: halves(100))

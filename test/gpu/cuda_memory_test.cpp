@@ -107,7 +107,7 @@ TEST(CudaMemory, ADiskThatFailsEndsTheRun) {
   run.engine->submit({.program = 0});
   run.engine->submit({.program = 0});
   std::string sentence = refusalOf([&] { run.engine->finish(); });
-  EXPECT_EQ(sentence.find("step 0 'load' of program 'step': cannot read 1048576 bytes at offset "), 0u) << sentence;
+  EXPECT_EQ(sentence.find("step 0 'load' of program 'step': cannot read 4194304 bytes at offset 0 "), 0u) << sentence;
   EXPECT_EQ(refusalOf([&] { run.engine->finish(); }), "no program can run after a step has failed");
 }
 

@@ -232,7 +232,7 @@ TEST(Engine, ADiskThatFailsEndsTheRun) {
   }
   run.engine->submit({.program = 0});
   std::string sentence = refusalOf([&] { run.engine->finish(); });
-  EXPECT_EQ(sentence.find("step 0 'load' of program 'step': cannot read 1048576 bytes at offset "), 0u) << sentence;
+  EXPECT_EQ(sentence.find("step 0 'load' of program 'step': cannot read 4194304 bytes at offset 0 "), 0u) << sentence;
   EXPECT_NE(sentence.find("the transfer ended after 0 of them"), std::string::npos) << sentence;
 }
 

@@ -1,7 +1,9 @@
 // Virtual time (runtime/simulate): small schedules whose times are known.
 #include "runtime/plan/error.h"
+#include "runtime/simulate/measured.h"
 #include "runtime/simulate/step_time.h"
 #include "test/unit/plan_builder.h"
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 using namespace zero;
@@ -224,6 +226,46 @@ TEST(StepTime, OfManyMicroSteps) {
     EXPECT_NEAR(time.seconds, 5000, 1e-3);
     EXPECT_NEAR(time.busy[kRead], 4000, 1e-3);
   }
+}
+
+TEST(Measured, IsWhatTheSecondRunOfAProgramShows) {
+  test::PlanBuilder b;
+  int arena = b.addArena(plan::DISK, 4096);
+  plan::Ref disk = b.bytesIn(arena, "disk", 80), other = b.bytesIn(arena, "other", 20), whole = b.bytes("whole", 80),
+            room = b.bytes("room", 20), c = b.floats("c", 100);
+  b.step("read", {disk}, {whole}, plan::DISK_READ).mutable_copy();
+  b.step("write", {room}, {other}, plan::DISK_WRITE).mutable_copy();
+  b.step("copy", {c}, {c}).mutable_copy();
+  plan::MatMul &m = *b.step("product", {c, c}, {c}).mutable_matmul();
+  m.set_dtype(plan::F32), m.set_m(100), m.set_n(20), m.set_k(10), m.set_batch(1);
+  auto event = [&](const char *name, int lane, double begin, double end) {
+    return fmt::format(R"({{"ph": "X", "name": "{}", "cat": "{}", "pid": 0, "tid": {}, "ts": {}, "dur": {}}})", name,
+                       b.plan.programs(0).name(), lane, begin * 1e6, (end - begin) * 1e6);
+  };
+  std::string first = event("read", kRead, 0, 1) + ", " + event("write", kWrite, 0, 1) + ", " + event("copy", kCompute, 0, 1) + ", " +
+                      event("product", kCompute, 1, 2);
+  std::string second = event("read", kRead, 10, 16) + ", " + event("write", kWrite, 12, 16) + ", " + // half of 4 s is the other's
+                       event("copy", kCompute, 10, 18) + ", " + event("product", kCompute, 18, 28);
+  auto measured = [&](const std::string &events) { return measuredMachine(b.plan, "[" + events + "]", "t.json"); };
+  Machine machine = parseMachine(measured(first + ", " + second), "measured");
+  EXPECT_NEAR(machine.diskRead, 20, 1e-6);  // 80 bytes in 4 s
+  EXPECT_NEAR(machine.diskWrite, 10, 1e-6); // 20 bytes in 2 s
+  EXPECT_NEAR(machine.memory, 100, 1e-6);   // 400 bytes read and 400 written in 8 s
+  EXPECT_NEAR(machine.productsF32, 2000, 1e-6);
+  EXPECT_EQ(machine.link, Machine().link); // not shown
+  auto refusal = [&](const std::string &events) -> std::string {
+    try {
+      measured(events);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal("{").find("'t.json' is no trace"), std::string::npos);
+  EXPECT_NE(refusal(first).find("'t.json' has no second run of a program"), std::string::npos);
+  EXPECT_NE(refusal(event("sum", kCompute, 0, 1)).find("'t.json' is a trace of another plan: it has 'sum' on lane compute"),
+            std::string::npos);
+  EXPECT_NE(refusal(event("read", plan::GATHER, 0, 1)).find("where this plan has nothing"), std::string::npos);
 }
 
 TEST(Machine, HasATextForm) {

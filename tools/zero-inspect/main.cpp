@@ -6,6 +6,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
+#include "runtime/simulate/measured.h"
 #include "runtime/simulate/text.h"
 #include "tools/command_line.h"
 #include <fstream>
@@ -22,13 +23,15 @@ int verdict(const std::vector<std::string> &found, const std::string &what, std:
   return found.empty() ? 0 : 1;
 }
 
-int judgeText(const std::string &path) {
+std::string read(const std::string &path) {
   std::ifstream file(path);
-  if (!file) throw zero::Error(path + " cannot be read");
   std::stringstream text;
-  text << file.rdbuf();
-  return verdict(zero::judge::checkAll(zero::judge::parse(text.str())), path);
+  if (file) text << file.rdbuf();
+  if (!file) throw zero::Error(path + " cannot be read");
+  return text.str();
 }
+
+int judgeText(const std::string &path) { return verdict(zero::judge::checkAll(zero::judge::parse(read(path))), path); }
 
 struct Pages {
   bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, time = false, check = false;
@@ -62,7 +65,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
 int main(int argc, char **argv) {
   zero::runtime::openStandardStreams();
   CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
-  std::string path, problem, machine;
+  std::string path, problem, machine, trace;
   Pages pages;
   app.add_option("plan", path, "the plan, as zeroc wrote it")->type_name("FILE");
   app.add_flag("--peak", pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
@@ -77,6 +80,10 @@ int main(int argc, char **argv) {
       app.add_option("--machine", machine, "with --time: how fast the machine is, as JSON (docs/offloading.md) [2 processors and a disk]")
           ->type_name("FILE")
           ->group("More pages");
+  app.add_option("--measured", trace,
+                 "nothing but how fast the machine was in a run of the plan, from zerorun --trace FILE: for zeroc --machine")
+      ->type_name("FILE")
+      ->group("More pages");
   app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
       ->group("More pages");
   app.add_option("--threads", pages.threads, "of zerorun, for the memory of its process [as many as this one may use]")
@@ -97,6 +104,10 @@ int main(int argc, char **argv) {
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
+    if (!trace.empty()) {
+      std::cout << zero::simulate::measuredMachine(file.plan, read(trace), trace) << "\n";
+      return 0;
+    }
     print(file, pages);
     return pages.check ? verdict(zero::judge::checkPlan(file.plan), path, pages.json ? std::cerr : std::cout) : 0;
   } catch (const CLI::ParseError &error) {
