@@ -2,7 +2,7 @@
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/executor.h"
-#include "runtime/device/cpu/half.h"
+#include "runtime/device/cpu/half/half.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/matmul.h"
 #include "runtime/device/cpu/packing.h"
@@ -173,11 +173,11 @@ TEST(MatMul, EveryForm) {
 }
 
 // Against what exact arithmetic makes of the rounded operands; what lies between the rows is not a number, and must not matter.
-template <typename Half> void checkHalfProduct(const Product &p, plan::DType cType, bool widen) {
+template <typename Half> void checkHalfProduct(const Product &p, plan::DType cType, HalfProducts::Way way) {
   plan::DType type = std::is_same_v<Half, F16> ? plan::F16 : plan::BF16;
   SCOPED_TRACE(testing::Message() << plan::DType_Name(type) << ": " << p.m << " x " << p.n << " x " << p.k << (p.transA ? " A^T" : "")
                                   << (p.transB ? " B^T" : "") << (p.accumulate ? " +" : "") << (cType == plan::F32 ? " to f32" : "")
-                                  << (widen ? ", widened" : ""));
+                                  << ", way " << way);
   int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
   int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
   int64_t lda = columnsA + p.pad, ldb = columnsB + p.pad, ldc = p.n + p.pad;
@@ -191,7 +191,7 @@ template <typename Half> void checkHalfProduct(const Product &p, plan::DType cTy
   auto x = widened(a), y = widened(b), before = widened(c), sums = before;
   MatMulShape shape{p.m, p.n,         p.k,         p.batch,   p.transA,     p.transB, lda,  ldb,
                     ldc, rowsA * lda, rowsB * ldb, p.m * ldc, p.accumulate, type,     cType};
-  Executor executor(2, widen);
+  Executor executor(2, way);
   executor.prepare({{}, {shape}});
   executor.matmul({shape, a.data(), b.data(), cType == plan::F32 ? static_cast<void *>(sums.data()) : c.data()});
   auto found = cType == plan::F32 ? sums : widened(c);
@@ -212,41 +212,39 @@ template <typename Half> void checkHalfProduct(const Product &p, plan::DType cTy
       }
 }
 
-template <typename Half> void checkHalfProducts(plan::DType type, bool widen) {
+template <typename Half> void checkHalfProducts(plan::DType type, HalfProducts::Way way) {
   for (plan::DType cType : {plan::F32, type})
     for (bool transA : {false, true})
       for (bool transB : {false, true})
         for (bool accumulate : {false, true}) {
-          checkHalfProduct<Half>({70, 133, 45, 1, transA, transB, accumulate, 0}, cType, widen);
-          checkHalfProduct<Half>({1, 129, 300, 1, transA, transB, accumulate, 3}, cType, widen);
-          checkHalfProduct<Half>({257, 1, 63, 1, transA, transB, accumulate, 1}, cType, widen);
-          checkHalfProduct<Half>({100, 150, 100, 3, transA, transB, accumulate, 5}, cType, widen);
-          checkHalfProduct<Half>({9, 17, 8, 50, transA, transB, accumulate, 0}, cType, widen);
-          checkHalfProduct<Half>({5, 6, 1, 2, transA, transB, accumulate, 2}, cType, widen);
-          checkHalfProduct<Half>({64, 96, 128, 1, transA, transB, accumulate, 32}, cType, widen);
-          checkHalfProduct<Half>({40, 30, 1100, 1, transA, transB, accumulate, 1}, cType, widen);
+          checkHalfProduct<Half>({70, 133, 45, 1, transA, transB, accumulate, 0}, cType, way);
+          checkHalfProduct<Half>({1, 129, 300, 1, transA, transB, accumulate, 3}, cType, way);
+          checkHalfProduct<Half>({257, 1, 63, 1, transA, transB, accumulate, 1}, cType, way);
+          checkHalfProduct<Half>({100, 150, 100, 3, transA, transB, accumulate, 5}, cType, way);
+          checkHalfProduct<Half>({9, 17, 8, 50, transA, transB, accumulate, 0}, cType, way);
+          checkHalfProduct<Half>({5, 6, 1, 2, transA, transB, accumulate, 2}, cType, way);
+          checkHalfProduct<Half>({64, 96, 128, 1, transA, transB, accumulate, 32}, cType, way);
+          checkHalfProduct<Half>({40, 30, 1100, 1, transA, transB, accumulate, 1}, cType, way);
         }
 }
 
 TEST(MatMul, Bf16OfEveryForm) {
-  checkHalfProducts<Bf16>(plan::BF16, true);
-  if (HalfProducts::multipliesBf16()) checkHalfProducts<Bf16>(plan::BF16, false);
+  for (HalfProducts::Way way : HalfProducts::ways()) checkHalfProducts<Bf16>(plan::BF16, way);
 }
-TEST(MatMul, F16OfEveryForm) { checkHalfProducts<F16>(plan::F16, false); }
+TEST(MatMul, F16OfEveryForm) { checkHalfProducts<F16>(plan::F16, HalfProducts::ways().front()); }
 
 TEST(MatMul, Bf16MustBeAnnounced) {
   std::vector<Bf16> a(64), b(64), c(64);
   MatMulShape shape{8, 8, 8, 1, false, false, 8, 8, 8, 0, 0, 0, false, plan::BF16, plan::BF16};
-  for (bool widen : {false, true}) {
-    if (!widen && !HalfProducts::multipliesBf16()) continue;
-    Executor executor(1, widen);
+  for (HalfProducts::Way way : HalfProducts::ways()) {
+    Executor executor(1, way);
     EXPECT_NE(refusalOf([&] {
                 executor.matmul({shape, a.data(), b.data(), c.data()});
               }).find("8 x 8 x 8 was not announced"),
               std::string::npos);
     executor.prepare({{}, {shape}});
     executor.matmul({shape, a.data(), b.data(), c.data()});
-    EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), widen ? 0 : std::string::npos);
+    EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), way == HalfProducts::Widened ? 0 : std::string::npos);
   }
   shape.dtype = shape.cDtype = plan::F16;
   Executor executor(1);
@@ -261,11 +259,10 @@ TEST(MatMul, Bf16NeedsBoundedRoom) {
       for (plan::DType cType : {plan::F32, plan::BF16})
         for (bool trans : {false, true}) {
           MatMulShape shape{m, n, 768, 1, trans, !trans, trans ? m : 768, !trans ? 768 : n, n, 0, 0, 0, false, plan::BF16, cType};
-          for (bool widen : {false, true}) {
-            if (!widen && !HalfProducts::multipliesBf16()) continue;
-            HalfProducts products(widen);
+          for (HalfProducts::Way way : HalfProducts::ways()) {
+            HalfProducts products(way);
             products.prepare(piecesOf(shape, 2), 2);
-            EXPECT_LE(products.room(), kHalfPackingBytes) << m << " x " << n << (trans ? " A^T" : " B^T") << (widen ? " widened" : "");
+            EXPECT_LE(products.room(), kHalfPackingBytes) << m << " x " << n << (trans ? " A^T" : " B^T") << ", way " << way;
           }
         }
 }

@@ -5,7 +5,7 @@
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/calls.h"
-#include "runtime/device/cpu/half.h"
+#include "runtime/device/cpu/half/half.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
 

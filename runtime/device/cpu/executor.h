@@ -3,7 +3,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/calls.h"
-#include "runtime/device/cpu/half_products.h"
+#include "runtime/device/cpu/half/products.h"
 #include "runtime/device/cpu/launch.h"
 #include "runtime/device/cpu/thread_pool.h"
 
@@ -11,8 +11,8 @@ namespace zero::runtime {
 
 class Executor {
 public:
-  // `widened`: products of bf16 without the processor's own, whether it has them or not.
-  explicit Executor(int threads, bool widened = !HalfProducts::multipliesBf16()) : halfProducts(widened), pool(threads) {}
+  // `way`: how products of bf16 are made.
+  explicit Executor(int threads, HalfProducts::Way way = HalfProducts::ways().front()) : halfProducts(way), pool(threads) {}
   int threads() const { return pool.threads(); }
 
   // Before the first attention and the first product of bf16 or f16.

@@ -1,7 +1,7 @@
 // Matrix products: single-threaded library calls on slices that depend on the shape and the number of threads alone.
 #pragma once
 #include "runtime/device/cpu/calls.h"
-#include "runtime/device/cpu/half_products.h"
+#include "runtime/device/cpu/half/products.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
 

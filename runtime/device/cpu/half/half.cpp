@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/half.h"
+#include "runtime/device/cpu/half/half.h"
 #include "runtime/plan/every_level.h"
 #include <bit>
 

@@ -1,0 +1,194 @@
+// After GotoBLAS (Goto and van de Geijn, 2008): of both operands parts are packed that stay in the caches while they are used.
+#include "runtime/device/cpu/amx/product.h"
+#include "runtime/device/cpu/amx/packing.h"
+#include "runtime/device/cpu/amx/unit.h"
+#include <algorithm>
+#include <cstring>
+#include <immintrin.h>
+
+namespace zero::runtime::amx {
+namespace {
+
+constexpr int64_t kSums = kBlock * kBlock; // of a block of the result
+
+// Of depth, what a block of 32 rows and one of 32 columns bring into the innermost cache of 48 KiB together; elements of A that are packed
+// at once, and rows whose sums are kept beside it in the next cache, of 2 MiB.
+constexpr int64_t kDepthAtOnce = 256, kMostOfA = 768 << 10, kMostRows = 1024;
+
+// How a product is cut.
+struct Cut {
+  int64_t rows, columns; // of the result that are computed at once
+  bool keepsA;           // those rows of A are packed once, and not again for each of the columns
+
+  explicit Cut(const MatMulShape &s) {
+    int64_t most = std::clamp(kMostOfA / roundedUp(s.k, kDepth) / kBlock * kBlock, 256 / kBlock * kBlock, kMostRows);
+    int64_t parts = (s.m + most - 1) / most;
+    rows = roundedUp((s.m + parts - 1) / parts, kBlock);
+    keepsA = packedElements(rows, s.k) <= kMostOfA;
+    columns = std::min(std::clamp<int64_t>((64 << 10) / rows / kBlock * kBlock, 128, 512), roundedUp(s.n, kBlock));
+  }
+  int64_t elementsOfA(int64_t k) const { return packedElements(rows, keepsA ? k : std::min(k, kDepthAtOnce)); }
+  int64_t elementsOfB(int64_t k) const { return packedElements(columns, std::min(k, kDepthAtOnce)); }
+};
+
+// What is read next is asked for while the unit multiplies: rows of a matrix in memory, line of the cache by line.
+struct Ahead {
+  const char *row = nullptr;
+  int64_t stride = 0, bytes = 0, rows = 0, at = 0;
+
+  Ahead() = default;
+  Ahead(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths)
+      : row(reinterpret_cast<const char *>(source.at(line, depth))), stride(source.ld * 2),
+        bytes((source.linesAreRows ? depths : lines) * 2), rows(source.linesAreRows ? lines : depths) {}
+  int64_t lines() const { return rows * (bytes / 64 + 1); }
+  ZERO_AMX_INLINE void ask() {
+    if (rows <= 0) return;
+    _mm_prefetch(row + at, _MM_HINT_T1);
+    at += 64;
+    if (at >= bytes) at = 0, row += stride, --rows;
+  }
+};
+
+ZERO_AMX_INLINE void begin(const float *sums, int64_t ld) {
+  _tile_loadd(0, sums, ld * 4);
+  _tile_loadd(1, sums + 16, ld * 4);
+  _tile_loadd(2, sums + 16 * ld, ld * 4);
+  _tile_loadd(3, sums + 16 * ld + 16, ld * 4);
+}
+ZERO_AMX_INLINE void beginWithZeros() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+ZERO_AMX_INLINE void end(float *sums, int64_t ld) {
+  _tile_stored(0, sums, ld * 4);
+  _tile_stored(1, sums + 16, ld * 4);
+  _tile_stored(2, sums + 16 * ld, ld * 4);
+  _tile_stored(3, sums + 16 * ld + 16, ld * 4);
+}
+ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Ahead &ahead, int64_t asks) {
+  for (int64_t s = 0; s < steps; ++s, a += 2 * kRegister, b += 2 * kRegister) {
+    _tile_loadd(4, a, 64);
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + kRegister, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + kRegister, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    for (int64_t i = 0; i < asks; ++i) ahead.ask();
+  }
+}
+
+ZERO_AMX_INLINE __mmask16 firstOf(int64_t columns) { return columns >= 16 ? 0xffff : columns <= 0 ? 0 : (1U << columns) - 1; }
+
+// To nearest even; NaN stays NaN.
+ZERO_AMX_INLINE __m256i rounded(__m512 value) {
+  __m512i bits = _mm512_castps_si512(value), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  nearest = _mm512_mask_or_epi32(nearest, nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(nearest, 16));
+}
+ZERO_AMX_INLINE __m512 widened(__m256i value) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(value), 16)); }
+
+ZERO_AMX_INLINE void roundBlock(const float *sums, int64_t rows, int64_t columns, bool accumulate, Bf16 *c, int64_t ldc) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t half = 0; half < kBlock; half += kRows) {
+      __mmask16 mask = firstOf(columns - half);
+      Bf16 *to = c + r * ldc + half;
+      __m512 sum = _mm512_load_ps(sums + r * kBlock + half);
+      if (accumulate) sum = _mm512_add_ps(sum, widened(_mm256_maskz_loadu_epi16(mask, to)));
+      _mm256_mask_storeu_epi16(to, mask, rounded(sum));
+    }
+}
+
+ZERO_AMX_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int64_t ldTo, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t half = 0; half < kBlock; half += kRows) {
+      __mmask16 mask = firstOf(columns - half);
+      _mm512_mask_storeu_ps(to + r * ldTo + half, mask, _mm512_maskz_loadu_ps(mask, from + r * ldFrom + half));
+    }
+}
+
+// A whole block, past the caches: a result in f32 is larger than they are, and what it replaces need not be read.
+ZERO_AMX_INLINE void streamBlock(const float *sums, float *c, int64_t ldc) {
+  for (int64_t r = 0; r < kBlock; ++r)
+    for (int64_t half = 0; half < kBlock; half += kRows) _mm512_stream_ps(c + r * ldc + half, _mm512_load_ps(sums + r * kBlock + half));
+}
+
+// A block of the result over a part of depth, the first one and the last one or neither.
+struct Part {
+  bool first, last;
+};
+ZERO_AMX_INLINE void block(const MatMulShape &s, Part part, const Bf16 *a, const Bf16 *b, int64_t steps, float *sums, void *c, int64_t rows,
+                           int64_t columns, Ahead &ahead, int64_t asks) {
+  auto *wide = static_cast<float *>(c);
+  auto *half = static_cast<Bf16 *>(c);
+  bool toF32 = s.cDtype == plan::F32, whole = rows == kBlock && columns == kBlock;
+  if (part.first && s.accumulate && toF32) {
+    if (!whole) copyBlock(wide, s.ldc, sums, kBlock, rows, columns);
+    whole ? begin(wide, s.ldc) : begin(sums, kBlock);
+  } else if (part.first) {
+    beginWithZeros();
+  } else {
+    begin(sums, kBlock);
+  }
+  multiply(a, b, steps, ahead, asks);
+  if (part.last && toF32 && whole && s.accumulate) return end(wide, s.ldc);
+  end(sums, kBlock);
+  if (!part.last) return;
+  if (!toF32) return roundBlock(sums, rows, columns, s.accumulate, half, s.ldc);
+  bool lines = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0;
+  whole &&lines ? streamBlock(sums, wide, s.ldc) : copyBlock(sums, kBlock, wide, s.ldc, rows, columns);
+}
+
+ZERO_AMX void run(const MatMulShape &s, const Source &a, const Source &b, char *c, Bf16 *packedA, Bf16 *packedB, float *sums) {
+  Cut cut(s);
+  int64_t sizeC = s.cDtype == plan::F32 ? 4 : 2;
+  for (int64_t row = 0; row < s.m; row += cut.rows) {
+    int64_t rows = std::min(cut.rows, s.m - row), sumsOfColumns = roundedUp(rows, kBlock) / kBlock * kSums;
+    for (int64_t column = 0; column < s.n; column += cut.columns) {
+      int64_t columns = std::min(cut.columns, s.n - column);
+      for (int64_t depth = 0; depth < s.k; depth += kDepthAtOnce) {
+        int64_t depths = std::min(kDepthAtOnce, s.k - depth), steps = roundedUp(depths, kDepth) / kDepth;
+        Bf16 *partA = packedA + (cut.keepsA ? packedElements(rows, depth) : 0);
+        if (column == 0 || !cut.keepsA) packA(a, row, rows, depth, depths, partA);
+        packB(b, column, columns, depth, depths, packedB);
+        Ahead ahead;
+        if (depth + depths < s.k)
+          ahead = Ahead(b, column, columns, depth + depths, std::min(kDepthAtOnce, s.k - depth - depths));
+        else if (column + columns < s.n)
+          ahead = Ahead(b, column + columns, std::min(cut.columns, s.n - column - columns), 0, std::min(kDepthAtOnce, s.k));
+        int64_t blocks = (rows + kBlock - 1) / kBlock * ((columns + kBlock - 1) / kBlock);
+        int64_t asks = (ahead.lines() + blocks * steps - 1) / (blocks * steps);
+        for (int64_t j = 0; j < columns; j += kBlock)
+          for (int64_t i = 0; i < rows; i += kBlock)
+            block(s, {depth == 0, depth + depths == s.k}, partA + i / kBlock * steps * 2 * kRegister,
+                  packedB + j / kBlock * steps * 2 * kRegister, steps, sums + j / kBlock * sumsOfColumns + i / kBlock * kSums,
+                  c + ((row + i) * s.ldc + column + j) * sizeC, std::min(kBlock, rows - i), std::min(kBlock, columns - j), ahead, asks);
+      }
+    }
+  }
+  _mm_sfence(); // what was streamed is there for whoever is told that the product is
+}
+
+} // namespace
+
+size_t roomOf(const MatMulShape &shape) {
+  Cut cut(shape);
+  auto bf16 = static_cast<size_t>(cut.elementsOfA(shape.k) + cut.elementsOfB(shape.k));
+  return bf16 * sizeof(Bf16) + static_cast<size_t>(cut.rows * cut.columns) * sizeof(float);
+}
+
+void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room) {
+  Cut cut(shape);
+  auto *packedA = reinterpret_cast<Bf16 *>(room), *packedB = packedA + cut.elementsOfA(shape.k);
+  auto *sums = reinterpret_cast<float *>(packedB + cut.elementsOfB(shape.k));
+  Unit unit;
+  run(shape, {static_cast<const Bf16 *>(a), shape.lda, !shape.transA}, {static_cast<const Bf16 *>(b), shape.ldb, shape.transB},
+      static_cast<char *>(c), packedA, packedB, sums);
+}
+
+} // namespace zero::runtime::amx

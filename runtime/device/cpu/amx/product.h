@@ -1,0 +1,14 @@
+// Products of bf16 matrices on the processor's matrix unit, of any form, summed in f32 in the order of k, whatever they are cut into.
+#pragma once
+#include "runtime/device/program.h"
+#include <cstddef>
+
+namespace zero::runtime::amx {
+
+// Bytes in which a product of this shape packs operands and keeps sums; they begin at a multiple of 64.
+size_t roomOf(const MatMulShape &shape);
+
+// C (+)= op(A) · op(B), a single one, on the calling thread.
+void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room);
+
+} // namespace zero::runtime::amx

@@ -1,0 +1,58 @@
+// Products of bf16 or f16 matrices. All ways sum in f32 and round once.
+#pragma once
+#include "runtime/device/program.h"
+#include "runtime/plan/error.h"
+#include <memory>
+#include <span>
+#include <string>
+
+namespace zero::runtime {
+
+class HalfProducts {
+public:
+  enum Way {
+    Unit,    // of bf16, on the processor's unit for products (AMX)
+    Library, // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16)
+    Widened, // f32 products of widened blocks
+  };
+  // Those that this processor has for bf16, the best first: the one that is used. The others are there for the tests. f16 is always
+  // widened.
+  static std::span<const Way> ways();
+
+  explicit HalfProducts(Way way = ways().front());
+  ~HalfProducts();
+
+  // Once, before the first product: all shapes that will be run (their batch does not matter) and are all of one type, on so many threads.
+  void prepare(std::span<const MatMulShape> shapes, int threads);
+
+  // C (+)= op(A) · op(B), a single one of a shape that was prepared, on the calling thread, which has the number `thread`.
+  void run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) const;
+
+  // Bytes each thread packs operands and sums results in, whatever the products; 0 before any was prepared.
+  size_t room() const;
+
+  // How they are done where that is slow, as a sentence; empty where it is not, or nothing was prepared.
+  const std::string &note() const { return slow; }
+
+  // One way of making them, behind what is said above.
+  class Maker {
+  public:
+    virtual ~Maker() = default;
+    virtual void run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) = 0;
+    virtual size_t room() const = 0;
+  };
+
+private:
+  Way way;
+  std::string slow;
+  std::unique_ptr<Maker> maker;
+};
+
+// Of shapes, on so many threads.
+std::unique_ptr<HalfProducts::Maker> unitProducts(std::span<const MatMulShape> shapes, int threads);
+std::unique_ptr<HalfProducts::Maker> libraryProducts(std::span<const MatMulShape> shapes, int threads);
+std::unique_ptr<HalfProducts::Maker> widenedProducts(int threads);
+bool libraryMultipliesBf16();                // by instructions of this processor
+Error unannounced(const MatMulShape &shape); // what run() says of a shape that was not prepared
+
+} // namespace zero::runtime
