@@ -11,9 +11,9 @@ namespace {
 
 constexpr int64_t kSums = kBlock * kBlock; // of a block of the result
 
-// Of depth, what a block of 32 rows and one of 32 columns bring into the innermost cache of 48 KiB together; elements of A that are packed
-// at once, and rows whose sums are kept beside it in the next cache, of 2 MiB.
-constexpr int64_t kDepthAtOnce = 256, kMostOfA = 768 << 10, kMostRows = 1024;
+// Of depth, what a block of 32 rows and one of 32 columns bring into the innermost cache of 48 KiB together. In the next cache, of 2 MiB,
+// lie what is packed of A, as far as possible for all of the depth, sums of the result, and what is packed of B.
+constexpr int64_t kDepthAtOnce = 256, kMostOfA = 512 << 10, kMostSums = 96 << 10, kMostRows = 1024, kFewRows = 256, kMostColumns = 512;
 
 // How a product is cut.
 struct Cut {
@@ -21,11 +21,11 @@ struct Cut {
   bool keepsA;           // those rows of A are packed once, and not again for each of the columns
 
   explicit Cut(const MatMulShape &s) {
-    int64_t most = std::clamp(kMostOfA / roundedUp(s.k, kDepth) / kBlock * kBlock, 256 / kBlock * kBlock, kMostRows);
+    int64_t most = std::clamp(kMostOfA / roundedUp(s.k, kDepth) / kBlock * kBlock, kFewRows, kMostRows);
     int64_t parts = (s.m + most - 1) / most;
     rows = roundedUp((s.m + parts - 1) / parts, kBlock);
-    keepsA = packedElements(rows, s.k) <= kMostOfA;
-    columns = std::min(std::clamp<int64_t>((64 << 10) / rows / kBlock * kBlock, 128, 512), roundedUp(s.n, kBlock));
+    keepsA = packedElements(rows, s.k) <= 2 * kMostOfA;
+    columns = std::min(std::clamp(kMostSums / rows / kBlock * kBlock, 4 * kBlock, kMostColumns), roundedUp(s.n, kBlock));
   }
   int64_t elementsOfA(int64_t k) const { return packedElements(rows, keepsA ? k : std::min(k, kDepthAtOnce)); }
   int64_t elementsOfB(int64_t k) const { return packedElements(columns, std::min(k, kDepthAtOnce)); }
@@ -83,25 +83,19 @@ ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Ahead
 
 ZERO_AMX_INLINE __mmask16 firstOf(int64_t columns) { return columns >= 16 ? 0xffff : columns <= 0 ? 0 : (1U << columns) - 1; }
 
-// To nearest even; NaN stays NaN.
-ZERO_AMX_INLINE __m256i rounded(__m512 value) {
-  __m512i bits = _mm512_castps_si512(value), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-  __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  nearest = _mm512_mask_or_epi32(nearest, nan, bits, _mm512_set1_epi32(0x400000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(nearest, 16));
-}
 ZERO_AMX_INLINE __m512 widened(__m256i value) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(value), 16)); }
 
 ZERO_AMX_INLINE void roundBlock(const float *sums, int64_t rows, int64_t columns, bool accumulate, Bf16 *c, int64_t ldc) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t half = 0; half < kBlock; half += kRows) {
-      __mmask16 mask = firstOf(columns - half);
-      Bf16 *to = c + r * ldc + half;
-      __m512 sum = _mm512_load_ps(sums + r * kBlock + half);
-      if (accumulate) sum = _mm512_add_ps(sum, widened(_mm256_maskz_loadu_epi16(mask, to)));
-      _mm256_mask_storeu_epi16(to, mask, rounded(sum));
+  __mmask16 low = firstOf(columns), high = firstOf(columns - kRows);
+  __mmask32 both = low | uint32_t(high) << 16;
+  for (int64_t r = 0; r < rows; ++r, sums += kBlock, c += ldc) {
+    __m512 first = _mm512_load_ps(sums), second = _mm512_load_ps(sums + kRows);
+    if (accumulate) {
+      first = _mm512_add_ps(first, widened(_mm256_maskz_loadu_epi16(low, c)));
+      second = _mm512_add_ps(second, widened(_mm256_maskz_loadu_epi16(high, c + kRows)));
     }
+    _mm512_mask_storeu_epi16(c, both, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first)));
+  }
 }
 
 ZERO_AMX_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int64_t ldTo, int64_t rows, int64_t columns) {
@@ -124,24 +118,24 @@ struct Part {
 };
 ZERO_AMX_INLINE void block(const MatMulShape &s, Part part, const Bf16 *a, const Bf16 *b, int64_t steps, float *sums, void *c, int64_t rows,
                            int64_t columns, Ahead &ahead, int64_t asks) {
+  alignas(64) float result[kSums];
   auto *wide = static_cast<float *>(c);
-  auto *half = static_cast<Bf16 *>(c);
   bool toF32 = s.cDtype == plan::F32, whole = rows == kBlock && columns == kBlock;
   if (part.first && s.accumulate && toF32) {
-    if (!whole) copyBlock(wide, s.ldc, sums, kBlock, rows, columns);
-    whole ? begin(wide, s.ldc) : begin(sums, kBlock);
+    if (!whole) copyBlock(wide, s.ldc, result, kBlock, rows, columns);
+    whole ? begin(wide, s.ldc) : begin(result, kBlock);
   } else if (part.first) {
     beginWithZeros();
   } else {
     begin(sums, kBlock);
   }
   multiply(a, b, steps, ahead, asks);
-  if (part.last && toF32 && whole && s.accumulate) return end(wide, s.ldc);
-  end(sums, kBlock);
-  if (!part.last) return;
-  if (!toF32) return roundBlock(sums, rows, columns, s.accumulate, half, s.ldc);
+  if (!part.last) return end(sums, kBlock);
+  if (toF32 && whole && s.accumulate) return end(wide, s.ldc);
+  end(result, kBlock);
+  if (!toF32) return roundBlock(result, rows, columns, s.accumulate, static_cast<Bf16 *>(c), s.ldc);
   bool lines = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0;
-  whole &&lines ? streamBlock(sums, wide, s.ldc) : copyBlock(sums, kBlock, wide, s.ldc, rows, columns);
+  whole &&lines ? streamBlock(result, wide, s.ldc) : copyBlock(result, kBlock, wide, s.ldc, rows, columns);
 }
 
 ZERO_AMX void run(const MatMulShape &s, const Source &a, const Source &b, char *c, Bf16 *packedA, Bf16 *packedB, float *sums) {

@@ -20,8 +20,10 @@ bool processorHasIt() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24;                                                    // of leaf 7, edx
   constexpr unsigned kAvx512F = 1U << 16, kAvx512Dq = 1U << 17, kAvx512Bw = 1U << 30, kAvx512Vl = 1U << 31; // of leaf 7, ebx
+  constexpr unsigned kAvx512Bf16 = 1U << 5;                                                                 // of leaf 7, 1, eax
   constexpr unsigned kVectors = kAvx512F | kAvx512Dq | kAvx512Bw | kAvx512Vl;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kBf16) && (d & kTile) && (b & kVectors) == kVectors;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kBf16) && (d & kTile) && (b & kVectors) == kVectors &&
+         __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & kAvx512Bf16);
 }
 
 bool systemAllowsIt() {

@@ -3,8 +3,8 @@
 #pragma once
 
 // What functions that use it are compiled for; they call only each other, so that nothing else of a program needs the unit.
-#define ZERO_AMX [[gnu::target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq")]]
-#define ZERO_AMX_INLINE [[gnu::target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq"), gnu::always_inline]] inline
+#define ZERO_AMX [[gnu::target("amx-tile,amx-bf16,avx512bf16,avx512f,avx512bw,avx512vl,avx512dq")]]
+#define ZERO_AMX_INLINE [[gnu::target("amx-tile,amx-bf16,avx512bf16,avx512f,avx512bw,avx512vl,avx512dq"), gnu::always_inline]] inline
 
 namespace zero::runtime::amx {
 
