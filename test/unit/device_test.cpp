@@ -433,7 +433,8 @@ void expectClose(const std::vector<float> &found, const std::vector<double> &exp
 }
 
 // Of `type` bf16 or f16: the operands rounded to it, as exact numbers.
-void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr, plan::DType type = plan::F32) {
+void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr, plan::DType type = plan::F32,
+                    HalfProducts::Way way = HalfProducts::ways().front()) {
   size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
   auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
@@ -453,7 +454,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.out = out.data(), call.lse = lse.data();
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
   call.scale = scale, call.causal = s.causal;
-  Executor executor(2);
+  Executor executor(2, way);
   executor.prepare({{s.dim, s.kvLen, s.qLen, type != plan::F32}});
   auto inHalf = [&]<typename Half>(Half) {
     auto q16 = rounded<Half>(q), k16 = rounded<Half>(k), v16 = rounded<Half>(v), dout16 = rounded<Half>(dout);
@@ -508,7 +509,10 @@ TEST(Attention, Bf16AndF16) {
   for (Case s : {Case{2, 3, 3, 37, 37, 16, false, {}}, Case{2, 2, 2, 150, 150, 64, true, {}}, Case{1, 2, 1, 700, 1100, 8, true, {}},
                  Case{2, 6, 2, 33, 65, 24, true, {}}, Case{3, 2, 1, 5, 3, 5, false, {}}, Case{1, 2, 2, 9, 4, 8, true, {}},
                  Case{2, 2, 1, 21, 37, 8, false, {1, 1, 21, 37}}, Case{1, 1, 1, 70, 4100, 128, false, {}}}) // the last: blocks of sums
-    checkAttention(s, nullptr, plan::BF16), checkAttention(s, nullptr, plan::F16);
+  {
+    for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
+    checkAttention(s, nullptr, plan::F16);
+  }
 }
 TEST(Attention, NotANumberStaysVisible) {
   std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);

@@ -1,14 +1,15 @@
 #include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/attention_products.h"
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/matmul.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <limits>
 
 namespace zero::runtime {
 
-void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
+void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool ofUnit) {
   limits = largest;
+  unit = ofUnit && limits.half;
   threads.resize(static_cast<size_t>(count));
   int64_t ld = (std::min(limits.kvLen, kKeyBlock) + kVector - 1) / kVector * kVector;
   for (Thread &thread : threads) {
@@ -24,6 +25,14 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest) {
     thread.values = thread.keys;
     int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
     thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
+    if (!unit) continue;
+    thread.rounded.assign(static_cast<size_t>(kQueryBlock * ld), Bf16{});
+    thread.roundedGrads = thread.rounded;
+    int64_t keys = std::min(limits.kvLen, kKeyBlock);
+    // Scores, sums over keys, sums over queries.
+    size_t room = std::max({amx::mostRoomOf(kQueryBlock, keys, limits.dim), amx::mostRoomOf(kQueryBlock, limits.dim, keys),
+                            amx::mostRoomOf(std::min(keys, kGradKeyBlock), limits.dim, kQueryBlock)});
+    thread.room = MappedArena("packed operands of attention", room);
   }
 }
 
@@ -50,7 +59,7 @@ TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t 
 
 namespace {
 
-template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
+template <typename T, typename Products> void forward(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   const TileLoops &loops = tileLoops().front();
   const auto *q = static_cast<const T *>(call.q), *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
   int64_t dim = call.dim, blocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
@@ -63,7 +72,7 @@ template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, 
     int64_t row = (batch * call.heads + head) * call.qLen + query;
     int64_t keyRow = (batch * call.kvHeads + head / group) * call.kvLen;
     T *result = static_cast<T *>(call.out) + row * dim;
-    const float *queries = asFloats(q + row * dim, rows, dim, thread.queries);
+    const auto *queries = Products::rowsOf(q + row * dim, rows, dim, thread.queries);
     float *out = sumsOf(result, thread.sums.data()), *max = thread.max.data(), *sum = thread.sum.data();
     std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(sum, rows, 0.0f);
@@ -73,12 +82,13 @@ template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, 
       if (range.columns == 0) break;
       int64_t ld = (range.columns + kVector - 1) / kVector * kVector;
       float *scores = thread.scores.data();
-      const float *keys = asFloats(k + (keyRow + key) * dim, range.columns, dim, thread.keys);
-      singleMatmul(false, true, rows, range.columns, dim, 1.0f, queries, dim, keys, dim, false, scores, ld);
+      const auto *keys = Products::rowsOf(k + (keyRow + key) * dim, range.columns, dim, thread.keys);
+      Products::multiply(false, true, rows, range.columns, dim, queries, dim, keys, dim, false, scores, ld, thread);
       loops.softmaxTile({scores, rows, range.columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, max, sum,
                         out, dim, first);
-      const float *values = asFloats(v + (keyRow + key) * dim, range.columns, dim, thread.values);
-      singleMatmul(false, false, rows, dim, range.columns, 1.0f, scores, ld, values, dim, !first, out, dim);
+      const auto *values = Products::rowsOf(v + (keyRow + key) * dim, range.columns, dim, thread.values);
+      const auto *weights = Products::tileOf(thread.scores, rows, range.columns, ld, thread.rounded);
+      Products::multiply(false, false, rows, dim, range.columns, weights, ld, values, dim, !first, out, dim, thread);
       first = false;
     }
     if (first) std::fill_n(out, rows * dim, 0.0f);
@@ -91,8 +101,9 @@ template <typename T> void forward(ThreadPool &pool, AttentionScratch &scratch, 
 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   scratch.require(call);
-  if (call.dtype == plan::F32) return forward<float>(pool, scratch, call);
-  call.dtype == plan::BF16 ? forward<Bf16>(pool, scratch, call) : forward<F16>(pool, scratch, call);
+  if (call.dtype == plan::F32) return forward<float, WideProducts>(pool, scratch, call);
+  if (call.dtype == plan::F16) return forward<F16, WideProducts>(pool, scratch, call);
+  scratch.usesUnit() ? forward<Bf16, UnitProducts>(pool, scratch, call) : forward<Bf16, WideProducts>(pool, scratch, call);
 }
 
 } // namespace zero::runtime

@@ -1,11 +1,12 @@
-// Attention without the score matrix: tiles of scores live in per-thread scratch, products come from the library, and
-// the softmax streams over blocks of keys. Tiles are f32: those of bf16 and f16 operands are widened, and results are rounded once. The
-// gradient recomputes the tiles from the saved log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone
-// say, so results do not depend on the number of threads.
+// Attention without the score matrix: tiles of scores live in per-thread scratch, and the softmax streams over blocks of keys. Tiles are
+// f32 (how they are multiplied: attention_products.h), and results are rounded once. The gradient recomputes the tiles from the saved
+// log-sum-exp. Work is cut by batch, head and blocks of queries or keys as the shapes alone say, so results do not depend on the number of
+// threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/half/half.h"
+#include "runtime/device/cpu/memory.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <vector>
 
@@ -18,7 +19,8 @@ inline constexpr int64_t kGradKeyBlock = 256;
 // Per-thread tiles, allocated once for the largest attention of a run.
 class AttentionScratch {
 public:
-  void prepare(int threads, const AttentionLimits &limits);
+  // `unit`: bf16 is multiplied by the processor's unit for products.
+  void prepare(int threads, const AttentionLimits &limits, bool unit);
 
   struct Thread {
     std::vector<float> scores, dscores; // [kQueryBlock x ld]
@@ -28,9 +30,13 @@ public:
     std::vector<float> queries, douts; // [kQueryBlock x dim]
     std::vector<float> keys, values;   // [kKeyBlock x dim]
     std::vector<float> sums;           // [sumsOf() x dim]
+    // For the processor's unit: tiles rounded to bf16, and what it packs operands in.
+    std::vector<Bf16> rounded, roundedGrads; // [kQueryBlock x ld]
+    MappedArena room;
   };
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
+  bool usesUnit() const { return unit; }
 
   // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
   static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
@@ -39,6 +45,7 @@ private:
   static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
+  bool unit = false;
 };
 
 // `count` dense rows of an operand as f32: themselves, or widened to `room`.

@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/attention_products.h"
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/device/cpu/matmul.h"
 #include <algorithm>
 
 namespace zero::runtime {
@@ -14,7 +14,7 @@ bool headsSuffice(int64_t kvHeads, int64_t threads) { return 5 * ((kvHeads + thr
 enum Parts { Keys = 1, Queries = 2 };
 
 // What one query head adds to the gradients, for the queries and keys a task owns.
-template <typename T> struct HeadGrad {
+template <typename T, typename Products> struct HeadGrad {
   const AttentionGradCall &grad;
   const TileLoops &loops;
   AttentionScratch::Thread &thread;
@@ -38,27 +38,29 @@ template <typename T> struct HeadGrad {
     if (parts & Queries) std::fill(dq, dq + (queryEnd - queryBegin) * dim, 0.0f);
     for (int64_t key = keyBegin; key < keyEnd; key += kGradKeyBlock) {
       int64_t keys = std::min(kGradKeyBlock, keyEnd - key);
-      const float *k = asFloats(at(call.k, keyRow + key), keys, dim, thread.keys);
-      const float *v = asFloats(at(call.v, keyRow + key), keys, dim, thread.values);
+      const auto *k = Products::rowsOf(at(call.k, keyRow + key), keys, dim, thread.keys);
+      const auto *v = Products::rowsOf(at(call.v, keyRow + key), keys, dim, thread.values);
       for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
         int64_t rows = std::min(kQueryBlock, queryEnd - query);
         KeyRange range = visibleKeys(call, query, rows, key, keys);
         int64_t columns = range.columns;
         if (columns == 0) continue;
         int64_t ld = (columns + kVector - 1) / kVector * kVector;
-        const float *qBlock = asFloats(q + query * dim, rows, dim, thread.queries);
-        const float *doutBlock = asFloats(dout + query * dim, rows, dim, thread.douts);
-        singleMatmul(false, true, rows, columns, dim, 1.0f, qBlock, dim, k, dim, false, probabilities, ld);
-        singleMatmul(false, true, rows, columns, dim, 1.0f, doutBlock, dim, v, dim, false, dscores, ld);
+        const auto *qBlock = Products::rowsOf(q + query * dim, rows, dim, thread.queries);
+        const auto *doutBlock = Products::rowsOf(dout + query * dim, rows, dim, thread.douts);
+        Products::multiply(false, true, rows, columns, dim, qBlock, dim, k, dim, false, probabilities, ld, thread);
+        Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v, dim, false, dscores, ld, thread);
         loops.gradTile({probabilities, rows, columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, dscores,
                        lse + query, delta + query);
+        const auto *dS = Products::tileOf(thread.dscores, rows, columns, ld, thread.roundedGrads);
         if (parts & Keys) {
           int64_t first = (key - keyBegin) * dim;
-          singleMatmul(true, false, columns, dim, rows, 1.0f, probabilities, ld, doutBlock, dim, true, dv + first, dim);
-          singleMatmul(true, false, columns, dim, rows, 1.0f, dscores, ld, qBlock, dim, true, dk + first, dim);
+          const auto *p = Products::tileOf(thread.scores, rows, columns, ld, thread.rounded);
+          Products::multiply(true, false, columns, dim, rows, p, ld, doutBlock, dim, true, dv + first, dim, thread);
+          Products::multiply(true, false, columns, dim, rows, dS, ld, qBlock, dim, true, dk + first, dim, thread);
         }
         if (parts & Queries)
-          singleMatmul(false, false, rows, dim, columns, 1.0f, dscores, ld, k, dim, true, dq + (query - queryBegin) * dim, dim);
+          Products::multiply(false, false, rows, dim, columns, dS, ld, k, dim, true, dq + (query - queryBegin) * dim, dim, thread);
       }
     }
   }
@@ -66,7 +68,7 @@ template <typename T> struct HeadGrad {
   const T *at(const void *tensor, int64_t row) const { return static_cast<const T *>(tensor) + row * grad.forward.dim; }
 };
 
-template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
+template <typename T, typename Products> void backward(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   const AttentionCall &call = grad.forward;
   const TileLoops &loops = tileLoops().front();
   int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads, dim = call.dim;
@@ -81,7 +83,7 @@ template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch,
     for (int64_t head = kvHead % call.kvHeads * group, i = 0; i < group; ++i) {
       T *rows = dqs + (kvHead / call.kvHeads * call.heads + head + i) * call.qLen * dim;
       float *dq = sumsOf(rows, room.sums.data() + 2 * size);
-      HeadGrad<T>{grad, loops, room, kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end, dq, dk, dv);
+      HeadGrad<T, Products>{grad, loops, room, kvHead / call.kvHeads, head + i, parts}.run(0, call.qLen, begin, end, dq, dk, dv);
       if (parts & Queries) finishSums(dq, rows, call.qLen, dim);
     }
     finishSums(dk, dks + first, end - begin, dim);
@@ -105,7 +107,8 @@ template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch,
     int64_t end = std::min(begin + kQueryBlock, call.qLen);
     T *rows = dqs + (head * call.qLen + begin) * dim;
     float *dq = sumsOf(rows, room.sums.data());
-    HeadGrad<T>{grad, loops, room, head / call.heads, head % call.heads, Queries}.run(begin, end, 0, call.kvLen, dq, nullptr, nullptr);
+    HeadGrad<T, Products>{grad, loops, room, head / call.heads, head % call.heads, Queries}.run(begin, end, 0, call.kvLen, dq, nullptr,
+                                                                                                nullptr);
     finishSums(dq, rows, end - begin, dim);
   });
 }
@@ -114,8 +117,9 @@ template <typename T> void backward(ThreadPool &pool, AttentionScratch &scratch,
 
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   scratch.require(grad.forward);
-  if (grad.forward.dtype == plan::F32) return backward<float>(pool, scratch, grad);
-  grad.forward.dtype == plan::BF16 ? backward<Bf16>(pool, scratch, grad) : backward<F16>(pool, scratch, grad);
+  if (grad.forward.dtype == plan::F32) return backward<float, WideProducts>(pool, scratch, grad);
+  if (grad.forward.dtype == plan::F16) return backward<F16, WideProducts>(pool, scratch, grad);
+  scratch.usesUnit() ? backward<Bf16, UnitProducts>(pool, scratch, grad) : backward<Bf16, WideProducts>(pool, scratch, grad);
 }
 
 } // namespace zero::runtime

@@ -29,6 +29,11 @@ MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
 MappedArena::MappedArena(MappedArena &&other) noexcept
     : mapping(std::exchange(other.mapping, nullptr)), mapped(other.mapped), start(std::exchange(other.start, nullptr)), size(other.size) {}
 
+MappedArena &MappedArena::operator=(MappedArena &&other) noexcept {
+  std::swap(mapping, other.mapping), std::swap(mapped, other.mapped), std::swap(start, other.start), std::swap(size, other.size);
+  return *this;
+}
+
 MappedArena::~MappedArena() {
   if (mapping) munmap(mapping, mapped);
 }

@@ -9,10 +9,11 @@ namespace zero::runtime {
 
 class MappedArena {
 public:
+  MappedArena() = default;
   MappedArena(const std::string &name, uint64_t bytes);
   ~MappedArena();
   MappedArena(MappedArena &&other) noexcept;
-  MappedArena &operator=(MappedArena &&) = delete;
+  MappedArena &operator=(MappedArena &&other) noexcept;
 
   std::byte *data() const { return start; }
   std::span<std::byte> bytes() const { return {start, size}; }

@@ -13,7 +13,8 @@ constexpr int64_t kSums = kBlock * kBlock; // of a block of the result
 
 // Of depth, what a block of 32 rows and one of 32 columns bring into the innermost cache of 48 KiB together. In the next cache, of 2 MiB,
 // lie what is packed of A, as far as possible for all of the depth, sums of the result, and what is packed of B.
-constexpr int64_t kDepthAtOnce = 256, kMostOfA = 512 << 10, kMostSums = 96 << 10, kMostRows = 1024, kFewRows = 256, kMostColumns = 512;
+constexpr int64_t kDepthAtOnce = 256, kMostOfA = 512 << 10, kMostSums = 96 << 10, kMostRows = 1024, kFewRows = 256,
+                  kFewColumns = 4 * kBlock, kMostColumns = 512;
 
 // How a product is cut.
 struct Cut {
@@ -25,7 +26,7 @@ struct Cut {
     int64_t parts = (s.m + most - 1) / most;
     rows = roundedUp((s.m + parts - 1) / parts, kBlock);
     keepsA = packedElements(rows, s.k) <= 2 * kMostOfA;
-    columns = std::min(std::clamp(kMostSums / rows / kBlock * kBlock, 4 * kBlock, kMostColumns), roundedUp(s.n, kBlock));
+    columns = std::min(std::clamp(kMostSums / rows / kBlock * kBlock, kFewColumns, kMostColumns), roundedUp(s.n, kBlock));
   }
   int64_t elementsOfA(int64_t k) const { return packedElements(rows, keepsA ? k : std::min(k, kDepthAtOnce)); }
   int64_t elementsOfB(int64_t k) const { return packedElements(columns, std::min(k, kDepthAtOnce)); }
@@ -174,6 +175,13 @@ size_t roomOf(const MatMulShape &shape) {
   Cut cut(shape);
   auto bf16 = static_cast<size_t>(cut.elementsOfA(shape.k) + cut.elementsOfB(shape.k));
   return bf16 * sizeof(Bf16) + static_cast<size_t>(cut.rows * cut.columns) * sizeof(float);
+}
+
+size_t mostRoomOf(int64_t m, int64_t n, int64_t k) {
+  int64_t ofA = std::min(packedElements(std::min(m, kMostRows), k), 2 * kMostOfA);
+  int64_t ofB = packedElements(std::min(n, kMostColumns), std::min(k, kDepthAtOnce));
+  int64_t sums = std::min(roundedUp(m, kBlock) * roundedUp(n, kBlock), std::max(kMostSums, kMostRows * kFewColumns));
+  return static_cast<size_t>(ofA + ofB) * sizeof(Bf16) + static_cast<size_t>(sums) * sizeof(float);
 }
 
 void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room) {

@@ -8,6 +8,9 @@ namespace zero::runtime::amx {
 // Bytes in which a product of this shape packs operands and keeps sums; they begin at a multiple of 64.
 size_t roomOf(const MatMulShape &shape);
 
+// Of any product of at most these extents.
+size_t mostRoomOf(int64_t m, int64_t n, int64_t k);
+
 // C (+)= op(A) · op(B), a single one, on the calling thread.
 void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room);
 
