@@ -30,6 +30,10 @@ int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro, const 
   return bucket.getTrainable() ? 2 : 0;                                              // read and written by the update
 }
 
+int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor) {
+  return bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
+}
+
 /// What the host holds beside a tensor that only updates touch, if it updates the bucket: an equal part of the gradient, and of the master
 /// that joins the moments where programs read it as it is.
 int64_t besideOnHost(state::BucketOp bucket, state::TensorAttr tensor) {
@@ -76,7 +80,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
           set(bucket, i, *tier);
           continue;
         }
-        int64_t bytes = bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
+        int64_t bytes = bytesOf(bucket, tensor);
         const Uses &use = uses[bucket.getSymNameAttr()];
         choices.push_back(
             {bucket,
@@ -88,7 +92,23 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     // backward completes last: copies of the others hide behind the rest of it.
     llvm::stable_sort(choices, [](const Choice &a, const Choice &b) { return a.order > b.order; });
     std::vector<Movable> things;
-    for (const Choice &choice : choices) things.push_back(choice.movable);
+    llvm::SmallDenseMap<Operation *, size_t> copies; // compute copies among the choices
+    for (auto [i, choice] : llvm::enumerate(choices)) {
+      things.push_back(choice.movable);
+      if (choice.order.first) copies[choice.bucket] = i;
+    }
+    for (auto [thing, choice] : llvm::zip(things, choices)) {
+      state::TensorAttr copy = copyBeside(choice);
+      if (!copy) continue;
+      if (auto found = copies.find(choice.bucket); found != copies.end()) {
+        thing.replaces = found->second;
+      } else if (copy.getTier() == state::Tier::device) {
+        thing.bytes -= bytesOf(choice.bucket, copy);
+      } else {
+        thing.traffic +=
+            bytesOf(choice.bucket, copy) * copiesOf(choice.bucket, copy.getRole(), micro, uses[choice.bucket.getSymNameAttr()]);
+      }
+    }
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
     auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
@@ -96,6 +116,14 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       if (hostUpdates) updateOnHost(bucket);
       if (bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
     }
+  }
+
+  /// The compute copy that is dropped where this tensor rests on the device, if it is such a master (`dropCompute`).
+  state::TensorAttr copyBeside(const Choice &choice) {
+    state::BucketOp bucket = choice.bucket;
+    auto tensor = cast<state::TensorAttr>(bucket.getTensors()[choice.tensor]);
+    bool whole = tensor.getRole() == state::Role::master && !bucket.isSharded(state::Role::master);
+    return whole ? bucket.tensorOf(state::Role::compute) : state::TensorAttr();
   }
 
   /// If nothing that the optimizer keeps beside the parameters rests on the device, and masters need not either. One that programs read

@@ -6,22 +6,43 @@
 namespace zero::shard {
 
 namespace {
-double perByte(const Movable &thing) { return double(thing.traffic) / double(thing.bytes); }
+
+/// What room for it spares, for each byte.
+double worthOf(const std::vector<Movable> &things, const Movable &thing) {
+  auto worth = [](int64_t traffic, int64_t bytes) { return double(traffic) / double(std::max<int64_t>(bytes, 1)); };
+  if (!thing.replaces) return worth(thing.traffic, thing.bytes);
+  const Movable &other = things[*thing.replaces];
+  double more = worth(thing.traffic, thing.bytes - other.bytes);
+  return worth(other.traffic, other.bytes) >= more ? more : worth(thing.traffic + other.traffic, thing.bytes);
+}
+
 } // namespace
 
 std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room room) {
   std::vector<size_t> order(things.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return perByte(things[a]) > perByte(things[b]); });
+  std::vector<double> worth;
+  for (const Movable &thing : things) worth.push_back(worthOf(things, thing));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth[a] > worth[b]; });
   std::vector<state::Tier> homes(things.size(), state::Tier::disk);
-  for (size_t i : order)
-    if (int64_t bytes = things[i].bytes; bytes <= room.device) {
+  std::vector<bool> replaced(things.size());
+  for (size_t i : order) {
+    if (replaced[i]) continue;
+    const Movable &thing = things[i];
+    Room before; // what the thing that it replaces has taken
+    if (thing.replaces && homes[*thing.replaces] == state::Tier::device) before.device = things[*thing.replaces].bytes;
+    if (thing.replaces && homes[*thing.replaces] == state::Tier::host)
+      before.host = things[*thing.replaces].bytes + things[*thing.replaces].beside;
+    if (thing.bytes <= room.device + before.device) {
       homes[i] = state::Tier::device;
-      room.device -= bytes;
-    } else if (int64_t all = bytes + things[i].beside; all <= room.host) {
+      room.device -= thing.bytes - before.device;
+      room.host += before.host;
+      if (thing.replaces) replaced[*thing.replaces] = true, homes[*thing.replaces] = state::Tier::device;
+    } else if (int64_t all = thing.bytes + thing.beside; all <= room.host) {
       homes[i] = state::Tier::host;
       room.host -= all;
     }
+  }
   return homes;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include "compiler/zero/Zero.h"
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace zero::shard {
@@ -11,8 +12,9 @@ namespace zero::shard {
 /// Something that may rest in any tier.
 struct Movable {
   int64_t bytes = 0;
-  int64_t traffic = 0; // bytes copied in one optimizer step if it does not rest on the device
-  int64_t beside = 0;  // bytes that the host holds for its sake beside it, if it rests there
+  int64_t traffic = 0;              // bytes copied in one optimizer step if it does not rest on the device
+  int64_t beside = 0;               // bytes that the host holds for its sake beside it, if it rests there
+  std::optional<size_t> replaces{}; // a smaller thing that nobody needs, anywhere, where this one rests on the device
 };
 
 /// Bytes that may rest in a tier; the disk has room for everything.
@@ -20,9 +22,10 @@ struct Room {
   int64_t device = 0, host = 0;
 };
 
-/// The tier of each. By traffic per byte, the highest first and those that are equal in their order, each takes the first tier with room
-/// for it. What is copied in a step is at most that of the best choice and one thing more (Dantzig 1957: greedy for the knapsack), and
-/// things are small beside the room.
+/// The tier of each; of what is replaced the device. By traffic per byte, the highest first and those that are equal in their order, each
+/// takes the first tier with room for it. What is copied in a step is at most that of the best choice and one thing more (Dantzig 1957:
+/// greedy for the knapsack), and things are small beside the room. One that replaces another counts for what it adds to that, or for both
+/// where both together spare more for each byte than the other alone (Sinha and Zoltners 1979: choices of which one is made).
 std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room room);
 
 /// Bytes copied in a step.

@@ -12,6 +12,11 @@ int64_t bytesIn(const std::vector<Movable> &things, const std::vector<Tier> &hom
   int64_t sum = 0;
   for (size_t i = 0; i < things.size(); ++i)
     if (homes[i] == tier) sum += things[i].bytes;
+  for (size_t i = 0; i < things.size(); ++i) // what is replaced takes no room
+    if (tier == Tier::device && things[i].replaces && homes[i] == tier) {
+      EXPECT_EQ(homes[*things[i].replaces], tier);
+      sum -= things[*things[i].replaces].bytes;
+    }
   return sum;
 }
 
@@ -21,6 +26,9 @@ std::vector<Movable> randomThings(std::mt19937 &random) {
     thing.bytes = 1 + int64_t(random() % 50);
     thing.traffic = thing.bytes * (1 + int64_t(random() % 4));
   }
+  // Some are twice as large as the one behind them, and replace it.
+  for (size_t i = 0; i + 1 < things.size(); i += 2)
+    if (random() % 2) things[i].replaces = i + 1, things[i].bytes = 2 * things[i + 1].bytes;
   return things;
 }
 
@@ -29,7 +37,11 @@ int64_t bestOf(const std::vector<Movable> &things, int64_t room) {
   int64_t best = INT64_MAX;
   for (unsigned on = 0; on < 1u << things.size(); ++on) {
     std::vector<Tier> homes;
+    bool makesSense = true;
     for (size_t i = 0; i < things.size(); ++i) homes.push_back(on >> i & 1 ? Tier::device : Tier::disk);
+    for (size_t i = 0; i < things.size(); ++i)
+      makesSense &= homes[i] != Tier::device || !things[i].replaces || homes[*things[i].replaces] == Tier::device;
+    if (!makesSense) continue;
     if (bytesIn(things, homes, Tier::device) <= room) best = std::min(best, trafficOf(things, homes));
   }
   return best;
@@ -51,12 +63,30 @@ TEST(Homes, TakeWhatComesAlongToTheHost) {
   EXPECT_EQ(chooseHomes(things, {200, 0}), (std::vector{Tier::device, Tier::device}));
 }
 
+TEST(Homes, OneReplacesAnother) {
+  // A master of 40 spares 80 bytes and a copy of 20 that has 60 copied: 140 for 40 are more than 60 for 20.
+  std::vector<Movable> master{{40, 80, 0, 1}, {20, 60}, {40, 80}};
+  EXPECT_EQ(chooseHomes(master, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseHomes(master, {39, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseHomes(master, {80, 0}), std::vector(3, Tier::device));
+  // A copy that is read often comes first; the master that then replaces it takes 20 bytes more.
+  std::vector<Movable> often{{40, 80, 0, 1}, {20, 200}, {30, 100}};
+  EXPECT_EQ(chooseHomes(often, {30, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseHomes(often, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseHomes(often, {70, 0}), std::vector(3, Tier::device));
+  // What it replaces gives its room on the host back.
+  EXPECT_EQ(chooseHomes({{40, 80, 0, 1}, {50, 200, 5}, {30, 30}}, {40, 55}), (std::vector{Tier::device, Tier::device, Tier::host}));
+}
+
 TEST(Homes, AreNearTheBestChoice) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {
     std::vector<Movable> things = randomThings(random);
     int64_t all = 0, largest = 0;
-    for (const Movable &thing : things) all += thing.bytes, largest = std::max(largest, thing.traffic);
+    for (const Movable &thing : things) {
+      int64_t both = thing.traffic + (thing.replaces ? things[*thing.replaces].traffic : 0);
+      all += thing.bytes, largest = std::max(largest, both);
+    }
     Room room{int64_t(random() % uint64_t(all + 1)), int64_t(random() % 100)};
     std::vector<Tier> homes = chooseHomes(things, room);
     EXPECT_LE(bytesIn(things, homes, Tier::device), room.device);
