@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Time against memory: GPT-2 124M, one AdamW step in f32 or bf16 on 2 threads, under budgets of device memory, the rest on disk.
 
-For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the step to
-what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk alone, which reads and writes the
-step's bytes at the speeds that are measured first; bytes copied, and what zeroc says of them: over the least that any choice copies
-(asked: at most 1.15). Computation alone differs from run to run, and beside copies it takes longer; so the step is also told in
-what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses is a line, too. Lanes of one disk share its
-bandwidth: reading and writing at once, each is busy longer than alone, so that the time of a lane in a run is no bound. Plans are for what is
-run, with --clip or without, and for this machine: its file has the disk's speeds and, once the run without a budget has told, computation's.
+For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the
+step to what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk lanes alone, which make
+the plan's transfers and wait for nothing else (disk_lanes, before and after the run, since disks change their speed from minute to minute);
+bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Computation alone differs from run to
+run, and beside copies it takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A
+budget that zeroc refuses is a line, too. Plans are for what is run, with --clip or without, and for this machine: its file has the disk's
+speeds and, once the run without a budget has told, computation's.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--clip NORM] [--deepspeed PYTHON]
@@ -70,6 +70,12 @@ def disk_speed(folder, mode):
     return float(result.stdout)
 
 
+def disk_lanes(folder):
+    """Seconds of the disk lanes of plan.bin in a step, alone."""
+    result = subprocess.run([BIN / "disk_lanes", "plan.bin", args.path or folder / "disk", "step_clip" if args.clip else "step", "5"], cwd=folder, capture_output=True, text=True, check=True)
+    return float(result.stdout)
+
+
 def describe(folder, disk, ran=False):
     """Writes machine.json: the disk's speeds, and those of computation as plan.bin `ran`, or the defaults."""
     machine = {lane: disk[lane] for lane in ("disk_read", "disk_write")}
@@ -79,7 +85,7 @@ def describe(folder, disk, ran=False):
 
 
 def run(folder, budget, alone):
-    """`alone`: bytes per second of each disk lane and, once the run without a budget has told, seconds of lane compute in a step."""
+    """`alone`: bytes per second of the disk in each direction and, once the run without a budget has told, seconds of lane compute in a step."""
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
     result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, "--clip", "always" if args.clip else "never",
@@ -91,6 +97,7 @@ def run(folder, budget, alone):
     facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
     metrics.unlink(missing_ok=True)
+    disk = [disk_lanes(folder)] if found else []
     before = processors()
     process = subprocess.Popen([BIN / "zerorun", "plan.bin", "--data", "tokens.safetensors", "--steps", str(WARM + args.steps), "--threads", str(args.threads),
                                 "--lr", "1e-4", *(["--clip", args.clip] if args.clip else []), "--metrics", metrics, "--trace", trace, "--disk-path", args.path or folder / "disk"],
@@ -112,10 +119,10 @@ def run(folder, budget, alone):
     if "compute" not in alone:
         describe(folder, alone, ran=True)
     compute = alone.setdefault("compute", lanes["compute"])
-    disk = sum(size / alone[lane] for lane, size in copied.items())
+    disk = statistics.mean([*disk, disk_lanes(folder)]) if found else 0
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
-          f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk alone, {disk:.2f} "
+          f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk lanes alone, {disk:.2f} "
           f"and {seconds / lanes['compute']:.2f} x lane compute (lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
           + (f", {planned / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
     return seconds, usage.ru_maxrss

@@ -1,0 +1,117 @@
+// The disk lanes of a plan alone: all that one of its programs copies from and to disk, lane by lane, in the plan's order, sizes and
+// places, and waiting for nothing else. What a step takes at least whatever else is hidden. Run by memory.py.
+//
+// usage: disk_lanes PLAN FOLDER[,FOLDER] PROGRAM STEPS
+// Prints seconds of one step, of rank 0: the median of STEPS behind the first.
+#include "runtime/device/cpu/memory.h"
+#include "runtime/plan/container.h"
+#include "runtime/plan/error.h"
+#include "runtime/storage/storage.h"
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+using namespace zero;
+using namespace zero::runtime;
+
+namespace {
+
+struct Transfer {
+  bool writes;
+  uint64_t onDisk;
+  std::byte *memory;
+  uint64_t bytes;
+};
+
+std::vector<std::string> split(const std::string &text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0, end; at <= text.size(); at = end + 1) {
+    end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+  }
+  return parts;
+}
+
+// Arenas as a run has them, each where a transfer touches it.
+struct Arenas {
+  const plan::Plan &plan;
+  std::vector<MappedArena> memory;
+  std::vector<uint64_t> begins; // of those on disk
+  uint64_t onDisk = 0;
+
+  explicit Arenas(const plan::Plan &plan) : plan(plan) {
+    for (const plan::Arena &arena : plan.arenas()) {
+      bool disk = arena.tier() == plan::DISK;
+      memory.emplace_back(arena.name(), disk ? 0 : arena.bytes());
+      begins.push_back(onDisk);
+      onDisk += disk ? arena.bytes() : 0;
+    }
+  }
+  bool isOnDisk(const plan::Ref &ref) const { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier() == plan::DISK; }
+  Transfer transfer(const plan::Ref &memoryRef, const plan::Ref &diskRef, bool writes) const {
+    const plan::Buffer &there = plan.buffers(int(diskRef.buffer())), &here = plan.buffers(int(memoryRef.buffer()));
+    return {writes, begins[there.arena()] + there.offset() + diskRef.offset(),
+            memory[here.arena()].data() + here.offset() + memoryRef.offset(), memoryRef.bytes()};
+  }
+};
+
+// No disk can make less of it than it is.
+void fillWithNoise(std::span<std::byte> bytes) {
+  uint64_t state = 1;
+  for (uint64_t at = 0; at + 8 <= bytes.size(); at += 8) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    std::memcpy(bytes.data() + at, &state, 8);
+  }
+}
+
+double stepOf(const std::map<int, std::vector<Transfer>> &lanes, Storage &storage) {
+  auto begin = std::chrono::steady_clock::now();
+  std::vector<std::jthread> threads;
+  for (const auto &[lane, transfers] : lanes)
+    threads.emplace_back([&storage, &list = transfers] {
+      for (const Transfer &t : list) t.writes ? storage.write(t.onDisk, {t.memory, t.bytes}) : storage.read(t.onDisk, {t.memory, t.bytes});
+    });
+  threads.clear();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+} // namespace
+
+int main(int argc, char **argv) try {
+  if (argc != 5) return 2;
+  plan::PlanFile file = plan::load(argv[1]);
+  Arenas arenas(file.plan);
+  std::map<int, std::vector<Transfer>> lanes;
+  for (const plan::Program &program : file.plan.programs())
+    if (program.name() == argv[3])
+      for (const plan::Step &step : program.steps()) {
+        if (!step.has_copy()) continue;
+        if (arenas.isOnDisk(step.reads(0))) lanes[step.lane()].push_back(arenas.transfer(step.writes(0), step.reads(0), false));
+        if (arenas.isOnDisk(step.writes(0))) lanes[step.lane()].push_back(arenas.transfer(step.reads(0), step.writes(0), true));
+      }
+  if (lanes.empty()) throw Error(std::string("program '") + argv[3] + "' of the plan copies nothing from or to disk");
+  std::unique_ptr<Storage> storage = openStorage(split(argv[2]), 0);
+  storage->allocate(arenas.onDisk);
+  std::vector<std::span<std::byte>> registered;
+  for (MappedArena &arena : arenas.memory)
+    if (!arena.bytes().empty()) registered.push_back(arena.bytes());
+  storage->registerMemory(registered);
+  for (MappedArena &arena : arenas.memory) fillWithNoise(arena.bytes());
+  MappedArena some("first contents", 16 << 20);
+  fillWithNoise(some.bytes());
+  for (uint64_t at = 0; at < arenas.onDisk; at += some.bytes().size()) // what was never written costs no reading
+    storage->write(at, some.bytes().first(std::min<uint64_t>(some.bytes().size(), arenas.onDisk - at)));
+  stepOf(lanes, *storage);
+  std::vector<double> seconds;
+  for (long i = 0; i < std::max(std::strtol(argv[4], nullptr, 10), 1L); ++i) seconds.push_back(stepOf(lanes, *storage));
+  std::ranges::sort(seconds);
+  std::printf("%.6f\n", seconds[seconds.size() / 2]);
+} catch (const std::exception &error) {
+  std::fprintf(stderr, "disk_lanes: %s\n", error.what());
+  return 1;
+}
