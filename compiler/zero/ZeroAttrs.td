@@ -30,7 +30,7 @@ def Zero_Dialect : Dialect {
   let extraClassDeclaration = [{
     void registerAttributes();
     static constexpr ::llvm::StringLiteral kWorld = "zero.world", kStage = "zero.stage", kAccumulate = "zero.accumulate",
-                                           kOptimizer = "zero.optimizer", kScalesLoss = "zero.scales_loss", kVertical = "zero.vertical", kRole = "zero.role", kClips = "zero.clips",
+                                           kOptimizer = "zero.optimizer", kRemovals = "zero.removals", kScalesLoss = "zero.scales_loss", kVertical = "zero.vertical", kRole = "zero.role", kClips = "zero.clips",
                                            kMicroStep = "zero.micro_step";
     /// Micro-steps that program `function` holds.
     static int64_t microStepsOf(::mlir::Operation *function);

@@ -248,18 +248,21 @@ private:
     return placed;
   }
 
-  /// What does not fit beside the schedule that needs least must leave: first what nothing touches, then what is frozen, which is only
-  /// read, then the rest, which is copied away and back.
+  /// Of every form that was tried with all on the device: what is too much must leave, those first that are copied least for each byte.
+  /// What programs work on is copied away and back.
   uint64_t leastCopied() const {
     const shard::AssignTiersPassOptions &tiers = question.asked.shard.tiers;
     if (tiers.hostUpdates && (budgets.host || tiers.offloadOptimizer == "host" || tiers.diskUpdates))
-      return 0; // a gradient goes in place of what it updates
-    const Trial *resident = trials.leastResident();
-    if (!resident) return 0; // flags let something leave in any case
-    uint64_t need = resident->need.of(Tier::device), bytes = need - std::min(need, *budgets.device);
-    bytes -= std::min(bytes, resident->bytesOf(kUntouched));
-    uint64_t frozen = std::min(bytes, resident->bytesOf(kFrozen));
-    return frozen + 2 * (bytes - frozen);
+      return 0;                   // a gradient goes in place of what it updates
+    std::optional<int64_t> least; // none if flags let something leave in any case
+    for (const Trial &trial : trials.resident()) {
+      auto removals = trial.removals;
+      auto work = int64_t(trial.need.work[size_t(Tier::device)]), need = int64_t(trial.need.of(Tier::device));
+      removals.push_back({work, 2 * work});
+      int64_t copied = shard::leastTraffic(removals, need - int64_t(std::min<uint64_t>(*budgets.device, INT64_MAX)));
+      least = std::min(least.value_or(copied), copied);
+    }
+    return uint64_t(least.value_or(0));
   }
 
   const Question &question;

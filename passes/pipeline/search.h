@@ -9,6 +9,7 @@
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
+#include "passes/shard/homes.h"
 #include "runtime/simulate/step_time.h"
 #include <functional>
 #include <string>
@@ -53,10 +54,11 @@ enum Kept { kTrained, kFrozen, kOptimizer, kUntouched, kKept };
 struct Trial {
   Settings settings;
   place::Need need;
-  uint64_t copied = 0;               // bytes between tiers in one step with --clip
-  simulate::StepTime time{};         // of such a step, as estimated; 0 for one of which nobody has asked
-  std::array<ByTier, kKept> rests{}; // bytes
-  uint64_t leastGathered = 0;        // bytes of the smallest bucket that is gathered; UINT64_MAX if none is
+  uint64_t copied = 0;                    // bytes between tiers in one step with --clip
+  simulate::StepTime time{};              // of such a step, as estimated; 0 for one of which nobody has asked
+  std::array<ByTier, kKept> rests{};      // bytes
+  std::vector<shard::Removal> removals{}; // of what may rest in any tier
+  uint64_t leastGathered = 0;             // bytes of the smallest bucket that is gathered; UINT64_MAX if none is
 
   uint64_t bytesOf(Kept kept) const { return rests[kept][0] + rests[kept][1] + rests[kept][2]; }
   bool offloadsParameters() const { return bytesOf(kTrained) + bytesOf(kFrozen) > rests[kTrained][0] + rests[kFrozen][0]; }

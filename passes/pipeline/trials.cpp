@@ -150,11 +150,10 @@ Trial Trials::leastOfAll() const {
   return found;
 }
 
-const Trial *Trials::leastResident() const {
-  const Trial *found = nullptr;
+std::vector<Trial> Trials::resident() const {
+  std::vector<Trial> found;
   for (const auto &[key, other] : trials)
-    if (other.counts && other.trial.copied == 0 && (!found || other.trial.need.of(Tier::device) < found->need.of(Tier::device)))
-      found = &other.trial;
+    if (other.counts && other.trial.copied == 0) found.push_back(other.trial);
   return found;
 }
 

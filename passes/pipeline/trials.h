@@ -46,8 +46,8 @@ public:
 
   /// Of the choices that need least of the device, the one that needs least of all tiers. Something must have been tried.
   Trial leastOfAll() const;
-  /// The choice that copies nothing between tiers and needs least of the device; null if there is none.
-  const Trial *leastResident() const;
+  /// The choices that copy nothing between tiers.
+  std::vector<Trial> resident() const;
 
   uint64_t limit;                            // of device memory, as a sum of live bytes
   std::optional<Trial> least;                // that needs least of the device's memory

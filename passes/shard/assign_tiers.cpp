@@ -109,6 +109,11 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
             bytesOf(choice.bucket, copy) * copiesOf(choice.bucket, copy.getRole(), micro, uses[choice.bucket.getSymNameAttr()]);
       }
     }
+    if (!things.empty()) {
+      SmallVector<int64_t> flat;
+      for (const Removal &removal : removalsOf(things)) flat.append({removal.bytes, removal.traffic});
+      module->setAttr(state::ZeroDialect::kRemovals, DenseI64ArrayAttr::get(&getContext(), flat));
+    }
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
     auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);

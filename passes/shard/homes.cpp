@@ -1,6 +1,7 @@
 //===- homes.cpp - which tier model state rests in --------------------------------------------------===//
 #include "passes/shard/homes.h"
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace zero::shard {
@@ -51,6 +52,42 @@ int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::T
   for (size_t i = 0; i < things.size(); ++i)
     if (homes[i] != state::Tier::device) sum += things[i].traffic;
   return sum;
+}
+
+static double perByte(const Removal &removal) { return double(removal.traffic) / double(std::max<int64_t>(removal.bytes, 1)); }
+
+std::vector<Removal> removalsOf(const std::vector<Movable> &things) {
+  std::vector<Removal> all;
+  std::vector<bool> joined(things.size());
+  for (const Movable &thing : things) {
+    if (!thing.replaces) continue;
+    const Movable &other = things[*thing.replaces];
+    Removal alone{thing.bytes - other.bytes, thing.traffic}; // the other comes in its place
+    bool apart = perByte(alone) <= perByte({other.bytes, other.traffic});
+    all.push_back(apart ? alone : Removal{thing.bytes, thing.traffic + other.traffic});
+    joined[*thing.replaces] = !apart;
+  }
+  for (size_t i = 0; i < things.size(); ++i)
+    if (!things[i].replaces && !joined[i]) all.push_back({things[i].bytes, things[i].traffic});
+  std::ranges::sort(all, {}, perByte);
+  std::vector<Removal> merged;
+  for (const Removal &removal : all)
+    if (!merged.empty() && std::abs(perByte(merged.back()) - perByte(removal)) < 1e-3)
+      merged.back().bytes += removal.bytes, merged.back().traffic += removal.traffic;
+    else
+      merged.push_back(removal);
+  return merged;
+}
+
+int64_t leastTraffic(std::vector<Removal> removals, int64_t bytes) {
+  std::ranges::sort(removals, {}, perByte);
+  double sum = 0;
+  for (const Removal &removal : removals) {
+    int64_t part = std::clamp<int64_t>(bytes, 0, removal.bytes);
+    sum += perByte(removal) * double(part);
+    bytes -= part;
+  }
+  return int64_t(sum);
 }
 
 } // namespace zero::shard

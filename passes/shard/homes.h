@@ -31,4 +31,16 @@ std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room ro
 /// Bytes copied in a step.
 int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &homes);
 
+/// Bytes that may leave the device, and what is copied in a step if all of them do.
+struct Removal {
+  int64_t bytes = 0, traffic = 0;
+};
+
+/// How things that rest on the device leave it, those that are copied least for each byte first; those of equal worth are one.
+std::vector<Removal> removalsOf(const std::vector<Movable> &things);
+
+/// Copied in a step at least if so many bytes leave: no choice copies less (the linear relaxation of the knapsack, Dantzig 1957). All that
+/// may leave is copied if that is not enough.
+int64_t leastTraffic(std::vector<Removal> removals, int64_t bytes);
+
 } // namespace zero::shard
