@@ -123,12 +123,13 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     }
   }
 
-  /// The compute copy that is dropped where this tensor rests on the device, if it is such a master (`dropCompute`).
+  /// The compute copy that is dropped where this tensor rests on the device, if it is such a master (`dropCompute`). Where the host may
+  /// update buckets masters are chosen like moments, without regard to it: one on the device would keep its update there.
   state::TensorAttr copyBeside(const Choice &choice) {
     state::BucketOp bucket = choice.bucket;
     auto tensor = cast<state::TensorAttr>(bucket.getTensors()[choice.tensor]);
     bool whole = tensor.getRole() == state::Role::master && !bucket.isSharded(state::Role::master);
-    return whole ? bucket.tensorOf(state::Role::compute) : state::TensorAttr();
+    return whole && !hostUpdates ? bucket.tensorOf(state::Role::compute) : state::TensorAttr();
   }
 
   /// If nothing that the optimizer keeps beside the parameters rests on the device, and masters need not either. One that programs read
