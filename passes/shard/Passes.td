@@ -48,7 +48,9 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
     in a step: parameters (brought for each of their uses in a micro-step, of which those of a layer in forward or in backward are one,
     and written once), then what the optimizer keeps (read and written once). Among equals those go first whose gradient is complete last:
-    nothing of backward is left behind which their copies could hide.
+    nothing of backward is left behind which their copies could hide. A master that is whole on the device has no compute copy, so it counts for
+    both: where that spares more for each byte than the copy alone it comes first. How all of this may leave, and what is then copied for
+    each byte, is the module's `zero.removals`: pairs of bytes and traffic.
 
     With `host-updates`, for a device that has a memory of its own, a bucket is `updated_on_host` where all moments or momenta that it keeps rest there
     and its master does or can: a master of f32 on the device that programs read becomes a compute copy, and a master on the host is kept beside it.

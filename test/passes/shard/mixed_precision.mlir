@@ -3,6 +3,8 @@
 // Where the master is whole on the device no copy is kept: it is rounded around each use.
 // RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=0})" | FileCheck %s --check-prefix=ZERO
 // RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition{world=2 stage=1 accumulate=2},zero-assign-tiers{offload-params=host offload-optimizer=disk})" | FileCheck %s --check-prefix=ONE
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition,zero-assign-tiers{offload-params=auto offload-optimizer=auto device-bytes=384})" | FileCheck %s --check-prefix=MASTER
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition,zero-assign-tiers{offload-params=auto offload-optimizer=auto device-bytes=383})" | FileCheck %s --check-prefix=COPY
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=0" | FileCheck %s --check-prefix=ROUNDED
 // RUN: zero-opt %s --zero-shard-pipeline="world=1 stage=3 offload-params=host" | FileCheck %s --check-prefix=ALONE
 // RUN: zero-opt %s --zero-shard-pipeline="world=1 offload-optimizer=host" | FileCheck %s --check-prefix=HOST
@@ -12,6 +14,10 @@
 // Shards are multiples of 64 bytes in bf16 too: 36 elements a rank are rounded up to 48 in f32 and to 64 here.
 // ZERO: zero.bucket @bucket0 {elements = 128 : i64, {{.*}}shard = 64 : i64, tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment f32 whole on device>, #zero.tensor<second_moment f32 whole on device>]
 // ONE: tensors = [#zero.tensor<master f32 shard on disk>, #zero.tensor<compute bf16 whole on host>, #zero.tensor<gradient f32 shard on disk>, #zero.tensor<first_moment f32 shard on disk>, #zero.tensor<second_moment f32 shard on disk>]
+// A master on the device spares its own copies and the compute copy: it comes before that, and before moments.
+// MASTER: zero.removals = array<i64: 768, 1536, 384, 1152>
+// MASTER: tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<first_moment f32 whole on disk>, #zero.tensor<second_moment f32 whole on disk>]
+// COPY: tensors = [#zero.tensor<master f32 whole on disk>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment f32 whole on disk>, #zero.tensor<second_moment f32 whole on disk>]
 // ROUNDED: tensors = [#zero.tensor<master f32 whole on device>, #zero.tensor<first_moment f32 whole on device>, #zero.tensor<second_moment f32 whole on device>]
 // ROUNDED-LABEL: func.func @step(
 // ROUNDED: %[[B:.*]] = zero.gather @bucket0 {kernel = @round_bf16_4x32} : tensor<128xbf16>
