@@ -252,6 +252,22 @@ TEST(MatMul, Bf16MustBeAnnounced) {
   EXPECT_EQ(executor.note().find("the library of products has none of f16"), 0);
 }
 
+TEST(MatMul, TheUnitGivesTheSameBitsHoweverItIsCut) {
+  if (HalfProducts::ways().front() != HalfProducts::Unit) GTEST_SKIP() << "this processor has no AMX";
+  const int64_t m = 1100, n = 700, k = 1500; // rows, columns and depth that are more than is computed at once
+  auto a = rounded<Bf16>(randomFloats(m * k, 1)), b = rounded<Bf16>(randomFloats(k * n, 2));
+  MatMulShape shape{m, n, k, 1, false, false, k, n, n, 0, 0, 0, false, plan::BF16, plan::F32};
+  std::vector<float> whole(m * n);
+  for (int threads : {1, 2, 5}) {
+    std::vector<float> c(m * n);
+    Executor executor(threads);
+    executor.prepare({{}, {shape}});
+    executor.matmul({shape, a.data(), b.data(), c.data()});
+    if (threads == 1) whole = c;
+    EXPECT_EQ(c, whole) << threads << " threads";
+  }
+}
+
 // However large a product is, threads keep no more room for it than a process is said to take.
 TEST(MatMul, Bf16NeedsBoundedRoom) {
   for (int64_t m : {1, 250, 1024, 8192})

@@ -27,8 +27,8 @@ inline uint64_t packingBytes(uint64_t rows, uint64_t columns, uint64_t depth) {
   return std::min(depth, kPackedDepth) * (std::min(columns, widest) + 2 * kColumnUnitOfACall + kPackedDepth) * sizeof(float) + (64 << 10);
 }
 
-// A result in bf16 or f16 is summed in f32 first, all of it that one call computes: so much at most, and beside it what operands are packed
-// in.
+// The library sums a result in bf16 in f32 first, all of it that one call computes: so much at most, and beside it what operands are packed
+// in. No other way of making products of bf16 and f16 takes more.
 inline constexpr uint64_t kHalfSumBytes = 8 << 20, kHalfPackingBytes = kHalfSumBytes + (2 << 20);
 
 // Columns of such a call with so many rows.
