@@ -27,7 +27,7 @@ private:
     checkResults();
     for (uint32_t step = 0; step < problem.steps.size(); ++step)
       if (!useful[step] && writesAnything(step))
-        report(name(step) + " works in vain: nobody reads what it writes before it is overwritten");
+        report(name(step) + " is a dead store: nobody reads what it writes before it is overwritten");
   }
 
   void report(const std::string &sentence) {

@@ -339,11 +339,11 @@ suite.check("judged: stage 3, a wait the program before never meets", changes, p
 suite.check("judged: stage 2, a wait that is never met", changes, plans[2], waits(raised), "which has|cycle")
 for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
-                "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting")
+                "dead store|before anything is written|last written through|never updated|never reaches|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting")
 suite.zeroc("gpt.onnx", "vertical.plan", "--quiet", "--world", 2, "--stage", 3, "--accumulate", 2, "--accumulate-order", "vertical", "--bucket-elements", 1500)
 suite.check("judged: all micro-steps in one program, without a wait", changes, "vertical.plan", waits(drop), "without waiting for")
 suite.check("judged: all micro-steps in one program, without a step", changes, "vertical.plan", without_step,
-            "in vain|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
+            "dead store|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
@@ -421,7 +421,7 @@ for stage, homes, accumulate in ((0, ("disk", "host", "host"), 1), (3, ("host", 
     suite.check(f"judged: {how}, without a wait for the program before", changes, name, entry_waits(drop), "behind @.* without waiting for .* of the program before")
     suite.check(f"judged: {how}, an earlier wait for the program before", changes, name, entry_waits(lower), "behind @.* without waiting for .* of the program before")
     suite.check(f"judged: {how}, without a step", changes, name, without_step,
-                "in vain|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
+                "dead store|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
     suite.check(f"judged: {how}, another home", changes, name, other_home,
                 "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|behind their update|but does not bring back|without waiting|never returns|not brought up to date")
     suite.check(f"judged: {how}, on another lane", changes, name, on_compute, "lane|without waiting")
