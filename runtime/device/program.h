@@ -33,6 +33,9 @@ struct MatMulShape {
   plan::DType dtype = plan::F32, cDtype = plan::F32; // of A and B, of C
   plan::MatMul::Epilogue epilogue = plan::MatMul::NONE;
   bool tf32 = false;
+
+  // As messages name it: "M x N x K".
+  std::string text() const { return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k); }
 };
 template <typename Place> struct MatMulOf : MatMulShape {
   Place a, b, c;

@@ -253,7 +253,7 @@ TEST(MatMul, Bf16MustBeAnnounced) {
 }
 
 TEST(MatMul, TheUnitGivesTheSameBitsHoweverItIsCut) {
-  if (HalfProducts::ways().front() != HalfProducts::Unit) GTEST_SKIP() << "this processor has no AMX";
+  if (HalfProducts::ways().front() != HalfProducts::Amx) GTEST_SKIP() << "this processor has no AMX";
   const int64_t m = 1100, n = 700, k = 1500; // rows, columns and depth that are more than is computed at once
   auto a = rounded<Bf16>(randomFloats(m * k, 1)), b = rounded<Bf16>(randomFloats(k * n, 2));
   MatMulShape shape{m, n, k, 1, false, false, k, n, n, 0, 0, 0, false, plan::BF16, plan::F32};

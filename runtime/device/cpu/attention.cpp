@@ -7,9 +7,9 @@
 
 namespace zero::runtime {
 
-void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool ofUnit) {
+void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool amxIsUsed) {
   limits = largest;
-  unit = ofUnit && limits.half;
+  onAmx = amxIsUsed && limits.half;
   threads.resize(static_cast<size_t>(count));
   int64_t ld = (std::min(limits.kvLen, kKeyBlock) + kVector - 1) / kVector * kVector;
   for (Thread &thread : threads) {
@@ -25,7 +25,7 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool o
     thread.values = thread.keys;
     int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
     thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
-    if (!unit) continue;
+    if (!onAmx) continue;
     thread.rounded.assign(static_cast<size_t>(kQueryBlock * ld), Bf16{});
     thread.roundedGrads = thread.rounded;
     int64_t keys = std::min(limits.kvLen, kKeyBlock);
@@ -101,9 +101,9 @@ template <typename T, typename Products> void forward(ThreadPool &pool, Attentio
 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call) {
   scratch.require(call);
-  if (call.dtype == plan::F32) return forward<float, WideProducts>(pool, scratch, call);
-  if (call.dtype == plan::F16) return forward<F16, WideProducts>(pool, scratch, call);
-  scratch.usesUnit() ? forward<Bf16, UnitProducts>(pool, scratch, call) : forward<Bf16, WideProducts>(pool, scratch, call);
+  if (call.dtype == plan::F32) return forward<float, WidenedTiles>(pool, scratch, call);
+  if (call.dtype == plan::F16) return forward<F16, WidenedTiles>(pool, scratch, call);
+  scratch.usesAmx() ? forward<Bf16, AmxTiles>(pool, scratch, call) : forward<Bf16, WidenedTiles>(pool, scratch, call);
 }
 
 } // namespace zero::runtime

@@ -19,8 +19,8 @@ inline constexpr int64_t kGradKeyBlock = 256;
 // Per-thread tiles, allocated once for the largest attention of a run.
 class AttentionScratch {
 public:
-  // `unit`: bf16 is multiplied by the processor's unit for products.
-  void prepare(int threads, const AttentionLimits &limits, bool unit);
+  // `onAmx`: bf16 is multiplied on the matrix unit.
+  void prepare(int threads, const AttentionLimits &limits, bool onAmx);
 
   struct Thread {
     std::vector<float> scores, dscores; // [kQueryBlock x ld]
@@ -30,13 +30,13 @@ public:
     std::vector<float> queries, douts; // [kQueryBlock x dim]
     std::vector<float> keys, values;   // [kKeyBlock x dim]
     std::vector<float> sums;           // [sumsOf() x dim]
-    // For the processor's unit: tiles rounded to bf16, and what it packs operands in.
+    // For the matrix unit: tiles rounded to bf16, and what it packs operands in.
     std::vector<Bf16> rounded, roundedGrads; // [kQueryBlock x ld]
     MappedArena room;
   };
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
-  bool usesUnit() const { return unit; }
+  bool usesAmx() const { return onAmx; }
 
   // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
   static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
@@ -45,7 +45,7 @@ private:
   static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
-  bool unit = false;
+  bool onAmx = false;
 };
 
 // `count` dense rows of an operand as f32: themselves, or widened to `room`.

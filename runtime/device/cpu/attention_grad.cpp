@@ -117,9 +117,9 @@ template <typename T, typename Products> void backward(ThreadPool &pool, Attenti
 
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &grad) {
   scratch.require(grad.forward);
-  if (grad.forward.dtype == plan::F32) return backward<float, WideProducts>(pool, scratch, grad);
-  if (grad.forward.dtype == plan::F16) return backward<F16, WideProducts>(pool, scratch, grad);
-  scratch.usesUnit() ? backward<Bf16, UnitProducts>(pool, scratch, grad) : backward<Bf16, WideProducts>(pool, scratch, grad);
+  if (grad.forward.dtype == plan::F32) return backward<float, WidenedTiles>(pool, scratch, grad);
+  if (grad.forward.dtype == plan::F16) return backward<F16, WidenedTiles>(pool, scratch, grad);
+  scratch.usesAmx() ? backward<Bf16, AmxTiles>(pool, scratch, grad) : backward<Bf16, WidenedTiles>(pool, scratch, grad);
 }
 
 } // namespace zero::runtime

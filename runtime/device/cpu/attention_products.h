@@ -1,5 +1,5 @@
-// How attention multiplies tiles: in f32 by the product library, where bf16 and f16 are widened first, or, of bf16, by the processor's unit
-// for products, for which probabilities and their gradients are rounded to bf16. Sums are f32 in both.
+// How attention multiplies tiles: in f32 by the product library, where bf16 and f16 are widened first, or, of bf16, by the matrix unit
+// (AMX), for which probabilities and their gradients are rounded to bf16. Sums are f32 in both.
 #pragma once
 #include "runtime/device/cpu/amx/product.h"
 #include "runtime/device/cpu/attention.h"
@@ -7,7 +7,7 @@
 
 namespace zero::runtime {
 
-struct WideProducts {
+struct WidenedTiles {
   // `count` dense rows of q, k, v or their gradients as products read them.
   template <typename T> static const float *rowsOf(const T *rows, int64_t count, int64_t dim, std::vector<float> &room) {
     return asFloats(rows, count, dim, room);
@@ -19,7 +19,7 @@ struct WideProducts {
   }
 };
 
-struct UnitProducts {
+struct AmxTiles {
   static const Bf16 *rowsOf(const Bf16 *rows, int64_t, int64_t, std::vector<float> &) { return rows; }
   static const Bf16 *tileOf(const std::vector<float> &tile, int64_t rows, int64_t columns, int64_t ld, std::vector<Bf16> &room) {
     round(rows, columns, tile.data(), ld, room.data(), ld);

@@ -12,7 +12,7 @@ namespace zero::runtime {
 class Executor {
 public:
   // `way`: how products of bf16 are made.
-  explicit Executor(int threads, HalfProducts::Way way = HalfProducts::ways().front()) : way(way), halfProducts(way), pool(threads) {}
+  explicit Executor(int threads, HalfProducts::Way way = HalfProducts::ways().front()) : halfProducts(way), pool(threads) {}
   int threads() const { return pool.threads(); }
 
   // Before the first attention and the first product of bf16 or f16.
@@ -34,7 +34,6 @@ public:
 private:
   template <typename Body> void forPieces(uint64_t bytes, Body &&body);
 
-  HalfProducts::Way way;
   AttentionScratch attentionScratch;
   HalfProducts halfProducts;
   ThreadPool pool; // last: its threads end before what they use

@@ -9,8 +9,8 @@ namespace {
 int typeOf(plan::DType type) { return type == plan::F32 ? kReal32 : type == plan::BF16 ? kRealBf16 : kReal16; }
 
 std::string nameOf(const MatMulShape &shape) {
-  return "a product of " + std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k) +
-         (shape.batch > 1 ? ", " + std::to_string(shape.batch) + " of them," : "") + " in " + plan::DType_Name(shape.dtype);
+  return "a product of " + shape.text() + (shape.batch > 1 ? ", " + std::to_string(shape.batch) + " of them," : "") + " in " +
+         plan::DType_Name(shape.dtype);
 }
 
 OwnedLayout makeLayout(int type, uint64_t rows, uint64_t columns, int64_t ld, int64_t batch, int64_t stride) {

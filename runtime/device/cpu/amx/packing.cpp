@@ -51,17 +51,17 @@ ZERO_AMX_INLINE void store(const __m512i (&rows)[16], Bf16 *to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kDepth, rows[i]);
 }
 
-// Where lines are rows of memory: 16 of them over a depth are a register of A, and transposed in pairs one of B.
-ZERO_AMX void packRows(const Source &source, bool transposed, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to) {
+// Where depth is contiguous: 16 rows of memory over a depth are a register of A, and transposed in pairs one of B.
+ZERO_AMX void packRows(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
   int64_t steps = roundedUp(depths, kDepth) / kDepth;
-  for (int64_t block = 0; block < lines; block += kBlock)
+  for (int64_t block = 0; block < count; block += kBlock)
     for (int64_t half = 0; half < kBlock; half += kRows) {
       Bf16 *registers = to + block / kBlock * steps * kPair + half / kRows * kRegister;
       for (int64_t step = 0; step < steps; ++step, registers += kPair) {
         __m512i rows[16];
         for (int64_t i = 0; i < kRows; ++i) {
           int64_t at = block + half + i;
-          rows[i] = load(source.at(line + at, depth + step * kDepth), at < lines ? depths - step * kDepth : 0);
+          rows[i] = load(operand.at(outer + at, depth + step * kDepth), at < count ? depths - step * kDepth : 0);
         }
         if (transposed) transpose(rows);
         store(rows, registers);
@@ -69,17 +69,17 @@ ZERO_AMX void packRows(const Source &source, bool transposed, int64_t line, int6
     }
 }
 
-// Where elements of equal depth are rows of memory: two of them interleaved are a row of B, and 16 such rows transposed a register of A.
-ZERO_AMX void packColumns(const Source &source, bool transposed, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to) {
+// Where the outer extent is: two rows of memory interleaved are a row of B, and 16 such rows transposed a register of A.
+ZERO_AMX void packColumns(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
   int64_t steps = roundedUp(depths, kDepth) / kDepth;
   for (int64_t step = 0; step < steps; ++step)
-    for (int64_t block = 0; block < lines; block += kBlock) {
+    for (int64_t block = 0; block < count; block += kBlock) {
       Bf16 *registers = to + (block / kBlock * steps + step) * kPair;
       __m512i low[16], high[16];
       for (int64_t i = 0; i < 16; ++i) {
-        int64_t at = step * kDepth + 2 * i, count = lines - block;
-        const Bf16 *above = source.at(line + block, depth + at);
-        interleave(load(above, at < depths ? count : 0), load(above + source.ld, at + 1 < depths ? count : 0), low[i], high[i]);
+        int64_t at = step * kDepth + 2 * i, left = count - block;
+        const Bf16 *above = operand.at(outer + block, depth + at);
+        interleave(load(above, at < depths ? left : 0), load(above + operand.ld, at + 1 < depths ? left : 0), low[i], high[i]);
       }
       if (transposed) transpose(low), transpose(high);
       store(low, registers);
@@ -89,12 +89,12 @@ ZERO_AMX void packColumns(const Source &source, bool transposed, int64_t line, i
 
 } // namespace
 
-void packA(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to) {
-  (source.linesAreRows ? packRows : packColumns)(source, !source.linesAreRows, line, lines, depth, depths, to);
+void packA(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
+  (operand.contiguous ? packRows : packColumns)(operand, !operand.contiguous, outer, count, depth, depths, to);
 }
 
-void packB(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to) {
-  (source.linesAreRows ? packRows : packColumns)(source, source.linesAreRows, line, lines, depth, depths, to);
+void packB(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
+  (operand.contiguous ? packRows : packColumns)(operand, operand.contiguous, outer, count, depth, depths, to);
 }
 
 } // namespace zero::runtime::amx

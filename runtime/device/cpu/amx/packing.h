@@ -11,20 +11,20 @@ inline constexpr int64_t kRegister = kRows * kDepth; // its elements of bf16
 inline constexpr int64_t kBlock = 2 * kRows;         // rows, and columns, of the result that are computed at once
 
 inline int64_t roundedUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-// Elements of an operand once it is packed: of `lines` rows of A, or columns of B, over a depth.
-inline int64_t packedElements(int64_t lines, int64_t depth) { return roundedUp(lines, kBlock) * roundedUp(depth, kDepth); }
+// Elements of an operand once it is packed: of `count` rows of A, or columns of B, over a depth.
+inline int64_t packedElements(int64_t count, int64_t depth) { return roundedUp(count, kBlock) * roundedUp(depth, kDepth); }
 
-// A matrix in memory, `lines` of which go into the result's rows (A) or columns (B).
-struct Source {
+// An operand in memory: rows of A or columns of B, which are its outer extent, over the depth that is summed over.
+struct Operand {
   const Bf16 *data;
   int64_t ld;
-  bool linesAreRows; // the elements of a line lie beside each other; else those of equal depth do
-  const Bf16 *at(int64_t line, int64_t depth) const { return data + (linesAreRows ? line * ld + depth : depth * ld + line); }
+  bool contiguous; // in depth; else in the outer extent
+  const Bf16 *at(int64_t outer, int64_t depth) const { return data + (contiguous ? outer * ld + depth : depth * ld + outer); }
 };
 
-// `lines` of it from `line` on, from `depth` on over `depths`: blocks of 32 lines, in each for every 32 elements of depth two registers. In
-// those of A a row is a line; in those of B a row is two elements of depth of each of 16 lines.
-void packA(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to);
-void packB(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths, Bf16 *to);
+// `count` of its rows or columns from `outer` on, from `depth` on over `depths`: blocks of 32 of them, in each for every 32 elements of
+// depth two registers. Those of A hold 16 rows of it; in those of B a row is two elements of depth of each of 16 columns.
+void packA(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to);
+void packB(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to);
 
 } // namespace zero::runtime::amx

@@ -15,13 +15,15 @@ constexpr int64_t kSums = kBlock * kBlock; // of a block of the result
 // lie what is packed of A, as far as possible for all of the depth, sums of the result, and what is packed of B.
 constexpr int64_t kDepthAtOnce = 256, kMostOfA = 512 << 10, kMostSums = 96 << 10, kMostRows = 1024, kFewRows = 256,
                   kFewColumns = 4 * kBlock, kMostColumns = 512;
+// A result in f32 of so many bytes leaves nothing of itself in that cache for whoever reads it next.
+constexpr int64_t kStreamedFrom = 2 << 20;
 
-// How a product is cut.
-struct Cut {
+// How a product is blocked.
+struct Blocking {
   int64_t rows, columns; // of the result that are computed at once
   bool keepsA;           // those rows of A are packed once, and not again for each of the columns
 
-  explicit Cut(const MatMulShape &s) {
+  explicit Blocking(const MatMulShape &s) {
     int64_t most = std::clamp(kMostOfA / roundedUp(s.k, kDepth) / kBlock * kBlock, kFewRows, kMostRows);
     int64_t parts = (s.m + most - 1) / most;
     rows = roundedUp((s.m + parts - 1) / parts, kBlock);
@@ -32,17 +34,17 @@ struct Cut {
   int64_t elementsOfB(int64_t k) const { return packedElements(columns, std::min(k, kDepthAtOnce)); }
 };
 
-// What is read next is asked for while the unit multiplies: rows of a matrix in memory, line of the cache by line.
-struct Ahead {
+// Of the operand that is packed next, the lines of its rows in memory, one after another, while the unit multiplies.
+struct Prefetch {
   const char *row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0, at = 0;
 
-  Ahead() = default;
-  Ahead(const Source &source, int64_t line, int64_t lines, int64_t depth, int64_t depths)
-      : row(reinterpret_cast<const char *>(source.at(line, depth))), stride(source.ld * 2),
-        bytes((source.linesAreRows ? depths : lines) * 2), rows(source.linesAreRows ? lines : depths) {}
+  Prefetch() = default;
+  Prefetch(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths)
+      : row(reinterpret_cast<const char *>(operand.at(outer, depth))), stride(operand.ld * 2),
+        bytes((operand.contiguous ? depths : count) * 2), rows(operand.contiguous ? count : depths) {}
   int64_t lines() const { return rows * (bytes / 64 + 1); }
-  ZERO_AMX_INLINE void ask() {
+  ZERO_AMX_INLINE void next() {
     if (rows <= 0) return;
     _mm_prefetch(row + at, _MM_HINT_T1);
     at += 64;
@@ -50,25 +52,25 @@ struct Ahead {
   }
 };
 
-ZERO_AMX_INLINE void begin(const float *sums, int64_t ld) {
+ZERO_AMX_INLINE void loadSums(const float *sums, int64_t ld) {
   _tile_loadd(0, sums, ld * 4);
   _tile_loadd(1, sums + 16, ld * 4);
   _tile_loadd(2, sums + 16 * ld, ld * 4);
   _tile_loadd(3, sums + 16 * ld + 16, ld * 4);
 }
-ZERO_AMX_INLINE void beginWithZeros() {
+ZERO_AMX_INLINE void zeroSums() {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
 }
-ZERO_AMX_INLINE void end(float *sums, int64_t ld) {
+ZERO_AMX_INLINE void storeSums(float *sums, int64_t ld) {
   _tile_stored(0, sums, ld * 4);
   _tile_stored(1, sums + 16, ld * 4);
   _tile_stored(2, sums + 16 * ld, ld * 4);
   _tile_stored(3, sums + 16 * ld + 16, ld * 4);
 }
-ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Ahead &ahead, int64_t asks) {
+ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Prefetch &prefetch, int64_t lines) {
   for (int64_t s = 0; s < steps; ++s, a += 2 * kRegister, b += 2 * kRegister) {
     _tile_loadd(4, a, 64);
     _tile_loadd(6, b, 64);
@@ -78,7 +80,7 @@ ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Ahead
     _tile_loadd(5, a + kRegister, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    for (int64_t i = 0; i < asks; ++i) ahead.ask();
+    for (int64_t i = 0; i < lines; ++i) prefetch.next();
   }
 }
 
@@ -107,7 +109,7 @@ ZERO_AMX_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int
     }
 }
 
-// A whole block, past the caches: a result in f32 is larger than they are, and what it replaces need not be read.
+// A whole block, past the caches: what it replaces need not be read.
 ZERO_AMX_INLINE void streamBlock(const float *sums, float *c, int64_t ldc) {
   for (int64_t r = 0; r < kBlock; ++r)
     for (int64_t half = 0; half < kBlock; half += kRows) _mm512_stream_ps(c + r * ldc + half, _mm512_load_ps(sums + r * kBlock + half));
@@ -116,53 +118,55 @@ ZERO_AMX_INLINE void streamBlock(const float *sums, float *c, int64_t ldc) {
 // A block of the result over a part of depth, the first one and the last one or neither.
 struct Part {
   bool first, last;
+  bool streams; // the whole result goes past the caches
 };
 ZERO_AMX_INLINE void block(const MatMulShape &s, Part part, const Bf16 *a, const Bf16 *b, int64_t steps, float *sums, void *c, int64_t rows,
-                           int64_t columns, Ahead &ahead, int64_t asks) {
+                           int64_t columns, Prefetch &prefetch, int64_t lines) {
   alignas(64) float result[kSums];
   auto *wide = static_cast<float *>(c);
   bool toF32 = s.cDtype == plan::F32, whole = rows == kBlock && columns == kBlock;
   if (part.first && s.accumulate && toF32) {
     if (!whole) copyBlock(wide, s.ldc, result, kBlock, rows, columns);
-    whole ? begin(wide, s.ldc) : begin(result, kBlock);
+    whole ? loadSums(wide, s.ldc) : loadSums(result, kBlock);
   } else if (part.first) {
-    beginWithZeros();
+    zeroSums();
   } else {
-    begin(sums, kBlock);
+    loadSums(sums, kBlock);
   }
-  multiply(a, b, steps, ahead, asks);
-  if (!part.last) return end(sums, kBlock);
-  if (toF32 && whole && s.accumulate) return end(wide, s.ldc);
-  end(result, kBlock);
+  multiply(a, b, steps, prefetch, lines);
+  if (!part.last) return storeSums(sums, kBlock);
+  if (toF32 && whole && s.accumulate) return storeSums(wide, s.ldc);
+  storeSums(result, kBlock);
   if (!toF32) return roundBlock(result, rows, columns, s.accumulate, static_cast<Bf16 *>(c), s.ldc);
-  bool lines = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0;
-  whole &&lines ? streamBlock(result, wide, s.ldc) : copyBlock(result, kBlock, wide, s.ldc, rows, columns);
+  bool aligned = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0;
+  whole &&aligned &&part.streams ? streamBlock(result, wide, s.ldc) : copyBlock(result, kBlock, wide, s.ldc, rows, columns);
 }
 
-ZERO_AMX void run(const MatMulShape &s, const Source &a, const Source &b, char *c, Bf16 *packedA, Bf16 *packedB, float *sums) {
-  Cut cut(s);
+ZERO_AMX void run(const MatMulShape &s, const Blocking &blocking, const Operand &a, const Operand &b, char *c, Bf16 *packedA, Bf16 *packedB,
+                  float *sums) {
   int64_t sizeC = s.cDtype == plan::F32 ? 4 : 2;
-  for (int64_t row = 0; row < s.m; row += cut.rows) {
-    int64_t rows = std::min(cut.rows, s.m - row), sumsOfColumns = roundedUp(rows, kBlock) / kBlock * kSums;
-    for (int64_t column = 0; column < s.n; column += cut.columns) {
-      int64_t columns = std::min(cut.columns, s.n - column);
+  bool streams = s.m * s.n * sizeC >= kStreamedFrom;
+  for (int64_t row = 0; row < s.m; row += blocking.rows) {
+    int64_t rows = std::min(blocking.rows, s.m - row), sumsOfColumns = roundedUp(rows, kBlock) / kBlock * kSums;
+    for (int64_t column = 0; column < s.n; column += blocking.columns) {
+      int64_t columns = std::min(blocking.columns, s.n - column);
       for (int64_t depth = 0; depth < s.k; depth += kDepthAtOnce) {
         int64_t depths = std::min(kDepthAtOnce, s.k - depth), steps = roundedUp(depths, kDepth) / kDepth;
-        Bf16 *partA = packedA + (cut.keepsA ? packedElements(rows, depth) : 0);
-        if (column == 0 || !cut.keepsA) packA(a, row, rows, depth, depths, partA);
+        Bf16 *partA = packedA + (blocking.keepsA ? packedElements(rows, depth) : 0);
+        if (column == 0 || !blocking.keepsA) packA(a, row, rows, depth, depths, partA);
         packB(b, column, columns, depth, depths, packedB);
-        Ahead ahead;
+        Prefetch prefetch;
         if (depth + depths < s.k)
-          ahead = Ahead(b, column, columns, depth + depths, std::min(kDepthAtOnce, s.k - depth - depths));
+          prefetch = Prefetch(b, column, columns, depth + depths, std::min(kDepthAtOnce, s.k - depth - depths));
         else if (column + columns < s.n)
-          ahead = Ahead(b, column + columns, std::min(cut.columns, s.n - column - columns), 0, std::min(kDepthAtOnce, s.k));
+          prefetch = Prefetch(b, column + columns, std::min(blocking.columns, s.n - column - columns), 0, std::min(kDepthAtOnce, s.k));
         int64_t blocks = (rows + kBlock - 1) / kBlock * ((columns + kBlock - 1) / kBlock);
-        int64_t asks = (ahead.lines() + blocks * steps - 1) / (blocks * steps);
+        int64_t lines = (prefetch.lines() + blocks * steps - 1) / (blocks * steps);
         for (int64_t j = 0; j < columns; j += kBlock)
           for (int64_t i = 0; i < rows; i += kBlock)
-            block(s, {depth == 0, depth + depths == s.k}, partA + i / kBlock * steps * 2 * kRegister,
+            block(s, {depth == 0, depth + depths == s.k, streams}, partA + i / kBlock * steps * 2 * kRegister,
                   packedB + j / kBlock * steps * 2 * kRegister, steps, sums + j / kBlock * sumsOfColumns + i / kBlock * kSums,
-                  c + ((row + i) * s.ldc + column + j) * sizeC, std::min(kBlock, rows - i), std::min(kBlock, columns - j), ahead, asks);
+                  c + ((row + i) * s.ldc + column + j) * sizeC, std::min(kBlock, rows - i), std::min(kBlock, columns - j), prefetch, lines);
       }
     }
   }
@@ -172,9 +176,9 @@ ZERO_AMX void run(const MatMulShape &s, const Source &a, const Source &b, char *
 } // namespace
 
 size_t roomOf(const MatMulShape &shape) {
-  Cut cut(shape);
-  auto bf16 = static_cast<size_t>(cut.elementsOfA(shape.k) + cut.elementsOfB(shape.k));
-  return bf16 * sizeof(Bf16) + static_cast<size_t>(cut.rows * cut.columns) * sizeof(float);
+  Blocking blocking(shape);
+  auto bf16 = static_cast<size_t>(blocking.elementsOfA(shape.k) + blocking.elementsOfB(shape.k));
+  return bf16 * sizeof(Bf16) + static_cast<size_t>(blocking.rows * blocking.columns) * sizeof(float);
 }
 
 size_t mostRoomOf(int64_t m, int64_t n, int64_t k) {
@@ -185,11 +189,11 @@ size_t mostRoomOf(int64_t m, int64_t n, int64_t k) {
 }
 
 void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room) {
-  Cut cut(shape);
-  auto *packedA = reinterpret_cast<Bf16 *>(room), *packedB = packedA + cut.elementsOfA(shape.k);
-  auto *sums = reinterpret_cast<float *>(packedB + cut.elementsOfB(shape.k));
+  Blocking blocking(shape);
+  auto *packedA = reinterpret_cast<Bf16 *>(room), *packedB = packedA + blocking.elementsOfA(shape.k);
+  auto *sums = reinterpret_cast<float *>(packedB + blocking.elementsOfB(shape.k));
   Unit unit;
-  run(shape, {static_cast<const Bf16 *>(a), shape.lda, !shape.transA}, {static_cast<const Bf16 *>(b), shape.ldb, shape.transB},
+  run(shape, blocking, {static_cast<const Bf16 *>(a), shape.lda, !shape.transA}, {static_cast<const Bf16 *>(b), shape.ldb, shape.transB},
       static_cast<char *>(c), packedA, packedB, sums);
 }
 

@@ -7,9 +7,9 @@
 namespace zero::runtime {
 namespace {
 
-class UnitProducts : public HalfProducts::Maker {
+class AmxProducts : public HalfProducts::Backend {
 public:
-  UnitProducts(std::span<const MatMulShape> shapes, int threads) {
+  AmxProducts(std::span<const MatMulShape> shapes, int threads) {
     for (const MatMulShape &shape : shapes) bytes = std::max(bytes, amx::roomOf(shape));
     for (int t = 0; t < threads; ++t) rooms.emplace_back("packed operands of products", bytes);
   }
@@ -28,8 +28,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<HalfProducts::Maker> unitProducts(std::span<const MatMulShape> shapes, int threads) {
-  return std::make_unique<UnitProducts>(shapes, threads);
+std::unique_ptr<HalfProducts::Backend> amxProducts(std::span<const MatMulShape> shapes, int threads) {
+  return std::make_unique<AmxProducts>(shapes, threads);
 }
 
 } // namespace zero::runtime

@@ -11,13 +11,11 @@
 namespace zero::runtime {
 namespace {
 
-std::string textOf(const MatMulShape &s) { return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k); }
-
 // What the library makes a product for.
 using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, plan::DType>;
 Key keyOf(const MatMulShape &s) { return {s.m, s.n, s.k, s.transA, s.transB, s.lda, s.ldb, s.ldc, s.accumulate, s.cDtype}; }
 
-class LibraryProducts : public HalfProducts::Maker {
+class LibraryProducts : public HalfProducts::Backend {
 public:
   LibraryProducts(std::span<const MatMulShape> shapes, int threads) {
     omp_set_num_threads(1); // products are made for as many threads as run one
@@ -48,7 +46,7 @@ public:
                                     {DNNL_ARG_SCRATCHPAD, operands.room.get(true)}};
     dnnl_status_t status = dnnl_primitive_execute(found->second.primitive.get(), stream.get(), operands.room.get(true) ? 4 : 3, args);
     if (status != dnnl_success)
-      throw Error("the product library refused a bf16 product of " + textOf(shape) + " (status " + std::to_string(status) + ")");
+      throw Error("the product library refused a bf16 product of " + shape.text() + " (status " + std::to_string(status) + ")");
   }
 
 private:
@@ -85,7 +83,7 @@ private:
       products.emplace(keyOf(s), std::move(product));
       return room.get_size();
     } catch (const dnnl::error &error) {
-      throw Error("the product library cannot make a bf16 product of " + textOf(s) + ": " + error.what());
+      throw Error("the product library cannot make a bf16 product of " + s.text() + ": " + error.what());
     }
   }
 
@@ -104,7 +102,7 @@ bool libraryMultipliesBf16() {
   return (isa & needed) == needed;
 }
 
-std::unique_ptr<HalfProducts::Maker> libraryProducts(std::span<const MatMulShape> shapes, int threads) {
+std::unique_ptr<HalfProducts::Backend> libraryProducts(std::span<const MatMulShape> shapes, int threads) {
   return std::make_unique<LibraryProducts>(shapes, threads);
 }
 

@@ -11,7 +11,7 @@ namespace zero::runtime {
 class HalfProducts {
 public:
   enum Way {
-    Unit,    // of bf16, on the processor's unit for products (AMX)
+    Amx,     // of bf16, on the processor's matrix unit
     Library, // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16)
     Widened, // f32 products of widened blocks
   };
@@ -21,6 +21,7 @@ public:
 
   explicit HalfProducts(Way way = ways().front());
   ~HalfProducts();
+  Way way() const { return ofBf16; }
 
   // Once, before the first product: all shapes that will be run (their batch does not matter) and are all of one type, on so many threads.
   void prepare(std::span<const MatMulShape> shapes, int threads);
@@ -35,23 +36,23 @@ public:
   const std::string &note() const { return slow; }
 
   // One way of making them, behind what is said above.
-  class Maker {
+  class Backend {
   public:
-    virtual ~Maker() = default;
+    virtual ~Backend() = default;
     virtual void run(const MatMulShape &shape, const void *a, const void *b, void *c, int thread) = 0;
     virtual size_t room() const = 0;
   };
 
 private:
-  Way way;
+  Way ofBf16;
   std::string slow;
-  std::unique_ptr<Maker> maker;
+  std::unique_ptr<Backend> backend;
 };
 
 // Of shapes, on so many threads.
-std::unique_ptr<HalfProducts::Maker> unitProducts(std::span<const MatMulShape> shapes, int threads);
-std::unique_ptr<HalfProducts::Maker> libraryProducts(std::span<const MatMulShape> shapes, int threads);
-std::unique_ptr<HalfProducts::Maker> widenedProducts(int threads);
+std::unique_ptr<HalfProducts::Backend> amxProducts(std::span<const MatMulShape> shapes, int threads);
+std::unique_ptr<HalfProducts::Backend> libraryProducts(std::span<const MatMulShape> shapes, int threads);
+std::unique_ptr<HalfProducts::Backend> widenedProducts(int threads);
 bool libraryMultipliesBf16();                // by instructions of this processor
 Error unannounced(const MatMulShape &shape); // what run() says of a shape that was not prepared
 

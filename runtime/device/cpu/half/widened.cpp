@@ -8,7 +8,7 @@ namespace zero::runtime {
 namespace {
 
 // Blocks of A and B are widened, multiplied in f32, summed over k in a block of f32, and that is rounded.
-class WidenedProducts : public HalfProducts::Maker {
+class WidenedProducts : public HalfProducts::Backend {
 public:
   explicit WidenedProducts(int count) {
     Thread thread{std::vector<float>(kRows * kInner), std::vector<float>(kInner * kColumns), std::vector<float>(kRows * kColumns)};
@@ -54,6 +54,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<HalfProducts::Maker> widenedProducts(int threads) { return std::make_unique<WidenedProducts>(threads); }
+std::unique_ptr<HalfProducts::Backend> widenedProducts(int threads) { return std::make_unique<WidenedProducts>(threads); }
 
 } // namespace zero::runtime
