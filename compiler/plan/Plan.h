@@ -53,8 +53,7 @@ state::Tier tierOf(StateOp state);
 inline int64_t alignmentOf(state::Tier tier) { return tier == state::Tier::disk ? 4096 : 64; }
 /// The same for the transient arena of the module's programs: what a disk reads into it and writes from it directly lies as on the disk.
 int64_t workAlignmentOf(mlir::ModuleOp module);
-/// Bytes of a tensor that a bucket keeps; and of a buffer that holds it, which a disk reads and writes in whole blocks.
-int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor);
+/// Bytes of a buffer that holds a tensor of a bucket, which a disk reads and writes in whole blocks.
 int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);

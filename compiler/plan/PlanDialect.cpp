@@ -64,12 +64,8 @@ int64_t workAlignmentOf(ModuleOp module) {
   return alignmentOf(disk ? state::Tier::disk : state::Tier::device);
 }
 
-int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor) {
-  return bucket.elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8;
-}
-
 int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor) {
-  int64_t bytes = bytesOf(bucket, tensor);
+  int64_t bytes = bucket.bytesOf(tensor);
   return tensor.getTier() == state::Tier::disk ? llvm::alignTo(bytes, alignmentOf(state::Tier::disk)) : bytes;
 }
 

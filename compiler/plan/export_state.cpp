@@ -156,7 +156,7 @@ LogicalResult StateExport::addBucket(state::BucketOp op, SymbolTable &symbols) {
     to->set_dtype(dtypeOf(tensor.getType()));
     to->set_part(plan::Part(tensor.getPart()));
     *to->mutable_ref() = wholeOf(state);
-    to->mutable_ref()->set_bytes(bytesOf(op, tensor));
+    to->mutable_ref()->set_bytes(op.bytesOf(tensor));
   }
   int64_t owned = 0;
   for (auto [name, offset] : llvm::zip(op.getParameters(), op.getOffsets())) {

@@ -42,6 +42,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
     bool isPublished();
     /// Elements of a part.
     int64_t elementsOf(Part part) { return int64_t(part == Part::whole ? getElements() : getShard()); }
+    /// Bytes of one of its tensors.
+    int64_t bytesOf(TensorAttr tensor) { return elementsOf(tensor.getPart()) * tensor.getType().getIntOrFloatBitWidth() / 8; }
   }];
 }
 

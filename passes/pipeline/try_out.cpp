@@ -81,8 +81,7 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
   if (failed(sharding.run(copy))) return failure();
   for (auto bucket : copy.getOps<state::BucketOp>())
     for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-      trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] +=
-          uint64_t(bucket.elementsOf(tensor.getPart())) * tensor.getType().getIntOrFloatBitWidth() / 8;
+      trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] += uint64_t(bucket.bytesOf(tensor));
   if (auto removals = copy->getAttrOfType<DenseI64ArrayAttr>(state::ZeroDialect::kRemovals))
     for (ArrayRef<int64_t> left = removals; !left.empty(); left = left.drop_front(2)) trial.removals.push_back({left[0], left[1]});
   if (!places) leaveHeaviest(copy);

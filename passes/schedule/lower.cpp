@@ -150,7 +150,7 @@ Lowering::Reached Lowering::fetched(Operation *op, StateOp state, Ref home, stat
 Lowering::Reached Lowering::overwritten(Operation *op, StateOp state, Ref home, state::Tier memory) {
   if (tierOf(state) == memory) return {state, home, home};
   Ref here = roomFor(state, home, memory, memory == state::Tier::host ? "updated" : "fetched");
-  int64_t end = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor()) - home.offset;
+  int64_t end = states.bucket(state.getBucketAttr()).bytesOf(*state.getTensor()) - home.offset;
   if (end < home.bytes) // up to a whole block of the disk
     make<FillStep>(named(op, state.getSymName(), "padding"), {}, {{here.buffer, end, 0, home.bytes - end}}, 0);
   return {state, home, here};
@@ -162,7 +162,7 @@ void Lowering::evict(Operation *op, const Reached &reached) {
 }
 
 Ref Lowering::own(Ref ref, StateOp state, bool all) {
-  ref.bytes = bytesOf(states.bucket(state.getBucketAttr()), *state.getTensor());
+  ref.bytes = states.bucket(state.getBucketAttr()).bytesOf(*state.getTensor());
   if (all || state.getTensor()->getPart() == state::Part::shard || states.world == 1) return ref;
   ref.bytes /= states.world;
   ref.stride = ref.bytes;
@@ -294,7 +294,7 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
     if (!slice) return onHost && noDisk ? own(home, state, op.getWhole()) : home;
     int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
-    bool last = count * element == bytesOf(bucket, *state.getTensor()) - begin;
+    bool last = count * element == bucket.bytesOf(*state.getTensor()) - begin;
     home.offset = begin, home.bytes = last ? home.bytes - begin : count * element;
     return home;
   };
@@ -305,7 +305,7 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     Ref part = tensor.here;
     if (slice)
       part.bytes = count * (state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
-    else if (bytesOf(bucket, *state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
+    else if (bucket.bytesOf(*state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
       part = own(tensor.here, state, op.getWhole());
     if (isRead) in.push_back(part);
     out.push_back(part);

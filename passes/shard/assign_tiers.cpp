@@ -30,10 +30,6 @@ int64_t copiesOf(state::BucketOp bucket, state::Role role, int64_t micro, const 
   return bucket.getTrainable() ? 2 : 0;                                              // read and written by the update
 }
 
-int64_t bytesOf(state::BucketOp bucket, state::TensorAttr tensor) {
-  return bucket.elementsOf(tensor.getPart()) * int64_t(tensor.getType().getIntOrFloatBitWidth() / 8);
-}
-
 /// What the host holds beside a tensor that only updates touch, if it updates the bucket: an equal part of the gradient, and of the master
 /// that joins the moments where programs read it as it is.
 int64_t besideOnHost(state::BucketOp bucket, state::TensorAttr tensor) {
@@ -80,7 +76,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
           set(bucket, i, *tier);
           continue;
         }
-        int64_t bytes = bytesOf(bucket, tensor);
+        int64_t bytes = bucket.bytesOf(tensor);
         const Uses &use = uses[bucket.getSymNameAttr()];
         choices.push_back(
             {bucket,
@@ -103,10 +99,9 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       if (auto found = copies.find(choice.bucket); found != copies.end()) {
         thing.replaces = found->second;
       } else if (copy.getTier() == state::Tier::device) {
-        thing.bytes -= bytesOf(choice.bucket, copy);
+        thing.bytes -= choice.bucket.bytesOf(copy);
       } else {
-        thing.traffic +=
-            bytesOf(choice.bucket, copy) * copiesOf(choice.bucket, copy.getRole(), micro, uses[choice.bucket.getSymNameAttr()]);
+        thing.traffic += choice.bucket.bytesOf(copy) * copiesOf(choice.bucket, copy.getRole(), micro, uses[choice.bucket.getSymNameAttr()]);
       }
     }
     if (!things.empty()) {
