@@ -7,11 +7,11 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/storage/storage.h"
+#include "test/bench/disk_common.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <thread>
 #include <vector>
@@ -27,15 +27,6 @@ struct Transfer {
   std::byte *memory;
   uint64_t bytes;
 };
-
-std::vector<std::string> split(const std::string &text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0, end; at <= text.size(); at = end + 1) {
-    end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-  }
-  return parts;
-}
 
 // Arenas as a run has them, each where a transfer touches it.
 struct Arenas {
@@ -59,15 +50,6 @@ struct Arenas {
             memory[here.arena()].data() + here.offset() + memoryRef.offset(), memoryRef.bytes()};
   }
 };
-
-// No disk can make less of it than it is.
-void fillWithNoise(std::span<std::byte> bytes) {
-  uint64_t state = 1;
-  for (uint64_t at = 0; at + 8 <= bytes.size(); at += 8) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    std::memcpy(bytes.data() + at, &state, 8);
-  }
-}
 
 double stepOf(const std::map<int, std::vector<Transfer>> &lanes, Storage &storage) {
   auto begin = std::chrono::steady_clock::now();
@@ -95,15 +77,15 @@ int main(int argc, char **argv) try {
         if (arenas.isOnDisk(step.writes(0))) lanes[step.lane()].push_back(arenas.transfer(step.reads(0), step.writes(0), true));
       }
   if (lanes.empty()) throw Error(std::string("program '") + argv[3] + "' of the plan copies nothing from or to disk");
-  std::unique_ptr<Storage> storage = openStorage(split(argv[2]), 0);
+  std::unique_ptr<Storage> storage = openStorage(bench::split(argv[2]), 0);
   storage->allocate(arenas.onDisk);
   std::vector<std::span<std::byte>> registered;
   for (MappedArena &arena : arenas.memory)
     if (!arena.bytes().empty()) registered.push_back(arena.bytes());
   storage->registerMemory(registered);
-  for (MappedArena &arena : arenas.memory) fillWithNoise(arena.bytes());
+  for (MappedArena &arena : arenas.memory) bench::fillWithNoise(arena.bytes());
   MappedArena some("first contents", 16 << 20);
-  fillWithNoise(some.bytes());
+  bench::fillWithNoise(some.bytes());
   for (uint64_t at = 0; at < arenas.onDisk; at += some.bytes().size()) // what was never written costs no reading
     storage->write(at, some.bytes().first(std::min<uint64_t>(some.bytes().size(), arenas.onDisk - at)));
   stepOf(lanes, *storage);

@@ -163,7 +163,9 @@ TEST(CubinCache, IsBounded) {
   EXPECT_FALSE(cache.find("much")); // more than half of all there is
   for (unsigned char i = 0; i < 5; ++i) {
     cache.keep(std::to_string(i), bytesOf(3000, i));
-    if (i > 0) EXPECT_TRUE(cache.find("0")) << "it was used last but one";
+    if (i > 0) {
+      EXPECT_TRUE(cache.find("0")) << "it was used last but one";
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_FALSE(cache.find("1") || cache.find("2"));

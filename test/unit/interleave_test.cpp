@@ -73,8 +73,9 @@ TEST(Pieces, AllMicroStepsGatherAsOneDoes) {
     auto operations = randomOperations(random);
     auto begins = cutPieces(operations, kMergeDistance + 1);
     for (int micros : {1, 2, 5}) EXPECT_EQ(gathersOf(interleaved(operations, begins, micros), context), gathersOf(operations, context));
-    if (operations.size() > 20 && begins.size() > 4) // and in horizontal order they do not
+    if (operations.size() > 20 && begins.size() > 4) { // and in horizontal order they do not
       EXPECT_GT(gathersOf(interleaved(operations, {0}, 3), context), gathersOf(operations, context));
+    }
   }
 }
 
