@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands of docs/tutorial.md and of the README, as they are printed there, with fewer steps; and the pages name every flag that exists."""
+"""The commands of docs/tutorial.md and of the README, as they are printed there, with fewer steps; what the pages show of a plan is printed, and they name flags that exist."""
 import os
 import re
 
@@ -42,6 +42,27 @@ def walk():
     return f"{len(ran)} commands"
 
 
+def shown():
+    """What the README and docs/inspect.md show of the demo's plan for two ranks is what zero-inspect prints, but for the spaces."""
+    model = suite.gpt("gpt-half.onnx", *"--layers 4 --hidden 256 --heads 8 --vocab 256 --seq 128 --batch 4".split())
+    suite.zeroc(model, "plan2.bin", *"--world 2 --stage 3 --cpu x86-64-v4 -q".split())
+    printed = "".join(suite.run([suite.bin / "zero-inspect", "plan2.bin", *page]).stdout for page in ([], ["--peak"], ["--schedule"], ["--schedule", "--operands"]))
+    known, checked = {" ".join(line.split()) for line in printed.splitlines()}, 0
+    for page, begins in (("README.md", ["gpt-half.onnx:"]), ("docs/inspect.md", ["gpt-half.onnx:", "@step is fullest", "@step: ", "5 compute:2 "])):
+        text = (ROOT / page).read_text()
+        blocks = [[" ".join(line.split()) for line in block.splitlines()] for block in text.split("```")[1::2]]
+        for begin in begins:
+            first = next(((block, i) for block in blocks for i, line in enumerate(block) if line.startswith(begin)), None)
+            expect(first, f"{page} shows nothing that begins with '{begin}'")
+            for line in first[0][first[1]:]:
+                if line.startswith("$"):
+                    break
+                expect(line in known or line in ("", "…"), f"{page} shows a line that is not printed: {line}")
+                checked += line in known
+    expect(checked > 100, f"only {checked} lines were found")
+    return f"{checked} lines"
+
+
 def flags():
     """Every flag a page names is one of its program."""
     known = {p: set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", suite.run([suite.bin / p, "--help"]).stdout)) for p in ("zeroc", "zero-inspect", "zerorun")}
@@ -61,5 +82,6 @@ def flags():
 
 suite.start()
 suite.check("tutorial: the commands work", walk)
+suite.check("tutorial: what the pages show is printed", shown)
 suite.check("tutorial: the pages' flags exist", flags)
 suite.finish()
