@@ -8,7 +8,7 @@ namespace zero::runtime {
 namespace {
 
 // So many pieces are one transfer: what keeps a disk busy is the number of requests under way.
-constexpr uint64_t kWindowBytes = 4 * kPieceBytes;
+constexpr uint64_t kWindowBytes = 2 * kPieceBytes;
 static_assert(kWindowBytes + kBlockBytes == kStagingBytes, "a window need not begin with a block");
 
 uint64_t roundDown(uint64_t bytes) { return bytes / kBlockBytes * kBlockBytes; }

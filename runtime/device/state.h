@@ -16,7 +16,7 @@ inline constexpr uint64_t kPieceBytes = uint64_t(4) << 20;
 
 // The most memory that an owner stages such pieces in where they lie on disk: as many as keep a disk busy, and a block because they need
 // not begin with one.
-inline constexpr uint64_t kStagingBytes = 4 * kPieceBytes + 4096;
+inline constexpr uint64_t kStagingBytes = 2 * kPieceBytes + 4096;
 
 // Called with one piece after another of what is read or written; `first` counts from the beginning of that. All pieces but the last have
 // kPieceBytes. The memory is the owner's and lent for the call: it may be the state's own, or a buffer that stands for it while the

@@ -98,6 +98,15 @@ void checkIgnored(const TrainOptions &options, const Setup &setup) {
       throw Error(fmt::format("--ignore-tensor '{}': no data file of this run holds a tensor of this name", name));
 }
 
+// Steps of programs that this run does not submit are most of a large plan's message: what the engine allocates takes their place.
+void dropUnused(Setup &setup) {
+  std::vector<uint32_t> used = setup.programs.used();
+  if (used.empty()) return; // the engine takes all
+  for (int i = 0; i < setup.file.plan.programs_size(); ++i)
+    if (!std::ranges::binary_search(used, static_cast<uint32_t>(i)))
+      google::protobuf::RepeatedPtrField<plan::Step>().Swap(setup.file.plan.mutable_programs(i)->mutable_steps());
+}
+
 } // namespace
 
 void prepare(const TrainOptions &options, int world, Setup &setup) {
@@ -131,6 +140,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
     setup.evalFeeder.emplace(plan, *setup.evalData, 1, "--eval-data");
   }
   checkIgnored(options, setup);
+  dropUnused(setup);
 }
 
 std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Plan &plan) {

@@ -17,7 +17,7 @@
 namespace zero::runtime {
 
 struct Setup {
-  plan::PlanFile file;
+  plan::PlanFile file;                // without the steps of programs that are not used
   const DeviceKind *device = nullptr; // that runs it
   MeasuredTable measured;             // beside the plan, if the device has one
   std::vector<std::string> diskFolders;

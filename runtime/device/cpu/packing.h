@@ -8,9 +8,9 @@ namespace zero::runtime {
 
 inline constexpr uint64_t kPackedDepth = 384, kPackedColumns = 9984;
 
-// Columns of C that are computed in one call at most: half of the library's own block, so that packing takes half as much and the other
-// operand is packed little more often.
-inline constexpr int64_t kColumnsOfACall = 4992, kColumnUnitOfACall = 48;
+// Columns of C that are computed in one call at most: a quarter of the library's own block, so that packing takes a quarter as much and the
+// other operand is packed little more often.
+inline constexpr int64_t kColumnsOfACall = 2496, kColumnUnitOfACall = 48;
 
 // How many of `columns` go into each call for `rows` rows of C. Where a product is thin the library multiplies without packing most of it,
 // and whether it is it concludes from 1 / rows + 1 / columns >= 0.00196. A cut must not change that, which would change bits and speed:
