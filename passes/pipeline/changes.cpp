@@ -35,8 +35,8 @@ uint64_t number(ModuleOp module, const char *attribute, unsigned i) {
 /// What nn-tile did, where backward does not make logits again.
 Line keptLogits(ModuleOp module) {
   return {"logits", "kept for backward in " + grouped(number(module, train::kKeptLogits, 0)) + " bytes",
-          "--device-memory; the gradient of the weights that make them takes " + grouped(number(module, train::kKeptLogits, 1)) +
-              ", and would wait where they do"};
+          "--device-memory; they are not made again, and the gradient of the weights that make them, which would else be there whole, takes " +
+              grouped(number(module, train::kKeptLogits, 1))};
 }
 
 /// What nn-tile-tokens did.

@@ -1,6 +1,7 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
 #include "passes/pipeline/search.h"
 #include "passes/pipeline/tiers.h"
+#include "passes/train/Passes.h"
 #include <map>
 
 using namespace mlir;
@@ -14,7 +15,7 @@ using state::Tier;
 class Search {
 public:
   Search(const Modules &modules, const Modules &fewLayers, const Question &question)
-      : question(question), budgets(question.budgets), asked(question.asked), trials(modules, fewLayers, question) {}
+      : question(question), budgets(question.budgets), modules(modules), asked(question.asked), trials(modules, fewLayers, question) {}
 
   FailureOr<Found> run() {
     // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
@@ -67,8 +68,8 @@ private:
   }
 
   /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
-  /// still nothing fits, a sixteenth. Then, with so many, there are more parts; if that is not enough, logits are made again in place of
-  /// being kept. That nothing fits is to be known soon: tiles are given up that do not bring down what is needed at least; both kinds
+  /// still nothing fits, a sixteenth. Then, with so many, there are more parts; where logits take more than the gradient that would wait in
+  /// their place, they are kept or made again, and else made again if nothing fits that keeps them. That nothing fits is to be known soon: tiles are given up that do not bring down what is needed at least; both kinds
   /// together are tried at last.
   void choose() {
     std::vector<int64_t> parts{question.asked.tiling.parts}, tokens{question.asked.tiling.tokens};
@@ -77,6 +78,7 @@ private:
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
     asked.tiling = question.asked.tiling;
     chooseForm();
+    makeLargeLogitsAgain(asked.tiling);
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
       if (!fitting.empty() && (fitting[0].copied == 0 || asked.tiling.tokens)) break;
       if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
@@ -85,7 +87,11 @@ private:
     const Tiling best = asked.tiling;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
       if (!fitting.empty() && fitting[0].copied == 0) break;
-      if (!chooseFormWith({tileParts, best.tokens, best.keepLogits})) break;
+      Tiling tiled{tileParts, best.tokens, best.keepLogits};
+      bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1; // which of them is faster
+      if (known) tiled.keepLogits = fitting[0].settings.tiling.keepLogits;
+      if (!chooseFormWith(tiled)) break;
+      if (!known) makeLargeLogitsAgain(tiled);
     }
     for (int64_t tileParts : parts)
       if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
@@ -93,6 +99,20 @@ private:
       Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
       if (fitting.empty() && trials.least && leastWith(both) <= trials.limit) chooseFormWith(both);
     }
+  }
+
+  /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
+  /// them needs no more memory. Not where to compute that alone takes longer than all of a step that fits.
+  void makeLargeLogitsAgain(Tiling tiling) {
+    if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return;
+    ModuleOp module = modules(tiling);
+    auto kept = module ? module->getAttrOfType<ArrayAttr>(train::kKeptLogits) : ArrayAttr();
+    if (!kept || cast<IntegerAttr>(kept[0]).getInt() <= cast<IntegerAttr>(kept[1]).getInt()) return;
+    tiling.keepLogits = false;
+    Settings again = tiers().onDevice();
+    again.tiling = tiling;
+    if (!fitting.empty() && trials.timed(trials.probe(again)).time.busy[plan::COMPUTE] >= fitting[0].time.seconds) return;
+    chooseFormWith(tiling);
   }
 
   /// The two of `fitting` that look best with every number of tiles: what sharing bytes costs differs most between these.
@@ -267,6 +287,7 @@ private:
 
   const Question &question;
   const Budgets &budgets;
+  const Modules &modules;
   Settings asked; // with the form that is tried
   Trials trials;
   std::vector<Trial> fitting;

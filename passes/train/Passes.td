@@ -57,8 +57,7 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
     - The weights of a product whose results are nothing but the logits of a cross-entropy. Its classes are met tile by tile, and logits never
       exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
       tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
-      each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`); with `keep-logits` it keeps them where they take no
-      more than the weights' gradient, that is where there are no more rows than a class has weights, and tokens are not in tiles, too. Where somebody else reads them, logits are made whole.
+      each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`) or, with `keep-logits`, forward keeps them. Where somebody else reads them, logits are made whole.
 
     Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
     where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.
@@ -76,7 +75,7 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let options = [Option<"parts", "parts", "int64_t", "1", "No tile is larger than this part of the largest parameter; 1: nothing is cut">,
-                 Option<"keepLogits", "keep-logits", "bool", "false", "Logits wait for backward where the weights' gradient would take as much">];
+                 Option<"keepLogits", "keep-logits", "bool", "false", "Logits wait for backward in place of being made again">];
   let statistics = [Statistic<"tiles", "tiles", "Tiles made">, Statistic<"losses", "losses", "Cross-entropies whose logits are never whole">];
 }
 

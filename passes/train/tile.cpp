@@ -93,13 +93,11 @@ struct Tile : impl::TilePassBase<Tile> {
     return tile;
   }
 
-  /// If they take no more than the gradient of the weights that make them. Of the step it is said, where it is.
-  bool keepsLogits(nn::MatMulOp product) {
+  /// Says how many bytes they take, and how many the gradient of the weights that make them.
+  void noteLogits(nn::MatMulOp product) {
+    if (product->getParentOfType<func::FuncOp>().getName() != "train") return;
     uint64_t bytes = nn::bytesOf(nn::typeOf(product.getResult())), gradient = nn::bytesOf(nn::typeOf(product.getRhs()));
-    if (!keepLogits || bytes > gradient) return false;
-    if (product->getParentOfType<func::FuncOp>().getName() == "train")
-      getOperation()->setAttr(kKeptLogits, Builder(&getContext()).getI64ArrayAttr({int64_t(bytes), int64_t(gradient)}));
-    return true;
+    getOperation()->setAttr(kKeptLogits, Builder(&getContext()).getI64ArrayAttr({int64_t(bytes), int64_t(gradient)}));
   }
 
   void tileUse(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
@@ -108,7 +106,8 @@ struct Tile : impl::TilePassBase<Tile> {
     auto logits = logitsOf(product);
     if (logits && logits->whole.empty()) {
       ++losses;
-      return tileLoss(product, *logits, tiled, /*again=*/!keepsLogits(product));
+      if (keepLogits) noteLogits(product);
+      return tileLoss(product, *logits, tiled, /*again=*/!keepLogits);
     }
     if (logits && product->getParentOfType<func::FuncOp>().getName() == "train")
       note(product, "the logits of '" + p.getSymName() + "', which is in tiles, are made whole: " + logits->whole);
