@@ -19,6 +19,7 @@ Key keyOf(const Settings &settings, bool places) {
           tiers.deviceBytes,
           tiers.hostBytes,
           tiers.diskUpdates,
+          settings.shard.movement.lateBytes,
           schedule.activations,
           schedule.activationBytes,
           schedule.ahead,

@@ -19,7 +19,6 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
   void runOnOperation() override {
     ProgramOp program = getOperation();
     ModuleOp module = program->getParentOfType<ModuleOp>();
-    if (!program.getClips() && !module->hasAttr(state::ZeroDialect::kScalesLoss)) return; // updates stand among backward
     SmallVector<StepOp> steps = stepsOf(program);
     size_t begin = 0; // behind lane compute's last step that is no update
     for (auto [at, step] : llvm::enumerate(steps))
@@ -42,8 +41,10 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     if (!updates) return; // the host makes them all
     keepHyper(module, tail.front());
     moved += updates;
+    bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
+    StringRef reason = norm ? "they wait for the norm, and" : "they stand behind all else, since";
     decide(program, "updates", counted(updates, "update") + " on a lane of their own",
-           "they wait for the norm, and what they need comes from another tier: the next step's forward runs beside them");
+           reason + " what they need comes from another tier: the next step's forward runs beside them");
   }
 
   /// The host writes the next step's hyper-parameters while updates still read those of this one: they read a copy.

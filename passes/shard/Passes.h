@@ -14,6 +14,7 @@ struct Options {
   PartitionPassOptions partition;
   AssignTiersPassOptions tiers;
   ProgramsPassOptions programs;
+  InsertMovementPassOptions movement;
 };
 
 /// partition, assign-tiers, programs, insert-movement, merge-gathers, verify: the whole phase.

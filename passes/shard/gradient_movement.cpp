@@ -17,6 +17,13 @@ bool addsOnHost(state::BucketOp bucket) {
   return bucket.getUpdatedOnHost() && sum && sum.getTier() == state::Tier::host;
 }
 
+/// Something comes from another tier for its update.
+bool isElsewhere(state::BucketOp bucket) {
+  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
+    return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
+  });
+}
+
 RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
   return RankedTensorType::get({elements}, type ? type : b.getF32Type());
 }
@@ -34,6 +41,7 @@ void GradientMovement::finish() {
   Location loc = NameLoc::get(end.getStringAttr("results")); // no node of the model: what the step reports
   Pending pending;
   SmallVector<Value> sums;
+  late = lateUpdates();
   if (uses.role != "eval")
     for (state::BucketOp bucket : uses.buckets)
       if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
@@ -47,7 +55,7 @@ void GradientMovement::finish() {
   SmallVector<Value> results{end.create<state::ViewOp>(loc, flat(end, losses), packed, 0)};
   if (uses.updates) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, losses));
   sortByUse(pending); // forward needs them in this order
-  for (auto [bucket, shard] : pending) update(end, bucket, shard, results[1]);
+  for (auto [bucket, shard] : pending) update(end, bucket, shard, uses.waitsForNorm ? results[1] : Value(), /*apart=*/true);
 
   terminator->setOperands(results);
   uses.program.setType(end.getFunctionType(uses.program.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -63,6 +71,23 @@ void GradientMovement::sortByUse(Pending &pending) const {
   llvm::stable_sort(pending, before);
 }
 
+llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
+  llvm::DenseSet<Operation *> found;
+  if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes behind it, or all wait
+  Pending buckets;
+  for (state::BucketOp bucket : uses.buckets)
+    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost())
+      buckets.push_back({bucket, {}});
+  sortByUse(buckets);
+  int64_t left = lateBytes;
+  for (auto [bucket, none] : llvm::reverse(buckets)) {
+    left -= int64_t(bucket.getShard() * sizeof(float));
+    if (left < 0) break;
+    found.insert(bucket);
+  }
+  return found;
+}
+
 void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending, SmallVectorImpl<Value> &sums) {
   OpBuilder b(uses.program.getContext());
   Operation *anchor = nullptr; // the last gradient
@@ -74,16 +99,16 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
     shard = accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
   }
   if (!uses.updates) return;
-  bool host = bucket.getUpdatedOnHost();
-  if (uses.waitsForNorm || host) sums.push_back(sumSquares(b, bucket, shard)); // while it is at hand
+  bool host = bucket.getUpdatedOnHost(), waits = uses.waitsForNorm || late.contains(bucket);
+  if (waits || host) sums.push_back(sumSquares(b, bucket, shard)); // while it is at hand
   if (host) shard = b.create<state::ToHostOp>(bucket.getLoc(), wholeIfUpdated(b, bucket, shard));
-  if (uses.waitsForNorm) {
+  if (waits) {
     pending.push_back({bucket, shard});
     return;
   }
   // The parameters must have been read for the last time before they change.
   if (Operation *read = uses.lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read)) b.setInsertionPointAfter(read);
-  Value own = update(b, bucket, shard, {});
+  Value own = update(b, bucket, shard, {}, /*apart=*/host);
   if (!host) sums.push_back(own);
 }
 
@@ -155,9 +180,9 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
   return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
 }
 
-Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2) {
+Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool apart) {
   Location loc = bucket.getLoc();
-  bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost(), sumsSquares = !clip && !host;
+  bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost(), sumsSquares = !clip && !apart;
   Value hyper = uses.program.getArguments().back();
   if (!host) shard = wholeIfUpdated(b, bucket, shard);
   if (host) hyper = onHost(hyper);
@@ -168,8 +193,8 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
     int64_t here = std::min(slice, count - begin);
     Value gradient = shard;
     if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
-    auto symbol =
-        kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), host});
+    auto symbol = kernels.update(uses.sharding.optimizer, here, columns,
+                                 {clip, clip && uses.sharding.scalesLoss, computeType(bucket), !clip && apart});
     auto op = b.create<state::UpdateOp>(loc, sumsSquares ? TypeRange(flat(b, here)) : TypeRange(), bucket.getSymName(), gradient, hyper,
                                         norm2, symbol.getValue(), whole, begin * columns);
     if (sumsSquares) sums.push_back(op.getSums());
@@ -181,10 +206,7 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
 }
 
 int64_t GradientMovement::rowsOfSlice(state::BucketOp bucket, int64_t rows) const {
-  bool elsewhere = llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
-    return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
-  });
-  if (!elsewhere || bucket.isPublished() || rows * uses.row(bucket) <= uses.sharding.sliceElements) return rows;
+  if (!isElsewhere(bucket) || bucket.isPublished() || rows * uses.row(bucket) <= uses.sharding.sliceElements) return rows;
   return uses.sharding.sliceElements / uses.row(bucket); // rows of 1024, then: whole blocks of a disk
 }
 

@@ -8,15 +8,19 @@ namespace zero::shard {
 
 class GradientMovement {
 public:
-  GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange) : uses(uses), kernels(kernels), exchange(exchange) {}
+  /// `lateBytes`: of gradients whose updates may come last, beside the next step's forward.
+  GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange, int64_t lateBytes)
+      : uses(uses), kernels(kernels), exchange(exchange), lateBytes(lateBytes) {}
 
   /// Of a program whose parameters are in place.
   void finish();
 
 private:
-  using Pending = llvm::SmallVector<std::pair<state::BucketOp, mlir::Value>>; // final gradient shards that wait for the norm
+  using Pending = llvm::SmallVector<std::pair<state::BucketOp, mlir::Value>>; // final gradient shards that wait: for the norm, or for time
 
   void sortByUse(Pending &pending) const;
+  /// Of buckets whose state comes from another tier for their update, those that forward reads last.
+  llvm::DenseSet<mlir::Operation *> lateUpdates() const;
   void consumeGradients(state::BucketOp bucket, Pending &pending, llvm::SmallVectorImpl<mlir::Value> &sums);
   /// Where every rank updates all of a bucket it takes the gradient of all.
   mlir::Value wholeIfUpdated(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard);
@@ -32,8 +36,8 @@ private:
   /// there for an update by the host, and this is not the last micro-step.
   mlir::Value accumulate(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value sum);
   /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
-  /// shard unless clipping, or where the host updates.
-  mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2);
+  /// shard unless those are summed `apart`, or clipping.
+  mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2, bool apart);
   /// What rests in another tier is fetched, updated and brought back slice by slice, so that a bucket need not be on the device at once.
   int64_t rowsOfSlice(state::BucketOp bucket, int64_t rows) const;
   mlir::Value sumSquares(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard);
@@ -43,6 +47,8 @@ private:
   ProgramUses &uses;
   StateKernels &kernels;
   RowExchange &exchange;
+  int64_t lateBytes;
+  llvm::DenseSet<mlir::Operation *> late;     // buckets
   llvm::SmallVector<nn::LaunchOp> superseded; // by exchanges, each before what it reads
   llvm::DenseMap<mlir::Value, mlir::Value> hostCopies;
 };

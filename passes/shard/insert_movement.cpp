@@ -92,6 +92,8 @@ private:
 };
 
 struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
+  using InsertMovementPassBase::InsertMovementPassBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     for (StringRef name :
@@ -115,7 +117,7 @@ struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
       if (failed(uses.find())) return signalPassFailure();
       RowExchange exchange(program, sharding.world, kernels);
       ParameterMovement(uses, kernels, exchange).place();
-      GradientMovement(uses, kernels, exchange).finish();
+      GradientMovement(uses, kernels, exchange, lateBytes).finish();
     }
   }
 };

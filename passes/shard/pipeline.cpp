@@ -13,7 +13,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createProgramsPass(options.programs));
   if (options.partition.vertical && options.partition.accumulate > 1) pm.addPass(createInterleavePass());
   // First the obviously correct form, then the fast one.
-  pm.addPass(createInsertMovementPass());
+  pm.addPass(createInsertMovementPass(options.movement));
   pm.addPass(createMergeGathersPass());
   pm.addPass(createVerifyShardPass());
 }

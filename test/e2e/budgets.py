@@ -30,9 +30,9 @@ def needs(plan, tier):
     return (plan["memory"] if tier == "device" else plan["memory"].get(tier, {"total_bytes": 0}))["total_bytes"]
 
 
-def trained(plan, data, world):
-    suite.zerorun(plan, "--data", data, "--steps", STEPS, "--lr", "1e-3", "--seed", 3, "--threads", 1, "--export", "out.safetensors", "--clip", 0.7,
-                  "--disk-path", suite.work / "disk", world=world)
+def trained(plan, data, world, clip=("--clip", 0.7)):
+    suite.zerorun(plan, "--data", data, "--steps", STEPS, "--lr", "1e-3", "--seed", 3, "--threads", 1, "--export", "out.safetensors", *clip,
+                  "--metrics", "out.jsonl", "--disk-path", suite.work / "disk", world=world)
     return load_file(suite.work / "out.safetensors")
 
 
@@ -135,6 +135,29 @@ def slow_disk(model):
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
 
 
+def later(model, world, stage):
+    """Where the disk takes about as long as computation, some updates run beside the next step's forward, with the bits of those behind their gradient."""
+    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never"]
+    top = needs(facts(flags), "device")
+    wanted, losses = trained("x.plan", "wide.safetensors", world, ()), suite.losses("out.jsonl")
+    suite.run(["rm", "out.jsonl"])
+    late = []
+    for part, disk in ((0.4, 1e9), (0.7, 1e9), (0.8, 1e9), (0.85, 3e8), (0.9, 1e9)):
+        (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
+        plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        if plan is None or not any(d["choice"].endswith("on a lane of their own") for d in plan["decisions"]):
+            continue
+        late.append(part)
+        suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
+        found = trained("x.plan", "wide.safetensors", world, ())
+        expect(suite.losses("out.jsonl") == losses, f"at {part} of the memory the losses are {suite.losses('out.jsonl')}, not {losses}")
+        suite.run(["rm", "out.jsonl"])
+        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+        expect(not different, f"at {part} of the memory {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+    expect(late, "no plan has late updates")
+    return f"at {late} of the memory"
+
+
 def depth():
     """The search for a plan takes time in proportion to the layers: counted as steps that are scheduled for all choices together."""
     counts = {}
@@ -169,5 +192,7 @@ suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
+for world, stage in ((1, 0), (2, 3)):
+    suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
 suite.check("budgets: in proportion to the layers", depth)
 suite.finish()
