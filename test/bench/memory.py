@@ -6,8 +6,8 @@ step to what it cannot go below (asked: at most 1.10), computation alone, as in 
 the plan's transfers and wait for nothing else (disk_lanes, before and after the run, since disks change their speed from minute to minute);
 bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Computation alone differs from run to
 run, and beside copies it takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A
-budget that zeroc refuses is a line, too. Plans are for what is run, with --clip or without, and for this machine: its file has the disk's
-speeds and, once the run without a budget has told, computation's.
+budget that zeroc refuses is a line, too. Plans are for what is run, with --clip or without, and for this machine, as the run before has shown
+it to be: beside each other computation and the disk are slower than alone.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--clip NORM] [--deepspeed PYTHON]
@@ -77,8 +77,8 @@ def disk_lanes(folder):
 
 
 def describe(folder, disk, ran=False):
-    """Writes machine.json: the disk's speeds, and those of computation as plan.bin `ran`, or the defaults."""
-    machine = {lane: disk[lane] for lane in ("disk_read", "disk_write")}
+    """Writes machine.json: what plan.bin showed if it `ran`, and of the disk, where it does not use that, what reading and writing at once move."""
+    machine = {lane: disk["disk_mixed"] for lane in ("disk_read", "disk_write")}
     if ran:
         machine |= json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--measured", "trace.json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     (folder / "machine.json").write_text(json.dumps(machine))
@@ -116,8 +116,7 @@ def run(folder, budget, alone):
             copied["disk_" + lane.split("_")[1]] += size
     planned, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
-    if "compute" not in alone:
-        describe(folder, alone, ran=True)
+    describe(folder, alone, ran=True)
     compute = alone.setdefault("compute", lanes["compute"])
     disk = statistics.mean([*disk, disk_lanes(folder)]) if found else 0
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
@@ -151,7 +150,7 @@ def main():
                             "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
             tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
             save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
-            alone = {f"disk_{mode}": disk_speed(pathlib.Path(args.path or folder / "disk"), mode) for mode in ("read", "write")}
+            alone = {f"disk_{mode}": disk_speed(pathlib.Path(args.path or folder / "disk"), mode) for mode in ("read", "write", "mixed")}
             print("  the disk alone: " + ", ".join(f"{lane} {speed / 1e9:.2f} GB/s" for lane, speed in alone.items()), flush=True)
             describe(folder, alone)
             ours = {budget: run(folder, budget, alone) for budget in [None, *map(int, args.budgets.split(",")[::-1])]}
