@@ -25,7 +25,10 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
       if (step.getLane() == Lane::compute && !isa<UpdateStep>(*step)) begin = at + 1;
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
     auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
-    if (llvm::none_of(tail, copies)) return; // nothing to wait for
+    auto updatesHere = [](StepOp step) { return isa<UpdateStep>(*step) && step.getLane() == Lane::compute; };
+    bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
+    if (llvm::none_of(tail, copies)) return;               // nothing to wait for
+    if (!norm && llvm::none_of(tail, updatesHere)) return; // what is behind all else belongs to updates that stand among backward
     SymbolTable symbols(module);
     auto restsOnDevice = [&](Value buffer) {
       auto use = buffer.getDefiningOp<UseOp>();
@@ -33,7 +36,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     };
     uint64_t updates = 0;
     for (StepOp step : tail) {
-      if (isa<UpdateStep>(*step) && step.getLane() == Lane::compute)
+      if (updatesHere(step))
         step.setLane(Lane::update), ++updates;
       else if (copies(step) && llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
@@ -41,7 +44,6 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     if (!updates) return; // the host makes them all
     keepHyper(module, tail.front());
     moved += updates;
-    bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
     StringRef reason = norm ? "they wait for the norm, and" : "they stand behind all else, since";
     decide(program, "updates", counted(updates, "update") + " on a lane of their own",
            reason + " what they need comes from another tier: the next step's forward runs beside them");

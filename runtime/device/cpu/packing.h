@@ -10,15 +10,17 @@ inline constexpr uint64_t kPackedDepth = 384, kPackedColumns = 9984;
 
 // Columns of C that are computed in one call at most: a quarter of the library's own block, so that packing takes a quarter as much and the
 // other operand is packed little more often.
-inline constexpr int64_t kColumnsOfACall = 2496, kColumnUnitOfACall = 48;
+inline constexpr int64_t kColumnsOfACall = 2496, kFewestColumnsOfACall = 1152, kColumnUnitOfACall = 48;
 
 // How many of `columns` go into each call for `rows` rows of C. Where a product is thin the library multiplies without packing most of it,
 // and whether it is it concludes from 1 / rows + 1 / columns >= 0.00196. A cut must not change that, which would change bits and speed:
-// between these numbers of rows nothing is cut.
+// between these numbers of rows nothing is cut, and the last call has no fewer columns than are needed with more rows.
 inline int64_t columnsOfACall(int64_t rows, int64_t columns) {
-  if (columns <= kColumnsOfACall || (rows > 510 && rows < 650)) return std::max<int64_t>(columns, 1);
-  int64_t calls = (columns + kColumnsOfACall - 1) / kColumnsOfACall, each = (columns + calls - 1) / calls;
-  return (each + kColumnUnitOfACall - 1) / kColumnUnitOfACall * kColumnUnitOfACall;
+  if (columns <= kColumnsOfACall || (rows > 510 && rows < 920)) return std::max<int64_t>(columns, 1);
+  int64_t each = kColumnsOfACall;
+  auto leavesFew = [&] { return columns % each > 0 && columns % each < kFewestColumnsOfACall; };
+  while (leavesFew() && each > kFewestColumnsOfACall) each -= kColumnUnitOfACall;
+  return each;
 }
 
 // The most bytes that one thread packs operands in for a product of these extents, however it is cut for the threads.
