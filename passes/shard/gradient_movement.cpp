@@ -182,7 +182,7 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
 
 Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool apart) {
   Location loc = bucket.getLoc();
-  bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost(), sumsSquares = !clip && !apart;
+  bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost();
   Value hyper = uses.program.getArguments().back();
   if (!host) shard = wholeIfUpdated(b, bucket, shard);
   if (host) hyper = onHost(hyper);
@@ -193,14 +193,14 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
     int64_t here = std::min(slice, count - begin);
     Value gradient = shard;
     if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
-    auto symbol = kernels.update(uses.sharding.optimizer, here, columns,
-                                 {clip, clip && uses.sharding.scalesLoss, computeType(bucket), !clip && apart});
-    auto op = b.create<state::UpdateOp>(loc, sumsSquares ? TypeRange(flat(b, here)) : TypeRange(), bucket.getSymName(), gradient, hyper,
-                                        norm2, symbol.getValue(), whole, begin * columns);
-    if (sumsSquares) sums.push_back(op.getSums());
+    auto symbol =
+        kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), apart});
+    auto op = b.create<state::UpdateOp>(loc, apart ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient, hyper, norm2,
+                                        symbol.getValue(), whole, begin * columns);
+    if (!apart) sums.push_back(op.getSums());
   }
   if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());
-  if (!sumsSquares) return {};
+  if (apart) return {};
   Value all = sums.size() == 1 ? sums[0] : pack(b, loc, sums);
   return whole ? b.create<state::OwnShardOp>(loc, flat(b, uses.rows(bucket)), all) : all;
 }

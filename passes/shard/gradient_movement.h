@@ -36,7 +36,7 @@ private:
   /// there for an update by the host, and this is not the last micro-step.
   mlir::Value accumulate(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value sum);
   /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
-  /// shard unless those are summed `apart`, or clipping.
+  /// shard unless those are summed `apart`, as with a norm that it waits for.
   mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2, bool apart);
   /// What rests in another tier is fetched, updated and brought back slice by slice, so that a bucket need not be on the device at once.
   int64_t rowsOfSlice(state::BucketOp bucket, int64_t rows) const;

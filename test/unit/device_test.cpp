@@ -287,7 +287,7 @@ TEST(MatMul, Bf16NeedsBoundedRoom) {
 TEST(MatMul, WideOnesAreCut) {
   std::vector<int64_t> widths{1, 50257, 128256, 151936, 256000};
   for (int64_t columns = kColumnsOfACall; columns < 12000; ++columns) widths.push_back(columns);
-  for (int64_t rows : {1, 64, 510, 511, 600, 919, 920, 1024, 5000})
+  for (int64_t rows : {1, 64, 510, 511, 600, 649, 650, 919, 920, 1024, 5000})
     for (int64_t columns : widths) {
       int64_t each = columnsOfACall(rows, columns), last = columns % each ? columns % each : each;
       EXPECT_GT(each, 0);
