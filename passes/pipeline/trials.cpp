@@ -25,6 +25,7 @@ Key keyOf(const Settings &settings, bool places) {
           schedule.ahead,
           schedule.fetchAhead,
           schedule.residentBytes,
+          schedule.earlyBytes,
           schedule.delay,
           places};
 }

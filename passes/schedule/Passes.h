@@ -14,6 +14,7 @@ struct Options {
   int64_t ahead = 2;                // buckets gathered beyond the one in use
   int64_t gatherBytes = 0;          // the same as a budget in bytes; 0: by `ahead`
   int64_t residentBytes = 0;        // gathered buckets kept beyond their uses
+  int64_t earlyBytes = 0;           // buckets gathered beside the step before
   int64_t fetchAhead = 3;           // updates, of slices or buckets, whose state is fetched beyond the one under way
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk

@@ -171,9 +171,15 @@ def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
     plan.copy compute %w0[0, 64] -> %x[0, 64]
     plan.copy compute %w1[0, 64] -> %x[0, 64]
     ```
+
+    Over a slow link forward takes longer to gather than to compute, while backward, which has gradients alone to send, leaves the link idle. Lanes
+    run on from one step into the next. So with `early-bytes` some buckets are gathered in front of all others, in the order in which the program
+    updates them: what backward reaches first is updated first, and travels for the next step while backward goes on. They are whole in all of
+    forward. The first gather stays where it is: forward waits for it.
   }];
   let options = [Option<"ahead", "ahead", "int64_t", "2", "Buckets that may be whole beyond the one in use">,
-                 Option<"gatherBytes", "gather-bytes", "int64_t", "0", "Bytes of gathered buckets alive at once; 0: by `ahead`">];
+                 Option<"gatherBytes", "gather-bytes", "int64_t", "0", "Bytes of gathered buckets alive at once; 0: by `ahead`">,
+                 Option<"earlyBytes", "early-bytes", "int64_t", "0", "Bytes of buckets that are gathered in front of all others">];
   let statistics = [Statistic<"hoisted", "hoisted", "Gathers that moved">];
 }
 

@@ -90,13 +90,37 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
 
   void runOnOperation() override {
     Order order(getOperation());
-    hoisted +=
-        hoist(order, gathersOf(getOperation(), order), {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
-          std::string limit = gatherBytes
-                                  ? "there is room in --gather-bytes"
-                                  : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
-          decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(steps), "step") + " early", limit + " from " + from + " on");
-        });
+    std::vector<Arrival> gathers = gathersOf(getOperation(), order);
+    if (earlyBytes > 0) gatherFirst(order, gathers);
+    hoisted += hoist(order, gathers, {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
+      std::string limit = gatherBytes ? "there is room in --gather-bytes"
+                                      : "at most " + counted(uint64_t(ahead), "other bucket") + (ahead == 1 ? " is whole" : " are whole");
+      decide(getOperation(), gather.bucket, "gathered " + counted(uint64_t(steps), "step") + " early", limit + " from " + from + " on");
+    });
+  }
+
+private:
+  /// Moves to the front, in the order of their updates, and takes from `gathers` those whose updates come first.
+  void gatherFirst(const Order &order, std::vector<Arrival> &gathers) {
+    SmallVector<std::pair<int64_t, size_t>> updated; // position of the first write to what a gather reads, which comes behind it
+    for (auto [i, gather] : llvm::enumerate(gathers)) {
+      SmallVector<Access, 6> read = readBy(gather);
+      int64_t update = order.firstConflictAfter(gather.issued, read);
+      bool isFirstUsed = i == 0, staysAsItWas = order.lastConflictBefore(gather.issued, read) < 0;
+      if (!isFirstUsed && staysAsItWas && update < int64_t(order.size())) updated.push_back({update, i});
+    }
+    llvm::sort(updated);
+    int64_t left = earlyBytes;
+    for (auto [update, i] : updated) {
+      left -= gathers[i].bytes;
+      if (left < 0) break;
+      for (StepOp step : gathers[i].steps) step->moveBefore(order[0]);
+      gathers[i].steps.clear();
+      ++hoisted;
+      decide(getOperation(), gathers[i].bucket, "gathered in front of all others",
+             "its update is among the first: it can come beside the rest of the step before, for which --early-bytes has room");
+    }
+    llvm::erase_if(gathers, [](const Arrival &gather) { return gather.steps.empty(); });
   }
 };
 

@@ -29,6 +29,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   HoistGathersPassOptions hoist;
   hoist.ahead = options.ahead;
   hoist.gatherBytes = options.gatherBytes;
+  hoist.earlyBytes = options.earlyBytes;
   program.addPass(createHoistGathersPass(hoist));
   SinkUpdatesPassOptions sink;
   sink.delay = options.delay;
@@ -45,6 +46,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> ahead{*this, "ahead", llvm::cl::desc("Buckets gathered beyond the one in use"), llvm::cl::init(2)};
   Option<int64_t> gatherBytes{*this, "gather-bytes", llvm::cl::desc("The same as a budget in bytes; 0: by ahead"), llvm::cl::init(0)};
   Option<int64_t> residentBytes{*this, "resident-bytes", llvm::cl::desc("Gathered buckets kept beyond their uses"), llvm::cl::init(0)};
+  Option<int64_t> earlyBytes{*this, "early-bytes", llvm::cl::desc("Buckets gathered beside the step before"), llvm::cl::init(0)};
   Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
                                   llvm::cl::init("none")};
   Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
@@ -58,7 +60,7 @@ void registerPasses() {
   registerZeroSchedulePasses();
   PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order",
                                             [](OpPassManager &pm, const PipelineOptions &given) {
-                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.fetchAhead,
+                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead,
                                                                  given.delay, given.activations, given.activationBytes, given.librarySums});
                                             });
 }

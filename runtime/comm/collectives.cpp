@@ -6,11 +6,18 @@
 #include <type_traits>
 
 namespace zero::runtime {
+namespace {
+
+// Of a slice, for each rank: less travels in about the time that a message takes in any case.
+constexpr uint64_t kWorthHalves = 256 << 10;
+
+} // namespace
 
 void MessageCommunicator::allGather(const void *src, void *dst, uint64_t bytes, const char *what) {
   auto *whole = static_cast<char *>(dst);
   forOthers([&](int peer) { receive(whole + static_cast<uint64_t>(peer) * bytes, bytes, peer); });
   forOthers([&](int peer) { post(src, bytes, peer); });
+  begin(what);
   char *own = whole + static_cast<uint64_t>(self) * bytes;
   if (own != src) std::memcpy(own, src, bytes);
   complete(what);
@@ -19,14 +26,29 @@ void MessageCommunicator::allGather(const void *src, void *dst, uint64_t bytes, 
 // dst = the sum over ranks of what each has for this one; forPeer(r) is what this rank has for r.
 template <typename T, typename For>
 void MessageCommunicator::sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what) {
-  auto *room = static_cast<T *>(staging.room);
-  for (uint64_t begin = 0; begin < count; begin += staging.slice) {
-    uint64_t size = std::min(staging.slice, count - begin), bytes = size * sizeof(T);
-    forOthers([&](int peer) { receive(room + static_cast<uint64_t>(peer) * size, bytes, peer); });
-    forOthers([&](int peer) { post(forPeer(peer) + begin, bytes, peer); });
-    complete(what); // before the sum: of an all-reduce, what is overwritten was being sent
-    orderedSum(room, size, world(), self, forPeer(self) + begin, dst + begin, size);
+  // Two parts of the room: one part of a slice travels while the one before it is summed.
+  const bool halves = staging.slice * sizeof(T) >= kWorthHalves;
+  const uint64_t most = halves ? staging.slice / 2 : staging.slice;
+  struct Piece {
+    uint64_t begin, size;
+    T *room;
+  };
+  auto add = [&](Piece piece) {
+    orderedSum(piece.room, piece.size, world(), self, forPeer(self) + piece.begin, dst + piece.begin, piece.size);
+  };
+  Piece before{};
+  for (uint64_t at = 0, n = 0; at < count; at += most, ++n) {
+    Piece piece{at, std::min(most, count - at),
+                static_cast<T *>(staging.room) + (halves && n % 2 ? most * static_cast<uint64_t>(size) : 0)};
+    forOthers([&](int peer) { receive(piece.room + static_cast<uint64_t>(peer) * piece.size, piece.size * sizeof(T), peer); });
+    forOthers([&](int peer) { post(forPeer(peer) + at, piece.size * sizeof(T), peer); });
+    begin(what);
+    if (halves && n) add(before);
+    complete(what); // before its sum: of an all-reduce, what is overwritten was being sent
+    if (!halves) add(piece);
+    before = piece;
   }
+  if (halves && count) add(before);
 }
 
 void MessageCommunicator::reduceScatter(WireType type, const void *src, float *dst, uint64_t count, Staging staging) {

@@ -23,9 +23,11 @@ protected:
   MessageCommunicator(int self, int size) : self(self), size(size), tokens(static_cast<size_t>(size)) {}
 
   // What a transport does. A collective names its messages, at most one to and one from each peer, all receiving ones first,
-  // and then completes them together; `what` names the collective in sentences. Memory stays as it is until then.
+  // and then completes them together; `what` names the collective in sentences. Memory stays as it is until then. A collective that has
+  // something to do meanwhile begins them first, which moves what can be moved without waiting.
   virtual void receive(void *data, uint64_t bytes, int peer) = 0;
   virtual void send(const void *data, uint64_t bytes, int peer) = 0;
+  virtual void begin(const char *what) = 0;
   virtual void complete(const char *what) = 0;
 
   // For complete(): throws if interrupt() was called.

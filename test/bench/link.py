@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A slow link: GPT-2 124M at stage 3 on two ranks of one thread each, in two network namespaces joined by a veth pair that tc shapes, each plan
-compiled for its link (--machine).
+compiled for runs that do not clip, for its link, and for this machine as a run on the open link has shown it to be (--machine).
 
 For each rate: seconds per step (median), against the longer of the step on the open link and what the bytes take on the link alone (asked: at most
 1.15 x). Bytes alone are measured, too: the same bytes sent both ways over the shaped link.
@@ -109,9 +109,9 @@ def alone(size, cwd):
     return max(float(out) for out in both([[*command, r, 29512, size] for r in range(2)], cwd))
 
 
-def step(cwd):
+def step(cwd, *flags):
     command = [BIN / "zerorun", "plan.bin", "--data", "tokens.safetensors", "--steps", WARM + args.steps, "--threads", 1, "--lr", "1e-4"]
-    both([[*command, "--metrics", "metrics.jsonl"]] * 2, cwd)  # rank 0 writes it
+    both([[*command, "--metrics", "metrics.jsonl", *flags]] * 2, cwd)  # rank 0 writes it
     rows = [json.loads(line) for line in (cwd / "metrics.jsonl").read_text().splitlines()]
     return statistics.median(row["seconds"] for row in rows[WARM:])
 
@@ -126,21 +126,25 @@ def main():
         tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 8, seq + 1))
         save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
 
-        def compiled(mbit=None):
+        inspected = lambda *flags: json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", *flags], cwd=folder, capture_output=True, check=True).stdout)
+
+        def compiled(machine, mbit=None):
             """Bytes that a rank sends in a step of a plan for such a link."""
-            (folder / "machine.json").write_text(json.dumps({"link": mbit * 1e6 / 8} if mbit else {}))
-            subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", "--init", "random", "--world", "2", "--stage", "3", "--machine", "machine.json", *args.zeroc.split()], **quiet)
-            facts = subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, check=True).stdout
-            return json.loads(facts)["communication"]["bytes_sent"]
+            (folder / "machine.json").write_text(json.dumps({**machine, **({"link": mbit * 1e6 / 8} if mbit else {})}))
+            subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", "--init", "random", "--clip", "never", "--world", "2", "--stage", "3", "--machine", "machine.json", *args.zeroc.split()], **quiet)
+            return inspected("--json")["communication"]["bytes_sent"]
 
         try:
             join()
-            sent = compiled()
+            compiled({})
+            step(folder, "--trace", "trace.json")
+            machine = inspected("--measured", "trace.json")
+            sent = compiled(machine)
             opened = step(folder)
             print(f"GPT-2 124M, stage 3, 2 ranks of {batch} x {seq} tokens and one thread, {sent / 1e9:.2f} GB sent by each in a step {args.zeroc}")
             print(f"  open link     {opened:6.2f} s/step", flush=True)
             for mbit in map(int, args.rates.split(",")):
-                sent = compiled(mbit)
+                sent = compiled(machine, mbit)
                 shape(mbit)
                 link, seconds = alone(sent, folder), step(folder)
                 print(f"  {mbit:5} Mbit/s  {seconds:6.2f} s/step, {sent / 1e9:.2f} GB sent = {seconds / max(opened, link):.2f} x the longer of the open link's step and its bytes "

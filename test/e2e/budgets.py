@@ -158,6 +158,32 @@ def later(model, world, stage):
     return f"at {late} of the memory"
 
 
+def early(model):
+    """Where the link takes about as long as computation, buckets are gathered for the next step beside the rest of backward, with the bits of those that are not."""
+    flags = [model[0], "x.plan", *model[1:], "--world", 2, "--stage", 3, "--clip", "never"]
+    top = needs(facts(flags), "device")
+    wanted, losses = trained("x.plan", "wide.safetensors", 2, ()), suite.losses("out.jsonl")
+    suite.run(["rm", "out.jsonl"])
+    first = []
+    for link in (1e12, 2e8, 1e8, 5e7):
+        (suite.work / "machine.json").write_text(json.dumps({"link": link, "link_latency": 1e-6, "products_f32": 2e10}))
+        plan = facts(flags, "--device-memory", int(top * 1.5), "--machine", suite.work / "machine.json")
+        gathered = [d for d in plan["decisions"] if d["choice"] == "gathered in front of all others"]
+        expect(bool(gathered) == ("beside the step before" in decision(plan, "schedule")[0]), f"{len(gathered)} gathers in front of others: {decision(plan, 'schedule')[0]}")
+        expect(not gathered or link < 1e12, "gathered in front of others though the link takes no time")
+        if not gathered:
+            continue
+        first.append(link)
+        suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
+        found = trained("x.plan", "wide.safetensors", 2, ())
+        expect(suite.losses("out.jsonl") == losses, f"over a link of {link} bytes per second the losses are {suite.losses('out.jsonl')}, not {losses}")
+        suite.run(["rm", "out.jsonl"])
+        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+        expect(not different, f"over a link of {link} bytes per second {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+    expect(first, "no plan gathers in front of others")
+    return f"over links of {first} bytes per second"
+
+
 def depth():
     """The search for a plan takes time in proportion to the layers: counted as steps that are scheduled for all choices together."""
     counts = {}
@@ -194,5 +220,6 @@ suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"]
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
+suite.check("budgets: buckets gathered beside the step before", early, models["wide"])
 suite.check("budgets: in proportion to the layers", depth)
 suite.finish()

@@ -88,6 +88,8 @@ TEST(Communicator, CollectivesOfManySizes) {
 TEST(Communicator, SumsGoInSlices) {
   auto comm = world->create();
   for (uint64_t slice : {1, 7, 999, 1000, 5000}) checkCollectives(*comm, 1000, slice);
+  for (uint64_t slice : {65536, 70001, 149999, 299999})
+    checkCollectives(*comm, 300000, slice); // of which a part travels while another is summed
 }
 
 TEST(Communicator, RanksKnowWhoSharesTheirMachine) { EXPECT_EQ(world->ranksHere(), world->world()); }

@@ -16,7 +16,32 @@ constexpr uint64_t kPiece = 1 << 20;
 
 // How a rank waits: at first at the ready, then looking again and again, and when nothing has moved for long, asleep. To sleep each time
 // would leave it to the system when this rank gets a processor again, behind all that compute.
-constexpr auto kSpin = std::chrono::microseconds(50), kNap = std::chrono::microseconds(20), kAwake = std::chrono::microseconds(5000);
+using std::chrono::microseconds;
+constexpr microseconds kSpin{50}, kNap{20}, kAwake{5000};
+
+// On a slow link each look finds little, and takes a processor away from computation. So a rank naps for as long as this takes, or what is
+// left, at the speed of what has moved so far, but no longer than kLongNap.
+constexpr uint64_t kWorthLooking = 256 << 10;
+constexpr microseconds kLongNap{500};
+
+class Pace {
+public:
+  explicit Pace(uint64_t bytes) : all(bytes), left(bytes), atFirst(bytes) {}
+
+  void reached(uint64_t bytes, Patience::Clock::time_point now) {
+    if (left == all) first = now, atFirst = bytes; // what buffers held, or had room for, tells nothing of the link
+    left = bytes, last = now;
+  }
+  microseconds nap() const {
+    if (left == atFirst) return kNap;
+    double rate = double(atFirst - left) / std::chrono::duration<double, std::micro>(last - first).count();
+    return microseconds(int64_t(std::clamp(double(std::min(left, kWorthLooking)) / rate, double(kNap.count()), double(kLongNap.count()))));
+  }
+
+private:
+  uint64_t all, left, atFirst;
+  Patience::Clock::time_point first, last;
+};
 
 // Takes `done` bytes off a message, of its length first.
 template <typename Part> void advance(Part &part, uint64_t done) {
@@ -64,15 +89,21 @@ void TcpCommunicator::send(const void *data, uint64_t bytes, int peer) {
   exchanges[static_cast<size_t>(peer)].out = {static_cast<char *>(const_cast<void *>(data)), bytes, bytes, sizeof(uint64_t)};
 }
 
+void TcpCommunicator::begin(const char *what) {
+  for (int peer = 0; peer < size; ++peer)
+    if (exchanges[static_cast<size_t>(peer)].out.pending()) give(peer, what);
+}
+
 void TcpCommunicator::complete(const char *what) {
   auto begin = Patience::Clock::now(), moved = begin;
+  Pace pace(left());
   int found = 1; // all is tried at first without asking
   for (size_t peer = 0; peer < exchanges.size(); ++peer) entries[peer].revents = POLLIN | POLLOUT;
   for (;;) {
     checkInterrupted(what);
     if (found > 0 && !moveAll(what)) break;
     auto now = Patience::Clock::now();
-    if (found > 0) moved = now;
+    if (found > 0) moved = now, pace.reached(left(), now);
     patience.wait(begin, now, what, [this] { return awaited(); });
     bool sleeps = now - moved >= kAwake;
     found = ::poll(entries.data(), entries.size(), sleeps ? static_cast<int>(patience.interval().count()) : 0);
@@ -80,7 +111,7 @@ void TcpCommunicator::complete(const char *what) {
     if (now - begin < kSpin)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(pace.nap());
   }
   patience.done(begin, what);
 }
@@ -138,18 +169,23 @@ void TcpCommunicator::lost(int peer, const char *what) {
   throw Error(fmt::format("the connection of rank {} to {} broke in {}", self, peers.name(peer), what));
 }
 
+uint64_t TcpCommunicator::left() const {
+  uint64_t bytes = 0;
+  for (const Exchange &exchange : exchanges)
+    bytes += exchange.in.left + exchange.in.lengthLeft + exchange.out.left + exchange.out.lengthLeft;
+  return bytes;
+}
+
 Awaited TcpCommunicator::awaited() const {
   std::set<int> senders, receivers;
-  uint64_t left = 0;
   for (int peer = 0; peer < size; ++peer) {
     const Exchange &exchange = exchanges[static_cast<size_t>(peer)];
-    left += exchange.in.left + exchange.in.lengthLeft + exchange.out.left + exchange.out.lengthLeft;
     if (exchange.in.pending())
       senders.insert(peer);
     else if (exchange.out.pending())
       receivers.insert(peer);
   }
-  return {senders.empty() ? receivers : senders, left};
+  return {senders.empty() ? receivers : senders, left()};
 }
 
 } // namespace zero::runtime

@@ -30,6 +30,7 @@ private:
 
   void receive(void *data, uint64_t bytes, int peer) override;
   void send(const void *data, uint64_t bytes, int peer) override;
+  void begin(const char *what) override;
   void complete(const char *what) override;
 
   bool moveAll(const char *what);
@@ -37,6 +38,7 @@ private:
   void take(int peer, const char *what);
   void give(int peer, const char *what);
   [[noreturn]] void lost(int peer, const char *what);
+  uint64_t left() const; // bytes, of all exchanges
   Awaited awaited() const;
 
   std::vector<Socket> links;
