@@ -26,8 +26,8 @@ module attributes {zero.world = 2 : i64} {
   // CHECK-NEXT: plan.copy compute %x[{{.*}} -> %b0.parameter
   // CHECK: plan.decision "b2" : "gathered in front of all others" because "its update is among the first: it can come beside the rest of the step before, for which --early-bytes has room"
   // TWO-NEXT: plan.decision "b1" : "gathered in front of all others"
-  // ONE-NOT: plan.decision "b1"
-  // NONE-NOT: plan.decision
+  // ONE-NOT: in front of all others
+  // NONE-NOT: in front of all others
   plan.program step @step {
     %p0 = plan.use @b0.parameter
     %p1 = plan.use @b1.parameter
