@@ -209,14 +209,16 @@ private:
   }
   bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
-  /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves.
+  /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves: at least so much
+  /// that a bucket may.
   Trial place(Settings settings) {
     Trial placed = trials.attempt(settings, /*places=*/true);
     for (int64_t more : {1, 2, 2}) {
       int64_t &state = settings.shard.tiers.deviceBytes;
       int64_t excess = trials.keeps(placed) ? 0 : int64_t(placed.need.of(Tier::device) - *budgets.device);
-      if (excess <= 0 || more * excess >= state) break;
-      state -= more * excess;
+      int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
+      if (excess <= 0 || leaves >= state) break;
+      state -= leaves;
       placed = trials.attempt(settings, /*places=*/true);
     }
     return placed;
