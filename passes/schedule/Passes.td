@@ -272,7 +272,7 @@ def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp
   let description = [{
     With a global norm no update can be made before the end of backward, and without one some may be late (`zero-insert-movement`). Where
     updates need what rests in another tier, lane compute would then wait for all of it to come and go. So those that stand behind its last
-    other step go on lane `update`, and their copies on lanes
+    other step, with the fills of what they alone write, go on lane `update`, and their copies on lanes
     `update_read` and `update_write`, which leave those of the next step's fetches free: its forward begins while they run, and waits for
     each bucket as it needs it. In the order of their first use in forward, as zero-insert-movement has put them, the first updates are those
     that it needs first. They read a copy of the hyper-parameters, which the host writes again for the next step.

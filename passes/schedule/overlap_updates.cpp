@@ -13,6 +13,15 @@ namespace zero::schedule {
 
 namespace {
 
+/// An update, or the fill of what no other step than updates and copies touches: the rest of the last block on a disk.
+bool isOfUpdate(StepOp step) {
+  if (isa<UpdateStep>(*step)) return true;
+  return isa<FillStep>(*step) && isTransient(step.getBuffers()[0]) && llvm::all_of(step.getBuffers()[0].getUsers(), [&](Operation *user) {
+           auto copy = dyn_cast<CopyStep>(user);
+           return user == step || isa<UpdateStep>(user) || (copy && copy.getLane() != Lane::compute);
+         });
+}
+
 struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
   using OverlapUpdatesPassBase::OverlapUpdatesPassBase;
 
@@ -20,15 +29,16 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     ProgramOp program = getOperation();
     ModuleOp module = program->getParentOfType<ModuleOp>();
     SmallVector<StepOp> steps = stepsOf(program);
-    size_t begin = 0; // behind lane compute's last step that is no update
+    size_t begin = 0; // behind lane compute's last step that belongs to no update
     for (auto [at, step] : llvm::enumerate(steps))
-      if (step.getLane() == Lane::compute && !isa<UpdateStep>(*step)) begin = at + 1;
+      if (step.getLane() == Lane::compute && !isOfUpdate(step)) begin = at + 1;
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
     auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
     auto updatesHere = [](StepOp step) { return isa<UpdateStep>(*step) && step.getLane() == Lane::compute; };
     bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
-    if (llvm::none_of(tail, copies)) return;               // nothing to wait for
-    if (!norm && llvm::none_of(tail, updatesHere)) return; // what is behind all else belongs to updates that stand among backward
+    if (llvm::none_of(tail, copies)) return; // nothing to wait for
+    bool makesHere = llvm::any_of(tail, updatesHere);
+    if (!norm && !makesHere) return; // what is behind all else belongs to updates that stand among backward
     SymbolTable symbols(module);
     auto restsOnDevice = [&](Value buffer) {
       auto use = buffer.getDefiningOp<UseOp>();
@@ -36,8 +46,8 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     };
     uint64_t updates = 0;
     for (StepOp step : tail) {
-      if (updatesHere(step))
-        step.setLane(Lane::update), ++updates;
+      if (makesHere && step.getLane() == Lane::compute)
+        updates += isa<UpdateStep>(*step), step.setLane(Lane::update);
       else if (copies(step) && llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
     }

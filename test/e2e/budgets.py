@@ -135,9 +135,9 @@ def slow_disk(model):
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
 
 
-def later(model, world, stage):
+def later(model, world, stage, precision="f32"):
     """Where the disk takes about as long as computation, some updates run beside the next step's forward, with the bits of those behind their gradient."""
-    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never"]
+    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never", "--precision", precision]
     top = needs(facts(flags), "device")
     wanted, losses = trained("x.plan", "wide.safetensors", world, ()), suite.losses("out.jsonl")
     suite.run(["rm", "out.jsonl"])
@@ -148,6 +148,10 @@ def later(model, world, stage):
         if plan is None or not any(d["choice"].endswith("on a lane of their own") for d in plan["decisions"]):
             continue
         late.append(part)
+        steps = json.loads(suite.run([suite.bin / "zero-inspect", "x.plan", "--json", "--schedule"]).stdout)["programs"][0]["schedule"]
+        late_buckets = {step["name"].split(".")[0] for step in steps if step["lane"] == "update"}
+        beside = [step["lane"] for step in steps if step["name"].endswith(".update") and step["name"].split(".")[0] in late_buckets]
+        expect(set(beside) == {"update"}, f"at {part} of the memory updates of {late_buckets} are on lanes {beside}")
         suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
         found = trained("x.plan", "wide.safetensors", world, ())
         expect(suite.losses("out.jsonl") == losses, f"at {part} of the memory the losses are {suite.losses('out.jsonl')}, not {losses}")
@@ -220,6 +224,7 @@ suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"]
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
+suite.check("budgets: updates beside the next forward, bf16", later, models["wide"], 1, 0, "bf16")
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])
 suite.check("budgets: in proportion to the layers", depth)
 suite.finish()

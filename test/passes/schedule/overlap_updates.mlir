@@ -14,7 +14,7 @@ module attributes {zero.world = 1 : i64} {
     %r = plan.use @result.loss
     %g0 = plan.buffer gradient "g0" bytes 128
     %d0 = plan.buffer fetched "d0" bytes 64
-    %d1 = plan.buffer fetched "d1" bytes 64
+    %d1 = plan.buffer fetched "d1" bytes 128
     // CHECK: %[[KEPT:.*]] = plan.buffer scalar "hyper.kept" bytes 64
     // CHECK: plan.copy disk_read
     // CHECK-NEXT: plan.fill compute
@@ -22,6 +22,8 @@ module attributes {zero.world = 1 : i64} {
     // CHECK-NEXT: plan.update update {{.*}}, %[[KEPT]][0, 64], %{{.*}}[4, 4] ->
     // CHECK-NEXT: plan.copy update_write
     // CHECK-NEXT: plan.copy update_read
+    // What the update does not write of a block belongs to it.
+    // CHECK-NEXT: plan.fill update
     // CHECK-NEXT: plan.update update {{.*}}, %[[KEPT]][0, 64], %{{.*}}[4, 4] ->
     // CHECK-NEXT: plan.copy update_write
     // CHECK: plan.decision "updates" : "2 updates on a lane of their own"
@@ -30,6 +32,7 @@ module attributes {zero.world = 1 : i64} {
     plan.update compute %p0[0, 64], %g0[0, 64], %d0[0, 64], %hyper[0, 64], %r[4, 4] -> %p0[0, 64], %d0[0, 64] : @b0 @k of f32 whole
     plan.copy disk_write %d0[0, 64] -> %h0[0, 64]
     plan.copy disk_read %h0[64, 64] -> %d1[0, 64]
+    plan.fill compute -> %d1[64, 64] : 0
     plan.update compute %p0[64, 64], %g0[64, 64], %d1[0, 64], %hyper[0, 64], %r[4, 4] -> %p0[64, 64], %d1[0, 64] : @b0 @k of f32 whole from 16
     plan.copy disk_write %d1[0, 64] -> %h0[64, 64]
     plan.return %r[0, 4], %r[4, 4]
