@@ -68,7 +68,7 @@ private:
     return found;
   }
 
-  /// Fills `fitting`, the best first. Where nothing fits, or something is copied, a quarter of the tokens is done at a time, and where
+  /// Fills `fitting`, the best first. Where nothing fits, or tiles may be faster, a quarter of the tokens is done at a time, and where
   /// still nothing fits, a sixteenth. Then, with so many, there are more parts; where logits take more than the gradient that would wait in
   /// their place, they are kept or made again, and else made again if nothing fits that keeps them. That nothing fits is to be known soon:
   /// tiles are given up that do not bring down what is needed at least; both kinds together are tried at last.
@@ -81,13 +81,13 @@ private:
     chooseForm();
     makeLargeLogitsAgain(asked.tiling);
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
-      if (!fitting.empty() && (fitting[0].copied == 0 || asked.tiling.tokens)) break;
+      if (!fitting.empty() && (tilesGainNothing() || asked.tiling.tokens)) break;
       if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
     }
     if (!fitting.empty()) asked.tiling = fitting[0].settings.tiling;
     const Tiling best = asked.tiling;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
-      if (!fitting.empty() && fitting[0].copied == 0) break;
+      if (tilesGainNothing()) break;
       Tiling tiled{tileParts, best.tokens, best.keepLogits};
       bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1; // which of them is faster
       if (known) tiled.keepLogits = fitting[0].settings.tiling.keepLogits;
@@ -100,6 +100,14 @@ private:
       Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
       if (fitting.empty() && trials.least && leastWith(both) <= trials.limit) chooseFormWith(both);
     }
+  }
+
+  /// The best that fits copies nothing, or its copies hide behind computation but for a percent and nothing is made again: tiles, which
+  /// compute no less, could not be faster.
+  bool tilesGainNothing() const {
+    if (fitting.empty()) return false;
+    const Trial &best = fitting[0];
+    return best.copied == 0 || (!best.settings.keepBytes && best.time.seconds <= 1.01 * best.time.busy[plan::COMPUTE]);
   }
 
   /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
