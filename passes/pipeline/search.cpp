@@ -102,12 +102,16 @@ private:
     }
   }
 
-  /// The best that fits copies nothing, or its copies hide behind computation but for a percent and nothing is made again: tiles, which
-  /// compute no less, could not be faster.
-  bool tilesGainNothing() const {
+  /// The best that fits copies nothing, or its copies hide behind computation but for a percent, placed as well, and nothing is made again:
+  /// tiles, which compute no less, could not be faster.
+  bool tilesGainNothing() {
     if (fitting.empty()) return false;
-    const Trial &best = fitting[0];
-    return best.copied == 0 || (!best.settings.keepBytes && best.time.seconds <= 1.01 * best.time.busy[plan::COMPUTE]);
+    Trial best = fitting[0];
+    auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; };
+    if (best.copied == 0) return true;
+    if (best.settings.keepBytes || !hides(best)) return false;
+    Trial placed = place(best.settings);
+    return trials.keeps(placed) && hides(placed);
   }
 
   /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
