@@ -58,11 +58,11 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order",
-                                            [](OpPassManager &pm, const PipelineOptions &given) {
-                                              buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead,
-                                                                 given.delay, given.activations, given.activationBytes, given.librarySums});
-                                            });
+  PassPipelineRegistration<PipelineOptions>(
+      "zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
+        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.delay,
+                           given.activations, given.activationBytes, given.librarySums});
+      });
 }
 
 } // namespace zero::schedule
