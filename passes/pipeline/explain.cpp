@@ -41,7 +41,7 @@ std::string travelOf(const schedule::Options &options) {
                      ", gradients under way while the next is computed: " + std::to_string(options.delay);
   if (options.residentBytes)
     text += ", bytes of gathered buckets kept until they are needed again: at most " + grouped(uint64_t(options.residentBytes));
-  if (options.earlyBytes) text += ", gathered beside the step before: at most " + grouped(uint64_t(options.earlyBytes));
+  if (options.earlyBytes) text += ", bytes of buckets gathered beside the step before: at most " + grouped(uint64_t(options.earlyBytes));
   return text;
 }
 

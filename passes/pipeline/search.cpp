@@ -29,8 +29,7 @@ public:
       for (const Trial &trial : candidates()) {
         // No plan is faster placed than apart, and one that may be the runner-up is placed as well.
         if (llvm::count_if(kept, [&](const Trial &other) { return faster(other, trial); }) >= 2) continue;
-        Trial whole = keepGathered(trial);
-        placed.push_back(place(gatherEarlier(whole, reduceLonger(whole)).settings));
+        placed.push_back(place(gatherEarlier(keepGathered(trial)).settings));
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
       llvm::stable_sort(placed, faster);
@@ -270,12 +269,12 @@ private:
     return best;
   }
 
-  /// Where lane compute waits, buckets that are updated early in backward may be gathered for the next step beside the rest of it: the more
-  /// of them, the more travels in backward in place of forward, and how long gradients do is to be found anew.
-  Trial gatherEarlier(const Trial &usual, const Trial &longer) {
-    if (!gathers(usual) || usual.settings.schedule.ahead == 0) return longer;
+  /// reduceLonger; and where lane compute still waits, buckets that are updated early in backward may be gathered for the next step beside
+  /// the rest of it. The more of them, the more travels in backward in place of forward, and how long gradients do is found anew.
+  Trial gatherEarlier(const Trial &usual) {
+    Trial best = reduceLonger(usual);
+    if (!gathers(usual) || usual.settings.schedule.ahead == 0) return best;
     int64_t ranks = usual.settings.shard.partition.stage == 3 ? usual.settings.shard.partition.world : 1;
-    Trial best = longer;
     for (int64_t part : {4, 2}) {
       if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
       Settings earlier = usual.settings;

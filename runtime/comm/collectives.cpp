@@ -8,8 +8,8 @@
 namespace zero::runtime {
 namespace {
 
-// Of a slice, for each rank: less travels in about the time that a message takes in any case.
-constexpr uint64_t kWorthHalves = 256 << 10;
+// Bytes of a slice of one rank: less travels in about the time that a message takes in any case.
+constexpr uint64_t kWorthTwoParts = 256 << 10;
 
 } // namespace
 
@@ -26,29 +26,27 @@ void MessageCommunicator::allGather(const void *src, void *dst, uint64_t bytes, 
 // dst = the sum over ranks of what each has for this one; forPeer(r) is what this rank has for r.
 template <typename T, typename For>
 void MessageCommunicator::sum(For &&forPeer, float *dst, uint64_t count, Staging staging, const char *what) {
-  // Two parts of the room: one part of a slice travels while the one before it is summed.
-  const bool halves = staging.slice * sizeof(T) >= kWorthHalves;
-  const uint64_t most = halves ? staging.slice / 2 : staging.slice;
+  // With two parts of the room one piece of a slice travels while the one before it is summed.
+  const uint64_t parts = staging.slice * sizeof(T) >= kWorthTwoParts ? 2 : 1, most = staging.slice / parts;
   struct Piece {
-    uint64_t begin, size;
-    T *room;
+    T *room = nullptr;
+    uint64_t begin = 0, size = 0;
+  } arrived; // and not summed yet; of size 0: none
+  auto add = [&] {
+    orderedSum(arrived.room, arrived.size, world(), self, forPeer(self) + arrived.begin, dst + arrived.begin, arrived.size);
+    arrived = {};
   };
-  auto add = [&](Piece piece) {
-    orderedSum(piece.room, piece.size, world(), self, forPeer(self) + piece.begin, dst + piece.begin, piece.size);
-  };
-  Piece before{};
   for (uint64_t at = 0, n = 0; at < count; at += most, ++n) {
-    Piece piece{at, std::min(most, count - at),
-                static_cast<T *>(staging.room) + (halves && n % 2 ? most * static_cast<uint64_t>(size) : 0)};
+    if (parts == 1) add(); // the next one needs its room
+    Piece piece{static_cast<T *>(staging.room) + n % parts * most * static_cast<uint64_t>(size), at, std::min(most, count - at)};
     forOthers([&](int peer) { receive(piece.room + static_cast<uint64_t>(peer) * piece.size, piece.size * sizeof(T), peer); });
     forOthers([&](int peer) { post(forPeer(peer) + at, piece.size * sizeof(T), peer); });
     begin(what);
-    if (halves && n) add(before);
+    add();
     complete(what); // before its sum: of an all-reduce, what is overwritten was being sent
-    if (!halves) add(piece);
-    before = piece;
+    arrived = piece;
   }
-  if (halves && count) add(before);
+  add();
 }
 
 void MessageCommunicator::reduceScatter(WireType type, const void *src, float *dst, uint64_t count, Staging staging) {

@@ -135,12 +135,31 @@ def slow_disk(model):
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
 
 
+def reference(world, clip):
+    """(parameters, losses) of what x.plan trains."""
+    suite.run(["rm", "-f", "out.jsonl"])
+    return trained("x.plan", "wide.safetensors", world, clip), suite.losses("out.jsonl")
+
+
+def same(wanted, losses, world, clip, where):
+    """x.plan keeps its promises, and trains to these bits."""
+    suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
+    found, said = reference(world, clip)
+    expect(said == losses, f"{where} the losses are {said}, not {losses}")
+    different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
+    expect(not different, f"{where} {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+
+
+def schedule():
+    """The steps of x.plan's first program."""
+    return json.loads(suite.run([suite.bin / "zero-inspect", "x.plan", "--json", "--schedule"]).stdout)["programs"][0]["schedule"]
+
+
 def later(model, world, stage, precision="f32"):
     """Where the disk takes about as long as computation, some updates run beside the next step's forward, with the bits of those behind their gradient."""
     flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never", "--precision", precision]
     top = needs(facts(flags), "device")
-    wanted, losses = trained("x.plan", "wide.safetensors", world, ()), suite.losses("out.jsonl")
-    suite.run(["rm", "out.jsonl"])
+    wanted, losses = reference(world, ())
     late = []
     for part, disk in ((0.4, 1e9), (0.7, 1e9), (0.8, 1e9), (0.85, 3e8), (0.9, 1e9)):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
@@ -148,26 +167,38 @@ def later(model, world, stage, precision="f32"):
         if plan is None or not any(d["choice"].endswith("on a lane of their own") for d in plan["decisions"]):
             continue
         late.append(part)
-        steps = json.loads(suite.run([suite.bin / "zero-inspect", "x.plan", "--json", "--schedule"]).stdout)["programs"][0]["schedule"]
-        late_buckets = {step["name"].split(".")[0] for step in steps if step["lane"] == "update"}
-        beside = [step["lane"] for step in steps if step["name"].endswith(".update") and step["name"].split(".")[0] in late_buckets]
-        expect(set(beside) == {"update"}, f"at {part} of the memory updates of {late_buckets} are on lanes {beside}")
-        suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
-        found = trained("x.plan", "wide.safetensors", world, ())
-        expect(suite.losses("out.jsonl") == losses, f"at {part} of the memory the losses are {suite.losses('out.jsonl')}, not {losses}")
-        suite.run(["rm", "out.jsonl"])
-        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
-        expect(not different, f"at {part} of the memory {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+        steps = schedule()
+        buckets = {step["name"].split(".")[0] for step in steps if step["lane"] == "update"}
+        lanes = [step["lane"] for step in steps if step["name"].endswith(".update") and step["name"].split(".")[0] in buckets]
+        expect(set(lanes) == {"update"}, f"at {part} of the memory updates of {buckets} are on lanes {lanes}")
+        same(wanted, losses, world, (), f"at {part} of the memory")
     expect(late, "no plan has late updates")
     return f"at {late} of the memory"
+
+
+def clipped(model):
+    """In bf16, where updates fill the rest of blocks on disk: with a global norm all of them run beside the next step's forward."""
+    flags = [model[0], "x.plan", *model[1:], "--clip", "always", "--precision", "bf16"]
+    top = needs(facts(flags), "device")
+    clip = ("--clip", 0.7)
+    wanted, losses = reference(1, clip)
+    filled = 0
+    for part in (0.5, 0.8):
+        facts(flags, "--device-memory", int(top * part))
+        steps = schedule()
+        filled += sum(step["name"].endswith(".compute.padding") for step in steps)
+        lanes = [step["lane"] for step in steps if step["name"].endswith((".update", ".compute.padding"))]
+        expect(set(lanes) == {"update"}, f"at {part} of the memory updates and what they fill are on lanes {lanes}")
+        same(wanted, losses, 1, clip, f"at {part} of the memory")
+    expect(filled, "no update fills the rest of a block")
+    return f"{filled} blocks filled"
 
 
 def early(model):
     """Where the link takes about as long as computation, buckets are gathered for the next step beside the rest of backward, with the bits of those that are not."""
     flags = [model[0], "x.plan", *model[1:], "--world", 2, "--stage", 3, "--clip", "never"]
     top = needs(facts(flags), "device")
-    wanted, losses = trained("x.plan", "wide.safetensors", 2, ()), suite.losses("out.jsonl")
-    suite.run(["rm", "out.jsonl"])
+    wanted, losses = reference(2, ())
     first = []
     for link in (1e12, 2e8, 1e8, 5e7):
         (suite.work / "machine.json").write_text(json.dumps({"link": link, "link_latency": 1e-6, "products_f32": 2e10}))
@@ -178,12 +209,7 @@ def early(model):
         if not gathered:
             continue
         first.append(link)
-        suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
-        found = trained("x.plan", "wide.safetensors", 2, ())
-        expect(suite.losses("out.jsonl") == losses, f"over a link of {link} bytes per second the losses are {suite.losses('out.jsonl')}, not {losses}")
-        suite.run(["rm", "out.jsonl"])
-        different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
-        expect(not different, f"over a link of {link} bytes per second {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
+        same(wanted, losses, 2, (), f"over a link of {link} bytes per second")
     expect(first, "no plan gathers in front of others")
     return f"over links of {first} bytes per second"
 
@@ -225,6 +251,7 @@ suite.check("budgets: the estimate follows the machine", slow_disk, models["wide
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
 suite.check("budgets: updates beside the next forward, bf16", later, models["wide"], 1, 0, "bf16")
+suite.check("budgets: updates beside the next forward, bf16 with --clip", clipped, models["wide"])
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])
 suite.check("budgets: in proportion to the layers", depth)
 suite.finish()

@@ -14,13 +14,14 @@ namespace {
 // Moved in one go: small enough that both directions of a connection, and all connections, take turns.
 constexpr uint64_t kPiece = 1 << 20;
 
+using std::chrono::microseconds;
+
 // How a rank waits: at first at the ready, then looking again and again, and when nothing has moved for long, asleep. To sleep each time
 // would leave it to the system when this rank gets a processor again, behind all that compute.
-using std::chrono::microseconds;
 constexpr microseconds kSpin{50}, kNap{20}, kAwake{5000};
 
-// On a slow link each look finds little, and takes a processor away from computation. So a rank naps for as long as this takes, or what is
-// left, at the speed of what has moved so far, but no longer than kLongNap.
+// Between two looks a rank naps. On a slow link each look finds little, and takes a processor away from computation: so it naps until so
+// many bytes, or all that are left, should have moved, at the speed of those before, but no longer than kLongNap.
 constexpr uint64_t kWorthLooking = 256 << 10;
 constexpr microseconds kLongNap{500};
 
