@@ -29,7 +29,7 @@ public:
       for (const Trial &trial : candidates()) {
         // No plan is faster placed than apart, and one that may be the runner-up is placed as well.
         if (llvm::count_if(kept, [&](const Trial &other) { return faster(other, trial); }) >= 2) continue;
-        placed.push_back(place(gatherEarlier(keepGathered(trial)).settings));
+        placed.push_back(place(gatherEarlier(keepGathered(trial)).settings, kept));
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
       llvm::stable_sort(placed, faster);
@@ -221,10 +221,11 @@ private:
   bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
   /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves: at least so much
-  /// that a bucket may.
-  Trial place(Settings settings) {
+  /// that a bucket may. Not if it is no faster than two of `others`, or than one: what leaves is copied.
+  Trial place(Settings settings, ArrayRef<Trial> others = {}, int enough = 2) {
     Trial placed = trials.attempt(settings, /*places=*/true);
     for (int64_t more : {1, 2, 2}) {
+      if (llvm::count_if(others, [&](const Trial &other) { return !faster(placed, other); }) >= enough) break;
       int64_t &state = settings.shard.tiers.deviceBytes;
       int64_t excess = trials.keeps(placed) ? 0 : int64_t(placed.need.of(Tier::device) - *budgets.device);
       int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
@@ -295,7 +296,7 @@ private:
       if (best.time.seconds <= 1.05 * best.time.busy[plan::COMPUTE]) break;
       Settings settings = placed.settings;
       settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / part;
-      if (Trial trial = place(settings); trials.keeps(trial) && rankOf(trial) < rankOf(best)) best = trial;
+      if (Trial trial = place(settings, best, 1); trials.keeps(trial) && rankOf(trial) < rankOf(best)) best = trial;
     }
     return best;
   }

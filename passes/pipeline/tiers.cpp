@@ -144,7 +144,9 @@ Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)>
   Trial most = none;
   int64_t low = 0, high = all, excess = 0; // of `high`, over the limit
   for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
-    int64_t kept = std::min(low + int64_t(trials.limit - most.need.of(Tier::device)), high - excess);
+    auto room = int64_t(trials.limit - most.need.of(Tier::device));
+    if (room <= int64_t(trials.limit / 512)) break;
+    int64_t kept = std::min(low + room, high - excess);
     if (kept <= low || kept >= high) kept = low + (high - low) / 2;
     Trial trial = trials.attempt(keep(kept));
     if (trials.fits(trial) && trial.copied <= most.copied) {

@@ -75,18 +75,18 @@ private:
       return;
     }
     auto steps = int64_t(zero::planir::stepsOf(program).size());
-    int64_t most = std::max(allowed, placed.live() * 51 / 50);
+    Bytes most(std::max(allowed, placed.live() * 51 / 50));
     OffsetProblem beside = placed.buffers.problem; // the next run
     std::optional<OffsetSolution> found;
     if (addNextRun(program, placed.buffers.buffers, beside)) {
-      found = solveOffsets(beside);
-      if (found->height.count <= most)
+      found = solveOffsets(beside, most);
+      if (found->height <= most)
         placed.buffers.problem = std::move(beside);
       else
         found.reset();
     }
-    OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack));
-    if (roomy.height.count <= most) found = std::move(roomy);
+    OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack), most);
+    if (roomy.height <= most) found = std::move(roomy);
     placed.solution = found ? std::move(*found) : solveOffsets(placed.buffers.problem);
     restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
   }

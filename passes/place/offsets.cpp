@@ -165,7 +165,7 @@ private:
 
 Bytes largestLive(const OffsetProblem &problem, Bytes unit) { return peakOf(problem, unit).live; }
 
-OffsetSolution solveOffsets(const OffsetProblem &problem) {
+OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most) {
   for (const OffsetBuffer &buffer : problem.buffers)
     if (buffer.first < 0 || buffer.last > std::numeric_limits<int32_t>::max())
       throw std::runtime_error("buffer " + buffer.name + " is live to step " + std::to_string(buffer.last) + "; steps have 31 bits");
@@ -200,7 +200,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem) {
     }
   }
   OffsetSolution best = attempts[0].solution;
-  if (best.height <= enough) return best;
+  if (best.height <= enough || bound > most) return best;
   // Side by side, as if one after another: the second does not count where the first comes near the bound.
   std::atomic<bool> stop = false;
   auto improve = [&](const Attempt &attempt) { return Improver(problem, attempt.order, attempt.fit, attempt.solution).run(enough, stop); };

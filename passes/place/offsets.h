@@ -31,8 +31,9 @@ struct OffsetSolution {
 Bytes largestLive(const OffsetProblem &problem, Bytes unit);
 
 /// Places buffers one after another, in several orders and by two rules, and keeps the lowest arena; a local search improves the best two
-/// while they are more than 0.2 % above the lower bound. The same problem always has the same answer.
-OffsetSolution solveOffsets(const OffsetProblem &problem);
+/// while they are more than 0.2 % above the lower bound; not where no arena is low enough, as the bound is above `most`. The same problem
+/// always has the same answer.
+OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most = Bytes(INT64_MAX));
 
 /// Empty if the answer is right; else a sentence that names what is wrong with it.
 std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);
