@@ -113,7 +113,7 @@ public:
     SmallVector<int> operands;
     for (Number n : numbers) operands.push_back(n.id);
     Scalar type = isPredicate(fn) ? Scalar::Bool : typeOf(numbers[fn == Fn::Select ? 1 : 0]);
-    inF64 |= type == Scalar::F64 && isLong(fn);
+    inF64 |= type == Scalar::F64 && isTranscendental(fn);
     if (fn == Fn::Exp)
       if (int node = program.normalized(operands[0]); node >= 0) return {node};
     return {program.apply(fn, type, operands)};

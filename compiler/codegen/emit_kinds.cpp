@@ -110,7 +110,7 @@ void Emitter::columnsOf(unsigned dim, Value first, int64_t width) {
     std::swap(scopes[at], columns[u]);
     for (size_t i = at + 1; i < scopes.size(); ++i) { // what the loops know of these columns
       scopes[i].values.clear();
-      scopes[i].spread.clear();
+      scopes[i].splat.clear();
     }
   };
   std::map<int, std::vector<int>> byLevel;

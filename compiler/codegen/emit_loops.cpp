@@ -170,7 +170,7 @@ unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
   // want company too, and registers.
   auto longChains = llvm::count_if(p.below(roots, p.reductions), [&](int i) {
     const Node &n = p.nodes[i];
-    return n.kind == Node::Apply && isLong(n.fn) && llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
+    return n.kind == Node::Apply && isTranscendental(n.fn) && llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
   });
   bool longChain = longChains > 0;
   if (reductions == 0) return longChain && longChains <= kMostInterleaved ? 4 : 1;

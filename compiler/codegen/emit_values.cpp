@@ -84,7 +84,7 @@ Value Emitter::vector(int node) {
   size_t depth = depthOf(p.nodes[node]);
   for (size_t i = scopes.size(); i-- > depth;)
     if (scopes[i].values.contains(node)) depth = i;
-  auto &cache = scopes[depth].spread;
+  auto &cache = scopes[depth].splat;
   if (auto it = cache.find(node); it != cache.end()) return it->second;
   OpBuilder::InsertionGuard guard(b);
   goTo(depth);

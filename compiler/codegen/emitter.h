@@ -17,7 +17,7 @@ struct Scope {
   mlir::Block *block;
   mlir::Operation *before;                                      // where new code of this scope goes; null: at the end of the block
   llvm::SmallVector<std::pair<unsigned, mlir::Value>, 4> bound; // dimension -> its value (index); of the lane dimension the first lane's
-  llvm::DenseMap<int, mlir::Value> values, spread;              // by node: as computed; repeated for all lanes
+  llvm::DenseMap<int, mlir::Value> values, splat;               // by node: as computed; repeated for all lanes
 };
 
 /// While it lives, new code of `op`'s block goes before `op`, from whichever scope it comes: scopes can share a block.

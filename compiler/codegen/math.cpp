@@ -224,15 +224,15 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
   Type i32 = b.getI32Type(), ints = shaped(counter, i32);
   auto low = [&](Value v) -> Value { return b.create<arith::TruncIOp>(loc, shaped(v, i32), v); };
   auto high = [&](Value v) -> Value { return low(b.create<arith::ShRUIOp>(loc, v, whole(v.getType(), 32))); };
-  auto spread = [&](Value v) -> Value { return isa<VectorType>(ints) ? b.create<vector::BroadcastOp>(loc, ints, v).getResult() : v; };
+  auto splat = [&](Value v) -> Value { return isa<VectorType>(ints) ? b.create<vector::BroadcastOp>(loc, ints, v).getResult() : v; };
   Value salt = mix(whole(i32, int32_t(uint32_t(id) + 0x9e3779b9u)));
   Value k0 = mix(b.create<arith::XOrIOp>(loc, low(seed), mix(b.create<arith::XOrIOp>(loc, high(seed), salt))));
   Value k1 = mix(b.create<arith::AddIOp>(loc, k0, whole(i32, int32_t(0x9e3779b9u))));
-  Value x = b.create<arith::XOrIOp>(loc, low(counter), spread(k0));
+  Value x = b.create<arith::XOrIOp>(loc, low(counter), splat(k0));
   auto shiftXor = [&](int64_t n) { x = b.create<arith::XOrIOp>(loc, x, b.create<arith::ShRUIOp>(loc, x, whole(ints, n))); };
   shiftXor(16);
   x = b.create<arith::MulIOp>(loc, x, whole(ints, 0x7feb352d));
-  x = b.create<arith::AddIOp>(loc, x, b.create<arith::AddIOp>(loc, spread(k1), high(counter)));
+  x = b.create<arith::AddIOp>(loc, x, b.create<arith::AddIOp>(loc, splat(k1), high(counter)));
   shiftXor(15);
   x = b.create<arith::MulIOp>(loc, x, whole(ints, int32_t(0x846ca68b)));
   shiftXor(16);

@@ -284,7 +284,7 @@ Work workOf(const Program &p) {
     uint64_t count = evaluations(n);
     if (n.kind == Node::Load) reads[n.arg] += count;
     if (n.kind != Node::Apply && n.kind != Node::Reduce) continue;
-    work.flops += count * (isLong(n.fn) ? 16 : 1);
+    work.flops += count * (isTranscendental(n.fn) ? 16 : 1);
   }
   if (p.kind == Program::Tiles) { // as if each tensor went through memory once
     work.flops = 2 * p.attention.multiplyAdds;

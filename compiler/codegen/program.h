@@ -20,7 +20,7 @@
 
 namespace zero::codegen {
 
-using nn::Atom, nn::Fn, nn::Guard, nn::Index, nn::Indices, nn::Space, nn::Term, nn::isLong;
+using nn::Atom, nn::Fn, nn::Guard, nn::Index, nn::Indices, nn::Space, nn::Term, nn::isTranscendental;
 
 inline constexpr int64_t kChunk = 2048, kColumns = 64, kBlock = 64;
 

@@ -96,7 +96,7 @@ private:
   }
 
   bool isLongOverColumns(const Node &n) const {
-    if (n.kind != Node::Apply || !isLong(n.fn) || n.type != Scalar::F32 || n.guarded || !n.depends[p.inner.back()]) return false;
+    if (n.kind != Node::Apply || !isTranscendental(n.fn) || n.type != Scalar::F32 || n.guarded || !n.depends[p.inner.back()]) return false;
     for (size_t a = 0; a < n.depends.size(); ++a)
       if (n.depends[a] && !llvm::is_contained(p.outer, a) && !llvm::is_contained(p.inner, a)) return false;
     return true;

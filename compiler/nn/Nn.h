@@ -42,8 +42,8 @@ namespace zero::nn {
 /// What one evaluation of a formula takes.
 struct FormulaSize {
   unsigned functions = 0;
-  unsigned longs = 0; // of them those that are made of polynomials (`isLong`)
-  unsigned work() const { return functions - longs + longs * kLongWork; }
+  unsigned transcendentals = 0; // of them those that are made of polynomials (isTranscendental)
+  unsigned work() const { return functions - transcendentals + transcendentals * kLongWork; }
 };
 FormulaSize sizeOf(PointwiseOpInterface op);
 

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace zero::nn {
 
-bool isLong(Fn fn) {
+bool isTranscendental(Fn fn) {
   switch (fn) {
   case Fn::Exp:
   case Fn::Log:
@@ -30,7 +30,7 @@ public:
   FormulaSize size;
   Number apply(Fn fn, ArrayRef<Number>) override {
     ++size.functions;
-    size.longs += isLong(fn);
+    size.transcendentals += isTranscendental(fn);
     return {0};
   }
   Number constant(Number, double) override { return {0}; }

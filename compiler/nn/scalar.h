@@ -46,8 +46,8 @@ enum class Fn : uint8_t {
   Random // of (seed, counter), only in nn.random
 };
 
-/// Made of polynomials: a chain of a dozen instructions and more.
-bool isLong(Fn fn);
+/// Of the functions that are polynomials (and random numbers, which cost as much): a chain of a dozen instructions and more.
+bool isTranscendental(Fn fn);
 /// In values: what a long function takes where another takes one.
 inline constexpr unsigned kLongWork = 8;
 /// Gives a boolean whatever its operands are.

@@ -16,7 +16,7 @@ struct Fact {
   bool product = false;                   // result of a product with a parameter, moved at most
   bool plusOne = false;
   bool picked = false; // one number taken out of several
-  bool curved = false; // behind a function that an exporter would have folded into a constant
+  bool curved = false; // after a function that an exporter would have folded into a constant
 };
 
 /// `bits` of the dimensions of `from`, as the dimensions `to` of the same elements have them: where any of those they are made of did.
@@ -55,7 +55,7 @@ private:
   llvm::SmallBitVector sequenceOf(mlir::Value v);
   llvm::SmallBitVector bySize(mlir::Value v) const;
 
-  // What the numbers of the initializers behind a value tell.
+  // What the numbers of the initializers after a value tell.
   template <typename Test> bool content(const Fact &o, Test test) {
     return llvm::any_of(o.sources, [&](unsigned s) { return test(Content(*sites[s].use.tensor, weights)); });
   }

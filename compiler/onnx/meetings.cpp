@@ -149,7 +149,7 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   }
   if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
-  while (last > 0 && shape[last] == 1) --last; // behind it stands the part of a complex number
+  while (last > 0 && shape[last] == 1) --last; // after it stands the part of a complex number
   along = o.varying.test(last);
   bool table = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
   llvm::SmallBitVector positions = bySize(op.getResult(0)), followed(positions.size());
@@ -192,7 +192,7 @@ bool Analysis::ofBatchNorm(const Fact &o) {
 
 bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.sources[0]].use.tensor->dims.size() == 1; }
 
-/// Numbers that scale activations are mostly constants, but not one that is picked out of a vector, one behind a function that would
+/// Numbers that scale activations are mostly constants, but not one that is picked out of a vector, one after a function that would
 /// have been folded, or a vector of one under a module's name.
 bool Analysis::learntNumber(const Fact &o) {
   return o.picked || o.curved ||

@@ -194,7 +194,8 @@ LogicalResult Decisions::make() {
   if (!options.tied.empty() && !tiedAny)
     return emitError(loc) << "--tie '" << options.tied[0] << "' ties nothing: of the parameters it names no two hold the same values";
   if (!untied.empty() && parted.empty())
-    return emitError(loc) << "--untie '" << options.untied[0] << "' parts nothing: no parameter that it names is used at more than one place";
+    return emitError(loc) << "--untie '" << options.untied[0]
+                          << "' parts nothing: no parameter that it names is used at more than one place";
   noteApart();
   noteMerged();
   for (auto &p : list) {
@@ -294,7 +295,7 @@ LogicalResult emitParameters(ModuleOp module, const Decisions &decisions, Weight
   for (auto &p : decisions.parameters()) {
     const TensorProto &t = *p->tensor;
     Location loc = NameLoc::get(b.getStringAttr(p->firstUser));
-    auto place = [&](const TensorProto &of) -> FailureOr<Place> {
+    auto place = [&](const TensorProto &of) -> FailureOr<FileRange> {
       if (of.type == Type::Double)
         return emitError(loc) << "parameter '" << of.name
                               << "' is stored as f64, which is not trained; export the model in f32 (model.float())";

@@ -11,7 +11,7 @@ static bool isMovement(Operation &op) { return op.hasTrait<nn::Movement>() && !i
 /// Of one operand, and of some length: an exporter would have folded it for a constant.
 static bool isCurve(Operation &op) {
   auto formula = dyn_cast<nn::PointwiseOpInterface>(op);
-  return formula && op.getNumOperands() == 1 && nn::sizeOf(formula).longs > 0;
+  return formula && op.getNumOperands() == 1 && nn::sizeOf(formula).transcendentals > 0;
 }
 
 static llvm::SmallBitVector wide(Value v) {
@@ -310,7 +310,7 @@ static std::optional<unsigned> summedDimension(Value v, SmallVector<int> dims, i
 
 void findRoles(func::FuncOp forward, MutableArrayRef<Site> sites, Weights &weights) {
   Analysis(forward, sites, weights).run();
-  llvm::DenseSet<Operation *> kept; // what nothing reads was erased behind the walk
+  llvm::DenseSet<Operation *> kept; // what nothing reads was erased after the walk
   forward.walk([&](nn::GetOp get) { kept.insert(get); });
   for (Site &s : sites)
     if (s.get && kept.contains(s.get) && s.use.tensor->dims.size() == 2) s.summed = summedDimension(s.get->getResult(0), {0, 1});

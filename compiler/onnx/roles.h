@@ -6,7 +6,7 @@
 //              really varies (a bias repeated over rows varies along the last one)
 //   plain      numbers computed from integer inputs alone: masks, positions
 //   feature    a float input of the model, or elementwise of it
-//   hidden     an activation: behind a product or a lookup
+//   hidden     an activation: after a product or a lookup
 //   scores     product of two activations on its way to a softmax
 //
 // Where a known value meets the data, the meeting says what its initializers are:
@@ -19,7 +19,7 @@
 //   added, varies along more      position table: parameter, unless added to scores (mask), repeated for each
 //                                 sample (folded) or sinusoidal
 //   multiplied, one dimension     scale: parameter
-//   multiplied, one number        constant, unless picked out of several, behind a function, or a vector of one of a module
+//   multiplied, one number        constant, unless picked out of several, after a function, or a vector of one of a module
 //   multiplied, more              rotary table: constant, unless it does not vary along the sequence
 //   joined to data                class token: parameter, unless repeated for each sample
 //   anything else                 constant

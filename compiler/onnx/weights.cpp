@@ -108,8 +108,8 @@ StringRef Weights::externalFile(const TensorProto &t) {
   return file->getBuffer();
 }
 
-Place Weights::externalPlace(const TensorProto &t, uint64_t fileSize) const {
-  Place p;
+FileRange Weights::externalPlace(const TensorProto &t, uint64_t fileSize) const {
+  FileRange p;
   p.file = folder == "." && !llvm::StringRef(path).starts_with("./") ? t.location.str() : folder + "/" + t.location.str();
   p.offset = t.offset.empty() ? 0 : number(t, t.offset, "offset");
   if (p.offset > fileSize)
@@ -122,16 +122,16 @@ Place Weights::externalPlace(const TensorProto &t, uint64_t fileSize) const {
   return p;
 }
 
-std::optional<Place> Weights::place(const TensorProto &t) {
+std::optional<FileRange> Weights::place(const TensorProto &t) {
   if (t.external) return externalPlace(t, externalFile(t).size());
   if (t.inPlace.empty()) return std::nullopt;
-  return Place{path, uint64_t(t.inPlace.begin() - model().begin()), t.inPlace.size()};
+  return FileRange{path, uint64_t(t.inPlace.begin() - model().begin()), t.inPlace.size()};
 }
 
 StringRef Weights::bytes(const TensorProto &t) {
   if (t.external) {
     StringRef file = externalFile(t);
-    Place p = externalPlace(t, file.size());
+    FileRange p = externalPlace(t, file.size());
     return file.substr(p.offset, p.bytes);
   }
   return t.decoded.empty() ? t.inPlace : StringRef(t.decoded.data(), t.decoded.size());

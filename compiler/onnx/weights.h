@@ -8,7 +8,7 @@
 namespace zero::onnx {
 
 /// A run of bytes in a file.
-struct Place {
+struct FileRange {
   std::string file;
   uint64_t offset = 0, bytes = 0;
 };
@@ -25,13 +25,13 @@ public:
   /// Bytes of the model and of the external files that were needed so far.
   uint64_t mapped() const;
   /// Where the elements lie, or nothing if the file has them as varints (they exist decoded only).
-  std::optional<Place> place(const TensorProto &t);
+  std::optional<FileRange> place(const TensorProto &t);
   /// The elements in raw layout. Empty for a tensor without data.
   StringRef bytes(const TensorProto &t);
 
 private:
   StringRef externalFile(const TensorProto &t);
-  Place externalPlace(const TensorProto &t, uint64_t fileSize) const;
+  FileRange externalPlace(const TensorProto &t, uint64_t fileSize) const;
 
   std::string path, folder;
   std::unique_ptr<llvm::MemoryBuffer> buffer;

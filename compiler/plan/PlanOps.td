@@ -16,13 +16,13 @@ def Plan_Dialect : Dialect {
   let description = [{
     A `plan.program` is a linear order of *steps*. Each step belongs to a *lane*, an in-order queue; lanes run concurrently,
     and `waits` (lane, tick) is the only synchronisation between them: until `tick` steps of the lane are complete.
-    The host's inputs are written on lane compute in front of a program's first step, and its results read behind the last. A `plan.entry`
+    The host's inputs are written on lane compute in front of a program's first step, and its results read after the last. A `plan.entry`
     lets lanes run on from one program into the next; without one they are drained between them.
 
     Memory is buffers: `plan.state` of the module (persistent, bytes never shared) and `plan.buffer` of a program
     (transient, live in the steps `live` = [first, last], both inclusive). Steps name the bytes they touch by references:
     `%b[64, 128]` is bytes 64 to 191 of the buffer, `%b[0 + rank * 256, 128]` depends on the rank. References before `->`
-    are read, those behind it are written (and may be read).
+    are read, those after it are written (and may be read).
 
     The passes of passes/schedule make the programs and order them; those of passes/place find lives, offsets and waits.
     Numbers in this dialect are bytes where nothing else is said. It mirrors runtime/plan/plan.proto, and
@@ -181,6 +181,6 @@ def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSy
                                                 DefaultValuedAttr<I64Attr, "0">:$begin),
     " `:` $bucket $kernel `of` $type (`whole` $whole^)? (`from` $begin^)?"> {
   let summary = "The optimizer's kernel on a bucket or this rank's shard of it, or on a slice that starts with element `begin` of that; the "
-                "second reference is the gradient, of `type`; the compute copy of what is updated is written behind the optimizer's state";
+                "second reference is the gradient, of `type`; the compute copy of what is updated is written after the optimizer's state";
 }
 #endif

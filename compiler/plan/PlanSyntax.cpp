@@ -12,7 +12,7 @@ struct RefParser {
   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers;
   SmallVector<int64_t> offsets, strides, bytes;
 
-  /// [64, 128] or [0 + rank * 256, 128], behind the operand.
+  /// [64, 128] or [0 + rank * 256, 128], after the operand.
   ParseResult bounds() {
     int64_t stride = 0;
     if (parser.parseLSquare() || parser.parseInteger(offsets.emplace_back())) return failure();
@@ -73,7 +73,7 @@ static ParseResult parseLaneName(OpAsmParser &parser, Lane &lane) {
   return success();
 }
 
-/// "gather 2", behind what is there already.
+/// "gather 2", after what is there already.
 static ParseResult parseTick(OpAsmParser &parser, SmallVectorImpl<int64_t> &list) {
   Lane lane;
   if (parseLaneName(parser, lane)) return failure();

@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  /// The transient arenas, behind the persistent ones: always that of the device.
+  /// The transient arenas, after the persistent ones: always that of the device.
   void addWorkArenas() {
     static constexpr const char *names[] = {"work", "work on host", "work on disk"};
     for (int tier = 0; tier < 3; ++tier) {
@@ -89,7 +89,7 @@ private:
   const ExportOptions &options;
   plan::Plan &plan;
   std::vector<char> &constants;
-  int persistent = 0;                           // arenas; the transient ones come behind them
+  int persistent = 0;                           // arenas; the transient ones come after them
   std::array<int, 3> workArenas = {-1, -1, -1}; // by tier; -1: none
   llvm::DenseMap<StringAttr, int> states, buckets;
   llvm::DenseMap<Value, int> buffers;

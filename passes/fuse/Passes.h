@@ -27,9 +27,9 @@ struct Options {
 };
 /// From primitives to launches of kernels.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
-/// Behind it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
+/// After it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
 void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
-/// Behind that: attention by kernels of the plan's own.
+/// After that: attention by kernels of the plan's own.
 void addAttentionKernels(mlir::OpPassManager &pm);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();

@@ -91,7 +91,7 @@ def SumInProductsPass : Pass<"nn-sum-in-products", "::mlir::ModuleOp"> {
   let description = [{
     Needs: functions as nn-fuse and nn-mixed-precision leave them, for a target whose library can do it (cuBLASLt's BGRADA and BGRADB). A kernel that sums the
     columns of a tensor and does nothing else reads all of it for a result of one row. Where a product of the same tensor sums over the same dimension, as that of a
-    weight's gradient does, and has a result of the same type, the launch moves right behind that product and is marked with `nn.in_product`: one step will do both
+    weight's gradient does, and has a result of the same type, the launch moves right after that product and is marked with `nn.in_product`: one step will do both
     (plan-lower), and a pass over memory is spared. To all passes between it stays the launch that it was.
 
     It stands before nn-rematerialize, and before anything is known of ranks and memory: the order of a sum is the library's, and all stages must have the
@@ -123,15 +123,15 @@ def RematerializePass : Pass<"nn-rematerialize", "::mlir::ModuleOp"> {
 
     Made again are the kernels themselves, with the same bits: those of a product are the same product, and where a kernel made what is kept
     and what is not in one go, a kernel is made of its part. A value that was rounded when it was stored is no beginning of such a
-    part, since the kernel went on with what it was before: with bf16, blocks end at the operands of such a kernel or behind it.
-    No pass behind this one takes equal operations for one.
+    part, since the kernel went on with what it was before: with bf16, blocks end at the operands of such a kernel or after it.
+    No pass after this one takes equal operations for one.
 
     ```mlir
     %x2, %n = nn.launch @norm_0(%x1, %p) : …               // an input, and what is made of it
     %h = nn.matmul %n, %w : …
     %loss = …
     %dw = nn.matmul %h, %dy {transpose_lhs = true} : …
-    // becomes, behind the loss,
+    // becomes, after the loss,
     %again = nn.launch @norm_1(%x2) : …                      // the part of @norm_0 that leads from %x2 to %n
     %h2 = nn.matmul %again, %w : …
     %dw = nn.matmul %h2, %dy {transpose_lhs = true} : …

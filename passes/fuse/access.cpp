@@ -46,7 +46,7 @@ bool isMovement(Operation *op) { return isa<IndexedOpInterface>(op) && !isa<Resh
 
 bool isExpensive(Operation *op) {
   auto formula = dyn_cast<PointwiseOpInterface>(op);
-  return formula ? sizeOf(formula).longs > 0 : op->hasTrait<Draws>();
+  return formula ? sizeOf(formula).transcendentals > 0 : op->hasTrait<Draws>();
 }
 
 unsigned workOf(Operation *op) {

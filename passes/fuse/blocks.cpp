@@ -8,12 +8,12 @@ namespace {
 
 /// Between two places where least is under way.
 struct Segment {
-  uint32_t end;   // behind its last
+  uint32_t end;   // after its last
   uint64_t width; // bytes that what follows reads
   uint32_t kind;  // equal for equal segments
 };
 
-/// Bytes under way behind each tensor.
+/// Bytes under way after each tensor.
 std::vector<uint64_t> widths(std::span<const Made> forward) {
   std::vector<uint32_t> last(forward.size());
   for (uint32_t i = 0; i < forward.size(); ++i) {
@@ -51,7 +51,7 @@ std::vector<Segment> segments(std::span<const Made> forward) {
   return found;
 }
 
-/// A stretch of segments in which each equals the one `period` later.
+/// A run of segments in which each equals the one `period` later.
 struct Repetition {
   size_t period = 0, length = 0; // at least two periods, or none
 };

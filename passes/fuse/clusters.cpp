@@ -1,12 +1,12 @@
 //===- clusters.cpp - which primitives are computed in which kernel --------------------------------------===//
-#include "passes/fuse/former.h"
+#include "passes/fuse/fusion.h"
 
 using namespace mlir;
 using namespace zero::nn;
 
 namespace zero::fuse {
 
-Former::Former(func::FuncOp function) {
+Fusion::Fusion(func::FuncOp function) {
   int next = 0;
   for (Operation &op : function.getBody().front()) {
     position[&op] = next++;
@@ -19,14 +19,14 @@ Former::Former(func::FuncOp function) {
   for (Operation *op : order) learn(op);
 }
 
-Clusters Former::run() {
+Clusters Fusion::run() {
   for (Operation *op : llvm::reverse(order))
     if (!isBarrier(op) && !isFree(op)) place(op);
   mergeNeighbours();
   return finish();
 }
 
-void Former::place(Operation *op) {
+void Fusion::place(Operation *op) {
   Value v = op->getResult(0);
   bool kept = leavesKernels(v);
   Consumers consumers;
@@ -35,19 +35,19 @@ void Former::place(Operation *op) {
   for (const Use &use : usesOf(v)) {
     if (isBarrier(use.user)) continue; // its view, or a repetition of its own, was counted by `kept`
     for (auto &[cluster, ofUser] : evaluated[use.user]) {
-      auto [where, columns] = placeIn(clusters[cluster], use, ofUser.place);
-      if (where == Place::Row && columns) {
+      auto [where, columns] = levelIn(clusters[cluster], use, ofUser.place);
+      if (where == Level::Row && columns) {
         rowsOfOther |= ratio && ratio != columns;
         ratio = columns;
       }
       auto [it, fresh] = consumers.insert({cluster, {where, {}}});
-      Place &there = it->second.place;
-      if (!fresh && there != where) there = there == Place::Moved || where == Place::Moved ? Place::Moved : Place::Full;
+      Level &there = it->second.place;
+      if (!fresh && there != where) there = there == Level::Moved || where == Level::Moved ? Level::Moved : Level::Full;
       addIndices(it->second.indices, use, ofUser.indices);
     }
   }
   if (rowsOfOther)
-    for (auto &entry : consumers) entry.second.place = Place::Moved;
+    for (auto &entry : consumers) entry.second.place = Level::Moved;
   if (consumers.empty() && !kept) return; // dead
 
   bool everywhere = llvm::all_of(consumers, [&](auto &c) { return mayJoin(op, c.first, c.second); });
@@ -69,13 +69,13 @@ void Former::place(Operation *op) {
   home[v] = clusters.size() - 1;
 }
 
-unsigned Former::below(OpOperand *operand, unsigned index) {
+unsigned Fusion::below(OpOperand *operand, unsigned index) {
   auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
   if (fresh) movements.push_back(movements[index] + 1);
   return it->second;
 }
 
-void Former::addIndices(SmallVectorImpl<unsigned> &into, const Use &use, ArrayRef<unsigned> ofUser) {
+void Fusion::addIndices(SmallVectorImpl<unsigned> &into, const Use &use, ArrayRef<unsigned> ofUser) {
   Operation *user = use.user;
   bool moves = isMovement(user) || user->hasTrait<Accumulates>();
   for (unsigned index : ofUser) {
@@ -86,35 +86,35 @@ void Former::addIndices(SmallVectorImpl<unsigned> &into, const Use &use, ArrayRe
   }
 }
 
-std::pair<Place, int64_t> Former::placeIn(const Cluster &cluster, const Use &use, Place place) {
+std::pair<Level, int64_t> Fusion::levelIn(const Cluster &cluster, const Use &use, Level place) {
   Operation *user = use.user;
   if (use.access.kind == Access::Other || (isMovement(user) && !isa<BroadcastOp>(user)) || isa<ScatterAddOp, CumSumOp>(user) ||
-      place == Place::Moved)
-    return {Place::Moved, 0};
+      place == Level::Moved)
+    return {Level::Moved, 0};
   if (auto reduce = dyn_cast<ReduceOp>(user)) {
     auto r = reductionOf(reduce);
-    if (r.kind == Reduction::Trivial) return {use.access.kind == Access::Same ? place : Place::Moved, 0};
-    bool wide = cluster.kind == Cluster::Columns ? r.kind == Reduction::Columns : r.kind == Reduction::Rows && place == Place::Row;
-    if (!wide) return {Place::Moved, 0};
-    place = Place::Full;
+    if (r.kind == Reduction::Trivial) return {use.access.kind == Access::Same ? place : Level::Moved, 0};
+    bool wide = cluster.kind == Cluster::Columns ? r.kind == Reduction::Columns : r.kind == Reduction::Rows && place == Level::Row;
+    if (!wide) return {Level::Moved, 0};
+    place = Level::Full;
   } else if (isa<BroadcastOp>(user)) {
-    return {Place::Moved, 0}; // a repetition that is kept
+    return {Level::Moved, 0}; // a repetition that is kept
   }
   if (use.access.kind == Access::Same) return {place, 0};
-  if (place == Place::Full && (cluster.columns == 0 || cluster.columns == use.access.columns) && cluster.kind == Cluster::Rows)
-    return {Place::Row, use.access.columns};
-  return {Place::Moved, 0};
+  if (place == Level::Full && (cluster.columns == 0 || cluster.columns == use.access.columns) && cluster.kind == Cluster::Rows)
+    return {Level::Row, use.access.columns};
+  return {Level::Moved, 0};
 }
 
-bool Former::readsOtherTile(Operation *op, unsigned number) const {
+bool Fusion::readsOtherTile(Operation *op, unsigned number) const {
   TileRead own = readBy[number], more = readBelow.lookup(op->getResult(0));
   own.add(more);
   return readBy[number].tile && own.several;
 }
 
-bool Former::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
+bool Fusion::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
-  Place where = how.place;
+  Level where = how.place;
   if (readsOtherTile(op, number)) return false;
   if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
@@ -124,13 +124,13 @@ bool Former::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
     if (r.kind == Reduction::Trivial) return true;
     if (r.kind == Reduction::Rows && cluster.kind == Cluster::Rows) {
       int64_t columns = r.whole / r.rest;
-      bool row = where == Place::Row && r.whole == cluster.points && (cluster.columns == 0 || cluster.columns == columns);
-      bool grows = where == Place::Full && r.rest == cluster.points && cluster.columns == 0; // the kernel's points become rows
+      bool row = where == Level::Row && r.whole == cluster.points && (cluster.columns == 0 || cluster.columns == columns);
+      bool grows = where == Level::Full && r.rest == cluster.points && cluster.columns == 0; // the kernel's points become rows
       return row || grows;
     }
     if (r.kind == Reduction::Columns) {
-      bool same = cluster.kind == Cluster::Columns && where != Place::Moved && r.whole == cluster.points && r.rest == cluster.columns;
-      bool grows = cluster.kind == Cluster::Rows && where == Place::Full && r.rest == cluster.points && cluster.columns == 0;
+      bool same = cluster.kind == Cluster::Columns && where != Level::Moved && r.whole == cluster.points && r.rest == cluster.columns;
+      bool grows = cluster.kind == Cluster::Rows && where == Level::Full && r.rest == cluster.points && cluster.columns == 0;
       return same || grows;
     }
     return false;
@@ -141,42 +141,42 @@ bool Former::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
     return add && cluster.kind == Cluster::Rows && llvm::count(add->getOperands(), op->getResult(0)) == 1 && op->getResult(0).hasOneUse();
   }
   // A long function of few elements is not computed again for each of many.
-  bool repeated = where == Place::Moved && elementsOf(op->getResult(0)) * 4 <= cluster.points;
+  bool repeated = where == Level::Moved && elementsOf(op->getResult(0)) * 4 <= cluster.points;
   return !repeated || !holdsExpensive(op);
 }
 
-bool Former::mayKeep(Operation *op, unsigned number, Place where) {
+bool Fusion::mayKeep(Operation *op, unsigned number, Level where) {
   const Cluster &cluster = clusters[number];
   int64_t elements = elementsOf(op->getResult(0));
-  if (isa<ScatterAddOp, CumSumOp>(op) || where == Place::Moved) return false;
+  if (isa<ScatterAddOp, CumSumOp>(op) || where == Level::Moved) return false;
   auto reduce = dyn_cast<ReduceOp>(op);
   if (cluster.kind == Cluster::Columns) return reduce && reductionOf(reduce).kind == Reduction::Columns;
   if (cluster.kind != Cluster::Rows) return false;
   if (reduce && reductionOf(reduce).kind != Reduction::Trivial) return true; // as `mayJoin` allows it
-  if (where == Place::Full) return elements == cluster.points;
+  if (where == Level::Full) return elements == cluster.points;
   return elements < cluster.points && cluster.points % elements == 0 &&
          (cluster.columns == 0 || elements * cluster.columns == cluster.points);
 }
 
-void Former::join(Operation *op, unsigned number, Evaluation how, bool alone) {
+void Fusion::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   Cluster &cluster = clusters[number];
-  Place &where = how.place;
+  Level &where = how.place;
   auto reduce = dyn_cast<ReduceOp>(op);
   auto r = reduce ? reductionOf(reduce) : Reduction{Reduction::Trivial, 0, 0};
   if (isa<ScatterAddOp>(op)) {
     cluster.kind = Cluster::Scatter;
   } else if (r.kind == Reduction::Rows) {
-    if (where == Place::Full) { // grows
+    if (where == Level::Full) { // grows
       for (Operation *m : cluster.members)
-        if (Evaluation &of = evaluated[m][number]; of.place == Place::Full) of.place = Place::Row;
+        if (Evaluation &of = evaluated[m][number]; of.place == Level::Full) of.place = Level::Row;
       cluster.points = r.whole;
-      where = Place::Row;
+      where = Level::Row;
     }
     cluster.columns = r.whole / r.rest;
   } else if (r.kind == Reduction::Columns && cluster.kind == Cluster::Rows) {
     cluster.kind = Cluster::Columns;
     cluster.points = r.whole, cluster.columns = r.rest;
-  } else if (where == Place::Row && cluster.kind == Cluster::Rows && cluster.columns == 0) {
+  } else if (where == Level::Row && cluster.kind == Cluster::Rows && cluster.columns == 0) {
     cluster.columns = cluster.points / elementsOf(op->getResult(0));
   }
   cluster.work += how.indices.size() * workOf(op);
@@ -189,14 +189,14 @@ void Former::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   }
 }
 
-void Former::start(Operation *op) {
+void Fusion::start(Operation *op) {
   Cluster cluster;
   cluster.points = elementsOf(op->getResult(0));
-  Place where = Place::Full;
+  Level where = Level::Full;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     auto r = reductionOf(reduce);
     if (r.kind == Reduction::Rows)
-      cluster.points = r.whole, cluster.columns = r.whole / r.rest, where = Place::Row;
+      cluster.points = r.whole, cluster.columns = r.whole / r.rest, where = Level::Row;
     else if (r.kind == Reduction::Columns)
       cluster.kind = Cluster::Columns, cluster.points = r.whole, cluster.columns = r.rest;
   }
@@ -212,13 +212,13 @@ void Former::start(Operation *op) {
   clusters[number].members.push_back(op);
 }
 
-Clusters Former::finish() {
+Clusters Fusion::finish() {
   for (Operation *op : order)
     for (Value v : op->getResults())
       if (auto it = home.find(v); it != home.end()) clusters[it->second].results.push_back(v);
   return {std::move(clusters), std::move(home)};
 }
 
-Clusters formClusters(func::FuncOp function) { return Former(function).run(); }
+Clusters formClusters(func::FuncOp function) { return Fusion(function).run(); }
 
 } // namespace zero::fuse

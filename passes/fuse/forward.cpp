@@ -38,7 +38,7 @@ uint64_t kindOf(func::FuncOp kernel) {
   return kind;
 }
 
-/// The first operation of backward: behind the one that makes the loss, or a product before it that the loss does not depend on.
+/// The first operation of backward: after the one that makes the loss, or a product before it that the loss does not depend on.
 Operation *backwardOf(Operation *loss) {
   DenseSet<Operation *> leading{loss};
   Operation *first = loss->getNextNode();
@@ -147,7 +147,7 @@ void Forward::addLaunch(LaunchOp launch) {
   for (auto [r, v] : llvm::enumerate(returned(kernel))) results[v].push_back(unsigned(r));
   SmallVector<ArrayRef<unsigned>> order;
   for (auto &entry : results) order.push_back(entry.second);
-  // As the kernel makes them, so that each stands behind those it needs.
+  // As the kernel makes them, so that each stands after those it needs.
   DenseMap<Operation *, unsigned> position;
   for (Operation &op : kernel.getBody().front()) position[&op] = position.size();
   llvm::stable_sort(order, [&](ArrayRef<unsigned> a, ArrayRef<unsigned> b) {

@@ -8,7 +8,7 @@
 namespace zero::fuse {
 
 /// The operations of `@train` from its beginning to where backward begins, and the tensors that each of them makes: to the one that makes
-/// the loss, or where that is a sum of terms whose backward comes right behind each (nn-sink-losses), to the first product that the loss
+/// the loss, or where that is a sum of terms whose backward comes right after each (nn-sink-losses), to the first product that the loss
 /// does not depend on.
 ///
 /// Each result of a kernel is a tensor of its own: it needs what the kernel reads to make it, or other results where these are all that
@@ -27,7 +27,7 @@ public:
   std::optional<uint32_t> indexOf(mlir::Value v) const;
   /// Make those with `again` once more where `b` stands, in the order of forward, and note them in `copies`.
   void makeAgain(const std::vector<bool> &again, uint32_t begin, uint32_t end, mlir::OpBuilder &b, mlir::IRMapping &copies);
-  /// Where a value lies behind `copies`: views are made again where what they show was.
+  /// Where a value lies after `copies`: views are made again where what they show was.
   static mlir::Value latest(mlir::Value v, mlir::OpBuilder &b, mlir::IRMapping &copies);
 
 private:

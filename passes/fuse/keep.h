@@ -17,8 +17,8 @@ struct Made {
   bool read = false;           // by backward
 };
 
-/// Where blocks end, as indices behind their last: at the narrowest places of the chain, once per repetition where a pattern repeats. The
-/// last is forward.size(), and what stands behind the last repetition (a head and its loss) is a block of its own.
+/// Where blocks end, as indices after their last: at the narrowest places of the chain, once per repetition where a pattern repeats. The
+/// last is forward.size(), and what stands after the last repetition (a head and its loss) is a block of its own.
 std::vector<uint32_t> blockEnds(std::span<const Made> forward);
 
 /// What one choice keeps and makes again.

@@ -82,7 +82,7 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
       for (OpOperand &operand : op.getOpOperands()) adapt(operand, isa<GradientOp>(op) ? types.gradients : f32);
   }
 
-  /// A kernel behind the value's definition that does nothing else; one for all who ask.
+  /// A kernel after the value's definition that does nothing else; one for all who ask.
   Value converted(Value v, Type to, SymbolTable &symbols) {
     Value &known = conversions[{v, to}];
     if (known) return known;

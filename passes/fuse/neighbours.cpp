@@ -1,5 +1,5 @@
 //===- neighbours.cpp - order of kernels, and kernels side by side ------------------------------------------===//
-#include "passes/fuse/former.h"
+#include "passes/fuse/fusion.h"
 #include <map>
 #include <set>
 
@@ -29,7 +29,7 @@ bool fit(const Cluster &a, const Cluster &b) {
 
 } // namespace
 
-SmallVector<Operation *> Former::neededBy(unsigned cluster, int from, llvm::SetVector<Value> *tensors) {
+SmallVector<Operation *> Fusion::neededBy(unsigned cluster, int from, llvm::SetVector<Value> *tensors) {
   SmallVector<Operation *> needed, work(clusters[cluster].members);
   DenseSet<Operation *> seen(work.begin(), work.end());
   while (!work.empty())
@@ -43,7 +43,7 @@ SmallVector<Operation *> Former::neededBy(unsigned cluster, int from, llvm::SetV
   return needed;
 }
 
-bool Former::reaches(SmallVector<Operation *> work, function_ref<bool(Operation *)> target, int from) {
+bool Fusion::reaches(SmallVector<Operation *> work, function_ref<bool(Operation *)> target, int from) {
   DenseSet<Operation *> seen(work.begin(), work.end());
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
@@ -59,14 +59,14 @@ bool Former::reaches(SmallVector<Operation *> work, function_ref<bool(Operation 
   return false;
 }
 
-bool Former::reachesOutside(unsigned cluster, Operation *op) {
+bool Fusion::reachesOutside(unsigned cluster, Operation *op) {
   auto needed = neededBy(cluster, position[op]);
   llvm::erase(needed, op);
   return reaches(
       std::move(needed), [&](Operation *o) { return o == op; }, position[op]);
 }
 
-bool Former::independent(unsigned a, unsigned b) {
+bool Fusion::independent(unsigned a, unsigned b) {
   auto leads = [&](unsigned from, unsigned to) {
     auto needed = neededBy(from, extents[to].first);
     llvm::erase_if(needed, [&](Operation *o) { // a direct edge does not matter
@@ -84,7 +84,7 @@ bool Former::independent(unsigned a, unsigned b) {
   return !leads(a, b) && !leads(b, a);
 }
 
-llvm::MapVector<Value, SmallVector<unsigned>> Former::touching() {
+llvm::MapVector<Value, SmallVector<unsigned>> Fusion::touching() {
   llvm::MapVector<Value, SmallVector<unsigned>> kernels;
   for (unsigned c = 0; c < clusters.size(); ++c) {
     llvm::SetVector<Value> tensors;
@@ -101,13 +101,13 @@ llvm::MapVector<Value, SmallVector<unsigned>> Former::touching() {
   return kernels;
 }
 
-bool Former::mayMerge(unsigned a, unsigned b) {
+bool Fusion::mayMerge(unsigned a, unsigned b) {
   return a != b && fit(clusters[a], clusters[b]) && std::abs(extents[a].last - extents[b].last) <= kNear &&
          clusters[a].members.size() + clusters[b].members.size() <= kMostMembers && clusters[a].work + clusters[b].work <= kMostWork &&
          (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && independent(a, b);
 }
 
-void Former::mergeNeighbours() {
+void Fusion::mergeNeighbours() {
   std::vector<unsigned> now(clusters.size()); // the cluster it has become part of
   for (unsigned c = 0; c < now.size(); ++c) now[c] = c;
   auto current = [&](unsigned c) {
@@ -123,7 +123,7 @@ void Former::mergeNeighbours() {
     }
     for (size_t i = 0; i < list.size(); ++i) {
       unsigned a = current(list[i]);
-      // Those in reach behind `after`, in the order of the list.
+      // Those in reach after `after`, in the order of the list.
       auto near = [&](size_t after) {
         SmallVector<size_t> found;
         for (auto at = byLast.lower_bound({extents[a].last - kNear, 0}); at != byLast.end() && at->first <= extents[a].last + kNear; ++at)
@@ -155,7 +155,7 @@ void Former::mergeNeighbours() {
   }
 }
 
-void Former::merge(unsigned a, unsigned b) {
+void Fusion::merge(unsigned a, unsigned b) {
   Cluster &into = clusters[a], &from = clusters[b];
   for (Operation *m : from.members) {
     member[m] = a;

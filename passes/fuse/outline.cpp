@@ -189,7 +189,7 @@ private:
   std::vector<bool> launched;
   DenseSet<Operation *> written;
   DenseMap<Value, Value> now; // kept values -> results of launches
-  std::vector<Task> work;     // each waits for the one behind it
+  std::vector<Task> work;     // each waits for the one after it
   int64_t count = 0;
   bool bad = false;
 

@@ -1,5 +1,5 @@
 //===- repeat.cpp - whether a value is computed again or kept ---------------------------------------------===//
-#include "passes/fuse/former.h"
+#include "passes/fuse/fusion.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -18,7 +18,7 @@ int large(ArrayRef<Value> tensors, int64_t elements) {
 
 } // namespace
 
-void Former::learn(Operation *op) {
+void Fusion::learn(Operation *op) {
   for (Value v : op->getResults())
     if (leavesKernels(v)) leaving.insert(v);
   if (isBarrier(op))
@@ -50,9 +50,9 @@ void Former::learn(Operation *op) {
   leaves[v] = std::move(found);
 }
 
-ArrayRef<Value> Former::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }
+ArrayRef<Value> Fusion::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }
 
-bool Former::cheapToRepeat(Operation *op, const Consumers &consumers) {
+bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
   if (isa<ScatterAddOp, CumSumOp, GatherOp>(op)) return false;
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind != Reduction::Trivial) return false;
   SmallVector<Value, 4> from;

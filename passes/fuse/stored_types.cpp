@@ -70,7 +70,7 @@ public:
   }
 
 private:
-  /// Users stand behind what they use, so that by now it is known which results of `op` stay f32.
+  /// Users stand after what they use, so that by now it is known which results of `op` stay f32.
   void keepBelow(Operation &op) {
     if (isa<GradientOp, func::ReturnOp>(op))
       for (Value operand : op.getOperands()) kept.insert(viewed(operand));

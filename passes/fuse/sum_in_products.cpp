@@ -47,7 +47,7 @@ struct SumInProducts : impl::SumInProductsPassBase<SumInProducts> {
     }
   }
 
-  /// The launch moves behind the product that is to make its result, with a mark; what hands that over follows it.
+  /// The launch moves after the product that is to make its result, with a mark; what hands that over follows it.
   void findProduct(LaunchOp launch, ArrayRef<int64_t> shape, llvm::DenseSet<Operation *> &taken) {
     Value sums = launch->getResult(0);
     for (MatMulOp product : productsSumming(launch)) {

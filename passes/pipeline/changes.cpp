@@ -34,19 +34,20 @@ uint64_t number(ModuleOp module, const char *attribute, unsigned i) {
 
 /// What nn-tile did, where backward does not make logits again.
 Line keptLogits(ModuleOp module) {
-  return {"logits", "kept for backward in " + grouped(number(module, train::kKeptLogits, 0)) + " bytes",
-          "--device-memory; they are not made again, and the gradient of the weights that make them, which would else be there whole, takes " +
-              grouped(number(module, train::kKeptLogits, 1))};
+  return {
+      "logits", "kept for backward in " + grouped(number(module, train::kKeptLogits, 0)) + " bytes",
+      "--device-memory; they are not made again, and the gradient of the weights that make them, which would else be there whole, takes " +
+          grouped(number(module, train::kKeptLogits, 1))};
 }
 
 /// What nn-tile-tokens did.
 Line tokenTiles(ModuleOp module, const CompileOptions &options, const Settings &settings) {
-  uint64_t stretches = number(module, train::kTokenTiles, 0), tiles = number(module, train::kTokenTiles, 1);
-  std::string choice = grouped(stretches) + (stretches == 1 ? " stretch" : " stretches") + " of a step in " + counted(tiles, "tile") +
+  uint64_t regions = number(module, train::kTokenTiles, 0), tiles = number(module, train::kTokenTiles, 1);
+  std::string choice = grouped(regions) + (regions == 1 ? " region" : " regions") + " of a step in " + counted(tiles, "tile") +
                        " of at most " + counted(uint64_t(settings.tiling.tokens), "token");
-  return {"tiles of tokens", stretches ? choice : "none",
+  return {"tiles of tokens", regions ? choice : "none",
           std::string(options.tileTokens ? "--tile-tokens" : "--device-memory") +
-              (stretches ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends")};
+              (regions ? "; backward does each tile again" : "; a micro-step has no more tokens, or nothing wide that ends")};
 }
 
 /// What nn-rematerialize did.

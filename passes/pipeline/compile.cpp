@@ -147,7 +147,7 @@ private:
     return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
   }
 
-  /// `verifies`: behind each pass; what is only tried is verified once, when it is chosen.
+  /// `verifies`: after each pass; what is only tried is verified once, when it is chosen.
   bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add, bool verifies = true) {
     PassManager pm(&context, ModuleOp::getOperationName());
     pm.enableVerifier(verifies);

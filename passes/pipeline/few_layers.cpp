@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kKept = 3;    // layers: the first, one between others, the last
 constexpr size_t kFewest = 8;  // that are worth it
 constexpr size_t kPeriods = 4; // that are looked at
-constexpr int kStretches = 4;  // such as an encoder and a decoder
+constexpr int kRuns = 4;       // such as an encoder and a decoder
 
 /// Of each operation, in order: the same for two that differ in what they read only.
 std::vector<uint32_t> wordsOf(ArrayRef<Operation *> operations) {
@@ -78,7 +78,7 @@ Repetition longestRepetition(std::span<const uint32_t> words) {
 bool keepFewLayers(ModuleOp imported) {
   bool shorter = false;
   for (auto function : imported.getOps<func::FuncOp>())
-    for (int stretch = 0; !function.isExternal() && stretch < kStretches && shorten(function); ++stretch) shorter = true;
+    for (int run = 0; !function.isExternal() && run < kRuns && shorten(function); ++run) shorter = true;
   if (!shorter) return false;
   DenseSet<StringAttr> read;
   imported.walk([&](nn::GetOp get) { read.insert(get.getParameterAttr().getAttr()); });

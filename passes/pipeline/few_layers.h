@@ -8,7 +8,7 @@
 
 namespace zero::pipeline {
 
-/// A stretch of words of which each is that `period` before it, but for those of the first period.
+/// A run of words of which each is that `period` before it, but for those of the first period.
 struct Repetition {
   size_t begin = 0, period = 0, times = 0; // whole periods; 0: there is none
 };

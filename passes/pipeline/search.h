@@ -85,10 +85,10 @@ struct Found {
   uint64_t steps = 0;                       // of programs that were scheduled for them
 };
 
-/// What settings decide of the shard phase, behind the kernels.
+/// What settings decide of the shard phase, after the kernels.
 void addSharding(mlir::OpPassManager &pm, const Settings &settings);
 
-/// The module behind the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
+/// The module after the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
 /// an error, if a pass fails.
 using Modules = std::function<mlir::ModuleOp(Tiling)>;
 

@@ -61,7 +61,7 @@ def InsertWaitsPass : Pass<"plan-insert-waits", "::mlir::ModuleOp"> {
     one in the linear order must start after the earlier one is complete. Waits that follow from lane order or from other waits are left
     out. An address that depends on the rank counts with its bytes on all ranks.
 
-    The same across the boundary of programs, for each pair of them that a run submits one right behind the other: a `plan.entry` says what
+    The same across the boundary of programs, for each pair of them that a run submits one right after the other: a `plan.entry` says what
     the steps of the later one wait for in the earlier one. That the host writes the inputs and reads the results on lane compute counts as
     two more steps of it.
 
@@ -73,7 +73,7 @@ def InsertWaitsPass : Pass<"plan-insert-waits", "::mlir::ModuleOp"> {
     plan.collective gather %p[0, 100] -> %w0[0, 200] : all_gather 25 of f32
     plan.copy compute waits(gather 1) %w0[0, 100] -> %x[0, 100]
     plan.collective gather waits(compute 1) %p[0, 100] -> %w1[0, 200] : all_gather 25 of f32
-    // and for a run of @step behind @step, if a second step of compute reads %w1
+    // and for a run of @step after @step, if a second step of compute reads %w1
     plan.entry after @step (0: compute 2)
     ```
   }];

@@ -7,7 +7,7 @@ namespace zero::place {
 
 inline constexpr int kTiers = 3;
 
-/// The persistent arenas of the tiers, and behind them the transient ones.
+/// The persistent arenas of the tiers, and after them the transient ones.
 enum Arena { DeviceState = 0, HostState = 1, DiskState = 2, Work = kTiers, HostWork, DiskWork };
 const char *arenaName(Arena arena);
 
@@ -24,7 +24,7 @@ public:
   std::optional<Home> homeOf(mlir::Value buffer);
   /// The steps of a program with the bytes they touch on all ranks. Fails, with an error, where a buffer is not placed.
   mlir::FailureOr<std::vector<LaneStep>> stepsOf(planir::ProgramOp program);
-  /// The same with what the host does on lane compute: the inputs are written in front of them, the results read behind them.
+  /// The same with what the host does on lane compute: the inputs are written in front of them, the results read after them.
   mlir::FailureOr<std::vector<LaneStep>> withHost(planir::ProgramOp program);
 
 private:

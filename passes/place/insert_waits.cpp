@@ -22,7 +22,7 @@ struct ProgramSteps {
   Past past;
 };
 
-/// A run submits `next` right behind `before`, without looking at the state between them.
+/// A run submits `next` right after `before`, without looking at the state between them.
 bool follows(ProgramOp next, ProgramOp before, bool hasMiddle) {
   switch (next.getRole()) {
   case ProgramRole::step:
@@ -80,7 +80,7 @@ struct InsertWaits : impl::InsertWaitsPassBase<InsertWaits> {
     SmallVector<int64_t> triples;
     for (size_t i = 1; i + 1 < needed.size(); ++i)
       for (const LaneWait &wait : needed[i]) triples.append({int64_t(i) - 1, wait.lane, tickOf(wait)});
-    // Reading the results comes behind compute's own last step, and what else wrote them has waited for the reading before.
+    // Reading the results comes after compute's own last step, and what else wrote them has waited for the reading before.
     OpBuilder b(&getContext());
     b.setInsertionPointToStart(&next.op.getBody().front());
     b.create<EntryOp>(next.op.getLoc(), FlatSymbolRefAttr::get(ProgramOp(before.op).getSymNameAttr()),

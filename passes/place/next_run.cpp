@@ -20,7 +20,7 @@ StringRef bucketOf(Value buffer, const SymbolTable &symbols) {
 } // namespace
 
 bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &problem) {
-  if (program.getRole() != ProgramRole::step) return false; // another program comes behind it
+  if (program.getRole() != ProgramRole::step) return false; // another program comes after it
   SymbolTable symbols(program->getParentOfType<ModuleOp>());
   llvm::StringMap<int64_t> needed;    // of each bucket, the first step of lane compute that touches it
   llvm::DenseMap<Value, size_t> uses; // of each buffer, how many updates have been made when it is free

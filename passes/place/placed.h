@@ -11,7 +11,7 @@
 
 namespace zero::place {
 
-/// Buffers by their first byte, in chunks, so that one more moves few others. Whose live ranges meet a given one is asked of a whole chunk
+/// Buffers by their first byte, in chunks, so that one more moves few others. Which are live with a given one is asked of a whole chunk
 /// at once, in a loop without branches that compilers turn into vector code.
 class BuffersByByte {
   static constexpr size_t kRoom = 128; // of a chunk
@@ -19,7 +19,7 @@ class BuffersByByte {
   struct Chunk;
 
 public:
-  /// Live in the steps [first, last]. Behind those that begin at the same byte.
+  /// Live in the steps [first, last]. After those that begin at the same byte.
   void add(Bytes begin, Bytes end, int32_t first, int32_t last, bool next = false) {
     auto after = std::upper_bound(chunks.begin(), chunks.end(), begin.count,
                                   [](int64_t at, const std::unique_ptr<Chunk> &chunk) { return at < chunk->begin[0]; });
@@ -55,9 +55,9 @@ public:
   private:
     void load() {
       if (atEnd()) return;
-      meet = chunks[chunk]->meeting(first, last, nextLast);
+      live = chunks[chunk]->liveIn(first, last, nextLast);
       word = 0;
-      std::memcpy(&eight, meet.data(), 8);
+      std::memcpy(&eight, live.data(), 8);
       find();
     }
     void find() { // from this word on
@@ -67,7 +67,7 @@ public:
           ++chunk;
           return load();
         }
-        std::memcpy(&eight, &meet[word], 8);
+        std::memcpy(&eight, &live[word], 8);
       }
       at = word + size_t(std::countr_zero(eight)) / 8;
     }
@@ -75,18 +75,18 @@ public:
     const std::vector<std::unique_ptr<Chunk>> &chunks;
     int32_t first, last, nextLast;
     size_t chunk = 0, word = 0, at = 0;
-    uint64_t eight = 0; // of `meet`, from `word` on, without those that have been seen
-    Flags meet;
+    uint64_t eight = 0; // of `live`, from `word` on, without those that have been seen
+    Flags live;
   };
 
   /// Those that are live in a step of [first, last], and those that are not added as `next` and live in a step of [0, nextLast], the lowest
   /// first: `see(begin, end)` says whether to go on, and so does the answer.
   template <typename See> bool visit(int32_t first, int32_t last, int32_t nextLast, See see) const {
     for (const auto &chunk : chunks) {
-      Flags meet = chunk->meeting(first, last, nextLast);
+      Flags live = chunk->liveIn(first, last, nextLast);
       for (size_t word = 0; word < chunk->size; word += 8) {
         uint64_t eight;
-        std::memcpy(&eight, &meet[word], 8);
+        std::memcpy(&eight, &live[word], 8);
         for (; eight; eight &= eight - 1) {
           size_t i = word + size_t(std::countr_zero(eight)) / 8;
           if (!see(Bytes(chunk->begin[i]), Bytes(chunk->end[i]))) return false;
@@ -105,12 +105,12 @@ private:
     std::array<int64_t, kRoom> begin, end;
     Flags next;
 
-    Chunk() { last.fill(-1), next.fill(1); } // places without a buffer meet no step
+    Chunk() { last.fill(-1), next.fill(1); } // places without a buffer are live in no step
 
-    Flags meeting(int32_t from, int32_t to, int32_t nextTo) const {
-      Flags meet;
-      for (size_t i = 0; i < kRoom; ++i) meet[i] = ((first[i] <= to) & (from <= last[i])) | ((first[i] <= nextTo) & !next[i]);
-      return meet;
+    Flags liveIn(int32_t from, int32_t to, int32_t nextTo) const {
+      Flags live;
+      for (size_t i = 0; i < kRoom; ++i) live[i] = ((first[i] <= to) & (from <= last[i])) | ((first[i] <= nextTo) & !next[i]);
+      return live;
     }
 
     void insert(size_t at, int64_t itsBegin, int64_t itsEnd, int32_t itsFirst, int32_t itsLast, uint8_t itsNext) {

@@ -72,7 +72,7 @@ struct End {
   size_t index;
 };
 
-/// Ends in the order of their distance behind a step, over the end of the program too.
+/// Ends in the order of their distance after a step, over the end of the program too.
 class Walk {
 public:
   /// `ends`: in the order of steps.
@@ -107,7 +107,7 @@ public:
       : buffers(problem.buffers), transfers(transfers), steps(steps), height(height) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       ranges.push_back({solution.offsets[i], solution.offsets[i] + buffers[i].size.alignedTo(problem.alignment)});
-      End begin{buffers[i].first, i}, end{-buffers[i].last, i}; // behind an end, back in time
+      End begin{buffers[i].first, i}, end{-buffers[i].last, i}; // after an end, back in time
       begins.push_back(begin), ends.push_back(end);
       if (transfers[i].begins) movedBegins.push_back(begin);
       if (transfers[i].ends) movedEnds.push_back(end);

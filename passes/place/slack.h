@@ -1,5 +1,5 @@
 //===- slack.h - live ranges that leave other lanes time ------------------------------------------------===//
-// Plain data. In the order of steps a buffer that is copied away, or summed over ranks, is free behind that step, and one that is fetched
+// Plain data. In the order of steps a buffer that is copied away, or summed over ranks, is free after that step, and one that is fetched
 // or gathered is taken only with it. In time, lanes run apart: a write-back is under way while lane compute is steps ahead, and a fetch
 // could begin before its step is reached. Whoever is given the same bytes next to such a step has to wait for it. Where fewer bytes are
 // live than at the fullest step, a buffer can as well be live for longer, and nobody is given its bytes.

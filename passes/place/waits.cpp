@@ -50,7 +50,7 @@ std::vector<std::vector<LaneWait>> findEntryWaits(const Past &before, const std:
     Clock known = complete[step.lane].empty() ? before.lanes.start(step.lane) : complete[step.lane].back();
     for (const LaneWait &wait : waits[i])
       if (wait.tick > 0) raise(known, complete[wait.lane][wait.tick - 1]);
-    if (known != all) { // it is, for whatever stands behind a step that knows it
+    if (known != all) { // it is, for whatever stands after a step that knows it
       Clock needed{};
       for (const MemoryAccess &access : step.accesses)
         if (auto arena = before.arenas.find(access.arena); arena != before.arenas.end() && access.begin < access.end)

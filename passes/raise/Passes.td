@@ -25,7 +25,7 @@ def FoldConstantsPass : Pass<"nn-fold-constants", "::mlir::func::FuncOp"> {
 def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
   let summary = "Simplify what exporters write in detours";
   let description = [{
-    All of `nn-simplify`, and what only imported graphs need: a transposition behind a reshape that regroups leading dimensions moves before
+    All of `nn-simplify`, and what only imported graphs need: a transposition after a reshape that regroups leading dimensions moves before
     it, to meet another one; a matrix product takes it as a flag through such a reshape; a lookup of consecutive rows is a slice;
     conversions from booleans and narrow integers skip the type between; conjunctions with true vanish.
 
@@ -72,8 +72,8 @@ def RaiseSiluPass : Pass<"nn-raise-silu", "::mlir::func::FuncOp"> {
 def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "Find scaled dot-product attention written out as products and softmax";
   let description = [{
-    softmax(scale · q·kᵀ + mask) · v becomes `nn.attention`. The scale may stand before or behind the product, split over q and k, as a
-    division or not at all; masks may be added or selected; a replacement of NaN by zero behind the softmax is dropped,
+    softmax(scale · q·kᵀ + mask) · v becomes `nn.attention`. The scale may stand before or after the product, split over q and k, as a
+    division or not at all; masks may be added or selected; a replacement of NaN by zero after the softmax is dropped,
     because `nn.attention` gives zeros for a row that sees nothing. Finite masks stay finite, so that a row whose every entry is masked
     by the smallest number still gives the mean of v.
 

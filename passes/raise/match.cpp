@@ -87,7 +87,7 @@ Value beforeReshapes(Value v) {
 Value perRow(Value v) {
   auto broadcast = beforeReshapes(v).getDefiningOp<BroadcastOp>();
   if (!broadcast || typeOf(v).getRank() == 0) return nullptr;
-  // Behind a reshape the rows must still be those of v.
+  // After a reshape the rows must still be those of v.
   auto from = typeOf(broadcast.getInput()), to = typeOf(broadcast.getResult());
   int64_t columns = shapeOf(v).back(), last = to.getRank() - 1;
   if (to.getRank() == 0 || to.getDimSize(last) != columns || columns == 1 || from.getNumElements() * columns != to.getNumElements())

@@ -94,7 +94,7 @@ struct RaiseNorm : impl::RaiseNormPassBase<RaiseNorm> {
     if (root->getNumResults() != 1 || !isFloat(root->getResult(0))) return false;
     auto match = normalised(root);
     if (!match || shapeOf(match->x).empty() || shapeOf(match->x).back() < 2) return false;
-    // Forward: [conversion] [scale] [bias]. A conversion stays behind the operation.
+    // Forward: [conversion] [scale] [bias]. A conversion stays after the operation.
     Value end = root->getResult(0), scale, bias;
     auto conversion = dyn_cast_or_null<CastOp>(onlyUser(end));
     if (conversion && !isFloat(conversion)) conversion = nullptr;
@@ -107,7 +107,7 @@ struct RaiseNorm : impl::RaiseNormPassBase<RaiseNorm> {
     if (centre && scale)
       if (Operation *user = onlyUser(end); (bias = vectorBeside<AddOp>(user, end))) end = user->getResult(0);
 
-    OpBuilder builder(end.getDefiningOp()); // behind everything it reads
+    OpBuilder builder(end.getDefiningOp()); // after everything it reads
     Build b{builder, end.getLoc()};
     Value x = centre ? centre : match->x;
     auto vectorType = RankedTensorType::get({shapeOf(x).back()}, elementOf(x));

@@ -128,7 +128,7 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let summary = "What forward leaves for backward waits in another tier";
   let description = [{
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
-    copied to a buffer of `tier` behind its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
+    copied to a buffer of `tier` after its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
     before that. On disk these are buffers of whole blocks alone. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers
     that wait longest are taken, up to that sum, and the others stay.
 
@@ -216,7 +216,7 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
   let summary = "Let a gradient travel while the next one is computed";
   let description = [{
     A step on another lane than `reduce` that consumes what a collective of that lane brought (an update, a sum of squares, an
-    accumulation) moves down behind the collective of the `delay`-th next bucket (or the last), together with the steps in between that depend on it;
+    accumulation) moves down after the collective of the `delay`-th next bucket (or the last), together with the steps in between that depend on it;
     otherwise lane `compute` would stand still while the gradient travels. Nothing moves past a step it conflicts with.
 
     ```mlir
@@ -238,8 +238,8 @@ def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
 def SpreadUpdatesPass : Pass<"plan-spread-updates", "::zero::planir::ProgramOp"> {
   let summary = "Update in slices between the steps that follow";
   let description = [{
-    Where a bucket is updated in slices because its state rests in another tier, they move apart: slice i of n goes behind the first i/n of
-    what lane compute does until the next bucket's update, with the copies that belong to it. One behind the other they would go as fast
+    Where a bucket is updated in slices because its state rests in another tier, they move apart: slice i of n goes after the first i/n of
+    what lane compute does until the next bucket's update, with the copies that belong to it. One after the other they would go as fast
     as the other tier brings and takes their state, and lane compute would stand still meanwhile. Buckets stay whole, and gradients there,
     for longer: nothing moves where more bytes would be live then than at the program's fullest step, or where a step in between depends on
     an update.
@@ -268,10 +268,10 @@ def SpreadUpdatesPass : Pass<"plan-spread-updates", "::zero::planir::ProgramOp">
 }
 
 def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp"> {
-  let summary = "Updates behind a program's other steps run beside the next step's forward";
+  let summary = "Updates after a program's other steps run beside the next step's forward";
   let description = [{
     With a global norm no update can be made before the end of backward, and without one some may be late (`zero-insert-movement`). Where
-    updates need what rests in another tier, lane compute would then wait for all of it to come and go. So those that stand behind its last
+    updates need what rests in another tier, lane compute would then wait for all of it to come and go. So those that stand after its last
     other step, with the fills of what they alone write, go on lane `update`, and their copies on lanes
     `update_read` and `update_write`, which leave those of the next step's fetches free: its forward begins while they run, and waits for
     each bucket as it needs it. In the order of their first use in forward, as zero-insert-movement has put them, the first updates are those

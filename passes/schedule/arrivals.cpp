@@ -78,7 +78,7 @@ std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
 std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order, state::Tier memory) {
   Homes homes(program);
   std::vector<Arrival> fetches;
-  int64_t end = -1; // behind the step that needs what the last arrival brings
+  int64_t end = -1; // after the step that needs what the last arrival brings
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
     StringRef whose = broughtBy(order[position], homes, memory);
     if (whose.empty() || isFetchOfGather(order, position) || isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
@@ -103,7 +103,7 @@ int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
               function_ref<void(const Arrival &, int64_t steps, StringRef from)> moved) {
   int64_t alive = 0, floor = -1, hoisted = 0;    // bytes of those issued and not yet dead; the place of the one before
   std::set<std::pair<int64_t, size_t>> ends;     // (last use, index) of those alive
-  llvm::DenseMap<Operation *, Operation *> tail; // behind this step, the last one moved there
+  llvm::DenseMap<Operation *, Operation *> tail; // after this step, the last one moved there
   SmallVector<int64_t> computing;                // positions of steps of lane compute
   for (int64_t position = 0; position < int64_t(order.size()); ++position)
     if (order[position].getLane() == Lane::compute) computing.push_back(position);
@@ -116,7 +116,7 @@ int64_t hoist(const Order &order, ArrayRef<Arrival> arrivals, HoistLimit limit,
       auto others = int64_t(ends.size());
       return others <= limit.ahead && (others <= 1 || !limit.severalBytes || alive + arrival.bytes <= limit.severalBytes);
     };
-    // The earliest moment: behind the last uses of as many as must be dead for this one to fit.
+    // The earliest moment: after the last uses of as many as must be dead for this one to fit.
     while (!ends.empty() && (ends.begin()->first <= floor || (!fits() && ends.begin()->first < arrival.issued))) {
       floor = std::max(floor, ends.begin()->first);
       alive -= arrivals[ends.begin()->second].bytes;

@@ -4,7 +4,7 @@
 
 namespace zero::schedule {
 
-/// Steps that bring something of a bucket into buffers of the program, one behind the other: an all-gather, a copy from another tier, or
+/// Steps that bring something of a bucket into buffers of the program, one after the other: an all-gather, a copy from another tier, or
 /// that copy and the all-gather of what it brought.
 struct Arrival {
   llvm::SmallVector<planir::StepOp, 2> steps;

@@ -102,7 +102,7 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
 private:
   /// Moves to the front, in the order of their updates, and takes from `gathers` those whose updates come first.
   void gatherFirst(const Order &order, std::vector<Arrival> &gathers) {
-    SmallVector<std::pair<int64_t, size_t>> updated; // position of the first write to what a gather reads, which comes behind it
+    SmallVector<std::pair<int64_t, size_t>> updated; // position of the first write to what a gather reads, which comes after it
     for (auto [i, gather] : llvm::enumerate(gathers)) {
       SmallVector<Access, 6> read = readBy(gather);
       int64_t update = order.firstConflictAfter(gather.issued, read);

@@ -5,7 +5,7 @@
 
 namespace zero::schedule {
 
-/// Plain data: of each step a sum of bytes, as the leaves of a binary tree. Adding to a stretch of steps and asking for the largest sum in
+/// Plain data: of each step a sum of bytes, as the leaves of a binary tree. Adding to a range of steps and asking for the largest sum in
 /// one take time with the logarithm of their number.
 class Load {
 public:
@@ -24,7 +24,7 @@ private:
   int64_t most(size_t node, int64_t begin, int64_t end, int64_t from, int64_t to) const;
 
   int64_t leaves = 1;
-  std::vector<Node> nodes; // the root is 1, the two below a node twice its index and the one behind
+  std::vector<Node> nodes; // the root is 1, the two below a node twice its index and the one after
 };
 
 } // namespace zero::schedule

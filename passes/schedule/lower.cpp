@@ -108,7 +108,7 @@ private:
   OpBuilder b; // at the end of the program's steps
   ProgramOp program;
   llvm::DenseMap<Operation *, Reached> updated;                          // parameters of a bucket that is to be published
-  OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // behind the last of each
+  OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // after the last of each
 };
 
 Value Lowering::use(Slot *slot) {
@@ -446,7 +446,7 @@ LogicalResult Lowering::run() {
   program = b.create<ProgramOp>(function.getLoc(), function.getName(), *role, function->hasAttr(state::ZeroDialect::kClips), nullptr,
                                 nullptr, nullptr);
   Block *body = b.createBlock(&program.getBody());
-  // Markers behind the persistent and the transient buffers; erased in the end.
+  // Markers after the persistent and the transient buffers; erased in the end.
   auto lastUse = b.create<DecisionOp>(function.getLoc(), "", "", ""), lastBuffer = b.create<DecisionOp>(function.getLoc(), "", "", "");
   uses.setInsertionPoint(lastUse);
   buffers.setInsertionPoint(lastBuffer);

@@ -21,7 +21,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   /// A buffer that nobody touches between two steps.
   struct Gap {
     BufferOp buffer;
-    int64_t from, to;          // positions: its last touch before, its first behind
+    int64_t from, to;          // positions: its last touch before, its first after
     int64_t length;            // steps of lane compute in between
     SmallVector<StepOp> fills; // of its padding, which come before it leaves
   };
@@ -101,7 +101,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     return gaps;
   }
 
-  /// Fills behind `from` of bytes that nobody has touched before.
+  /// Fills after `from` of bytes that nobody has touched before.
   static SmallVector<StepOp> fillsAfter(const Order &order, ArrayRef<Order::Touch> touches, int64_t from) {
     SmallVector<StepOp> fills;
     for (auto [i, touch] : llvm::enumerate(touches)) {
@@ -134,7 +134,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
                         [&](const Order::Touch &touch) { return touch.writes && touch.position >= from && touch.position <= to; });
   }
 
-  /// It leaves behind the step at `from`, unless its copy elsewhere is good, and comes back to bytes of its own before the step at `to`.
+  /// It leaves after the step at `from`, unless its copy elsewhere is good, and comes back to bytes of its own before the step at `to`.
   void move(const Order &order, const Gap &gap, Copies &copies, state::Tier home) {
     auto before = copies.here.getDefiningOp<BufferOp>();
     OpBuilder b(before);

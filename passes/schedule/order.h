@@ -20,7 +20,7 @@ public:
   };
   /// Every reference to the buffer, in order.
   llvm::ArrayRef<Touch> touches(mlir::Value buffer) const;
-  /// Position of the first step behind `position` with which a step of these accesses could not be exchanged; size() if none.
+  /// Position of the first step after `position` with which a step of these accesses could not be exchanged; size() if none.
   int64_t firstConflictAfter(int64_t position, llvm::ArrayRef<planir::Access> accesses) const;
   /// The same, the last step before `position`; -1 if none.
   int64_t lastConflictBefore(int64_t position, llvm::ArrayRef<planir::Access> accesses) const;
@@ -36,12 +36,12 @@ private:
 
 /// A buffer of the program on the device.
 bool isTransient(mlir::Value buffer);
-/// The sum of those alive at each step, and a 0 behind the last.
+/// The sum of those alive at each step, and a 0 after the last.
 std::vector<int64_t> liveBytes(const Order &order);
 
 /// "1 step", "2 steps": for the sentences of decisions.
 std::string counted(uint64_t n, llvm::StringRef noun);
-/// Records why something was done, behind the program's steps.
+/// Records why something was done, after the program's steps.
 void decide(planir::ProgramOp program, const llvm::Twine &subject, const llvm::Twine &choice, const llvm::Twine &reason);
 
 } // namespace zero::schedule

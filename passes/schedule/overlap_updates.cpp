@@ -29,7 +29,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     ProgramOp program = getOperation();
     ModuleOp module = program->getParentOfType<ModuleOp>();
     SmallVector<StepOp> steps = stepsOf(program);
-    size_t begin = 0; // behind lane compute's last step that belongs to no update
+    size_t begin = 0; // after lane compute's last step that belongs to no update
     for (auto [at, step] : llvm::enumerate(steps))
       if (step.getLane() == Lane::compute && !isOfUpdate(step)) begin = at + 1;
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
@@ -38,7 +38,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
     if (llvm::none_of(tail, copies)) return; // nothing to wait for
     bool makesHere = llvm::any_of(tail, updatesHere);
-    if (!norm && !makesHere) return; // what is behind all else belongs to updates that stand among backward
+    if (!norm && !makesHere) return; // what comes after all else belongs to updates that stand among backward
     SymbolTable symbols(module);
     auto restsOnDevice = [&](Value buffer) {
       auto use = buffer.getDefiningOp<UseOp>();
@@ -54,7 +54,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     if (!updates) return; // the host makes them all
     keepHyper(module, tail.front());
     moved += updates;
-    StringRef reason = norm ? "they wait for the norm, and" : "they stand behind all else, since";
+    StringRef reason = norm ? "they wait for the norm, and" : "they stand after all else, since";
     decide(program, "updates", counted(updates, "update") + " on a lane of their own",
            reason + " what they need comes from another tier: the next step's forward runs beside them");
   }

@@ -35,7 +35,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   sink.delay = options.delay;
   program.addPass(createSinkUpdatesPass(sink));
   if (options.delay > 0) program.addPass(createSpreadUpdatesPass()); // gradients wait longer
-  HoistFetchesPassOptions fetch;                                     // behind the updates' last move
+  HoistFetchesPassOptions fetch;                                     // after the updates' last move
   fetch.ahead = options.fetchAhead;
   program.addPass(createHoistFetchesPass(fetch));
   if (options.fetchAhead > 0) program.addPass(createOverlapUpdatesPass()); // what runs beside the next step takes memory beside it

@@ -22,9 +22,9 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
       if (isReduction(order[i])) reductions.push_back(i);
-    llvm::DenseMap<Operation *, Operation *> behind; // each reduction that something went behind, the last of that
+    llvm::DenseMap<Operation *, Operation *> after; // each reduction that something went after, the last of that
     for (size_t i = 0; i + 1 < reductions.size() && delay > 0; ++i)
-      sink(order, reductions[i], reductions[std::min(i + size_t(delay), reductions.size() - 1)], behind);
+      sink(order, reductions[i], reductions[std::min(i + size_t(delay), reductions.size() - 1)], after);
   }
 
   static bool isReduction(StepOp step) {
@@ -32,9 +32,9 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
     return collective && collective.getKind() == CollectiveKind::reduce_scatter;
   }
 
-  /// What needs the result of the collective at `reduction`, directly or not, goes behind the step at `target`. Further collectives of the
+  /// What needs the result of the collective at `reduction`, directly or not, goes after the step at `target`. Further collectives of the
   /// same lane that need nothing else travel with it.
-  void sink(const Order &order, int64_t reduction, int64_t target, llvm::DenseMap<Operation *, Operation *> &behind) {
+  void sink(const Order &order, int64_t reduction, int64_t target, llvm::DenseMap<Operation *, Operation *> &after) {
     std::map<int64_t, bool> pending{{reduction, false}}; // position, and whether it needs a step that moves
     SmallVector<int64_t> moving;
     while (!pending.empty()) {
@@ -46,10 +46,10 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
       auto accesses = accessesOf(order[at]);
       int64_t next = order.firstConflictAfter(at, accesses);
       for (; next < target; next = order.firstConflictAfter(next, accesses)) pending[next] |= moves;
-      if (next == target && moves) return; // what would move is needed by the step it would go behind
+      if (next == target && moves) return; // what would move is needed by the step it would go after
     }
     if (moving.empty()) return;
-    Operation *&last = behind.try_emplace(order[target], order[target]).first->second;
+    Operation *&last = after.try_emplace(order[target], order[target]).first->second;
     for (int64_t position : moving) {
       order[position]->moveAfter(last);
       last = order[position];

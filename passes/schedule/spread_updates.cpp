@@ -17,7 +17,7 @@ namespace {
 struct Slice {
   SmallVector<int64_t, 8> steps; // positions
   UpdateStep update;
-  int64_t end; // behind them, and behind gathers of other buckets that stand among them
+  int64_t end; // after them, and after gathers of other buckets that stand among them
 };
 
 bool isState(Value buffer) { return bool(buffer.getDefiningOp<UseOp>()); }
@@ -63,7 +63,7 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     }
   }
 
-  /// Slice i of n goes behind the first i/n of what lane compute does until the next update.
+  /// Slice i of n goes after the first i/n of what lane compute does until the next update.
   void spread(const Order &order, ArrayRef<Slice> slices, std::vector<int64_t> &live, int64_t peak) {
     SmallVector<int64_t> computing;
     for (int64_t at = slices.back().end; at < int64_t(order.size()) && !isa<UpdateStep>(*order[at]); ++at)
@@ -74,10 +74,10 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     if (!mayMove(order, slices, last) || *std::max_element(&live[slices.back().end], &live[last] + 1) + more > peak) return;
     for (int64_t at = slices.back().end; at <= last; ++at) live[at] += more;
     for (size_t i = 1; i < n; ++i) {
-      Operation *behind = order[computing[i * computing.size() / n - 1]];
+      Operation *after = order[computing[i * computing.size() / n - 1]];
       for (int64_t at : slices[i].steps) {
-        order[at]->moveAfter(behind);
-        behind = order[at];
+        order[at]->moveAfter(after);
+        after = order[at];
       }
     }
     moved += n - 1;
@@ -98,7 +98,7 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     return bytes;
   }
 
-  /// Whether nothing behind the slices, up to `last`, is in conflict with them.
+  /// Whether nothing after the slices, up to `last`, is in conflict with them.
   static bool mayMove(const Order &order, ArrayRef<Slice> slices, int64_t last) {
     return llvm::all_of(slices.drop_front(), [&](const Slice &slice) {
       return llvm::all_of(slice.steps,

@@ -11,7 +11,7 @@ namespace zero::schedule {
 
 States::States(ModuleOp module) : module(module), symbols(module), builder(module.getBodyRegion()) {
   world = state::worldOf(module);
-  // States stand in front of the programs, behind buckets and parameters.
+  // States stand in front of the programs, after buckets and parameters.
   for (auto function : module.getOps<func::FuncOp>()) {
     builder.setInsertionPoint(function);
     return;

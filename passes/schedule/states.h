@@ -27,7 +27,7 @@ public:
   /// Null, with an error on the function, if programs disagree about the input.
   planir::StateOp input(mlir::func::FuncOp program, unsigned index);
   planir::StateOp constant(mlir::ElementsAttr value);
-  /// What the host reads behind a program.
+  /// What the host reads after a program.
   planir::StateOp result(llvm::StringRef name, int64_t bytes);
 
   int64_t world = 1;

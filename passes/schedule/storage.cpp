@@ -337,7 +337,7 @@ LogicalResult Storage::placeResults(Operation &op) {
   return success();
 }
 
-/// The host reads the results behind the program: their slots become persistent, shared by all programs.
+/// The host reads the results after the program: their slots become persistent, shared by all programs.
 void Storage::placeReturned() {
   constexpr int64_t largest = 64; // a larger slot holds more than scalars
   static const char *const names[] = {"loss", "norm"};

@@ -76,7 +76,7 @@ private:
   Slot *makeFor(mlir::Value value, planir::BufferKind kind, mlir::FlatSymbolRefAttr bucket, state::Role role, state::Part part);
   void put(mlir::Value value, Place place);
   bool isPlaced(mlir::Value value) const { return places.count(value); }
-  /// Nobody reads the bytes of the slot behind operation `position`, and they are the program's own.
+  /// Nobody reads the bytes of the slot after operation `position`, and they are the program's own.
   bool diesAt(const Slot &slot, int64_t position) const;
 
   mlir::func::FuncOp program;

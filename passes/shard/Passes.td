@@ -138,7 +138,7 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
     parameters have been read for the last time. With `--stage 0` the reduced gradient is gathered again and every rank updates
     everything; the sums are the same for every stage, so all stages give the same bits.
 
-    In a program that is the whole step and does not wait for the norm some updates may come last, behind the results: `plan-overlap-updates`
+    In a program that is the whole step and does not wait for the norm some updates may come last, after the results: `plan-overlap-updates`
     lets them run beside the next step's forward, where a disk has less to do than in backward. Until then their gradients wait, which take
     half of what would have to be fetched before. They are those of buckets that forward reads last, as many as `late-bytes` of gradients
     has room for, of those whose state comes from another tier; the squares of their gradients are summed apart.

@@ -73,7 +73,7 @@ void GradientMovement::sortByUse(Pending &pending) const {
 
 llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
   llvm::DenseSet<Operation *> found;
-  if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes behind it, or all wait
+  if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes after it, or all wait
   Pending buckets;
   for (state::BucketOp bucket : uses.buckets)
     if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost())

@@ -37,7 +37,7 @@ int64_t rowElements(int64_t shard, int64_t align);
 int64_t sliceElementsOf(int64_t shards);
 
 /// Cut parameters of the given sizes, in this order, into buckets of at most `limit.most` elements. A larger parameter is a bucket of its
-/// own, and little ones (together at most `limit.little`) before or behind a bucket that is full join it. Each starts at a multiple of
+/// own, and little ones (together at most `limit.little`) before or after a bucket that is full join it. Each starts at a multiple of
 /// `align`.
 std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, BucketLimit limit, int64_t align);
 

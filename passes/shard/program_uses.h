@@ -59,7 +59,7 @@ private:
   state::BucketOp bucketOf(mlir::Operation *user, mlir::FlatSymbolRefAttr parameter) const;
 };
 
-/// The one that stands behind the other; either may be null.
+/// The one that stands after the other; either may be null.
 mlir::Operation *later(mlir::Operation *a, mlir::Operation *b);
 
 } // namespace zero::shard

@@ -34,7 +34,7 @@ void collectReads(nn::GetOp get, llvm::SmallVectorImpl<Read> &reads);
 
 struct Uses {
   int64_t visits = 0;  // times its parameters come to the device if they do not rest there: uses near each other are one
-  int64_t changed = 0; // the later, the fewer operations stand behind its last gradient, in whose time its update can hide; 0: not trained
+  int64_t changed = 0; // the later, the fewer operations stand after its last gradient, in whose time its update can hide; 0: not trained
 };
 
 /// Of each bucket, by name, in a module that zero-partition leaves. Fails, with an error, without @train.

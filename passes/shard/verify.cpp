@@ -12,7 +12,7 @@ namespace zero::shard {
 
 namespace {
 
-/// A gathered copy is released once, behind its last use (views of it included).
+/// A gathered copy is released once, after its last use (views of it included).
 LogicalResult checkGather(state::GatherOp gather) {
   state::ReleaseOp release;
   SmallVector<Operation *> users;

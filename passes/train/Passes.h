@@ -19,7 +19,7 @@ struct TrainOptions {
   bool keepLogits = false;        // as nn-tile's `keep-logits`
 };
 
-/// What nn-tile-tokens has done of @train, on the module: [stretches, tiles].
+/// What nn-tile-tokens has done of @train, on the module: [regions, tiles].
 inline constexpr const char *kTokenTiles = "nn.token_tiles";
 
 /// What nn-tile has kept of @train, on the module: bytes of [logits, the gradient of the weights that make them].

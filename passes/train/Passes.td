@@ -82,13 +82,13 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
 def TileTokensPass : Pass<"nn-tile-tokens", "::mlir::ModuleOp"> {
   let summary = "Do what is computed for each token by itself, and is wide, for one tile of tokens after another";
   let description = [{
-    Needs: `@train` and `@eval` of `nn-add-loss`. With `tokens` = N > 0, stretches of the graph whose operations can be split by rows
+    Needs: `@train` and `@eval` of `nn-add-loss`. With `tokens` = N > 0, regions of the graph whose operations can be split by rows
     (`SplittableOpInterface`; rows are the tokens of the batch, leading dimensions or one) are done for N rows at a time, the last tile being what is left. So what is
     wide inside exists for one tile: the results of an MLP's first product, and logits.
 
-    A stretch begins with products whose results are wider than what they read, and takes in whatever makes or reads something as wide, up to where rows
+    A region begins with products whose results are wider than what they read, and takes in whatever makes or reads something as wide, up to where rows
     are narrow again: activation, gate, second product; or the cross-entropy, which sums over rows. A norm whose result nothing else reads belongs to
-    it. Stretches are found on plain data (stretches.h). One from which nothing narrower comes out (a product whose results attention reads) is left.
+    it. Regions are found on plain data (row_regions.h). One from which nothing narrower comes out (a product whose results attention reads) is left.
 
     What enters is read where it lies (`nn.rows`), and what leaves is written where it belongs (`nn.join_rows`). The products within are marked `recompute`: backward keeps
     what enters and does each tile again. Those that lead to nothing but a loss are not: `nn-sink-losses` puts both of a tile side by side. Gradients of weights are summed over tiles from the first to the last, each product onto the sum so far
@@ -110,7 +110,7 @@ def TileTokensPass : Pass<"nn-tile-tokens", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let options = [Option<"tokens", "tokens", "int64_t", "0", "Tokens of a tile; 0: all of them">];
-  let statistics = [Statistic<"stretches", "stretches", "Stretches that are done tile by tile">, Statistic<"tiles", "tiles", "Tiles made">];
+  let statistics = [Statistic<"regions", "regions", "Regions that are done tile by tile">, Statistic<"tiles", "tiles", "Tiles made">];
 }
 
 def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {

@@ -40,7 +40,7 @@ bool isOfSamples(Value v, int64_t samples) {
 class Batch {
 public:
   explicit Batch(func::FuncOp train) : train(train) {
-    llvm::StringSet<> later; // symbols of dimensions behind the first
+    llvm::StringSet<> later; // symbols of dimensions after the first
     for (unsigned i = 0; i < train.getNumArguments(); ++i)
       if (!train.getArgAttr(i, NnDialect::kRoleAttr)) {
         inputs.push_back(i);

@@ -76,7 +76,7 @@ func::FuncOp buildUpdateKernel(ModuleOp module, StringRef name, OptimizerKind ki
     g = b.mul(g, k.spread(inverse ? b.mul(factor, inverse) : factor));
   }
   kind == OptimizerKind::AdamW ? adamw(k, h, g, results) : sgd(k, h, g, results);
-  if (form.scaled) { // what is kept lies where it is read: parameters, and states behind the gradient
+  if (form.scaled) { // what is kept lies where it is read: parameters, and states after the gradient
     Value norm2 = k.arg(matrices + 1);
     Value finite = k.spread(b.compare(nn::Predicate::le, norm2, b.like(norm2, std::numeric_limits<float>::max())));
     for (auto [i, changed] : llvm::enumerate(results)) changed = b.select(finite, changed, k.arg(i ? i + 1 : 0));

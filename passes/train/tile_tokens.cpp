@@ -2,7 +2,7 @@
 #include "compiler/nn/rows.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "passes/train/Passes.h"
-#include "passes/train/stretches.h"
+#include "passes/train/row_regions.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -49,13 +49,13 @@ private:
   }
 };
 
-/// One stretch, tile by tile.
+/// One region, tile by tile.
 class Tiler {
 public:
-  Tiler(ArrayRef<Operation *> stretch, int64_t rows, int64_t tokens)
-      : stretch(stretch), rows(rows), tokens(tokens), builder(stretch.back()->getNextNode()) {
-    inside.insert(stretch.begin(), stretch.end());
-    for (Operation *op : stretch)
+  Tiler(ArrayRef<Operation *> region, int64_t rows, int64_t tokens)
+      : region(region), rows(rows), tokens(tokens), builder(region.back()->getNextNode()) {
+    inside.insert(region.begin(), region.end());
+    for (Operation *op : region)
       for (OpResult result : op->getResults()) again |= leaves(result) && !nn::sumsRows(op, result.getResultNumber());
   }
 
@@ -65,10 +65,10 @@ public:
     int64_t tiles = llvm::divideCeil(rows, tokens);
     SmallVector<IRMapping> made(tiles);
     for (int64_t k = tiles - 1; k >= 0; --k) make({rows, k * tokens, std::min(tokens, rows - k * tokens)}, made[k]);
-    for (Operation *op : stretch)
+    for (Operation *op : region)
       for (OpResult result : op->getResults())
         if (leaves(result)) replace(result, made);
-    for (Operation *op : llvm::reverse(stretch))
+    for (Operation *op : llvm::reverse(region))
       if (op->use_empty()) op->erase(); // what is made of nothing that has rows may have other users
   }
 
@@ -83,7 +83,7 @@ private:
   }
 
   void make(const nn::Rows &tile, IRMapping &made) {
-    for (Operation *op : stretch) {
+    for (Operation *op : region) {
       nn::Build b{builder, op->getLoc()};
       llvm::SmallBitVector cut;
       nn::readsRows(op, rows, cut);
@@ -120,7 +120,7 @@ private:
     result.replaceAllUsesWith(whole);
   }
 
-  ArrayRef<Operation *> stretch;
+  ArrayRef<Operation *> region;
   int64_t rows, tokens;
   OpBuilder builder;
   bool again = false; // in backward; nn-sink-losses has both at once where nothing but sums leave
@@ -141,7 +141,7 @@ struct TileTokens : impl::TileTokensPassBase<TileTokens> {
       if (!function.isExternal()) {
         int64_t cut = 0, made = 0;
         run(function.getBody().front(), cut, made);
-        stretches += cut, tiles += made;
+        regions += cut, tiles += made;
         if (function.getName() == "train") getOperation()->setAttr(kTokenTiles, Builder(&getContext()).getI64ArrayAttr({cut, made}));
       }
   }
@@ -153,16 +153,16 @@ struct TileTokens : impl::TileTokensPassBase<TileTokens> {
     for (int64_t rows : numbers) {
       if (rows <= tokens) continue;
       RowGraph graph(block, rows);
-      std::vector<Stretch> found = findStretches(graph.steps, graph.tensors);
-      for (const Stretch &stretch : found) {
+      std::vector<RowRegion> found = findRowRegions(graph.steps, graph.tensors);
+      for (const RowRegion &region : found) {
         SmallVector<Operation *> operations;
-        for (uint32_t s : stretch) operations.push_back(graph.operations[s]);
+        for (uint32_t s : region) operations.push_back(graph.operations[s]);
         Tiler(operations, rows, tokens).run();
         ++cut;
         made += int64_t(llvm::divideCeil(rows, int64_t(tokens)));
       }
     }
-    if (cut) sortTopologically(&block); // where something reads a result before the last of its stretch
+    if (cut) sortTopologically(&block); // where something reads a result before the last of its region
   }
 };
 

@@ -43,7 +43,7 @@ PeerState Peers::state(int rank) const {
   const Peer &peer = all[static_cast<size_t>(rank)], &me = all[static_cast<size_t>(own)];
   if (!isHere(rank) || peer.processSpace == 0 || peer.processSpace != me.processSpace) return PeerState::Unknown;
   if (::kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH) return PeerState::Ended;
-  // "4711 (zerorun) T …": the name may hold anything, the state is the letter behind its last parenthesis.
+  // "4711 (zerorun) T …": the name may hold anything, the state is the letter after its last parenthesis.
   std::ifstream file(fmt::format("/proc/{}/stat", peer.process));
   std::string text;
   std::getline(file, text);

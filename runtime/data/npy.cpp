@@ -9,7 +9,7 @@
 namespace zero::runtime {
 namespace {
 
-// The text behind 'key': in the header's dictionary; numpy writes it in one canonical form, with these three keys.
+// The text after 'key': in the header's dictionary; numpy writes it in one canonical form, with these three keys.
 std::optional<std::string_view> valueOf(std::string_view header, std::string_view key) {
   size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return std::nullopt;

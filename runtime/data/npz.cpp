@@ -84,7 +84,7 @@ private:
     return value;
   }
 
-  // Where the member's bytes begin, behind its local header.
+  // Where the member's bytes begin, after its local header.
   uint64_t dataOf(const Member &m) const {
     if (number(m.local, 4) != 0x04034b50) throw broken(fmt::format("member '{}' has no local header", m.name));
     return m.local + 30 + number(m.local + 26, 2) + number(m.local + 28, 2);

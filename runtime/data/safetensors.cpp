@@ -74,7 +74,7 @@ TensorFile openSafetensors(const std::string &path) {
     at += tensor->bytes.size();
   }
   if (at != data.data() + data.size())
-    throw Error(fmt::format("'{}' is broken: {} bytes behind its last tensor belong to nothing", path, data.data() + data.size() - at));
+    throw Error(fmt::format("'{}' is broken: {} bytes after its last tensor belong to nothing", path, data.data() + data.size() - at));
   return result;
 }
 

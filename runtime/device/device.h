@@ -42,7 +42,7 @@ struct HostTransfer {
 // How many programs may be under way: one that runs, and one into which lanes run on from it.
 inline constexpr uint32_t kSubmissions = 2;
 
-// A program to be run behind the one submitted before it: as its entry for that says, or when that is complete. What it points at stays as
+// A program to be run after the one submitted before it: as its entry for that says, or when that is complete. What it points at stays as
 // it is until it is complete itself.
 struct Submission {
   uint32_t program = 0;                     // as prepared
@@ -85,7 +85,7 @@ public:
   // Loads the plan's code, of the form that the target has: from here on it is run. Throws a sentence for a kernel that is not there, or
   // reaches further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.
   virtual void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) = 0;
-  // Behind them all, the kernels of lane UPDATE_HOST, where these are other code: a shared object for the host's processors, which must
+  // After them all, the kernels of lane UPDATE_HOST, where these are other code: a shared object for the host's processors, which must
   // have the target's `host_features`. Throws the same sentences. A device that is the host has no need of it.
   virtual void loadHostKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols, const plan::Target &target);
   // Once: the programs that will be submitted, by their place in the list, which may have gaps without operations. Collective: lanes that

@@ -59,7 +59,7 @@ public:
   // Hyper-parameters of group `group` > 0, f32[16] like the HYPER input: to be written before each program that updates.
   HostTransfer hyperTransfer(uint32_t group, std::span<std::byte> host) const;
 
-  // Runs a program behind those submitted before it; returns at once (device.h). `trace` is the engine's own.
+  // Runs a program after those submitted before it; returns at once (device.h). `trace` is the engine's own.
   void submit(Submission submission);
   // Waits for the oldest that is not finished. Throws zero::Error if a step failed; the engine must then not be used again (other ranks
   // may wait: call CommunicatorFactory::abort()).

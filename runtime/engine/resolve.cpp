@@ -78,7 +78,7 @@ private:
     case plan::Step::kAttention:
       return attention(step, step.attention(), step.writes(0), step.writes(1));
     case plan::Step::kAttentionGrad: {
-      int last = step.reads_size() - 1; // out, lse and the output's gradient are read behind what forward reads
+      int last = step.reads_size() - 1; // out, lse and the output's gradient are read after what forward reads
       return AttentionGradOf<Place>{attention(step, step.attention_grad(), step.reads(last - 2), step.reads(last - 1)),
                                     place(step.reads(last)), place(step.writes(0)), place(step.writes(1)), place(step.writes(2))};
     }

@@ -122,7 +122,7 @@ std::vector<std::string> makeFolders(const std::string &path) {
   std::vector<std::string> missing, made;
   for (fs::path folder = fs::absolute(path).lexically_normal(); folder.has_relative_path() && !isThere(folder);
        folder = folder.parent_path())
-    if (folder.has_filename()) missing.push_back(folder.string()); // not the empty name behind a last slash
+    if (folder.has_filename()) missing.push_back(folder.string()); // not the empty name after a last slash
   for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
     if (::mkdir(folder->c_str(), 0777) == 0)
       made.insert(made.begin(), *folder);

@@ -16,7 +16,7 @@ ProgramMemory measure(const plan::Plan &plan, int index, plan::Tier tier) {
   memory.program = program.name();
   for (int a = 0; a < program.arena_bytes_size() && a < plan.arenas_size(); ++a)
     if (plan.arenas(a).tier() == tier) memory.height += program.arena_bytes(a);
-  // Difference arrays over the steps: a buffer adds its bytes at `first` and takes them away behind `last`.
+  // Difference arrays over the steps: a buffer adds its bytes at `first` and takes them away after `last`.
   size_t steps = program.steps_size();
   std::vector<std::array<int64_t, kKinds>> change(steps + 1);
   for (const plan::Buffer &b : plan.buffers())

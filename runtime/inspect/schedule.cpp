@@ -87,19 +87,19 @@ std::string hostText(const plan::Plan &plan, const plan::Program &program) {
   std::string text;
   for (const plan::Entry &entry : program.entries())
     if (entry.input_waits_size())
-      text += fmt::format("  inputs are written behind @{}{}\n", plan.programs(int(entry.after())).name(), waitsText(entry.input_waits()));
+      text += fmt::format("  inputs are written after @{}{}\n", plan.programs(int(entry.after())).name(), waitsText(entry.input_waits()));
   if (program.result_waits_size()) text += fmt::format("  results are read after{}\n", waitsText(program.result_waits()));
   return text;
 }
 
-/// " behind @step compute:12 disk_write:3" of each step: what it waits for in the program before.
+/// " after @step compute:12 disk_write:3" of each step: what it waits for in the program before.
 std::vector<std::string> entryTexts(const plan::Plan &plan, const plan::Program &program) {
   std::vector<std::string> texts(size_t(program.steps_size()));
   for (const plan::Entry &entry : program.entries()) {
     int last = -1;
     for (const plan::EntryWait &w : entry.waits()) {
       std::string &text = texts[w.step()];
-      if (int(w.step()) != last) text += fmt::format(" behind @{}", plan.programs(int(entry.after())).name());
+      if (int(w.step()) != last) text += fmt::format(" after @{}", plan.programs(int(entry.after())).name());
       text += fmt::format(" {}:{}", judge::laneName(w.lane()), w.tick());
       last = int(w.step());
     }
@@ -127,12 +127,12 @@ std::string scheduleText(const plan::Plan &plan, bool operands) {
                         counted(uint64_t(program.steps_size()), "step"), "what", width);
     text += hostText(plan, program);
     std::array<uint64_t, kLanes> ticks{};
-    std::vector<std::string> behind = entryTexts(plan, program);
+    std::vector<std::string> after = entryTexts(plan, program);
     for (int i = 0; i < program.steps_size(); ++i) {
       const plan::Step &step = program.steps(i);
       std::string waits;
       for (const plan::Wait &w : step.waits()) waits += fmt::format(" after {}:{}", judge::laneName(w.lane()), w.tick());
-      waits += behind[size_t(i)];
+      waits += after[size_t(i)];
       text += fmt::format("  {:>4} {:>10}:{:<4} {:>14}  {:<{}}  '{}'{}{}\n", i, judge::laneName(step.lane()), ++ticks[step.lane()],
                           grouped(live.inStep[size_t(i)]), what[size_t(i)], width, step.name(), waits,
                           live.live && uint32_t(i) == live.peakStep ? "  (fullest)" : "");

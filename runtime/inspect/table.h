@@ -10,7 +10,7 @@ namespace zero::inspect {
 
 inline std::string orDash(uint64_t n) { return n ? grouped(n) : "-"; }
 
-/// A name on the left, right-aligned columns, each as wide as its widest entry, and a remark behind them.
+/// A name on the left, right-aligned columns, each as wide as its widest entry, and a remark after them.
 class Table {
 public:
   void row(std::string name, std::vector<std::string> cells, std::string remark = {}) {

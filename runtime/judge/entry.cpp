@@ -56,7 +56,7 @@ private:
   void replay(uint32_t s) {
     for (const Access &a : next.steps[s].accesses) {
       const Buffer &b = next.buffers[a.buffer];
-      left.history[b.arena].visit(b.offset + a.begin, b.offset + a.end, [&](const Stretch &past) {
+      left.history[b.arena].visit(b.offset + a.begin, b.offset + a.end, [&](const Interval &past) {
         conflict(past.writer, s, a, "write");
         if (a.writes)
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
@@ -73,7 +73,7 @@ private:
 
   std::string name(const Problem &problem, uint32_t step) const { return nameOf(problem, step); }
   void report(const std::string &sentence) {
-    if (found.size() < most) found.push_back("@" + next.name + " behind @" + before.name + ": " + sentence);
+    if (found.size() < most) found.push_back("@" + next.name + " after @" + before.name + ": " + sentence);
   }
 
   const Problem &before;

@@ -7,8 +7,8 @@ void History::write(uint64_t begin, uint64_t end, uint32_t step, uint32_t buffer
   if (begin == end) return;
   split(begin);
   split(end);
-  stretches.erase(stretches.lower_bound(begin), stretches.lower_bound(end));
-  Stretch &written = stretches[begin];
+  intervals.erase(intervals.lower_bound(begin), intervals.lower_bound(end));
+  Interval &written = intervals[begin];
   written.end = end;
   written.writer = step;
   written.buffer = buffer;
@@ -19,10 +19,10 @@ void History::read(uint64_t begin, uint64_t end, uint32_t step, uint32_t lane) {
   split(begin);
   split(end);
   uint64_t at = begin;
-  for (auto it = stretches.lower_bound(begin); at < end; ++it) {
-    if (it == stretches.end() || it->first > at) { // bytes nobody has touched yet
-      uint64_t stop = it == stretches.end() ? end : std::min(end, it->first);
-      it = stretches.emplace_hint(it, at, Stretch());
+  for (auto it = intervals.lower_bound(begin); at < end; ++it) {
+    if (it == intervals.end() || it->first > at) { // bytes nobody has touched yet
+      uint64_t stop = it == intervals.end() ? end : std::min(end, it->first);
+      it = intervals.emplace_hint(it, at, Interval());
       it->second.end = stop;
     }
     it->second.readers[lane] = step;
@@ -31,13 +31,13 @@ void History::read(uint64_t begin, uint64_t end, uint32_t step, uint32_t lane) {
 }
 
 void History::split(uint64_t at) {
-  auto it = stretches.upper_bound(at);
-  if (it == stretches.begin()) return;
+  auto it = intervals.upper_bound(at);
+  if (it == intervals.begin()) return;
   --it;
   if (it->first >= at || it->second.end <= at) return;
-  Stretch tail = it->second;
+  Interval tail = it->second;
   it->second.end = at;
-  stretches.emplace(at, tail);
+  intervals.emplace(at, tail);
 }
 
 } // namespace zero::judge

@@ -14,27 +14,27 @@ inline constexpr uint32_t kLaneCount = plan::Lane_ARRAYSIZE;
 inline constexpr uint32_t kNobody = ~0u;
 
 /// Bytes with one past.
-struct Stretch {
+struct Interval {
   uint64_t end = 0;
   uint32_t writer = kNobody;                // step
   uint32_t buffer = kNobody;                // it wrote through this buffer
   std::array<uint32_t, kLaneCount> readers; // since then, the latest of each lane
-  Stretch() { readers.fill(kNobody); }
+  Interval() { readers.fill(kNobody); }
 };
 
-/// One arena; its stretches never overlap.
+/// One arena; its intervals never overlap.
 class History {
 public:
-  /// Calls `each` with the past of all bytes in [begin, end), piece by piece; bytes nobody touched have the past of a new Stretch.
+  /// Calls `each` with the past of all bytes in [begin, end), piece by piece; bytes nobody touched have the past of a new Interval.
   template <typename Visit> void visit(uint64_t begin, uint64_t end, Visit &&each) {
-    static const Stretch untouched;
+    static const Interval untouched;
     split(begin);
     split(end);
     uint64_t at = begin;
-    for (auto it = stretches.lower_bound(begin); at < end;) {
-      if (it == stretches.end() || it->first > at) {
+    for (auto it = intervals.lower_bound(begin); at < end;) {
+      if (it == intervals.end() || it->first > at) {
         each(untouched);
-        at = it == stretches.end() ? end : std::min(end, it->first);
+        at = it == intervals.end() ? end : std::min(end, it->first);
       } else {
         each(it->second);
         at = it->second.end;
@@ -47,7 +47,7 @@ public:
 
 private:
   void split(uint64_t at);
-  std::map<uint64_t, Stretch> stretches; // by their first byte
+  std::map<uint64_t, Interval> intervals; // by their first byte
 };
 
 } // namespace zero::judge

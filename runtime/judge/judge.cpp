@@ -49,7 +49,7 @@ private:
       if (b.bytes == 0) continue;
       if (b.arena >= problem.arenas.size() || b.offset > problem.arenas[b.arena].bytes ||
           b.bytes > problem.arenas[b.arena].bytes - b.offset) {
-        report("buffer " + quoted(i) + " ends behind its arena");
+        report("buffer " + quoted(i) + " ends after its arena");
         continue;
       }
       if (const Arena &arena = problem.arenas[b.arena]; b.offset % arena.alignment)
@@ -107,7 +107,7 @@ private:
   void replay(uint32_t s) {
     const Step &step = problem.steps[s];
     for (const Access &a : step.accesses)
-      visit(a.buffer, a.begin, a.end, [&](const Stretch &past) {
+      visit(a.buffer, a.begin, a.end, [&](const Interval &past) {
         conflict(past.writer, s, a, "write");
         if (a.writes)
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
@@ -136,10 +136,10 @@ private:
              " of the same bytes by " + name(earlier));
   }
 
-  /// What the host reads behind the program was written by the program.
+  /// What the host reads after the program was written by the program.
   void checkResults() {
     for (const Result &r : problem.results)
-      visit(r.buffer, r.begin, r.end, [&](const Stretch &past) {
+      visit(r.buffer, r.begin, r.end, [&](const Interval &past) {
         if (past.buffer != r.buffer || past.writer == problem.host) report("no step writes the " + r.name + ", buffer " + quoted(r.buffer));
       });
   }
@@ -169,7 +169,7 @@ private:
   const Problem &problem;
   size_t most;
   std::vector<std::string> found;
-  Order order;
+  HappensBefore order;
   std::vector<History> history; // by arena
   std::vector<bool> useful;     // by step: somebody reads what it writes
   std::set<std::pair<uint32_t, uint32_t>> reported;

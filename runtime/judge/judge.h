@@ -5,7 +5,7 @@
 //   values   what a step reads through a buffer was last written through that buffer, every step writes something that is read or
 //            outlives the program, and the results are written
 //   ranks    every rank calls the same collectives of a lane in the same order
-//   updates  every trainable bucket changes once in a step, behind all that reads its old parameters, and on every rank
+//   updates  every trainable bucket changes once in a step, after all that reads its old parameters, and on every rank
 //   entries  the same order holds where lanes run on from one program into the next; the one before that is complete by then
 //   tiers    what rests on host or disk is fetched before it is used there, and what was changed of it returns
 // Happens-before is computed with vector clocks: one tick counter per lane (Fidge 1988, Mattern 1989).
@@ -18,12 +18,12 @@ namespace zero::judge {
 /// Sentences, one per broken promise found (at most `most`); none when the program holds. And what its steps leave, if they can all run.
 struct Judged {
   std::vector<std::string> found;
-  Order order;
+  HappensBefore order;
   std::vector<History> history; // by arena
 };
 Judged judge(const Problem &problem, size_t most = 8);
 
-/// Two programs that hold, one right behind the other with lanes running on between them as the entry of the later one says: every two
+/// Two programs that hold, one right after the other with lanes running on between them as the entry of the later one says: every two
 /// conflicting accesses are ordered across the boundary too.
 std::vector<std::string> checkEntry(const Problem &before, Judged &left, const Problem &next, const Judged &judged, const Entry &entry,
                                     size_t most = 8);

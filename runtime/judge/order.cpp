@@ -17,8 +17,8 @@ std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem) {
   return lanes;
 }
 
-Order orderOf(const Problem &problem) {
-  Order order;
+HappensBefore orderOf(const Problem &problem) {
+  HappensBefore order;
   std::array<std::vector<uint32_t>, kLaneCount> lanes = lanesOf(problem);
   std::array<Clock, kLaneCount> now{}; // clock of the latest step of each lane
   std::array<size_t, kLaneCount> done{};

@@ -8,7 +8,7 @@ namespace zero::judge {
 /// Per lane, how many of its steps happened before.
 using Clock = std::array<uint64_t, kLaneCount>;
 
-struct Order {
+struct HappensBefore {
   std::vector<uint32_t> sequence; // one in which the steps can run
   std::vector<Clock> clocks;      // by step: what happened before it
   std::vector<uint64_t> ticks;    // by step: the tick of its lane when it is complete
@@ -28,7 +28,7 @@ inline uint64_t countOf(const Wait &wait) { return wait.tick + (wait.lane == pla
 std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem);
 
 /// Runs the lanes against each other until all steps are done or none can move.
-Order orderOf(const Problem &problem);
+HappensBefore orderOf(const Problem &problem);
 
 /// "step 3 'matmul' (compute)"
 std::string nameOf(const Problem &problem, uint32_t step);

@@ -33,7 +33,7 @@ std::vector<std::string> checkRanks(const std::vector<Problem> &ranks) {
 
 namespace {
 
-/// The buckets of one program: each is updated once where the role says so, behind all that reads the old parameters, and what one rank
+/// The buckets of one program: each is updated once where the role says so, after all that reads the old parameters, and what one rank
 /// updated reaches the others.
 class Updates {
 public:
@@ -173,7 +173,7 @@ private:
       } else if (writes && s > update.last) {
         published = true;
       } else if (writes || (reads && !none && s > update.first)) {
-        report(name(s) + (writes ? " publishes" : " reads") + " the " + of(bucket, copy) + (writes ? " before" : " behind") +
+        report(name(s) + (writes ? " publishes" : " reads") + " the " + of(bucket, copy) + (writes ? " before" : " after") +
                " its update, " + name(writes ? update.last : update.first));
       }
     }
@@ -200,7 +200,7 @@ private:
       if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))
         report(name(s) + " writes the " + of(bucket, copy) + " but does not bring back what its update changed");
       if (reads && update.first >= 0 && s > update.last)
-        report(name(s) + " reads the " + of(bucket, copy) + " behind its update, " + name(update.last));
+        report(name(s) + " reads the " + of(bucket, copy) + " after its update, " + name(update.last));
     }
   }
   plan::Tier tierOf(const plan::Ref &ref) const { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }

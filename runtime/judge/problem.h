@@ -43,7 +43,7 @@ struct Arena {
   uint64_t alignment = 1; // buffers start at multiples
 };
 
-/// Bytes the host reads behind the program.
+/// Bytes the host reads after the program.
 struct Result {
   std::string name;
   uint32_t buffer = 0;
@@ -63,7 +63,7 @@ struct Problem {
   bool another = false; // another program of the same rank as the one before it in a list, not another rank
   std::vector<Arena> arenas;
   std::vector<Buffer> buffers;
-  std::vector<Step> steps; // behind those of the plan what the host does before and after them, once addHost has been called
+  std::vector<Step> steps; // after those of the plan what the host does before and after them, once addHost has been called
   std::vector<Access> inputs;
   std::vector<Result> results;
   std::vector<Wait> resultWaits; // what reading the results waits for
@@ -86,12 +86,12 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 ///   buffer NAME ARENA OFFSET BYTES life FIRST LAST        (or: persistent)
 ///   step NAME LANE [waits LANE:TICK …] [reads BUFFER[BEGIN:END] …] [writes BUFFER[BEGIN:END] …] [collective TEXT]
 ///   input BUFFER[BEGIN:END] …                             what the host writes before the steps
-///   result NAME BUFFER[BEGIN:END]                         what it reads behind them
+///   result NAME BUFFER[BEGIN:END]                         what it reads after them
 ///   reads LANE:TICK …                                     what that waits for
 /// Several ranks are separated by "rank NAME" lines, several programs of one rank, which share arenas and persistent buffers, by "program
-/// NAME" lines. Lanes run on from one program into another or into itself behind
+/// NAME" lines. Lanes run on from one program into another or into itself after
 ///   entry PROGRAM [LANE:TICK …]                           what writing the inputs waits for there
-/// and then steps have "behind LANE:TICK …" as well.
+/// and then steps have "after LANE:TICK …" as well.
 std::vector<Problem> parse(const std::string &text);
 
 const char *laneName(uint32_t lane);

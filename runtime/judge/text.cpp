@@ -113,13 +113,13 @@ private:
     s.lane = lane(word("a lane"));
     std::string mode, w;
     while (words >> w) {
-      if (w == "waits" || w == "behind" || w == "reads" || w == "writes") {
+      if (w == "waits" || w == "after" || w == "reads" || w == "writes") {
         mode = w;
       } else if (w == "collective") {
         std::getline(words >> std::ws, s.collective);
       } else if (mode == "waits") {
         s.waits.push_back(wait(w));
-      } else if (mode == "behind") {
+      } else if (mode == "after") {
         if (problem().entries.empty()) fail("a wait for another program stands before the entry that names it");
         problem().entries.back().waits.push_back({uint32_t(problem().steps.size()), wait(w)});
       } else if (!mode.empty()) {

@@ -58,7 +58,7 @@ private:
     for (const plan::Ref &ref : step.writes())
       if (auto gone = wentDown.find(ref.buffer()); gone != wentDown.end())
         report(name(s) + " changes the gradient of bucket '" + plan.buckets(int(plan.buffers(int(ref.buffer())).bucket())).name() +
-               "' behind " + name(gone->second) + ", which took it to the host");
+               "' after " + name(gone->second) + ", which took it to the host");
     if (step.has_update()) return step.lane() == plan::UPDATE_HOST ? updateOnHost(s, step) : update(s, step);
     if (step.has_launch() && step.lane() == plan::UPDATE_HOST) return addOnHost(s, step);
     if (step.has_copy() && isOnHost(step.writes(0)) && contents.of(step.writes(0)).part) return bringDown(s, step);
@@ -77,7 +77,7 @@ private:
         report(name(s) + " changes the " + of(held->second) + ", which is for its update to do");
   }
 
-  /// Whether the bytes are behind the end of a tensor: the rest of the disk's last block.
+  /// Whether the bytes are after the end of a tensor: the rest of the disk's last block.
   bool isBehind(const plan::Ref &ref, Kept held) const {
     const plan::Bucket &bucket = plan.buckets(int(held.bucket));
     const plan::StateTensor &tensor = *plan::tensorOf(bucket, held.role);
@@ -239,9 +239,9 @@ private:
   }
   const plan::Ref &resultOf(const plan::Step &update) const {
     const plan::Bucket &bucket = plan.buckets(int(update.update().bucket()));
-    auto behind = int(1 + plan::momentsOf(plan.optimizer().kind()).size());
-    bool rounded = readOf(bucket).dtype() != plan::masterOf(bucket).dtype() && behind < update.writes_size();
-    return update.writes(rounded ? behind : 0);
+    auto after = int(1 + plan::momentsOf(plan.optimizer().kind()).size());
+    bool rounded = readOf(bucket).dtype() != plan::masterOf(bucket).dtype() && after < update.writes_size();
+    return update.writes(rounded ? after : 0);
   }
 
   /// Whether what lies at `ref` on each rank begins with the element that the update begins with.

@@ -284,11 +284,11 @@ struct StepChecker {
       throw Error(what + " updates elements " + std::to_string(call.begin_elements()) + " + " + std::to_string(elements) +
                   " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
     if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE); compute && compute->dtype() != masterOf(bucket).dtype()) {
-      auto behind = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
-      if (step.writes_size() <= behind)
+      auto after = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
+      if (step.writes_size() <= after)
         throw Error(what + " writes " + std::to_string(step.writes_size()) + " references, and no compute copy of bucket '" +
-                    bucket.name() + "' behind its states");
-      requireBytes(step.writes(behind).bytes(), multiply(elements, bytesOf(compute->dtype()), what), "the compute copy of " + what);
+                    bucket.name() + "' after its states");
+      requireBytes(step.writes(after).bytes(), multiply(elements, bytesOf(compute->dtype()), what), "the compute copy of " + what);
     }
     if (const Kernel &kernel = plan.kernels(static_cast<int>(call.launch().kernel())); call.row() != kernel.row())
       throw Error(what + " says that an iteration of kernel '" + kernel.symbol() + "' covers " + std::to_string(call.row()) +

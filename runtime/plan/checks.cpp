@@ -145,19 +145,19 @@ void checkEntries(const Plan &plan, const Program &program) {
       throw Error("an entry" + whose + " follows program " + std::to_string(entry.after()) + ", but the plan has " +
                   std::to_string(plan.programs_size()));
     const Program &before = plan.programs(static_cast<int>(entry.after()));
-    std::string behind = whose + " behind program '" + before.name() + "'";
-    if (!seen.insert(entry.after()).second) throw Error("there are two entries" + behind);
+    std::string after = whose + " after program '" + before.name() + "'";
+    if (!seen.insert(entry.after()).second) throw Error("there are two entries" + after);
     Ticks ticks = ticksOf(before);
     ++ticks[COMPUTE]; // the last: its results are read
-    for (const Wait &wait : entry.input_waits()) checkTick(wait.lane(), wait.tick(), ticks, "writing the inputs" + behind);
+    for (const Wait &wait : entry.input_waits()) checkTick(wait.lane(), wait.tick(), ticks, "writing the inputs" + after);
     uint32_t last = 0;
     for (const EntryWait &wait : entry.waits()) {
       if (wait.step() >= static_cast<uint32_t>(program.steps_size()) || wait.step() < last)
-        throw Error("an entry" + behind + " has a wait of step " + std::to_string(wait.step()) + " where one from " + std::to_string(last) +
+        throw Error("an entry" + after + " has a wait of step " + std::to_string(wait.step()) + " where one from " + std::to_string(last) +
                     " to " + std::to_string(program.steps_size()) + " is due");
       last = wait.step();
       checkTick(wait.lane(), wait.tick(), ticks,
-                "step " + std::to_string(last) + " '" + program.steps(static_cast<int>(last)).name() + "'" + behind);
+                "step " + std::to_string(last) + " '" + program.steps(static_cast<int>(last)).name() + "'" + after);
     }
   }
 }

@@ -41,16 +41,16 @@ std::string placeText(Tier tier);
 void requireDevice(const Plan &plan, const Ref &ref, const std::string &what);
 
 void checkArenas(const Plan &plan);
-// Buffers, and what programs are given in them: inputs of every micro-step, losses, constants. Behind arenas and the headers of programs.
+// Buffers, and what programs are given in them: inputs of every micro-step, losses, constants. After arenas and the headers of programs.
 void checkMemory(const Plan &plan, uint64_t constantBytes);
-// Buckets and their tensors, parameters and their pieces. Behind memory.
+// Buckets and their tensors, parameters and their pieces. After memory.
 void checkState(const Plan &plan);
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
 
 // Every wait names ticks its lane reaches, and the program ends: no cycle of waits.
 void checkWaits(const Program &program);
-// Those of its entries and of its results too; behind all programs' steps.
+// Those of its entries and of its results too; after all programs' steps.
 void checkEntries(const Plan &plan, const Program &program);
 
 } // namespace zero::plan

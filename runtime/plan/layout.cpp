@@ -93,7 +93,7 @@ Layout readLayout(Bytes file, const std::string &name) {
     if (segment.reserved != 0) throw Error(what + "has reserved bytes that are not zero");
     if (segment.offset != nextPage(end))
       throw Error(what + "starts at byte " + std::to_string(segment.offset) + ", not at byte " + std::to_string(nextPage(end)) +
-                  " behind what comes before it");
+                  " after what comes before it");
     if (segment.offset > file.size() || segment.size > file.size() - segment.offset)
       throw Error(what + "needs bytes up to " + std::to_string(segment.offset) + " + " + std::to_string(segment.size) +
                   " but the file has " + std::to_string(file.size()) + "; was it cut off while being copied?");
@@ -112,7 +112,7 @@ Layout readLayout(Bytes file, const std::string &name) {
   Bytes rest = file.subspan(whole);
   layout.signature = readTrailer(rest);
   if (!rest.empty() && !layout.signature)
-    throw Error(name + " is damaged: " + std::to_string(rest.size()) + " bytes behind its last segment are no signature");
+    throw Error(name + " is damaged: " + std::to_string(rest.size()) + " bytes after its last segment are no signature");
   return layout;
 }
 

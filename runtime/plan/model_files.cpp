@@ -12,7 +12,7 @@
 namespace zero::plan {
 namespace {
 
-// Of a stretch between weights: enough for every header of a tensor and for the heart of a graph, and little to read where large
+// Of a range between weights: enough for every header of a tensor and for the heart of a graph, and little to read where large
 // constants lie between the weights.
 constexpr uint64_t kSample = 64 << 10;
 
@@ -23,7 +23,7 @@ Error cannotRead(const std::string &name, const char *reason) { return Error("ca
 uint32_t crcBetween(int fd, const std::string &name, uint64_t size, const Extents &weights) {
   std::vector<Bytef> sample(kSample);
   uLong crc = crc32(0, nullptr, 0);
-  auto stretch = [&](uint64_t begin, uint64_t end) {
+  auto range = [&](uint64_t begin, uint64_t end) {
     for (uint64_t most = std::min(end, begin + kSample); begin < most;) {
       ssize_t got = pread(fd, sample.data(), most - begin, static_cast<off_t>(begin));
       if (got <= 0) throw cannotRead(name, got < 0 ? std::strerror(errno) : "it was cut short meanwhile");
@@ -33,10 +33,10 @@ uint32_t crcBetween(int fd, const std::string &name, uint64_t size, const Extent
   };
   uint64_t at = 0;
   for (auto [begin, end] : weights) {
-    if (begin > at && at < size) stretch(at, std::min(begin, size));
+    if (begin > at && at < size) range(at, std::min(begin, size));
     at = std::max(at, end);
   }
-  if (at < size) stretch(at, size);
+  if (at < size) range(at, size);
   return static_cast<uint32_t>(crc);
 }
 

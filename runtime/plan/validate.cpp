@@ -56,7 +56,7 @@ void checkKernels(const Plan &plan) {
     if (kernel.grain() > kMaxBytes) throw Error(what + " has an impossible grain");
     checkGrid(plan, kernel, what);
     if (i > 0 && isForHost(plan, plan.kernels(i - 1)) && !isForHost(plan, kernel))
-      throw Error(what + " is for the device and comes behind one for the host's processors; expected those last");
+      throw Error(what + " is for the device and comes after one for the host's processors; expected those last");
   }
 }
 

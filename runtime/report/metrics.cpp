@@ -17,7 +17,7 @@ namespace {
 // Shortest text that reads back as the same number.
 template <class T> std::string number(T value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
-// Where the lines up to `step` end: behind the last whole one of them before the first of a later step.
+// Where the lines up to `step` end: after the last whole one of them before the first of a later step.
 off_t endOfLines(const std::string &path, uint64_t step) {
   std::ifstream in(path, std::ios::binary);
   off_t at = 0, end = 0;

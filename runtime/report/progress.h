@@ -30,7 +30,7 @@ private:
   void put(const std::string &text);
 
   std::FILE *out;
-  bool rewrite, open = false; // open: the cursor stands behind a line that will be rewritten
+  bool rewrite, open = false; // open: the cursor stands after a line that will be rewritten
   uint64_t first = 0;         // step this run started with
   int failed = 0;
   std::chrono::steady_clock::time_point start, last;

@@ -52,8 +52,8 @@ public:
     }
   }
 
-  /// Behind program `before`; -1: the first of all.
-  ProgramRun behind(int before) const {
+  /// After program `before`; -1: the first of all.
+  ProgramRun after(int before) const {
     auto entry = entries.find(before);
     return entry == entries.end() ? ProgramRun{tasks} : ProgramRun{tasks, /*drained=*/false, entry->second};
   }
@@ -105,7 +105,7 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
 }
 
 StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
-  constexpr uint64_t kRepeated = 3;          // runs of a program behind itself that settle how long one takes
+  constexpr uint64_t kRepeated = 3;          // runs of a program after itself that settle how long one takes
   constexpr size_t kSteps = 4, kCounted = 2; // the first of them find idle lanes
   std::vector<inspect::Runs> programs = inspect::programsOfStep(plan, clips);
   std::vector<Prepared> prepared;
@@ -115,10 +115,10 @@ StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
   for (size_t step = 0; step < kSteps; ++step)
     for (size_t i = 0; i < programs.size(); ++i)
       for (uint64_t run = 0; run < std::min(programs[i].times, kRepeated); ++run) {
-        runs.push_back(prepared[i].behind(before));
+        runs.push_back(prepared[i].after(before));
         before = programs[i].program;
       }
-  std::vector<double> complete{0}; // behind each run, all up to it
+  std::vector<double> complete{0}; // after each run, all up to it
   for (const std::vector<double> &ends : endsOf(runs))
     complete.push_back(std::max(complete.back(), *std::max_element(ends.begin(), ends.end())));
   size_t each = runs.size() / kSteps, at = runs.size() - each; // of the last step

@@ -46,13 +46,14 @@ public:
   uint64_t allocate(uint64_t bytes);
   uint64_t size() const { return allocated; }
 
-  // Where the bytes from an offset on lie, as far as they lie side by side: at most kStripeBytes, or kLargestRequestBytes of one disk alone.
+  // Where the bytes from an offset on lie, as far as they lie side by side: at most kStripeBytes, or kLargestRequestBytes of one disk
+  // alone.
   struct Part {
     uint32_t file;
     uint64_t offset, bytes;
   };
   Part at(uint64_t offset, uint64_t bytes) const;
-  // Throws a sentence if a file has lost some of its room since it was taken. Asked after every transfer, because a write behind the loss
+  // Throws a sentence if a file has lost some of its room since it was taken. Asked after every transfer, because a write after the loss
   // makes what is lost read as zeros, and what is made of them may be written there again.
   void requireWhole() const;
 

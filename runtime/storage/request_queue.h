@@ -9,7 +9,7 @@
 
 namespace zero::runtime {
 
-// One transfer between memory and a stretch of one file; all of it in multiples of kBlockBytes.
+// One transfer between memory and a range of one file; all of it in multiples of kBlockBytes.
 struct Request {
   bool writes;
   uint32_t file; // in the order of the descriptors the queue was made with

@@ -72,7 +72,7 @@ std::string nameValues(const std::vector<std::string> &values) {
   return fmt::format("{}", fmt::join(parts, ", but "));
 }
 
-// Names and values, each behind a zero. All ranks have the same names, unless they run different programs.
+// Names and values, each after a zero. All ranks have the same names, unless they run different programs.
 std::string textOf(const Settings &settings) {
   std::string text;
   for (const auto &[name, value] : settings) text += name + '\0' + value + '\0';

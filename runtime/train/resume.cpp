@@ -107,7 +107,7 @@ void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, 
   // Their names inside --resume, which each rank may have under another path; a point stands for the folder itself.
   std::string names;
   for (const std::string &path : setup.candidates)
-    names += (path == *options.resume ? "." : fs::path(path).filename().string()) + '\0'; // a zero behind each
+    names += (path == *options.resume ? "." : fs::path(path).filename().string()) + '\0'; // a zero after each
   broadcast(communicator, names, 0);
   setup.candidates.clear();
   for (size_t at = 0; at < names.size(); at = names.find('\0', at) + 1) {

@@ -16,7 +16,7 @@ void TraceFile::collect(Engine &engine, const plan::Plan &plan) {
 void TraceFile::write(const Rank &rank, const std::string &path) {
   bool last = rank.rank + 1 == rank.plan.world();
   std::string text = (rank.rank == 0 ? "[\n" : "") + traceEvents(static_cast<int>(rank.rank), spans) + (last ? "\n]\n" : ",\n");
-  // Each rank's part lies behind those of the ranks before it.
+  // Each rank's part lies after those of the ranks before it.
   std::vector<uint64_t> sizes(rank.plan.world());
   uint64_t mine = text.size(), offset = 0;
   rank.communicator.allGather(&mine, sizes.data(), sizeof mine);

@@ -24,7 +24,7 @@ public:
   // Removes what is half written of them, for a process that ends without destructors.
   void dropGradients() { gradients.reset(); }
 
-  // Completes the step that follows `at`, and moves that behind it. Of later ones, those before step number `until` may be begun, unless
+  // Completes the step that follows `at`, and moves that after it. Of later ones, those before step number `until` may be begun, unless
   // what came of this one decides their inputs.
   StepRecord run(Progress &at, uint64_t until);
   // Whether the next step cannot be left out any more.

@@ -2,7 +2,7 @@
 // places, and waiting for nothing else. What a step takes at least whatever else is hidden. Run by memory.py.
 //
 // usage: disk_lanes PLAN FOLDER[,FOLDER] PROGRAM STEPS
-// Prints seconds of one step, of rank 0: the median of STEPS behind the first.
+// Prints seconds of one step, of rank 0: the median of STEPS after the first.
 #include "runtime/device/cpu/memory.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"

@@ -32,7 +32,7 @@ p.add_argument("--bin", default=str(ROOT / "build" / "bin"))
 p.add_argument("--rates", default="10000,2000,1000", help="Mbit/s, besides the open link")
 p.add_argument("--size", default="4x64", help="batch x sequence of one rank")
 p.add_argument("--zeroc", default="", help="more flags of zeroc")
-p.add_argument("--steps", type=int, default=5, help="steps counted, behind two that are not")
+p.add_argument("--steps", type=int, default=5, help="steps counted, after two that are not")
 p.add_argument("--send", nargs=3, help=argparse.SUPPRESS)  # rank, port, bytes: one end of the measurement of the link alone
 args = p.parse_args()
 BIN = pathlib.Path(args.bin).resolve()

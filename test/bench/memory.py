@@ -40,7 +40,7 @@ p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
 p.add_argument("--clip", help="clip the global norm, which every update then waits for")
 p.add_argument("--deepspeed", metavar="PYTHON", help="measure DeepSpeed too, with this Python")
 p.add_argument("--threads", type=int, default=2)
-p.add_argument("--steps", type=int, default=5, help="steps counted, behind two that are not")
+p.add_argument("--steps", type=int, default=5, help="steps counted, after two that are not")
 args = p.parse_args()
 BIN, WARM = pathlib.Path(args.bin).resolve(), 2
 

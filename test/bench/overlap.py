@@ -2,7 +2,7 @@
 """What hiding transfers wins: GPT-2 124M under a budget of device memory, the rest on disk, and the same with prefetching, with what stays on the
 device, and with running on from step to step switched off one by one.
 
-For each: seconds per step (median), how long each lane was busy in one, and by the trace how long other lanes worked for a step behind the end of
+For each: seconds per step (median), how long each lane was busy in one, and by the trace how long other lanes worked for a step after the end of
 its computation, and before its computation began, per step: work across the boundary of steps.
 
 usage: test/bench/overlap.py [--path DIR] [--size 4x64] [--budget 384] [--clip NORM] [--zeroc FLAGS]
@@ -29,13 +29,13 @@ p.add_argument("--budget", type=int, default=384, help="MiB of device memory")
 p.add_argument("--clip", help="clip the global norm, which every update then waits for")
 p.add_argument("--zeroc", default="--tile 8", help="more flags of zeroc")
 p.add_argument("--threads", type=int, default=2)
-p.add_argument("--steps", type=int, default=6, help="steps counted, behind two that are not; ten in all are traced")
+p.add_argument("--steps", type=int, default=6, help="steps counted, after two that are not; ten in all are traced")
 args = p.parse_args()
 BIN, WARM = pathlib.Path(args.bin).resolve(), 2
 
 
 def across(trace, steps):
-    """Per counted step: busy seconds of each lane; of those other than compute's the seconds behind its end, and before its beginning."""
+    """Per counted step: busy seconds of each lane; of those other than compute's the seconds after its end, and before its beginning."""
     events = json.loads(trace.read_text())
     names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
     lanes = collections.defaultdict(list)
@@ -43,16 +43,16 @@ def across(trace, steps):
         if event["ph"] == "X":
             lanes[names[event["tid"]]].append((event["ts"] * 1e-6, event["dur"] * 1e-6))
     runs = {lane: [sorted(all)[len(all) * i // steps:len(all) * (i + 1) // steps] for i in range(steps)] for lane, all in lanes.items()}
-    busy, behind, before = collections.Counter(), 0.0, 0.0
+    busy, after, before = collections.Counter(), 0.0, 0.0
     for i in range(WARM, steps):
         begin, end = runs["compute"][i][0][0], sum(runs["compute"][i][-1])
         for lane, all in runs.items():
             for at, seconds in all[i]:
                 busy[lane] += seconds / (steps - WARM)
                 if lane != "compute":
-                    behind += max(0.0, at + seconds - max(at, end)) / (steps - WARM)
+                    after += max(0.0, at + seconds - max(at, end)) / (steps - WARM)
                     before += max(0.0, min(at + seconds, begin) - at) / (steps - WARM)
-    return busy, behind, before
+    return busy, after, before
 
 
 def run(folder, title, compiled, started):
@@ -66,10 +66,10 @@ def run(folder, title, compiled, started):
                     *(["--clip", args.clip] if args.clip else [])], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     seconds = statistics.median(row["seconds"] for row in rows[WARM:])
-    busy, behind, before = across(trace, steps)
+    busy, after, before = across(trace, steps)
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in busy.most_common() if s > 0.005)
     print(f"  {title:<42} {seconds:5.2f} s/step, proven {facts['memory']['total_bytes'] / 2**20:5.0f} MiB; lanes: {told}; "
-          f"behind its computation {behind:.2f}, before it {before:.2f}", flush=True)
+          f"after its computation {after:.2f}, before it {before:.2f}", flush=True)
     return seconds
 
 

@@ -47,7 +47,7 @@ double teraflops(const Case &c, HalfProducts::Way way, int threads, std::byte *a
     executor.matmul({shape, a, b.data() + i % operands * operand, result});
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::sort(seconds.begin() + 1, seconds.end()); // behind the first
+  std::sort(seconds.begin() + 1, seconds.end()); // after the first
   return flops / seconds[1 + times / 2] * 1e-12;
 }
 

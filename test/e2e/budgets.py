@@ -156,7 +156,7 @@ def schedule():
 
 
 def later(model, world, stage, precision="f32"):
-    """Where the disk takes about as long as computation, some updates run beside the next step's forward, with the bits of those behind their gradient."""
+    """Where the disk takes about as long as computation, some updates run beside the next step's forward, with the bits of those after their gradient."""
     flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never", "--precision", precision]
     top = needs(facts(flags), "device")
     wanted, losses = reference(world, ())

@@ -121,7 +121,7 @@ class Case:
                 self.same((world, accumulate, buckets), *self.train("budget.plan", world), f"--device-memory of {factor} x the need")
 
     def resumed(self, world, key):
-        """x.plan, stopped behind its first step."""
+        """x.plan, stopped after its first step."""
         shutil.rmtree(suite.work / "saved", ignore_errors=True)
         self.train("x.plan", world, "--checkpoint", "saved", steps=1)
         rows, weights = self.train("x.plan", world, "--resume", "saved")

@@ -88,7 +88,7 @@ class Suite:
         return self.work / name
 
     def tiny_data(self, model):
-        """The batches of a model of models/tiny, one behind the other, as MODEL.safetensors in the work folder; yields their sequence length."""
+        """The batches of a model of models/tiny, one after the other, as MODEL.safetensors in the work folder; yields their sequence length."""
         batches = np.load(TINY / model / "batches.npz")
         steps = len({key.split("/")[0] for key in batches.files})
         stack = lambda name: np.concatenate([batches[f"{step}/{name}"] for step in range(steps)])

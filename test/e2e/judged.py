@@ -67,7 +67,7 @@ def entry_waits(change):
                 for w in range(len(entry.waits)):
                     other = copy(plan)
                     change(other.programs[p].entries[e].waits, w)
-                    yield other, f"wait {w} of {program.name} behind {plan.programs[entry.after].name}"
+                    yield other, f"wait {w} of {program.name} after {plan.programs[entry.after].name}"
     return every
 
 
@@ -104,7 +104,7 @@ def without_step(plan):
         steps = other.programs[p].steps
         del steps[s]
         step = plan.programs[p].steps[s]
-        # The ticks behind it are one lower: what is wrong shall be the missing step alone.
+        # The ticks after it are one lower: what is wrong shall be the missing step alone.
         tick = sum(x.lane == step.lane for x in plan.programs[p].steps[:s])
         following = [entry for program in other.programs for entry in program.entries if entry.after == p]
         waiting = [later.waits for later in steps[s:]] + [other.programs[p].result_waits] + [entry.input_waits for entry in following] + [entry.waits for entry in following]
@@ -301,7 +301,7 @@ def doubled(parameter):
 
 
 def over_the_next(plan):
-    """Each parameter one element further, where another begins behind it."""
+    """Each parameter one element further, where another begins after it."""
     for p, parameter in enumerate(plan.parameters):
         place, = parameter.pieces
         end = place.offset_elements + math.prod(parameter.shape)
@@ -332,10 +332,10 @@ for stage, accumulate in ((0, 1), (1, 1), (2, 2), (3, 3)):
 for stage in (1, 3):
     suite.check(f"judged: stage {stage}, without a wait", changes, plans[stage], waits(drop), "without waiting for")
     suite.check(f"judged: stage {stage}, an earlier wait", changes, plans[stage], waits(lower), "without waiting for")
-    suite.check(f"judged: stage {stage}, without a wait for the program before", changes, plans[stage], entry_waits(drop), "behind @.* without waiting for .* of the program before")
-    suite.check(f"judged: stage {stage}, an earlier wait for the program before", changes, plans[stage], entry_waits(lower), "behind @.* without waiting for .* of the program before")
+    suite.check(f"judged: stage {stage}, without a wait for the program before", changes, plans[stage], entry_waits(drop), "after @.* without waiting for .* of the program before")
+    suite.check(f"judged: stage {stage}, an earlier wait for the program before", changes, plans[stage], entry_waits(lower), "after @.* without waiting for .* of the program before")
     suite.check(f"judged: stage {stage}, results read too early", changes, plans[stage], results, "the host reads buffer .* without waiting for")
-suite.check("judged: stage 3, a wait the program before never meets", changes, plans[3], entry_waits(raised), "behind program .* waits for tick [0-9]+ of lane .*, which has only")
+suite.check("judged: stage 3, a wait the program before never meets", changes, plans[3], entry_waits(raised), "after program .* waits for tick [0-9]+ of lane .*, which has only")
 suite.check("judged: stage 2, a wait that is never met", changes, plans[2], waits(raised), "which has|cycle")
 for stage in (0, 3):
     suite.check(f"judged: stage {stage}, without a step", changes, plans[stage], without_step,
@@ -344,7 +344,7 @@ suite.zeroc("gpt.onnx", "vertical.plan", "--quiet", "--world", 2, "--stage", 3, 
 suite.check("judged: all micro-steps in one program, without a wait", changes, "vertical.plan", waits(drop), "without waiting for")
 suite.check("judged: all micro-steps in one program, without a step", changes, "vertical.plan", without_step,
             "dead store|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
-suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends behind its arena")
+suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends after its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
 suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")
@@ -364,7 +364,7 @@ suite.check("judged: a piece missing", changes, plans[3], pieces(half), "the pie
 suite.check("judged: a piece doubled", changes, plans[0], pieces(doubled), "pieces 0 and 1 of parameter .* hold the same elements")
 suite.check("judged: a parameter over another", changes, plans[3], over_the_next, "share element [0-9]+ of bucket")
 suite.check("judged: a collective into another bucket", changes, plans[3], crossed, "to where those of bucket|is reduced|works for|asks for")
-suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|behind their update|waits for itself")
+suite.check("judged: an update too early", changes, plans[1], moved(to_front), "outside its life|after their update|waits for itself")
 suite.check("judged: an update of half the bucket", changes, plans[3], whole, "are never updated")
 suite.check("judged: an update twice", changes, plans[0], moved(twice), "a second time|outside its life")
 def away(plan, step):
@@ -418,12 +418,12 @@ for stage, homes, accumulate in ((0, ("disk", "host", "host"), 1), (3, ("host", 
     how = f"stage {stage}, parameters on {homes[0]}, optimizer on {homes[1]}, activations on {homes[2]}"
     suite.check(f"judged: {how}", has_some_away, name)
     suite.check(f"judged: {how}, without a wait", changes, name, waits(drop), "without waiting for")
-    suite.check(f"judged: {how}, without a wait for the program before", changes, name, entry_waits(drop), "behind @.* without waiting for .* of the program before")
-    suite.check(f"judged: {how}, an earlier wait for the program before", changes, name, entry_waits(lower), "behind @.* without waiting for .* of the program before")
+    suite.check(f"judged: {how}, without a wait for the program before", changes, name, entry_waits(drop), "after @.* without waiting for .* of the program before")
+    suite.check(f"judged: {how}, an earlier wait for the program before", changes, name, entry_waits(lower), "after @.* without waiting for .* of the program before")
     suite.check(f"judged: {how}, without a step", changes, name, without_step,
                 "dead store|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks")
     suite.check(f"judged: {how}, another home", changes, name, other_home,
-                "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|behind their update|but does not bring back|without waiting|never returns|not brought up to date")
+                "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|after their update|but does not bring back|without waiting|never returns|not brought up to date")
     suite.check(f"judged: {how}, on another lane", changes, name, on_compute, "lane|without waiting")
     suite.check(f"judged: {how}, a tier too small", changes, name, smaller_tier, "outside the|needs [0-9]+ bytes of arena")
 suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")

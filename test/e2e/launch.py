@@ -77,7 +77,7 @@ def stopped_by_signal():
 @contextlib.contextmanager
 def stopped_rank(variables, limit, *flags, plan):
     """A run whose rank 2 is stopped: the statuses of the others when they have ended, their sentences, its process id, and how long that took.
-    It is continued behind the body, and ends as soon as it can."""
+    It is continued after the body, and ends as soon as it can."""
     (suite.work / "rank0" / "metrics.jsonl").unlink(missing_ok=True)
     with Ranks(variables, "--steps", 10_000_000, "--metrics", "metrics.jsonl", *flags, plan=plan) as run:
         run.await_step(3)

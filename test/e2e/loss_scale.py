@@ -5,7 +5,7 @@ gpt2 of models/tiny:
 - a scale that is too large is halved until gradients are finite again; steps that were skipped are counted, and change neither parameters nor
   what the optimizer keeps. Stages, ranks' shards, offload placements, micro-steps and clipping of one world agree to the bit on which they are;
 - what the scale is does not change results, as long as nothing leaves the range of f16 and little falls below it;
-- a run that is stopped right behind a skipped step goes on with the bits of one that was not, at another stage as well;
+- a run that is stopped right after a skipped step goes on with the bits of one that was not, at another stage as well;
 - a step whose data is too large for f16 is skipped, and the run goes on; where none is finite it ends with a sentence;
 - a scale for a plan without one, and one that would round, are refused.
 How the scale grows is in test/unit/train_test.cpp; how close to PyTorch f16 comes is in check_references.py.
@@ -62,7 +62,7 @@ def skips(world, stage, accumulate, clip, homes):
 
 
 def counts_updates():
-    """Behind skipped steps the optimizer is where it was: the first update that is made is its first one."""
+    """After skipped steps the optimizer is where it was: the first update that is made is its first one."""
     where = compiled(1, 0, 1)
     skipped = trained(1, where, "--loss-scale", HUGE)[1][-1]["skipped"]
     shutil.rmtree(suite.work / "initial", ignore_errors=True)
@@ -71,8 +71,8 @@ def counts_updates():
     expect(all(not np.any(value) for name, value in untrained.items() if name.split("/")[0] in ("m", "v") and "crc" not in name), "a skipped step changed a moment")
     model = np.load(TINY / "gpt2" / "batches.npz")
     stack = lambda name: np.concatenate([model[f"{step}/{name}"] for step in range(skipped, skipped + 1)])
-    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / "behind.safetensors")
-    one, _ = trained(1, where, "--loss-scale", HUGE >> skipped, steps=1, data="behind.safetensors")
+    save_file({"input_ids": stack("input_ids"), "labels": stack("targets")}, suite.work / "after.safetensors")
+    one, _ = trained(1, where, "--loss-scale", HUGE >> skipped, steps=1, data="after.safetensors")
     all_of_them, _ = trained(1, where, "--loss-scale", HUGE, steps=skipped + 1)
     expect_same((all_of_them, []), (one, []), "a run that begins with the first step that is not skipped")
     expect(any(initial[n].tobytes() != one[n].tobytes() for n in one), "that step changed nothing")
@@ -90,7 +90,7 @@ def does_not_matter():
 
 
 def resumed(first, second):
-    """Stopped behind the second of the steps that are skipped."""
+    """Stopped after the second of the steps that are skipped."""
     shutil.rmtree(suite.work / "kept", ignore_errors=True)
     compiled(2, first, 2)
     trained(2, [], "--loss-scale", HUGE, "--checkpoint", "kept", steps=2)
@@ -168,7 +168,7 @@ for world, stage, accumulate, clip, homes in ((1, 0, 1, False, ("none", "none", 
 suite.check("loss scale: skipped steps are no updates", counts_updates)
 suite.check("loss scale: two of them", does_not_matter)
 for first, second in ((0, 3), (3, 1)):
-    suite.check(f"loss scale: stopped behind a skipped step at stage {first}, resumed at stage {second}", resumed, first, second)
+    suite.check(f"loss scale: stopped after a skipped step at stage {first}, resumed at stage {second}", resumed, first, second)
 suite.check("loss scale: resumed in f32", other_precision)
 suite.check("loss scale: a step of data beyond f16", skips_data)
 suite.check("loss scale: nothing but such data", gives_up)

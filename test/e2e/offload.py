@@ -94,8 +94,8 @@ def runs_on(homes, *flags):
         share = lambda lane, k: lane[len(lane) * k // steps:len(lane) * (k + 1) // steps]
         begins = min(share(lane, step)[0]["ts"] for lane in lanes.values())
         over += begins < max(share(lane, step - 1)[-1]["ts"] + share(lane, step - 1)[-1]["dur"] for lane in lanes.values())
-    expect(over > steps // 2, f"lanes ran on behind {over} of {steps - 1} steps")
-    return f"behind {over} of {steps - 1} steps"
+    expect(over > steps // 2, f"lanes ran on after {over} of {steps - 1} steps")
+    return f"after {over} of {steps - 1} steps"
 
 
 suite.parser.add_argument("--long", action="store_true", help="each combination twice for gpt2 and once for llama: each stage with each kind of micro-steps")

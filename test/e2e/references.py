@@ -21,7 +21,7 @@ def bounds_of(reference, precision):
 
 
 def data_of(folder, export, steps):
-    """The tensors that so many steps read, one batch behind the other."""
+    """The tensors that so many steps read, one batch after the other."""
     batches = np.load(folder / "batches.npz")
     stack = lambda name: np.concatenate([batches[f"{step}/{name}"] for step in range(steps)])
     data = {i["name"]: stack(i["name"]) for i in export["inputs"]}

@@ -1,5 +1,5 @@
 // Damages a protobuf message and keeps its framing whole: every length stays right, so that the damage reaches the code
-// behind the parser. Bytes changed blindly almost always end at the first length that no longer fits.
+// after the parser. Bytes changed blindly almost always end at the first length that no longer fits.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -29,7 +29,7 @@ TEST(CudaGraphs, AreStretchesOfALane) {
   for (int i = 0; i < 3; ++i) add(COMPUTE, fill); // 16: an entry joins; 17, 18
   program.entries.push_back({0, {}, {{16, {UPDATE, 1}}}});
   auto isAwaited = [](int lane, uint32_t tick) { return lane == COMPUTE && tick == 5; };
-  EXPECT_EQ(cuda::stretchesOf(program, isAwaited), (std::vector<cuda::Stretch>{{0, 1, 2, 4, 5}, {9, 10, 11}, {13, 14, 15}, {16, 17, 18}}));
+  EXPECT_EQ(cuda::segmentsOf(program, isAwaited), (std::vector<cuda::Segment>{{0, 1, 2, 4, 5}, {9, 10, 11}, {13, 14, 15}, {16, 17, 18}}));
 }
 
 // A run of several steps, the later ones as graphs, has the bits of streams whatever the delays.

@@ -103,7 +103,7 @@ TEST(CudaHostLane, FollowsAndIsFollowed) {
   }
 }
 
-// What a disk wants behind the last element of what the host has made.
+// What a disk wants after the last element of what the host has made.
 TEST(CudaHostLane, FillsInItsOrder) {
   HostPlan b;
   b.update();

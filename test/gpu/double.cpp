@@ -22,7 +22,7 @@ namespace {
 constexpr const char *kTriple = "x86_64-unknown-linux-gnu", *kProcessor = "x86-64-v3";
 
 /// Places in the table of GpuHooks, and the operands that a call hands on: as they are, or all of them in memory, with room for the results
-/// behind them.
+/// after them.
 struct Hook {
   ids::ID intrinsic;
   unsigned place;
@@ -44,7 +44,7 @@ const Hook kHooks[] = {
 };
 constexpr unsigned kPlaces = 11;
 
-/// The results of `call`, by a function that finds the operands in memory and leaves the results behind them.
+/// The results of `call`, by a function that finds the operands in memory and leaves the results after them.
 llvm::Value *callInMemory(llvm::IRBuilder<> &b, llvm::CallInst *call, llvm::Value *target) {
   auto *results = cast<llvm::StructType>(call->getType());
   llvm::SmallVector<llvm::Type *> types;

@@ -149,7 +149,7 @@ private:
     }
     if (!some)
       throw std::runtime_error("block " + std::to_string(block) +
-                               ": its threads wait for each other in vain, some at one place, some at another or ended");
+                               ": its threads wait for each other without end, some at one place, some at another or ended");
     return true;
   }
 };

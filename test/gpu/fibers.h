@@ -29,7 +29,7 @@ struct GpuGrid {
 };
 
 /// Runs `thread` as every thread of every block, in an order that depends on `order` (0: ascending); `beforeBlock` before each block.
-/// Throws where threads of a block wait for each other in vain: some have ended, or wait elsewhere. Any number of calls on different
+/// Throws where threads of a block wait for each other without end: some have ended, or wait elsewhere. Any number of calls on different
 /// threads of the processor do not meet.
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread);
 

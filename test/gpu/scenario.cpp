@@ -14,7 +14,7 @@ using namespace zero::test;
 
 namespace {
 
-// Three tiers, a product, a kernel with much shared memory, fills of every width, an update on the host, and a program behind itself.
+// Three tiers, a product, a kernel with much shared memory, fills of every width, an update on the host, and a program after itself.
 struct EverythingPlan : TieredPlan {
   Ref odd = bytes("odd", 6), factor = floats("factor", 64), square = floats("square", 64), input = floats("input", 16);
   EverythingPlan() : TieredPlan(1) {

@@ -84,7 +84,7 @@ TEST(WarpOperations, PackRoundsToNearestEven) {
   EXPECT_EQ(test::kGpuHooks.pack(INFINITY, -INFINITY), 0x7f80ff80u);
 }
 
-// Some threads of a warp at one operation and some at another wait in vain.
+// Some threads of a warp at one operation and some at another wait without end.
 TEST(WarpOperations, AllThreadsTakePart) {
   auto apart = [] {
     test::MmaRegisters r{};

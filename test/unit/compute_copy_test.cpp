@@ -125,7 +125,7 @@ TEST(ComputeCopy, IsWrittenByItsUpdateAlone) {
 }
 
 TEST(ComputeCopy, IsNotReadBehindItsUpdate) {
-  expectSentence(DEVICE, "step 3 'gather' reads the compute copy of bucket 'layer' behind its update, step 2 'update'", [](Plan &plan) {
+  expectSentence(DEVICE, "step 3 'gather' reads the compute copy of bucket 'layer' after its update, step 2 'update'", [](Plan &plan) {
     Step &gather = named(plan, "gather"); // becomes a copy of it
     *gather.mutable_reads(0) = plan.buckets(0).tensors(2).ref();
     *gather.mutable_writes(0) = part(named(plan, "backward").writes(0), 0, 4 * kShard);

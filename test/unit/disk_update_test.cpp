@@ -18,7 +18,7 @@ enum Master {
 };
 
 // Two ranks. The gradient is reduced and comes down. The momentum's shard comes from disk to host memory, as does the master from where it
-// rests, and returns behind the update. What programs read goes up and is gathered.
+// rests, and returns after the update. What programs read goes up and is gathered.
 struct DiskPlan : UpdatePlan {
   explicit DiskPlan(Master rests) : UpdatePlan(2) {
     plan.mutable_optimizer()->set_kind(SGD);
@@ -168,7 +168,7 @@ TEST(DiskUpdate, CopiesOnLanesOfDisks) {
   }
 }
 
-// What the disk wants behind the last element is filled where the copy is made, and may not be more than that.
+// What the disk wants after the last element is filled where the copy is made, and may not be more than that.
 TEST(DiskUpdate, FillsTheRestOfABlock) {
   DiskPlan made(kApart);
   Ref room = made.named("fetch momentum").writes(0);

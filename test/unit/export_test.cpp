@@ -172,7 +172,7 @@ TEST(Gradients, ShardsAndWholeBucketsGiveOneFile) {
       GradientFile file(rank, folder / "g.safetensors");
       Range held = stage == 0 ? Range{0, 64} : ownedBy(plan.buckets(0), rank.rank);
       plan::Step mine = step;
-      plan::Ref &ref = *mine.add_reads(); // behind the parameters
+      plan::Ref &ref = *mine.add_reads(); // after the parameters
       ref.set_buffer(100), ref.set_bytes((held.end - held.begin) * sizeof(float));
       float *gradient = memory.at(plan::gradientOf(mine));
       std::iota(gradient, gradient + (held.end - held.begin), static_cast<float>(held.begin));

@@ -26,7 +26,7 @@ std::vector<Movable> randomThings(std::mt19937 &random) {
     thing.bytes = 1 + int64_t(random() % 50);
     thing.traffic = thing.bytes * (1 + int64_t(random() % 4));
   }
-  // Some are twice as large as the one behind them, and replace it.
+  // Some are twice as large as the one after them, and replace it.
   for (size_t i = 0; i + 1 < things.size(); i += 2)
     if (random() % 2) things[i].replaces = i + 1, things[i].bytes = 2 * things[i + 1].bytes;
   return things;

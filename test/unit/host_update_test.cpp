@@ -109,7 +109,7 @@ TEST(HostUpdate, WaitsForItsGradient) {
     });
     expectSentence(type, "updates bucket 'layer' with a gradient that has not come to the host",
                    [](HostPlan &made) { made.moveBefore("update", "down"); });
-    expectSentence(type, "changes the gradient of bucket 'layer' behind step 2 'down', which took it to the host",
+    expectSentence(type, "changes the gradient of bucket 'layer' after step 2 'down', which took it to the host",
                    [](HostPlan &made) { made.moveBefore("down", "reduce"); });
   }
 }
@@ -135,7 +135,7 @@ TEST(HostUpdate, TakesTheGradientOfItsElements) {
                  [](HostPlan &made) { made.named("down").mutable_reads(0)->clear_strides(); }); // every rank's: that of the first
   expectSentence(F32, "step 4 'update' updates bucket 'layer' with the gradient of other elements", [](HostPlan &made) {
     Ref *gradient = made.named("update").mutable_reads(1);
-    *gradient = part(*gradient, 2 * kShard, 2 * kShard); // the half behind
+    *gradient = part(*gradient, 2 * kShard, 2 * kShard); // the half after
     made.boundKernels();
   });
 }
@@ -180,7 +180,7 @@ TEST(HostUpdate, LaunchesKernelsForTheHost) {
     for (int kernel : {0, 1}) made.plan.mutable_kernels(kernel)->mutable_gpu()->set_threads(32);
   };
   expectRefusal("runs on lane UPDATE_HOST and launches kernel 'sgd', which has a grid: it is made for the GPU", forCuda);
-  expectRefusal("kernel 1 'sgd' is for the device and comes behind one for the host's processors; expected those last",
+  expectRefusal("kernel 1 'sgd' is for the device and comes after one for the host's processors; expected those last",
                 [&](HostPlan &made) { forCuda(made), made.plan.mutable_kernels(0)->clear_gpu(); });
   HostPlan good(BF16);
   forCuda(good), good.plan.mutable_kernels(1)->clear_gpu();

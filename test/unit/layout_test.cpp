@@ -51,7 +51,7 @@ TEST(Layout, ShardsOfATableAreWholeRows) {
 }
 
 TEST(Layout, LittleOnesJoinWhatIsFull) {
-  EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, {100, 10}, 1)), (Members{{0, 1, 2}, {3, 4}})); // before it, behind it, and no room
+  EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, {100, 10}, 1)), (Members{{0, 1, 2}, {3, 4}})); // before it, after it, and no room
   EXPECT_EQ(membersOf(layOut({5, 500, 5, 6, 500}, 1, limitOf(100), 1)), (Members{{0}, {1}, {2, 3}, {4}}));
 }
 

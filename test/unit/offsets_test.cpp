@@ -105,7 +105,7 @@ TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
   EXPECT_GT(seen, 100000u);
 }
 
-// Two that are in use beside the next run do not meet there: in this one b comes behind a. What is live at its beginning shares with
+// Two that are in use beside the next run do not meet there: in this one b comes after a. What is live at its beginning shares with
 // neither.
 TEST(Offsets, BuffersAreInUseBesideTheNextRun) {
   auto p = problem({{"forward", Bytes(64), 0, 1}, {"later", Bytes(64), 3, 4}, {"a", Bytes(64), 6, 7, 1}, {"b", Bytes(64), 8, 9, 2}});

@@ -10,7 +10,7 @@ using namespace zero::test;
 
 namespace {
 
-// As makePlan, but that w [5 x 7] lies in two buckets: columns 0 to 2 beside b, columns 3 to 6 behind some padding in a bucket of its own.
+// As makePlan, but that w [5 x 7] lies in two buckets: columns 0 to 2 beside b, columns 3 to 6 after some padding in a bucket of its own.
 plan::Plan makeTiledPlan(uint32_t world, uint32_t stage) {
   plan::Plan plan = makePlan(world, stage);
   plan::Bucket *columns = plan.add_buckets();

@@ -92,7 +92,7 @@ void tiles(Plan &p) {
   test::addPiece(*p.mutable_parameters(0), 0, 10, {0, 5}, {2, 3});
 }
 
-// The bucket keeps a compute copy, which its update writes behind the momentum.
+// The bucket keeps a compute copy, which its update writes after the momentum.
 void mixed(Plan &p) {
   Ref copy = p.buckets(0).tensors(0).ref();
   copy.set_buffer(0), copy.set_bytes(copy.bytes() / 2);
@@ -369,7 +369,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
          mixed(p), stepOf(p, kUpdate)->mutable_writes()->RemoveLast();
          p.mutable_kernels(0)->set_args(4), p.mutable_kernels(0)->mutable_arg_bytes()->RemoveLast();
        },
-       "writes 2 references, and no compute copy of bucket 'layer' behind its states"},
+       "writes 2 references, and no compute copy of bucket 'layer' after its states"},
       {[](Plan &p) { mixed(p), stepOf(p, kUpdate)->mutable_writes(2)->set_bytes(30), p.mutable_kernels(0)->set_arg_bytes(4, 30); },
        "the compute copy of step 7 'update' of program 'step' has 30 bytes where its shape asks for 32"},
       {[](Plan &p) {
@@ -614,8 +614,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes(changed(4000, "hidden"), "bytes 116 to 4096 belong to no segment and are not zero");
   tryBytes(changed(8192 + 2000, "hidden"), "belong to no segment and are not zero");
   tryBytes(changed(good.size() - 1, "x"), "belong to no segment and are not zero");
-  tryBytes(good + "more", "4 bytes behind its last segment are no signature");
-  tryBytes(good + std::string(104, '\0'), "104 bytes behind its last segment are no signature");
+  tryBytes(good + "more", "4 bytes after its last segment are no signature");
+  tryBytes(good + std::string(104, '\0'), "104 bytes after its last segment are no signature");
   expectError([&] { load(folder / "absent.bin"); }, "No such file");
   expectError([&] { load(folder / ""); }, "not a file");
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);

@@ -44,8 +44,8 @@ struct RoundsPlan : PlanBuilder {
     Step &last = step("result", {own}, {result});
     waitFor(last, UPDATE, rounds);
     last.mutable_copy();
-    auto *behind = program().add_entries(); // itself: what it gathers was updated there, and whoever has seen that has seen the rest
-    auto *wait = behind->add_waits();
+    auto *after = program().add_entries(); // itself: what it gathers was updated there, and whoever has seen that has seen the rest
+    auto *wait = after->add_waits();
     wait->set_lane(UPDATE), wait->set_tick(rounds);
   }
 

@@ -91,7 +91,7 @@ TEST(Waits, RandomProgramsHaveNoRaceAndNoSuperfluousWait) {
   }
 }
 
-/// One program behind another, as one: the lanes of the second go on from those of the first.
+/// One program after another, as one: the lanes of the second go on from those of the first.
 struct Unrolled {
   std::vector<LaneStep> steps;
   std::vector<std::vector<LaneWait>> waits;
@@ -111,7 +111,7 @@ Unrolled unroll(const std::vector<LaneStep> &before, const std::vector<LaneStep>
 }
 
 TEST(EntryWaits, LaneOrderReachesAcrossTheBoundary) {
-  // Compute has read what the other lane brought: the next program may bring the same bytes behind that, and compute itself need not wait.
+  // Compute has read what the other lane brought: the next program may bring the same bytes after that, and compute itself need not wait.
   std::vector<LaneStep> steps{{1, {writes(0, 64)}}, {0, {reads(0, 64), writes(64, 128)}}};
   Past past;
   auto waits = findWaits(steps, past);

@@ -27,7 +27,7 @@ void expectEnds(std::span<const ProgramRun> runs, const Ends &expected) {
 
 TEST(Timeline, LanesRunSideBySideAndWait) {
   Tasks tasks{{kRead, 3},
-              {kRead, 3},                                // behind the first of its lane
+              {kRead, 3},                                // after the first of its lane
               {kCompute, 2},                             // beside them
               {kCompute, 2, {{kRead, 1}}},               // begins at 3
               {kCompute, 2, {{kRead, 1}}},               // long known
@@ -42,7 +42,7 @@ TEST(Timeline, LanesRunOnOrAreDrained) {
     EntryWait written{1, {kWrite, 1}}; // for the program before
     std::vector<ProgramRun> runs{{first}, {second, drained, {}}, {third, false}};
     if (!drained) runs[1].entry = std::span(&written, 1);
-    // The third runs on behind the second, but not before the first is complete.
+    // The third runs on after the second, but not before the first is complete.
     expectEnds(runs, drained ? Ends{{2, 7}, {9, 8}, {9, 10}} : Ends{{2, 7}, {4, 8}, {9, 8}});
   }
 }

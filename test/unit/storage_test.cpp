@@ -247,7 +247,7 @@ TEST(Storage, SaysHowADiskFails) {
   EXPECT_TRUE(same(memory.all(), found.all()));
 }
 
-// What is cut off, and would read as zeros as soon as something is written behind it.
+// What is cut off, and would read as zeros as soon as something is written after it.
 TEST_P(AnyStorage, NoticesThatAFileWasCut) {
   auto storage = open();
   storage->allocate(8 << 20);

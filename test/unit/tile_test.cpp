@@ -169,7 +169,7 @@ TEST_F(Tiles, OfTokensChangeNeitherLossNorGradients) {
     }
 }
 
-// Inside a stretch dropout draws the numbers that it draws for all tokens at once, of samples or of a tensor that all samples share.
+// Inside a region dropout draws the numbers that it draws for all tokens at once, of samples or of a tensor that all samples share.
 TEST_F(Tiles, OfTokensDropTheSameElements) {
   for (int64_t samples : {0, 2}) {
     std::string text = R"(module {

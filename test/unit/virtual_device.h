@@ -108,7 +108,7 @@ private:
   struct Running {
     runtime::Submission submission;
     const runtime::DeviceProgram *program = nullptr;
-    const runtime::Entry *entry = nullptr; // null: behind all that was submitted before
+    const runtime::Entry *entry = nullptr; // null: after all that was submitted before
     std::array<Lane, runtime::kLanes> lanes;
     std::vector<std::vector<std::byte>> inputs, results; // as they were, and will be
     bool done() const { return std::ranges::all_of(lanes, &Lane::done); }

@@ -211,7 +211,7 @@ void GpuEmitter::emitScatter() {
       });
     });
   });
-  // A block looks at as many updates at once as it has threads, and goes through those of a stretch that has some of its own.
+  // A block looks at as many updates at once as it has threads, and goes through those of a range that has some of its own.
   int64_t updates = p.points(p.outer);
   loop(0, number(0), number(updates), d.threads, std::nullopt, {}, [&](Value first, Values) -> Values {
     Value mine = plus(first, thread), counts = below(mine, number(updates));

@@ -43,10 +43,10 @@ protected:
   Tile tile(int64_t rows, int64_t columns);
   /// One row of f32.
   Tile numbers(int64_t columns);
-  /// Rows of `tile.columns` elements of `type` that lie densely in memory, from element `first` on; zeros behind the first `count` of them.
+  /// Rows of `tile.columns` elements of `type` that lie densely in memory, from element `first` on; zeros after the first `count` of them.
   /// All threads take part, and nobody may read before a barrier.
   void load(const Tile &tile, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
-  /// The same of single numbers, through `change`; `otherwise` behind the first `count`.
+  /// The same of single numbers, through `change`; `otherwise` after the first `count`.
   void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count, double otherwise,
                    llvm::function_ref<mlir::Value(mlir::Value)> change);
 

@@ -1,5 +1,5 @@
 //===- arithmetic.cpp - arithmetic, comparisons, logic, choices and casts -----------------------------===//
-// Each operation's formula, and its gradient right behind it. Operands have equal shapes, so a rule never sums: nn.broadcast does that in
+// Each operation's formula, and its gradient right after it. Operands have equal shapes, so a rule never sums: nn.broadcast does that in
 // its own rule. Integer and boolean operands have no gradient; rules that take them leave null.
 #include "compiler/nn/implement.h"
 

@@ -1,5 +1,5 @@
 //===- functions.cpp - powers, exponentials, trigonometry and what is made of them --------------------===//
-// Each function's formula, and its gradient right behind it. What `Fn` does not have is a formula of what it has.
+// Each function's formula, and its gradient right after it. What `Fn` does not have is a formula of what it has.
 #include "compiler/nn/implement.h"
 #include <numbers>
 

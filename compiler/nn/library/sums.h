@@ -1,7 +1,7 @@
 //===- sums.h - sums of columns that a product makes beside its result ----------------------------===//
 // A product op(A) · op(B) sums over k what it reads. Where A or B is stored as [k, columns], a library can add up its columns in the same
 // pass: gradients of a weight and of its bias. In nn the sums stay a launch of their kernel, which means the same; the launch that
-// nn-sum-in-products has marked and put right behind its product becomes part of that when steps are made of both.
+// nn-sum-in-products has marked and put right after its product becomes part of that when steps are made of both.
 #pragma once
 #include "compiler/nn/Nn.h"
 

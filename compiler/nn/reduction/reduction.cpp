@@ -115,7 +115,7 @@ LogicalResult CumSumOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-/// What came before an element is what comes behind it on the way back.
+/// What came before an element is what comes after it on the way back.
 LogicalResult CumSumOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   out[0] = b.create<CumSumOp>(getLoc(), d[0], getExclusive(), !getReverse());
   return success();

@@ -113,7 +113,7 @@ Vals conv(NodeContext &c) {
 }
 
 /// x with stride - 1 zeros between neighbours.
-Val spread(NodeContext &c, Val x, Shape stride) {
+Val dilate(NodeContext &c, Val x, Shape stride) {
   for (size_t i = 0; x && i < stride.size(); ++i) {
     if (stride[i] == 1) continue;
     int64_t dim = int64_t(i) + 2, n = x.dim(dim);
@@ -169,7 +169,7 @@ Vals convTranspose(NodeContext &c) {
   Ints turned{groups * filters, channels};
   turned.append(g.kernel);
   w = c.e.reshape(c.e.transpose(c.e.reshape(c.e.slice(w, from, size, step), split), perm), turned);
-  x = spread(c, x, stride);
+  x = dilate(c, x, stride);
   return {x && w ? convolve(c, x, w, g, groups) : Val()};
 }
 

@@ -103,7 +103,7 @@ Vals nonZero(NodeContext &c) {
   Val input = c.in(0);
   auto x = input ? c.importer.known(input, c.e) : nullptr;
   if (!x)
-    return c.fail("how many elements it finds depends on the model's inputs, so that no shape behind it is known before the run; experts "
+    return c.fail("how many elements it finds depends on the model's inputs, so that no shape after it is known before the run; experts "
                   "that look their tokens up can be exported as products (transformers: config._experts_implementation = \"batched_mm\")");
   int64_t rank = std::max<int64_t>(1, x->type.getRank());
   std::vector<int64_t> hits;

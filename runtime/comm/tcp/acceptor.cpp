@@ -47,7 +47,7 @@ std::optional<Arrival> Acceptor::next(Deadline until) {
         return Arrival{std::move(guest.socket), guest.from, std::move(guest.session), guest.hello, std::move(body)};
       }
     }
-    dismissLate(); // behind the reading: what has come while nobody looked counts
+    dismissLate(); // after the reading: what has come while nobody looked counts
     if (entries[0].revents) takeNew();
     if (Clock::now() >= until) return std::nullopt;
   }

@@ -18,7 +18,7 @@ Nonce freshNonce();
 
 class Session {
 public:
-  static constexpr uint32_t kTag = 32; // bytes of an HMAC, behind each message
+  static constexpr uint32_t kTag = 32; // bytes of an HMAC, after each message
   enum class From : uint8_t { Caller = 'C', Callee = 'S' };
 
   Session() = default;

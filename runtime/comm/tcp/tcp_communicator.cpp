@@ -17,7 +17,7 @@ constexpr uint64_t kPiece = 1 << 20;
 using std::chrono::microseconds;
 
 // How a rank waits: at first at the ready, then looking again and again, and when nothing has moved for long, asleep. To sleep each time
-// would leave it to the system when this rank gets a processor again, behind all that compute.
+// would leave it to the system when this rank gets a processor again, after all that compute.
 constexpr microseconds kSpin{50}, kNap{20}, kAwake{5000};
 
 // Between two looks a rank naps. On a slow link each look finds little, and takes a processor away from computation: so it naps until so

@@ -1,4 +1,4 @@
-// Messages over one mesh of connections. In each direction of each connection messages follow each other, every one behind its
+// Messages over one mesh of connections. In each direction of each connection messages follow each other, every one after its
 // length, so that ranks that do not agree notice it.
 #pragma once
 #include "runtime/comm/collectives.h"
@@ -43,7 +43,7 @@ private:
 
   std::vector<Socket> links;
   std::vector<Exchange> exchanges;
-  std::vector<pollfd> entries; // of each peer, and behind them of `wake`
+  std::vector<pollfd> entries; // of each peer, and after them of `wake`
   Socket wake;                 // readable once interrupted
   const Peers &peers;
   Patience patience;

@@ -47,7 +47,7 @@ ProductGrid gridFor(int64_t m, int64_t n, int64_t k, int threads, Speed speed) {
 
 // The library allocates what it packs operands in, aligned, in every call. What glibc cuts off at the ends of such a block it puts into the
 // thread's cache of small pieces, where it counts as in use: the block that is freed cannot grow over it, is by so much too small for the
-// next one, and that begins behind it, and so on, until the cache is full. In one that is full from the start they find no place.
+// next one, and that begins after it, and so on, until the cache is full. In one that is full from the start they find no place.
 bool fillCacheOfSmallPieces() {
   constexpr size_t kSmallest = 24, kLargest = 1032, kStep = 16, kOfASize = 7; // as glibc has it
   for (size_t bytes = kSmallest; bytes <= kLargest; bytes += kStep) {

@@ -102,7 +102,7 @@ Completion CpuQueue::finish() {
   awaitLanes(slot);
   ++finished;
   if (failed) throw Error("no program can run after a step has failed");
-  if (timeline.hasFailed()) { // in this program, or in the one that has begun behind it
+  if (timeline.hasFailed()) { // in this program, or in the one that has begun after it
     for (const Slot &each : slots) awaitLanes(each);
     failed = true;
     std::rethrow_exception(timeline.reason());

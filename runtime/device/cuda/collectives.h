@@ -24,7 +24,7 @@ class Collectives {
 public:
   // Collective over all ranks: they find each other through a communicator of the factory. Throws a sentence if they do not.
   explicit Collectives(CommunicatorFactory &factory);
-  ~Collectives(); // behind a run that ended well: with the other ranks
+  ~Collectives(); // after a run that ended well: with the other ranks
   Collectives(const Collectives &) = delete;
   Collectives &operator=(const Collectives &) = delete;
 

@@ -87,13 +87,13 @@ struct Binding {
   std::array<std::byte *, kLanes> bounce{}; // kPieceBytes for lanes that copy between disk and memory of the device
   Failure *failure;
   uint32_t rank = 0, world = 1;
-  std::span<const KernelFunction> hostKernels{}; // counted behind `kernels`
+  std::span<const KernelFunction> hostKernels{}; // counted after `kernels`
 };
 
 // Throws a sentence for a step that this runtime does not have yet.
 CudaProgram boundProgram(const DeviceProgram &program, const Binding &binding);
 
-// The operations in an order in which each comes behind those before it on its lane, and behind those it waits for: as near to the given
+// The operations in an order in which each comes after those before it on its lane, and after those it waits for: as near to the given
 // one as that allows.
 std::vector<uint32_t> submissionOrder(const DeviceProgram &program);
 

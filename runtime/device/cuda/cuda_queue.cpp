@@ -50,7 +50,7 @@ void CudaQueue::makeEvents() {
       if (events.size() <= wait.tick) events.resize(wait.tick + 1);
       if (!events[wait.tick]) events[wait.tick] = makeEvent(kUntimed);
     };
-    needs({plan::COMPUTE, 0}); // what all lanes wait for behind a program that must be complete
+    needs({plan::COMPUTE, 0}); // what all lanes wait for after a program that must be complete
     for (const CudaProgram &program : programs) {
       std::ranges::for_each(program.resultWaits, needs);
       for (const CudaOperation &operation : program.operations) std::ranges::for_each(operation.waits, needs);
@@ -174,10 +174,10 @@ void CudaQueue::putOperation(Slot &slot, const CudaOperation &operation) {
 }
 
 void CudaQueue::putGraph(Slot &slot, const Graphs::Graph &graph) {
-  const CudaOperation &first = slot.program->operations[graph.stretch.front()];
+  const CudaOperation &first = slot.program->operations[graph.segment.front()];
   for (const LaneWait &each : first.waits) wait(first.lane, slot, each);
   driver.require(driver.graphLaunch(graph.exec.get(), stream(first.lane)), "cannot launch its graph");
-  recordTick(slot, slot.program->operations[graph.stretch.back()]);
+  recordTick(slot, slot.program->operations[graph.segment.back()]);
 }
 
 void CudaQueue::recordTick(const Slot &slot, const CudaOperation &operation) {

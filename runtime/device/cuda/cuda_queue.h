@@ -25,7 +25,7 @@ public:
   Completion finish();
 
 private:
-  // The host's bytes of a submission, in pinned memory: those that are written, and behind them those that are read.
+  // The host's bytes of a submission, in pinned memory: those that are written, and after them those that are read.
   struct Staging {
     PinnedMemory memory;
     uint64_t room = 0;

@@ -1,6 +1,6 @@
 // The CUDA driver: the functions of libcuda.so.1 that are called, declared by us so that nothing of CUDA is needed to build. Types and
 // numbers are those of the driver API's documented ABI (cuda.h, CUDA 12.0 and later), where a type is called CU… and a constant as in the
-// remark behind it; test/gpu/abi_test.cpp holds them against NVIDIA's header.
+// remark after it; test/gpu/abi_test.cpp holds them against NVIDIA's header.
 #pragma once
 #include "runtime/device/cuda/library.h"
 #include <cstddef>

@@ -11,42 +11,42 @@ bool canBeCaptured(const Call &call) {
          std::holds_alternative<FillCall>(call) || std::holds_alternative<SumCall>(call) || std::holds_alternative<Nothing>(call);
 }
 
-bool isWorthIt(const CudaProgram &program, const Stretch &stretch) {
+bool isWorthIt(const CudaProgram &program, const Segment &segment) {
   auto isNothing = [&](uint32_t i) { return std::holds_alternative<Nothing>(program.operations[i].call); };
-  return stretch.size() - static_cast<size_t>(std::ranges::count_if(stretch, isNothing)) >= kLeastCalls;
+  return segment.size() - static_cast<size_t>(std::ranges::count_if(segment, isNothing)) >= kLeastCalls;
 }
 
 } // namespace
 
-std::vector<Stretch> stretchesOf(const CudaProgram &program, const IsAwaited &isAwaited) {
+std::vector<Segment> segmentsOf(const CudaProgram &program, const IsAwaited &isAwaited) {
   std::vector<bool> waits(program.operations.size());
   for (uint32_t i = 0; i < waits.size(); ++i) waits[i] = !program.operations[i].waits.empty();
   for (const CudaEntry &entry : program.entries)
     for (const CudaEntry::Joins &joins : entry.waits) waits[joins.operation] = true;
-  std::vector<Stretch> stretches;
-  std::array<Stretch, kLanes> open;
-  auto close = [&](Stretch &stretch) {
-    if (isWorthIt(program, stretch)) stretches.push_back(stretch);
-    stretch.clear();
+  std::vector<Segment> segments;
+  std::array<Segment, kLanes> open;
+  auto close = [&](Segment &segment) {
+    if (isWorthIt(program, segment)) segments.push_back(segment);
+    segment.clear();
   };
   for (uint32_t i = 0; i < waits.size(); ++i) {
     const CudaOperation &operation = program.operations[i];
-    Stretch &stretch = open[static_cast<size_t>(operation.lane)];
+    Segment &segment = open[static_cast<size_t>(operation.lane)];
     bool fits = canBeCaptured(operation.call);
-    if (waits[i] || !fits) close(stretch);
+    if (waits[i] || !fits) close(segment);
     if (!fits) continue;
-    stretch.push_back(i);
-    if (operation.signals && isAwaited(operation.lane, operation.tick)) close(stretch);
+    segment.push_back(i);
+    if (operation.signals && isAwaited(operation.lane, operation.tick)) close(segment);
   }
-  for (Stretch &stretch : open) close(stretch);
-  return stretches;
+  for (Segment &segment : open) close(segment);
+  return segments;
 }
 
 Graphs::Graphs(const CudaProgram &program, const IsAwaited &isAwaited) : places(program.operations.size(), kAlone) {
-  for (Stretch &stretch : stretchesOf(program, isAwaited)) {
-    for (uint32_t operation : stretch) places[operation] = kHeld;
-    places[stretch.front()] = static_cast<int32_t>(graphs.size());
-    graphs.push_back({std::move(stretch)});
+  for (Segment &segment : segmentsOf(program, isAwaited)) {
+    for (uint32_t operation : segment) places[operation] = kHeld;
+    places[segment.front()] = static_cast<int32_t>(graphs.size());
+    graphs.push_back({std::move(segment)});
   }
 }
 
@@ -59,12 +59,12 @@ void Graphs::capture(const CudaProgram &program, const Issuer &issuer, const std
   const Driver &driver = Driver::get();
   const std::string what = "cannot make a graph of its steps; zerorun runs without graphs with --no-graphs";
   for (Graph &graph : graphs) {
-    int lane = program.operations[graph.stretch.front()].lane;
+    int lane = program.operations[graph.segment.front()].lane;
     StreamHandle stream = streamOf(lane);
     driver.require(driver.beginCapture(stream, kThreadLocalCapture), what);
     GraphHandle captured{};
     try {
-      for (uint32_t i : graph.stretch) issuer.put(program.operations[i].call, lane, stream);
+      for (uint32_t i : graph.segment) issuer.put(program.operations[i].call, lane, stream);
     } catch (...) {
       driver.endCapture(stream, &captured); // the stream is as it was; what was captured is of no use
       OwnedGraph(captured, driver.graphDestroy).reset();

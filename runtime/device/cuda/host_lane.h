@@ -1,6 +1,6 @@
 // What the host's processors do in a stream: updates of what rests in host memory.
 //
-// A host function of the driver could do it, but those of all streams take turns on one thread, and a disk's transfers would stand behind
+// A host function of the driver could do it, but those of all streams take turns on one thread, and a disk's transfers would stand after
 // an update. So a thread of our own follows the stream: it waits for an event recorded where its call stands, makes the call on a pool of
 // threads, and counts it in pinned memory, for which the stream waits before it goes on. All that the thread waits for has been put into
 // streams before, so that nothing waits in a circle.
@@ -39,7 +39,7 @@ public:
 private:
   struct Job {
     const HostCall *call;
-    OwnedEvent ready; // recorded behind all that the call waits for
+    OwnedEvent ready; // recorded after all that the call waits for
   };
   void work();
   void run(const Job &job);

@@ -17,7 +17,7 @@ constexpr int kMostCandidates = 16, kTimes = 9, kLane = plan::COMPUTE;
 constexpr double kAsFast = 0.98; // of the time of one that the heuristic ranks higher: what is not below that is no faster
 constexpr uint64_t kPiece = uint64_t(4) << 20;
 
-// Bytes from the first element of a matrix, or of a batch of them, to behind the last.
+// Bytes from the first element of a matrix, or of a batch of them, to after the last.
 uint64_t reachOf(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride, plan::DType type) {
   return static_cast<uint64_t>((batch - 1) * stride + (rows - 1) * ld + columns) * plan::bytesOf(type);
 }

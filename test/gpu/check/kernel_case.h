@@ -31,7 +31,7 @@ struct KernelCase {
   static std::vector<KernelCase> read(const std::string &path); // throws a sentence
 };
 
-/// The arguments of a launch in one piece of memory each, with guards before and behind.
+/// The arguments of a launch in one piece of memory each, with guards before and after.
 class KernelMemory {
 public:
   static constexpr uint64_t kGuard = 256;
@@ -52,7 +52,7 @@ private:
 /// Empty, or what `actual` has that `expected` does not explain.
 std::string difference(const KernelCase &kernel, const KernelMemory &expected, const KernelMemory &actual);
 
-/// Elements of the results, one behind the other: all of small ones, of others so many, spread over them.
+/// Elements of the results, one after the other: all of small ones, of others so many, spread over them.
 std::vector<char> sampleOf(const KernelCase &kernel, const KernelMemory &memory);
 /// As `difference`, by such a sample; an empty one says nothing of results.
 std::string difference(const KernelCase &kernel, const std::vector<char> &sample, const KernelMemory &actual);

@@ -37,7 +37,7 @@ float asFloat(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>
 struct Machine::Parser {
   Machine &machine;
   std::map<std::string, size_t> numbers{}; // of registers
-  std::map<std::string, size_t> labels{};  // the instruction behind
+  std::map<std::string, size_t> labels{};  // the instruction after
   using Source = std::function<uint64_t(const Thread &)>;
 
   size_t target(const std::string &name) {

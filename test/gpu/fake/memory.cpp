@@ -25,9 +25,9 @@ void fillWithGarbage(std::byte *memory, size_t bytes) {
     int made = ::memfd_create("fake-garbage", MFD_CLOEXEC);
     return ::write(made, piece.data(), kPiece) == static_cast<ssize_t>(kPiece) ? made : -1;
   }();
-  size_t before = -reinterpret_cast<uintptr_t>(memory) % kPage, behind = (bytes - before) % kPage;
-  std::byte *first = memory + before, *end = memory + bytes - behind;
-  std::memset(memory, kGarbage, before), std::memset(end, kGarbage, behind);
+  size_t before = -reinterpret_cast<uintptr_t>(memory) % kPage, after = (bytes - before) % kPage;
+  std::byte *first = memory + before, *end = memory + bytes - after;
+  std::memset(memory, kGarbage, before), std::memset(end, kGarbage, after);
   for (std::byte *at = first; at < end; at += kPiece)
     if (::mmap(at, std::min<size_t>(kPiece, end - at), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED)
       std::abort();
@@ -45,8 +45,8 @@ Memory::Memory() : capacity(setting("ZERO_FAKE_MEMORY", uint64_t(4) << 30)) {
   auto reserve = [this](int protection) {
     return static_cast<std::byte *>(::mmap(nullptr, capacity, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   };
-  shown = reserve(PROT_NONE), behind = reserve(PROT_READ | PROT_WRITE);
-  if (shown == MAP_FAILED || behind == MAP_FAILED) {
+  shown = reserve(PROT_NONE), after = reserve(PROT_READ | PROT_WRITE);
+  if (shown == MAP_FAILED || after == MAP_FAILED) {
     std::fputs("the fake device got no memory\n", stderr);
     std::abort();
   }
@@ -68,7 +68,7 @@ uint64_t Memory::allocate(size_t bytes) {
   }
   if (at - base > capacity || capacity - (at - base) < spaced(bytes)) return 0;
   device[at] = bytes, used += spaced(bytes);
-  fillWithGarbage(behind + (at - base), bytes);
+  fillWithGarbage(after + (at - base), bytes);
   return at;
 }
 
@@ -107,7 +107,7 @@ std::byte *Memory::reach(uint64_t address, size_t bytes) const {
     auto [begin, size] = *std::prev(next);
     uint64_t offset = address - begin;
     if (offset > size || size - offset < bytes) continue;
-    return allocations == &device ? behind + (address - reinterpret_cast<uint64_t>(shown)) : reinterpret_cast<std::byte *>(address);
+    return allocations == &device ? after + (address - reinterpret_cast<uint64_t>(shown)) : reinterpret_cast<std::byte *>(address);
   }
   return nullptr;
 }

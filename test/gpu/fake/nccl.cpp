@@ -66,7 +66,7 @@ Group &of(NcclHandle handle) { return *reinterpret_cast<Group *>(handle); }
 
 NcclStatus refusal(const char *function) { return fake::faultOf(function) == Fault::None ? 0 : kInternalError; }
 
-// Puts an operation into a stream, behind those before it. `piece` is called with the first element of each piece and their number, between
+// Puts an operation into a stream, after those before it. `piece` is called with the first element of each piece and their number, between
 // the ranks' putting what they give into `room` (give) and taking what they get (take).
 template <typename Give, typename Take>
 NcclStatus put(const char *function, uint64_t kind, Group &group, size_t count, size_t atOnce, StreamHandle stream, Give give, Take take) {

@@ -17,7 +17,7 @@ namespace zero::fake {
 int lostDevice();
 void loseDevice(int status);
 
-// Of the stream whose work calls it: events behind say that this took so much longer, and nobody waits for it.
+// Of the stream whose work calls it: events after say that this took so much longer, and nobody waits for it.
 void pretend(std::chrono::microseconds longer);
 
 class Event {
@@ -45,7 +45,7 @@ class Stream {
 public:
   Stream();
   ~Stream(); // runs what is in it first
-  // Runs it behind all that was put before; where the stream is captured, adds it to the graph. It returns a status, with which the device
+  // Runs it after all that was put before; where the stream is captured, adds it to the graph. It returns a status, with which the device
   // is lost unless it is 0.
   void put(std::function<int()> work);
   void put(std::shared_ptr<const Graph> graph);

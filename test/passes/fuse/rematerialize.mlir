@@ -3,7 +3,7 @@
 // RUN: zero-opt %s --nn-fuse --nn-rematerialize=keep-bytes=1000000 | FileCheck %s --check-prefix=ALL
 
 // Layers x + dropout(tanh(x) w) w: forward leaves their inputs. The tanh and the first product of a layer are made again right before its own
-// backward, behind that of the next layer, and the mask from the same seed, by the same kernel. What made x and tanh(x) in one go makes the
+// backward, after that of the next layer, and the mask from the same seed, by the same kernel. What made x and tanh(x) in one go makes the
 // second from the first. Of the last layer, whose backward comes first, everything is kept.
 // CHECK: nn.rematerialized = [2, 4, 14340, 22532, 32768, 327680]
 // CHECK: func.func private @[[$TANH:gelu_[0-9]+]](%arg0: tensor<16x32xf32>) -> tensor<16x32xf32>

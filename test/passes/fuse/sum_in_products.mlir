@@ -45,7 +45,7 @@ func.func private @twice_as_much(%s: tensor<4xf32>) -> tensor<4xf32> attributes 
   return %0 : tensor<4xf32>
 }
 
-// A weight stored [in, out] reads the gradient as it is, one stored [out, in] transposed. The launches move behind the products.
+// A weight stored [in, out] reads the gradient as it is, one stored [out, in] transposed. The launches move after the products.
 // CHECK-LABEL: func.func @train
 // CHECK-SAME: %[[X:.*]]: tensor<6x4xf32>, %[[DY:.*]]: tensor<2x3x8xf32>, %[[DZ:.*]]: tensor<2x3x8xf32>
 func.func @train(%x: tensor<6x4xf32>, %dy: tensor<2x3x8xf32>, %dz: tensor<2x3x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8x4xf32>, tensor<8xf32>) {

@@ -1,4 +1,4 @@
-// What comes down for an update on the host stays there until the end, since the host may be far behind; what goes up from it only until the
+// What comes down for an update on the host stays there until the end, since the host may be far after; what goes up from it only until the
 // next goes. Such updates stay on their lane where others that wait for the norm go on one of their own, and so do copies to what rests on the device.
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-overlap-updates,plan-mark-lifetimes))" %s | FileCheck %s
 module attributes {zero.world = 1 : i64} {
@@ -29,7 +29,7 @@ module attributes {zero.world = 1 : i64} {
     plan.copy to_device %up1[0, 32] -> %c[32, 32]
     plan.return %r[0, 4], %r[4, 4]
   }
-  // Where the host waits for a disk in any case, a gradient's room is free behind the lane's next update: the next but one waits for the disk as well.
+  // Where the host waits for a disk in any case, a gradient's room is free after the lane's next update: the next but one waits for the disk as well.
   plan.state optimizer @far bytes 4096 {bucket = @b1, tensor = #zero.tensor<master f32 whole on disk>}
   plan.program step @step {
     %p = plan.use @far

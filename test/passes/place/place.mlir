@@ -6,7 +6,7 @@ module attributes {zero.world = 2 : i64} {
   // CHECK: plan.state scalar @loss bytes 4 at 128
   plan.state scalar @loss bytes 4
   // CHECK: plan.program step @step height 384 live 300
-  // Behind itself: the first gather reads what the fourth step of compute writes, to bytes that the fifth writes. All else follows from that and
+  // After itself: the first gather reads what the fourth step of compute writes, to bytes that the fifth writes. All else follows from that and
   // from the order of lanes.
   // CHECK-NEXT: plan.entry after @step (0: compute 5)
   plan.program step @step {

@@ -1,6 +1,6 @@
 // RUN: zero-opt %s --nn-raise-attention --nn-fold-constants --split-input-file | FileCheck %s
 
-// GPT-2, eager: keys transposed by [0, 2, 3, 1], the scale behind the product, a constant mask that is the causal triangle in
+// GPT-2, eager: keys transposed by [0, 2, 3, 1], the scale after the product, a constant mask that is the causal triangle in
 // the smallest number for every sample.
 // CHECK-LABEL: @eager_causal
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x4x2x8xf32>, %[[K:.*]]: tensor<2x4x2x8xf32>, %[[V:.*]]: tensor<2x4x2x8xf32>)

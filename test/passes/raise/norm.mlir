@@ -31,7 +31,7 @@ func.func @layer_norm_by_division(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %b: 
 }
 
 // -----
-// Reciprocal root, the square as a product, means by multiplication, no bias; the addition behind it is a residual.
+// Reciprocal root, the square as a product, means by multiplication, no bias; the addition after it is a residual.
 // CHECK-LABEL: @layer_norm_by_rsqrt
 // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}} = nn.layer_norm %arg0, %arg1 {eps = 9.99999974E-6 : f32}
 // CHECK-NEXT: nn.add %[[Y]], %arg2
@@ -80,7 +80,7 @@ func.func @rms_norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>) -> tensor<2x3x8xf3
 }
 
 // -----
-// Half precision outside, f32 inside: the conversion stays behind the operation.
+// Half precision outside, f32 inside: the conversion stays after the operation.
 // CHECK-LABEL: @rms_norm_with_conversions
 // CHECK-DAG: %[[X:.*]] = nn.cast %arg0 : tensor<4x8xf16> -> tensor<4x8xf32>
 // CHECK-DAG: %[[W:.*]] = nn.cast %arg1 : tensor<8xf16> -> tensor<8xf32>

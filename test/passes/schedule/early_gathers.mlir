@@ -8,7 +8,7 @@ module attributes {zero.world = 2 : i64} {
   plan.state parameter @b1.parameter bytes 256 {bucket = @b1, tensor = #zero.tensor<master f32 shard on device>}
   plan.state parameter @b2.parameter bytes 256 {bucket = @b2, tensor = #zero.tensor<master f32 shard on device>}
   plan.state parameter @b3.parameter bytes 256 {bucket = @b3, tensor = #zero.tensor<master f32 shard on device>}
-  // b0 is what forward begins with, b3 is never written, and the second gather of b1 comes behind its update.
+  // b0 is what forward begins with, b3 is never written, and the second gather of b1 comes after its update.
   // TWO: plan.collective gather %b2.parameter{{.*}} -> %w2[
   // TWO-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w1[
   // ONE: plan.collective gather %b2.parameter{{.*}} -> %w2[

@@ -28,7 +28,7 @@ module attributes {zero.world = 1 : i64} {
     // CHECK-NEXT: plan.copy to_device %{{.*}}[0, 256] -> %[[D2:.*]][0, 256]
     // CHECK-NEXT: plan.fill compute -> %[[D1]]
     // CHECK: plan.decision "b1" : "fetched 4 steps early" because "what at most {{1 other step needs|3 other steps need}} is on the device from the start on"
-    // One step early at most: the first update is behind the second one's fetch.
+    // One step early at most: the first update is after the second one's fetch.
     // NEAR: plan.copy to_device
     // NEAR-NEXT: plan.fill compute -> %x
     // NEAR-NEXT: plan.copy to_device

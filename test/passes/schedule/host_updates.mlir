@@ -1,5 +1,5 @@
 // A bucket that the host updates: its gradient comes down to a buffer in host memory, the update touches host memory alone and works on the
-// state where it rests, and what programs read on the device goes up behind it, slice by slice: the compute copy that the update has made, or the
+// state where it rests, and what programs read on the device goes up after it, slice by slice: the compute copy that the update has made, or the
 // master where that has the same numbers.
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan-lower,plan.program(plan-assign-lanes))" %s | FileCheck %s --check-prefixes=CHECK,ROUND
 // RUN: sed 's/compute bf16/compute f32/; s/tensor<64xbf16>/tensor<64xf32>/; s/tensor<8x8xbf16>/tensor<8x8xf32>/g; s/, tensor<32xbf16>)/)/' %s | zero-opt "--pass-pipeline=builtin.module(plan-lower,plan.program(plan-assign-lanes))" | FileCheck %s --check-prefixes=CHECK,SAME

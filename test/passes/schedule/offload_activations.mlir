@@ -1,4 +1,4 @@
-// What nothing touches for a while waits elsewhere: copied behind its last touch and back before the next.
+// What nothing touches for a while waits elsewhere: copied after its last touch and back before the next.
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=host distance=3 min-bytes=64}))" %s | FileCheck %s
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=disk distance=3 min-bytes=64}))" %s | FileCheck %s --check-prefix=DISK
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-offload-activations{tier=host distance=3 min-bytes=64 most-bytes=4100}))" %s | FileCheck %s --check-prefix=MOST
@@ -24,7 +24,7 @@ module attributes {zero.world = 1 : i64} {
     // CHECK: plan.buffer activation "y"
     // CHECK: plan.buffer activation "y.away" on host bytes 100
     %y = plan.buffer activation "y" bytes 100
-    // Half of it is never written before the gap, or nothing reads it behind that.
+    // Half of it is never written before the gap, or nothing reads it after that.
     // CHECK-NOT: "half.away"
     // CHECK-NOT: "dead.away"
     %half = plan.buffer activation "half" bytes 4096

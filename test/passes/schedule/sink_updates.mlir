@@ -1,4 +1,4 @@
-// The update of a bucket stands behind the reduction of the next one; an all-gather of the gradient travels on at once.
+// The update of a bucket stands after the reduction of the next one; an all-gather of the gradient travels on at once.
 // RUN: zero-opt --split-input-file --pass-pipeline="builtin.module(plan.program(plan-sink-updates))" %s | FileCheck %s
 // RUN: zero-opt --split-input-file --pass-pipeline="builtin.module(plan.program(plan-sink-updates{delay=2}))" %s | FileCheck %s --check-prefix=TWO
 module attributes {zero.world = 2 : i64} {
@@ -74,7 +74,7 @@ module attributes {zero.world = 2 : i64} {
 
 // -----
 
-// What would travel beyond the last goes behind that, in the order in which the sums arrive.
+// What would travel beyond the last goes after that, in the order in which the sums arrive.
 // CHECK-LABEL: plan.program step @last
 // TWO-LABEL: plan.program step @last
 // TWO: plan.collective reduce %g2

@@ -44,7 +44,7 @@ module attributes {zero.world = 1 : i64} {
     plan.fill compute -> %x[0, 64] : 5
     plan.return %r[0, 4]
   }
-  // Behind each other they need less than at any other step: apart they would need the most.
+  // One after the other they need less than at any other step: apart they would need the most.
   // CHECK-LABEL: @fullest
   plan.program step @fullest {
     %p0 = plan.use @p0

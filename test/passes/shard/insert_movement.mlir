@@ -13,7 +13,7 @@
 // S0: %[[W:.*]] = zero.resident @bucket0 : tensor<32xf32>
 // S0: %[[P:.*]] = zero.pack %{{.*}} at [0] : (tensor<4x8xf32>) -> tensor<32xf32>
 // S0: %[[S:.*]] = zero.reduce_scatter %{{.*}} : tensor<32xf32> -> tensor<16xf32>
-// The update waits for the last read of the bucket, which stands behind the gradient.
+// The update waits for the last read of the bucket, which stands after the gradient.
 // S0: nn.matmul {{.*}}transpose_rhs
 // S0: %[[G:.*]] = zero.all_gather %{{.*}} : tensor<16xf32> -> tensor<32xf32>
 // S0: %[[Q:.*]] = zero.update @bucket0, %[[G]], %{{.*}} {kernel = @adamw_2x16, whole}

@@ -22,7 +22,7 @@
 // PIECES-NEXT: %[[H1:.*]] = nn.matmul %[[X1]], %[[W]]
 // PIECES-NEXT: %[[H2:.*]] = nn.matmul %[[X2]], %[[W]]
 // PIECES-NEXT: nn.matmul %[[H0]], %[[V]]
-// Behind the last use of @v its piece goes on, with loss and gradients of one micro-step after the other.
+// After the last use of @v its piece goes on, with loss and gradients of one micro-step after the other.
 // PIECES: nn.gradient @v
 // PIECES: nn.gradient @w
 // PIECES: nn.matmul %[[H1]], %[[V]]

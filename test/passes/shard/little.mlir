@@ -1,7 +1,7 @@
-// Little parameters before and behind large ones join them, so that no collective travels for a norm's weight alone.
+// Little parameters before and after large ones join them, so that no collective travels for a norm's weight alone.
 // RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=2048" | FileCheck %s
 // RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=1024" | FileCheck %s --check-prefix=HALF
-// 2048 / 64 = 32 elements are little: @n before @w, and @m and @o behind it, but not @p as well.
+// 2048 / 64 = 32 elements are little: @n before @w, and @m and @o after it, but not @p as well.
 // CHECK: zero.bucket @bucket0 {{.*}}offsets = array<i64: 0, 16, 2064, 2080>, parameters = [@n, @w, @m, @o]
 // CHECK: zero.bucket @bucket1 {{.*}}parameters = [@p, @q]
 // CHECK-NOT: zero.bucket

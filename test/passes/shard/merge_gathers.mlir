@@ -43,7 +43,7 @@ func.func @far() attributes {zero.role = "step"} {
   return
 }
 // -----
-// Each use of a kept bucket counts from there anew: one other bucket before it and one behind it.
+// Each use of a kept bucket counts from there anew: one other bucket before it and one after it.
 // CHECK-LABEL: func.func @chain
 // CHECK-COUNT-1: zero.gather @a
 // CHECK-NOT: zero.gather @a

@@ -1,4 +1,4 @@
-// A table larger than a bucket is alone, so that a norm behind it, which backward reads again, does not bring it along; a small one is not.
+// A table larger than a bucket is alone, so that a norm after it, which backward reads again, does not bring it along; a small one is not.
 // RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=1024" | FileCheck %s
 // RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=8192" | FileCheck %s --check-prefix=SMALL
 // CHECK: zero.bucket @bucket0 {{.*}}parameters = [@norm, @rows]

@@ -14,7 +14,7 @@ ZERO_AMX_INLINE __m512i load(const Bf16 *from, int64_t count) {
   return count <= 0 ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi16((1U << count) - 1, from);
 }
 
-// Elements of two rows, each beside the one below it: of 16 columns in `low`, of the 16 behind them in `high`.
+// Elements of two rows, each beside the one below it: of 16 columns in `low`, of the 16 after them in `high`.
 ZERO_AMX_INLINE void interleave(__m512i above, __m512i below, __m512i &low, __m512i &high) {
   alignas(64) static constexpr uint16_t kOrder[64] = {
       0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47,

@@ -1,4 +1,4 @@
-// Operands of a product as the matrix unit reads them: registers of 1 KiB, one behind the other in the order in which they are used, with
+// Operands of a product as the matrix unit reads them: registers of 1 KiB, one after the other in the order in which they are used, with
 // zeros where a matrix ends.
 #pragma once
 #include "runtime/device/cpu/half/half.h"

@@ -27,7 +27,7 @@ namespace {
   auto bits = std::bit_cast<uint32_t>(value);
   uint32_t size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
   uint32_t normal = (size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13;
-  // Below 2^-14 f16 has as many places behind the point as an f32 of 0.5 has: adding that rounds, and leaves the fraction below it.
+  // Below 2^-14 f16 has as many places after the point as an f32 of 0.5 has: adding that rounds, and leaves the fraction below it.
   uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
   uint32_t result = size < 0x38800000 ? small : normal;
   result = size >= 0x477ff000 ? 0x7c00 : result; // halfway from the largest to 2^16, and beyond

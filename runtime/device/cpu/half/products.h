@@ -35,7 +35,7 @@ public:
   // How they are done where that is slow, as a sentence; empty where it is not, or nothing was prepared.
   const std::string &note() const { return slow; }
 
-  // One way of making them, behind what is said above.
+  // One way of making them, after what is said above.
   class Backend {
   public:
     virtual ~Backend() = default;

@@ -176,7 +176,7 @@ def gemma():
 
 
 def numbers():
-    """Numbers that scale activations: two picked out of vectors, one behind an exponential, one of a module, two constants."""
+    """Numbers that scale activations: two picked out of vectors, one after an exponential, one of a module, two constants."""
     g = Graph()
     x, one = g.linear(embedded(g), "w", D, D), g.const(np.array(1))
     x = g.Mul(x, g.Gather(g.weight("lambdas", [0.7, 0.2]), one, axis=0))
@@ -188,7 +188,7 @@ def numbers():
 
 
 def tables():
-    """Coordinates behind a little network make a position table; a decay is a lower triangle."""
+    """Coordinates after a little network make a position table; a decay is a lower triangle."""
     g = Graph()
     grid = np.stack(np.meshgrid(np.arange(T), np.arange(D), indexing="ij"), -1)[None] / 8.0
     bias = g.MatMul(g.Relu(g.MatMul(g.weight("layers.coords", grid), g.normal("mlp1", 2, 5))), g.normal("mlp2", 5, 1))
@@ -376,7 +376,7 @@ def calls():
 
 
 def identities():
-    """What the older exporter leaves of the same: tensors merged behind Identity nodes, its names on nodes."""
+    """What the older exporter leaves of the same: tensors merged after Identity nodes, its names on nodes."""
     g = Graph()
     x = embedded(g)
     for name, modules in (("one", ("one", "one_1")), ("layers.0", ("layers.0", "layers.1"))):

@@ -1,5 +1,5 @@
-//===- stretches.cpp - where rows can be computed tile by tile ----------------------------------------===//
-#include "passes/train/stretches.h"
+//===- row_regions.cpp - where rows can be computed tile by tile ----------------------------------------===//
+#include "passes/train/row_regions.h"
 #include <algorithm>
 
 namespace zero::train {
@@ -19,8 +19,8 @@ public:
     }
   }
 
-  std::vector<Stretch> run() {
-    std::vector<Stretch> found;
+  std::vector<RowRegion> run() {
+    std::vector<RowRegion> found;
     for (uint32_t s = 0; s < steps.size(); ++s) {
       if (!steps[s].splits || !steps[s].widens || taken[s]) continue;
       if (grow(s) && narrows()) {
@@ -42,7 +42,7 @@ private:
     return width;
   }
 
-  /// Made of nothing that has rows (a bias repeated for each): every stretch makes it for itself.
+  /// Made of nothing that has rows (a bias repeated for each): every region makes it for itself.
   bool isFree(uint32_t s) const { return steps[s].splits && steps[s].rows.empty(); }
 
   bool add(uint32_t s) {
@@ -65,7 +65,7 @@ private:
         const RowStep &step = steps[list[next]];
         for (uint32_t t : step.makes)
           for (uint32_t r : readers[t])
-            if (tensors[t].width > narrow && has(steps[r].rows, t)) add(r); // else it leaves the stretch
+            if (tensors[t].width > narrow && has(steps[r].rows, t)) add(r); // else it leaves the region
         for (uint32_t t : step.rows)
           if (uint32_t m = maker[t]; m != kNobody && (tensors[t].width > narrow || isFree(m))) add(m);
       }
@@ -116,7 +116,7 @@ private:
     return out < within;
   }
 
-  /// What makes an input for the stretch alone, and reads no more than that is.
+  /// What makes an input for the region alone, and reads no more than that is.
   void takeMakers() {
     for (size_t next = 0; next < list.size(); ++next)
       for (uint32_t t : steps[list[next]].rows) {
@@ -133,13 +133,13 @@ private:
   std::span<const RowTensor> tensors;
   std::vector<uint32_t> maker;
   std::vector<std::vector<uint32_t>> readers;
-  std::vector<bool> member, taken; // of the stretch that grows; of one that was found
-  Stretch list;
+  std::vector<bool> member, taken; // of the region that grows; of one that was found
+  RowRegion list;
 };
 
 } // namespace
 
-std::vector<Stretch> findStretches(std::span<const RowStep> steps, std::span<const RowTensor> tensors) {
+std::vector<RowRegion> findRowRegions(std::span<const RowStep> steps, std::span<const RowTensor> tensors) {
   return Finder(steps, tensors).run();
 }
 

@@ -1,5 +1,5 @@
-//===- stretches.h - where rows can be computed tile by tile ------------------------------------------===//
-// Plain data: a function as a list of steps, and the stretches of it that may be done for some rows (tokens) after others, so that what is
+//===- row_regions.h - where rows can be computed tile by tile ------------------------------------------===//
+// Plain data: a function as a list of steps, and the regions of it that may be done for some rows (tokens) after others, so that what is
 // wide inside exists for these rows only.
 #pragma once
 #include <cstdint>
@@ -24,11 +24,11 @@ struct RowStep {
 };
 
 /// Indices of steps, rising.
-using Stretch = std::vector<uint32_t>;
+using RowRegion = std::vector<uint32_t>;
 
-/// Stretches of steps that split, none in two of them. Each begins where a product makes rows wider and ends where they are as narrow
+/// Regions of steps that split, none in two of them. Each begins where a product makes rows wider and ends where they are as narrow
 /// again, and nothing leads out of it and back. What leaves it is narrower than the widest tensor that does not. What is made for it alone,
 /// of no more than that takes to make (a norm), belongs to it as well.
-std::vector<Stretch> findStretches(std::span<const RowStep> steps, std::span<const RowTensor> tensors);
+std::vector<RowRegion> findRowRegions(std::span<const RowStep> steps, std::span<const RowTensor> tensors);
 
 } // namespace zero::train

@@ -1,4 +1,4 @@
-//===- former.h - forming clusters ---------------------------------------------------------------------===//
+//===- fusion.h - forming clusters ---------------------------------------------------------------------===//
 // Private to clusters.cpp, repeat.cpp and neighbours.cpp.
 #pragma once
 #include "passes/fuse/clusters.h"
@@ -7,7 +7,7 @@
 namespace zero::fuse {
 
 /// Where a value stands in a kernel that computes it.
-enum class Place {
+enum class Level {
   Full, // once per point
   Row,  // once per row
   Moved // at some other index
@@ -25,9 +25,9 @@ struct TileRead {
 };
 
 /// How a kernel computes a value: where it stands, and at which indices it is asked for, sorted. An index is known by the
-/// operations it was changed by on its way up from the results (see Former::below); 0 is the results' own.
+/// operations it was changed by on its way up from the results (see Fusion::below); 0 is the results' own.
 struct Evaluation {
-  Place place;
+  Level place;
   llvm::SmallVector<unsigned, 1> indices = {0};
 };
 using Consumers = llvm::MapVector<unsigned, Evaluation>; // kernels that need a value
@@ -41,9 +41,9 @@ constexpr size_t kMostIndices = 16;
 /// Movements on top of each other each add conditions to every load below.
 constexpr unsigned kMostMovements = 24;
 
-class Former {
+class Fusion {
 public:
-  explicit Former(mlir::func::FuncOp function);
+  explicit Fusion(mlir::func::FuncOp function);
   Clusters run();
 
 private:
@@ -53,7 +53,7 @@ private:
   struct Extent {
     int first, last; // positions of members
   };
-  std::vector<Extent> extents; // of each cluster
+  std::vector<Extent> extents;                                                                // of each cluster
   llvm::DenseMap<mlir::Operation *, unsigned> member;                                         // of the one cluster an operation belongs to
   llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
@@ -73,12 +73,12 @@ private:
   /// The indices a use adds to those its user is asked for at.
   void addIndices(llvm::SmallVectorImpl<unsigned> &into, const Use &use, llvm::ArrayRef<unsigned> ofUser);
   /// Where a value is needed by a user that stands at `place` of a kernel, and how many columns share it there.
-  std::pair<Place, int64_t> placeIn(const Cluster &cluster, const Use &use, Place place);
+  std::pair<Level, int64_t> levelIn(const Cluster &cluster, const Use &use, Level place);
   bool mayJoin(mlir::Operation *op, unsigned number, const Evaluation &how);
   /// Tiles of a parameter are whole one after another, so a kernel reads one at most.
   bool readsOtherTile(mlir::Operation *op, unsigned number) const;
   /// Whether the kernel could also write the value.
-  bool mayKeep(mlir::Operation *op, unsigned number, Place where);
+  bool mayKeep(mlir::Operation *op, unsigned number, Level where);
   void join(mlir::Operation *op, unsigned number, Evaluation how, bool alone);
   void start(mlir::Operation *op);
   Clusters finish();

@@ -1,5 +1,5 @@
 // Which parts of a graph nn-tile-tokens does tile by tile, on plain data.
-#include "passes/train/stretches.h"
+#include "passes/train/row_regions.h"
 #include <gtest/gtest.h>
 
 using namespace zero::train;
@@ -23,14 +23,14 @@ struct Graph {
   }
   uint32_t product(uint32_t x, uint64_t width) { return step({x}, width, true); }
   uint32_t attention(std::vector<uint32_t> rows, uint64_t width) { return step(std::move(rows), width, false, false); }
-  std::vector<Stretch> found() const { return findStretches(steps, tensors); }
+  std::vector<RowRegion> found() const { return findRowRegions(steps, tensors); }
 };
 
-using Found = std::vector<Stretch>;
+using Found = std::vector<RowRegion>;
 
 } // namespace
 
-TEST(Stretches, AreAnMlpAndNotWhatAttentionReads) {
+TEST(RowRegions, AreAnMlpAndNotWhatAttentionReads) {
   Graph g;
   uint32_t x = g.input(8);
   uint32_t qkv = g.product(x, 24);                                           // 0: leaves as wide as it is
@@ -43,7 +43,7 @@ TEST(Stretches, AreAnMlpAndNotWhatAttentionReads) {
   EXPECT_EQ(g.found(), (Found{{7, 8, 9}}));
 }
 
-TEST(Stretches, TakeBothProductsOfAGateAndTheNormBefore) {
+TEST(RowRegions, TakeBothProductsOfAGateAndTheNormBefore) {
   Graph g;
   uint32_t x = g.attention({}, 8);                   // 0
   uint32_t n = g.step({x}, 8);                       // 1: nothing else reads it
@@ -56,7 +56,7 @@ TEST(Stretches, TakeBothProductsOfAGateAndTheNormBefore) {
   EXPECT_EQ(g.found(), (Found{{2, 3, 4, 5, 6}}));
 }
 
-TEST(Stretches, EndInASum) {
+TEST(RowRegions, EndInASum) {
   Graph g;
   uint32_t x = g.attention({}, 8);
   uint32_t logits = g.product(x, 50);             // 1
@@ -66,7 +66,7 @@ TEST(Stretches, EndInASum) {
   EXPECT_EQ(g.found(), Found{});
 }
 
-TEST(Stretches, HaveNothingBetweenThatLooksAtOtherRows) {
+TEST(RowRegions, HaveNothingBetweenThatLooksAtOtherRows) {
   for (bool splits : {true, false}) {
     Graph g;
     uint32_t x = g.attention({}, 8);
@@ -80,7 +80,7 @@ TEST(Stretches, HaveNothingBetweenThatLooksAtOtherRows) {
   }
 }
 
-TEST(Stretches, MakeForThemselvesWhatIsMadeOfNothing) {
+TEST(RowRegions, MakeForThemselvesWhatIsMadeOfNothing) {
   Graph g;
   uint32_t x = g.attention({}, 8), y = x;
   uint32_t bias = g.step({}, 32);                                                                                   // 1: one for both
@@ -88,7 +88,7 @@ TEST(Stretches, MakeForThemselvesWhatIsMadeOfNothing) {
   EXPECT_EQ(g.found(), (Found{{1, 2, 3, 4}, {1, 6, 7, 8}}));
 }
 
-TEST(Stretches, ReadNothingOfTheirOwnAsAWhole) {
+TEST(RowRegions, ReadNothingOfTheirOwnAsAWhole) {
   Graph g;
   uint32_t x = g.attention({}, 8);
   uint32_t wide = g.product(x, 32); // 1
