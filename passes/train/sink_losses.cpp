@@ -17,14 +17,13 @@ struct SinkLosses : impl::SinkLossesPassBase<SinkLosses> {
     auto train = getOperation().lookupSymbol<func::FuncOp>("train");
     Operation *loss = train ? lossOf(train) : nullptr;
     if (!loss) return;
-    forward.clear(), terms.clear(), total.clear(), position.clear(), added.clear();
+    forward.clear(), terms.clear(), total.clear(), position.clear(), added.clear(), sunk.clear();
     for (Operation &op : train.getBody().front()) {
       forward.push_back(&op);
       position[&op] = forward.size();
       if (&op == loss) break;
     }
     if (!findTotal()) return;
-    DenseSet<Operation *> sunk;
     Operation *last = nullptr; // of the terms that were moved
     for (Operation *term : llvm::reverse(terms)) {
       if (sunk.contains(term)) continue;
@@ -43,23 +42,29 @@ struct SinkLosses : impl::SinkLossesPassBase<SinkLosses> {
 private:
   bool isForward(Operation *op) const { return position.contains(op); }
 
-  /// The terms, and what adds them up. False if there are not several, or backward reads their sum.
+  /// The terms, and what adds them up. False if there are not several, or backward reads their sum. A term is a sum over rows, or what is
+  /// made of what such an operation gives beside the sum, as the mean over all labels is of the logarithms of a cross-entropy's sums.
   bool findTotal() {
-    DenseSet<Value> sums;
+    DenseSet<Value> sums, derived; // of terms; of anything that they give
     for (Operation *op : forward) {
-      bool adds = llvm::any_of(op->getOperands(), [&](Value v) { return sums.contains(v); });
-      bool term = false;
-      for (OpResult v : op->getResults())
-        if (adds || nn::sumsRows(op, v.getResultNumber())) {
-          sums.insert(v);
-          term = !adds;
-          if (llvm::any_of(v.getUsers(), [&](Operation *user) { return !isForward(user) && !user->hasTrait<OpTrait::IsTerminator>(); }))
-            return false;
-        }
-      if (term) terms.push_back(op);
+      auto isIn = [&](const DenseSet<Value> &set) { return llvm::any_of(op->getOperands(), [&](Value v) { return set.contains(v); }); };
+      bool adds = isIn(sums), term = false;
+      for (OpResult v : op->getResults()) {
+        bool sumsRows = nn::sumsRows(op, v.getResultNumber());
+        term |= sumsRows && !adds;
+        if (!adds && !sumsRows) continue;
+        sums.insert(v);
+        if (llvm::any_of(v.getUsers(), [&](Operation *user) { return !isForward(user) && !user->hasTrait<OpTrait::IsTerminator>(); }))
+          return false;
+      }
+      if (term || isIn(derived)) derived.insert(op->result_begin(), op->result_end());
       if (adds) total.push_back(op);
     }
     added.insert(total.begin(), total.end());
+    for (Operation *op : forward)
+      if (!added.contains(op) && llvm::any_of(op->getResults(), [&](Value v) { return derived.contains(v); }) &&
+          llvm::any_of(op->getUsers(), [&](Operation *user) { return added.contains(user); }))
+        terms.push_back(op);
     return terms.size() > 1;
   }
 
@@ -89,18 +94,23 @@ private:
     return cone;
   }
 
-  /// The first operation of backward that reads something of these.
+  /// The first operation of backward, or of a term that was moved there, that reads something of these. Null if none does, or if something
+  /// that stays in forward reads it too: a term may read what another one gives beside its sum.
   Operation *firstReader(ArrayRef<Operation *> cone) const {
     Operation *first = nullptr;
+    DenseSet<Operation *> inside(cone.begin(), cone.end());
     for (Operation *op : cone)
-      for (Operation *user : op->getUsers())
-        if (!isForward(user) && (!first || user->isBeforeInBlock(first))) first = user;
+      for (Operation *user : op->getUsers()) {
+        if (inside.contains(user) || added.contains(user)) continue;
+        if (isForward(user) && !sunk.contains(user)) return nullptr;
+        if (!first || user->isBeforeInBlock(first)) first = user;
+      }
     return first;
   }
 
   SmallVector<Operation *> forward, terms, total;
   DenseMap<Operation *, size_t> position;
-  DenseSet<Operation *> added;
+  DenseSet<Operation *> added, sunk; // what adds the terms up, what was moved
 };
 
 } // namespace

@@ -124,6 +124,7 @@ for model in ("gpt2", "llama", "tied"):
 suite.check("tile: tokens one by one, smoothed labels", close, "gpt2", ["--tile-tokens", 1], {}, zeroc=["--label-smoothing", "0.1"])
 suite.check("tile: tokens, two micro-steps", close, "untied", ["--tile-tokens", 7], {}, zeroc=["--accumulate", 2])
 suite.check("tile: tokens and parameters, gpt2", close, "gpt2", ["--tile-tokens", 5, "--tile", 4], GPT2)
+suite.check("tile: tokens and parameters, smoothed labels", close, "gpt2", ["--tile-tokens", 5, "--tile", 4], GPT2, zeroc=["--label-smoothing", "0.1"])
 suite.check("tile: tokens and parameters, llama", close, "llama", ["--tile-tokens", 5, "--tile", 3], LLAMA)
 for tiles in (["--tile", 5], ["--tile-tokens", 6]):
     for flags, run_flags, zeroc, world in (
