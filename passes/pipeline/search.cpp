@@ -34,7 +34,7 @@ public:
       }
       llvm::stable_sort(placed, faster);
       if (placed.empty() || trials.keeps(placed[0])) break;
-      uint64_t need = placed[0].need.of(Tier::device);
+      uint64_t need = std::max(placed[0].need.of(Tier::device), *budgets.device);
       trials.limit -= std::min(trials.limit, need - *budgets.device + uint64_t(round) * trials.limit / 64);
     }
     if (trials.broken) return failure();
@@ -226,14 +226,22 @@ private:
     Trial placed = trials.attempt(settings, /*places=*/true);
     for (int64_t more : {1, 2, 2}) {
       if (llvm::count_if(others, [&](const Trial &other) { return !faster(placed, other); }) >= enough) break;
-      int64_t &state = settings.shard.tiers.deviceBytes;
-      int64_t excess = trials.keeps(placed) ? 0 : int64_t(placed.need.of(Tier::device) - *budgets.device);
+      auto excess = int64_t(placed.need.of(Tier::device) - *budgets.device);
       int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
-      if (excess <= 0 || leaves >= state) break;
-      state -= leaves;
+      if (excess <= 0 || leaves >= settings.shard.tiers.deviceBytes) break;
+      leave(settings, leaves, placed);
       placed = trials.attempt(settings, /*places=*/true);
     }
     return placed;
+  }
+
+  /// So much of the state leaves the device. The host takes what it has room for beside what works there: it may have been offered more
+  /// than that, since what moves is buckets.
+  void leave(Settings &settings, int64_t bytes, const Trial &placed) const {
+    auto &tiers = settings.shard.tiers;
+    tiers.deviceBytes -= std::min(tiers.deviceBytes, bytes);
+    if (budgets.host)
+      tiers.hostBytes = std::min(tiers.hostBytes, int64_t(*budgets.host - std::min(*budgets.host, placed.need.work[size_t(Tier::host)])));
   }
 
   /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
@@ -306,9 +314,8 @@ private:
     double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
     for (int64_t part : {8, 4}) {                                              // of that arena
       Settings settings = placed.settings;
-      int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
-      if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
-      state -= std::min(state, room);
+      if (settings.shard.tiers.deviceBytes <= 0 || placed.time.seconds <= 1.02 * apart) break;
+      leave(settings, int64_t(placed.need.work[size_t(Tier::device)]) / part, placed);
       if (Trial trial = trials.attempt(settings, /*places=*/true); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
     }
     return placed;

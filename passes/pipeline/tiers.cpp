@@ -39,12 +39,18 @@ void Tiers::choose() {
   if (activations && !stateMustLeave) offer(sizeActivations());
   if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
   if (state) offer(sizeState(onDevice()));
-  if (state && activations && !parametersStay) offer(sizeState(activationsAway()));
+  if (state && activations && !parametersStay) {
+    std::optional<Trial> away = sizeState(activationsAway());
+    offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
+  }
   if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
   if (some) return;
-  Settings away = activations ? activationsAway() : onDevice();
-  if (state) away.shard.tiers.deviceBytes = 0;
-  offer(gatherLater(away));
+  for (Tier tier : {Tier::host, Tier::disk}) {
+    if (some || (tier == Tier::host && !budgets.host)) continue;
+    Settings away = activations ? activationsAway(tier) : onDevice();
+    if (state) away.shard.tiers.deviceBytes = 0;
+    offer(gatherLater(away));
+  }
 }
 
 Settings Tiers::onDevice() const {
@@ -55,10 +61,10 @@ Settings Tiers::onDevice() const {
   return settings;
 }
 
-/// On the host if its budget is named, else on disk.
-Settings Tiers::activationsAway() const {
+/// On the host only if its budget is named.
+Settings Tiers::activationsAway(Tier tier) const {
   Settings settings = onDevice();
-  settings.schedule.activations = budgets.host ? "host" : "disk";
+  settings.schedule.activations = budgets.host && tier == Tier::host ? "host" : "disk";
   return settings;
 }
 

@@ -25,7 +25,7 @@ public:
   Settings mostSparing(bool makesAgain) const;
 
 private:
-  Settings activationsAway() const;
+  Settings activationsAway(state::Tier tier = state::Tier::host) const;
   Settings keepingLeast() const;
   bool computesAllTheTime() const;
   std::optional<Trial> sizeKept();

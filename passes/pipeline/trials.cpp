@@ -137,8 +137,8 @@ uint64_t Trials::needsAtLeast(const Settings &settings) {
   return tried->trial.need.of(Tier::device);
 }
 
-bool Trials::fits(const Trial &trial) const {
-  return trial.need.of(Tier::device) <= limit && trial.need.of(Tier::host) <= budgets.host.value_or(UINT64_MAX) &&
+bool Trials::isWithin(const Trial &trial, uint64_t device) const {
+  return trial.need.of(Tier::device) <= device && trial.need.of(Tier::host) <= budgets.host.value_or(UINT64_MAX) &&
          trial.need.of(Tier::disk) <= budgets.disk.value_or(UINT64_MAX);
 }
 

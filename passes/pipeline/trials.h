@@ -39,8 +39,8 @@ public:
   uint64_t needsAtLeast(const Settings &settings);
 
   /// What is placed. What is not has at least the live bytes that are counted.
-  bool keeps(const Trial &trial) const { return trial.need.of(state::Tier::device) <= *budgets.device; }
-  bool fits(const Trial &trial) const;
+  bool keeps(const Trial &trial) const { return isWithin(trial, *budgets.device); }
+  bool fits(const Trial &trial) const { return isWithin(trial, limit); }
   /// Bytes of the device: what is cut into so many tiles more takes at least that part of what it took.
   uint64_t leastWith(Tiling tiling, const Trial &trial) const;
 
@@ -62,6 +62,8 @@ private:
     Trial trial;
     bool counts = false, isTimed = false;
   };
+  /// All tiers, of which the device has so many bytes.
+  bool isWithin(const Trial &trial, uint64_t device) const;
   Tried &triedOut(const Settings &settings, bool places);
   std::optional<Trial> ruledOut(Settings settings) const;
 
