@@ -221,27 +221,29 @@ private:
   bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
   /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves: at least so much
-  /// that a bucket may. Not if it is no faster than two of `others`, or than one: what leaves is copied.
+  /// that a bucket may. Not if `enough` of `others` are as fast without that: what leaves is copied.
   Trial place(Settings settings, ArrayRef<Trial> others = {}, int enough = 2) {
-    Trial placed = trials.attempt(settings, /*places=*/true);
+    Trial placed = withOffsets(settings);
     for (int64_t more : {1, 2, 2}) {
       if (llvm::count_if(others, [&](const Trial &other) { return !faster(placed, other); }) >= enough) break;
       auto excess = int64_t(placed.need.of(Tier::device) - *budgets.device);
       int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
-      if (excess <= 0 || leaves >= settings.shard.tiers.deviceBytes) break;
-      leave(settings, leaves, placed);
-      placed = trials.attempt(settings, /*places=*/true);
+      int64_t &state = settings.shard.tiers.deviceBytes;
+      if (excess <= 0 || leaves >= state) break;
+      state -= leaves;
+      placed = withOffsets(settings);
     }
     return placed;
   }
 
-  /// So much of the state leaves the device. The host takes what it has room for beside what works there: it may have been offered more
-  /// than that, since what moves is buckets.
-  void leave(Settings &settings, int64_t bytes, const Trial &placed) const {
-    auto &tiers = settings.shard.tiers;
-    tiers.deviceBytes -= std::min(tiers.deviceBytes, bytes);
-    if (budgets.host)
-      tiers.hostBytes = std::min(tiers.hostBytes, int64_t(*budgets.host - std::min(*budgets.host, placed.need.work[size_t(Tier::host)])));
+  /// With offsets. State that has left the device may be more than the host has room for, as it may have been offered more than that
+  /// before, since what moves is buckets: then it is offered less.
+  Trial withOffsets(Settings &settings) {
+    Trial placed = trials.attempt(settings, /*places=*/true);
+    uint64_t need = placed.need.of(Tier::host), state = placed.need.state[size_t(Tier::host)], room = budgets.host.value_or(UINT64_MAX);
+    if (need <= room || state <= need - room) return placed;
+    settings.shard.tiers.hostBytes = std::min(settings.shard.tiers.hostBytes, int64_t(state - (need - room)));
+    return trials.attempt(settings, /*places=*/true);
   }
 
   /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
@@ -314,9 +316,10 @@ private:
     double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
     for (int64_t part : {8, 4}) {                                              // of that arena
       Settings settings = placed.settings;
-      if (settings.shard.tiers.deviceBytes <= 0 || placed.time.seconds <= 1.02 * apart) break;
-      leave(settings, int64_t(placed.need.work[size_t(Tier::device)]) / part, placed);
-      if (Trial trial = trials.attempt(settings, /*places=*/true); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
+      int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
+      if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
+      state -= std::min(state, room);
+      if (Trial trial = withOffsets(settings); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
     }
     return placed;
   }
