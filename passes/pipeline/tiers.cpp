@@ -45,11 +45,14 @@ void Tiers::choose() {
   }
   if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
   if (some) return;
-  for (Tier tier : {Tier::host, Tier::disk}) {
-    if (some || (tier == Tier::host && !budgets.host)) continue;
-    Settings away = activations ? activationsAway(tier) : onDevice();
-    if (state) away.shard.tiers.deviceBytes = 0;
-    offer(gatherLater(away));
+  // Whatever may leave is away; then what lies within blocks is made again as well.
+  std::vector<Settings> sparing;
+  if (activations && budgets.host) sparing.push_back(activationsAway());
+  sparing.push_back(activations ? activationsAway(Tier::disk) : onDevice());
+  if (question.anyRecomputation) sparing.push_back(keepingLeast());
+  for (Settings &settings : sparing) {
+    if (state) settings.shard.tiers.deviceBytes = 0;
+    if (!some) offer(gatherLater(settings));
   }
 }
 
