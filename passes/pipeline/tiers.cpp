@@ -12,6 +12,9 @@ namespace {
 constexpr int kSizes = 4;           // of trying how much fits
 constexpr unsigned kHostRounds = 3; // of the same on the host
 
+/// Copies take so much longer than computation that bytes which spare some are worth more than copies beside computation.
+bool copiesPrevail(const Trial &trial) { return trial.time.least() > 2 * trial.time.of(simulate::kProcessors); }
+
 /// Nothing comes before its turn.
 Settings inTurn(Settings settings) {
   settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
@@ -29,7 +32,8 @@ void Tiers::choose() {
   bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
   bool activations = isOpen(asked.schedule.activations);
   bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
-  std::optional<Trial> some;
+  std::optional<Trial> some;                                                          // the last
+  size_t before = fitting.size();
   bool parametersStay = false;
   auto offer = [&](const std::optional<Trial> &trial) {
     if (!trial) return;
@@ -44,6 +48,10 @@ void Tiers::choose() {
     offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
   }
   if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
+  if (state && some) {
+    Trial best = *std::min_element(fitting.begin() + before, fitting.end(), faster);
+    if (copiesPrevail(best)) offer(sizeState(inTurn(best.settings)));
+  }
   if (some) return;
   // Whatever may leave is away; then what lies within blocks is made again as well.
   std::vector<Settings> sparing;
