@@ -50,7 +50,10 @@ void Tiers::choose() {
   if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
   if (state && some) {
     Trial best = *std::min_element(fitting.begin() + before, fitting.end(), faster);
-    if (copiesPrevail(best)) offer(sizeState(inTurn(best.settings)));
+    if (copiesPrevail(best)) {
+      offer(sizeState(inTurn(best.settings)));
+      if (question.anyRecomputation && !best.settings.keepBytes) offer(sizeState(inTurn(keepingLeast())));
+    }
   }
   if (some) return;
   // Whatever may leave is away; then what lies within blocks is made again as well.

@@ -161,7 +161,7 @@ def later(model, world, stage, precision="f32"):
     top = needs(facts(flags), "device")
     wanted, losses = reference(world, ())
     late = []
-    for part, disk in ((0.4, 1e9), (0.7, 1e9), (0.8, 1e9), (0.85, 3e8), (0.9, 1e9)):
+    for part, disk in ((0.4, 1e9), (0.7, 1e9), (0.8, 1e9), (0.85, 3e8), (0.9, 1e9), (0.6, 2e9)):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
         plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         if plan is None or not any(d["choice"].endswith("on a lane of their own") for d in plan["decisions"]):
@@ -183,8 +183,9 @@ def clipped(model):
     clip = ("--clip", 0.7)
     wanted, losses = reference(1, clip)
     filled = 0
-    for part in (0.5, 0.8):
-        facts(flags, "--device-memory", int(top * part))
+    (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e9, "disk_write": 2e9}))
+    for part in (0.6, 0.8):
+        facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         steps = schedule()
         filled += sum(step["name"].endswith(".compute.padding") for step in steps)
         lanes = [step["lane"] for step in steps if step["name"].endswith((".update", ".compute.padding"))]
