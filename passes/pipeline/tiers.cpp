@@ -48,12 +48,10 @@ void Tiers::choose() {
     offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
   }
   if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
-  if (state && some) {
-    Trial best = *std::min_element(fitting.begin() + before, fitting.end(), faster);
-    if (copiesPrevail(best)) {
-      offer(sizeState(inTurn(best.settings)));
-      if (question.anyRecomputation && !best.settings.keepBytes) offer(sizeState(inTurn(keepingLeast())));
-    }
+  auto best = [&] { return *std::min_element(fitting.begin() + before, fitting.end(), faster); };
+  if (state && some && copiesPrevail(best())) {
+    if (question.anyRecomputation && !best().settings.keepBytes) offer(sizeState(keepingLeast()));
+    offer(sizeState(inTurn(best().settings)));
   }
   if (some) return;
   // Whatever may leave is away; then what lies within blocks is made again as well.
