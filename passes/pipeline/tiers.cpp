@@ -61,6 +61,10 @@ void Tiers::choose() {
   if (question.anyRecomputation) sparing.push_back(keepingLeast());
   for (Settings &settings : sparing) {
     if (state) settings.shard.tiers.deviceBytes = 0;
+    if (state) settings.shard.tiers.hostBytes = int64_t(budgets.host.value_or(0));
+    if (!some) offer(gatherLater(settings));
+    if (settings.shard.tiers.hostBytes == 0) continue;
+    settings.shard.tiers.hostBytes = 0; // what else lies there, and what updates work on, may need all of it
     if (!some) offer(gatherLater(settings));
   }
 }
