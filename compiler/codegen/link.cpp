@@ -56,7 +56,7 @@ llvm::Expected<SmallVector<char, 0>> link(ArrayRef<SmallVector<char, 0>> objects
       return llvm::createStringError(std::string("cannot hold the kernels' object in memory: ") + strerror(errno));
     sources.push_back("/proc/self/fd/" + std::to_string(file));
   }
-  // lld renames a file into place, in a folder that a zeroc which is stopped would leave after; into a pipe it writes.
+  // lld renames a file into place, in a folder that a zeroc which is stopped would leave behind; into a pipe it writes.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return llvm::createStringError(std::string("cannot make a pipe for the kernels: ") + strerror(errno));
   files.append({ends[0], ends[1]});

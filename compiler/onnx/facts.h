@@ -55,7 +55,7 @@ private:
   llvm::SmallBitVector sequenceOf(mlir::Value v);
   llvm::SmallBitVector bySize(mlir::Value v) const;
 
-  // What the numbers of the initializers after a value tell.
+  // What the numbers of the initializers that a value comes from tell.
   template <typename Test> bool content(const Fact &o, Test test) {
     return llvm::any_of(o.sources, [&](unsigned s) { return test(Content(*sites[s].use.tensor, weights)); });
   }

@@ -78,7 +78,7 @@ public:
 
   /// The value of an initializer or of a tensor attribute.
   Val constant(const TensorProto &t, Emitter &e);
-  /// The known value after an input, also where it is a candidate parameter that is really a constant.
+  /// The known value that an input stands for, also where it is a candidate parameter that is really a constant.
   std::shared_ptr<const nn::Tensor> known(const Val &v, Emitter &e);
   /// Initializers that had to be known although they were handed out as values.
   llvm::DenseSet<const TensorProto *> forcedConstants;

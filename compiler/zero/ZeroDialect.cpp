@@ -257,7 +257,7 @@ LogicalResult PackOp::verify() {
     end = offset + cast<ShapedType>(input.getType()).getNumElements();
   }
   if (end > getResult().getType().getNumElements())
-    return emitOpError() << "inputs end at " << end << ", after the buffer's " << getResult().getType().getNumElements() << " elements";
+    return emitOpError() << "inputs end at " << end << ", beyond the buffer's " << getResult().getType().getNumElements() << " elements";
   return success();
 }
 

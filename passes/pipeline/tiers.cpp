@@ -13,7 +13,7 @@ constexpr int kSizes = 4;           // of trying how much fits
 constexpr unsigned kHostRounds = 3; // of the same on the host
 
 /// Copies take so much longer than computation that bytes which spare some are worth more than copies beside computation.
-bool copiesPrevail(const Trial &trial) { return trial.time.least() > 2 * trial.time.of(simulate::kProcessors); }
+bool copiesPrevailIn(const Trial &trial) { return trial.time.least() > 2 * trial.time.of(simulate::kProcessors); }
 
 /// Nothing comes before its turn.
 Settings inTurn(Settings settings) {
@@ -32,14 +32,17 @@ void Tiers::choose() {
   bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
   bool activations = isOpen(asked.schedule.activations);
   bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
-  std::optional<Trial> some;                                                          // the last
   size_t before = fitting.size();
+  auto offered = [&] { return ArrayRef(fitting).drop_front(before); };
   bool parametersStay = false;
   auto offer = [&](const std::optional<Trial> &trial) {
-    if (!trial) return;
-    some = fitting.emplace_back(trials.timed(*trial));
+    auto isThat = [&](const Trial &other) { return keyOf(other.settings, false) == keyOf(trial->settings, false); };
+    if (!trial || llvm::any_of(offered(), isThat)) return;
+    fitting.push_back(trials.timed(*trial));
     parametersStay |= !trial->offloadsParameters();
   };
+  auto best = [&] { return *std::min_element(offered().begin(), offered().end(), faster); };
+  auto copiesPrevail = [&] { return !offered().empty() && copiesPrevailIn(best()); };
   if (activations && !stateMustLeave) offer(sizeActivations());
   if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
   if (state) offer(sizeState(onDevice()));
@@ -47,25 +50,22 @@ void Tiers::choose() {
     std::optional<Trial> away = sizeState(activationsAway());
     offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
   }
-  if (state && question.anyRecomputation && !parametersStay && !computesAllTheTime()) offer(sizeState(keepingLeast()));
-  auto best = [&] { return *std::min_element(fitting.begin() + before, fitting.end(), faster); };
-  if (state && some && copiesPrevail(best())) {
-    if (question.anyRecomputation && !best().settings.keepBytes) offer(sizeState(keepingLeast()));
-    offer(sizeState(inTurn(best().settings)));
-  }
-  if (some) return;
-  // Whatever may leave is away; then what lies within blocks is made again as well.
+  if (state && question.anyRecomputation && (!parametersStay || copiesPrevail()) && !computesAllTheTime()) offer(sizeState(keepingLeast()));
+  if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));
+  if (!offered().empty()) return;
+  // Whatever may leave is away, then what lies within blocks is made again as well; of state the host has all its room, or none where what
+  // else lies there and what updates work on need it.
   std::vector<Settings> sparing;
   if (activations && budgets.host) sparing.push_back(activationsAway());
   sparing.push_back(activations ? activationsAway(Tier::disk) : onDevice());
   if (question.anyRecomputation) sparing.push_back(keepingLeast());
   for (Settings &settings : sparing) {
-    if (state) settings.shard.tiers.deviceBytes = 0;
-    if (state) settings.shard.tiers.hostBytes = int64_t(budgets.host.value_or(0));
-    if (!some) offer(gatherLater(settings));
-    if (settings.shard.tiers.hostBytes == 0) continue;
-    settings.shard.tiers.hostBytes = 0; // what else lies there, and what updates work on, may need all of it
-    if (!some) offer(gatherLater(settings));
+    auto &tiers = settings.shard.tiers;
+    if (state) tiers.deviceBytes = 0, tiers.hostBytes = int64_t(budgets.host.value_or(0));
+    if (offered().empty()) offer(gatherLater(settings));
+    if (tiers.hostBytes == 0) continue;
+    tiers.hostBytes = 0;
+    if (offered().empty()) offer(gatherLater(settings));
   }
 }
 

@@ -84,7 +84,7 @@ bool trace(Value v, Scores &scores, int &steps) {
   return false;
 }
 
-/// The softmax `v` comes from, after reshapes, a conversion, a replacement of NaN by zero, and dropout that drops nothing; null
+/// The softmax `v` comes from, through reshapes, a conversion, a replacement of NaN by zero, and dropout that drops nothing; null
 /// where something in between has another reader.
 SoftmaxOp softmaxUnder(Value v) {
   while (Operation *op = v.getDefiningOp()) {

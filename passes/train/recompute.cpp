@@ -16,7 +16,7 @@ constexpr unsigned kMostOperations = 24; // of one value that is made again
 constexpr unsigned kMostTensors = 2;     // of its size that are read for it
 constexpr int64_t kStatistic = 8;        // a tensor this many times smaller is a row statistic: keeping it costs nothing
 
-/// The value after views of it.
+/// What `v` is a view of, or `v`.
 Value rootOf(Value v) {
   while (nn::isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
   return v;

@@ -9,7 +9,7 @@
 namespace zero::runtime {
 
 // A file that appears under its name only when all ranks have written their part. Rank 0 makes `PATH.partial`, all
-// write to it by offset, publish() renames it. If publish() is not reached the partial file is removed. After a symbolic
+// write to it by offset, publish() renames it. If publish() is not reached the partial file is removed. Behind a symbolic
 // link the file it points to is replaced; a name that is no regular file is refused.
 class SharedFile {
 public:

@@ -1,5 +1,5 @@
 // What a rank does while a message does not come: it says for whom it waits, and gives up if that process has ended or if nothing
-// has moved for too long. MPI itself does none of it: a rank whose peer was stopped or killed after the launcher's back would
+// has moved for too long. MPI itself does none of it: a rank whose peer was stopped or killed behind the launcher's back would
 // wait in silence, and for ever.
 #pragma once
 #include "runtime/comm/communicator.h"

@@ -32,7 +32,7 @@ private:
   int fd = -1;
 };
 
-// What is under this name, after links. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what is not
+// What is under this name, with links followed. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what is not
 // there.
 std::filesystem::file_type kindOf(const std::filesystem::path &path);
 bool isThere(const std::filesystem::path &path);

@@ -49,7 +49,7 @@ private:
       if (b.bytes == 0) continue;
       if (b.arena >= problem.arenas.size() || b.offset > problem.arenas[b.arena].bytes ||
           b.bytes > problem.arenas[b.arena].bytes - b.offset) {
-        report("buffer " + quoted(i) + " ends after its arena");
+        report("buffer " + quoted(i) + " ends beyond its arena");
         continue;
       }
       if (const Arena &arena = problem.arenas[b.arena]; b.offset % arena.alignment)

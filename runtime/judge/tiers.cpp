@@ -77,7 +77,7 @@ private:
         report(name(s) + " changes the " + of(held->second) + ", which is for its update to do");
   }
 
-  /// Whether the bytes are after the end of a tensor: the rest of the disk's last block.
+  /// Whether the bytes are beyond the end of a tensor: the rest of the disk's last block.
   bool isBehind(const plan::Ref &ref, Kept held) const {
     const plan::Bucket &bucket = plan.buckets(int(held.bucket));
     const plan::StateTensor &tensor = *plan::tensorOf(bucket, held.role);

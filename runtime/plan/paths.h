@@ -11,7 +11,7 @@ namespace zero::plan {
 void storeNames(Plan &plan, const std::string &path);
 void restoreNames(Plan &plan, const std::string &path);
 
-// The name that a new file is to be renamed to if it shall appear as `path`: after symbolic links, which stay. Throws a
+// The name that a new file is to be renamed to if it shall appear as `path`: behind symbolic links, which stay. Throws a
 // sentence if something else than a regular file is there: a device or a pipe cannot be replaced, only destroyed.
 std::string replaceable(const std::string &path);
 

@@ -344,7 +344,7 @@ suite.zeroc("gpt.onnx", "vertical.plan", "--quiet", "--world", 2, "--stage", 3, 
 suite.check("judged: all micro-steps in one program, without a wait", changes, "vertical.plan", waits(drop), "without waiting for")
 suite.check("judged: all micro-steps in one program, without a step", changes, "vertical.plan", without_step,
             "dead store|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
-suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends after its arena")
+suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends beyond its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
 suite.check("judged: a shorter life", changes, plans[2], shorter_life, "outside its life|share bytes")

@@ -107,7 +107,7 @@ def judge(world, job, fault, folder, ended, log):
                 raise Broken("ended without a word")
             # Of several ranks those that still write are ended where they are.
             if job.world == 1 and not killed and not removes(call) and (left := [n for n, data in files.items() if temporary(n) and data]):
-                raise Broken(f"left {left} after")
+                raise Broken(f"left {left} behind")
             world.check_resumes(job, folder, lost_lines=any("cannot write --metrics" in line for line in said))
             return "killed" if killed else "refused", said[0] if said else ""
         if reached and killed:

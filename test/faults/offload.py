@@ -98,7 +98,7 @@ class Disks:
         if not any(word in line for line in said for word in ("--disk-path", "io_uring")):
             raise Broken("no sentence is about the disk")
         if job.world == 1 and (left := [name for name, data in files.items() if temporary(name) and data]):
-            raise Broken(f"left {left} after")
+            raise Broken(f"left {left} behind")
         self.world.check_resumes(dataclasses.replace(job, command=[*job.command[:-1], f"{folder}.disk"]), folder)
         shutil.rmtree(f"{folder}.disk", ignore_errors=True)
         shutil.rmtree(folder)

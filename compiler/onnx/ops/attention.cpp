@@ -24,7 +24,7 @@ bool dependsOnParameter(mlir::Value v) {
   return false;
 }
 
-/// Whether a known mask over [queries, keys] hides exactly what lies after the diagonal that ends in the last key.
+/// Whether a known mask over [queries, keys] hides exactly what lies beyond the diagonal that ends in the last key.
 bool isCausal(const nn::Tensor &mask, int64_t queries, int64_t keys) {
   if (mask.type.getRank() != 4 || mask.shape()[2] != queries || mask.shape()[3] != keys || keys < queries) return false;
   for (int64_t at = 0; at < mask.size(); ++at) {

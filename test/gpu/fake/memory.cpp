@@ -45,8 +45,8 @@ Memory::Memory() : capacity(setting("ZERO_FAKE_MEMORY", uint64_t(4) << 30)) {
   auto reserve = [this](int protection) {
     return static_cast<std::byte *>(::mmap(nullptr, capacity, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   };
-  shown = reserve(PROT_NONE), after = reserve(PROT_READ | PROT_WRITE);
-  if (shown == MAP_FAILED || after == MAP_FAILED) {
+  shown = reserve(PROT_NONE), backing = reserve(PROT_READ | PROT_WRITE);
+  if (shown == MAP_FAILED || backing == MAP_FAILED) {
     std::fputs("the fake device got no memory\n", stderr);
     std::abort();
   }
@@ -68,7 +68,7 @@ uint64_t Memory::allocate(size_t bytes) {
   }
   if (at - base > capacity || capacity - (at - base) < spaced(bytes)) return 0;
   device[at] = bytes, used += spaced(bytes);
-  fillWithGarbage(after + (at - base), bytes);
+  fillWithGarbage(backing + (at - base), bytes);
   return at;
 }
 
@@ -107,7 +107,7 @@ std::byte *Memory::reach(uint64_t address, size_t bytes) const {
     auto [begin, size] = *std::prev(next);
     uint64_t offset = address - begin;
     if (offset > size || size - offset < bytes) continue;
-    return allocations == &device ? after + (address - reinterpret_cast<uint64_t>(shown)) : reinterpret_cast<std::byte *>(address);
+    return allocations == &device ? backing + (address - reinterpret_cast<uint64_t>(shown)) : reinterpret_cast<std::byte *>(address);
   }
   return nullptr;
 }

@@ -28,8 +28,8 @@ private:
   Memory();
 
   size_t capacity, used = 0;
-  std::byte *shown = nullptr; // the addresses that are given out: nobody can touch them
-  std::byte *after = nullptr; // where their bytes are
+  std::byte *shown = nullptr;   // the addresses that are given out: nobody can touch them
+  std::byte *backing = nullptr; // where their bytes are
   mutable std::mutex mutex;
   std::map<uint64_t, size_t> device, pinned; // bytes by address
 };

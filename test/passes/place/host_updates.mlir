@@ -1,4 +1,4 @@
-// What comes down for an update on the host stays there until the end, since the host may be far after; what goes up from it only until the
+// What comes down for an update on the host stays there until the end, since the host may be far behind; what goes up from it only until the
 // next goes. Such updates stay on their lane where others that wait for the norm go on one of their own, and so do copies to what rests on the device.
 // RUN: zero-opt --pass-pipeline="builtin.module(plan.program(plan-overlap-updates,plan-mark-lifetimes))" %s | FileCheck %s
 module attributes {zero.world = 1 : i64} {

@@ -51,7 +51,7 @@ module attributes {zero.world = 2 : i64} {
 // -----
 
 module attributes {zero.world = 2 : i64} {
-  // On rank 1 the reference reaches after the buffer.
+  // On rank 1 the reference reaches beyond the buffer.
   plan.state parameter @p bytes 64 at 0
   plan.program step @step height 64 live 64 {
     %p = plan.use @p

@@ -188,7 +188,7 @@ def numbers():
 
 
 def tables():
-    """Coordinates after a little network make a position table; a decay is a lower triangle."""
+    """Coordinates through a little network make a position table; a decay is a lower triangle."""
     g = Graph()
     grid = np.stack(np.meshgrid(np.arange(T), np.arange(D), indexing="ij"), -1)[None] / 8.0
     bias = g.MatMul(g.Relu(g.MatMul(g.weight("layers.coords", grid), g.normal("mlp1", 2, 5))), g.normal("mlp2", 5, 1))
@@ -376,7 +376,7 @@ def calls():
 
 
 def identities():
-    """What the older exporter leaves of the same: tensors merged after Identity nodes, its names on nodes."""
+    """What the older exporter leaves of the same: tensors merged through Identity nodes, its names on nodes."""
     g = Graph()
     x = embedded(g)
     for name, modules in (("one", ("one", "one_1")), ("layers.0", ("layers.0", "layers.1"))):
