@@ -182,6 +182,7 @@ void Fusion::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   cluster.work += how.indices.size() * workOf(op);
   if (isa<GatherOp>(op)) readBy[number].add(readBelow.lookup(op->getOperand(0)));
   evaluated[op].insert({number, std::move(how)});
+  computed[number].push_back(op);
   if (alone) {
     member[op] = number;
     cluster.members.push_back(op);
@@ -208,6 +209,7 @@ void Fusion::start(Operation *op) {
   unsigned number = clusters.size() - 1;
   clusters[number].work = workOf(op);
   evaluated[op].insert({number, {where}});
+  computed.push_back({op});
   member[op] = number;
   clusters[number].members.push_back(op);
 }

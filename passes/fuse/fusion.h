@@ -54,6 +54,7 @@ private:
     int first, last; // positions of members
   };
   std::vector<Extent> extents;                                                                // of each cluster
+  std::vector<llvm::SmallVector<mlir::Operation *>> computed;                                 // by each cluster, members or not
   llvm::DenseMap<mlir::Operation *, unsigned> member;                                         // of the one cluster an operation belongs to
   llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
@@ -89,6 +90,9 @@ private:
   /// Tensors in memory from which the value would be computed; the value itself if it will be in memory.
   llvm::ArrayRef<mlir::Value> leavesOf(mlir::Value v) const;
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
+  /// Whether what one cluster sums over a row is wanted by the other one for other rows than the one it is at. As one kernel they would sum
+  /// each row once more, element by element: slower, and in an order of its own, where equal sums have equal bits.
+  bool sumsElsewhere(unsigned from, unsigned in);
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 
   //--- order, and kernels side by side (neighbours.cpp) ---------------------------------------------------

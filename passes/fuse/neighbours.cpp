@@ -104,7 +104,8 @@ llvm::MapVector<Value, SmallVector<unsigned>> Fusion::touching() {
 bool Fusion::mayMerge(unsigned a, unsigned b) {
   return a != b && fit(clusters[a], clusters[b]) && std::abs(extents[a].last - extents[b].last) <= kNear &&
          clusters[a].members.size() + clusters[b].members.size() <= kMostMembers && clusters[a].work + clusters[b].work <= kMostWork &&
-         (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && independent(a, b);
+         (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && !sumsElsewhere(a, b) && !sumsElsewhere(b, a) &&
+         independent(a, b);
 }
 
 void Fusion::mergeNeighbours() {
@@ -163,6 +164,16 @@ void Fusion::merge(unsigned a, unsigned b) {
     for (Value v : m->getResults())
       if (auto it = home.find(v); it != home.end() && it->second == b) it->second = a;
   }
+  for (Operation *op : computed[b]) {
+    auto &in = evaluated[op];
+    auto [there, fresh] = in.insert({a, in[b]});
+    if (fresh)
+      computed[a].push_back(op);
+    else if (there->second.place != in[b].place)
+      there->second.place = Level::Moved;
+    in.erase(b);
+  }
+  computed[b].clear();
   into.columns = std::max(into.columns, from.columns);
   into.work += from.work;
   readBy[a].add(readBy[b]);

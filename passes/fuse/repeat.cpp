@@ -70,4 +70,26 @@ bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
   return tensors <= 1 || (tensors == 2 && others <= 1);
 }
 
+bool Fusion::sumsElsewhere(unsigned from, unsigned in) {
+  DenseSet<Operation *> members(clusters[from].members.begin(), clusters[from].members.end());
+  DenseMap<Operation *, bool> known; // whether a member needs a sum over a row
+  auto needsSum = [&](Operation *op, auto &self) -> bool {
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind == Reduction::Rows) return true;
+    if (auto it = known.find(op); it != known.end()) return it->second;
+    bool needs = llvm::any_of(op->getOperands(), [&](Value v) {
+      Operation *d = v.getDefiningOp();
+      return d && (isFree(d) || members.contains(d)) && self(d, self);
+    });
+    return known[op] = needs;
+  };
+  auto isMoved = [&](const Use &use) {
+    auto user = evaluated.find(use.user);
+    if (user == evaluated.end()) return false;
+    auto *there = user->second.find(in);
+    return there != user->second.end() && levelIn(clusters[in], use, there->second.place).first == Level::Moved;
+  };
+  return llvm::any_of(clusters[from].members,
+                      [&](Operation *m) { return llvm::any_of(usesOf(m->getResult(0)), isMoved) && needsSum(m, needsSum); });
+}
+
 } // namespace zero::fuse

@@ -4,6 +4,7 @@
 gpt2 and llama of models/tiny, a GPT with dropout and one of six layers:
 - parameters, first gradients and losses are bitwise those of the same plan without it, at every stage, on one rank and on two, with
   micro-steps, clipping, state and activations in other tiers, in bf16 and in tiles, and the judge finds nothing;
+- in f32 so are those of --recompute none, of plain_causal too, whose layers exchange samples and tokens;
 - a layer more takes the bytes of its input more, and nothing else of it;
 - at stage 3 one gather serves a block's second forward and its backward.
 """
@@ -33,15 +34,27 @@ def trained(name, world, flags, run_flags):
     return load_file(suite.work / "one.safetensors"), load_file(suite.work / "gradients.safetensors"), suite.losses("one.jsonl"), facts
 
 
-def same(name, world, flags, run_flags):
-    kept, again = (trained(name, world, [*flags, "--recompute", how], run_flags) for how in ("auto", "full"))
+def equal(kept, again):
     expect(len(kept[2]) == STEPS and again[2] == kept[2], f"losses {again[2]}, without {kept[2]}")
     for a, b, what in zip(again, kept, ("parameters", "gradients")):
         different = [n for n in b if a[n].tobytes() != b[n].tobytes()]
         expect(b and set(a) == set(b) and not different, f"{len(different)} of {len(b)} {what} differ, such as {min(different, default='')}")
+
+
+def same(name, world, flags, run_flags):
+    kept, again = (trained(name, world, [*flags, "--recompute", how], run_flags) for how in ("auto", "full"))
+    equal(kept, again)
     decisions = {d["subject"]: d["choice"] for d in again[3]["decisions"]}
     expect("recomputation" in decisions and not decisions["recomputation"].startswith("0 "), f"nothing is made again: {decisions}")
     return decisions["recomputation"]
+
+
+def none(name):
+    """What is cheap is kept as well."""
+    kept, cheap = (trained(name, 1, ["--recompute", how], []) for how in ("none", "auto"))
+    equal(kept, cheap)
+    bytes_kept, bytes_cheap = (each[3]["memory"]["programs"]["step"]["largest"]["activation"] for each in (kept, cheap))
+    expect(bytes_kept > bytes_cheap, f"{bytes_kept} bytes of activations with everything kept, {bytes_cheap} without what is cheap")
 
 
 def activations(name, *flags):
@@ -71,6 +84,8 @@ suite.start()
 MODELS = {}
 for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}.items():
     MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={suite.tiny_data(model)}"], f"{model}.safetensors")
+suite.tiny_data("plain_causal")
+MODELS["plain_causal"] = (TINY / "plain_causal" / "dynamo_train.onnx", [], "plain_causal.safetensors")
 MODELS["dropout"] = (DATA / "gpt_dropout.onnx", ["--bind", "batch=1"], DATA / "samples.safetensors")
 HIDDEN, SEQ, BATCH = 64, 64, 4
 for n in (6, 12):
@@ -87,6 +102,8 @@ for name, world, flags, run_flags in (
     ("dropout", 2, ["--stage", 3, *AWAY], []),
 ):
     suite.check(f"recompute: {name}: {' '.join(str(f) for f in [*flags, *run_flags])}, {world} ranks", same, name, world, flags, run_flags)
+for name in ("gpt2", "plain_causal"):
+    suite.check(f"recompute: {name}: none", none, name)
 suite.check("recompute: a layer takes its input", layer_is_its_input, "f32", 1)
 suite.check("recompute: in bf16 a layer takes two halves of a tensor", layer_is_its_input, "bf16", 2)
 suite.check("recompute: one gather for a block's backward", gathers)
