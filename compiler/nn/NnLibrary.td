@@ -8,17 +8,17 @@ def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Splittable, Nn_Diff, Nn_Evaluable, I
   let description = [{
     `transpose_lhs`/`transpose_rhs` exchange the last two dimensions of the stored operand. The result has the operands' type, or is f32
     where they are bf16 or f16: products are summed in f32 and rounded once. `recompute`: the result is not kept for backward, which computes it
-    again (nn-recompute).
+    again (nn-recompute). `keep_lhs`: lhs is kept for backward, even where it could cheaply be made again there.
 
     `onto`, of the result's type, is what the product is added to: a gradient that is summed up over several products, in their order, lies in one
     buffer. It has no gradient of its own, since nothing but backward writes it.
   }];
   let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Optional<Nn_Float>:$onto, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
-                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs, UnitAttr:$recompute);
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs, UnitAttr:$recompute, UnitAttr:$keep_lhs);
   let results = (outs Nn_Float:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, CArg<"bool", "false">:$transpose_lhs,
                                  CArg<"bool", "false">:$transpose_rhs, CArg<"bool", "false">:$recompute), [{
-    build($_builder, $_state, lhs, rhs, ::mlir::Value(), transpose_lhs, transpose_rhs, recompute);
+    build($_builder, $_state, lhs, rhs, ::mlir::Value(), transpose_lhs, transpose_rhs, recompute, /*keep_lhs=*/false);
   }]>];
   let assemblyFormat = "$lhs `,` $rhs (`onto` $onto^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

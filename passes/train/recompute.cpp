@@ -27,6 +27,7 @@ int64_t elements(Value v) { return nn::typeOf(v).getNumElements(); }
 /// Which forward values backward keeps and which it makes again. Values are offered in the order of their definition.
 struct Keeper {
   DenseSet<Value> kept, again; // roots
+  DenseSet<Value> asked;       // to be kept, whatever it costs to make them again
 
   bool isLeaf(Value root, Value target) const {
     Operation *op = root.getDefiningOp();
@@ -55,7 +56,7 @@ struct Keeper {
     DenseSet<Operation *> operations;
     DenseSet<Value> large;
     bool marked = false;
-    if (walk(root, root, operations, large, marked) && (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
+    if (!asked.contains(root) && walk(root, root, operations, large, marked) && (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
       again.insert(root);
     else
       kept.insert(root);
@@ -89,8 +90,10 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
     };
     for (Operation *op : backward)
       if (!nn::isView(op)) reads(op);
-    for (auto product : block.getOps<nn::MatMulOp>())
+    for (auto product : block.getOps<nn::MatMulOp>()) {
       if (isMarked(product)) reads(product);
+      if (product.getKeepLhs()) keeper.asked.insert(rootOf(product.getLhs()));
+    }
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())
         if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp>(op) && !nn::isView(op)) keeper.offer(v, least);

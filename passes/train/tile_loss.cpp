@@ -67,6 +67,7 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
     nn::Build at{builder, product.getLoc()};
     auto part = builder.create<nn::MatMulOp>(at.loc, product.getLhs(), weights.get(at, k), product.getTransposeLhs(),
                                              product.getTransposeRhs(), again);
+    part.setKeepLhs(true); // so that logits made again are those of forward to the bit, however lhs is rounded where it is stored
     Value scores = part;
     if (logits.bias)
       scores = at.add(

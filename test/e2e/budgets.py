@@ -3,7 +3,7 @@
 
 gpt2 and llama of models/tiny and a wider GPT, on 1 rank and on 2 at stages 2 and 3, with --device-memory from all they need down to the least there is a plan for:
 each plan needs no more than its budget, copies no less than a roomier one, and trains to the bits of the run without a budget. With
---host-memory and --disk-memory these are kept as well. What auto chooses of stages and tiles trains to the bits of the same choice without a budget.
+--host-memory and --disk-memory these are kept as well. So it is in bf16, where logits of tiles wait for backward or are made again. What auto chooses of stages and tiles trains to the bits of the same choice without a budget.
 """
 import json
 import re
@@ -176,6 +176,20 @@ def later(model, world, stage, precision="f32"):
     return f"at {late} of the memory"
 
 
+def tiled_logits(model):
+    """In bf16: logits of tiles that wait for backward are those that are made again, to the bit."""
+    flags = [model[0], "x.plan", *model[1:], "--precision", "bf16", "--tile", 4]
+    top = needs(facts(flags), "device")
+    wanted, losses = reference(1, ())
+    waiting = 0
+    for part in (0.9, 0.6):
+        plan = facts(flags, "--device-memory", int(top * part))
+        waiting += any(d["subject"] == "logits" for d in plan["decisions"])
+        same(wanted, losses, 1, (), f"at {part} of the memory")
+    expect(waiting, "no plan keeps logits")
+    return f"{waiting} of 2 plans keep logits"
+
+
 def clipped(model):
     """In bf16, where updates fill the rest of blocks on disk: with a global norm all of them run beside the next step's forward."""
     flags = [model[0], "x.plan", *model[1:], "--clip", "always", "--precision", "bf16"]
@@ -245,6 +259,7 @@ tokens = random.integers(0, 97, (64, 65))
 save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "deep.safetensors")
 for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
+suite.check("budgets: logits of tiles in bf16", tiled_logits, models["wide"])
 suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])

@@ -6,7 +6,7 @@
 // CHECK: nn.cross_entropy {{.*}} : (tensor<2x3xf32>
 // CHECK: nn.reduce sum {{.*}} dims [0] : tensor<2xf32> -> tensor<f32>
 // CHECK: %[[G:.*]] = nn.matmul {{.*}} {transpose_lhs = true} {{.*}} -> tensor<16x8xf32>
-// CHECK: nn.matmul {{.*}} {transpose_rhs = true} {{.*}} -> tensor<2x16xf32>
+// CHECK: nn.matmul {{.*}} {keep_lhs, transpose_rhs = true} {{.*}} -> tensor<2x16xf32>
 // CHECK: nn.cross_entropy {{.*}} : (tensor<2x3xf32>
 // CHECK: nn.reduce sum {{.*}} dims [0] : tensor<2xf32> -> tensor<f32>
 // CHECK: nn.matmul {{.*}} onto %[[G]] {transpose_lhs = true} {{.*}} -> tensor<16x8xf32>

@@ -23,10 +23,10 @@
 // CHECK: %[[S1:.*]] = nn.select %{{.*}}, %[[R1]], %{{.*}}
 // CHECK: %[[X:.*]] = nn.add %[[S0]], %[[S1]]
 // CHECK-NOT: tensor<4x50xf32>
-// CHECK: %[[L0:.*]] = nn.matmul %[[X]], %{{.*}} {recompute, transpose_rhs = true} {{.*}} -> tensor<4x32xf32>
+// CHECK: %[[L0:.*]] = nn.matmul %[[X]], %{{.*}} {keep_lhs, recompute, transpose_rhs = true} {{.*}} -> tensor<4x32xf32>
 // CHECK: %{{.*}}, %[[E0:.*]] = nn.cross_entropy %[[L0]], %{{.*}}, %[[SCALE]] {ignore_index = -1 : i64
 // CHECK: %[[V0:.*]] = nn.reshape %[[E0]] : tensor<4xf32> -> tensor<4x1xf32>
-// CHECK: nn.matmul %[[X]], %{{.*}} {recompute, transpose_rhs = true} {{.*}} -> tensor<4x18xf32>
+// CHECK: nn.matmul %[[X]], %{{.*}} {keep_lhs, recompute, transpose_rhs = true} {{.*}} -> tensor<4x18xf32>
 // CHECK: %[[ALL:.*]] = nn.concat %[[V0]], %{{.*}} dim 1
 // CHECK: nn.cross_entropy %[[ALL]]
 nn.parameter @table : tensor<50x8xf32> {trainable = true, file = "w", bytes = 1600 : i64, aliases = [{name = "head"}]}
@@ -53,9 +53,9 @@ func.func @train(%ids: tensor<4xi64>, %labels: tensor<4xi64>, %scale: tensor<1xf
 // CHECK: %[[Y1:.*]] = nn.slice %[[Y]] starts [0, 32] sizes [4, 8] steps [1, 1]
 // CHECK: %[[P1:.*]] = nn.matmul %[[Y1]], %{{.*}} : (tensor<4x8xf32>, tensor<8x40xf32>)
 // CHECK: %[[Z:.*]] = nn.add %[[P0]], %[[P1]]
-// CHECK: nn.matmul %[[Z]], %{{.*}} {recompute} : (tensor<4x40xf32>, tensor<40x32xf32>)
+// CHECK: nn.matmul %[[Z]], %{{.*}} {keep_lhs, recompute} : (tensor<4x40xf32>, tensor<40x32xf32>)
 // CHECK: nn.slice %{{.*}} starts [0] sizes [32] steps [1] : tensor<48xf32> -> tensor<32xf32>
-// CHECK: nn.matmul %[[Z]], %{{.*}} {recompute} : (tensor<4x40xf32>, tensor<40x16xf32>)
+// CHECK: nn.matmul %[[Z]], %{{.*}} {keep_lhs, recompute} : (tensor<4x40xf32>, tensor<40x16xf32>)
 nn.parameter @in : tensor<40x40xf32> {trainable = true}
 nn.parameter @out : tensor<40x40xf32> {trainable = true}
 nn.parameter @head : tensor<40x48xf32> {trainable = true}
