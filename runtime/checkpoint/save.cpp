@@ -4,7 +4,7 @@
 #include "runtime/checkpoint/index.h"
 #include "runtime/checkpoint/tensors.h"
 #include "runtime/data/safetensors.h"
-#include "runtime/files/file.h"
+#include "runtime/files/direct_writer.h"
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -43,18 +43,21 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
   SafetensorsLayout layout = layoutSafetensors(specs);
   File file(path, File::Mode::Create);
   file.reserve(layout.bytes);
-  file.write(0, layout.header.data(), layout.header.size());
+  DirectWriter writer(file);
+  writer.write(layout.header.data(), layout.header.size());
+  std::vector<std::vector<uint32_t>> sums(pieces.size());
   static_assert(kPieceBytes == kChecksumBlock * sizeof(float), "each piece has a sum of its own");
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece &piece = pieces[i];
     Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.state, rank.rank);
-    std::vector<uint32_t> sums;
-    readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count, [&](uint64_t first, std::span<const float> values) {
-      sums.push_back(checksum(values.data(), values.size_bytes()));
-      file.write(layout.offsets[i] + first * sizeof(float), values.data(), values.size_bytes());
-    });
-    file.write(layout.offsets[pieces.size() + i], sums.data(), sums.size() * sizeof(uint32_t));
+    readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count,
+               [&](uint64_t, std::span<const float> values) {
+                 sums[i].push_back(checksum(values.data(), values.size_bytes()));
+                 writer.write(std::as_bytes(values));
+               });
   }
+  for (const std::vector<uint32_t> &each : sums) writer.write(std::as_bytes(std::span(each)));
+  writer.finish();
   file.sync();
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/device/disk_arenas.h"
 #include "runtime/plan/error.h"
+#include <array>
+#include <future>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <utility>
@@ -7,9 +9,9 @@
 namespace zero::runtime {
 namespace {
 
-// So many pieces are one transfer: what keeps a disk busy is the number of requests under way.
-constexpr uint64_t kWindowBytes = 2 * kPieceBytes;
-static_assert(kWindowBytes + kBlockBytes == kStagingBytes, "a window need not begin with a block");
+// A piece need not begin with a block.
+constexpr uint64_t kWindowBytes = kPieceBytes + kBlockBytes;
+static_assert(2 * kWindowBytes == kStagingBytes);
 
 uint64_t roundDown(uint64_t bytes) { return bytes / kBlockBytes * kBlockBytes; }
 uint64_t roundUp(uint64_t bytes) { return roundDown(bytes + kBlockBytes - 1); }
@@ -70,26 +72,46 @@ std::optional<uint64_t> DiskArenas::find(Address address) const {
   return found->second + address.offset;
 }
 
+// The disk is at work on one piece while the caller is at another one. A transfer that is under way when the caller throws is waited for:
+// so does the destructor of what std::async returns.
 void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) const {
   std::lock_guard lock(staging.inUse);
-  Window window(*opened, staging.memory());
-  for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
-    window.show(offset + first, std::min(kWindowBytes, bytes - first));
+  std::array windows{Window(*opened, staging.memory()), Window(*opened, staging.memory() + kWindowBytes)};
+  auto fetch = [&](uint64_t first) {
+    Window &window = windows[first / kPieceBytes % 2];
+    window.show(offset + first, std::min(kPieceBytes, bytes - first));
     window.read();
-    lendPieces(window.shown().data(), window.shown().size(),
-               [&](uint64_t within, std::span<const std::byte> piece) { take(first + within, piece); });
+  };
+  std::future<void> coming;
+  for (uint64_t first = 0; first < bytes; first += kPieceBytes) {
+    if (coming.valid())
+      coming.get();
+    else
+      fetch(first);
+    if (uint64_t next = first + kPieceBytes; next < bytes) coming = std::async(std::launch::async, fetch, next);
+    take(first, windows[first / kPieceBytes % 2].shown());
   }
 }
 
 void DiskArenas::write(uint64_t offset, uint64_t bytes, const FillPiece &fill) const {
   std::lock_guard lock(staging.inUse);
-  Window window(*opened, staging.memory());
-  for (uint64_t first = 0; first < bytes; first += kWindowBytes) {
-    window.show(offset + first, std::min(kWindowBytes, bytes - first));
+  std::array windows{Window(*opened, staging.memory()), Window(*opened, staging.memory() + kWindowBytes)};
+  bool sharesBlocks = offset % kBlockBytes != 0; // a piece with the next one
+  std::future<void> leaving;
+  auto wait = [&] {
+    if (leaving.valid()) leaving.get();
+  };
+  for (uint64_t first = 0; first < bytes; first += kPieceBytes) {
+    Window &window = windows[first / kPieceBytes % 2];
+    window.show(offset + first, std::min(kPieceBytes, bytes - first));
+    if (sharesBlocks) wait();
     window.readEdges();
-    lendPieces(window.shown().data(), window.shown().size(),
-               [&](uint64_t within, std::span<std::byte> piece) { fill(first + within, piece); });
-    window.write();
+    fill(first, window.shown());
+    wait();
+    if (first + kPieceBytes < bytes)
+      leaving = std::async(std::launch::async, [&window] { window.write(); });
+    else
+      window.write();
   }
 }
 

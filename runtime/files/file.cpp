@@ -68,14 +68,22 @@ void File::read(uint64_t offset, void *data, uint64_t bytes) const {
 }
 
 void File::write(uint64_t offset, const void *data, uint64_t bytes) const {
+  if (!writeDirect(offset, data, bytes)) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(EINVAL)));
+}
+
+bool File::writeDirect(uint64_t offset, const void *data, uint64_t bytes) const {
   auto *at = static_cast<const char *>(data);
   while (bytes > 0) {
     ssize_t done = ::pwrite(fd, at, std::min(bytes, kLargestCall), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EINVAL && at == data) return false;
     if (done <= 0) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(done < 0 ? errno : ENOSPC)));
     at += done, offset += static_cast<uint64_t>(done), bytes -= static_cast<uint64_t>(done);
   }
+  return true;
 }
+
+bool File::setDirect(bool wanted) const { return ::fcntl(fd, F_SETFL, wanted ? O_DIRECT : 0) == 0 && wanted; }
 
 void File::reserve(uint64_t bytes) const {
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)

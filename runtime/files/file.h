@@ -25,6 +25,10 @@ public:
   void read(uint64_t offset, void *data, uint64_t bytes) const;        // throws if the file ends before
   void write(uint64_t offset, const void *data, uint64_t bytes) const; // throws if the disk is full
   void reserve(uint64_t bytes) const;                                  // the size it will have
+  // From now on past the page cache, or through it again; returns whether it is past it, which not every file system can.
+  bool setDirect(bool wanted) const;
+  // The same as write, of whole blocks at a multiple of one. False, and nothing written, where the file system takes no such transfer.
+  bool writeDirect(uint64_t offset, const void *data, uint64_t bytes) const;
   void sync() const;
 
 private:
@@ -32,8 +36,8 @@ private:
   int fd = -1;
 };
 
-// What is under this name, with links followed. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what is not
-// there.
+// What is under this name, with links followed. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what
+// is not there.
 std::filesystem::file_type kindOf(const std::filesystem::path &path);
 bool isThere(const std::filesystem::path &path);
 
