@@ -37,6 +37,7 @@ public:
       uint64_t need = std::max(placed[0].need.of(Tier::device), *budgets.device);
       trials.limit -= std::min(trials.limit, need - *budgets.device + uint64_t(round) * trials.limit / 64);
     }
+    if (kept.empty()) placeLeast(kept);
     if (trials.broken) return failure();
     Found found = decide(kept);
     found.steps = trials.steps;
@@ -47,6 +48,16 @@ private:
   static constexpr int kRounds = 6;            // of placing
   static constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
   static constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
+
+  /// The choice that needs least is one that a refusal speaks of: with as many bytes as that names, this is what fits.
+  void placeLeast(std::vector<Trial> &kept) {
+    if (trials.broken) return;
+    Settings least = trials.leastOfAll().settings;
+    for (const Settings &settings : {least, inTurn(least)}) {
+      if (!kept.empty() || !trials.keeps(trials.made(settings))) continue;
+      if (Trial placed = place(settings); trials.keeps(placed)) kept.push_back(placed);
+    }
+  }
 
   /// Of those that are placed and keep the budget.
   Found decide(std::vector<Trial> &kept) {

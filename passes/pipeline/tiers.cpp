@@ -15,13 +15,12 @@ constexpr unsigned kHostRounds = 3; // of the same on the host
 /// Copies take so much longer than computation that bytes which spare some are worth more than copies beside computation.
 bool copiesPrevailIn(const Trial &trial) { return trial.time.least() > 2 * trial.time.of(simulate::kProcessors); }
 
-/// Nothing comes before its turn.
+} // namespace
+
 Settings inTurn(Settings settings) {
   settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
   return settings;
 }
-
-} // namespace
 
 void Tiers::choose() {
   Trial all = trials.attempt(onDevice());

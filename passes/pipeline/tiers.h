@@ -10,6 +10,9 @@ namespace zero::pipeline {
 /// Whether the search decides what this flag says.
 inline bool isOpen(const std::string &flag) { return flag == "auto"; }
 
+/// Nothing comes before its turn.
+Settings inTurn(Settings settings);
+
 class Tiers {
 public:
   /// `asked` has the form. What fits is added to `fitting`.

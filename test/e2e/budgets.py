@@ -176,6 +176,20 @@ def later(model, world, stage, precision="f32"):
     return f"at {late} of the memory"
 
 
+def named(model):
+    """With as many bytes as a refusal names there is a plan."""
+    said = []
+    for more in ([], ["--accumulate", 2], ["--tile", "auto"], ["--precision", "bf16", "--world", 4, "--stage", 3]):
+        flags = [model[0], "x.plan", *model[1:], "--target", "sim", *more]
+        refusal = suite.zeroc(*flags, "--quiet", "--device-memory", 20000, check=False).stderr
+        found = re.search(r"one rank needs ([\d ]+) bytes, ", refusal)
+        expect(found, f"20000 bytes are enough, or nothing is named: {refusal}")
+        need = int(found[1].replace(" ", ""))
+        expect(facts(flags, "--device-memory", need) is not None, f"{need} bytes are named and are not enough, with {more}")
+        said.append(need)
+    return f"{said} bytes"
+
+
 def tiled_logits(model):
     """In bf16: logits of tiles that wait for backward are those that are made again, to the bit."""
     flags = [model[0], "x.plan", *model[1:], "--precision", "bf16", "--tile", 4]
@@ -259,6 +273,8 @@ tokens = random.integers(0, 97, (64, 65))
 save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "deep.safetensors")
 for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
+for name, folder, onnx in (("llama", "llama", "ts17_eager_dyn.onnx"), ("bert_mlm", "bert_mlm", "*.onnx"), ("t5", "t5", "*.onnx")):
+    suite.check(f"budgets: {name}, as many bytes as a refusal names", named, [*models.get(name, [next((TINY / folder).glob(onnx))])])
 suite.check("budgets: logits of tiles in bf16", tiled_logits, models["wide"])
 suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
