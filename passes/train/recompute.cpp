@@ -56,7 +56,8 @@ struct Keeper {
     DenseSet<Operation *> operations;
     DenseSet<Value> large;
     bool marked = false;
-    if (!asked.contains(root) && walk(root, root, operations, large, marked) && (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
+    if (!asked.contains(root) && walk(root, root, operations, large, marked) &&
+        (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
       again.insert(root);
     else
       kept.insert(root);
