@@ -11,11 +11,22 @@
 
 namespace zero::place {
 
-/// Buffers by their first byte, in chunks, so that one more moves few others. Which are live with a given one is asked of a whole chunk
-/// at once, in a loop without branches that compilers turn into vector code.
-class BuffersByByte {
-  static constexpr size_t kRoom = 128; // of a chunk
+/// So many live ranges [first, last], side by side, each of which may be `next`.
+struct LiveRanges {
+  static constexpr size_t kRoom = 128;
   using Flags = std::array<uint8_t, kRoom>;
+  std::array<int32_t, kRoom> first, last;
+  Flags next;
+
+  /// Which have a step of [from, to], or are not `next` and have one of [0, nextTo].
+  Flags liveIn(int32_t from, int32_t to, int32_t nextTo) const;
+};
+
+/// Buffers by their first byte, in chunks, so that one more moves few others. Which are live with a given one is asked of a whole chunk
+/// at once.
+class BuffersByByte {
+  static constexpr size_t kRoom = LiveRanges::kRoom; // of a chunk
+  using Flags = LiveRanges::Flags;
   struct Chunk;
 
 public:
@@ -99,19 +110,11 @@ public:
 private:
   static_assert(std::endian::native == std::endian::little);
 
-  struct Chunk {
+  struct Chunk : LiveRanges {
     size_t size = 0;
-    std::array<int32_t, kRoom> first{}, last;
     std::array<int64_t, kRoom> begin, end;
-    Flags next;
 
-    Chunk() { last.fill(-1), next.fill(1); } // places without a buffer are live in no step
-
-    Flags liveIn(int32_t from, int32_t to, int32_t nextTo) const {
-      Flags live;
-      for (size_t i = 0; i < kRoom; ++i) live[i] = ((first[i] <= to) & (from <= last[i])) | ((first[i] <= nextTo) & !next[i]);
-      return live;
-    }
+    Chunk() { first.fill(0), last.fill(-1), next.fill(1); } // places without a buffer are live in no step
 
     void insert(size_t at, int64_t itsBegin, int64_t itsEnd, int32_t itsFirst, int32_t itsLast, uint8_t itsNext) {
       auto put = [&](auto &values, auto value) {
