@@ -1,0 +1,86 @@
+//===- lower_operations.cpp - what a program computes, as steps -----------------------------------------===//
+#include "compiler/nn/library/sums.h"
+#include "passes/schedule/lowering.h"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+
+namespace {
+
+template <typename Op> SmallVector<int64_t> attentionSizes(Op op) {
+  auto q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
+  return {q[0], q[1], k[1], q[2], k[2], q[3]};
+}
+template <typename Op> DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
+  return op.getMask() ? b.getDenseI64ArrayAttr(op.getMask().getType().getShape()) : DenseI64ArrayAttr();
+}
+
+} // namespace
+
+void Lowering::lowerLaunch(nn::LaunchOp op) {
+  if (nn::productOf(op)) return; // that makes it
+  SmallVector<Ref> in = at(op.getInputs()), out = at(op.getOutputs());
+  for (const Ref &ref : out) inplace += llvm::is_contained(in, ref);
+  make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
+}
+
+void Lowering::lowerMatMul(nn::MatMulOp op) {
+  auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
+  bool batched = lhs.getRank() == 3;
+  auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
+  auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
+  int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
+  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())}, written{at(op.getResult())};
+  if (Value onto = op.getOnto()) {
+    copy(named(op, "matmul"), at(onto), at(op.getResult()));
+    read.push_back(at(op.getResult()));
+  }
+  auto epilogue = Epilogue::none;
+  if (nn::LaunchOp sums = nn::sumsBeside(op)) {
+    written.push_back(at(sums->getResult(0)));
+    epilogue = nn::summedOperand(op, sums) == 0 ? Epilogue::sums_of_a : Epilogue::sums_of_b;
+  }
+  make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
+                   batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(),
+                   bool(op.getOnto()), tf32 && lhs.getElementType().isF32(), epilogue);
+}
+
+void Lowering::lowerJoin(nn::JoinRowsOp op) {
+  Ref to = at(op.getResult());
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    to.bytes = at(input).bytes;
+    if (storage.isCopied(op, unsigned(i))) copy(named(op, "join_rows"), at(input), to);
+    to.offset += to.bytes;
+  }
+}
+
+void Lowering::lowerAttention(nn::AttentionOp op) {
+  make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
+                      attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
+}
+void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
+  make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
+                          attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
+}
+
+void Lowering::lowerPack(state::PackOp op) {
+  Ref packed = at(op.getResult());
+  int64_t element = nn::bytesOf(op.getResult().getType()) / elementsOf(op.getResult()), end = 0;
+  auto fill = [&](int64_t from, int64_t to) {
+    if (from < to)
+      make<FillStep>(named(op, bucketNameOf(op.getResult()), "padding"), {},
+                     {{packed.buffer, packed.offset + from, packed.stride, to - from}}, 0);
+  };
+  for (auto [i, input, offset] : llvm::enumerate(op.getInputs(), op.getOffsets())) {
+    Ref from = at(input), to{packed.buffer, packed.offset + offset * element, packed.stride, from.bytes};
+    fill(end, offset * element);
+    end = offset * element + from.bytes;
+    if (storage.isCopied(op, i)) copy(named(op, "pack"), from, to);
+  }
+  fill(end, packed.bytes);
+}
+
+} // namespace zero::schedule

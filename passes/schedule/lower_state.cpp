@@ -1,0 +1,174 @@
+//===- lower_state.cpp - steps that work on model state, wherever it rests -------------------------------===//
+#include "passes/schedule/lowering.h"
+
+using namespace mlir;
+using namespace zero::planir;
+
+namespace zero::schedule {
+
+Ref Lowering::roomFor(StateOp state, Ref home, state::Tier memory, StringRef what) {
+  Slot *slot = storage.scratch((state.getSymName() + "." + what).str(), BufferKind::fetched, home.bytes, state.getBucketAttr());
+  slot->tensor = *state.getTensor();
+  if (home.stride) // this rank's shard of it
+    slot->tensor =
+        state::TensorAttr::get(b.getContext(), slot->tensor.getRole(), slot->tensor.getType(), state::Part::shard, slot->tensor.getTier());
+  slot->begin = home.offset * 8 / slot->tensor.getType().getIntOrFloatBitWidth();
+  slot->tier = memory;
+  return {use(slot), 0, 0, home.bytes};
+}
+
+Lowering::Reached Lowering::fetched(Operation *op, StateOp state, Ref home, state::Tier memory) {
+  if (tierOf(state) == memory) return {state, home, home};
+  Ref here = roomFor(state, home, memory, "fetched");
+  copy(named(op, state.getSymName(), "fetch"), home, here);
+  return {state, home, here};
+}
+
+Lowering::Reached Lowering::overwritten(Operation *op, StateOp state, Ref home, state::Tier memory) {
+  if (tierOf(state) == memory) return {state, home, home};
+  Ref here = roomFor(state, home, memory, memory == state::Tier::host ? "updated" : "fetched");
+  int64_t end = states.bucket(state.getBucketAttr()).bytesOf(*state.getTensor()) - home.offset;
+  if (end < home.bytes) // up to a whole block of the disk
+    make<FillStep>(named(op, state.getSymName(), "padding"), {}, {{here.buffer, end, 0, home.bytes - end}}, 0);
+  return {state, home, here};
+}
+
+void Lowering::evict(Operation *op, const Reached &reached) {
+  StateOp state = reached.state;
+  copy(named(op, state.getSymName(), tierOf(state) == state::Tier::device ? "bring" : "evict"), reached.here, reached.home);
+}
+
+Ref Lowering::own(Ref ref, StateOp state, bool all) {
+  ref.bytes = states.bucket(state.getBucketAttr()).bytesOf(*state.getTensor());
+  if (all || state.getTensor()->getPart() == state::Part::shard || states.world == 1) return ref;
+  ref.bytes /= states.world;
+  ref.stride = ref.bytes;
+  return ref;
+}
+
+void Lowering::lowerAccumulate(state::AccumulateOp op) {
+  Location loc = named(op, op.getBucket(), "accumulate");
+  if (Value onto = op.getOnto()) {
+    copy(loc, at(onto), at(op.getSum()));
+    make<LaunchStep>(loc, {at(op.getSum()), at(op.getShard())}, {at(op.getSum())}, *op.getKernel());
+    return;
+  }
+  StateOp accumulator = states.tensor(states.bucket(op.getBucketAttr()), state::Role::gradient);
+  Ref shard = at(op.getShard()), sum = at(op.getSum());
+  Reached reached{accumulator, whole(accumulator), {sum.buffer, sum.offset, 0, int64_t(accumulator.getBytes())}};
+  bool elsewhere = reached.home != reached.here;
+  if (op.getFirst()) {
+    copy(loc, shard, sum);
+    int64_t padding = reached.here.bytes - sum.bytes; // up to a whole block of the disk
+    if (elsewhere && padding)
+      make<FillStep>(named(op, op.getBucket(), "padding"), {}, {{sum.buffer, sum.offset + sum.bytes, 0, padding}}, 0);
+  } else {
+    if (elsewhere) copy(named(op, accumulator.getSymName(), "fetch"), reached.home, reached.here);
+    make<LaunchStep>(loc, {sum, shard}, {sum}, *op.getKernel());
+  }
+  if (op.getSum().use_empty()) evict(op, reached); // else it is consumed here, and the next step begins anew
+}
+
+/// The device updates in its memory, the host in its own: what rests elsewhere comes there and returns. What programs read goes home too:
+/// the compute copy that the update has made, or the master itself where that has the same numbers. Other ranks' shards join it on the
+/// device.
+void Lowering::lowerUpdate(state::UpdateOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  bool onHost = bucket.getUpdatedOnHost(), published = bucket.isPublished();
+  state::Tier memory = onHost ? state::Tier::host : state::Tier::device;
+  int64_t count = op.getGradient().getType().getNumElements();
+  bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  SmallVector<Reached> reached; // to go home afterwards
+  SmallVector<Ref> in, out;
+  std::optional<Reached> joined; // by the other ranks' shards
+  // Bytes of a state that come and return at once: of a disk all of the last block, and all of the state where ranks have it whole.
+  auto homeOf = [&](StateOp state, bool isRead) {
+    Ref home = whole(state);
+    bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
+    if (!slice) return onHost && noDisk ? own(home, state, op.getWhole()) : home;
+    int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
+    bool last = count * element == bucket.bytesOf(*state.getTensor()) - begin;
+    home.offset = begin, home.bytes = last ? home.bytes - begin : count * element;
+    return home;
+  };
+  auto add = [&](state::Role role, bool isRead) {
+    StateOp state = states.tensor(bucket, role);
+    Ref home = homeOf(state, isRead);
+    Reached tensor = isRead ? fetched(op, state, home, memory) : overwritten(op, state, home, memory);
+    Ref part = tensor.here;
+    if (slice)
+      part.bytes = count * (state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
+    else if (bucket.bytesOf(*state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
+      part = own(tensor.here, state, op.getWhole());
+    if (isRead) in.push_back(part);
+    out.push_back(part);
+    if (!published || role != bucket.readRole())
+      reached.push_back(tensor);
+    else
+      joined = onHost ? Reached{state, {}, part} : tensor;
+  };
+  add(state::Role::master, true);
+  in.push_back(at(op.getGradient()));
+  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
+    if (state::isMoment(tensor.getRole())) add(tensor.getRole(), true);
+  if (state::TensorAttr compute = bucket.tensorOf(state::Role::compute)) {
+    StateOp state = states.tensor(bucket, state::Role::compute);
+    if (compute.getType() != bucket.tensorOf(state::Role::master).getType())
+      add(state::Role::compute, false);
+    else if (published)
+      joined = Reached{state, {}, out[0]};
+    else
+      reached.push_back({state, homeOf(state, false), out[0]});
+  }
+  in.push_back(at(op.getHyper()));
+  if (op.getNorm2()) in.push_back(at(op.getNorm2()));
+  if (op.getSums()) out.push_back(at(op.getSums()));
+  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
+                   op.getBegin());
+  for (const Reached &tensor : reached) evict(op, tensor);
+  if (!joined) return;
+  if (onHost) {
+    Ref made = joined->here;
+    joined = overwritten(op, joined->state, whole(joined->state), state::Tier::device);
+    copy(named(op, joined->state.getSymName(), "bring"), made, own(joined->here, joined->state, op.getWhole()));
+  }
+  updated[bucket] = *joined;
+}
+
+void Lowering::lowerPublish(state::PublishOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  Reached parameter = updated.lookup(bucket);
+  allGather(named(op, op.getBucket(), "publish"), own(parameter.here, parameter.state, false), own(parameter.here, parameter.state, true),
+            bucket.getShard(), parameter.state.getTensor()->getType());
+  evict(op, parameter);
+}
+
+void Lowering::lowerGather(state::GatherOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  StateOp parameter = states.tensor(bucket, bucket.readRole());
+  Ref to = at(op.getWhole());
+  if (op.getKernelAttr()) {
+    make<LaunchStep>(named(op, op.getBucket(), "round"), {whole(parameter)}, {to}, *op.getKernel());
+  } else if (bucket.isSharded(bucket.readRole())) {
+    allGather(named(op, op.getBucket(), "gather"), own(fetched(op, parameter).here, parameter, false), to, bucket.getShard(),
+              parameter.getTensor()->getType());
+  } else {
+    to.bytes = int64_t(parameter.getBytes());
+    copy(named(op, parameter.getSymName(), "fetch"), whole(parameter), to);
+  }
+}
+
+void Lowering::lowerLookUp(state::LookUpOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  StateOp parameter = states.tensor(bucket, bucket.readRole());
+  make<LaunchStep>(op.getLoc(), {own(fetched(op, parameter).here, parameter, false), at(op.getRank()), at(op.getIndices())},
+                   {at(op.getRows())}, op.getKernel());
+}
+
+void Lowering::lowerAddRows(state::AddRowsOp op) {
+  Ref sum = at(op.getSum());
+  copy(op.getLoc(), at(op.getShard()), sum);
+  make<LaunchStep>(op.getLoc(), {sum, at(op.getRank()), at(op.getIndices()), at(op.getRows())}, {sum}, op.getKernel());
+}
+
+} // namespace zero::schedule
