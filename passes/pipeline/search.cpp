@@ -1,5 +1,5 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
-#include "passes/pipeline/search.h"
+#include "passes/pipeline/refine.h"
 #include "passes/pipeline/tiers.h"
 #include "passes/train/Passes.h"
 #include <map>
@@ -15,7 +15,8 @@ using state::Tier;
 class Search {
 public:
   Search(const Modules &modules, const Modules &fewLayers, const Question &question)
-      : question(question), budgets(question.budgets), modules(modules), asked(question.asked), trials(modules, fewLayers, question) {}
+      : question(question), budgets(question.budgets), modules(modules), asked(question.asked), trials(modules, fewLayers, question),
+        refine(trials, budgets) {}
 
   FailureOr<Found> run() {
     // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
@@ -29,7 +30,7 @@ public:
       for (const Trial &trial : candidates()) {
         // No plan is faster placed than apart, and one that may be the runner-up is placed as well.
         if (llvm::count_if(kept, [&](const Trial &other) { return faster(other, trial); }) >= 2) continue;
-        placed.push_back(place(gatherEarlier(keepGathered(trial)).settings, kept));
+        placed.push_back(refine.place(refine.gather(trial).settings, kept));
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
       llvm::stable_sort(placed, faster);
@@ -55,7 +56,7 @@ private:
     Settings least = trials.leastOfAll().settings;
     for (const Settings &settings : {least, inTurn(least)}) {
       if (!kept.empty() || !trials.keeps(trials.made(settings))) continue;
-      if (Trial placed = place(settings); trials.keeps(placed)) kept.push_back(placed);
+      if (Trial placed = refine.place(settings); trials.keeps(placed)) kept.push_back(placed);
     }
   }
 
@@ -64,7 +65,7 @@ private:
     Found found;
     llvm::stable_sort(kept, faster);
     found.fits = !kept.empty();
-    found.chosen = found.fits ? updateLater(leaveRoom(kept[0])) : trials.leastOfAll();
+    found.chosen = found.fits ? refine.overlap(kept[0]) : trials.leastOfAll();
     for (const Trial &trial : kept)
       if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = trials.tried;
@@ -120,7 +121,7 @@ private:
     auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; };
     if (best.copied == 0) return true;
     if (best.settings.keepBytes || !hides(best)) return false;
-    Trial placed = place(best.settings);
+    Trial placed = refine.place(best.settings);
     return trials.keeps(placed) && hides(placed);
   }
 
@@ -231,110 +232,6 @@ private:
   }
   bool isFar(uint64_t need) const { return need > llvm::SaturatingAdd(trials.limit, trials.limit / 4); }
 
-  /// Where sharing bytes takes more than the budget, by less than the state that rests on the device, some of that leaves: at least so much
-  /// that a bucket may. Not if `enough` of `others` are as fast without that: what leaves is copied.
-  Trial place(Settings settings, ArrayRef<Trial> others = {}, int enough = 2) {
-    Trial placed = withOffsets(settings);
-    for (int64_t more : {1, 2, 2}) {
-      if (llvm::count_if(others, [&](const Trial &other) { return !faster(placed, other); }) >= enough) break;
-      auto excess = int64_t(placed.need.of(Tier::device) - *budgets.device);
-      int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
-      int64_t &state = settings.shard.tiers.deviceBytes;
-      if (excess <= 0 || leaves >= state) break;
-      state -= leaves;
-      placed = withOffsets(settings);
-    }
-    return placed;
-  }
-
-  /// With offsets. State that has left the device may be more than the host has room for, as it may have been offered more than that
-  /// before, since what moves is buckets: then it is offered less.
-  Trial withOffsets(Settings &settings) {
-    Trial placed = trials.attempt(settings, /*places=*/true);
-    uint64_t need = placed.need.of(Tier::host), state = placed.need.state[size_t(Tier::host)], room = budgets.host.value_or(UINT64_MAX);
-    if (need <= room || state <= need - room) return placed;
-    settings.shard.tiers.hostBytes = std::min(settings.shard.tiers.hostBytes, int64_t(state - (need - room)));
-    return trials.attempt(settings, /*places=*/true);
-  }
-
-  /// Room that is left keeps gathered buckets whole between forward and backward. How much more that takes shows only when it is tried:
-  /// buckets are kept where others have their peak, or where they have not.
-  Trial keepGathered(const Trial &usual) {
-    if (!gathers(usual)) return usual;
-    uint64_t room = trials.limit - usual.need.of(Tier::device);
-    for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
-      if (bytes < std::max(usual.leastGathered, trials.limit / 64)) break; // nothing would be kept, or hardly anything
-      Settings with = usual.settings;
-      with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
-      if (Trial trial = trials.attempt(with); trials.fits(trial) && rankOf(trials.timed(trial)) <= rankOf(usual))
-        return trials.timed(trial);
-    }
-    return usual;
-  }
-
-  /// Room that is left lets gradients travel longer, where lane compute waits for them: a table's travels as long as those of several
-  /// layers.
-  Trial reduceLonger(const Trial &usual) {
-    const Settings &settings = usual.settings;
-    if (settings.shard.partition.world == 1 || settings.schedule.delay == 0) return usual;
-    Trial best = usual;
-    for (int64_t delay : {2, 4, 8}) {
-      if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
-      Settings longer = settings;
-      longer.schedule.delay = delay;
-      Trial trial = trials.attempt(longer);
-      if (!trials.fits(trial)) break;
-      trial = trials.timed(trial);
-      if (rankOf(trial) >= rankOf(best)) break;
-      best = trial;
-    }
-    return best;
-  }
-
-  /// reduceLonger; and where lane compute still waits, buckets that are updated early in backward may be gathered for the next step beside
-  /// the rest of it. The more of them, the more travels in backward in place of forward, and how long gradients do is found anew.
-  Trial gatherEarlier(const Trial &usual) {
-    Trial best = reduceLonger(usual);
-    if (!gathers(usual) || usual.settings.schedule.ahead == 0) return best;
-    int64_t ranks = usual.settings.shard.partition.stage == 3 ? usual.settings.shard.partition.world : 1;
-    for (int64_t part : {4, 2}) {
-      if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
-      Settings earlier = usual.settings;
-      earlier.schedule.earlyBytes = int64_t(usual.bytesOf(kTrained)) * ranks / part;
-      Trial trial = trials.attempt(earlier);
-      if (!trials.fits(trial)) break;
-      trial = reduceLonger(trials.timed(trial));
-      if (rankOf(trial) < rankOf(best)) best = trial;
-    }
-    return best;
-  }
-
-  /// Where lane compute waits, some updates may run beside the next step's forward (zero-insert-movement), in which a disk has less to do
-  /// than in backward. Their gradients take memory until then, which shows only when it is placed.
-  Trial updateLater(const Trial &placed) {
-    Trial best = placed;
-    for (int64_t part : {32, 16}) { // of what the optimizer keeps: a 16th and an 8th of all gradients, with AdamW
-      if (best.time.seconds <= 1.05 * best.time.busy[plan::COMPUTE]) break;
-      Settings settings = placed.settings;
-      settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / part;
-      if (Trial trial = place(settings, best, 1); trials.keeps(trial) && rankOf(trial) < rankOf(best)) best = trial;
-    }
-    return best;
-  }
-
-  /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
-  Trial leaveRoom(const Trial &placed) {
-    double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
-    for (int64_t part : {8, 4}) {                                              // of that arena
-      Settings settings = placed.settings;
-      int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
-      if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
-      state -= std::min(state, room);
-      if (Trial trial = withOffsets(settings); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
-    }
-    return placed;
-  }
-
   /// Of every form that was tried with all on the device: what is too much must leave, those first that are copied least for each byte.
   /// What programs work on is copied away and back.
   uint64_t leastCopied() const {
@@ -357,6 +254,7 @@ private:
   const Modules &modules;
   Settings asked; // with the form that is tried
   Trials trials;
+  Refine refine;
   std::vector<Trial> fitting;
 };
 

@@ -1,0 +1,100 @@
+//===- refine.cpp - what is decided of a choice that fits ------------------------------------------------===//
+#include "passes/pipeline/refine.h"
+
+using namespace mlir;
+
+namespace zero::pipeline {
+
+using state::Tier;
+
+Trial Refine::place(Settings settings, ArrayRef<Trial> others, int enough) {
+  Trial placed = withOffsets(settings);
+  for (int64_t more : {1, 2, 2}) {
+    if (llvm::count_if(others, [&](const Trial &other) { return !faster(placed, other); }) >= enough) break;
+    auto excess = int64_t(placed.need.of(Tier::device) - *budgets.device);
+    int64_t leaves = std::max(more * excess, int64_t(trials.limit / 256));
+    int64_t &state = settings.shard.tiers.deviceBytes;
+    if (excess <= 0 || leaves >= state) break;
+    state -= leaves;
+    placed = withOffsets(settings);
+  }
+  return placed;
+}
+
+Trial Refine::withOffsets(Settings &settings) {
+  Trial placed = trials.attempt(settings, /*places=*/true);
+  uint64_t need = placed.need.of(Tier::host), state = placed.need.state[size_t(Tier::host)], room = budgets.host.value_or(UINT64_MAX);
+  if (need <= room || state <= need - room) return placed;
+  settings.shard.tiers.hostBytes = std::min(settings.shard.tiers.hostBytes, int64_t(state - (need - room)));
+  return trials.attempt(settings, /*places=*/true);
+}
+
+Trial Refine::keepGathered(const Trial &usual) {
+  if (!gathers(usual)) return usual;
+  uint64_t room = trials.limit - usual.need.of(Tier::device);
+  for (uint64_t bytes : {room + usual.need.work[size_t(Tier::device)], room, room / 2, room / 4}) {
+    if (bytes < std::max(usual.leastGathered, trials.limit / 64)) break; // nothing would be kept, or hardly anything
+    Settings with = usual.settings;
+    with.schedule.residentBytes = int64_t(std::min<uint64_t>(bytes, INT64_MAX));
+    if (Trial trial = trials.attempt(with); trials.fits(trial) && rankOf(trials.timed(trial)) <= rankOf(usual)) return trials.timed(trial);
+  }
+  return usual;
+}
+
+Trial Refine::reduceLonger(const Trial &usual) {
+  const Settings &settings = usual.settings;
+  if (settings.shard.partition.world == 1 || settings.schedule.delay == 0) return usual;
+  Trial best = usual;
+  for (int64_t delay : {2, 4, 8}) {
+    if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
+    Settings longer = settings;
+    longer.schedule.delay = delay;
+    Trial trial = trials.attempt(longer);
+    if (!trials.fits(trial)) break;
+    trial = trials.timed(trial);
+    if (rankOf(trial) >= rankOf(best)) break;
+    best = trial;
+  }
+  return best;
+}
+
+Trial Refine::gatherEarlier(const Trial &usual) {
+  Trial best = reduceLonger(usual);
+  if (!gathers(usual) || usual.settings.schedule.ahead == 0) return best;
+  int64_t ranks = usual.settings.shard.partition.stage == 3 ? usual.settings.shard.partition.world : 1;
+  for (int64_t part : {4, 2}) {
+    if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
+    Settings earlier = usual.settings;
+    earlier.schedule.earlyBytes = int64_t(usual.bytesOf(kTrained)) * ranks / part;
+    Trial trial = trials.attempt(earlier);
+    if (!trials.fits(trial)) break;
+    trial = reduceLonger(trials.timed(trial));
+    if (rankOf(trial) < rankOf(best)) best = trial;
+  }
+  return best;
+}
+
+Trial Refine::updateLater(const Trial &placed) {
+  Trial best = placed;
+  for (int64_t part : {32, 16}) { // of what the optimizer keeps: a 16th and an 8th of all gradients, with AdamW
+    if (best.time.seconds <= 1.05 * best.time.busy[plan::COMPUTE]) break;
+    Settings settings = placed.settings;
+    settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / part;
+    if (Trial trial = place(settings, best, 1); trials.keeps(trial) && rankOf(trial) < rankOf(best)) best = trial;
+  }
+  return best;
+}
+
+Trial Refine::leaveRoom(const Trial &placed) {
+  double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
+  for (int64_t part : {8, 4}) {                                              // of that arena
+    Settings settings = placed.settings;
+    int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
+    if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
+    state -= std::min(state, room);
+    if (Trial trial = withOffsets(settings); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
+  }
+  return placed;
+}
+
+} // namespace zero::pipeline
