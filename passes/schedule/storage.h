@@ -92,6 +92,11 @@ private:
   llvm::SmallVector<Slot *> resultCopies;
 };
 
+inline int64_t bytesOf(mlir::Value value) { return nn::bytesOf(llvm::cast<mlir::ShapedType>(value.getType())); }
+inline int64_t elementBytes(mlir::Value value) { return (llvm::cast<mlir::ShapedType>(value.getType()).getElementTypeBitWidth() + 7) / 8; }
+/// Its result is part of the operand's bytes.
+inline bool isView(mlir::Operation *op) { return llvm::isa<nn::ReshapeOp, nn::RowsOp, state::ViewOp, state::OwnShardOp>(op); }
+
 /// The bucket a gradient on its way belongs to, null if the value is none; and its name or "".
 mlir::FlatSymbolRefAttr bucketOf(mlir::Value gradient);
 llvm::StringRef bucketNameOf(mlir::Value gradient);
