@@ -115,6 +115,31 @@ TEST(ThreadPool, ServesSeveralLanes) {
   EXPECT_EQ(total, 2 * 2000 * 6);
 }
 
+// A lane whose jobs follow each other closely does not keep the threads from another one.
+TEST(ThreadPool, LanesTakeTurns) {
+  ThreadPool pool(2);
+  std::atomic<int> jobs = 0;
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) {
+      pool.run(2, [](int64_t, int) { std::this_thread::sleep_for(std::chrono::microseconds(500)); });
+      ++jobs;
+    }
+  });
+  while (jobs == 0) std::this_thread::yield();
+  int soon = 0;
+  constexpr int kTurns = 20;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    int before = jobs, after = 0;
+    pool.run(1, [&](int64_t, int) { after = jobs; });
+    soon += after - before <= 2; // the job that was under way, and one more if the system stopped this thread in between
+  }
+  done = true;
+  busy.join();
+  EXPECT_GE(soon, kTurns / 2);
+}
+
 TEST(ThreadPool, PassesExceptionsOn) {
   ThreadPool pool(2);
   EXPECT_THROW(pool.run(8,

@@ -1,33 +1,29 @@
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/plan/start_thread.h"
+#include <mutex>
 #include <utility>
 
 namespace zero::runtime {
 namespace {
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // Until `word` no longer holds `old`: a short spin, then the kernel's futex.
 uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
   for (int i = 0; i < spins; ++i) {
     uint32_t value = word.load(std::memory_order_acquire);
     if (value != old) return value;
-    pause();
+    FairMutex::pause();
   }
   uint32_t value;
   while ((value = word.load(std::memory_order_acquire)) == old) word.wait(old, std::memory_order_acquire);
   return value;
 }
 
+// About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
+int spinsFor(int threads) { return threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1; }
+
 } // namespace
 
-ThreadPool::ThreadPool(int threads) : shares(static_cast<size_t>(threads)) {
-  // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
-  spins = threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1;
+ThreadPool::ThreadPool(int threads) : shares(static_cast<size_t>(threads)), spins(spinsFor(threads)), jobs(spins) {
   try {
     for (int thread = 1; thread < threads; ++thread)
       workers.push_back(startThread("thread " + std::to_string(thread + 1) + " of the " + std::to_string(threads) + " that compute",
@@ -81,7 +77,7 @@ void ThreadPool::work(int thread) {
 }
 
 void ThreadPool::runJob(int64_t count, Function body, void *argument) {
-  while (owned.exchange(1, std::memory_order_acquire) != 0) waitWhile(owned, 1, spins);
+  std::unique_lock lock(jobs);
   function = body;
   context = argument;
   auto threads = static_cast<int64_t>(shares.size());
@@ -101,8 +97,7 @@ void ThreadPool::runJob(int64_t count, Function body, void *argument) {
   }
   std::exception_ptr error;
   if (failed.exchange(false)) error = std::exchange(failure, nullptr);
-  owned.store(0, std::memory_order_release);
-  owned.notify_one();
+  lock.unlock();
   if (error) std::rethrow_exception(error);
 }
 

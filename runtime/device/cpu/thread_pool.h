@@ -1,7 +1,8 @@
 // Persistent threads that run one job at a time, cut into pieces. The calling thread is one of them. A job costs two
-// cache-line handshakes: no allocation and no lock. Threads that find nothing to do spin for a moment (the next launch
-// is usually microseconds away) and then sleep, so that communication lanes get the processor.
+// cache-line handshakes: no allocation, and a mutex that only several lanes contend for. Threads that find nothing to do spin for a moment
+// (the next launch is usually microseconds away) and then sleep, so that communication lanes get the processor.
 #pragma once
+#include "runtime/device/cpu/fair_mutex.h"
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -23,7 +24,8 @@ public:
   // Calls body(piece, thread) once for every piece in [0, pieces) and returns when all are done. Every thread starts with
   // its own contiguous share of the pieces, the same in every job, so that data stays in its cache; one that has
   // finished takes what others have not begun. Bodies must not depend on who runs them; `thread` in [0, threads()) is
-  // for scratch memory. Lanes that call at the same time take turns.
+  // for scratch memory. Lanes that call at the same time take turns, in the order in which they came: one whose jobs follow each other
+  // closely leaves the threads to another one after each.
   template <typename Body> void run(int64_t pieces, Body &&body) {
     using Plain = std::remove_reference_t<Body>;
     runJob(
@@ -51,10 +53,10 @@ private:
   std::vector<Share> shares;
   alignas(64) std::atomic<uint32_t> generation{0}; // odd while a job is open
   alignas(64) std::atomic<uint32_t> active{0};     // workers that may be looking at the job
-  alignas(64) std::atomic<uint32_t> owned{0};      // 1 while a lane's job runs
   std::atomic<bool> failed{false};
   std::atomic<bool> stop{false};
   int spins;
+  FairMutex jobs; // one at a time
   std::vector<std::thread> workers;
 };
 
