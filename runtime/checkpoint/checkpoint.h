@@ -49,7 +49,8 @@ std::vector<std::string> checkpointsIn(const std::string &directory);
 // is none.
 std::vector<std::string> checkpointsToResume(const std::string &directory);
 
-// Collective. Writes DIR/step-N and returns its path. `previous` is named in the sentence of a failure.
+// Collective. Writes DIR/step-N and returns its path. `previous` is named in the sentence of a failure: of one rank that fails alone, or, as
+// collectively() throws it, if one cannot write its pieces, or a number that it owns is not finite. Nothing is left of it then.
 std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous);
 

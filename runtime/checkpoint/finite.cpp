@@ -21,6 +21,19 @@ uint64_t firstNotFinite(const float *values, uint64_t count) {
   return count;
 }
 
+void requireFinite(const plan::Plan &plan, const std::string &tensor, const Slice &slice, uint64_t first, std::span<const float> values) {
+  uint64_t at = firstNotFinite(values.data(), values.size());
+  if (at == values.size()) return;
+  throw Diverged(fmt::format("the run has diverged: {}parameter '{}' holds {} at element {}",
+                             tensor == "param" ? "" : fmt::format("the optimizer's '{}' of ", tensor),
+                             plan.parameters(slice.parameter).name(), values[at], slice.start + first + at));
+}
+
+std::string sentenceOf(const Diverged &diverged, uint64_t step, const char *outcome, const std::optional<std::string> &last) {
+  return fmt::format("{} after step {}, so {}{}; a smaller --lr, more --warmup or --clip may help", diverged.what(), step, outcome,
+                     last ? fmt::format(", and '{}' stays the last checkpoint", *last) : "");
+}
+
 void requireFinite(const Rank &rank) {
   PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
@@ -29,13 +42,8 @@ void requireFinite(const Rank &rank) {
     for (const SavedTensor &tensor : savedTensors(bucket)) {
       Range held = heldIn(bucket, *tensor.tensor, rank.rank);
       for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank)))
-        readFloats(rank.state, tensor.tensor->ref(), slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
-          uint64_t at = firstNotFinite(values.data(), values.size());
-          if (at == values.size()) return;
-          throw Error(fmt::format("the run has diverged: {}parameter '{}' holds {} at element {}",
-                                  tensor.name == "param" ? "" : fmt::format("the optimizer's '{}' of ", tensor.name),
-                                  rank.plan.parameters(slice.parameter).name(), values[at], slice.start + first + at));
-        });
+        readFloats(rank.state, tensor.tensor->ref(), slice.at - held.begin, slice.count,
+                   [&](uint64_t first, std::span<const float> values) { requireFinite(rank.plan, tensor.name, slice, first, values); });
     }
   }
 }

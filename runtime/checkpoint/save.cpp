@@ -1,8 +1,10 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checksums.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/folders.h"
 #include "runtime/checkpoint/index.h"
 #include "runtime/checkpoint/tensors.h"
+#include "runtime/comm/collectively.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/files/direct_writer.h"
 #include <filesystem>
@@ -51,7 +53,8 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
     const Piece &piece = pieces[i];
     Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.state, rank.rank);
     readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count,
-               [&](uint64_t, std::span<const float> values) {
+               [&](uint64_t first, std::span<const float> values) {
+                 if (rank.plan.buckets(piece.bucket).trainable()) requireFinite(rank.plan, piece.tensor, piece.slice, first, values);
                  sums[i].push_back(checksum(values.data(), values.size_bytes()));
                  writer.write(std::as_bytes(values));
                });
@@ -73,14 +76,26 @@ void writeIndex(const plan::Plan &plan, const PieceMap &map, const Progress &pro
   file.sync();
 }
 
+std::string withPrevious(const std::string &sentence, const std::optional<std::string> &previous) {
+  return fmt::format("{}; {}", sentence, previous ? fmt::format("'{}' is still whole", *previous) : "there is no checkpoint");
+}
+
 // Collective. The new checkpoint is under its name on disk when it returns on rank 0.
-void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::string &partial,
-                const std::string &final) {
+void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::optional<std::string> &previous,
+                const std::string &partial, const std::string &final) {
   PieceMap map(rank.plan);
   if (rank.rank == 0) makePartial(partial);
   rank.communicator.barrier();
-  writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
-  rank.communicator.barrier();
+  collectively(rank.communicator, [&] {
+    try {
+      writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
+    } catch (const Diverged &diverged) {
+      // Loss and norm are from before the update that made these numbers.
+      throw Error(sentenceOf(diverged, progress.step, "nothing of it is saved", previous));
+    } catch (const std::exception &error) {
+      throw Error(withPrevious(error.what(), previous));
+    }
+  });
   if (rank.rank != 0) return;
   writeIndex(rank.plan, map, progress, (fs::path(partial) / "index.json").string());
   syncDirectory(partial);
@@ -97,12 +112,20 @@ void writeWhole(const Rank &rank, const std::string &directory, const Progress &
 std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous) {
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";
-  try {
-    writeWhole(rank, directory, progress, partial, final);
-  } catch (const std::exception &error) { // also what std::filesystem says
+  auto removePartial = [&] { // on a full disk it would be in the way of everything else
     std::error_code ignored;
-    fs::remove_all(partial, ignored); // on a full disk it would be in the way of everything else
-    throw Error(fmt::format("{}; {}", error.what(), previous ? fmt::format("'{}' is still whole", *previous) : "there is no checkpoint"));
+    fs::remove_all(partial, ignored);
+  };
+  try {
+    writeWhole(rank, directory, progress, previous, partial, final);
+  } catch (const ReportedElsewhere &) {
+    throw;
+  } catch (const CollectiveError &) {
+    removePartial();
+    throw;
+  } catch (const std::exception &error) { // also what std::filesystem says
+    removePartial();
+    throw Error(withPrevious(error.what(), previous));
   }
   rank.communicator.barrier();
   return final;

@@ -4,18 +4,11 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <new>
 #include <string>
 #include <vector>
 
 namespace zero::runtime {
 namespace {
-
-std::vector<uint8_t> everyones(Communicator &communicator, uint8_t mine) {
-  std::vector<uint8_t> all(static_cast<size_t>(communicator.world()));
-  communicator.allGather(&mine, all.data(), 1);
-  return all;
-}
 
 // Of a few bytes from each rank, all of them.
 std::vector<std::string> everyones(Communicator &communicator, const std::string &mine) {
@@ -114,23 +107,6 @@ std::string difference(const std::vector<Settings> &all) {
 }
 
 } // namespace
-
-void collectively(Communicator &communicator, const std::function<void()> &work) {
-  std::string sentence;
-  try {
-    work();
-  } catch (const std::bad_alloc &) {
-    sentence = "this process cannot get the memory it needs";
-  } catch (const std::exception &error) {
-    sentence = error.what();
-  }
-  std::vector<uint8_t> failed = everyones(communicator, !sentence.empty());
-  auto first = std::find(failed.begin(), failed.end(), 1);
-  if (first == failed.end()) return;
-  auto speaker = static_cast<int>(first - failed.begin());
-  if (speaker == communicator.rank()) throw CollectiveError(speaker == 0 ? sentence : "rank " + std::to_string(speaker) + ": " + sentence);
-  throw ReportedElsewhere();
-}
 
 void requireSame(Communicator &communicator, const Settings &mine) {
   std::string text = textOf(mine);

@@ -1,7 +1,6 @@
 #include "runtime/train/checkpoints.h"
 #include "runtime/checkpoint/finite.h"
 #include "runtime/process/streams.h"
-#include "runtime/train/agreement.h"
 #include <filesystem>
 #include <fmt/format.h>
 #include <utility>
@@ -16,8 +15,6 @@ Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &
 }
 
 void Checkpoints::save(const Progress &at) {
-  // Loss and norm are from before the update that made these numbers.
-  collectively(rank.communicator, [&] { requireFinite(at, "nothing of it is saved"); });
   last = saveCheckpoint(rank, *options.checkpoint, at, last);
   removeOld();
 }
@@ -42,9 +39,8 @@ void Checkpoints::removeOld() {
 void Checkpoints::requireFinite(const Progress &at, const char *outcome) const {
   try {
     runtime::requireFinite(rank);
-  } catch (const Error &error) {
-    throw Error(fmt::format("{} after step {}, so {}{}; a smaller --lr, more --warmup or --clip may help", error.what(), at.step, outcome,
-                            last ? fmt::format(", and '{}' stays the last checkpoint", *last) : ""));
+  } catch (const Diverged &diverged) {
+    throw Error(sentenceOf(diverged, at.step, outcome, last));
   }
 }
 

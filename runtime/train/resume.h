@@ -6,7 +6,7 @@
 namespace zero::runtime {
 
 // Collective. Makes and locks the folder of --checkpoint and removes what killed runs have left there, and only then looks what can be
-// resumed (setup.candidates). Throws as collectively() does (agreement.h).
+// resumed (setup.candidates). Throws as collectively() does (comm/collectively.h).
 void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, Setup &setup);
 
 // Collective. Fills the ranks' memory from the newest candidate that is whole (setup.resumedFrom) and returns where it stands. Each one

@@ -6,7 +6,7 @@
 namespace zero::runtime {
 
 // Runs everything on this rank and returns the exit status (0, or 128 + the signal that stopped it). Throws CollectiveError or
-// ReportedElsewhere (train/agreement.h) if all ranks stop together; a rank that fails alone prints its sentence and ends them all.
+// ReportedElsewhere (comm/collectively.h) if all ranks stop together; a rank that fails alone prints its sentence and ends them all.
 int train(const TrainOptions &options, CommunicatorFactory &factory);
 
 // The same with everything a process needs around it: connects, prints the sentence of a failure, ends all ranks.

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/finite.h"
+#include "runtime/comm/collectively.h"
 #include "test/unit/full_disk.h"
 #include "test/unit/state_fixture.h"
 #include <fmt/format.h>
@@ -174,6 +175,35 @@ TEST(Checkpoint, NumbersThatAreNotFiniteAreNamed) {
               "the run has diverged: the optimizer's 'm' of parameter 'w' holds -inf at element 0|");
     EXPECT_EQ(refusals(frozen, frozen.tensors(0), 3, -INFINITY), "|"); // a mask of the model's own
   }
+}
+
+// Numbers are looked at while they are written: the rank that has one that is not finite says so, and all stop.
+TEST(Checkpoint, NothingIsSavedOfARunThatHasDiverged) {
+  Folder folder;
+  plan::Plan plan = makePlan(2, 3);
+  const plan::StateTensor &v = plan.buckets(0).tensors(2);
+  std::vector<std::string> said(2), saved(2);
+  onRanks(plan, [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    saved[rank.rank] = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+    if (rank.rank == 1) static_cast<float *>(memory.at(v.ref()))[0] = NAN;
+    try {
+      saveCheckpoint(rank, folder / "c", {10, 0, 0}, saved[rank.rank]);
+      said[rank.rank] = "saved";
+    } catch (const ReportedElsewhere &) {
+      said[rank.rank] = "reported elsewhere";
+    } catch (const CollectiveError &error) {
+      said[rank.rank] = error.what();
+    }
+  });
+  EXPECT_EQ(said[0], "reported elsewhere");
+  EXPECT_TRUE(said[1].starts_with("rank 1: the run has diverged: the optimizer's 'v' of parameter '")) << said[1];
+  EXPECT_NE(said[1].find("holds nan at element"), std::string::npos) << said[1];
+  EXPECT_NE(said[1].find("after step 10, so nothing of it is saved, and '" + saved[1] + "' stays the last checkpoint; a smaller --lr"),
+            std::string::npos)
+      << said[1];
+  EXPECT_FALSE(std::filesystem::exists(folder / "c/step-10.partial"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "c/step-10"));
 }
 
 TEST(Checkpoint, WhatIsNotWholeIsInNobodysWay) {
