@@ -46,7 +46,7 @@ Trial Refine::reduceLonger(const Trial &usual) {
   if (settings.shard.partition.world == 1 || settings.schedule.delay == 0) return usual;
   Trial best = usual;
   for (int64_t delay : {2, 4, 8}) {
-    if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
+    if (best.time.seconds <= 1.02 * best.time.of(simulate::kProcessors)) break;
     Settings longer = settings;
     longer.schedule.delay = delay;
     Trial trial = trials.attempt(longer);
@@ -63,7 +63,7 @@ Trial Refine::gatherEarlier(const Trial &usual) {
   if (!gathers(usual) || usual.settings.schedule.ahead == 0) return best;
   int64_t ranks = usual.settings.shard.partition.stage == 3 ? usual.settings.shard.partition.world : 1;
   for (int64_t part : {4, 2}) {
-    if (best.time.seconds <= 1.02 * best.time.busy[plan::COMPUTE]) break;
+    if (best.time.seconds <= 1.02 * best.time.of(simulate::kProcessors)) break;
     Settings earlier = usual.settings;
     earlier.schedule.earlyBytes = int64_t(usual.bytesOf(kTrained)) * ranks / part;
     Trial trial = trials.attempt(earlier);
@@ -77,7 +77,7 @@ Trial Refine::gatherEarlier(const Trial &usual) {
 Trial Refine::updateLater(const Trial &placed) {
   Trial best = placed;
   for (int64_t part : {32, 16}) { // of what the optimizer keeps: a 16th and an 8th of all gradients, with AdamW
-    if (best.time.seconds <= 1.05 * best.time.busy[plan::COMPUTE]) break;
+    if (best.time.seconds <= 1.05 * best.time.of(simulate::kProcessors)) break;
     Settings settings = placed.settings;
     settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / part;
     if (Trial trial = place(settings, best, 1); trials.keeps(trial) && rankOf(trial) < rankOf(best)) best = trial;

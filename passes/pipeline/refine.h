@@ -17,6 +17,8 @@ public:
   /// that a bucket may. Not if `enough` of `others` are as fast without that: what leaves is copied.
   Trial place(Settings settings, llvm::ArrayRef<Trial> others = {}, int enough = 2);
 
+  /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
+  Trial leaveRoom(const Trial &placed);
   /// Of one that is placed and keeps the budget: room between buffers, and late updates, where they make it faster.
   Trial overlap(const Trial &placed) { return updateLater(leaveRoom(placed)); }
 
@@ -36,8 +38,6 @@ private:
   /// Where lane compute waits, some updates may run beside the next step's forward (zero-insert-movement), in which a disk has less to do
   /// than in backward. Their gradients take memory until then, which shows only when it is placed.
   Trial updateLater(const Trial &placed);
-  /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
-  Trial leaveRoom(const Trial &placed);
 
   Trials &trials;
   const Budgets &budgets;

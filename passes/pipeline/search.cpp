@@ -118,11 +118,11 @@ private:
   bool tilesGainNothing() {
     if (fitting.empty()) return false;
     Trial best = fitting[0];
-    auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; };
+    auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
     if (best.copied == 0) return true;
     if (best.settings.keepBytes || !hides(best)) return false;
     Trial placed = refine.place(best.settings);
-    return trials.keeps(placed) && hides(placed);
+    return trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
   }
 
   /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
@@ -135,7 +135,7 @@ private:
     tiling.keepLogits = false;
     Settings again = tiers().onDevice();
     again.tiling = tiling;
-    if (!fitting.empty() && trials.timed(trials.probe(again)).time.busy[plan::COMPUTE] >= fitting[0].time.seconds) return;
+    if (!fitting.empty() && trials.timed(trials.probe(again)).time.of(simulate::kProcessors) >= fitting[0].time.seconds) return;
     chooseFormWith(tiling);
   }
 

@@ -85,7 +85,7 @@ Settings Tiers::activationsAway(Tier tier) const {
 
 /// Whether something fits whose copies hide behind computation but for a percent: who computes more is not faster.
 bool Tiers::computesAllTheTime() const {
-  return llvm::any_of(fitting, [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.busy[plan::COMPUTE]; });
+  return llvm::any_of(fitting, [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); });
 }
 
 /// What lies within blocks is made again in backward.
