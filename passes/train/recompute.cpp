@@ -27,7 +27,7 @@ int64_t elements(Value v) { return nn::typeOf(v).getNumElements(); }
 /// Which forward values backward keeps and which it makes again. Values are offered in the order of their definition.
 struct Keeper {
   DenseSet<Value> kept, again; // roots
-  DenseSet<Value> asked;       // to be kept, whatever it costs to make them again
+  DenseSet<Value> required;    // kept, however little it takes to make them again
 
   bool isLeaf(Value root, Value target) const {
     Operation *op = root.getDefiningOp();
@@ -56,7 +56,7 @@ struct Keeper {
     DenseSet<Operation *> operations;
     DenseSet<Value> large;
     bool marked = false;
-    if (!asked.contains(root) && walk(root, root, operations, large, marked) &&
+    if (!required.contains(root) && walk(root, root, operations, large, marked) &&
         (marked || (minBytes && nn::bytesOf(nn::typeOf(root)) >= *minBytes)))
       again.insert(root);
     else
@@ -93,7 +93,7 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       if (!nn::isView(op)) reads(op);
     for (auto product : block.getOps<nn::MatMulOp>()) {
       if (isMarked(product)) reads(product);
-      if (product.getKeepLhs()) keeper.asked.insert(rootOf(product.getLhs()));
+      if (product.getKeepLhs()) keeper.required.insert(rootOf(product.getLhs()));
     }
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())

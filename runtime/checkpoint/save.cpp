@@ -52,6 +52,8 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece &piece = pieces[i];
     Range held = heldIn(rank.plan.buckets(piece.bucket), *piece.state, rank.rank);
+    if (writer.written() != layout.offsets[i])
+      throw Error(fmt::format("'{}' would not lie where '{}' says: this is an error in zerorun", piece.key, path));
     readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count,
                [&](uint64_t first, std::span<const float> values) {
                  if (rank.plan.buckets(piece.bucket).trainable()) requireFinite(rank.plan, piece.tensor, piece.slice, first, values);

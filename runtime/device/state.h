@@ -1,6 +1,7 @@
 // What a rank keeps from step to step, for who needs it from outside: first values, checkpoints, results. It is named by the plan's Refs
 // and comes and goes in pieces, because it may lie in the memory of a device or on a disk and be larger than what this process may take.
 #pragma once
+#include "runtime/files/file.h"
 #include "runtime/plan/plan.pb.h"
 #include <algorithm>
 #include <cstddef>
@@ -14,9 +15,9 @@ namespace zero::runtime {
 // The most bytes that are in the caller's hands at once. A checkpoint has one checksum for as many (checkpoint/checksums.h).
 inline constexpr uint64_t kPieceBytes = uint64_t(4) << 20;
 
-// The most memory that an owner stages such pieces in where they lie on disk: one is in the caller's hands while another one is transferred,
-// each with a block more because they need not begin with one.
-inline constexpr uint64_t kStagingBytes = 2 * (kPieceBytes + 4096);
+// The most memory that an owner stages such pieces in where they lie on disk: one is in the caller's hands while another one is
+// transferred, each with a block more because they need not begin with one.
+inline constexpr uint64_t kStagingBytes = 2 * (kPieceBytes + kBlockBytes);
 
 // Called with one piece after another of what is read or written; `first` counts from the beginning of that. All pieces but the last have
 // kPieceBytes. The memory is the owner's and lent for the call: it may be the state's own, or a buffer that stands for it while the

@@ -5,11 +5,8 @@
 
 namespace zero::runtime {
 
-// Addresses, offsets and lengths of direct writes are multiples of it: what most file systems want at most.
-static constexpr uint64_t kBlock = 4096;
-
 DirectWriter::DirectWriter(const File &file)
-    : file(file), buffer(static_cast<std::byte *>(std::aligned_alloc(kBlock, kBufferBytes)), std::free), direct(file.setDirect(true)) {
+    : file(file), buffer(static_cast<std::byte *>(std::aligned_alloc(kBlockBytes, kBufferBytes)), std::free), direct(file.setDirect(true)) {
   if (!buffer) throw Error("this process cannot get the memory it needs");
 }
 
@@ -25,7 +22,7 @@ void DirectWriter::write(std::span<const std::byte> bytes) {
 
 void DirectWriter::flush(uint64_t bytes) {
   // Some file systems take the flag and refuse the transfers.
-  if (!direct || !file.writeDirect(done, buffer.get(), bytes)) {
+  if (!direct || !file.tryWrite(done, buffer.get(), bytes)) {
     if (direct) direct = file.setDirect(false);
     file.write(done, buffer.get(), bytes);
   }
@@ -34,7 +31,7 @@ void DirectWriter::flush(uint64_t bytes) {
 }
 
 void DirectWriter::finish() {
-  if (uint64_t blocks = held / kBlock * kBlock) flush(blocks);
+  if (uint64_t blocks = held / kBlockBytes * kBlockBytes) flush(blocks);
   if (direct) direct = file.setDirect(false); // for what is less than a block
   if (held) flush(held);
 }

@@ -68,10 +68,10 @@ void File::read(uint64_t offset, void *data, uint64_t bytes) const {
 }
 
 void File::write(uint64_t offset, const void *data, uint64_t bytes) const {
-  if (!writeDirect(offset, data, bytes)) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(EINVAL)));
+  if (!tryWrite(offset, data, bytes)) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(EINVAL)));
 }
 
-bool File::writeDirect(uint64_t offset, const void *data, uint64_t bytes) const {
+bool File::tryWrite(uint64_t offset, const void *data, uint64_t bytes) const {
   auto *at = static_cast<const char *>(data);
   while (bytes > 0) {
     ssize_t done = ::pwrite(fd, at, std::min(bytes, kLargestCall), static_cast<off_t>(offset));

@@ -7,6 +7,9 @@
 
 namespace zero::runtime {
 
+// What is transferred directly, past the page cache, begins at multiples of this in memory and on disk and is a multiple of it long.
+inline constexpr uint64_t kBlockBytes = 4096;
+
 // A file descriptor that closes itself.
 class File {
 public:
@@ -27,8 +30,9 @@ public:
   void reserve(uint64_t bytes) const;                                  // the size it will have
   // From now on past the page cache, or through it again; returns whether it is past it, which not every file system can.
   bool setDirect(bool wanted) const;
-  // The same as write, of whole blocks at a multiple of one. False, and nothing written, where the file system takes no such transfer.
-  bool writeDirect(uint64_t offset, const void *data, uint64_t bytes) const;
+  // The same as write; false, and nothing written, where the file system refuses such a transfer. Past the page cache these are whole
+  // blocks, at a multiple of one in memory and in the file.
+  bool tryWrite(uint64_t offset, const void *data, uint64_t bytes) const;
   void sync() const;
 
 private:

@@ -2,15 +2,13 @@
 // have no name from the moment they are open, so nothing of them is left however the process ends.
 #pragma once
 #include "runtime/files/descriptor.h"
+#include "runtime/files/file.h"
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace zero::runtime {
-
-// What is transferred directly, past the page cache, begins at multiples of this in memory and on disk and is a multiple of it long.
-inline constexpr uint64_t kBlockBytes = 4096;
 
 // Consecutive bytes lie on consecutive disks in turns of this: a large transfer keeps all of them busy, and one turn is a request that a
 // disk serves at its full speed.

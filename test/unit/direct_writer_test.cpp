@@ -61,7 +61,7 @@ TEST(DirectWriter, GoesThroughThePageCacheWhereItMust) {
   Folder folder;
   File file(folder / "f", File::Mode::Create);
   if (!file.setDirect(true)) GTEST_SKIP() << "the file system of the temporary folder has no direct transfers";
-  EXPECT_FALSE(file.writeDirect(0, all.data() + 1, 4097)); // no block, from no block
+  EXPECT_FALSE(file.tryWrite(0, all.data() + 1, 4097)); // no block, from no block
   EXPECT_EQ(file.size(), 0u);
   EXPECT_FALSE(file.setDirect(false));
   file.write(0, all.data() + 1, 4097);

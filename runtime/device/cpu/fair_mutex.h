@@ -9,7 +9,7 @@ namespace zero::runtime {
 class FairMutex {
 public:
   // So often it is looked at before the thread sleeps, with a pause in between.
-  explicit FairMutex(int spins = 0) : spins(spins) {}
+  explicit FairMutex(int spins) : spins(spins) {}
 
   void lock() {
     uint32_t ticket = tickets.fetch_add(1, std::memory_order_relaxed);
