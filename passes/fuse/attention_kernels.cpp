@@ -1,7 +1,7 @@
 //===- attention_kernels.cpp - nn-attention-kernels --------------------------------------------------------===//
 #include "compiler/nn/build.h"
 #include "passes/fuse/Passes.h"
-#include "passes/fuse/outline.h"
+#include "passes/fuse/kernel_table.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

@@ -1,7 +1,8 @@
 //===- forward.h - the forward pass of a training step, as a chain of tensors that are made ----------------===//
 #pragma once
+#include "passes/fuse/access.h"
 #include "passes/fuse/keep.h"
-#include "passes/fuse/outline.h"
+#include "passes/fuse/kernel_table.h"
 #include <map>
 #include <optional>
 

@@ -2,7 +2,7 @@
 #include "compiler/nn/library/table_rows.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/access.h"
-#include "passes/fuse/outline.h"
+#include "passes/fuse/kernel_table.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -47,6 +47,9 @@ void checkMemory(const Plan &plan, uint64_t constantBytes);
 void checkState(const Plan &plan);
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
+// Only copies reach host memory and disk, on the lane of the link they go over, which does nothing else; and the host's own updates reach its
+// memory alone. Of a step that has passed all else.
+void checkTiers(const Plan &plan, const Step &step, const std::string &what);
 
 // Every wait names ticks its lane reaches, and the program ends: no cycle of waits.
 void checkWaits(const Program &program);

@@ -55,7 +55,7 @@ EXCEPTIONS = {
     "passes/fuse/access.h": ("the kinds of kernels are those of the sums in them", "Reduce"),
     "passes/fuse/access.cpp": ("repetitions are looked through", "Broadcast Reduce"),
     "passes/fuse/clusters.cpp": ("the kinds of kernels; a lookup reads a tile", "Add Broadcast Gather Reduce CumSum ScatterAdd"),
-    "passes/fuse/outline.cpp": ("kernels get names for people", "Iota Reduce"),
+    "passes/fuse/kernel_table.cpp": ("kernels get names for people", "Iota Reduce"),
     "passes/fuse/sum_in_products.cpp": ("recognises kernels that sum columns", "Cast Reduce"),
     "passes/fuse/repeat.cpp": ("sums and lookups are not made twice", "Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/stored_types.cpp": ("what adds up in memory stays f32", "Add Broadcast Transpose Iota Random Reduce CumSum ScatterAdd"),

@@ -1,0 +1,33 @@
+//===- kernel_table.h - the kernels of a module, each once ------------------------------------------------===//
+#pragma once
+#include "compiler/nn/Nn.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace zero::fuse {
+
+/// The kernels of a module, each once however often it is wanted.
+class KernelTable {
+public:
+  explicit KernelTable(mlir::ModuleOp module);
+
+  struct Entry {
+    mlir::func::FuncOp function; // null if the kernel compiler does not take it, and why
+    std::string why;
+  };
+  /// A function that computes `results` from `operands`; an equal one if there is one. `place`: where to insert it.
+  const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place);
+  int64_t size() const { return made; }
+
+private:
+  mlir::SymbolTable symbols;
+  /// Of a kernel, by the plan format (kMaxArgs of runtime/plan).
+  static constexpr size_t kMostArguments = 256;
+  Entry tooMany;
+  llvm::StringMap<Entry> known; // by text
+  llvm::StringMap<int> numbers; // next number of a name
+  int64_t made = 0;
+};
+
+} // namespace zero::fuse
