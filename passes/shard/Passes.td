@@ -140,8 +140,8 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
 
     In a program that is the whole step and does not wait for the norm some updates may come last, after the results: `plan-overlap-updates`
     lets them run beside the next step's forward, where a disk has less to do than in backward. Until then their gradients wait, which take
-    half of what would have to be fetched before. They are those of buckets that forward reads last, as many as `late-bytes` of gradients
-    has room for, of those whose state comes from another tier; the squares of their gradients are summed apart.
+    half of what would have to be fetched before. They are spread evenly over what forward reads, as many as `late-bytes` of gradients
+    has room for, of buckets whose state comes from another tier; the squares of their gradients are summed apart.
 
     ```mlir
     %w = nn.get @w : tensor<64x32xf32>                     // stage 3

@@ -78,11 +78,18 @@ llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
   for (state::BucketOp bucket : uses.buckets)
     if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost())
       buckets.push_back({bucket, {}});
+  if (buckets.empty()) return found;
   sortByUse(buckets);
-  int64_t left = lateBytes;
-  for (auto [bucket, none] : llvm::reverse(buckets)) {
-    left -= int64_t(bucket.getShard() * sizeof(float));
-    if (left < 0) break;
+  llvm::DenseMap<Operation *, int64_t> positions;
+  for (Operation &op : uses.program.getBody().front()) positions.try_emplace(&op, int64_t(positions.size()));
+  int64_t begin = INT64_MAX; // of forward: the first read of any bucket
+  for (auto [bucket, reader] : uses.firstRead) begin = std::min(begin, positions.lookup(reader));
+  auto readAt = [&](state::BucketOp bucket) { return positions.lookup(uses.firstRead.lookup(bucket)) - begin; };
+  int64_t forward = std::max<int64_t>(readAt(buckets.back().first), 1), taken = 0;
+  for (auto [bucket, none] : buckets) {
+    auto bytes = int64_t(bucket.getShard() * sizeof(float));
+    if (taken + bytes > lateBytes * readAt(bucket) / forward) continue;
+    taken += bytes;
     found.insert(bucket);
   }
   return found;

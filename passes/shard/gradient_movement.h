@@ -19,7 +19,8 @@ private:
   using Pending = llvm::SmallVector<std::pair<state::BucketOp, mlir::Value>>; // final gradient shards that wait: for the norm, or for time
 
   void sortByUse(Pending &pending) const;
-  /// Of buckets whose state comes from another tier for their update, those that forward reads last.
+  /// Buckets whose state comes from another tier for their update. They are spread over forward: by the time that it comes to one of them,
+  /// there was time for as large a part of what is late.
   llvm::DenseSet<mlir::Operation *> lateUpdates() const;
   void consumeGradients(state::BucketOp bucket, Pending &pending, llvm::SmallVectorImpl<mlir::Value> &sums);
   /// Where every rank updates all of a bucket it takes the gradient of all.

@@ -4,8 +4,6 @@
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=2" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S2
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=3" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=S3
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=1 stage=3" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=ALONE
-// RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=3" --zero-assign-tiers="offload-optimizer=disk" --zero-programs --zero-insert-movement="late-bytes=64" | FileCheck %s --check-prefix=LATE
-// RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=3" --zero-assign-tiers="offload-optimizer=disk" --zero-programs --zero-insert-movement="late-bytes=63" | FileCheck %s --check-prefix=S3
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=2 accumulate=2" --zero-programs --zero-insert-movement | FileCheck %s --check-prefix=ACC
 
 // Stage 0: the reduced shard is gathered again and everybody updates everything; the norm comes from the own shard.
@@ -43,17 +41,6 @@
 // S3-NOT: zero.publish
 // S3-LABEL: func.func @eval(
 // S3: zero.all_reduce %{{.*}} : tensor<1xf32>
-
-// The gradient of this rank's 16 elements may wait: its squares are summed apart, and the update is the last of the step.
-// LATE-LABEL: func.func @step(
-// LATE: nn.launch @sum_squares_1x16(
-// LATE: nn.launch @sum_1(
-// LATE: zero.all_reduce
-// LATE: zero.update @bucket0, %{{.*}} {kernel = @adamw_apart_1x16}
-// LATE-NEXT: return
-// Where all updates wait, this changes nothing.
-// LATE-LABEL: func.func @step_clip(
-// LATE: zero.update @bucket0, %{{.*}}, %{{.*}} clip %{{.*}} {kernel = @adamw_clip_1x16}
 
 // ALONE-NOT: zero.gather
 // ALONE-NOT: zero.reduce_scatter
