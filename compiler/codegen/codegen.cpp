@@ -57,6 +57,8 @@ KernelInfo describe(const Program &p, func::FuncOp kernel) {
   info.symbol = p.name;
   info.extent = p.extent();
   if (p.kind == Program::Rows) info.row = p.chunked() ? kChunk : p.points(p.inner);
+  if (p.kind == Program::Rows && !p.reductions.empty())
+    for (unsigned dim : p.inner) info.summed.push_back(p.size(dim));
   Work work = workOf(p);
   info.flops = work.flops;
   info.bytes = work.bytes;

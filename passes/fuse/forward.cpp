@@ -1,5 +1,6 @@
 //===- forward.cpp - the forward pass of a training step, as a chain of tensors that are made --------------===//
 #include "passes/fuse/forward.h"
+#include "compiler/codegen/codegen.h"
 #include "compiler/nn/library/products.h"
 #include "compiler/nn/rows.h"
 #include "llvm/ADT/Hashing.h"
@@ -132,7 +133,15 @@ Forward::Part Forward::partOf(func::FuncOp kernel, ArrayRef<unsigned> results) {
   }
   Part part{SmallVector<Value>(operands.getArrayRef()), {}};
   part.kernel = kernels.kernelFor(wanted, part.operands, train).function;
+  if (part.kernel && !summedBy(part.kernel).empty() && summedBy(part.kernel) != summedBy(kernel)) part.kernel = {};
   return known->second = std::move(part);
+}
+
+ArrayRef<int64_t> Forward::summedBy(func::FuncOp kernel) {
+  auto [known, fresh] = summed.try_emplace(kernel);
+  if (!fresh) return known->second;
+  if (FailureOr<codegen::KernelInfo> info = codegen::describe(kernel); succeeded(info)) known->second = std::move(info->summed);
+  return known->second;
 }
 
 Value Forward::outside(LaunchOp launch, func::FuncOp kernel, Value inside) {

@@ -13,7 +13,9 @@ namespace zero::fuse {
 /// does not depend on.
 ///
 /// Each result of a kernel is a tensor of its own: it needs what the kernel reads to make it, or other results where these are all that
-/// leads there. A result that is rounded when it is stored leads nowhere, for the kernel itself goes on with what it was before.
+/// leads there. A result that is rounded when it is stored leads nowhere, for the kernel itself goes on with what it was before. Where a
+/// result by itself would be made over other dimensions, with the rows' sums in another order, all results of the kernel are one: what is
+/// made again has the same bits.
 class Forward {
 public:
   /// `train` is as nn-fuse or nn-mixed-precision leave it, and has a backward. Kernels for results by themselves are added to the module.
@@ -35,7 +37,7 @@ private:
   /// How results of a kernel are made by themselves.
   struct Part {
     llvm::SmallVector<mlir::Value> operands; // in the kernel: its arguments, or what it returns
-    mlir::func::FuncOp kernel;               // null if the kernel compiler takes it as a whole only
+    mlir::func::FuncOp kernel;               // null if the kernel compiler takes it as a whole only, or sums rows in another order then
   };
   /// Results of an operation, and which of them are the same.
   struct Source {
@@ -46,6 +48,8 @@ private:
   void addLaunch(nn::LaunchOp launch);
   void add(mlir::Operation *op, llvm::ArrayRef<unsigned> results, uint64_t bytes, mlir::ValueRange reads, uint64_t kind);
   Part partOf(mlir::func::FuncOp kernel, llvm::ArrayRef<unsigned> results);
+  /// Over which dimensions a kernel sums rows, in order.
+  llvm::ArrayRef<int64_t> summedBy(mlir::func::FuncOp kernel);
   static mlir::Value outside(nn::LaunchOp launch, mlir::func::FuncOp kernel, mlir::Value inside);
   void launchAgain(nn::LaunchOp launch, llvm::ArrayRef<unsigned> results, mlir::OpBuilder &b, mlir::IRMapping &copies);
 
@@ -55,6 +59,7 @@ private:
   std::vector<Source> sources;                  // of `made`
   llvm::DenseMap<mlir::Value, uint32_t> index;
   std::map<std::pair<mlir::Operation *, llvm::SmallVector<unsigned>>, Part> parts;
+  std::map<mlir::Operation *, std::vector<int64_t>> summed; // by kernel
 };
 
 } // namespace zero::fuse

@@ -71,14 +71,15 @@ bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
 }
 
 bool Fusion::sumsElsewhere(unsigned from, unsigned in) {
-  DenseSet<Operation *> members(clusters[from].members.begin(), clusters[from].members.end());
-  DenseMap<Operation *, bool> known; // whether a member needs a sum over a row
+  DenseSet<Operation *> inside(computed[from].begin(), computed[from].end()); // of the two as one kernel
+  inside.insert(computed[in].begin(), computed[in].end());
+  DenseMap<Operation *, bool> known; // whether an operation needs a sum over a row
   auto needsSum = [&](Operation *op, auto &self) -> bool {
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind == Reduction::Rows) return true;
     if (auto it = known.find(op); it != known.end()) return it->second;
     bool needs = llvm::any_of(op->getOperands(), [&](Value v) {
       Operation *d = v.getDefiningOp();
-      return d && (isFree(d) || members.contains(d)) && self(d, self);
+      return d && (isFree(d) || inside.contains(d)) && self(d, self);
     });
     return known[op] = needs;
   };
@@ -88,8 +89,8 @@ bool Fusion::sumsElsewhere(unsigned from, unsigned in) {
     auto *there = user->second.find(in);
     return there != user->second.end() && levelIn(clusters[in], use, there->second.place).first == Level::Moved;
   };
-  return llvm::any_of(clusters[from].members,
-                      [&](Operation *m) { return llvm::any_of(usesOf(m->getResult(0)), isMoved) && needsSum(m, needsSum); });
+  return llvm::any_of(computed[from],
+                      [&](Operation *op) { return llvm::any_of(usesOf(op->getResult(0)), isMoved) && needsSum(op, needsSum); });
 }
 
 } // namespace zero::fuse

@@ -4,7 +4,7 @@
 usage: test/architectures/run.py [--only NAME[,NAME]] [--table FILE.md]
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
-norm (f32 on both sides, each in its own order of sums). Needs torch, transformers, onnx, onnxscript and safetensors; set-up does not install these,
+norm (f32 on both sides, each in its own order of sums), and if --recompute full gives these gradients to the bit. Needs torch, transformers, onnx, onnxscript and safetensors; set-up does not install these,
 so this runs by hand: about half a minute for each architecture.
 """
 import argparse
@@ -103,6 +103,14 @@ def program(name, *args, cwd):
         raise Fails((done.stderr.strip() or f"{name} ended with status {done.returncode}").splitlines()[-1])
 
 
+def made_again(task, work):
+    """Gradients of the first step that differ where forward's results are made again in backward."""
+    program("zeroc", "-q", "model.onnx", "-o", "again.bin", "--recompute", "full", "--loss", "mse" if task == "encoder" else "cross_entropy", cwd=work)
+    program("zerorun", "again.bin", "--data", "data.safetensors", "--steps", 1, "--threads", "1", "--gradients", "again.safetensors", cwd=work)
+    kept, again = (load_file(work / f"{name}.safetensors") for name in ("gradients", "again"))
+    return [name for name in kept if kept[name].tobytes() != again[name].tobytes()]
+
+
 def compare(config, task, work):
     """(parameters, how exported, worst relative difference of a loss, of a gradient, gradients compared)."""
     a, model, task, how = exported(config, task, work)
@@ -124,6 +132,9 @@ def compare(config, task, work):
         worst = max(worst, float(np.linalg.norm(got - want) / max(np.linalg.norm(want), floor)))
     if not compared:
         raise Fails("no gradient has the name of a parameter")
+    again = made_again(task, work)
+    if again:
+        raise Fails(f"--recompute full changes bits of {len(again)} gradients, such as {again[0]}")
     if loss > 1e-4 or worst > 1e-3:
         raise Fails(f"losses differ by {loss:.1e}, gradients by {worst:.1e} of their norm")
     return sum(p.numel() for p in model.parameters()), task, how, loss, worst, compared

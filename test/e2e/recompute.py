@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Making forward's results again in backward (--recompute full): the bits of keeping them, in less memory.
 
-gpt2 and llama of models/tiny, a GPT with dropout and one of six layers:
+gpt2 and llama of models/tiny, a GPT with dropout, one of six layers, and a SqueezeBERT, whose norms go over what grouped convolutions made, groups side
+by side, so that a norm by itself would go over its rows in another order than the kernel that also puts the groups there:
 - parameters, first gradients and losses are bitwise those of the same plan without it, at every stage, on one rank and on two, with
   micro-steps, clipping, state and activations in other tiers, in bf16 and in tiles, and the judge finds nothing;
 - in f32 so are those of --recompute none, of plain_causal too, whose layers exchange samples and tokens;
@@ -88,6 +89,7 @@ suite.tiny_data("plain_causal")
 MODELS["plain_causal"] = (TINY / "plain_causal" / "dynamo_train.onnx", [], "plain_causal.safetensors")
 MODELS["dropout"] = (DATA / "gpt_dropout.onnx", ["--bind", "batch=1"], DATA / "samples.safetensors")
 HIDDEN, SEQ, BATCH = 64, 64, 4
+MODELS["grouped"] = (DATA / "grouped.onnx", [], DATA / "grouped.safetensors")
 for n in (6, 12):
     suite.gpt(f"layers{n}.onnx", "--layers", str(n), "--hidden", str(HIDDEN), "--heads", "2", "--vocab", "67", "--seq", str(SEQ), "--batch", str(BATCH), "--no-weights")
     MODELS[f"layers{n}"] = (suite.work / f"layers{n}.onnx", ["--init", "random"], None)
@@ -100,6 +102,8 @@ for name, world, flags, run_flags in (
     ("dropout", 1, [], []),
     ("dropout", 2, ["--stage", 2, "--accumulate", 2], ["--clip", 0.7]),
     ("dropout", 2, ["--stage", 3, *AWAY], []),
+    ("grouped", 1, [], []),
+    ("grouped", 2, ["--stage", 3, "--precision", "bf16", *AWAY], ["--clip", 0.7]),
 ):
     suite.check(f"recompute: {name}: {' '.join(str(f) for f in [*flags, *run_flags])}, {world} ranks", same, name, world, flags, run_flags)
 for name in ("gpt2", "plain_causal"):
