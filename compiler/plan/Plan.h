@@ -57,6 +57,8 @@ int64_t workAlignmentOf(mlir::ModuleOp module);
 int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
+/// Whether its updates wait for the norm of all gradients: those of runs that clip, and all where the loss is scaled.
+bool waitsForNorm(ProgramOp program);
 /// First name in a location (an ONNX node, or what the compiler called it); empty if there is none.
 std::string nameOf(mlir::Location location);
 

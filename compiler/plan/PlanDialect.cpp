@@ -78,6 +78,10 @@ SmallVector<StepOp> stepsOf(ProgramOp program) {
   return steps;
 }
 
+bool waitsForNorm(ProgramOp program) {
+  return program.getClips() || program->getParentOfType<ModuleOp>()->hasAttr(state::ZeroDialect::kScalesLoss);
+}
+
 std::string nameOf(Location location) {
   std::string name;
   location->walk([&](Location inner) {

@@ -132,12 +132,12 @@ Forward::Part Forward::partOf(func::FuncOp kernel, ArrayRef<unsigned> results) {
       if (seen.insert(operand).second) work.push_back(operand);
   }
   Part part{SmallVector<Value>(operands.getArrayRef()), {}};
-  part.kernel = kernels.kernelFor(wanted, part.operands, train).function;
-  if (part.kernel && !summedBy(part.kernel).empty() && summedBy(part.kernel) != summedBy(kernel)) part.kernel = {};
+  const KernelTable::Entry &entry = kernels.kernelFor(wanted, part.operands, train);
+  if (entry.summed.empty() || entry.summed == summedBy(kernel)) part.kernel = entry.function;
   return known->second = std::move(part);
 }
 
-ArrayRef<int64_t> Forward::summedBy(func::FuncOp kernel) {
+const std::vector<int64_t> &Forward::summedBy(func::FuncOp kernel) {
   auto [known, fresh] = summed.try_emplace(kernel);
   if (!fresh) return known->second;
   if (FailureOr<codegen::KernelInfo> info = codegen::describe(kernel); succeeded(info)) known->second = std::move(info->summed);

@@ -48,8 +48,8 @@ private:
   void addLaunch(nn::LaunchOp launch);
   void add(mlir::Operation *op, llvm::ArrayRef<unsigned> results, uint64_t bytes, mlir::ValueRange reads, uint64_t kind);
   Part partOf(mlir::func::FuncOp kernel, llvm::ArrayRef<unsigned> results);
-  /// Over which dimensions a kernel sums rows, in order.
-  llvm::ArrayRef<int64_t> summedBy(mlir::func::FuncOp kernel);
+  /// Over which dimensions a kernel of forward sums rows, in order.
+  const std::vector<int64_t> &summedBy(mlir::func::FuncOp kernel);
   static mlir::Value outside(nn::LaunchOp launch, mlir::func::FuncOp kernel, mlir::Value inside);
   void launchAgain(nn::LaunchOp launch, llvm::ArrayRef<unsigned> results, mlir::OpBuilder &b, mlir::IRMapping &copies);
 

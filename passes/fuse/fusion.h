@@ -90,8 +90,8 @@ private:
   /// Tensors in memory from which the value would be computed; the value itself if it will be in memory.
   llvm::ArrayRef<mlir::Value> leavesOf(mlir::Value v) const;
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
-  /// Whether what one cluster makes from a sum over a row is wanted by the other one for other rows than the one it is at. As one kernel they would sum
-  /// each row once more, element by element: slower, and in an order of its own, where equal sums have equal bits.
+  /// Whether what one cluster makes from a sum over a row is wanted by the other one for other rows than the one it is at. As one kernel
+  /// they would sum each row once more, element by element: slower, and in an order of its own, where equal sums have equal bits.
   bool sumsElsewhere(unsigned from, unsigned in);
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 

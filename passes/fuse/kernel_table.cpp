@@ -59,7 +59,7 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
   OpBuilder b = OpBuilder::atBlockBegin(body);
   IRMapping map;
   map.map(ValueRange(operands), ValueRange(body->getArguments()));
-  SmallVector<Operation *> stack, wanted;
+  SmallVector<Operation *> stack;
   llvm::SetVector<Operation *> cloned;
   for (Value v : results)
     if (!map.contains(v)) stack.push_back(v.getDefiningOp());
@@ -139,6 +139,7 @@ const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayR
   while (symbols.lookup(name));
   kernel->setSymName(name);
   it->second.function = *kernel;
+  it->second.summed = std::move(info->summed);
   symbols.insert(kernel.release(), place->getIterator());
   ++made;
   return it->second;

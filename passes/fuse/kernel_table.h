@@ -15,6 +15,7 @@ public:
   struct Entry {
     mlir::func::FuncOp function; // null if the kernel compiler does not take it, and why
     std::string why;
+    std::vector<int64_t> summed; // dimensions of the rows it sums, as codegen::KernelInfo
   };
   /// A function that computes `results` from `operands`; an equal one if there is one. `place`: where to insert it.
   const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place);

@@ -75,10 +75,9 @@ Trial Refine::gatherEarlier(const Trial &usual) {
 }
 
 Trial Refine::updateLater(const Trial &placed) {
-  auto isHidden = [](const Trial &trial) { return trial.time.seconds <= 1.05 * trial.time.of(simulate::kProcessors); };
   Trial best = placed;
   auto improves = [&](int64_t part) { // of all gradients, with AdamW half of what the optimizer keeps
-    if (isHidden(best)) return false;
+    if (best.time.seconds <= 1.05 * best.time.of(simulate::kProcessors)) return false; // nothing is left to hide
     Settings settings = placed.settings;
     settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / 2 / part;
     settings.usuallyCopied = placed.copied;
@@ -87,7 +86,7 @@ Trial Refine::updateLater(const Trial &placed) {
     if (better) best = trial;
     return better;
   };
-  improves(8) ? improves(4) : improves(16);
+  improves(improves(8) ? 4 : 16);
   return best;
 }
 

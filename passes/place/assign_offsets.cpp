@@ -67,8 +67,8 @@ private:
   };
 
   /// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger
-  /// than neither what is `allowed` nor 1.02 times what is live. Updates that need not wait for the norm were made late to run beside the next
-  /// step, so that these get their bytes in any case.
+  /// than neither what is `allowed` nor 1.02 times what is live. Updates that need not wait for the norm were made late to run beside the
+  /// next step, so that these get their bytes in any case.
   static void placeOnDevice(ProgramOp program, Placed &placed, int64_t allowed) {
     std::vector<TransferEnds> ends = endsOf(program, placed.buffers.buffers);
     if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) {
@@ -80,9 +80,8 @@ private:
     OffsetProblem beside = placed.buffers.problem; // the next run
     std::optional<OffsetSolution> found;
     if (addNextRun(program, placed.buffers.buffers, beside)) {
-      bool chosen = !program.getClips() && !program->getParentOfType<ModuleOp>()->hasAttr(state::ZeroDialect::kScalesLoss);
       found = solveOffsets(beside, most);
-      if (chosen || found->height <= most)
+      if (found->height <= most || !waitsForNorm(program))
         placed.buffers.problem = std::move(beside);
       else
         found.reset();

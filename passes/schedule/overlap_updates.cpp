@@ -35,7 +35,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
     auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
     auto updatesHere = [](StepOp step) { return isa<UpdateStep>(*step) && step.getLane() == Lane::compute; };
-    bool norm = program.getClips() || module->hasAttr(state::ZeroDialect::kScalesLoss);
+    bool norm = waitsForNorm(program);
     if (llvm::none_of(tail, copies)) return; // nothing to wait for
     bool makesHere = llvm::any_of(tail, updatesHere);
     if (!norm && !makesHere) return; // what comes after all else belongs to updates that stand among backward

@@ -4,8 +4,8 @@
 usage: test/architectures/run.py [--only NAME[,NAME]] [--table FILE.md]
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
-norm (f32 on both sides, each in its own order of sums), and if --recompute full gives these gradients to the bit. Needs torch, transformers, onnx, onnxscript and safetensors; set-up does not install these,
-so this runs by hand: about half a minute for each architecture.
+norm (f32 on both sides, each in its own order of sums), and if --recompute full gives these gradients to the bit. Needs torch, transformers, onnx,
+onnxscript and safetensors; set-up does not install these, so this runs by hand: about half a minute for each architecture.
 """
 import argparse
 import contextlib
@@ -105,7 +105,8 @@ def program(name, *args, cwd):
 
 def made_again(task, work):
     """Gradients of the first step that differ where forward's results are made again in backward."""
-    program("zeroc", "-q", "model.onnx", "-o", "again.bin", "--recompute", "full", "--loss", "mse" if task == "encoder" else "cross_entropy", cwd=work)
+    loss = "mse" if task == "encoder" else "cross_entropy"
+    program("zeroc", "-q", "model.onnx", "-o", "again.bin", "--recompute", "full", "--loss", loss, cwd=work)
     program("zerorun", "again.bin", "--data", "data.safetensors", "--steps", 1, "--threads", "1", "--gradients", "again.safetensors", cwd=work)
     kept, again = (load_file(work / f"{name}.safetensors") for name in ("gradients", "again"))
     return [name for name in kept if kept[name].tobytes() != again[name].tobytes()]

@@ -22,6 +22,23 @@
 // RUN: zero-opt %s --zero-partition="bucket-elements=64" --zero-assign-tiers="offload-optimizer=disk" --zero-programs="clip=always" --zero-insert-movement="late-bytes=768" | FileCheck %s --check-prefix=CLIP
 // CLIP-COUNT-6: kernel = @adamw_clip_4x16
 // CLIP-NEXT: return
+// On two ranks each sums the squares of its shards, and no update is before the sum over both. What has no room is not late.
+// RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=64" --zero-assign-tiers="offload-optimizer=disk" --zero-programs --zero-insert-movement="late-bytes=128" | FileCheck %s --check-prefix=TWO
+// RUN: zero-opt %s --zero-partition="world=2 stage=3 bucket-elements=64" --zero-assign-tiers="offload-optimizer=disk" --zero-programs --zero-insert-movement="late-bytes=127" | FileCheck %s --check-prefix=TIGHT
+// TWO-LABEL: func.func @step(
+// TWO: nn.launch @sum_squares_2x16(
+// TWO-NOT: adamw_apart
+// TWO: nn.launch @sum_
+// TWO: zero.all_reduce
+// TWO-NEXT: zero.view
+// TWO-NEXT: zero.view
+// TWO-NEXT: zero.update @bucket5, %{{.*}} {kernel = @adamw_apart_2x16}
+// TWO-NEXT: return
+// TWO-LABEL: func.func @step_clip(
+// TWO-COUNT-6: kernel = @adamw_clip_2x16
+// TIGHT-LABEL: func.func @step(
+// TIGHT-NOT: adamw_apart
+// TIGHT-LABEL: func.func @step_clip(
 // State on the device is updated at once.
 // NONE-NOT: adamw_apart
 
