@@ -86,7 +86,9 @@ Trial Refine::updateLater(const Trial &placed) {
     if (better) best = trial;
     return better;
   };
-  improves(improves(8) ? 4 : 16);
+  bool more = improves(8);
+  for (int64_t part : more ? std::array{6, 4, 3} : std::array{12, 16, 24})
+    if (!improves(part)) break;
   return best;
 }
 

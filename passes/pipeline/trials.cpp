@@ -31,10 +31,10 @@ Key keyOf(const Settings &settings, bool places) {
 }
 
 Rank rankOf(const Trial &trial) {
-  // Gradients that wait for late updates take room, for which more is copied: the step has to become shorter by more than that. Measured,
-  // steps with such updates were not as much shorter as estimated (GPT-2 124M on two cores, whose disk and memory forward needs as well).
+  // Gradients that wait for late updates take room, for which more is copied, and that wears disks: the step has to become shorter by
+  // half as much.
   uint64_t usual = trial.settings.usuallyCopied;
-  double seconds = trial.time.seconds * (usual ? std::max(1.0, double(trial.copied) / double(usual)) : 1);
+  double seconds = trial.time.seconds * (usual ? std::sqrt(std::max(1.0, double(trial.copied) / double(usual))) : 1);
   auto percents = int64_t(std::floor(std::log(std::max(seconds, 1e-9)) / std::log(1.01)));
   int64_t tokens = trial.settings.tiling.tokens ? -trial.settings.tiling.tokens : INT64_MIN; // all of them are most
   return {percents,     trial.settings.tiling.parts,

@@ -33,10 +33,12 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
     arena "work": a portfolio of greedy solvers (passes/place/offsets.h) places them and the lowest result is kept. The program records its
     `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
 
-    What a copy between tiers begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are live than at
-    the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: but not where the program's
-    arena would grow by more than 2 % and beyond the largest program's, unless `device-bytes` has room for that. Then each such buffer goes, below the same height, to the bytes that have
-    rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for whoever had them before.
+    What updates work on that run beside the next step's forward (plan-overlap-updates) shares no bytes with that: where these updates wait
+    for the norm, only if the arena grows by no more than 2 %, or `device-bytes` has room for it.
+
+    Each buffer that a copy between tiers or a collective begins or ends goes, below the arena's height or what `device-bytes` allows, to the
+    bytes that have rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for
+    whoever had them before, and compute is not given bytes that are still on their way.
 
     ```mlir
     plan.program step @step {

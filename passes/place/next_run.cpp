@@ -17,33 +17,75 @@ StringRef bucketOf(Value buffer, const SymbolTable &symbols) {
   return bucket.value_or("");
 }
 
+/// How many of a lane's steps are complete when each step of the next run begins.
+class Progress {
+public:
+  explicit Progress(size_t steps) : complete(steps) {}
+  size_t count = 0;
+
+  /// One more, complete before `step`; −1: before none that is known.
+  void add(int64_t step) {
+    ++count;
+    if (step >= 0) complete[size_t(step)] = std::max(complete[size_t(step)], count);
+  }
+  void close() {
+    for (size_t at = 1; at < complete.size(); ++at) complete[at] = std::max(complete[at], complete[at - 1]);
+  }
+  int64_t stepWith(size_t many) const { return llvm::lower_bound(complete, many) - complete.begin(); }
+
+private:
+  std::vector<size_t> complete;
+};
+
 } // namespace
 
 bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &problem) {
   if (program.getRole() != ProgramRole::step) return false; // another program comes after it
   SymbolTable symbols(program->getParentOfType<ModuleOp>());
-  llvm::StringMap<int64_t> needed;    // of each bucket, the first step of lane compute that touches it
-  llvm::DenseMap<Value, size_t> uses; // of each buffer, how many updates have been made when it is free
-  std::vector<size_t> complete;       // of each step, how many updates are sure to be complete when it begins
-  SmallVector<StepOp> steps = stepsOf(program), updates;
+  SmallVector<StepOp> steps = stepsOf(program);
+  llvm::StringMap<int64_t> needed;                // of each bucket, the first step of lane compute that touches it
+  llvm::DenseMap<Value, int64_t> touched;         // of each buffer, the first of these
+  llvm::DenseMap<Value, SmallVector<Value>> come; // of state, what it is copied to before updates begin
   for (auto [at, step] : llvm::enumerate(steps)) {
-    if (isOfUpdates(step.getLane())) {
-      for (Value buffer : step.getBuffers()) uses[buffer] = updates.size() + 1;
-      if (isa<UpdateStep>(*step)) updates.push_back(step);
-    } else if (step.getLane() == Lane::compute) {
-      for (Value buffer : step.getBuffers())
-        if (StringRef bucket = bucketOf(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
+    if (isOfUpdates(step.getLane())) continue;
+    if (auto copy = dyn_cast<CopyStep>(*step); copy && step.getLane() != Lane::compute)
+      come[step.getBuffers()[0]].push_back(step.getBuffers()[1]);
+    if (step.getLane() != Lane::compute) continue;
+    for (Value buffer : step.getBuffers()) {
+      touched.try_emplace(buffer, int64_t(at));
+      if (StringRef bucket = bucketOf(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
     }
   }
-  if (updates.empty()) return false;
-  complete.resize(steps.size());
-  for (auto [i, update] : llvm::enumerate(updates))
-    if (auto found = needed.find(cast<UpdateStep>(*update).getBucket()); found != needed.end())
-      complete[size_t(found->second)] = std::max(complete[size_t(found->second)], i + 1);
-  for (size_t at = 1; at < complete.size(); ++at) complete[at] = std::max(complete[at], complete[at - 1]);
-  for (auto [buffer, its] : llvm::zip(buffers, problem.buffers))
-    if (auto found = uses.find(Value(BufferOp(buffer).getResult())); found != uses.end())
-      its.nextLast = std::min(llvm::lower_bound(complete, found->second) - complete.begin(), ptrdiff_t(its.first)) - 1;
+  // Of each of these, before which step of the next run it is sure to be complete: an update that has made what that reads; and what was
+  // copied away up to what comes back for it.
+  Progress updates(steps.size()), copies(steps.size());
+  struct Use {
+    size_t updates = 0, copies = 0; // complete when the buffer is free
+  };
+  llvm::DenseMap<Value, Use> uses;
+  for (StepOp step : steps) {
+    if (!isOfUpdates(step.getLane())) continue;
+    bool leaves = step.getLane() == Lane::update_write;
+    for (Value buffer : step.getBuffers()) uses[buffer] = {updates.count + 1, leaves ? copies.count + 1 : 0};
+    if (auto update = dyn_cast<UpdateStep>(*step)) {
+      auto found = needed.find(update.getBucket());
+      updates.add(found == needed.end() ? -1 : found->second);
+    } else if (leaves) {
+      int64_t first = -1;
+      for (Value there : come.lookup(step.getBuffers()[1]))
+        if (auto found = touched.find(there); found != touched.end() && (first < 0 || found->second < first)) first = found->second;
+      copies.add(first);
+    }
+  }
+  if (!updates.count) return false;
+  updates.close(), copies.close();
+  for (auto [buffer, its] : llvm::zip(buffers, problem.buffers)) {
+    auto found = uses.find(Value(BufferOp(buffer).getResult()));
+    if (found == uses.end()) continue;
+    int64_t free = std::min(updates.stepWith(found->second.updates), its.first);
+    if (found->second.copies) free = std::min(free, copies.stepWith(found->second.copies));
+    its.nextLast = free - 1;
+  }
   return true;
 }
 

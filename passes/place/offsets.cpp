@@ -58,25 +58,10 @@ std::optional<OffsetSolution> placeInOrder(const OffsetProblem &problem, const s
   return solution;
 }
 
-struct Peak {
-  int64_t step = 0;
-  Bytes live;
-};
-
-/// The step with the most live bytes, the first of them if there are several; sizes rounded up to `unit`.
-Peak peakOf(const OffsetProblem &problem, Bytes unit) {
-  std::map<int64_t, Bytes> change;
-  for (const OffsetBuffer &buffer : problem.buffers) {
-    change[buffer.first] += buffer.size.alignedTo(unit);
-    change[buffer.last + 1] -= buffer.size.alignedTo(unit);
-  }
-  Peak peak;
-  Bytes live;
-  for (auto [step, bytes] : change) {
-    live += bytes;
-    if (live > peak.live) peak = {step, live};
-  }
-  return peak;
+/// The step with the most live bytes, the first of them if there are several.
+int64_t peakOf(const OffsetProblem &problem) {
+  std::vector<int64_t> live = liveBytes(problem, problem.alignment);
+  return std::max_element(live.begin(), live.end()) - live.begin();
 }
 
 struct Order {
@@ -87,14 +72,14 @@ struct Order {
 std::vector<Order> orders(const OffsetProblem &problem) {
   std::vector<size_t> given(problem.buffers.size());
   std::iota(given.begin(), given.end(), 0);
-  int64_t peak = peakOf(problem, problem.alignment).step;
+  int64_t peak = peakOf(problem);
   auto sorted = [&](const char *name, auto key) { // ascending; equal keys stay in the order of the problem
     auto indices = given;
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return key(problem.buffers[a]) < key(problem.buffers[b]); });
     return Order{name, std::move(indices)};
   };
   auto length = [](const OffsetBuffer &b) { return b.last - b.first + 1; };
-  auto atPeak = [peak](const OffsetBuffer &b) { return b.first <= peak && peak <= b.last; };
+  auto atPeak = [peak](const OffsetBuffer &b) { return (b.first <= peak && peak <= b.last) || peak <= b.nextLast; };
   return {
       sorted("size", [&](const OffsetBuffer &b) { return std::tuple(-b.size.count, -length(b)); }),
       sorted("lifetime", [&](const OffsetBuffer &b) { return std::tuple(-length(b), -b.size.count); }),
@@ -163,13 +148,16 @@ private:
 
 } // namespace
 
-Bytes largestLive(const OffsetProblem &problem, Bytes unit) { return peakOf(problem, unit).live; }
+Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
+  std::vector<int64_t> live = liveBytes(problem, unit);
+  return Bytes(live.empty() ? 0 : *std::max_element(live.begin(), live.end()));
+}
 
-OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most) {
+OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most, Bytes low) {
   for (const OffsetBuffer &buffer : problem.buffers)
     if (buffer.first < 0 || buffer.last > std::numeric_limits<int32_t>::max())
       throw std::runtime_error("buffer " + buffer.name + " is live to step " + std::to_string(buffer.last) + "; steps have 31 bits");
-  Bytes bound = largestLive(problem, problem.alignment), enough(bound.count + bound.count / 500);
+  Bytes bound = largestLive(problem, problem.alignment), enough = std::max(low, Bytes(bound.count + bound.count / 500));
   struct Attempt {
     std::vector<size_t> order;
     Fit fit;
@@ -192,7 +180,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most) {
       work += each;
       if (!found || found->height >= tooHigh) continue;
       found->solver = std::string(order.name) + (fit == Fit::Best ? ", best fit" : ", first fit");
-      if (found->height <= bound || (each > kWork / 10 && found->height <= enough)) return std::move(*found);
+      if (found->height <= std::max(bound, low) || (each > kWork / 10 && found->height <= enough)) return std::move(*found);
       attempts.push_back({order.indices, fit, std::move(*found)});
       std::stable_sort(attempts.begin(), attempts.end(), [](auto &a, auto &b) { return a.solution.height < b.solution.height; });
       if (attempts.size() > 2) attempts.pop_back();

@@ -27,13 +27,15 @@ struct OffsetSolution {
   std::string solver; // which of the portfolio found it
 };
 
-/// The largest sum of live bytes over all steps: no solution is lower. With sizes rounded up to `unit`.
+/// Live bytes of each step, with sizes rounded up to `unit`, and with what is in use of the run before.
+std::vector<int64_t> liveBytes(const OffsetProblem &problem, Bytes unit);
+/// The largest of them: no solution is lower.
 Bytes largestLive(const OffsetProblem &problem, Bytes unit);
 
 /// Places buffers one after another, in several orders and by two rules, and keeps the lowest arena; a local search improves the best two
-/// while they are more than 0.2 % above the lower bound; not where no arena is low enough, as the bound is above `most`. The same problem
-/// always has the same answer.
-OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most = Bytes(INT64_MAX));
+/// while they are more than 0.2 % above the lower bound; not where no arena is low enough, as the bound is above `most`. One of `low` bytes
+/// is as good as a lower one. The same problem always has the same answer.
+OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most = Bytes(INT64_MAX), Bytes low = Bytes(0));
 
 /// Empty if the answer is right; else a sentence that names what is wrong with it.
 std::string checkOffsets(const OffsetProblem &problem, const OffsetSolution &solution);

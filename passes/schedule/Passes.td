@@ -129,7 +129,7 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let description = [{
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
     copied to a buffer of `tier` after its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
-    before that. On disk these are buffers of whole blocks alone. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers
+    before that. On disk they are filled up to whole blocks, unless that is more than a 16th of them. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers
     that wait longest are taken, up to that sum, and the others stay.
 
     ```mlir

@@ -15,6 +15,13 @@ namespace zero::schedule {
 
 namespace {
 
+constexpr int64_t kLeastOfPadding = 16; // times what fills up the last block of a disk
+
+/// Bytes that so many take there.
+int64_t roomOn(state::Tier home, int64_t bytes) {
+  return home == state::Tier::disk ? int64_t(llvm::alignTo(uint64_t(bytes), uint64_t(alignmentOf(home)))) : bytes;
+}
+
 struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations> {
   using OffloadActivationsPassBase::OffloadActivationsPassBase;
 
@@ -83,7 +90,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
     bool leaves = buffer.getTier() == state::Tier::device || (buffer.getTier() == state::Tier::host && home == state::Tier::disk);
-    if (!waits || !leaves || bytes < minBytes || bytes % (home == state::Tier::disk ? alignmentOf(home) : 1)) return {};
+    if (!waits || !leaves || bytes < minBytes || (roomOn(home, bytes) - bytes) * kLeastOfPadding > bytes) return {};
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
@@ -138,6 +145,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   void move(const Order &order, const Gap &gap, Copies &copies, state::Tier home) {
     auto before = copies.here.getDefiningOp<BufferOp>();
     OpBuilder b(before);
+    bool disk = home == state::Tier::disk;
+    auto used = int64_t(before.getBytes()), bytes = roomOn(home, used);
+    before.setBytes(bytes);
     b.setInsertionPointAfter(before);
     auto like = [&](StringRef suffix, state::Tier where) {
       auto op = cast<BufferOp>(b.clone(*before));
@@ -150,17 +160,21 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     Value back = copies.here = like(".back", before.getTier());
     for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
       if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
-    bool disk = home == state::Tier::disk;
-    int64_t bytes = int64_t(before.getBytes());
+    auto named = [&](StringRef what) { return NameLoc::get(b.getStringAttr(before.getName() + "." + what), before.getLoc()); };
     auto copy = [&](Value from, Value to, Lane lane, StringRef what) {
       Refs refs({{from, 0, 0, bytes}}, {{to, 0, 0, bytes}});
-      Location loc = NameLoc::get(b.getStringAttr(before.getName() + "." + what), before.getLoc());
+      Location loc = named(what);
       b.create<CopyStep>(loc, refs.buffers, refs.offsets, refs.strides, refs.bytes, refs.inputs, lane, DenseI64ArrayAttr());
     };
     b.setInsertionPointAfter(order[gap.from]);
     for (StepOp fill : gap.fills) {
       fill->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
       b.setInsertionPointAfter(fill);
+    }
+    if (used < bytes) { // up to a whole block of the disk
+      Refs rest({}, {{before.getResult(), used, 0, bytes - used}});
+      b.create<FillStep>(named("padding"), rest.buffers, rest.offsets, rest.strides, rest.bytes, rest.inputs, Lane::compute,
+                         DenseI64ArrayAttr(), 0);
     }
     if (leaves) copy(before.getResult(), copies.away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);

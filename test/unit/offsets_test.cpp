@@ -109,7 +109,7 @@ TEST(PlacedBuffers, AreVisitedLowestFirstWhereTheirLiveRangesMeet) {
 // neither.
 TEST(Offsets, BuffersAreInUseBesideTheNextRun) {
   auto p = problem({{"forward", Bytes(64), 0, 1}, {"later", Bytes(64), 3, 4}, {"a", Bytes(64), 6, 7, 1}, {"b", Bytes(64), 8, 9, 2}});
-  EXPECT_EQ(largestLive(p, p.alignment).count, 64);
+  EXPECT_EQ(liveBytes(p, p.alignment), (std::vector<int64_t>{128, 128, 64, 64, 64, 0, 64, 64, 64, 64}));
   auto s = solveOffsets(p);
   EXPECT_EQ(checkOffsets(p, s), "");
   EXPECT_EQ(s.height.count, 128);
@@ -129,7 +129,10 @@ TEST(Offsets, RandomBuffersBesideTheNextRun) {
     for (const OffsetBuffer &buffer : p.buffers) steps = std::max(steps, buffer.last + 1);
     for (OffsetBuffer &buffer : p.buffers)
       if (buffer.first > steps / 2 && random() % 2) buffer.nextLast = int64_t(random() % size_t(steps / 2));
-    EXPECT_EQ(checkOffsets(p, solveOffsets(p)), "");
+    OffsetSolution s = solveOffsets(p);
+    EXPECT_EQ(checkOffsets(p, s), "");
+    EXPECT_LE(largestLive(p, p.alignment), s.height);
+    EXPECT_LE(s.height.count, largestLive(p, p.alignment).count * 5 / 4);
   }
 }
 
@@ -143,6 +146,18 @@ TEST(Offsets, OfVeryManyBuffersOneAttemptWillDo) {
   EXPECT_EQ(s.solver, "size, best fit");
   EXPECT_EQ(checkOffsets(p, s), "");
   EXPECT_GT(s.height.count, largestLive(p, p.alignment).count * 501 / 500);
+}
+
+// What is low enough is not made lower, and what cannot be is not tried.
+TEST(Offsets, NoSearchWithoutNeed) {
+  auto p = trainingStep(24, 1);
+  OffsetSolution lowest = solveOffsets(p), enough = solveOffsets(p, Bytes(INT64_MAX), Bytes(INT64_MAX)),
+                 never = solveOffsets(p, largestLive(p, p.alignment) - Bytes(1));
+  EXPECT_EQ(checkOffsets(p, enough), "");
+  EXPECT_EQ(enough.solver, "size, best fit");
+  EXPECT_LT(lowest.height, enough.height);
+  EXPECT_EQ(checkOffsets(p, never), "");
+  EXPECT_EQ(never.solver.find("improved"), std::string::npos);
 }
 
 TEST(Offsets, EmptyProblem) {
