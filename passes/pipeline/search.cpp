@@ -28,9 +28,10 @@ public:
       if (fitting.empty()) break;
       std::vector<Trial> placed;
       for (const Trial &trial : candidates()) {
-        // No plan is faster placed than apart, and one that may be the runner-up is placed as well.
-        if (llvm::count_if(kept, [&](const Trial &other) { return faster(other, trial); }) >= 2) continue;
-        placed.push_back(refine.place(refine.gather(trial).settings, kept));
+        if (kept.size() >= 2 && !maybeFastest(trial, kept)) continue; // one that may be the runner-up is placed as well
+        Trial apart = refine.gather(trial);
+        placed.push_back(refine.place(apart.settings, kept));
+        learn(apart, placed.back());
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
       llvm::stable_sort(placed, faster);
@@ -47,8 +48,32 @@ public:
 
 private:
   static constexpr int kRounds = 6;            // of placing
+  static constexpr double kUnlike = 0.95;      // how much less sharing bytes may cost one choice than others of its kind
+  static constexpr double kLike = 1.03;        // how much longer a step may take that is worth to be refined as well
   static constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
   static constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
+
+  /// How often and how far buffers are copied away, or made again: choices of the same kind.
+  static std::pair<std::string, bool> kindOf(const Trial &trial) {
+    return {trial.settings.schedule.activations, trial.settings.keepBytes.has_value()};
+  }
+
+  /// What sharing bytes costs, as a factor of the step.
+  void learn(const Trial &apart, const Trial &placed) {
+    auto [known, fresh] = sharing.try_emplace(kindOf(apart), placed.time.seconds / apart.time.seconds);
+    if (!fresh) known->second = std::min(known->second, placed.time.seconds / apart.time.seconds);
+  }
+
+  /// Placed, it takes about as much longer than apart as the least of its kind, of which there are many with other tiles; of an unknown kind
+  /// as the least of all.
+  bool maybeFastest(const Trial &trial, ArrayRef<Trial> kept) const {
+    double factor = std::numeric_limits<double>::infinity();
+    for (const auto &[kind, cost] : sharing) factor = std::min(factor, cost);
+    if (auto known = sharing.find(kindOf(trial)); known != sharing.end()) factor = known->second;
+    Trial expected = trial;
+    expected.time.seconds *= std::max(1.0, kUnlike * factor);
+    return llvm::none_of(kept, [&](const Trial &other) { return faster(other, expected); });
+  }
 
   /// The choice that needs least is one that a refusal speaks of: with as many bytes as that names, this is what fits.
   void placeLeast(std::vector<Trial> &kept) {
@@ -65,7 +90,7 @@ private:
     Found found;
     llvm::stable_sort(kept, faster);
     found.fits = !kept.empty();
-    found.chosen = found.fits ? refine.overlap(kept[0]) : trials.leastOfAll();
+    found.chosen = found.fits ? overlap(kept) : trials.leastOfAll();
     for (const Trial &trial : kept)
       if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = trials.tried;
@@ -79,13 +104,24 @@ private:
     return found;
   }
 
+  /// The fastest once lanes run apart and updates are late, which make about as much of one tiling as of another.
+  Trial overlap(ArrayRef<Trial> kept) {
+    Trial best = refine.overlap(kept[0]);
+    for (const Trial &trial : kept) {
+      if (trial.settings.tiling == kept[0].settings.tiling || trial.time.seconds > kLike * kept[0].time.seconds) continue;
+      if (Trial other = refine.overlap(trial); faster(other, best)) best = other;
+      break;
+    }
+    return best;
+  }
+
   /// Fills `fitting`, the best first. Where nothing fits, or tiles may be faster, a quarter of the tokens is done at a time, and where
   /// still nothing fits, a sixteenth. Then, with so many, there are more parts; where logits take more than the gradient that would wait in
   /// their place, they are kept or made again, and else made again if nothing fits that keeps them. That nothing fits is to be known soon:
   /// tiles are given up that do not bring down what is needed at least; both kinds together are tried at last.
   void choose() {
     std::vector<int64_t> parts{question.asked.tiling.parts}, tokens{question.asked.tiling.tokens};
-    if (question.anyTiles) parts = {1, 4, 16};
+    if (question.anyTiles) parts = {1, 4, 8, 16};
     if (question.anyTokens) tokens = {0};
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
     asked.tiling = question.asked.tiling;
@@ -256,6 +292,7 @@ private:
   Trials trials;
   Refine refine;
   std::vector<Trial> fitting;
+  std::map<std::pair<std::string, bool>, double> sharing; // by kind
 };
 
 } // namespace

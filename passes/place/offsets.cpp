@@ -18,6 +18,8 @@ enum class Fit { First, Best };
 
 /// Steps of the inner loops that a search may take: a fraction of a second.
 constexpr int64_t kWork = 50'000'000;
+/// Percent of what it begins with that it leaves at least, as a rule.
+constexpr int64_t kSearchLeaves = 90;
 
 /// The steps of the program as far as buffers know it.
 int64_t stepsOf(const OffsetProblem &problem) {
@@ -188,7 +190,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most, Bytes low)
     }
   }
   OffsetSolution best = attempts[0].solution;
-  if (best.height <= enough || bound > most) return best;
+  if (best.height <= enough || bound > most || best.height.count / 100 > most.count / kSearchLeaves) return best;
   // Side by side, as if one after another: the second does not count where the first comes near the bound.
   std::atomic<bool> stop = false;
   auto improve = [&](const Attempt &attempt) { return Improver(problem, attempt.order, attempt.fit, attempt.solution).run(enough, stop); };

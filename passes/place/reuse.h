@@ -3,14 +3,9 @@
 // compute is behind; and whoever is given the bytes of one away from it has to wait for that one. In a low arena many places would do. The
 // best is the one whose bytes have rested longest, over the end of the step as well, since lanes run on from one into the next.
 #pragma once
-#include "passes/place/offsets.h"
+#include "passes/place/slack.h"
 
 namespace zero::place {
-
-/// Whether a transfer (a copy between tiers, or a collective) begins a buffer, and ends it.
-struct TransferEnds {
-  bool begins = false, ends = false;
-};
 
 /// Gives each buffer that a transfer begins or ends a place below `height`, at which the fewest steps between such a transfer and what uses
 /// the same bytes next to it are as many as there can be. Of a program of `steps` steps; `transfers` is in the order of the buffers. Where

@@ -212,7 +212,7 @@ def clipped(model):
     wanted, losses = reference(1, clip)
     filled = 0
     (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e9, "disk_write": 2e9}))
-    for part in (0.6, 0.8):
+    for part in (0.4, 0.6, 0.8):
         facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         steps = schedule()
         filled += sum(step["name"].endswith(".compute.padding") for step in steps)
