@@ -79,7 +79,7 @@ ProductGrid gridOf(const MatMulShape &shape, int threads) {
   bool few = shape.batch < 4 * threads && shape.batch % threads != 0;
   ProductGrid grid = gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
   if (shape.cDtype != plan::F32) {
-    grid.columnsPerPiece = std::min(grid.columnsPerPiece, columnsOfAHalfCall(grid.rowsPerPiece));
+    grid.columnsPerPiece = columnsOfAHalfCall(grid.rowsPerPiece, grid.columnsPerPiece);
     grid.columns = piecesOf(shape.n, grid.columnsPerPiece);
   }
   return grid;

@@ -31,12 +31,15 @@ inline uint64_t packingBytes(uint64_t rows, uint64_t columns, uint64_t depth) {
 
 // The library sums a result in bf16 in f32 first, all of it that one call computes: so much at most, and beside it what operands are packed
 // in. No other way of making products of bf16 and f16 takes more.
-inline constexpr uint64_t kHalfSumBytes = 8 << 20, kHalfPackingBytes = kHalfSumBytes + (2 << 20);
+inline constexpr uint64_t kHalfSumBytes = 6 << 20, kHalfPackingBytes = kHalfSumBytes + (2 << 20);
 
-// Columns of such a call with so many rows.
-inline int64_t columnsOfAHalfCall(int64_t rows) {
-  auto columns = static_cast<int64_t>(kHalfSumBytes / sizeof(float)) / std::max<int64_t>(rows, 1);
-  return std::max(columns / kColumnUnitOfACall * kColumnUnitOfACall, kColumnUnitOfACall);
+// How many of `columns` go into each such call for so many rows: all, or about the same number into each of as few calls as there must be.
+inline int64_t columnsOfAHalfCall(int64_t rows, int64_t columns) {
+  auto most = static_cast<int64_t>(kHalfSumBytes / sizeof(float)) / std::max<int64_t>(rows, 1);
+  most = std::max(most / kColumnUnitOfACall * kColumnUnitOfACall, kColumnUnitOfACall);
+  if (columns <= most) return columns;
+  int64_t calls = (columns + most - 1) / most, each = (columns + calls - 1) / calls;
+  return (each + kColumnUnitOfACall - 1) / kColumnUnitOfACall * kColumnUnitOfACall;
 }
 
 } // namespace zero::runtime
