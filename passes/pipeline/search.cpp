@@ -64,8 +64,8 @@ private:
     if (!fresh) known->second = std::min(known->second, placed.time.seconds / apart.time.seconds);
   }
 
-  /// Placed, it takes about as much longer than apart as the least of its kind, of which there are many with other tiles; of an unknown kind
-  /// as the least of all.
+  /// Placed, it takes about as much longer than apart as the least of its kind, of which there are many with other tiles; of an unknown
+  /// kind as the least of all.
   bool maybeFastest(const Trial &trial, ArrayRef<Trial> kept) const {
     double factor = std::numeric_limits<double>::infinity();
     for (const auto &[kind, cost] : sharing) factor = std::min(factor, cost);

@@ -2,9 +2,9 @@
 // What is left to choose: the parts that parameters are cut into, the tokens that are done at a time, the stage, the order of micro-steps,
 // the tier of each tensor of model state, how many activations wait elsewhere, how early buckets are gathered and how long they stay, which
 // updates are late. A choice is tried on a copy of the module as far as live ranges, whose largest sum is the memory it needs. How long a
-// step of it takes is estimated with every buffer at bytes of its own (runtime/simulate). The two that look best with every number of tiles
-// are placed: then what they need is certain, and the estimate is that of the plan. Where sharing bytes makes the best slower, it is tried
-// with less state on the device, so that its programs have room, and with late updates.
+// step of it takes is estimated with every buffer at bytes of its own (runtime/simulate). Of the two that look best with every number of
+// tiles those are placed that may become the fastest: then what they need is certain, and the estimate is that of the plan. Where sharing
+// bytes makes the best slower, it is tried with less state on the device, so that its programs have room, and with late updates.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
