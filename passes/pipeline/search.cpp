@@ -1,5 +1,6 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
 #include "passes/pipeline/refine.h"
+#include "passes/pipeline/sharing_cost.h"
 #include "passes/pipeline/tiers.h"
 #include "passes/train/Passes.h"
 #include <map>
@@ -28,10 +29,12 @@ public:
       if (fitting.empty()) break;
       std::vector<Trial> placed;
       for (const Trial &trial : candidates()) {
-        if (kept.size() >= 2 && !maybeFastest(trial, kept)) continue; // one that may be the runner-up is placed as well
+        Trial expected = sharing.expected(trial);
+        bool maybeFastest = llvm::none_of(kept, [&](const Trial &other) { return faster(other, expected); });
+        if (kept.size() >= 2 && !maybeFastest) continue; // one that may be the runner-up is placed as well
         Trial apart = refine.gather(trial);
         placed.push_back(refine.place(apart.settings, kept));
-        learn(apart, placed.back());
+        sharing.learn(apart, placed.back());
         if (trials.keeps(placed.back())) kept.push_back(placed.back());
       }
       llvm::stable_sort(placed, faster);
@@ -48,32 +51,9 @@ public:
 
 private:
   static constexpr int kRounds = 6;            // of placing
-  static constexpr double kUnlike = 0.95;      // how much less sharing bytes may cost one choice than others of its kind
   static constexpr double kLike = 1.03;        // how much longer a step may take that is worth to be refined as well
   static constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
   static constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
-
-  /// How often and how far buffers are copied away, or made again: choices of the same kind.
-  static std::pair<std::string, bool> kindOf(const Trial &trial) {
-    return {trial.settings.schedule.activations, trial.settings.keepBytes.has_value()};
-  }
-
-  /// What sharing bytes costs, as a factor of the step.
-  void learn(const Trial &apart, const Trial &placed) {
-    auto [known, fresh] = sharing.try_emplace(kindOf(apart), placed.time.seconds / apart.time.seconds);
-    if (!fresh) known->second = std::min(known->second, placed.time.seconds / apart.time.seconds);
-  }
-
-  /// Placed, it takes about as much longer than apart as the least of its kind, of which there are many with other tiles; of an unknown
-  /// kind as the least of all.
-  bool maybeFastest(const Trial &trial, ArrayRef<Trial> kept) const {
-    double factor = std::numeric_limits<double>::infinity();
-    for (const auto &[kind, cost] : sharing) factor = std::min(factor, cost);
-    if (auto known = sharing.find(kindOf(trial)); known != sharing.end()) factor = known->second;
-    Trial expected = trial;
-    expected.time.seconds *= std::max(1.0, kUnlike * factor);
-    return llvm::none_of(kept, [&](const Trial &other) { return faster(other, expected); });
-  }
 
   /// The choice that needs least is one that a refusal speaks of: with as many bytes as that names, this is what fits.
   void placeLeast(std::vector<Trial> &kept) {
@@ -292,7 +272,7 @@ private:
   Trials trials;
   Refine refine;
   std::vector<Trial> fitting;
-  std::map<std::pair<std::string, bool>, double> sharing; // by kind
+  SharingCost sharing;
 };
 
 } // namespace
