@@ -90,7 +90,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
     bool leaves = buffer.getTier() == state::Tier::device || (buffer.getTier() == state::Tier::host && home == state::Tier::disk);
-    if (!waits || !leaves || bytes < minBytes || (roomOn(home, bytes) - bytes) * kLeastOfPadding > bytes) return {};
+    int64_t padding = roomOn(home, bytes) - bytes;
+    if (!waits || !leaves || bytes < minBytes || padding * kLeastOfPadding > bytes) return {};
+    if (padding && buffer.getTier() != state::Tier::device) return {}; // lane compute fills it
     if (llvm::any_of(buffer.getResult().getUsers(), [](Operation *user) { return !isa<StepOp>(user); })) return {};
     SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
