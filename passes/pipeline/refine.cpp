@@ -86,7 +86,7 @@ Trial Refine::updateLater(const Trial &placed) {
     if (better) best = trial;
     return better;
   };
-  bool more = improves(8);
+  bool more = improves(8); // then as many more, or fewer, as improve
   for (int64_t part : more ? std::array{6, 4, 3} : std::array{12, 16, 24})
     if (!improves(part)) break;
   return best;

@@ -37,10 +37,10 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
     for the norm, only if the arena grows by no more than 2 %, or `device-bytes` has room for it.
 
     What a copy between tiers or a collective begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are
-    live than at the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: again where the
-    arena has room for it. Then each buffer that a copy between tiers or a collective begins or ends goes, below the arena's height or what `device-bytes` allows, to the
-    bytes that have rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for
-    whoever had them before.
+    live than at the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: by the same
+    rule, only if the arena has room for it. Then each such buffer goes, below the arena's height or what `device-bytes` allows, to the bytes
+    that have rested longest beside it (passes/place/reuse.h), over the end of the step as well, so that fetches need not wait for whoever
+    had them before.
 
     ```mlir
     plan.program step @step {

@@ -34,9 +34,14 @@ private:
 
 } // namespace
 
-std::vector<int64_t> liveBytes(const OffsetProblem &problem, Bytes unit) {
+int64_t stepsOf(const OffsetProblem &problem) {
   int64_t steps = 0;
   for (const OffsetBuffer &buffer : problem.buffers) steps = std::max({steps, buffer.last + 1, buffer.nextLast + 1});
+  return steps;
+}
+
+std::vector<int64_t> liveBytes(const OffsetProblem &problem, Bytes unit) {
+  int64_t steps = stepsOf(problem);
   Live all(steps, unit), others(steps, unit), reaching(steps, unit); // those that do not reach into the next run, and that do
   std::vector<const OffsetBuffer *> next;
   for (const OffsetBuffer &buffer : problem.buffers) {
@@ -61,6 +66,11 @@ std::vector<int64_t> liveBytes(const OffsetProblem &problem, Bytes unit) {
     }
   }
   return live;
+}
+
+Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
+  std::vector<int64_t> live = liveBytes(problem, unit);
+  return Bytes(live.empty() ? 0 : *std::max_element(live.begin(), live.end()));
 }
 
 } // namespace zero::place

@@ -43,21 +43,21 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
   if (program.getRole() != ProgramRole::step) return false; // another program comes after it
   SymbolTable symbols(program->getParentOfType<ModuleOp>());
   SmallVector<StepOp> steps = stepsOf(program);
-  llvm::StringMap<int64_t> needed;                // of each bucket, the first step of lane compute that touches it
-  llvm::DenseMap<Value, int64_t> touched;         // of each buffer, the first of these
-  llvm::DenseMap<Value, SmallVector<Value>> come; // of state, what it is copied to before updates begin
+  llvm::StringMap<int64_t> needed;                   // of each bucket, the first step of lane compute that touches it
+  llvm::DenseMap<Value, int64_t> touched;            // of each buffer, the first of these
+  llvm::DenseMap<Value, SmallVector<Value>> fetched; // of state, the buffers that it is copied to, but for these updates
   for (auto [at, step] : llvm::enumerate(steps)) {
     if (isOfUpdates(step.getLane())) continue;
     if (auto copy = dyn_cast<CopyStep>(*step); copy && step.getLane() != Lane::compute)
-      come[step.getBuffers()[0]].push_back(step.getBuffers()[1]);
+      fetched[step.getBuffers()[0]].push_back(step.getBuffers()[1]);
     if (step.getLane() != Lane::compute) continue;
     for (Value buffer : step.getBuffers()) {
       touched.try_emplace(buffer, int64_t(at));
       if (StringRef bucket = bucketOf(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
     }
   }
-  // Of each of these, before which step of the next run it is sure to be complete: an update that has made what that reads; and what was
-  // copied away up to what comes back for it.
+  // An update is complete before the step of the next run that computes with its bucket. A write-back is complete before the step that
+  // computes with what is fetched from there. Both are in order, so that those before them are complete as well.
   Progress updates(steps.size()), copies(steps.size());
   struct Use {
     size_t updates = 0, copies = 0; // complete when the buffer is free
@@ -72,8 +72,8 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
       updates.add(found == needed.end() ? -1 : found->second);
     } else if (leaves) {
       int64_t first = -1;
-      for (Value there : come.lookup(step.getBuffers()[1]))
-        if (auto found = touched.find(there); found != touched.end() && (first < 0 || found->second < first)) first = found->second;
+      for (Value copy : fetched.lookup(step.getBuffers()[1]))
+        if (auto found = touched.find(copy); found != touched.end() && (first < 0 || found->second < first)) first = found->second;
       copies.add(first);
     }
   }

@@ -18,15 +18,8 @@ enum class Fit { First, Best };
 
 /// Steps of the inner loops that a search may take: a fraction of a second.
 constexpr int64_t kWork = 50'000'000;
-/// Percent of what it begins with that it leaves at least, as a rule.
-constexpr int64_t kSearchLeaves = 90;
-
-/// The steps of the program as far as buffers know it.
-int64_t stepsOf(const OffsetProblem &problem) {
-  int64_t steps = 0;
-  for (const OffsetBuffer &buffer : problem.buffers) steps = std::max({steps, buffer.last + 1, buffer.nextLast + 1});
-  return steps;
-}
+/// An arena is no lower after a search than so many percent of what it was, as a rule.
+constexpr int64_t kLeastAfterSearch = 90;
 
 /// Places buffers in the given order, each in the lowest gap (or the tightest) among those it is alive with. None if the arena becomes as
 /// high as `tooHigh`.
@@ -60,21 +53,15 @@ std::optional<OffsetSolution> placeInOrder(const OffsetProblem &problem, const s
   return solution;
 }
 
-/// The step with the most live bytes, the first of them if there are several.
-int64_t peakOf(const OffsetProblem &problem) {
-  std::vector<int64_t> live = liveBytes(problem, problem.alignment);
-  return std::max_element(live.begin(), live.end()) - live.begin();
-}
-
 struct Order {
   const char *name;
   std::vector<size_t> indices;
 };
 
-std::vector<Order> orders(const OffsetProblem &problem) {
+/// `peak`: the step with the most live bytes.
+std::vector<Order> orders(const OffsetProblem &problem, int64_t peak) {
   std::vector<size_t> given(problem.buffers.size());
   std::iota(given.begin(), given.end(), 0);
-  int64_t peak = peakOf(problem);
   auto sorted = [&](const char *name, auto key) { // ascending; equal keys stay in the order of the problem
     auto indices = given;
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return key(problem.buffers[a]) < key(problem.buffers[b]); });
@@ -150,16 +137,13 @@ private:
 
 } // namespace
 
-Bytes largestLive(const OffsetProblem &problem, Bytes unit) {
-  std::vector<int64_t> live = liveBytes(problem, unit);
-  return Bytes(live.empty() ? 0 : *std::max_element(live.begin(), live.end()));
-}
-
 OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most, Bytes low) {
   for (const OffsetBuffer &buffer : problem.buffers)
     if (buffer.first < 0 || buffer.last > std::numeric_limits<int32_t>::max())
       throw std::runtime_error("buffer " + buffer.name + " is live to step " + std::to_string(buffer.last) + "; steps have 31 bits");
-  Bytes bound = largestLive(problem, problem.alignment), enough = std::max(low, Bytes(bound.count + bound.count / 500));
+  std::vector<int64_t> live = liveBytes(problem, problem.alignment);
+  auto peak = std::max_element(live.begin(), live.end()); // the first of them if there are several
+  Bytes bound(peak == live.end() ? 0 : *peak), enough = std::max(low, Bytes(bound.count + bound.count / 500));
   struct Attempt {
     std::vector<size_t> order;
     Fit fit;
@@ -170,7 +154,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most, Bytes low)
   // An attempt takes the square of the number of buffers: of three thousand, the first that comes near the bound is taken, and of very many
   // only some are made.
   int64_t each = int64_t(problem.buffers.size()) * int64_t(problem.buffers.size()) / 2, work = 0;
-  for (const Order &order : orders(problem)) {
+  for (const Order &order : orders(problem, peak - live.begin())) {
     if (!attempts.empty() && work > 20 * kWork) break;
     auto place = [&, tooHigh](Fit fit) { return placeInOrder(problem, order.indices, fit, tooHigh); };
     bool both = each > kWork / 1000 && work + each <= 20 * kWork; // side by side, as if one after another, where that is worth a thread
@@ -190,7 +174,7 @@ OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most, Bytes low)
     }
   }
   OffsetSolution best = attempts[0].solution;
-  if (best.height <= enough || bound > most || best.height.count / 100 > most.count / kSearchLeaves) return best;
+  if (best.height <= enough || bound > most || best.height.count / 100 * kLeastAfterSearch > most.count) return best;
   // Side by side, as if one after another: the second does not count where the first comes near the bound.
   std::atomic<bool> stop = false;
   auto improve = [&](const Attempt &attempt) { return Improver(problem, attempt.order, attempt.fit, attempt.solution).run(enough, stop); };

@@ -27,14 +27,16 @@ struct OffsetSolution {
   std::string solver; // which of the portfolio found it
 };
 
-/// Live bytes of each step, with sizes rounded up to `unit`, and with what is in use of the run before.
+/// The steps of the program as far as buffers know it.
+int64_t stepsOf(const OffsetProblem &problem);
+/// Live bytes of each of them, with sizes rounded up to `unit`, and with what is in use of the run before.
 std::vector<int64_t> liveBytes(const OffsetProblem &problem, Bytes unit);
 /// The largest of them: no solution is lower.
 Bytes largestLive(const OffsetProblem &problem, Bytes unit);
 
 /// Places buffers one after another, in several orders and by two rules, and keeps the lowest arena; a local search improves the best two
-/// while they are more than 0.2 % above the lower bound; not where no arena is low enough, as the bound is above `most`. One of `low` bytes
-/// is as good as a lower one. The same problem always has the same answer.
+/// while they are more than 0.2 % above the lower bound; not where none becomes as low as `most`, since the bound is higher, or the best so
+/// far by more than the search gains. One of `low` bytes is as good as a lower one. The same problem always has the same answer.
 OffsetSolution solveOffsets(const OffsetProblem &problem, Bytes most = Bytes(INT64_MAX), Bytes low = Bytes(0));
 
 /// Empty if the answer is right; else a sentence that names what is wrong with it.

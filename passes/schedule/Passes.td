@@ -129,8 +129,8 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let description = [{
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
     copied to a buffer of `tier` after its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
-    before that. On disk they are filled up to whole blocks, unless that is more than a 16th of them. `plan-hoist-fetches` then lets it come back in time. With `most-bytes` the buffers
-    that wait longest are taken, up to that sum, and the others stay.
+    before that. On disk it is filled up to whole blocks, and stays if that were more than a 16th of it. `plan-hoist-fetches` then lets it
+    come back in time. With `most-bytes` the buffers that wait longest are taken, up to that sum, and the others stay.
 
     ```mlir
     plan.fill compute -> %x[0, 4096] : 1
