@@ -47,8 +47,7 @@ private:
 
 std::byte *DiskArenas::Staging::memory() {
   if (mapping) return mapping;
-  // What the library of products packed operands in lies idle while no program runs: the two are never resident together.
-  ::malloc_trim(0);
+  ::malloc_trim(0); // what the library of products packed operands in lies idle while no program runs
   void *found = ::mmap(nullptr, kStagingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) throw Error("this process cannot get the memory it needs to reach its state on disk");
   return mapping = static_cast<std::byte *>(found);
@@ -56,7 +55,9 @@ std::byte *DiskArenas::Staging::memory() {
 
 void DiskArenas::Staging::release() {
   std::lock_guard lock(inUse);
-  if (mapping) ::munmap(std::exchange(mapping, nullptr), kStagingBytes);
+  if (!mapping) return;
+  ::munmap(std::exchange(mapping, nullptr), kStagingBytes);
+  ::malloc_trim(0); // and what who read or wrote state has freed, while programs run
 }
 
 void DiskArenas::allocate(uint32_t arena, const std::string &name, uint64_t bytes) {
