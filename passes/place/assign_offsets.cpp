@@ -17,6 +17,8 @@ namespace zero::place {
 namespace {
 
 constexpr int64_t kSlack = 16; // steps; more made no schedule shorter (GPT-2 124M under five budgets, simulated)
+/// An arena that is fuller than so many percent of what it may take has no room for slack.
+constexpr int64_t kMostBeforeSlack = 99;
 
 /// Of each buffer, whether the first and the last step that touch it copy between tiers or go between ranks.
 std::vector<TransferEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) {
@@ -86,9 +88,12 @@ private:
       else
         found.reset();
     }
-    OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack), most, low);
-    if (roomy.height <= most) found = std::move(roomy);
-    placed.solution = found ? std::move(*found) : solveOffsets(placed.buffers.problem, Bytes(INT64_MAX), low);
+    if (!found) found = solveOffsets(placed.buffers.problem, Bytes(INT64_MAX), low);
+    if (found->height.count <= most.count / 100 * kMostBeforeSlack) {
+      OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack), most, low);
+      if (roomy.height <= most) found = std::move(roomy);
+    }
+    placed.solution = std::move(*found);
     restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
   }
 

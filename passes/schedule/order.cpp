@@ -8,16 +8,20 @@ using namespace zero::planir;
 namespace zero::schedule {
 
 Order::Order(ProgramOp program) : world(state::worldOf(program)), steps(stepsOf(program)) {
+  positions.reserve(steps.size());
   for (auto [position, step] : llvm::enumerate(steps)) {
     positions[step] = position;
-    for (const Access &access : accessesOf(step))
-      byBuffer[access.ref.buffer].push_back({int64_t(position), access.writes, access.ref.offset, access.ref.end(world)});
+    for (const Access &access : accessesOf(step)) {
+      auto [found, isNew] = buffers.try_emplace(access.ref.buffer, byBuffer.size());
+      if (isNew) byBuffer.emplace_back();
+      byBuffer[found->second].push_back({int64_t(position), access.writes, access.ref.offset, access.ref.end(world)});
+    }
   }
 }
 
 ArrayRef<Order::Touch> Order::touches(Value buffer) const {
-  auto found = byBuffer.find(buffer);
-  return found == byBuffer.end() ? ArrayRef<Touch>() : ArrayRef<Touch>(found->second);
+  auto found = buffers.find(buffer);
+  return found == buffers.end() ? ArrayRef<Touch>() : ArrayRef<Touch>(byBuffer[found->second]);
 }
 
 int64_t Order::lastTouch(Value buffer) const { return touches(buffer).empty() ? -1 : touches(buffer).back().position; }

@@ -31,7 +31,8 @@ private:
   int64_t world;
   llvm::SmallVector<planir::StepOp> steps;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Touch, 4>> byBuffer;
+  llvm::DenseMap<mlir::Value, size_t> buffers; // their numbers
+  std::vector<llvm::SmallVector<Touch, 4>> byBuffer;
 };
 
 /// A buffer of the program on the device.
