@@ -43,6 +43,15 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
   }
 }
 
+/// Multiply-adds for a byte that waits elsewhere: several times what is done while it leaves and comes back.
+static int64_t workBesideCopies(const CompileOptions &options) {
+  constexpr double kTimes = 4; // lanes have other copies too
+  const simulate::Machine &machine = options.machine;
+  double products = options.precision == "f32" ? options.tf32 ? machine.productsTf32 : machine.productsF32 : machine.productsBf16;
+  double seconds = options.budgets.host ? 1 / machine.toHost + 1 / machine.toDevice : 1 / machine.diskWrite + 1 / machine.diskRead;
+  return std::max<int64_t>(1, int64_t(kTimes * products * seconds));
+}
+
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
   settings.tiling.parts = options.tileParts.value_or(1);
@@ -68,6 +77,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.shard.tiers.hostUpdates = options.target == plan::Target::CUDA;
   settings.shard.tiers.diskUpdates = settings.shard.tiers.hostUpdates && (!options.budgets.device || options.budgets.host);
   settings.schedule.activations = options.offloadActivations == "auto" && !options.budgets.device ? "none" : options.offloadActivations;
+  if (settings.tiling.keepLogits) settings.schedule.activationWork = workBesideCopies(options);
   return settings;
 }
 

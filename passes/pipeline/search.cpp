@@ -116,8 +116,7 @@ private:
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
       if (tilesGainNothing()) break;
       Tiling tiled{tileParts, best.tokens, best.keepLogits};
-      bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1; // which of them is faster
-      if (known) tiled.keepLogits = fitting[0].settings.tiling.keepLogits;
+      bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1 && fitting[0].settings.tiling.keepLogits; // that this is faster
       if (!chooseFormWith(tiled)) break;
       if (!known) makeLargeLogitsAgain(tiled);
     }
@@ -146,8 +145,7 @@ private:
   void makeLargeLogitsAgain(Tiling tiling) {
     if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return;
     ModuleOp module = modules(tiling);
-    auto kept = module ? module->getAttrOfType<ArrayAttr>(train::kKeptLogits) : ArrayAttr();
-    if (!kept || cast<IntegerAttr>(kept[0]).getInt() <= cast<IntegerAttr>(kept[1]).getInt()) return;
+    if (!module || !train::keepsLargeLogits(module)) return;
     tiling.keepLogits = false;
     Settings again = tiers().onDevice();
     again.tiling = tiling;

@@ -16,6 +16,8 @@ namespace zero::schedule {
 namespace {
 
 constexpr int64_t kLeastOfPadding = 16; // times what fills up the last block of a disk
+constexpr int64_t kFull = 90;           // percent of the most bytes that are live in a step
+constexpr int64_t kSmall = 256;         // a smaller part of these makes no room
 
 /// Bytes that so many take there.
 int64_t roomOn(state::Tier home, int64_t bytes) {
@@ -38,6 +40,11 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     Value here, away;
   };
 
+  /// What has been done: steps of lane compute, multiply-adds of products, and steps in which memory is full.
+  struct Done {
+    int64_t steps = 0, work = 0, full = 0;
+  };
+
   void runOnOperation() override {
     auto home = state::symbolizeTier(tier);
     if (!home || home == state::Tier::device) {
@@ -45,12 +52,19 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       return signalPassFailure();
     }
     Order order(getOperation());
-    SmallVector<int64_t> computing{0}; // steps of lane compute before each position
-    for (size_t position = 0; position < order.size(); ++position)
-      computing.push_back(computing.back() + (order[position].getLane() == Lane::compute));
+    std::vector<int64_t> live = liveBytes(order);
+    most = *std::max_element(live.begin(), live.end());
+    before.assign(1, {});
+    for (size_t position = 0; position < order.size(); ++position) {
+      Done done = before.back();
+      done.steps += order[position].getLane() == Lane::compute;
+      done.full += live[position] >= most / 100 * kFull;
+      if (auto product = dyn_cast<MatMulStep>(*order[position]))
+        done.work += product.getBatch() * product.getM() * product.getN() * product.getK();
+      before.push_back(done);
+    }
     SmallVector<Gap> gaps;
-    for (auto buffer : getOperation().getBody().front().getOps<BufferOp>())
-      llvm::append_range(gaps, gapsOf(order, buffer, computing, *home));
+    for (auto buffer : getOperation().getBody().front().getOps<BufferOp>()) llvm::append_range(gaps, gapsOf(order, buffer, *home));
     if (mostBytes >= 0) keepLongest(gaps);
     size_t buffers = 0;
     Copies copies;
@@ -66,7 +80,8 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     offloaded += buffers;
     if (buffers)
       decide(getOperation(), "activations", counted(buffers, "buffer") + " away until backward",
-             "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more");
+             "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more" +
+                 (work > 0 ? ", or for as long as they take to leave and come back" : ""));
   }
 
   /// The buffers that wait longest, as many as `most-bytes` allows, in the order of the program.
@@ -86,7 +101,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
   }
 
   /// Those that are worth the way, in order, of a buffer that can be copied.
-  SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, ArrayRef<int64_t> computing, state::Tier home) {
+  SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, state::Tier home) const {
     bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
     bool leaves = buffer.getTier() == state::Tier::device || (buffer.getTier() == state::Tier::host && home == state::Tier::disk);
@@ -97,9 +112,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     SmallVector<Order::Touch> touches(order.touches(buffer.getResult()));
     SmallVector<Gap> gaps;
     for (size_t i = 1; i < touches.size(); ++i) {
-      int64_t from = touches[i - 1].position, to = touches[i].position, length = computing[to] - computing[from + 1];
-      if (from >= to || length < distance || !reads(order[to], buffer.getResult())) continue;
-      Gap gap{buffer, from, to, length, {}};
+      int64_t from = touches[i - 1].position, to = touches[i].position;
+      if (from >= to || !isLong(from, to, bytes) || !reads(order[to], buffer.getResult())) continue;
+      Gap gap{buffer, from, to, before[to].steps - before[from + 1].steps, {}};
       if (gaps.empty()) { // what has left once is whole
         gap.fills = fillsAfter(order, touches, from);
         if (!isWhole(order, touches, gap, bytes)) continue;
@@ -108,6 +123,14 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       gaps.push_back(std::move(gap));
     }
     return gaps;
+  }
+
+  /// Whether so many bytes may be copied away and back between two steps: in any case if those are many, else where memory is full in
+  /// between.
+  bool isLong(int64_t from, int64_t to, int64_t bytes) const {
+    const Done &begin = before[from + 1], &end = before[to];
+    if (end.steps - begin.steps >= distance) return true;
+    return work > 0 && (end.work - begin.work) / work >= bytes && bytes >= most / kSmall && end.full > begin.full;
   }
 
   /// Fills after `from` of bytes that nobody has touched before.
@@ -145,24 +168,24 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
 
   /// It leaves after the step at `from`, unless its copy elsewhere is good, and comes back to bytes of its own before the step at `to`.
   void move(const Order &order, const Gap &gap, Copies &copies, state::Tier home) {
-    auto before = copies.here.getDefiningOp<BufferOp>();
-    OpBuilder b(before);
+    auto old = copies.here.getDefiningOp<BufferOp>();
+    OpBuilder b(old);
     bool disk = home == state::Tier::disk;
-    auto used = int64_t(before.getBytes()), bytes = roomOn(home, used);
-    before.setBytes(bytes);
-    b.setInsertionPointAfter(before);
+    auto used = int64_t(old.getBytes()), bytes = roomOn(home, used);
+    old.setBytes(bytes);
+    b.setInsertionPointAfter(old);
     auto like = [&](StringRef suffix, state::Tier where) {
-      auto op = cast<BufferOp>(b.clone(*before));
-      op.setName((before.getName() + suffix).str());
+      auto op = cast<BufferOp>(b.clone(*old));
+      op.setName((old.getName() + suffix).str());
       op.setTier(where);
       return op.getResult();
     };
     bool leaves = !copies.away;
     if (leaves) copies.away = like(".away", home);
-    Value back = copies.here = like(".back", before.getTier());
-    for (OpOperand &use : llvm::make_early_inc_range(before.getResult().getUses()))
+    Value back = copies.here = like(".back", old.getTier());
+    for (OpOperand &use : llvm::make_early_inc_range(old.getResult().getUses()))
       if (order.positionOf(use.getOwner()) >= gap.to && !llvm::is_contained(gap.fills, use.getOwner())) use.set(back);
-    auto named = [&](StringRef what) { return NameLoc::get(b.getStringAttr(before.getName() + "." + what), before.getLoc()); };
+    auto named = [&](StringRef what) { return NameLoc::get(b.getStringAttr(old.getName() + "." + what), old.getLoc()); };
     auto copy = [&](Value from, Value to, Lane lane, StringRef what) {
       Refs refs({{from, 0, 0, bytes}}, {{to, 0, 0, bytes}});
       Location loc = named(what);
@@ -174,14 +197,17 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       b.setInsertionPointAfter(fill);
     }
     if (used < bytes) { // up to a whole block of the disk
-      Refs rest({}, {{before.getResult(), used, 0, bytes - used}});
+      Refs rest({}, {{old.getResult(), used, 0, bytes - used}});
       b.create<FillStep>(named("padding"), rest.buffers, rest.offsets, rest.strides, rest.bytes, rest.inputs, Lane::compute,
                          DenseI64ArrayAttr(), 0);
     }
-    if (leaves) copy(before.getResult(), copies.away, disk ? Lane::disk_write : Lane::to_host, "evict");
+    if (leaves) copy(old.getResult(), copies.away, disk ? Lane::disk_write : Lane::to_host, "evict");
     b.setInsertionPoint(order[gap.to]);
     copy(copies.away, back, disk ? Lane::disk_read : Lane::to_device, "fetch");
   }
+
+  std::vector<Done> before; // each position
+  int64_t most = 0;         // bytes that are live in a step
 };
 
 } // namespace

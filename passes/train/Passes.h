@@ -24,13 +24,14 @@ inline constexpr const char *kTokenTiles = "nn.token_tiles";
 
 /// What nn-tile has kept of @train, on the module: bytes of [logits, the gradient of the weights that make them].
 inline constexpr const char *kKeptLogits = "nn.kept_logits";
+/// Whether the logits are more.
+bool keepsLargeLogits(mlir::ModuleOp module);
 
 /// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
 int64_t tokensOf(mlir::ModuleOp module);
 
-/// add-loss, tile tokens and parameters, differentiate, sink losses, decompose, recompute with simplification between them, verify: from
-/// `@forward` to
-/// `@train` and `@eval`.
+/// add-loss, tile tokens and parameters, differentiate, sink losses, decompose, recompute with simplification between them, loss last,
+/// verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.
 void registerPasses();

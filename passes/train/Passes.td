@@ -166,6 +166,28 @@ def SinkLossesPass : Pass<"nn-sink-losses", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"moved", "moved", "Terms that are computed later">];
 }
 
+def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
+  let summary = "Compute what only the reported loss needs after backward";
+  let description = [{
+    Where `nn-tile` keeps more logits than the gradient of their weights has elements. A kernel that makes the gradient of a tile's logits adds up its labels' part of the loss as well.
+    Where the sum over tiles stands between forward and backward, all of these kernels come before it; at the end each comes right before the products that read its gradient,
+    so that a tile's logits wait all the way from forward to there, long enough to do so elsewhere (`plan-offload-activations`). Run last, since what comes before the loss is
+    forward to other passes.
+
+    ```mlir
+    %loss = nn.reduce %terms …
+    (backward, which does not read %loss)
+    return %loss
+    // becomes
+    (backward)
+    %loss = nn.reduce %terms …
+    return %loss
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"moved", "moved", "Operations that are computed last">];
+}
+
 def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
   let summary = "Rewrite composites into primitives, from which kernels are generated";
   let description = [{

@@ -31,6 +31,7 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   recompute.mode = options.recompute;
   pm.addNestedPass<func::FuncOp>(createRecomputePass(recompute));
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  if (options.keepLogits) pm.addPass(createLossLastPass());
   pm.addPass(createVerifyTrainPass());
 }
 

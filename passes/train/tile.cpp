@@ -116,4 +116,10 @@ struct Tile : impl::TilePassBase<Tile> {
 };
 
 } // namespace
+
+bool keepsLargeLogits(ModuleOp module) {
+  auto kept = module->getAttrOfType<ArrayAttr>(kKeptLogits);
+  return kept && cast<IntegerAttr>(kept[0]).getInt() > cast<IntegerAttr>(kept[1]).getInt();
+}
+
 } // namespace zero::train

@@ -135,16 +135,16 @@ def slow_disk(model):
     return f"{times[0]} s with a slow disk, {times[1]} s with a fast one"
 
 
-def reference(world, clip):
+def reference(world, clip, data="wide.safetensors"):
     """(parameters, losses) of what x.plan trains."""
     suite.run(["rm", "-f", "out.jsonl"])
-    return trained("x.plan", "wide.safetensors", world, clip), suite.losses("out.jsonl")
+    return trained("x.plan", data, world, clip), suite.losses("out.jsonl")
 
 
-def same(wanted, losses, world, clip, where):
+def same(wanted, losses, world, clip, where, data="wide.safetensors"):
     """x.plan keeps its promises, and trains to these bits."""
     suite.run([suite.bin / "zero-inspect", "x.plan", "--check"])
-    found, said = reference(world, clip)
+    found, said = reference(world, clip, data)
     expect(said == losses, f"{where} the losses are {said}, not {losses}")
     different = [n for n in wanted if wanted[n].tobytes() != found[n].tobytes()]
     expect(not different, f"{where} {len(different)} of {len(wanted)} parameters differ, such as {min(different, default='')}")
@@ -202,6 +202,21 @@ def tiled_logits(model):
         same(wanted, losses, 1, (), f"at {part} of the memory")
     expect(waiting, "no plan keeps logits")
     return f"{waiting} of 2 plans keep logits"
+
+
+def logits_away(model, world, stage):
+    """With more tokens than the model is wide logits of tiles wait for backward on disk, where that copies beside computation, with the bits of logits made again."""
+    flags = [model[0], "x.plan", *model[1:], "--tile", 4, "--clip", "never", "--world", world, "--stage", stage]
+    top = needs(facts(flags), "device")
+    wanted, losses = reference(world, (), "long.safetensors")
+    (suite.work / "machine.json").write_text(json.dumps({"disk_read": 1e10, "disk_write": 1e10, "memory": 1e10, "products_f32": 1e9}))
+    away = []
+    for part in (0.7, 0.5, 0.4):
+        plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        away.append(sum(step["name"] == "node_logits.evict" for step in schedule()))
+        same(wanted, losses, world, (), f"at {part} of the memory", "long.safetensors")
+    expect(min(away) > 0, f"{away} tiles wait on disk")
+    return f"{away} tiles"
 
 
 def clipped(model):
@@ -271,11 +286,16 @@ models["wide"] = [suite.work / "wide.onnx"]
 suite.gpt("deep.onnx", "--layers", "6", "--hidden", "64", "--heads", "4", "--vocab", "97", "--seq", "64", "--batch", "8")
 tokens = random.integers(0, 97, (64, 65))
 save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "deep.safetensors")
+suite.gpt("long.onnx", "--layers", "3", "--hidden", "64", "--heads", "4", "--vocab", "2000", "--seq", "64", "--batch", "4")
+tokens = random.integers(0, 2000, (64, 65))
+save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, suite.work / "long.safetensors")
 for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("wide", 2, 2, 1), ("wide", 2, 3, 2)):
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
 for name, folder, onnx in (("llama", "llama", "ts17_eager_dyn.onnx"), ("bert_mlm", "bert_mlm", "*.onnx"), ("t5", "t5", "*.onnx")):
     suite.check(f"budgets: {name}, as many bytes as a refusal names", named, [*models.get(name, [next((TINY / folder).glob(onnx))])])
 suite.check("budgets: logits of tiles in bf16", tiled_logits, models["wide"])
+for world, stage in ((1, 0), (2, 3)):
+    suite.check(f"budgets: logits of tiles on disk, {world} ranks, stage {stage}", logits_away, [suite.work / "long.onnx"], world, stage)
 suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
