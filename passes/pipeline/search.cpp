@@ -16,8 +16,8 @@ using state::Tier;
 class Search {
 public:
   Search(const Modules &modules, const Modules &fewLayers, const Question &question)
-      : question(question), budgets(question.budgets), modules(modules), asked(question.asked), trials(modules, fewLayers, question),
-        refine(trials, budgets) {}
+      : question(question), budgets(question.budgets), modules(modules), fewLayers(fewLayers), asked(question.asked),
+        trials(modules, fewLayers, question), refine(trials, budgets) {}
 
   FailureOr<Found> run() {
     // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
@@ -79,6 +79,7 @@ private:
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
     asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
+    setTiling(asked.tiling);
     found.resident = trials.made(tiers().onDevice()).need.of(Tier::device);
     found.leastCopied = leastCopied();
     return found;
@@ -104,14 +105,14 @@ private:
     if (question.anyTiles) parts = {1, 4, 8, 16};
     if (question.anyTokens) tokens = {0};
     if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
-    asked.tiling = question.asked.tiling;
+    setTiling(question.asked.tiling);
     chooseForm();
     makeLargeLogitsAgain(asked.tiling);
     for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
       if (!fitting.empty() && (tilesGainNothing() || asked.tiling.tokens)) break;
       if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
     }
-    if (!fitting.empty()) asked.tiling = fitting[0].settings.tiling;
+    if (!fitting.empty()) setTiling(fitting[0].settings.tiling);
     const Tiling best = asked.tiling;
     for (int64_t tileParts : ArrayRef(parts).drop_front()) {
       if (tilesGainNothing()) break;
@@ -143,12 +144,10 @@ private:
   /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
   /// them needs no more memory. Not where to compute that alone takes longer than all of a step that fits.
   void makeLargeLogitsAgain(Tiling tiling) {
-    if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return;
-    ModuleOp module = modules(tiling);
-    if (!module || !train::keepsLargeLogits(module)) return;
+    if (!keepsLargeLogits(tiling)) return;
     tiling.keepLogits = false;
     Settings again = tiers().onDevice();
-    again.tiling = tiling;
+    again.tiling = tiling, again.schedule.activationWork = 0;
     if (!fitting.empty() && trials.timed(trials.probe(again)).time.of(simulate::kProcessors) >= fitting[0].time.seconds) return;
     chooseFormWith(tiling);
   }
@@ -169,17 +168,27 @@ private:
     if (fitting.empty() && trials.least && trials.least->need.of(Tier::device) > trials.limit) {
       uint64_t need = trials.least->need.of(Tier::device);
       Settings settings = trials.least->settings;
-      settings.tiling = tiling;
+      settings.tiling = tiling, settings.schedule.activationWork = workFor(tiling);
       if (trials.needsAtLeast(settings) >= need) return false;
       uint64_t now = trials.made(settings).need.of(Tier::device);
       if (now >= need) return false;
-      asked.tiling = tiling;
+      setTiling(tiling);
       if (now > trials.limit) return true;
     }
-    asked.tiling = tiling;
+    setTiling(tiling);
     bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
     if (!hopeless) chooseForm();
     return true;
+  }
+
+  /// What may leave for fewer steps than usual are large logits.
+  void setTiling(Tiling tiling) { asked.tiling = tiling, asked.schedule.activationWork = workFor(tiling); }
+  int64_t workFor(Tiling tiling) { return keepsLargeLogits(tiling) ? question.asked.schedule.activationWork : 0; }
+  bool keepsLargeLogits(Tiling tiling) {
+    if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return false;
+    ModuleOp module = fewLayers(tiling); // which are the same
+    if (!module) module = modules(tiling);
+    return module && train::keepsLargeLogits(module);
   }
 
   /// Bytes of the device without which nothing fits.
@@ -265,7 +274,7 @@ private:
 
   const Question &question;
   const Budgets &budgets;
-  const Modules &modules;
+  const Modules &modules, &fewLayers;
   Settings asked; // with the form that is tried
   Trials trials;
   Refine refine;

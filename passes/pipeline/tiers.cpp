@@ -48,6 +48,10 @@ void Tiers::choose() {
   if (state && activations && !parametersStay) {
     std::optional<Trial> away = sizeState(activationsAway());
     offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
+    if (Settings logitsStay = activationsAway(); logitsStay.schedule.activationWork > 0) {
+      logitsStay.schedule.activationWork = 0;
+      offer(sizeState(logitsStay));
+    }
   }
   if (state && question.anyRecomputation && (!parametersStay || copiesPrevail()) && !computesAllTheTime()) offer(sizeState(keepingLeast()));
   if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));

@@ -22,6 +22,7 @@ Key keyOf(const Settings &settings, bool places) {
           settings.shard.movement.lateBytes,
           schedule.activations,
           schedule.activationBytes,
+          schedule.activationWork,
           schedule.ahead,
           schedule.fetchAhead,
           schedule.residentBytes,

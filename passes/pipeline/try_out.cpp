@@ -7,7 +7,6 @@
 #include "passes/fuse/Passes.h"
 #include "passes/place/Passes.h"
 #include "passes/place/apart.h"
-#include "passes/train/Passes.h"
 
 using namespace mlir;
 
@@ -67,13 +66,12 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
   TriedOut tried;
   Trial &trial = tried.trial;
   trial.settings = settings;
-  if (!train::keepsLargeLogits(fused)) trial.settings.schedule.activationWork = 0;
   tried.scheduled = fused.clone();
   ModuleOp copy = *tried.scheduled;
   PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
   for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
   addSharding(sharding, settings);
-  schedule::buildPipeline(scheduling, trial.settings.schedule);
+  schedule::buildPipeline(scheduling, settings.schedule);
   scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
   if (places) {
     place::AssignOffsetsPassOptions offsets;
