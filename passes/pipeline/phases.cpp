@@ -43,7 +43,7 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
   }
 }
 
-/// Multiply-adds for a byte that waits elsewhere: several times what is done while it leaves and comes back.
+/// Multiply-adds during which a byte must wait to be worth copying: several times as many as are done while it leaves and comes back.
 static int64_t workBesideCopies(const CompileOptions &options) {
   constexpr double kTimes = 4; // lanes have other copies too
   const simulate::Machine &machine = options.machine;

@@ -181,12 +181,12 @@ private:
     return true;
   }
 
-  /// What may leave for fewer steps than usual are large logits.
+  /// Only large logits may leave for few but long steps.
   void setTiling(Tiling tiling) { asked.tiling = tiling, asked.schedule.activationWork = workFor(tiling); }
   int64_t workFor(Tiling tiling) { return keepsLargeLogits(tiling) ? question.asked.schedule.activationWork : 0; }
   bool keepsLargeLogits(Tiling tiling) {
     if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return false;
-    ModuleOp module = fewLayers(tiling); // which are the same
+    ModuleOp module = fewLayers(tiling); // its logits are the same
     if (!module) module = modules(tiling);
     return module && train::keepsLargeLogits(module);
   }

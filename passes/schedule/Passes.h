@@ -19,7 +19,7 @@ struct Options {
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
-  int64_t activationWork = 0;       // multiply-adds for each byte of one, beside which it may leave however few steps they are; 0: never
+  int64_t activationWork = 0;       // multiply-adds for each byte, during which one may leave though they are few steps; 0: by steps alone
   bool librarySums = false;         // sums over ranks are made by the device's library, in its own order
   bool tf32 = false;                // products of f32 multiply with 10 bits of fraction
 };

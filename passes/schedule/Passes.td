@@ -130,8 +130,10 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
     An activation, or a gradient that waits for the global norm, which nothing touches for `distance` steps of lane compute or more is
     copied to a buffer of `tier` after its last touch, and back to bytes of its own before the next one; padding that is filled later is filled
     before that. On disk it is filled up to whole blocks, and stays if that were more than a 16th of it. `plan-hoist-fetches` then lets it
-    come back in time. Where steps are long, as those of a wide output projection, fewer of them will do: as many as have `work` multiply-adds in products
-    for each byte that waits, if memory is about as full as it becomes in one of them and the buffer more than a small part of it. With `most-bytes` the buffers that wait longest are taken, up to that sum, and the others stay.
+    come back in time. Where steps are long, as those of a wide output projection, fewer than `distance` are enough if their products have
+    `work` multiply-adds for each byte that waits. This goes for buffers of at least a 256th of the most bytes that are live in a step, and only if
+    90 % of that are live in one of the steps in between. With `most-bytes` the buffers that wait longest are taken, up to that sum, and the
+    others stay.
 
     ```mlir
     plan.fill compute -> %x[0, 4096] : 1
@@ -150,7 +152,7 @@ def OffloadActivationsPass : Pass<"plan-offload-activations", "::zero::planir::P
   let options = [Option<"tier", "tier", "std::string", "\"host\"", "host or disk">,
                  Option<"distance", "distance", "int64_t", "32", "Steps of lane compute that a buffer waits at least">,
                  Option<"minBytes", "min-bytes", "int64_t", "4096", "Smallest buffer that is worth the way">,
-                 Option<"work", "work", "int64_t", "0", "Multiply-adds for each of its bytes that it waits for, if those are fewer steps; 0: never">,
+                 Option<"work", "work", "int64_t", "0", "Multiply-adds for each of its bytes during which it waits at least, where these are fewer steps than distance; 0: by steps alone">,
                  Option<"mostBytes", "most-bytes", "int64_t", "-1", "Sum of the buffers that leave; -1: any">];
   let statistics = [Statistic<"offloaded", "offloaded", "Buffers that wait in the other tier">];
 }

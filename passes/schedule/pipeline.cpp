@@ -51,8 +51,8 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
                                   llvm::cl::init("none")};
   Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
-  Option<int64_t> activationWork{*this, "activation-work", llvm::cl::desc("Multiply-adds beside which a byte of them leaves; 0: any"),
-                                 llvm::cl::init(0)};
+  Option<int64_t> activationWork{*this, "activation-work",
+                                 llvm::cl::desc("Multiply-adds beside which a byte of them leaves; 0: by steps alone"), llvm::cl::init(0)};
   Option<int64_t> fetchAhead{*this, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use"), llvm::cl::init(3)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
   Option<bool> librarySums{*this, "library-sums", llvm::cl::desc("Sums are made by the device's library"), llvm::cl::init(false)};

@@ -169,10 +169,11 @@ def SinkLossesPass : Pass<"nn-sink-losses", "::mlir::ModuleOp"> {
 def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
   let summary = "Compute what only the reported loss needs after backward";
   let description = [{
-    Where `nn-tile` keeps more logits than the gradient of their weights has elements. A kernel that makes the gradient of a tile's logits adds up its labels' part of the loss as well.
-    Where the sum over tiles stands between forward and backward, all of these kernels come before it; at the end each comes right before the products that read its gradient,
-    so that a tile's logits wait all the way from forward to there, long enough to do so elsewhere (`plan-offload-activations`). Run last, since what comes before the loss is
-    forward to other passes.
+    Acts where the logits that `nn-tile` keeps take more bytes than the gradient of their weights. The kernel that makes the gradient of a tile's
+    logits makes the tile's part of the loss, too, so it runs before these parts are summed. With that sum between forward and backward the
+    kernels of all tiles run there; with the sum after backward each runs right before the products that read its gradient. Until then the
+    tile's logits are not touched, long enough to wait elsewhere (`plan-offload-activations`). This pass runs last in its phase: to the others
+    forward ends with the loss.
 
     ```mlir
     %loss = nn.reduce %terms …

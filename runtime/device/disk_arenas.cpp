@@ -57,7 +57,7 @@ void DiskArenas::Staging::release() {
   std::lock_guard lock(inUse);
   if (!mapping) return;
   ::munmap(std::exchange(mapping, nullptr), kStagingBytes);
-  ::malloc_trim(0); // and what who read or wrote state has freed, while programs run
+  ::malloc_trim(0); // heap that was freed after reading and writing state lies idle while programs run
 }
 
 void DiskArenas::allocate(uint32_t arena, const std::string &name, uint64_t bytes) {

@@ -213,6 +213,7 @@ def logits_away(model, world, stage):
     away = []
     for part in (0.7, 0.5, 0.4):
         plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        expect(plan is not None, f"no plan for {part} of {top} bytes")
         away.append(sum(step["name"] == "node_logits.evict" for step in schedule()))
         same(wanted, losses, world, (), f"at {part} of the memory", "long.safetensors")
     expect(min(away) > 0, f"{away} tiles wait on disk")
