@@ -9,10 +9,12 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/pipeline/by_caller.h"
 #include "passes/pipeline/changes.h"
 #include "passes/pipeline/few_layers.h"
 #include "passes/pipeline/machine_code.h"
 #include "passes/pipeline/phases.h"
+#include "passes/pipeline/quiet.h"
 #include "passes/pipeline/too_large.h"
 #include "passes/place/Passes.h"
 #include "passes/train/Passes.h"
@@ -25,6 +27,7 @@
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 #include <map>
+#include <mutex>
 
 using namespace mlir;
 
@@ -62,7 +65,8 @@ public:
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.printOpOnDiagnostic(false); // a location names the node; the operation itself can be as long as the model
-    context.disableMultithreading();    // module passes gain nothing from threads, and one order of work gives one plan
+    context.disableMultithreading();
+    if (options.threads > 1 && options.budgets.device) context.setThreadPool(pool); // those of the search, which have a module each
   }
   ~Compilation() { // the names are the context's
     if (options.progress) options.progress->node = options.progress->reading.node = options.progress->pass = nullptr;
@@ -107,12 +111,14 @@ private:
   }
 
   LogicalResult forward(Diagnostic &d) {
+    bool isNote = d.getSeverity() == DiagnosticSeverity::Note;
+    if (Quiet::here() && !(notes && isNote)) return success();
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
     std::string node = planir::nameOf(d.getLocation()), text = d.str();
     if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;
     for (Diagnostic &note : d.getNotes()) text += "; " + note.str();
     std::replace(text.begin(), text.end(), '\n', ' ');
-    if (notes && d.getSeverity() == DiagnosticSeverity::Note)
+    if (notes && isNote)
       notes->push_back(text);
     else
       say(severities[int(d.getSeverity())], text);
@@ -158,10 +164,14 @@ private:
 
   /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
-    std::map<Tiling, Candidate> candidates;
-    std::map<Tiling, OwningOpRef<ModuleOp>> shallow;
-    found = search([&](Tiling tiling) { return candidate(candidates, tiling); }, [&](Tiling tiling) { return fewLayers(shallow, tiling); },
-                   questionOf(options, tokens));
+    std::map<Tiling, Candidate> candidates, shallow;
+    std::mutex mutex; // of both
+    auto of = [&mutex](std::map<Tiling, Candidate> &made, Tiling tiling) -> Candidate & {
+      std::lock_guard lock(mutex);
+      return made[tiling];
+    };
+    found = search([&](Tiling tiling) { return candidate(of(candidates, tiling), tiling); },
+                   [&](Tiling tiling) { return fewLayers(of(shallow, tiling), tiling); }, questionOf(options, tokens), options.threads);
     if (failed(found)) return false;
     report.searched = {found->tried, found->steps};
     settings = found->chosen.settings;
@@ -173,33 +183,37 @@ private:
 
   /// A trained module with its kernels, and what passes say of it.
   struct Candidate {
+    std::mutex making;
+    bool isMade = false;
     OwningOpRef<ModuleOp> module;
     std::vector<std::string> notes;
   };
 
-  ModuleOp candidate(std::map<Tiling, Candidate> &candidates, Tiling tiling) {
-    Candidate &made = candidates[tiling];
-    if (made.module) return *made.module;
-    bool trained = tiling == settings.tiling;
+  /// What fails while nobody listens is made again by who does.
+  ModuleOp candidate(Candidate &made, Tiling tiling) {
+    std::lock_guard lock(made.making);
+    if (made.isMade) return *made.module;
+    bool trained = tiling == settings.tiling; // by the search itself, before it has threads ahead of it
     made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
+    made.notes.clear();
     if (!trained) notes = &made.notes;
-    bool good = prepare(*made.module, tiling, trained);
+    made.isMade = prepare(*made.module, tiling, trained);
     notes = nullptr;
     if (options.progress) options.progress->pass = "choosing what fits --device-memory"; // no pass of its own announces itself there
-    return good ? *made.module : ModuleOp();
+    return made.isMade ? *made.module : ModuleOp();
   }
 
   /// Of a model with a few of its layers; null if it has none, or passes fail, which is said when they do so of all layers.
-  ModuleOp fewLayers(std::map<Tiling, OwningOpRef<ModuleOp>> &made, Tiling tiling) {
-    auto [known, fresh] = made.try_emplace(tiling);
-    OwningOpRef<ModuleOp> &module = known->second;
-    if (!fresh) return module ? *module : ModuleOp();
-    ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
-    if (!fewImported) fewImported = imported->clone(), hasFewLayers = keepFewLayers(*fewImported);
+  ModuleOp fewLayers(Candidate &made, Tiling tiling) {
+    std::lock_guard lock(made.making);
+    if (made.isMade) return made.module ? *made.module : ModuleOp();
+    made.isMade = true;
+    Quiet quiet;
+    std::call_once(fewLayersKept, [&] { fewImported = imported->clone(), hasFewLayers = keepFewLayers(*fewImported); });
     if (!hasFewLayers) return {};
-    module = fewImported->clone();
-    if (!prepare(*module, tiling, /*trained=*/false)) module = nullptr;
-    return module ? *module : ModuleOp();
+    made.module = fewImported->clone();
+    if (!prepare(*made.module, tiling, /*trained=*/false)) made.module = nullptr;
+    return made.module ? *made.module : ModuleOp();
   }
 
   bool prepare(ModuleOp module, Tiling tiling, bool trained) {
@@ -270,18 +284,22 @@ private:
   const CompileOptions &options;
   const Say &say;
   CompileReport &report;
+  ByCaller pool;
   MLIRContext context;
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module, imported; // imported: as it was before it was trained, where that is to be done in several ways
   OwningOpRef<ModuleOp> fewImported;      // of that, a few layers
   bool hasFewLayers = false;
-  std::vector<std::string> *notes = nullptr; // that wait until it is known whether they matter
+  std::once_flag fewLayersKept;
+  static thread_local std::vector<std::string> *notes; // that wait until it is known whether they matter
   MachineCode machine;
   int64_t tokens = 0; // of a micro-step
   Settings settings;  // what flags say, and then what was found
   FailureOr<Found> found = failure();
   bool isPlaced = false; // the module, by the search: it has offsets and waits
 };
+
+thread_local std::vector<std::string> *Compilation::notes = nullptr;
 
 } // namespace
 

@@ -1,4 +1,5 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
+#include "passes/pipeline/ahead.h"
 #include "passes/pipeline/refine.h"
 #include "passes/pipeline/sharing_cost.h"
 #include "passes/pipeline/tiers.h"
@@ -13,11 +14,18 @@ namespace {
 
 using state::Tier;
 
+constexpr unsigned kMostThreads = 4; // what may be done at a time is a few chains of choices
+
 class Search {
 public:
-  Search(const Modules &modules, const Modules &fewLayers, const Question &question)
-      : question(question), budgets(question.budgets), modules(modules), fewLayers(fewLayers), asked(question.asked),
-        trials(modules, fewLayers, question), refine(trials, budgets) {}
+  Search(const Modules &modules, const Modules &fewLayers, const Question &question, Evaluations &evaluations, Ahead *ahead)
+      : question(question), budgets(question.budgets), modules(modules), fewLayers(fewLayers), evaluations(evaluations), ahead(ahead),
+        asked(question.asked), trials(evaluations, fewLayers, question), refine(trials, budgets) {}
+  /// Goes on from `other` by itself, ahead of it.
+  Search(const Search &other, const std::atomic<bool> &stop)
+      : question(other.question), budgets(other.budgets), modules(other.modules), fewLayers(other.fewLayers),
+        evaluations(other.evaluations), asked(other.asked), trials(other.trials, stop), refine(trials, budgets), fitting(other.fitting),
+        sharing(other.sharing) {}
 
   FailureOr<Found> run() {
     // What sharing bytes adds, to the memory and to the waits, shows only when it is tried. It differs from choice to choice: where the one
@@ -28,7 +36,13 @@ public:
       choose();
       if (fitting.empty()) break;
       std::vector<Trial> placed;
-      for (const Trial &trial : candidates()) {
+      const std::vector<Trial> chosen = candidates();
+      std::vector<Part> next;
+      for (const Trial &trial : ArrayRef(chosen).drop_front())
+        next.push_back([trial, kept](Search &search) { search.refine.place(search.refine.gather(trial).settings, kept); });
+      lookAhead(next);
+      for (const auto &[i, trial] : llvm::enumerate(chosen)) {
+        if (i > 0) reached(i - 1);
         Trial expected = sharing.expected(trial);
         bool maybeFastest = llvm::none_of(kept, [&](const Trial &other) { return faster(other, expected); });
         if (kept.size() >= 2 && !maybeFastest) continue; // one that may be the runner-up is placed as well
@@ -74,7 +88,7 @@ private:
     for (const Trial &trial : kept)
       if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = trials.tried;
-    if (found.fits) found.placed = std::move(trials.fastest);
+    if (found.fits) found.placed = trials.takeFastest();
     if (!trials.keeps(found.chosen)) return found; // nobody asks what else it would be
     asked = found.chosen.settings;
     asked.keepBytes = question.asked.keepBytes;
@@ -87,13 +101,18 @@ private:
 
   /// The fastest once lanes run apart and updates are late, which make about as much of one tiling as of another.
   Trial overlap(ArrayRef<Trial> kept) {
-    Trial best = refine.overlap(kept[0]);
-    for (const Trial &trial : kept) {
-      if (trial.settings.tiling == kept[0].settings.tiling || trial.time.seconds > kLike * kept[0].time.seconds) continue;
-      if (Trial other = refine.overlap(trial); faster(other, best)) best = other;
-      break;
-    }
-    return best;
+    std::vector<Trial> alike{kept[0]};
+    for (const Trial &trial : kept)
+      if (alike.size() < 2 && trial.settings.tiling != kept[0].settings.tiling && trial.time.seconds <= kLike * kept[0].time.seconds)
+        alike.push_back(trial);
+    std::vector<Part> next;
+    for (const Trial &trial : ArrayRef(alike).drop_front()) next.push_back([trial](Search &search) { search.refine.overlap(trial); });
+    lookAhead(next);
+    Trial best = refine.overlap(alike[0]);
+    if (alike.size() == 1) return best;
+    reached(0);
+    Trial other = refine.overlap(alike[1]);
+    return faster(other, best) ? other : best;
   }
 
   /// Fills `fitting`, the best first. Where nothing fits, or tiles may be faster, a quarter of the tokens is done at a time, and where
@@ -114,12 +133,13 @@ private:
     }
     if (!fitting.empty()) setTiling(fitting[0].settings.tiling);
     const Tiling best = asked.tiling;
-    for (int64_t tileParts : ArrayRef(parts).drop_front()) {
-      if (tilesGainNothing()) break;
-      Tiling tiled{tileParts, best.tokens, best.keepLogits};
-      bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1 && fitting[0].settings.tiling.keepLogits; // that this is faster
-      if (!chooseFormWith(tiled)) break;
-      if (!known) makeLargeLogitsAgain(tiled);
+    std::vector<Tiling> tiled;
+    for (int64_t tileParts : ArrayRef(parts).drop_front()) tiled.push_back({tileParts, best.tokens, best.keepLogits});
+    for (size_t i = 0; i < tiled.size() && !tilesGainNothing(); ++i) {
+      std::vector<Part> next;
+      for (Tiling later : ArrayRef(tiled).drop_front(i + 1)) next.push_back([later](Search &search) { search.chooseTiled(later); });
+      lookAhead(next);
+      if (!chooseTiled(tiled[i])) break;
     }
     for (int64_t tileParts : parts)
       if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
@@ -127,6 +147,31 @@ private:
       Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
       if (fitting.empty() && trials.least && leastWith(both) <= trials.limit) chooseFormWith(both);
     }
+  }
+
+  /// chooseFormWith parts of parameters, with logits that are kept or made again.
+  bool chooseTiled(Tiling tiled) {
+    bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1 && fitting[0].settings.tiling.keepLogits; // that this is faster
+    if (!chooseFormWith(tiled)) return false;
+    if (!known) makeLargeLogitsAgain(tiled);
+    return true;
+  }
+
+  /// What the search comes to later is begun ahead, each part from where it stands now.
+  using Part = std::function<void(Search &)>;
+  void lookAhead(const std::vector<Part> &parts) {
+    if (!ahead || !ahead->any() || parts.empty()) return;
+    evaluations.dropModules();
+    std::vector<Ahead::Work> works;
+    for (const Part &part : parts) {
+      auto stop = std::make_shared<std::atomic<bool>>(false);
+      works.push_back({stop, [search = std::make_shared<Search>(*this, *stop), part] { part(*search); }});
+    }
+    ahead->begin(std::move(works));
+  }
+  /// It does this part itself now.
+  void reached(size_t part) {
+    if (ahead) ahead->reached(part);
   }
 
   /// The best that fits copies nothing, or its copies hide behind computation but for a percent, placed as well, and nothing is made again:
@@ -137,6 +182,8 @@ private:
     auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
     if (best.copied == 0) return true;
     if (best.settings.keepBytes || !hides(best)) return false;
+    // What comes next then.
+    lookAhead({[best](Search &search) { search.refine.overlap(search.refine.place(search.refine.gather(best).settings)); }});
     Trial placed = refine.place(best.settings);
     return trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
   }
@@ -275,7 +322,9 @@ private:
   const Question &question;
   const Budgets &budgets;
   const Modules &modules, &fewLayers;
-  Settings asked; // with the form that is tried
+  Evaluations &evaluations;
+  Ahead *ahead = nullptr; // null: this is ahead of another
+  Settings asked;         // with the form that is tried
   Trials trials;
   Refine refine;
   std::vector<Trial> fitting;
@@ -284,8 +333,10 @@ private:
 
 } // namespace
 
-FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question) {
-  return Search(modules, fewLayers, question).run();
+FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads) {
+  Evaluations evaluations(modules, question);
+  Ahead ahead(std::min(threads, kMostThreads) - 1);
+  return Search(modules, fewLayers, question, evaluations, &ahead).run();
 }
 
 } // namespace zero::pipeline

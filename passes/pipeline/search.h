@@ -89,15 +89,17 @@ struct Found {
 /// What settings decide of the shard phase, after the kernels.
 void addSharding(mlir::OpPassManager &pm, const Settings &settings);
 
-/// The module after the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed. Null, with
-/// an error, if a pass fails.
+/// The module after the fuse passes, trained with tiles of so many parts and tokens; it is asked for as often as it is needed, by any
+/// thread. Null, with an error, if a pass fails.
 using Modules = std::function<mlir::ModuleOp(Tiling)>;
 
 /// `fewLayers`: the same of a model with a few of its layers, which needs no more (few_layers.h); null, without an error, where there is
 /// none. Tiles with which it does not fit by far are not tried.
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
 /// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
-mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question);
+/// Other `threads` than this find out ahead what will be asked (ahead.h): their number changes nothing but the time. With more than one the
+/// context must be one for several threads, and its diagnostics be taken by who knows of quiet.h.
+mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads = 1);
 
 /// The subject of the decision that says where everything rests.
 inline constexpr const char *kMemoryDecision = "memory";

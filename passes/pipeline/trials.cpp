@@ -1,5 +1,6 @@
 //===- trials.cpp - the choices that were tried -------------------------------------------------------===//
 #include "passes/pipeline/trials.h"
+#include "passes/pipeline/quiet.h"
 #include <cmath>
 #include <numeric>
 
@@ -8,28 +9,6 @@ using namespace mlir;
 namespace zero::pipeline {
 
 using state::Tier;
-
-Key keyOf(const Settings &settings, bool places) {
-  const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
-  const schedule::Options &schedule = settings.schedule;
-  return {settings.keepBytes,
-          settings.tiling,
-          settings.shard.partition.stage,
-          settings.shard.partition.vertical,
-          tiers.deviceBytes,
-          tiers.hostBytes,
-          tiers.diskUpdates,
-          settings.shard.movement.lateBytes,
-          schedule.activations,
-          schedule.activationBytes,
-          schedule.activationWork,
-          schedule.ahead,
-          schedule.fetchAhead,
-          schedule.residentBytes,
-          schedule.earlyBytes,
-          schedule.delay,
-          places};
-}
 
 Rank rankOf(const Trial &trial) {
   // Gradients that wait for late updates take room, for which more is copied, and that wears disks: the step has to become shorter by
@@ -49,9 +28,14 @@ bool gathers(const Trial &trial) {
   return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
 }
 
-Trials::Trials(const Modules &modules, const Modules &fewLayers, const Question &question)
-    : limit(question.budgets.device.value_or(UINT64_MAX)), modules(modules), fewLayers(fewLayers), question(question),
+Trials::Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question)
+    : limit(question.budgets.device.value_or(UINT64_MAX)), evaluations(evaluations), fewLayers(fewLayers), question(question),
       budgets(question.budgets) {}
+
+Trials::Trials(const Trials &other, const std::atomic<bool> &stop)
+    : limit(other.limit), least(other.least), leastState(other.leastState), broken(other.broken), evaluations(other.evaluations),
+      fewLayers(other.fewLayers), question(other.question), budgets(other.budgets), stop(&stop), trials(other.trials),
+      tilings(other.tilings), fastestRank(other.fastestRank) {}
 
 Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   auto [known, fresh] = trials.try_emplace(keyOf(settings, places));
@@ -60,20 +44,31 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   trial.settings = settings;
   trial.need.state[0] = UINT64_MAX;
   tilings.insert(settings.tiling);
-  ModuleOp fused = broken ? ModuleOp() : modules(settings.tiling);
+  broken |= stop && *stop;
   FailureOr<TriedOut> result = failure();
-  if (fused) result = tryOut(fused, settings, question, places);
+  if (!broken) result = evaluations.of(settings, places);
   broken |= failed(result);
   if (broken) return known->second;
   steps += result->steps;
   trial = result->trial;
   isTimed = places;
-  if (!places && fits(trial)) latest = std::move(*result);
-  if (places && keeps(trial) && (!fastest || rankOf(trial) < fastestRank)) {
-    fastest = std::move(result->scheduled);
+  if (places && keeps(trial) && (!fastestRank || rankOf(trial) < *fastestRank)) {
     fastestRank = rankOf(trial);
+    fastest = std::move(*result);
+  } else if (!places && result->scheduled && fits(trial)) {
+    latest = std::move(*result);
   }
   return known->second;
+}
+
+OwningOpRef<ModuleOp> Trials::takeFastest() {
+  if (!fastestRank || broken) return {};
+  if (!fastest.scheduled) {
+    FailureOr<TriedOut> again = evaluations.again(fastest.trial.settings, /*places=*/true);
+    broken |= failed(again);
+    if (!broken) fastest = std::move(*again);
+  }
+  return std::move(fastest.scheduled);
 }
 
 Trial Trials::attempt(const Settings &settings, bool places) {
@@ -120,22 +115,16 @@ Trial Trials::timed(const Trial &given) {
   if (isTimed || broken) return trial;
   isTimed = true;
   TriedOut made = std::move(latest);
-  if (!made.scheduled || keyOf(made.trial.settings, false) != keyOf(trial.settings, false)) {
-    FailureOr<TriedOut> again = tryOut(modules(trial.settings.tiling), trial.settings, question, /*places=*/false);
-    broken |= failed(again);
-    if (broken) return trial;
-    steps += again->steps;
-    made = std::move(*again);
-  }
-  broken |= failed(estimateApart(made, question.machine));
-  trial.time = made.trial.time;
+  if (!made.scheduled || keyOf(made.trial.settings, false) != keyOf(trial.settings, false)) made = {trial, {}, 0};
+  broken |= failed(evaluations.estimate(made));
+  if (!broken) trial.time = made.trial.time;
   return trial;
 }
 
 uint64_t Trials::needsAtLeast(const Settings &settings) {
   ModuleOp fused = fewLayers(settings.tiling);
   if (!fused) return 0;
-  ScopedDiagnosticHandler silent(fused.getContext(), [](Diagnostic &) { return success(); });
+  Quiet quiet;
   FailureOr<TriedOut> tried = tryOut(fused, settings, question, /*places=*/false);
   if (failed(tried)) return 0;
   steps += tried->steps;

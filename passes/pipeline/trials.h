@@ -1,16 +1,11 @@
 //===- trials.h - the choices that were tried ---------------------------------------------------------===//
 #pragma once
-#include "passes/pipeline/try_out.h"
-#include <map>
+#include "passes/pipeline/evaluations.h"
+#include <atomic>
 #include <set>
 #include <tuple>
 
 namespace zero::pipeline {
-
-/// What distinguishes choices.
-using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, bool, int64_t, std::string, int64_t, int64_t,
-                       int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
-Key keyOf(const Settings &settings, bool places);
 
 /// What is better is less.
 using Rank = std::tuple<int64_t, int64_t, int64_t, int64_t, uint64_t, bool>;
@@ -22,7 +17,9 @@ bool gathers(const Trial &trial);
 
 class Trials {
 public:
-  Trials(const Modules &modules, const Modules &fewLayers, const Question &question);
+  Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question);
+  /// Goes on from `other` by itself, until `stop` says so: then it is broken.
+  Trials(const Trials &other, const std::atomic<bool> &stop);
 
   /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
   /// tried before. One that is known not to fit, since it did not by far with fewer tiles, is not made: it is that one, with what it would
@@ -48,14 +45,15 @@ public:
   Trial leastOfAll() const;
   /// The choices that copy nothing between tiers.
   std::vector<Trial> resident() const;
+  /// The fastest of those that are placed and fit, with waits; null if none does.
+  mlir::OwningOpRef<mlir::ModuleOp> takeFastest();
 
-  uint64_t limit;                            // of device memory, as a sum of live bytes
-  std::optional<Trial> least;                // that needs least of the device's memory
-  uint64_t leastState = UINT64_MAX;          // of those that were tried, in all tiers together
-  unsigned tried = 0;                        // choices
-  uint64_t steps = 0;                        // that were scheduled for them: what a search takes time in proportion to
-  mlir::OwningOpRef<mlir::ModuleOp> fastest; // of those that are placed and fit, with waits; null if none does
-  bool broken = false;                       // a pass has failed
+  uint64_t limit;                   // of device memory, as a sum of live bytes
+  std::optional<Trial> least;       // that needs least of the device's memory
+  uint64_t leastState = UINT64_MAX; // of those that were tried, in all tiers together
+  unsigned tried = 0;               // choices
+  uint64_t steps = 0;               // that were scheduled for them: what a search takes time in proportion to
+  bool broken = false;              // a pass has failed
 
 private:
   struct Tried {
@@ -67,13 +65,16 @@ private:
   Tried &triedOut(const Settings &settings, bool places);
   std::optional<Trial> ruledOut(Settings settings) const;
 
-  const Modules &modules, &fewLayers;
+  Evaluations &evaluations;
+  const Modules &fewLayers;
   const Question &question;
   const Budgets &budgets;
+  const std::atomic<bool> *stop = nullptr;
   std::map<Key, Tried> trials;
   std::set<Tiling> tilings; // of those
   TriedOut latest;          // that fits, to be estimated without being made again
-  Rank fastestRank;
+  std::optional<Rank> fastestRank;
+  TriedOut fastest; // its module: null if another has made it
 };
 
 } // namespace zero::pipeline

@@ -6,6 +6,7 @@ each plan needs no more than its budget, copies no less than a roomier one, and 
 --host-memory and --disk-memory these are kept as well. So it is in bf16, where logits of tiles wait for backward or are made again. What auto chooses of stages and tiles trains to the bits of the same choice without a budget.
 """
 import json
+import os
 import re
 
 import numpy as np
@@ -275,6 +276,24 @@ def depth():
     return f"{counts} steps scheduled, {growth:.2f} in proportion"
 
 
+def ahead(name, flags):
+    """What other threads find out ahead of the search decides nothing: the plan, or the refusal, is that of one thread, and so is what is said of either."""
+    command = [suite.bin / "zeroc", suite.work / f"{name}.onnx", "-o", "x.plan", "--target", "sim", *flags]
+    top, plans = needs(facts([suite.work / f"{name}.onnx", "x.plan"]), "device"), 0
+    for part in (0.6, 0.25, 0.05):
+        made = []
+        for processors in (["taskset", "-c", str(min(os.sched_getaffinity(0)))], []):
+            (suite.work / "x.plan").unlink(missing_ok=True)
+            result = suite.run([*processors, *command, "--device-memory", int(top * part)], check=False)
+            written = (suite.work / "x.plan").read_bytes() if result.returncode == 0 else None
+            made.append((written, result.stdout, result.stderr))
+        expect(made[0][1:] == made[1][1:], f"at {part} of the memory one thread says {made[0][1:]}, several say {made[1][1:]}")
+        expect(made[0][0] == made[1][0], f"at {part} of the memory several threads make another plan")
+        plans += made[0][0] is not None
+    expect(0 < plans < 3, f"{plans} plans")
+    return f"{plans} plans and {3 - plans} refusals with {len(os.sched_getaffinity(0))} processors"
+
+
 suite.start()
 models = {}
 for name, onnx in (("gpt2", "dynamo_sdpa_dyn.onnx"), ("llama", "ts17_eager_dyn.onnx")):
@@ -307,4 +326,7 @@ suite.check("budgets: updates beside the next forward, bf16", later, models["wid
 suite.check("budgets: updates beside the next forward, bf16 with --clip", clipped, models["wide"])
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])
 suite.check("budgets: in proportion to the layers", depth)
+for name, flags in (("wide", ["--tile", "auto"]), ("deep", ["--tile-tokens", "auto", "--clip", "never"]),
+                    ("wide", ["--world", 2, "--stage", "auto", "--accumulate", 2, "--accumulate-order", "auto"])):
+    suite.check(f"budgets: as many threads as there are, {' '.join(map(str, [name, *flags]))}", ahead, name, flags)
 suite.finish()

@@ -1,0 +1,53 @@
+//===- ahead.cpp - what the search will ask for next, by threads that are idle ------------------------===//
+#include "passes/pipeline/ahead.h"
+#include "passes/pipeline/quiet.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/start_thread.h"
+
+namespace zero::pipeline {
+
+Ahead::Ahead(unsigned count) {
+  try {
+    for (unsigned i = 0; i < count; ++i) threads.push_back(startThread("a thread of the search", [this] { run(); }));
+  } catch (const Error &) { // the search goes on without
+  }
+}
+
+Ahead::~Ahead() {
+  begin({});
+  {
+    std::lock_guard lock(mutex);
+    ending = true;
+  }
+  wake.notify_all();
+  for (std::thread &thread : threads) thread.join();
+}
+
+void Ahead::begin(std::vector<Work> given) {
+  std::lock_guard lock(mutex);
+  for (const Work &work : works) *work.stop = true;
+  works = std::move(given), next = 0;
+  wake.notify_all();
+}
+
+void Ahead::reached(size_t work) {
+  std::lock_guard lock(mutex);
+  if (work < works.size()) *works[work].stop = true;
+}
+
+void Ahead::run() {
+  Quiet quiet;
+  std::unique_lock lock(mutex);
+  for (;;) {
+    wake.wait(lock, [this] { return ending || next < works.size(); });
+    if (ending) return;
+    Work work = std::move(works[next]);
+    works[next++].stop = work.stop;
+    lock.unlock();
+    if (!*work.stop) work.run();
+    work = {}; // what it holds ends with it
+    lock.lock();
+  }
+}
+
+} // namespace zero::pipeline

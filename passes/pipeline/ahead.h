@@ -1,0 +1,46 @@
+//===- ahead.h - what the search will ask for next, by threads that are idle --------------------------===//
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace zero::pipeline {
+
+/// Threads that go through work before the search comes to it. They decide nothing: all they leave is what they have found out
+/// (evaluations.h), so that how many they are, and how far they come, changes nothing but the time. What they say is for nobody (quiet.h).
+class Ahead {
+public:
+  /// Ends early where `stop` says so.
+  struct Work {
+    std::shared_ptr<std::atomic<bool>> stop;
+    std::function<void()> run;
+  };
+
+  /// As many threads as the system gives; none is as good.
+  explicit Ahead(unsigned threads);
+  ~Ahead();
+  Ahead(const Ahead &) = delete;
+  Ahead &operator=(const Ahead &) = delete;
+
+  bool any() const { return !threads.empty(); }
+  /// In place of what was given before; threads take the first first.
+  void begin(std::vector<Work> works);
+  /// The search has come to this one: who is at it stops, and nobody begins it.
+  void reached(size_t work);
+
+private:
+  void run();
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::vector<Work> works;
+  size_t next = 0; // that nobody has taken
+  bool ending = false;
+  std::vector<std::thread> threads;
+};
+
+} // namespace zero::pipeline

@@ -1,0 +1,101 @@
+// Threads that work ahead of a search (passes/pipeline/ahead.h): what they take, what they leave, and when they stop.
+#include "passes/pipeline/ahead.h"
+#include "passes/pipeline/quiet.h"
+#include <future>
+#include <gtest/gtest.h>
+
+namespace zero::pipeline {
+namespace {
+
+/// Work of which it is known that it has begun, and which ends when it is told to.
+struct Task {
+  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  std::promise<void> begun, mayEnd;
+
+  Ahead::Work work() {
+    return {stop, [this] {
+              begun.set_value();
+              mayEnd.get_future().wait();
+            }};
+  }
+};
+
+TEST(Ahead, TakesTheFirstFirst) {
+  std::vector<int> order;
+  std::promise<void> done;
+  auto never = std::make_shared<std::atomic<bool>>(false);
+  Ahead ahead(1);
+  ASSERT_TRUE(ahead.any());
+  std::vector<Ahead::Work> works;
+  for (int i = 0; i < 3; ++i)
+    works.push_back({never, [&, i] {
+                       order.push_back(i);
+                       if (i == 2) done.set_value();
+                     }});
+  ahead.begin(std::move(works));
+  done.get_future().wait();
+  EXPECT_EQ(order, (std::vector{0, 1, 2}));
+}
+
+TEST(Ahead, DoesNotBeginWhatTheSearchHasReached) {
+  Task first, second, third;
+  Ahead ahead(1);
+  ahead.begin({first.work(), second.work(), third.work()});
+  first.begun.get_future().wait();
+  ahead.reached(0);
+  ahead.reached(1);
+  EXPECT_TRUE(*first.stop) << "it is under way, and shall end";
+  EXPECT_FALSE(*third.stop);
+  first.mayEnd.set_value();
+  third.begun.get_future().wait();
+  EXPECT_EQ(second.begun.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  third.mayEnd.set_value();
+}
+
+TEST(Ahead, LeavesOldWorkForNew) {
+  Task old, waiting, fresh;
+  Ahead ahead(1);
+  ahead.begin({old.work(), waiting.work()});
+  old.begun.get_future().wait();
+  ahead.begin({fresh.work()});
+  EXPECT_TRUE(*old.stop);
+  EXPECT_TRUE(*waiting.stop);
+  old.mayEnd.set_value();
+  fresh.begun.get_future().wait();
+  EXPECT_EQ(waiting.begun.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  fresh.mayEnd.set_value();
+}
+
+TEST(Ahead, EndsWithWhatIsUnderWay) {
+  auto stop = std::make_shared<std::atomic<bool>>(false);
+  std::promise<void> begun;
+  bool ended = false;
+  {
+    Ahead ahead(2);
+    ahead.begin({{stop, [&] {
+                    begun.set_value();
+                    while (!*stop) std::this_thread::yield();
+                    ended = true;
+                  }}});
+    begun.get_future().wait();
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST(Ahead, IsQuiet) {
+  std::promise<bool> here;
+  Ahead ahead(1);
+  ahead.begin({{std::make_shared<std::atomic<bool>>(false), [&] { here.set_value(Quiet::here()); }}});
+  EXPECT_TRUE(here.get_future().get());
+  EXPECT_FALSE(Quiet::here());
+}
+
+TEST(Ahead, NeedsNoThreads) {
+  Ahead ahead(0);
+  EXPECT_FALSE(ahead.any());
+  ahead.begin({{std::make_shared<std::atomic<bool>>(false), [] { FAIL(); }}});
+  ahead.reached(0);
+}
+
+} // namespace
+} // namespace zero::pipeline
