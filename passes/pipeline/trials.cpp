@@ -28,14 +28,30 @@ bool gathers(const Trial &trial) {
   return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
 }
 
-Trials::Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question)
+Trials::Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead)
     : limit(question.budgets.device.value_or(UINT64_MAX)), evaluations(evaluations), fewLayers(fewLayers), question(question),
-      budgets(question.budgets) {}
+      budgets(question.budgets), ahead(&ahead) {}
 
 Trials::Trials(const Trials &other, const std::atomic<bool> &stop)
     : limit(other.limit), least(other.least), leastState(other.leastState), broken(other.broken), evaluations(other.evaluations),
       fewLayers(other.fewLayers), question(other.question), budgets(other.budgets), stop(&stop), trials(other.trials),
       tilings(other.tilings), fastestRank(other.fastestRank) {}
+
+void Trials::lookAhead(const std::vector<Part> &parts) {
+  if (!ahead || !ahead->any() || parts.empty()) return;
+  evaluations.dropModules();
+  std::vector<Ahead::Work> works;
+  for (const Part &part : parts) {
+    auto stop = std::make_shared<std::atomic<bool>>(false);
+    auto trials = std::shared_ptr<Trials>(new Trials(*this, *stop));
+    works.push_back({stop, [trials, part] { part(*trials); }});
+  }
+  ahead->begin(std::move(works));
+}
+
+void Trials::reached(size_t part) {
+  if (ahead) ahead->reached(part);
+}
 
 Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   auto [known, fresh] = trials.try_emplace(keyOf(settings, places));

@@ -1,7 +1,7 @@
 //===- trials.h - the choices that were tried ---------------------------------------------------------===//
 #pragma once
+#include "passes/pipeline/ahead.h"
 #include "passes/pipeline/evaluations.h"
-#include <atomic>
 #include <set>
 #include <tuple>
 
@@ -17,9 +17,13 @@ bool gathers(const Trial &trial);
 
 class Trials {
 public:
-  Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question);
-  /// Goes on from `other` by itself, until `stop` says so: then it is broken.
-  Trials(const Trials &other, const std::atomic<bool> &stop);
+  Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead);
+
+  /// What will be asked of these trials, found out ahead where threads are idle: each part by trials of its own, which go on from these.
+  using Part = std::function<void(Trials &)>;
+  void lookAhead(const std::vector<Part> &parts);
+  /// What one of the parts would ask is asked now.
+  void reached(size_t part);
 
   /// With `places` its buffers get offsets. Where a pass fails, and says why, the choice does not fit. Another round finds those it has
   /// tried before. One that is known not to fit, since it did not by far with fewer tiles, is not made: it is that one, with what it would
@@ -56,6 +60,9 @@ public:
   bool broken = false;              // a pass has failed
 
 private:
+  /// Goes on from `other` by itself, until `stop` says so: then it is broken.
+  Trials(const Trials &other, const std::atomic<bool> &stop);
+
   struct Tried {
     Trial trial;
     bool counts = false, isTimed = false;
@@ -69,6 +76,7 @@ private:
   const Modules &fewLayers;
   const Question &question;
   const Budgets &budgets;
+  Ahead *ahead = nullptr; // null: these are ahead of others
   const std::atomic<bool> *stop = nullptr;
   std::map<Key, Tried> trials;
   std::set<Tiling> tilings; // of those

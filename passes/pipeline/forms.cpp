@@ -1,0 +1,195 @@
+//===- forms.cpp - the forms of a plan that fit ------------------------------------------------------===//
+#include "passes/pipeline/forms.h"
+#include "passes/pipeline/refine.h"
+#include "passes/train/Passes.h"
+#include <map>
+
+using namespace mlir;
+
+namespace zero::pipeline {
+
+using state::Tier;
+
+namespace {
+
+constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
+constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
+
+} // namespace
+
+void Forms::choose() {
+  fitting.clear();
+  std::vector<int64_t> parts{question.asked.tiling.parts}, tokens{question.asked.tiling.tokens};
+  if (question.anyTiles) parts = {1, 4, 8, 16};
+  if (question.anyTokens) tokens = {0};
+  if (question.anyTokens && question.tokens >= kFewestTokens) tokens = {0, (question.tokens + 3) / 4, (question.tokens + 15) / 16};
+  setTiling(question.asked.tiling);
+  chooseForm();
+  makeLargeLogitsAgain(asked.tiling);
+  for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
+    if (!fitting.empty() && (tilesGainNothing() || asked.tiling.tokens)) break;
+    if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
+  }
+  if (!fitting.empty()) setTiling(fitting[0].settings.tiling);
+  const Tiling best = asked.tiling;
+  std::vector<Tiling> tiled;
+  for (int64_t tileParts : ArrayRef(parts).drop_front()) tiled.push_back({tileParts, best.tokens, best.keepLogits});
+  for (size_t i = 0; i < tiled.size() && !tilesGainNothing(); ++i) {
+    std::vector<Trials::Part> next;
+    for (Tiling later : ArrayRef(tiled).drop_front(i + 1))
+      next.push_back([from = Forms(*this, trials), later](Trials &ahead) { Forms(from, ahead).chooseTiled(later); });
+    trials.lookAhead(next);
+    if (!chooseTiled(tiled[i])) break;
+  }
+  for (int64_t tileParts : parts)
+    if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
+  for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
+    Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
+    if (fitting.empty() && trials.least && trials.leastWith(both, *trials.least) <= trials.limit) chooseFormWith(both);
+  }
+}
+
+/// chooseFormWith parts of parameters, with logits that are kept or made again.
+bool Forms::chooseTiled(Tiling tiled) {
+  bool known = !fitting.empty() && fitting[0].settings.tiling.parts > 1 && fitting[0].settings.tiling.keepLogits; // that this is faster
+  if (!chooseFormWith(tiled)) return false;
+  if (!known) makeLargeLogitsAgain(tiled);
+  return true;
+}
+
+/// The best that fits copies nothing, or its copies hide behind computation but for a percent, placed as well, and nothing is made again:
+/// tiles, which compute no less, could not be faster.
+bool Forms::tilesGainNothing() {
+  if (fitting.empty()) return false;
+  Trial best = fitting[0];
+  auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
+  if (best.copied == 0) return true;
+  if (best.settings.keepBytes || !hides(best)) return false;
+  // What comes next then.
+  trials.lookAhead({[best, &budgets = budgets](Trials &ahead) {
+    Refine refine(ahead, budgets);
+    refine.overlap(refine.place(refine.gather(best).settings));
+  }});
+  Refine refine(trials, budgets);
+  Trial placed = refine.place(best.settings);
+  return trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
+}
+
+/// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping
+/// them needs no more memory. Not where to compute that alone takes longer than all of a step that fits.
+void Forms::makeLargeLogitsAgain(Tiling tiling) {
+  if (!keepsLargeLogits(tiling)) return;
+  tiling.keepLogits = false;
+  Settings again = tiers().onDevice();
+  again.tiling = tiling, again.schedule.activationWork = 0;
+  if (!fitting.empty() && trials.timed(trials.probe(again)).time.of(simulate::kProcessors) >= fitting[0].time.seconds) return;
+  chooseFormWith(tiling);
+}
+
+/// chooseForm with other tiles, which `asked` has then. Where nothing fits so far, the choice that needs least of the device is tried
+/// with them first, and nothing else if it does not fit: false if it needs no less. False too if all tiers have no room for the state.
+bool Forms::chooseFormWith(Tiling tiling) {
+  if (fitting.empty() && trials.leastState > room()) return false;
+  if (fitting.empty() && trials.least && trials.least->need.of(Tier::device) > trials.limit) {
+    uint64_t need = trials.least->need.of(Tier::device);
+    Settings settings = trials.least->settings;
+    settings.tiling = tiling, settings.schedule.activationWork = workFor(tiling);
+    if (trials.needsAtLeast(settings) >= need) return false;
+    uint64_t now = trials.made(settings).need.of(Tier::device);
+    if (now >= need) return false;
+    setTiling(tiling);
+    if (now > trials.limit) return true;
+  }
+  setTiling(tiling);
+  bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
+  if (!hopeless) chooseForm();
+  return true;
+}
+
+/// Adds to `fitting` what fits with these tiles.
+void Forms::chooseForm() {
+  std::vector<int64_t> stages = this->stages();
+  std::vector<bool> orders{question.asked.shard.partition.vertical};
+  if (question.anyOrder) orders = {false, true};
+  asked.shard.partition.stage = stages[0];
+  asked.shard.partition.vertical = orders[0];
+  if (fitting.empty() && !trials.fits(trials.attempt(tiers().onDevice())) && areHopeless(stages)) return;
+  for (int64_t stage : stages)
+    for (bool vertical : orders) {
+      asked.shard.partition.stage = stage;
+      asked.shard.partition.vertical = vertical;
+      bool &diskUpdates = asked.shard.tiers.diskUpdates;
+      size_t before = fitting.size();
+      tiers().choose();
+      if (!diskUpdates || fitting.size() > before) continue;
+      diskUpdates = false; // the host has no room for what updates of state on disk hold there
+      tiers().choose();
+      diskUpdates = true;
+    }
+  llvm::stable_sort(fitting, faster);
+}
+
+/// Whether nothing fits in any of these stages, by far: not even where nothing rests on the device that may lie elsewhere, and everything
+/// comes when its turn comes. That is one choice for each stage, in place of all that there are.
+bool Forms::areHopeless(ArrayRef<int64_t> stages) {
+  std::vector<Settings> sparing = mostSparing(stages);
+  if (llvm::any_of(sparing, [&](const Settings &settings) { return !isFar(trials.probe(settings).need.of(Tier::device)); })) return false;
+  for (const Settings &settings : sparing) trials.made(settings); // the refusal is about one of them
+  return true;
+}
+
+/// What needs least of the device in each of these stages, as a rule.
+std::vector<Settings> Forms::mostSparing(ArrayRef<int64_t> stages) {
+  std::vector<Settings> sparing;
+  for (int64_t stage : llvm::reverse(stages)) { // the higher, the fewer steps
+    asked.shard.partition.stage = stage;
+    sparing.push_back(tiers().mostSparing(/*makesAgain=*/false));
+    if (question.anyRecomputation && sparing.size() == 1) sparing.push_back(tiers().mostSparing(/*makesAgain=*/true));
+  }
+  return sparing;
+}
+
+/// Only large logits may leave for few but long steps.
+void Forms::setTiling(Tiling tiling) { asked.tiling = tiling, asked.schedule.activationWork = workFor(tiling); }
+
+int64_t Forms::workFor(Tiling tiling) { return keepsLargeLogits(tiling) ? question.asked.schedule.activationWork : 0; }
+
+bool Forms::keepsLargeLogits(Tiling tiling) {
+  if (!tiling.keepLogits || tiling.parts == 1 || trials.broken) return false;
+  ModuleOp module = fewLayers(tiling); // its logits are the same
+  if (!module) module = modules(tiling);
+  return module && train::keepsLargeLogits(module);
+}
+
+std::vector<int64_t> Forms::stages() const {
+  if (question.anyStage && asked.shard.partition.world > 1) return {0, 1, 2, 3};
+  return {question.asked.shard.partition.stage};
+}
+
+/// Bytes for model state in all tiers together.
+uint64_t Forms::room() const {
+  const auto &tiers = asked.shard.tiers;
+  bool host = budgets.host || tiers.offloadParams == "host" || tiers.offloadOptimizer == "host"; // else nothing lies there
+  uint64_t sum = *budgets.device;
+  for (uint64_t bytes : {host ? budgets.host.value_or(UINT64_MAX) : 0, budgets.disk.value_or(UINT64_MAX)})
+    sum = llvm::SaturatingAdd(sum, bytes);
+  return sum;
+}
+
+std::vector<Trial> Forms::candidates() const {
+  std::vector<Trial> chosen;
+  std::map<Tiling, int> seen;
+  for (const Trial &trial : fitting)
+    if (seen[trial.settings.tiling]++ < 2) chosen.push_back(trial);
+  return chosen;
+}
+
+Settings Forms::onDevice(const Settings &chosen) {
+  asked = chosen;
+  asked.keepBytes = question.asked.keepBytes;
+  asked.shard.tiers = question.asked.shard.tiers, asked.schedule = question.asked.schedule;
+  setTiling(asked.tiling);
+  return tiers().onDevice();
+}
+
+} // namespace zero::pipeline
