@@ -38,9 +38,9 @@ def ours(folders, mode, engine, transfer=64):
 
 
 def fio(folders, mode):
-    """Two jobs for both at once, as there are two lanes; turns of a megabyte over the disks. Its files are written whole before, as ours."""
+    """Two jobs for both at once, as there are two lanes; requests as ours, of a megabyte in turns over several disks, of 8 on one. Its files are written whole before, as ours."""
     files = ":".join(f"{folder}/fio.bin" for folder in folders)
-    command = [FIO, "--output-format=json", "--ioengine=io_uring", "--direct=1", "--bs=1m", f"--iodepth={32 * len(folders)}", "--fixedbufs=1",
+    command = [FIO, "--output-format=json", "--ioengine=io_uring", "--direct=1", f"--bs={1 if len(folders) > 1 else 8}m", f"--iodepth={32 * len(folders)}", "--fixedbufs=1",
                "--registerfiles=1", f"--filename={files}", f"--size={args.megabytes}m", "--file_service_type=roundrobin", "--time_based",
                f"--runtime={args.seconds}", "--invalidate=0", "--overwrite=1", "--fallocate=none", "--thread"]
     for job in ("read", "write") if mode == "mixed" else (mode,):
