@@ -7,15 +7,14 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/pipeline/by_caller.h"
 #include "passes/pipeline/changes.h"
-#include "passes/pipeline/few_layers.h"
 #include "passes/pipeline/machine_code.h"
 #include "passes/pipeline/phases.h"
 #include "passes/pipeline/quiet.h"
 #include "passes/pipeline/too_large.h"
+#include "passes/pipeline/trained_models.h"
 #include "passes/place/Passes.h"
 #include "passes/train/Passes.h"
 #include "runtime/inspect/inspect.h"
@@ -26,20 +25,11 @@
 #include "runtime/plan/validate.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
-#include <map>
-#include <mutex>
 
 using namespace mlir;
 
 namespace zero::pipeline {
 namespace {
-
-/// Says which pass runs.
-struct Announce : PassInstrumentation {
-  explicit Announce(Progress &progress) : progress(progress) {}
-  void runBeforePass(Pass *pass, Operation *) override { progress.pass = pass->getArgument().data(); }
-  Progress &progress;
-};
 
 /// The node of the model that most operations of the module came from; null if none did.
 const char *heaviestNode(ModuleOp module) {
@@ -112,13 +102,14 @@ private:
 
   LogicalResult forward(Diagnostic &d) {
     bool isNote = d.getSeverity() == DiagnosticSeverity::Note;
-    if (Quiet::here() && !(notes && isNote)) return success();
+    std::vector<std::string> *notes = isNote ? KeepNotes::here() : nullptr;
+    if (Quiet::here() && !notes) return success();
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
     std::string node = planir::nameOf(d.getLocation()), text = d.str();
     if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;
     for (Diagnostic &note : d.getNotes()) text += "; " + note.str();
     std::replace(text.begin(), text.end(), '\n', ' ');
-    if (notes && isNote)
+    if (notes)
       notes->push_back(text);
     else
       say(severities[int(d.getSeverity())], text);
@@ -153,77 +144,20 @@ private:
     return run(*module, [&](OpPassManager &pm) { addPhase(pm, phase, options, settings); });
   }
 
-  /// `verifies`: after each pass; what is only tried is verified once, when it is chosen.
-  bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add, bool verifies = true) {
-    PassManager pm(&context, ModuleOp::getOperationName());
-    pm.enableVerifier(verifies);
-    if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
-    add(pm);
-    return succeeded(pm.run(on));
-  }
+  bool run(ModuleOp on, llvm::function_ref<void(OpPassManager &)> add) { return runPasses(on, options, add); }
 
   /// What is left open is tried on copies of the module with its kernels.
   bool choose() {
-    std::map<Tiling, Candidate> candidates, shallow;
-    std::mutex mutex; // of both
-    auto of = [&mutex](std::map<Tiling, Candidate> &made, Tiling tiling) -> Candidate & {
-      std::lock_guard lock(mutex);
-      return made[tiling];
-    };
-    found = search([&](Tiling tiling) { return candidate(of(candidates, tiling), tiling); },
-                   [&](Tiling tiling) { return fewLayers(of(shallow, tiling), tiling); }, questionOf(options, tokens), options.threads);
+    TrainedModels models(options, settings, std::move(module), std::move(imported));
+    found = search([&](Tiling tiling) { return models.with(tiling); }, [&](Tiling tiling) { return models.withFewLayers(tiling); },
+                   questionOf(options, tokens), options.threads);
     if (failed(found)) return false;
     report.searched = {found->tried, found->steps};
+    auto [chosen, notes] = models.take(found->chosen.settings.tiling);
+    module = std::move(chosen);
     settings = found->chosen.settings;
-    Candidate &chosen = candidates[settings.tiling];
-    module = std::move(chosen.module);
-    for (const std::string &note : chosen.notes) say("note", note);
+    for (const std::string &note : notes) say("note", note);
     return succeeded(verify(found->placed ? *found->placed : *module));
-  }
-
-  /// A trained module with its kernels, and what passes say of it.
-  struct Candidate {
-    std::mutex making;
-    bool isMade = false;
-    OwningOpRef<ModuleOp> module;
-    std::vector<std::string> notes;
-  };
-
-  /// What fails while nobody listens is made again by who does.
-  ModuleOp candidate(Candidate &made, Tiling tiling) {
-    std::lock_guard lock(made.making);
-    if (made.isMade) return *made.module;
-    bool trained = tiling == settings.tiling; // by the search itself, before it has threads ahead of it
-    made.module = trained ? std::move(module) : OwningOpRef<ModuleOp>(imported->clone());
-    made.notes.clear();
-    if (!trained) notes = &made.notes;
-    made.isMade = prepare(*made.module, tiling, trained);
-    notes = nullptr;
-    if (options.progress) options.progress->pass = "choosing what fits --device-memory"; // no pass of its own announces itself there
-    return made.isMade ? *made.module : ModuleOp();
-  }
-
-  /// Of a model with a few of its layers; null if it has none, or passes fail, which is said when they do so of all layers.
-  ModuleOp fewLayers(Candidate &made, Tiling tiling) {
-    std::lock_guard lock(made.making);
-    if (made.isMade) return made.module ? *made.module : ModuleOp();
-    made.isMade = true;
-    Quiet quiet;
-    std::call_once(fewLayersKept, [&] { fewImported = imported->clone(), hasFewLayers = keepFewLayers(*fewImported); });
-    if (!hasFewLayers) return {};
-    made.module = fewImported->clone();
-    if (!prepare(*made.module, tiling, /*trained=*/false)) made.module = nullptr;
-    return made.module ? *made.module : ModuleOp();
-  }
-
-  bool prepare(ModuleOp module, Tiling tiling, bool trained) {
-    Settings cut = settings;
-    cut.tiling = tiling;
-    auto add = [&](OpPassManager &pm) {
-      if (!trained) addPhase(pm, Phase::Train, options, cut);
-      addFusion(pm, options);
-    };
-    return run(module, add, /*verifies=*/false);
   }
 
   bool print(llvm::raw_ostream &os) {
@@ -288,18 +222,12 @@ private:
   MLIRContext context;
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module, imported; // imported: as it was before it was trained, where that is to be done in several ways
-  OwningOpRef<ModuleOp> fewImported;      // of that, a few layers
-  bool hasFewLayers = false;
-  std::once_flag fewLayersKept;
-  static thread_local std::vector<std::string> *notes; // that wait until it is known whether they matter
   MachineCode machine;
   int64_t tokens = 0; // of a micro-step
   Settings settings;  // what flags say, and then what was found
   FailureOr<Found> found = failure();
   bool isPlaced = false; // the module, by the search: it has offsets and waits
 };
-
-thread_local std::vector<std::string> *Compilation::notes = nullptr;
 
 } // namespace
 

@@ -1,5 +1,6 @@
 //===- phases.cpp - the passes of each phase, and what flags say to them --------------------------------===//
 #include "passes/pipeline/phases.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
 #include "passes/place/Passes.h"
@@ -10,9 +11,28 @@ using namespace mlir;
 
 namespace zero::pipeline {
 
+namespace {
+
+/// Says which pass runs.
+struct Announce : PassInstrumentation {
+  explicit Announce(Progress &progress) : progress(progress) {}
+  void runBeforePass(Pass *pass, Operation *) override { progress.pass = pass->getArgument().data(); }
+  Progress &progress;
+};
+
+} // namespace
+
 static constexpr const char *kPhases[] = {"import", "train", "shard", "schedule", "place", "plan"};
 
 const char *nameOf(Phase phase) { return kPhases[int(phase)]; }
+
+bool runPasses(ModuleOp module, const CompileOptions &options, llvm::function_ref<void(OpPassManager &)> add, bool verifies) {
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(verifies);
+  if (options.progress) pm.addInstrumentation(std::make_unique<Announce>(*options.progress));
+  add(pm);
+  return succeeded(pm.run(module));
+}
 
 void addFusion(OpPassManager &pm, const CompileOptions &options) {
   fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32",

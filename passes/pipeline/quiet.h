@@ -1,5 +1,7 @@
 //===- quiet.h - what passes say while nobody listens -------------------------------------------------===//
 #pragma once
+#include <string>
+#include <vector>
 
 namespace zero::pipeline {
 
@@ -15,6 +17,22 @@ public:
 
 private:
   static inline thread_local int depth = 0;
+};
+
+/// While one exists, notes of passes on this thread go to `notes`.
+class KeepNotes {
+public:
+  explicit KeepNotes(std::vector<std::string> &notes) : before(current) { current = &notes; }
+  ~KeepNotes() { current = before; }
+  KeepNotes(const KeepNotes &) = delete;
+  KeepNotes &operator=(const KeepNotes &) = delete;
+
+  /// Null if they go nowhere else.
+  static std::vector<std::string> *here() { return current; }
+
+private:
+  std::vector<std::string> *before;
+  static inline thread_local std::vector<std::string> *current = nullptr;
 };
 
 } // namespace zero::pipeline
