@@ -44,7 +44,10 @@ void Ahead::run() {
     Work work = std::move(works[next]);
     works[next++].stop = work.stop;
     lock.unlock();
-    if (!*work.stop) work.run();
+    try {
+      if (!*work.stop) work.run();
+    } catch (const std::exception &) { // the search comes to it, and says so
+    }
     work = {}; // what it holds ends with it
     lock.lock();
   }

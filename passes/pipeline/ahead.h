@@ -10,8 +10,9 @@
 
 namespace zero::pipeline {
 
-/// Threads that go through work before the search comes to it. They decide nothing: all they leave is what they have found out
-/// (evaluations.h), so that how many they are, and how far they come, changes nothing but the time. What they say is for nobody (quiet.h).
+/// Speculative execution: threads go through work before the search comes to it, or in vain. They decide nothing: all they leave is what
+/// they have found out (evaluations.h), so that how many they are, and how far they come, changes nothing but the time. What they say is
+/// for nobody (quiet.h), and what ends one of them with an exception does so again when the search comes to it.
 class Ahead {
 public:
   /// Ends early where `stop` says so.

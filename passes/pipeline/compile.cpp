@@ -8,8 +8,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/pipeline/by_caller.h"
 #include "passes/pipeline/changes.h"
+#include "passes/pipeline/inline_thread_pool.h"
 #include "passes/pipeline/machine_code.h"
 #include "passes/pipeline/phases.h"
 #include "passes/pipeline/quiet.h"
@@ -56,7 +56,7 @@ public:
     context.loadAllAvailableDialects();
     context.printOpOnDiagnostic(false); // a location names the node; the operation itself can be as long as the model
     context.disableMultithreading();
-    if (options.threads > 1 && options.budgets.device) context.setThreadPool(pool); // those of the search, which have a module each
+    if (options.threads > 1 && options.budgets.device) context.setThreadPool(pool); // the search has several, with a module each
   }
   ~Compilation() { // the names are the context's
     if (options.progress) options.progress->node = options.progress->reading.node = options.progress->pass = nullptr;
@@ -218,7 +218,7 @@ private:
   const CompileOptions &options;
   const Say &say;
   CompileReport &report;
-  ByCaller pool;
+  InlineThreadPool pool;
   MLIRContext context;
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module, imported; // imported: as it was before it was trained, where that is to be done in several ways

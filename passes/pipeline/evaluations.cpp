@@ -37,7 +37,7 @@ FailureOr<TriedOut> Evaluations::of(const Settings &settings, bool places) {
   Entry &entry = at(keyOf(settings, places));
   std::lock_guard lock(entry.making);
   if (entry.isMade) {
-    TriedOut known{entry.trial, Quiet::here() ? OwningOpRef<ModuleOp>() : std::move(entry.waiting), entry.steps};
+    TriedOut known{entry.trial, Quiet::here() ? OwningOpRef<ModuleOp>() : std::move(entry.kept), entry.steps};
     known.trial.settings = settings; // which may say more than what distinguishes choices
     return known;
   }
@@ -47,7 +47,7 @@ FailureOr<TriedOut> Evaluations::of(const Settings &settings, bool places) {
   if (failed(made)) return failure();
   entry.isMade = true;
   entry.trial = made->trial, entry.steps = made->steps;
-  if (places && Quiet::here()) entry.waiting = std::move(made->scheduled);
+  if (places && Quiet::here()) entry.kept = std::move(made->scheduled);
   return made;
 }
 
@@ -55,7 +55,7 @@ void Evaluations::dropModules() {
   std::lock_guard lock(mutex);
   for (auto &[key, entry] : entries) {
     std::unique_lock making(entry.making, std::try_to_lock);
-    if (making) entry.waiting = {}; // else it is not made yet
+    if (making) entry.kept = {}; // else it is not made yet
   }
 }
 

@@ -12,20 +12,20 @@ using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, 
                        int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
 Key keyOf(const Settings &settings, bool places);
 
-/// Any thread may ask; who asks for what another is finding out waits for it.
+/// A memo of tryOut for all threads: who asks for what another is finding out waits for it.
 class Evaluations {
 public:
   Evaluations(const Modules &modules, const Question &question) : modules(modules), question(question) {}
 
-  /// As tryOut, without the module if it was made for another. That of one that was placed ahead (quiet.h) waits for who listens. Failures
-  /// are not kept: who asks again is told the errors again.
+  /// As tryOut; the module is null if the choice is known. That of one that was placed on a thread of Ahead is kept for the search itself.
+  /// Failures are not: who asks again is told the errors again.
   mlir::FailureOr<TriedOut> of(const Settings &settings, bool places);
-  /// Nobody will ask for the modules that wait.
-  void dropModules();
-  /// The same with its module, made again.
+  /// As tryOut, whatever is known.
   mlir::FailureOr<TriedOut> again(const Settings &settings, bool places) {
     return tryOut(modules(settings.tiling), settings, question, places);
   }
+  /// The search will not ask for the modules that are kept.
+  void dropModules();
   /// As estimateApart of one that was not placed, which is made again if it has no module.
   mlir::LogicalResult estimate(TriedOut &tried);
 
@@ -36,7 +36,7 @@ private:
     Trial trial;               // its time is that of one that was placed
     simulate::StepTime time{}; // of one that was not, with every buffer apart
     uint64_t steps = 0;
-    mlir::OwningOpRef<mlir::ModuleOp> waiting;
+    mlir::OwningOpRef<mlir::ModuleOp> kept;
   };
   Entry &at(const Key &key);
 

@@ -97,9 +97,9 @@ using Modules = std::function<mlir::ModuleOp(Tiling)>;
 /// none. Tiles with which it does not fit by far are not tried.
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
 /// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
-/// Other `threads` than this find out ahead what will be asked (ahead.h): their number changes nothing but the time. With more than one the
-/// context must be one for several threads, and its diagnostics be taken by who knows of quiet.h.
-mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads = 1);
+/// Of so many `threads` all but this one find out ahead what will be asked (ahead.h): their number changes nothing but the time. With more
+/// than one the context must be one for several threads, and who handles its diagnostics must ask quiet.h.
+mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads);
 
 /// The subject of the decision that says where everything rests.
 inline constexpr const char *kMemoryDecision = "memory";

@@ -82,6 +82,14 @@ TEST(Ahead, EndsWithWhatIsUnderWay) {
   EXPECT_TRUE(ended);
 }
 
+TEST(Ahead, GoesOnAfterAnException) {
+  std::promise<void> done;
+  auto never = std::make_shared<std::atomic<bool>>(false);
+  Ahead ahead(1);
+  ahead.begin({{never, [] { throw std::runtime_error("which the search would say"); }}, {never, [&] { done.set_value(); }}});
+  EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
+}
+
 TEST(Ahead, IsQuiet) {
   std::promise<bool> here;
   Ahead ahead(1);
