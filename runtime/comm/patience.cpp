@@ -22,17 +22,16 @@ bool speaks(int self, const std::set<int> &missing) {
 void setPatience(const PatienceLimits &limits) { usual = limits; }
 const PatienceLimits &usualPatience() { return usual; }
 
-Patience::Patience(const Peers &peers, int self) : Patience(peers, self, usual) {}
-
 void Patience::look(Clock::time_point begin, Clock::time_point now, const char *what, const Missing &missing) {
   Awaited awaited = missing();
   if (begin + limits.look > nextLook) { // the first look of this wait
-    spoken = endedLooks = 0;
+    spoken = endedLooks = 0, stoppedLooks.clear();
     progressed = begin, left = awaited.left;
   }
   if (!spoken) nextSentence = begin + limits.speak;
   nextLook = now + limits.look;
   if (awaited.left != left) progressed = now, left = awaited.left;
+  if (limits.stopped > 0) giveUpStopped(awaited, what);
   if (awaited.ranks.empty()) return;
   bool first = speaks(self, awaited.ranks), ended = false;
   std::string names;
@@ -53,6 +52,18 @@ void Patience::look(Clock::time_point begin, Clock::time_point now, const char *
   if (!first || now < nextSentence) return;
   complain(fmt::format("zerorun: rank {} has waited {} in {} for {}", self, seconds(now - begin), what, names));
   nextSentence = begin + limits.speak * (int64_t(2) << std::min(spoken++, 20));
+}
+
+void Patience::giveUpStopped(const Awaited &awaited, const char *what) {
+  std::map<int, int> before = std::exchange(stoppedLooks, {});
+  for (int rank : awaited.ranks) {
+    if (peers.state(rank) != PeerState::Stopped) continue;
+    if (int looks = stoppedLooks[rank] = before[rank] + 1; looks >= limits.stopped)
+      throw Error(
+          fmt::format("{} is stopped, and rank {} has waited {} for it in {}; continue all ranks of a run on GPUs within that time, "
+                      "or none",
+                      peers.name(rank), self, seconds(looks * limits.look), what));
+  }
 }
 
 void Patience::sayDone(Clock::time_point begin, const char *what) {

@@ -25,6 +25,15 @@ void complainAlone(const std::string &sentence, CommunicatorFactory &factory) {
 // All ranks that wait give up at about the same time, and each has its own to say: none ends the others before.
 void letOthersSpeak() { std::this_thread::sleep_for(std::chrono::seconds(2)); }
 
+// GPUs that wait for another one keep working, whatever their processes wait for meanwhile; so a rank of this machine that is stopped is
+// given up after 15 looks, which are a second apart. One on a CPU costs nothing while it waits.
+void giveUpStoppedRanks(const plan::Target &target) {
+  if (target.kind() != plan::Target::CUDA) return;
+  PatienceLimits limits = usualPatience();
+  limits.stopped = 15;
+  setPatience(limits);
+}
+
 } // namespace
 
 int train(const TrainOptions &options, CommunicatorFactory &factory) {
@@ -45,6 +54,7 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
         {options.threads, factory.ranksHere(), factory.rank(), beside, setup.diskFolders, !options.noGraphs, setup.measured});
     device->requireTarget(setup.file.plan.target());
   });
+  giveUpStoppedRanks(setup.file.plan.target());
   collectively(*communicator, [&] {
     if (factory.rank() == 0) tryResults(options, setup.file.plan);
   });

@@ -20,7 +20,7 @@ TEST(CudaPeers, WhoIsStoppedOrEndedIsNamed) {
   Peer other = Peers::self();
   other.process = child;
   Peers peers({Peers::self(), other}, 0);
-  const cuda::PeerWatchLimits limits{{.look = std::chrono::milliseconds(1)}, 5};
+  const PatienceLimits limits{.look = std::chrono::milliseconds(1), .stopped = 5};
   auto said = [&](int looks) {
     cuda::PeerWatch watch(&peers, 0, 2, limits);
     auto begin = Clock::now();
@@ -34,7 +34,7 @@ TEST(CudaPeers, WhoIsStoppedOrEndedIsNamed) {
   ::kill(child, SIGSTOP);
   std::string stopped = said(5000);
   EXPECT_EQ(stopped.find(name), 0u) << stopped;
-  EXPECT_NE(stopped.find("is stopped, and the GPU of rank 0 has waited for its GPU for 5 s"), std::string::npos) << stopped;
+  EXPECT_NE(stopped.find("is stopped, and rank 0 has waited 0 s for it in a collective of their GPUs"), std::string::npos) << stopped;
   ::kill(child, SIGKILL);
   std::string ended = said(5000);
   EXPECT_EQ(ended.find(name), 0u) << ended;

@@ -1,6 +1,7 @@
 // What a rank says and does while another one does not answer; the other one is a child process, and time is given.
 #include "runtime/comm/patience.h"
 #include "runtime/plan/error.h"
+#include "test/unit/run_fixtures.h"
 #include <cstring>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -74,6 +75,30 @@ TEST_F(PatienceTest, KnowsAStoppedProcess) {
   EXPECT_NE(saidBy(patience, 30, {1}).find("which is stopped"), std::string::npos);
 }
 
+// Where the limits say so, which they may do while communicators are there.
+TEST_F(PatienceTest, GivesUpOnAStoppedProcess) {
+  Patience patience(*peers, 0, limits);
+  kill(child, SIGSTOP);
+  expectState(PeerState::Stopped);
+  saidBy(patience, 100, {1, 3});
+  limits.stopped = 5;
+  auto saidLooking = [&](int from, int to) {
+    return test::refusalOf([&] {
+      for (int i = from; i <= to; ++i) patience.wait(begin, begin + seconds(i), "a test", [] { return Awaited{{1, 3}, 1}; });
+    });
+  };
+  EXPECT_EQ(saidLooking(101, 104), "");
+  kill(child, SIGCONT);
+  expectState(PeerState::Runs);
+  EXPECT_EQ(saidLooking(105, 130), "");
+  kill(child, SIGSTOP);
+  expectState(PeerState::Stopped);
+  EXPECT_EQ(saidLooking(131, 134), ""); // looks in a row count
+  std::string said = saidLooking(135, 135);
+  EXPECT_EQ(said.find("rank 1 (process " + std::to_string(child) + " on "), 0u) << said;
+  EXPECT_NE(said.find("is stopped, and rank 0 has waited 5 s for it in a test"), std::string::npos) << said;
+}
+
 TEST_F(PatienceTest, GivesUpOnAnEndedProcess) {
   Patience patience(*peers, 0, limits);
   EXPECT_EQ(saidBy(patience, 20, {1}), "");
@@ -104,7 +129,8 @@ TEST(PeersTest, MachinesAreToldByTheirStart) {
 }
 
 TEST_F(PatienceTest, GivesUpWhereNothingMoves) {
-  Patience patience(*peers, 1, {seconds(1), seconds(30), seconds(60)});
+  limits.giveUp = seconds(60);
+  Patience patience(*peers, 1, limits);
   auto wait = [&](int from, int to, uint64_t left) {
     for (int i = from; i <= to; ++i) patience.wait(begin, begin + seconds(i), "a test", [&] { return Awaited{{2, 3}, left}; });
   };
@@ -119,7 +145,8 @@ TEST_F(PatienceTest, GivesUpWhereNothingMoves) {
     EXPECT_NE(said.find(", rank 3 ("), std::string::npos) << said;
     EXPECT_NE(said.find("--timeout"), std::string::npos) << said;
   }
-  Patience patient(*peers, 0, {seconds(1), seconds(30), seconds(0)});
+  limits.giveUp = seconds(0);
+  Patience patient(*peers, 0, limits);
   EXPECT_NE(saidBy(patient, 200, {1}), ""); // and does not end
 }
 

@@ -9,7 +9,7 @@ void *at(Pointer pointer) { return reinterpret_cast<void *>(pointer); }
 } // namespace
 
 Collectives::Collectives(CommunicatorFactory &factory)
-    : nccl(Nccl::get()), self(factory.rank()), world(factory.world()), watch(factory.peers(), self, world, {usualPatience()}) {
+    : nccl(Nccl::get()), self(factory.rank()), world(factory.world()), watch(factory.peers(), self, world) {
   std::unique_ptr<Communicator> host = factory.create();
   NcclId id{};
   if (factory.rank() == 0) nccl.require(nccl.makeId(&id), "cannot make a communicator of GPUs");

@@ -6,22 +6,16 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <vector>
 
 namespace zero::runtime::cuda {
 
-struct PeerWatchLimits {
-  PatienceLimits patience;
-  int stoppedLooks = 15; // in a row, one a second, that find a rank stopped: then it is given up
-};
-
 class PeerWatch {
 public:
-  // `peers` may be null: then nothing is known of them.
-  PeerWatch(const Peers *peers, int self, int world, const PeerWatchLimits &limits);
+  // `peers` may be null: then nothing is known of them. `limits` outlive it.
+  PeerWatch(const Peers *peers, int self, int world, const PatienceLimits &limits = usualPatience());
+  PeerWatch(const Peers *, int, int, PatienceLimits &&) = delete;
 
-  // From the loop of a wait that began then. Throws a sentence that names a rank which has ended, or is stopped; and TimedOut if nothing
-  // has come for as long as --timeout allows.
+  // From the loop of a wait that began then; throws as Patience::wait() does.
   void look(Patience::Clock::time_point begin);
   // Whether the process of another rank has ended or is stopped: then look() will say which, if nobody else ends the run before.
   bool missesAnyone() const;
@@ -31,9 +25,8 @@ private:
 
   const Peers *peers;
   int self, world;
-  PeerWatchLimits limits;
+  const PatienceLimits &limits;
   std::optional<Patience> patience;
-  std::vector<int> stopped; // of each rank: looks in a row
 };
 
 } // namespace zero::runtime::cuda
