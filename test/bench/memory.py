@@ -2,11 +2,11 @@
 """Time against memory: GPT-2 124M, one AdamW step in f32 or bf16 on 2 threads, under budgets of device memory, the rest on disk.
 
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the
-step to what it cannot go below (asked: at most 1.10), computation alone, as in the run without a budget, or the disk lanes alone, which make
-the plan's transfers and wait for nothing else (disk_lanes, before and after the run, since disks change their speed from minute to minute);
-bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Computation alone differs from run to
-run, and beside copies it takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A
-budget that zeroc refuses is a line, too. Plans are for what is run, with --clip or without, and for this machine, as the run before has shown
+step to what it cannot go below (asked: at most 1.10), computation alone, as in runs without a budget, or the disk lanes alone, which make
+the plan's transfers and wait for nothing else (disk_lanes); both before and after the run, since machines change their speed from minute to
+minute; bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Beside copies computation
+takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses
+is a line, too. Plans are for what is run, with --clip or without, and for this machine, as the run before has shown
 it to be: beside each other computation and the disk are slower than alone.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,9 +41,11 @@ p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
 p.add_argument("--clip", help="clip the global norm, which every update then waits for")
 p.add_argument("--deepspeed", metavar="PYTHON", help="measure DeepSpeed too, with this Python")
 p.add_argument("--threads", type=int, default=2)
-p.add_argument("--steps", type=int, default=5, help="steps counted, after two that are not")
+p.add_argument("--steps", type=int, default=8, help="steps counted, after two that are not; at most 8, since a trace has ten")
 args = p.parse_args()
 BIN, WARM = pathlib.Path(args.bin).resolve(), 2
+if not 1 <= args.steps <= 8:
+    p.error(f"--steps {args.steps}: from 1 to 8 can be counted")
 
 
 def processors():
@@ -84,8 +87,19 @@ def describe(folder, disk, ran=False):
     (folder / "machine.json").write_text(json.dumps(machine))
 
 
+def zerorun(plan, steps):
+    return [BIN / "zerorun", plan, "--data", "tokens.safetensors", "--steps", str(WARM + steps), "--threads", str(args.threads), "--lr", "1e-4",
+            *(["--clip", args.clip] if args.clip else []), "--disk-path", args.path or "disk"]
+
+
+def computation(folder):
+    """Seconds of lane compute in a step of the plan without a budget."""
+    subprocess.run([*zerorun("resident.bin", 3), "--trace", "alone.json"], cwd=folder, capture_output=True, text=True, check=True)
+    return lanes_of(folder / "alone.json", 3)["compute"]
+
+
 def run(folder, budget, alone):
-    """`alone`: bytes per second of the disk in each direction and, once the run without a budget has told, seconds of lane compute in a step."""
+    """`alone`: bytes per second of the disk in each direction."""
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
     result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, "--clip", "always" if args.clip else "never",
@@ -97,11 +111,12 @@ def run(folder, budget, alone):
     facts = json.loads(subprocess.run([BIN / "zero-inspect", "plan.bin", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout)
     metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
     metrics.unlink(missing_ok=True)
-    disk = [disk_lanes(folder)] if found else []
+    if budget is None:
+        shutil.copy(folder / "plan.bin", folder / "resident.bin")
+    compute, disk = [computation(folder)], [disk_lanes(folder)] if found else []
     before = processors()
-    process = subprocess.Popen([BIN / "zerorun", "plan.bin", "--data", "tokens.safetensors", "--steps", str(WARM + args.steps), "--threads", str(args.threads),
-                                "--lr", "1e-4", *(["--clip", args.clip] if args.clip else []), "--metrics", metrics, "--trace", trace, "--disk-path", args.path or folder / "disk"],
-                               cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*zerorun("plan.bin", args.steps), "--metrics", metrics, "--trace", trace], cwd=folder, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
     error = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -117,8 +132,8 @@ def run(folder, budget, alone):
     planned, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
     describe(folder, alone, ran=True)
-    compute = alone.setdefault("compute", lanes["compute"])
     disk = statistics.mean([*disk, disk_lanes(folder)]) if found else 0
+    compute = statistics.mean([*compute, computation(folder)])
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
           f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk lanes alone, {disk:.2f} "
