@@ -64,7 +64,7 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
   for (Value v : results)
     if (!map.contains(v)) stack.push_back(v.getDefiningOp());
   std::reverse(stack.begin(), stack.end());
-  std::map<std::string, Operation *> equal;
+  std::map<std::vector<const void *>, Operation *> equal; // by name, attributes, types and operands, each of which is one pointer
   while (!stack.empty()) {
     Operation *op = stack.back();
     if (cloned.contains(op)) {
@@ -82,11 +82,10 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
     cloned.insert(op);
     Operation *copy = b.clone(*op, map);
     copy->setLoc(nowhere);
-    std::string key;
-    llvm::raw_string_ostream text(key);
-    text << copy->getName() << copy->getAttrDictionary() << copy->getResultTypes();
-    for (Value v : copy->getOperands()) text << ' ' << v.getAsOpaquePointer();
-    auto [it, fresh] = equal.try_emplace(key, copy);
+    std::vector<const void *> key{copy->getName().getAsOpaquePointer(), copy->getAttrDictionary().getAsOpaquePointer()};
+    for (Type type : copy->getResultTypes()) key.push_back(type.getAsOpaquePointer());
+    for (Value v : copy->getOperands()) key.push_back(v.getAsOpaquePointer());
+    auto [it, fresh] = equal.try_emplace(std::move(key), copy);
     if (!fresh) {
       copy->erase();
       map.map(op->getResults(), it->second->getResults());
