@@ -31,7 +31,7 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
   };
 
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     SmallVector<int64_t> computing{0}; // steps of lane compute before each position
     for (size_t position = 0; position < order.size(); ++position)
       computing.push_back(computing.back() + (order[position].getLane() == Lane::compute));
@@ -40,7 +40,7 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
     std::vector<Move> chosen;
     for (size_t i = 0; i < worth.size(); ++i)
       if (worth[i]) chosen.push_back(waiting.moves[i]);
-    if (chosen.empty()) return;
+    if (chosen.empty()) return markAllAnalysesPreserved();
     for (const Move &move : chosen) order[move.at]->moveBefore(order[move.needed]);
     if (!grow && mostLive(Order(getOperation())) > mostLive(order)) { // what is deferred last lies there beside the results
       for (const Move &move : llvm::reverse(chosen)) order[move.at]->moveBefore(order[move.at + 1]);

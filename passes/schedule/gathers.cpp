@@ -32,13 +32,14 @@ struct ElideGathers : impl::ElideGathersPassBase<ElideGathers> {
   };
 
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     std::vector<Arrival> gathers = gathersOf(getOperation(), order);
     std::vector<Chance> chances = find(order, gathers);
     llvm::stable_sort(chances, [](const Chance &a, const Chance &b) {
       return std::tuple(!a.free, a.to - a.from, a.gather) < std::tuple(!b.free, b.to - b.from, b.gather);
     });
-    Load kept{int64_t(order.size())};           // by those that cost memory
+    Load kept{int64_t(order.size())}; // by those that cost memory
+    if (chances.empty()) markAllAnalysesPreserved();
     SmallVector<size_t> brings(gathers.size()); // the gather that now brings what gather i brought
     std::iota(brings.begin(), brings.end(), size_t(0));
     for (const Chance &chance : chances) {
@@ -89,8 +90,9 @@ struct HoistGathers : impl::HoistGathersPassBase<HoistGathers> {
   using HoistGathersPassBase::HoistGathersPassBase;
 
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     std::vector<Arrival> gathers = gathersOf(getOperation(), order);
+    if (gathers.empty()) return markAllAnalysesPreserved();
     if (earlyBytes > 0) gatherFirst(order, gathers);
     hoisted += hoist(order, gathers, {ahead, gatherBytes, 0}, [&](const Arrival &gather, int64_t steps, StringRef from) {
       std::string limit = gatherBytes ? "there is room in --gather-bytes"
@@ -132,12 +134,13 @@ struct HoistFetches : impl::HoistFetchesPassBase<HoistFetches> {
   using HoistFetchesPassBase::HoistFetchesPassBase;
 
   void runOnOperation() override {
-    bringTo(state::Tier::device, "on the device");
-    bringTo(state::Tier::host, "in the host's memory"); // for updates there
+    const Order &order = getAnalysis<Order>();
+    bool updatesOnHost = !fetchesOf(getOperation(), order, state::Tier::host).empty();
+    bringTo(order, state::Tier::device, "on the device");
+    if (updatesOnHost) bringTo(Order(getOperation()), state::Tier::host, "in the host's memory");
   }
 
-  void bringTo(state::Tier memory, StringRef place) {
-    Order order(getOperation());
+  void bringTo(const Order &order, state::Tier memory, StringRef place) {
     auto fetches = fetchesOf(getOperation(), order, memory);
     int64_t all = 0;
     for (const Arrival &fetch : fetches) all += fetch.bytes;

@@ -51,7 +51,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       getOperation().emitError() << "activations wait on host or disk, not on " << tier;
       return signalPassFailure();
     }
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     std::vector<int64_t> live = liveBytes(order);
     most = *std::max_element(live.begin(), live.end());
     before.assign(1, {});
@@ -66,6 +66,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
     SmallVector<Gap> gaps;
     for (auto buffer : getOperation().getBody().front().getOps<BufferOp>()) llvm::append_range(gaps, gapsOf(order, buffer, *home));
     if (mostBytes >= 0) keepLongest(gaps);
+    if (gaps.empty()) return markAllAnalysesPreserved();
     size_t buffers = 0;
     Copies copies;
     for (auto [i, gap] : llvm::enumerate(gaps)) {
@@ -78,10 +79,9 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       move(order, gap, copies, *home);
     }
     offloaded += buffers;
-    if (buffers)
-      decide(getOperation(), "activations", counted(buffers, "buffer") + " away until backward",
-             "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more" +
-                 (work > 0 ? ", or for as long as they take to leave and come back" : ""));
+    decide(getOperation(), "activations", counted(buffers, "buffer") + " away until backward",
+           "nothing touches them for " + counted(uint64_t(distance), "step") + " of lane compute or more" +
+               (work > 0 ? ", or for as long as they take to leave and come back" : ""));
   }
 
   /// The buffers that wait longest, as many as `most-bytes` allows, in the order of the program.

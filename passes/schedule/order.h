@@ -4,7 +4,8 @@
 
 namespace zero::schedule {
 
-/// A snapshot: positions are those of the steps when it was taken.
+/// A snapshot: positions are those of the steps when it was taken. Passes take it from the pass manager (getAnalysis), and those that have
+/// neither moved a step nor changed what one touches preserve it for the next one.
 class Order {
 public:
   explicit Order(planir::ProgramOp program);

@@ -18,12 +18,13 @@ struct SinkUpdates : impl::SinkUpdatesPassBase<SinkUpdates> {
   using SinkUpdatesPassBase::SinkUpdatesPassBase;
 
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     SmallVector<int64_t> reductions; // the reduce-scatters, each the last collective of its bucket but for an all-gather
     for (int64_t i = 0; i < int64_t(order.size()); ++i)
       if (isReduction(order[i])) reductions.push_back(i);
+    if (reductions.size() < 2 || delay == 0) return markAllAnalysesPreserved();
     llvm::DenseMap<Operation *, Operation *> after; // each reduction that something went after, the last of that
-    for (size_t i = 0; i + 1 < reductions.size() && delay > 0; ++i)
+    for (size_t i = 0; i + 1 < reductions.size(); ++i)
       sink(order, reductions[i], reductions[std::min(i + size_t(delay), reductions.size() - 1)], after);
   }
 

@@ -26,14 +26,16 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
   using SpreadUpdatesPassBase::SpreadUpdatesPassBase;
 
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     std::vector<int64_t> live = liveBytes(order);
     int64_t peak = live.empty() ? 0 : *llvm::max_element(live);
+    bool changes = false;
     for (int64_t position = 0; position < int64_t(order.size());) {
       SmallVector<Slice> slices = slicesAt(order, position);
       position = slices.empty() ? position + 1 : slices.back().end;
-      if (slices.size() > 1) spread(order, slices, live, peak);
+      changes |= slices.size() > 1 && spread(order, slices, live, peak);
     }
+    if (!changes) markAllAnalysesPreserved();
   }
 
   /// The slices of one bucket's update that follow each other from `position` on; none if the first step belongs to none.
@@ -63,15 +65,15 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     }
   }
 
-  /// Slice i of n goes after the first i/n of what lane compute does until the next update.
-  void spread(const Order &order, ArrayRef<Slice> slices, std::vector<int64_t> &live, int64_t peak) {
+  /// Slice i of n goes after the first i/n of what lane compute does until the next update. Yields whether they can.
+  bool spread(const Order &order, ArrayRef<Slice> slices, std::vector<int64_t> &live, int64_t peak) {
     SmallVector<int64_t> computing;
     for (int64_t at = slices.back().end; at < int64_t(order.size()) && !isa<UpdateStep>(*order[at]); ++at)
       if (order[at].getLane() == Lane::compute) computing.push_back(at);
     size_t n = slices.size();
-    if (computing.size() < n) return;
+    if (computing.size() < n) return false;
     int64_t last = computing[(n - 1) * computing.size() / n - 1], more = bytesOf(order, slices);
-    if (!mayMove(order, slices, last) || *std::max_element(&live[slices.back().end], &live[last] + 1) + more > peak) return;
+    if (!mayMove(order, slices, last) || *std::max_element(&live[slices.back().end], &live[last] + 1) + more > peak) return false;
     for (int64_t at = slices.back().end; at <= last; ++at) live[at] += more;
     for (size_t i = 1; i < n; ++i) {
       Operation *after = order[computing[i * computing.size() / n - 1]];
@@ -84,6 +86,7 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     decide(getOperation(), UpdateStep(slices[0].update).getBucket(),
            "updated in " + counted(n, "slice") + " while what follows is computed",
            "what they need comes from another tier, and returns, between them");
+    return true;
   }
 
   /// What is on the device for longer: what all slices work on (the gradient, gathered parameters), and the state of two of them.

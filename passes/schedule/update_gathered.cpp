@@ -15,17 +15,19 @@ namespace {
 
 struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
   void runOnOperation() override {
-    Order order(getOperation());
+    const Order &order = getAnalysis<Order>();
     std::vector<Arrival> gathers = gathersOf(getOperation(), order);
     llvm::DenseMap<Value, size_t> last; // by source: its last gather
     for (auto [i, gather] : llvm::enumerate(gathers)) last[gather.sources[0]] = i;
+    bool changes = false;
     for (const Arrival &fetch : fetchesOf(getOperation(), order))
       for (StepOp step : fetch.steps)
-        if (auto found = last.find(step.getBuffers()[0]); found != last.end()) tryToReuse(order, gathers, found->second, step);
+        if (auto found = last.find(step.getBuffers()[0]); found != last.end()) changes |= tryToReuse(order, gathers, found->second, step);
+    if (!changes) markAllAnalysesPreserved();
   }
 
-  /// `fetch` brings bytes that the last gather of the same source has left on the device.
-  void tryToReuse(const Order &order, ArrayRef<Arrival> gathers, size_t index, StepOp fetch) {
+  /// `fetch` brings bytes that the last gather of the same source has left on the device. Yields whether they are taken from there.
+  bool tryToReuse(const Order &order, ArrayRef<Arrival> gathers, size_t index, StepOp fetch) {
     const Arrival &gather = gathers[index];
     Ref from = accessesOf(fetch)[0].ref;
     int64_t position = order.positionOf(fetch);
@@ -33,7 +35,7 @@ struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
     bool changed = order.lastConflictBefore(position, ArrayRef(accessesOf(fetch)).take_front(1)) >= gather.issued;
     // Kept while others come and go it would cost more than it saves; one comes while the last gradients of this one are computed.
     bool near = index + 2 >= gathers.size() || gathers[index + 2].issued > order.lastTouch(accessesOf(fetch)[1].ref.buffer);
-    if (!whole || changed || !near || gather.issued > position) return;
+    if (!whole || changed || !near || gather.issued > position) return false;
     Value gathered = gather.buffers[0], fetched = fetch.getBuffers()[1];
     for (OpOperand &use : llvm::make_early_inc_range(fetched.getUses())) {
       Operation *user = use.getOwner();
@@ -50,6 +52,7 @@ struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
     if (decided.insert(gathered).second)
       decide(getOperation(), bucket, "updated where it is gathered",
              "at most one other bucket is gathered between its last use and its update");
+    return true;
   }
 
   llvm::DenseSet<Value> decided;
