@@ -13,9 +13,15 @@ namespace {
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] LiveRanges::Flags withAvx2(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
+[[gnu::target("avx512bw,avx512vl")]]
+LiveRanges::Flags withAvx512(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
   return flagsOf(ranges, from, to, nextTo);
 }
+[[gnu::target("avx2")]]
+LiveRanges::Flags withAvx2(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
+  return flagsOf(ranges, from, to, nextTo);
+}
+const bool hasAvx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 const bool hasAvx2 = __builtin_cpu_supports("avx2");
 #endif
 
@@ -23,6 +29,7 @@ const bool hasAvx2 = __builtin_cpu_supports("avx2");
 
 LiveRanges::Flags LiveRanges::liveIn(int32_t from, int32_t to, int32_t nextTo) const {
 #if defined(__x86_64__)
+  if (hasAvx512) return withAvx512(*this, from, to, nextTo);
   if (hasAvx2) return withAvx2(*this, from, to, nextTo);
 #endif
   return flagsOf(*this, from, to, nextTo);
