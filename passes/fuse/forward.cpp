@@ -117,8 +117,8 @@ Forward::Part Forward::partOf(func::FuncOp kernel, ArrayRef<unsigned> results) {
   SmallVector<Value> wanted;
   for (unsigned r : results)
     if (!llvm::is_contained(wanted, returned(kernel)[r])) wanted.push_back(returned(kernel)[r]);
-  if (llvm::all_of(returned(kernel), [&](Value v) { return v.getDefiningOp() && llvm::is_contained(wanted, v); }))
-    return known->second = {SmallVector<Value>(kernel.getArguments()), kernel};
+  bool isAll = llvm::equal(wanted, returned(kernel)) && llvm::none_of(wanted, [](Value v) { return isa<BlockArgument>(v); });
+  if (isAll) return known->second = {SmallVector<Value>(kernel.getArguments()), kernel};
   llvm::SetVector<Value> operands;
   DenseSet<Value> seen(wanted.begin(), wanted.end());
   SmallVector<Value> work(llvm::reverse(wanted));

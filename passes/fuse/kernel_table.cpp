@@ -1,6 +1,7 @@
 //===- kernel_table.cpp - the kernels of a module, each once ----------------------------------------------===//
 #include "passes/fuse/kernel_table.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/nn/same_operation.h"
 #include "passes/fuse/access.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -64,7 +65,7 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
   for (Value v : results)
     if (!map.contains(v)) stack.push_back(v.getDefiningOp());
   std::reverse(stack.begin(), stack.end());
-  std::map<std::vector<const void *>, Operation *> equal; // by name, attributes, types and operands, each of which is one pointer
+  DistinctOperations distinct;
   while (!stack.empty()) {
     Operation *op = stack.back();
     if (cloned.contains(op)) {
@@ -82,13 +83,10 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
     cloned.insert(op);
     Operation *copy = b.clone(*op, map);
     copy->setLoc(nowhere);
-    std::vector<const void *> key{copy->getName().getAsOpaquePointer(), copy->getAttrDictionary().getAsOpaquePointer()};
-    for (Type type : copy->getResultTypes()) key.push_back(type.getAsOpaquePointer());
-    for (Value v : copy->getOperands()) key.push_back(v.getAsOpaquePointer());
-    auto [it, fresh] = equal.try_emplace(std::move(key), copy);
+    auto [first, fresh] = distinct.insert(copy);
     if (!fresh) {
       copy->erase();
-      map.map(op->getResults(), it->second->getResults());
+      map.map(op->getResults(), (*first)->getResults());
     }
   }
   SmallVector<Value> returned;

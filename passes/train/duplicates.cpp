@@ -1,28 +1,10 @@
 //===- duplicates.cpp - operations computed twice ------------------------------------------------------===//
 #include "passes/train/duplicates.h"
-#include "mlir/IR/OperationSupport.h"
-#include "llvm/ADT/Hashing.h"
+#include "compiler/nn/same_operation.h"
 
 using namespace mlir;
 
 namespace zero::train {
-namespace {
-
-struct SameOperation : DenseMapInfo<Operation *> {
-  static unsigned getHashValue(const Operation *op) {
-    return OperationEquivalence::computeHash(const_cast<Operation *>(op), OperationEquivalence::directHashValue,
-                                             OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
-  }
-  static bool isEqual(const Operation *x, const Operation *y) {
-    if (x == y) return true;
-    if (x == getTombstoneKey() || x == getEmptyKey() || y == getTombstoneKey() || y == getEmptyKey()) return false;
-    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(x), const_cast<Operation *>(y),
-                                                OperationEquivalence::IgnoreLocations);
-  }
-};
-using Known = DenseSet<Operation *, SameOperation>;
-
-} // namespace
 
 /// What products read a part of, such as that which meets a tile of their weights.
 static bool isOperandPart(Operation *op) {
@@ -55,7 +37,7 @@ int64_t removeDuplicates(func::FuncOp function) {
   if (function.getBody().empty()) return 0;
   Block &block = function.getBody().front();
   Operation *loss = lossOf(function);
-  Known known, cheap;
+  nn::DistinctOperations known, cheap;
   int64_t removed = 0;
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     bool lossIsHere = &op == loss;

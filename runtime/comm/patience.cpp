@@ -60,8 +60,7 @@ void Patience::giveUpStopped(const Awaited &awaited, const char *what) {
     if (peers.state(rank) != PeerState::Stopped) continue;
     if (int looks = stoppedLooks[rank] = before[rank] + 1; looks >= limits.stopped)
       throw Error(
-          fmt::format("{} is stopped, and rank {} has waited {} for it in {}; continue all ranks of a run on GPUs within that time, "
-                      "or none",
+          fmt::format("{} is stopped, and rank {} has waited {} for it in {}; continue all ranks of a run within that time, or none",
                       peers.name(rank), self, seconds(looks * limits.look), what));
   }
 }

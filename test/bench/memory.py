@@ -44,8 +44,9 @@ p.add_argument("--threads", type=int, default=2)
 p.add_argument("--steps", type=int, default=8, help="steps counted, after two that are not; at most 8, since a trace has ten")
 args = p.parse_args()
 BIN, WARM = pathlib.Path(args.bin).resolve(), 2
-if not 1 <= args.steps <= 8:
-    p.error(f"--steps {args.steps}: from 1 to 8 can be counted")
+MOST = 10 - WARM  # a trace has the first ten steps
+if not 1 <= args.steps <= MOST:
+    p.error(f"--steps {args.steps}: from 1 to {MOST} can be counted")
 
 
 def processors():
