@@ -1,17 +1,20 @@
 // --trace: what every lane did when, in the format of chrome://tracing and Perfetto.
 #pragma once
+#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace zero::runtime {
 
 struct TraceSpan {
-  std::string name, program; // of the step, of the program
+  std::string_view name, program; // of the step, of the program
   int lane;
   double begin, end; // seconds
 };
 
-// The events of one rank as the inside of a JSON array: one event a line, separated by commas, no comma at the end.
-std::string traceEvents(int rank, const std::vector<TraceSpan> &spans);
+// The events of one rank as the inside of a JSON array, one a line: first those that name it and its lanes, then one for every span, which
+// begins with the comma after the one before.
+std::string traceNames(int rank, const std::set<int> &lanes);
+std::string traceEvent(int rank, const TraceSpan &span);
 
 } // namespace zero::runtime

@@ -70,7 +70,7 @@ int Run::train() {
   // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
     StepRecord record = trainingStep.run(at, stop ? at.step : nextPause());
-    if (options.trace) trace.collect(engine, plan);
+    if (options.trace) trace.collect(engine);
     std::string diverged = divergence(record, at);
     int outcome = agreed(diverged.empty() ? vote() : kDiverged);
     if (outcome == kDiverged) {

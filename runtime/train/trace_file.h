@@ -2,8 +2,9 @@
 #pragma once
 #include "runtime/checkpoint/slices.h"
 #include "runtime/engine/engine.h"
-#include "runtime/report/trace.h"
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace zero::runtime {
@@ -11,11 +12,13 @@ namespace zero::runtime {
 class TraceFile {
 public:
   static constexpr uint64_t kSteps = 10;                 // training steps recorded: more would fill disks and no viewer opens them
-  void collect(Engine &engine, const plan::Plan &plan);  // after a step
+  void collect(Engine &engine);                          // after a step
   void write(const Rank &rank, const std::string &path); // collective
 
 private:
-  std::vector<TraceSpan> spans;
+  void text(const Rank &rank, const std::function<void(std::string_view)> &take) const; // this rank's part, in pieces
+
+  std::vector<TraceEvent> events; // 32 bytes each: a run in little memory is looked at in little more
   uint64_t steps = 0;
 };
 

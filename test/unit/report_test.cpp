@@ -169,7 +169,8 @@ TEST(Progress, ALogGetsAboutTwentyLines) {
 }
 
 TEST(Trace, EventsAreJson) {
-  std::string text = "[" + traceEvents(1, {{"mat\"mul", "step", 0, 0.001, 0.002}, {"gather", "step", 1, 0, 0.5}}) + "]";
+  std::string text = "[" + traceNames(1, {0, 1}) + traceEvent(1, {"mat\"mul", "step", 0, 0.001, 0.002}) +
+                     traceEvent(1, {"gather", "step", 1, 0, 0.5}) + "]";
   nlohmann::json events = nlohmann::json::parse(text);
   ASSERT_EQ(events.size(), 5u); // the process, two lanes, two steps
   EXPECT_EQ(events[3]["name"], "mat\"mul");
