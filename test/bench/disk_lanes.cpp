@@ -2,7 +2,7 @@
 // places, and waiting for nothing else. What a step takes at least whatever else is hidden. Run by memory.py.
 //
 // usage: disk_lanes PLAN FOLDER[,FOLDER] PROGRAM STEPS
-// Prints seconds of one step, of rank 0: the median of STEPS after the first.
+// Prints "ready" after a first step and waits for a line, then makes STEPS and prints what one took, of rank 0: the median, and the mean.
 #include "runtime/device/cpu/memory.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -89,10 +90,15 @@ int main(int argc, char **argv) try {
   for (uint64_t at = 0; at < arenas.onDisk; at += some.bytes().size()) // what was never written costs no reading
     storage->write(at, some.bytes().first(std::min<uint64_t>(some.bytes().size(), arenas.onDisk - at)));
   stepOf(lanes, *storage);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  while (int c = std::getchar())
+    if (c == '\n' || c == EOF) break;
   std::vector<double> seconds;
   for (long i = 0; i < std::max(std::strtol(argv[4], nullptr, 10), 1L); ++i) seconds.push_back(stepOf(lanes, *storage));
+  double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / double(seconds.size());
   std::ranges::sort(seconds);
-  std::printf("%.6f\n", seconds[seconds.size() / 2]);
+  std::printf("%.6f %.6f\n", seconds[seconds.size() / 2], mean);
 } catch (const std::exception &error) {
   std::fprintf(stderr, "disk_lanes: %s\n", error.what());
   return 1;

@@ -4,7 +4,7 @@
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the
 step to what it cannot go below (asked: at most 1.10), computation alone, as in runs without a budget, or the disk lanes alone, which make
 the plan's transfers and wait for nothing else (disk_lanes); both before and after the run, since machines change their speed from minute to
-minute; bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Beside copies computation
+minute; and to what both take side by side, neither waiting for the other, which no order of a plan's steps goes below either; bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Beside copies computation
 takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses
 is a line, too. Plans are for what is run, with --clip or without, and for this machine, as the run before has shown
 it to be: beside each other computation and the disk are slower than alone.
@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -74,10 +75,32 @@ def disk_speed(folder, mode):
     return float(result.stdout)
 
 
+class DiskLanes:
+    """The disk lanes of plan.bin, ready to make `steps` of them when told to."""
+
+    def __init__(self, folder, steps):
+        command = [BIN / "disk_lanes", "plan.bin", args.path or folder / "disk", "step_clip" if args.clip else "step", str(steps)]
+        self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            raise SystemExit("memory: disk_lanes failed")
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def seconds(self):
+        """The median of the steps, and the mean."""
+        told = self.process.communicate()[0]
+        if self.process.returncode:
+            raise SystemExit("memory: disk_lanes failed")
+        return [float(word) for word in told.split()]
+
+
 def disk_lanes(folder):
     """Seconds of the disk lanes of plan.bin in a step, alone."""
-    result = subprocess.run([BIN / "disk_lanes", "plan.bin", args.path or folder / "disk", "step_clip" if args.clip else "step", "5"], cwd=folder, capture_output=True, text=True, check=True)
-    return float(result.stdout)
+    lanes = DiskLanes(folder, 5)
+    lanes.go()
+    return lanes.seconds()[0]
 
 
 def describe(folder, disk, ran=False):
@@ -97,6 +120,21 @@ def computation(folder):
     """Seconds of lane compute in a step of the plan without a budget."""
     subprocess.run([*zerorun("resident.bin", 3), "--trace", "alone.json"], cwd=folder, capture_output=True, text=True, check=True)
     return lanes_of(folder / "alone.json", 3)["compute"]
+
+
+def both_at_once(folder):
+    """Seconds of a step of computation without a budget and one of plan.bin's disk lanes, side by side and waiting for nothing."""
+    lanes, metrics = DiskLanes(folder, args.steps), folder / "both.jsonl"
+    metrics.unlink(missing_ok=True)
+    process = subprocess.Popen([*zerorun("resident.bin", args.steps), "--metrics", metrics], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    rows = lambda: metrics.read_text().splitlines() if metrics.exists() else []
+    while len(rows()) < WARM and process.poll() is None:
+        time.sleep(0.002)
+    lanes.go()
+    disk = lanes.seconds()[1]
+    if process.wait():
+        raise SystemExit("memory: zerorun failed beside disk_lanes")
+    return max(disk, statistics.mean(json.loads(row)["seconds"] for row in rows()[WARM:]))
 
 
 def run(folder, budget, alone):
@@ -135,10 +173,11 @@ def run(folder, budget, alone):
     describe(folder, alone, ran=True)
     disk = statistics.mean([*disk, disk_lanes(folder)]) if found else 0
     compute = statistics.mean([*compute, computation(folder)])
+    both = both_at_once(folder) if found else compute
     told = ", ".join(f"{lane} {s:.2f}" for lane, s in sorted(lanes.items(), key=lambda item: -item[1]) if s > 0.005)
     print(f"  {title:>9}  proven {facts['memory']['total_bytes'] / MIB:6.0f} MiB, process {usage.ru_maxrss / 1024:6.0f} MiB, {seconds:6.2f} s/step = "
-          f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk lanes alone, {disk:.2f} "
-          f"and {seconds / lanes['compute']:.2f} x lane compute (lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
+          f"{seconds / max(compute, disk):.2f} x the longer of computation alone, {compute:.2f}, and the disk lanes alone, {disk:.2f}, "
+          f"{seconds / both:.2f} x both at once, {both:.2f}, and {seconds / lanes['compute']:.2f} x lane compute (lanes: {told}); copied {sum(copied.values()) / 1e9:.2f} GB"
           + (f", {planned / least:.2f} x the least" if least else "") + f"; CPUs idle {idle:.0%}", flush=True)
     return seconds, usage.ru_maxrss
 
