@@ -43,7 +43,7 @@ FailureOr<TriedOut> Evaluations::of(const Settings &settings, bool places) {
   }
   ModuleOp fused = modules(settings.tiling);
   FailureOr<TriedOut> made = failure();
-  if (fused) made = tryOut(fused, settings, question, places);
+  if (fused && !ended) made = tryOut(fused, settings, question, places, &ended);
   if (failed(made)) return failure();
   entry.isMade = true;
   entry.trial = made->trial, entry.steps = made->steps;

@@ -24,6 +24,8 @@ public:
   mlir::FailureOr<TriedOut> again(const Settings &settings, bool places) {
     return tryOut(modules(settings.tiling), settings, question, places);
   }
+  /// Nobody will ask again: who is finding something out may stop.
+  void end() { ended = true; }
   /// The search will not ask for the modules that are kept.
   void dropModules();
   /// As estimateApart of one that was not placed, which is made again if it has no module.
@@ -42,6 +44,7 @@ private:
 
   const Modules &modules;
   const Question &question;
+  std::atomic<bool> ended = false;
   std::mutex mutex; // of entries
   std::map<Key, Entry> entries;
 };

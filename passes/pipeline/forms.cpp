@@ -34,11 +34,16 @@ void Forms::choose() {
   const Tiling best = asked.tiling;
   std::vector<Tiling> tiled;
   for (int64_t tileParts : ArrayRef(parts).drop_front()) tiled.push_back({tileParts, best.tokens, best.keepLogits});
-  for (size_t i = 0; i < tiled.size() && !tilesGainNothing(); ++i) {
+  for (size_t i = 0; i < tiled.size(); ++i) {
     std::vector<Trials::Part> next;
-    for (Tiling later : ArrayRef(tiled).drop_front(i + 1))
+    for (Tiling later : ArrayRef(tiled).drop_front(i))
       next.push_back([from = Forms(*this, trials), later](Trials &ahead) { Forms(from, ahead).chooseTiled(later); });
     trials.lookAhead(next);
+    if (tilesGainNothing()) {
+      trials.lookAhead({});
+      break;
+    }
+    trials.reached(0);
     if (!chooseTiled(tiled[i])) break;
   }
   for (int64_t tileParts : parts)
@@ -65,13 +70,8 @@ bool Forms::tilesGainNothing() {
   auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
   if (best.copied == 0) return true;
   if (best.settings.keepBytes || !hides(best)) return false;
-  // What comes next then.
-  trials.lookAhead({[best, &budgets = budgets](Trials &ahead) {
-    Refine refine(ahead, budgets);
-    refine.overlap(refine.place(refine.gather(best).settings));
-  }});
   Refine refine(trials, budgets);
-  Trial placed = refine.place(best.settings);
+  Trial placed = refine.place(refine.gather(best).settings);
   return trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
 }
 

@@ -94,14 +94,18 @@ Trial Refine::updateLater(const Trial &placed) {
 
 Trial Refine::leaveRoom(const Trial &placed) {
   double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
-  for (int64_t part : {8, 4}) {                                              // of that arena
+  Trial best = placed;
+  for (int64_t part : {8, 4, 2}) { // of that arena
     Settings settings = placed.settings;
     int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
-    if (state <= 0 || placed.time.seconds <= 1.02 * apart) break;
+    if (state <= 0 || best.time.seconds <= 1.02 * apart) break;
     state -= std::min(state, room);
-    if (Trial trial = withOffsets(settings); trials.keeps(trial) && rankOf(trial) < rankOf(placed)) return trial;
+    Trial trial = withOffsets(settings);
+    bool better = trials.keeps(trial) && rankOf(trial) < rankOf(best);
+    if (!better && part <= 4) break; // half of it only where a quarter gains
+    if (better) best = trial;
   }
-  return placed;
+  return best;
 }
 
 } // namespace zero::pipeline

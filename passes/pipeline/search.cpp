@@ -136,7 +136,9 @@ private:
 FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads) {
   Evaluations evaluations(modules, question);
   Ahead ahead(std::min(threads, kMostThreads) - 1);
-  return Search(modules, fewLayers, question, evaluations, ahead).run();
+  FailureOr<Found> found = Search(modules, fewLayers, question, evaluations, ahead).run();
+  evaluations.end(); // what is still tried ahead is for nobody
+  return found;
 }
 
 } // namespace zero::pipeline

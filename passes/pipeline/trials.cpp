@@ -38,7 +38,7 @@ Trials::Trials(const Trials &other, const std::atomic<bool> &stop)
       tilings(other.tilings), fastestRank(other.fastestRank) {}
 
 void Trials::lookAhead(const std::vector<Part> &parts) {
-  if (!ahead || !ahead->any() || parts.empty()) return;
+  if (!ahead || !ahead->any()) return;
   evaluations.dropModules();
   std::vector<Ahead::Work> works;
   for (const Part &part : parts) {

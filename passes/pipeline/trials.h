@@ -19,7 +19,8 @@ class Trials {
 public:
   Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead);
 
-  /// What will be asked of these trials, found out ahead where threads are idle: each part by trials of its own, which go on from these.
+  /// What will be asked of these trials, found out ahead where threads are idle: each part by trials of its own, which go on from these,
+  /// and nothing that was to be found out before.
   using Part = std::function<void(Trials &)>;
   void lookAhead(const std::vector<Part> &parts);
   /// What one of the parts would ask is asked now.

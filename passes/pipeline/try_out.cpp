@@ -62,7 +62,8 @@ void addSharding(OpPassManager &pm, const Settings &settings) {
   shard::buildPipeline(pm, settings.shard);
 }
 
-FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Question &question, bool places) {
+FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Question &question, bool places,
+                           const std::atomic<bool> *ended) {
   TriedOut tried;
   Trial &trial = tried.trial;
   trial.settings = settings;
@@ -84,6 +85,7 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
       trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] += uint64_t(bucket.bytesOf(tensor));
   if (auto removals = copy->getAttrOfType<DenseI64ArrayAttr>(state::ZeroDialect::kRemovals))
     for (ArrayRef<int64_t> left = removals; !left.empty(); left = left.drop_front(2)) trial.removals.push_back({left[0], left[1]});
+  if (ended && *ended) return failure();
   if (!places) leaveHeaviest(copy);
   if (failed(scheduling.run(copy))) return failure();
   for (auto program : copy.getOps<planir::ProgramOp>()) tried.steps += planir::stepsOf(program).size();

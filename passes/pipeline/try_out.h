@@ -1,6 +1,7 @@
 //===- try_out.h - what a choice needs and how long it takes ------------------------------------------===//
 #pragma once
 #include "passes/pipeline/search.h"
+#include <atomic>
 
 namespace zero::pipeline {
 
@@ -13,8 +14,9 @@ struct TriedOut {
 };
 
 /// Shards and schedules a copy of the module, which has its kernels. With `places` its buffers get their offsets, and how long a step takes
-/// is estimated; else live bytes are what it needs. Fails, with an error, as passes do.
-mlir::FailureOr<TriedOut> tryOut(mlir::ModuleOp fused, const Settings &settings, const Question &question, bool places);
+/// is estimated; else live bytes are what it needs. Fails, with an error, as passes do; and half way, without one, when `ended` says so.
+mlir::FailureOr<TriedOut> tryOut(mlir::ModuleOp fused, const Settings &settings, const Question &question, bool places,
+                                 const std::atomic<bool> *ended = nullptr);
 
 /// How long a step takes of what was not placed: every buffer lies at bytes of its own, which the module then says. Fails as passes do.
 mlir::LogicalResult estimateApart(TriedOut &tried, const simulate::Machine &machine);
