@@ -100,6 +100,7 @@ Trial Refine::leaveRoom(const Trial &placed) {
     int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
     if (state <= 0 || best.time.seconds <= 1.02 * apart) break;
     state -= std::min(state, room);
+    if (part < 4) settings.usuallyCopied = best.copied;
     Trial trial = withOffsets(settings);
     bool better = trials.keeps(trial) && rankOf(trial) < rankOf(best);
     if (!better && part <= 4) break; // half of it only where a quarter gains

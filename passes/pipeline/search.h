@@ -39,7 +39,7 @@ struct Settings {
   shard::Options shard;
   bool attentionKernels = false; // attention by kernels of the plan's own: a target without steps for it
   schedule::Options schedule;
-  uint64_t usuallyCopied = 0; // with late updates: bytes that the choice copies without them
+  uint64_t usuallyCopied = 0; // with late updates, or much room: bytes that the choice copies without them
 };
 
 /// Micro-steps that one program may hold.

@@ -11,8 +11,8 @@ namespace zero::pipeline {
 using state::Tier;
 
 Rank rankOf(const Trial &trial) {
-  // Gradients that wait for late updates take room, for which more is copied, and that wears disks: the step has to become shorter by
-  // half as much.
+  // Gradients that wait for late updates take room, for which more is copied, and so does room that lets lanes run apart; that wears disks:
+  // the step has to become shorter by half as much.
   uint64_t usual = trial.settings.usuallyCopied;
   double seconds = trial.time.seconds * (usual ? std::sqrt(std::max(1.0, double(trial.copied) / double(usual))) : 1);
   auto percents = int64_t(std::floor(std::log(std::max(seconds, 1e-9)) / std::log(1.01)));
