@@ -27,7 +27,7 @@ void Forms::choose() {
   chooseForm();
   makeLargeLogitsAgain(asked.tiling);
   for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
-    if (!fitting.empty() && (tilesGainNothing() || asked.tiling.tokens)) break;
+    if (!fitting.empty() && (tilesGainNothing({}) || asked.tiling.tokens)) break;
     if (!chooseFormWith({asked.tiling.parts, tileTokens})) break;
   }
   if (!fitting.empty()) setTiling(fitting[0].settings.tiling);
@@ -38,11 +38,7 @@ void Forms::choose() {
     std::vector<Trials::Part> next;
     for (Tiling later : ArrayRef(tiled).drop_front(i))
       next.push_back([from = Forms(*this, trials), later](Trials &ahead) { Forms(from, ahead).chooseTiled(later); });
-    trials.lookAhead(next);
-    if (tilesGainNothing()) {
-      trials.lookAhead({});
-      break;
-    }
+    if (tilesGainNothing(next)) break;
     trials.reached(0);
     if (!chooseTiled(tiled[i])) break;
   }
@@ -63,16 +59,17 @@ bool Forms::chooseTiled(Tiling tiled) {
 }
 
 /// The best that fits copies nothing, or its copies hide behind computation but for a percent, placed as well, and nothing is made again:
-/// tiles, which compute no less, could not be faster.
-bool Forms::tilesGainNothing() {
-  if (fitting.empty()) return false;
-  Trial best = fitting[0];
+/// tiles, which compute no less, could not be faster. `next`: what is tried else, found out ahead meanwhile.
+bool Forms::tilesGainNothing(const std::vector<Trials::Part> &next) {
+  if (!fitting.empty() && fitting[0].copied == 0) return true;
+  trials.lookAhead(next);
   auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
-  if (best.copied == 0) return true;
-  if (best.settings.keepBytes || !hides(best)) return false;
+  if (fitting.empty() || fitting[0].settings.keepBytes || !hides(fitting[0])) return false;
   Refine refine(trials, budgets);
-  Trial placed = refine.place(refine.gather(best).settings);
-  return trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
+  Trial placed = refine.place(refine.gather(fitting[0]).settings);
+  bool nothing = trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
+  if (nothing) trials.lookAhead({});
+  return nothing;
 }
 
 /// chooseFormWith these tiles, but logits made again, if those take more than the gradient of the weights that make them: else keeping

@@ -80,7 +80,7 @@ Trial Refine::updateLater(const Trial &placed) {
     if (best.time.seconds <= 1.05 * best.time.of(simulate::kProcessors)) return false; // nothing is left to hide
     Settings settings = placed.settings;
     settings.shard.movement.lateBytes = int64_t(placed.bytesOf(kOptimizer)) / 2 / part;
-    settings.usuallyCopied = placed.copied;
+    if (!settings.usuallyCopied) settings.usuallyCopied = placed.copied;
     Trial trial = place(settings);
     bool better = trials.keeps(trial) && faster(trial, best);
     if (better) best = trial;
@@ -100,7 +100,7 @@ Trial Refine::leaveRoom(const Trial &placed) {
     int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
     if (state <= 0 || best.time.seconds <= 1.02 * apart) break;
     state -= std::min(state, room);
-    if (part < 4) settings.usuallyCopied = best.copied;
+    if (part < 4) settings.usuallyCopied = best.copied; // so much has to be worth it
     Trial trial = withOffsets(settings);
     bool better = trials.keeps(trial) && rankOf(trial) < rankOf(best);
     if (!better && part <= 4) break; // half of it only where a quarter gains

@@ -92,8 +92,7 @@ int main(int argc, char **argv) try {
   stepOf(lanes, *storage);
   std::printf("ready\n");
   std::fflush(stdout);
-  while (int c = std::getchar())
-    if (c == '\n' || c == EOF) break;
+  for (int c = 0; c != '\n' && c != EOF;) c = std::getchar();
   std::vector<double> seconds;
   for (long i = 0; i < std::max(std::strtol(argv[4], nullptr, 10), 1L); ++i) seconds.push_back(stepOf(lanes, *storage));
   double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / double(seconds.size());

@@ -4,10 +4,11 @@
 For each budget: what zeroc proves, what the process takes, seconds per step (median), how long each lane was busy in it, the ratio of the
 step to what it cannot go below (asked: at most 1.10), computation alone, as in runs without a budget, or the disk lanes alone, which make
 the plan's transfers and wait for nothing else (disk_lanes); both before and after the run, since machines change their speed from minute to
-minute; and to what both take side by side, neither waiting for the other, which no order of a plan's steps goes below either; bytes copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Beside copies computation
-takes longer; so the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses
-is a line, too. Plans are for what is run, with --clip or without, and for this machine, as the run before has shown
-it to be: beside each other computation and the disk are slower than alone.
+minute; the ratio to what both take side by side, neither waiting for the other, which no order of a plan's steps goes below either; bytes
+copied, and what zeroc says of them: over the least that any choice copies (asked: at most 1.15). Beside copies computation takes longer; so
+the step is also told in what lane compute was busy in that run: what is more than 1 is waiting. A budget that zeroc refuses is a line, too.
+Plans are for what is run, with --clip or without, and for this machine, as the run before has shown it to be: beside each other computation
+and the disk are slower than alone.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
                             [--clip NORM] [--deepspeed PYTHON]
