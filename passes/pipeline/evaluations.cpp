@@ -15,6 +15,7 @@ Key keyOf(const Settings &settings, bool places) {
           settings.shard.partition.vertical,
           tiers.deviceBytes,
           tiers.hostBytes,
+          tiers.spread,
           tiers.diskUpdates,
           settings.shard.movement.lateBytes,
           schedule.activations,

@@ -92,6 +92,15 @@ Trial Refine::updateLater(const Trial &placed) {
   return best;
 }
 
+std::optional<Trial> Refine::spread(const Trial &placed) {
+  Settings settings = placed.settings;
+  bool together = llvm::is_contained(placed.rests[kOptimizer], placed.bytesOf(kOptimizer)); // all of it in one tier
+  if (together || settings.shard.tiers.hostUpdates) return std::nullopt; // which buckets the host updates depends on where all of each rests
+  settings.shard.tiers.spread = true;
+  Trial trial = place(settings);
+  return trials.keeps(trial) && faster(trial, placed) ? std::optional(trial) : std::nullopt;
+}
+
 Trial Refine::leaveRoom(const Trial &placed) {
   double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
   Trial best = placed;

@@ -19,6 +19,9 @@ public:
 
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
   Trial leaveRoom(const Trial &placed);
+  /// Where part of the optimizer's state is away, which part that is decides when a disk is busy (zero-assign-tiers): another one, if that
+  /// is faster.
+  std::optional<Trial> spread(const Trial &placed);
   /// Of one that is placed and keeps the budget: room between buffers, and late updates, where they make it faster.
   Trial overlap(const Trial &placed) { return updateLater(leaveRoom(placed)); }
 

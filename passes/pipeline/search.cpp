@@ -40,8 +40,10 @@ public:
   }
 
 private:
-  static constexpr int kRounds = 6;     // of placing
-  static constexpr double kLike = 1.03; // how much longer a step may take that is worth to be refined as well
+  static constexpr int kRounds = 6;          // of placing
+  static constexpr double kNearLeast = 1.05; // of a step's busiest resource: who takes no longer is not refined in other ways
+  /// Worth to be refined as well.
+  static bool isLike(const Trial &trial, const Trial &best) { return trial.time.seconds <= 1.03 * best.time.seconds; }
 
   /// Places those that may become the fastest, or the next; returns them, the best first, and adds to `kept` what keeps the budget.
   std::vector<Trial> place(ArrayRef<Trial> candidates, std::vector<Trial> &kept) {
@@ -93,17 +95,25 @@ private:
     return found;
   }
 
-  /// The fastest once lanes run apart and updates are late, which make about as much of one tiling as of another.
+  /// The fastest once lanes run apart and updates are late, which make about as much of one tiling as of another, and of one choice of what
+  /// leaves as of another.
   Trial overlap(ArrayRef<Trial> kept) {
-    auto other = llvm::find_if(kept, [&](const Trial &trial) {
-      return trial.settings.tiling != kept[0].settings.tiling && trial.time.seconds <= kLike * kept[0].time.seconds;
-    });
-    if (other == kept.end()) return refine.overlap(kept[0]);
-    trials.lookAhead({[trial = *other, &budgets = budgets](Trials &ahead) { Refine(ahead, budgets).overlap(trial); }});
+    std::vector<Trials::Part> next{[first = kept[0], &budgets = budgets](Trials &ahead) {
+      Refine refine(ahead, budgets);
+      if (std::optional<Trial> spread = refine.spread(first)) refine.overlap(*spread);
+    }};
+    auto other =
+        llvm::find_if(kept, [&](const Trial &trial) { return trial.settings.tiling != kept[0].settings.tiling && isLike(trial, kept[0]); });
+    if (other != kept.end()) next.push_back([trial = *other, &budgets = budgets](Trials &ahead) { Refine(ahead, budgets).overlap(trial); });
+    trials.lookAhead(next);
     Trial best = refine.overlap(kept[0]);
     trials.reached(0);
-    Trial alike = refine.overlap(*other);
-    return faster(alike, best) ? alike : best;
+    if (best.time.seconds <= kNearLeast * best.time.least()) return best;
+    if (std::optional<Trial> spread = refine.spread(kept[0]); spread && isLike(*spread, best))
+      best = std::min(best, refine.overlap(*spread), faster);
+    trials.reached(1);
+    if (other != kept.end()) best = std::min(best, refine.overlap(*other), faster);
+    return best;
   }
 
   /// Of every form that was tried with all on the device: what is too much must leave, those first that are copied least for each byte.

@@ -48,7 +48,8 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     rank's device memory first, then `host-bytes` of its host memory; the rest is on disk. Those go first that would be copied most often
     in a step: parameters (brought for each of their uses in a micro-step, of which those of a layer in forward or in backward are one,
     and written once), then what the optimizer keeps (read and written once). Among equals those go first whose gradient is complete last:
-    nothing of backward is left behind which their copies could hide. A master that is whole on the device has no compute copy, so it counts for
+    nothing of backward is left behind which their copies could hide. That may leave a disk more to do than there is time for while the first
+    gradients are made, and nothing after them: with `spread` those parts of what the optimizer keeps that leave are spread evenly over backward. A master that is whole on the device has no compute copy, so it counts for
     both: where that spares more for each byte than the copy alone it comes first. How all of this may leave, and what is then copied for
     each byte, is the module's `zero.removals`: pairs of bytes and traffic.
 
@@ -76,6 +77,7 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
            "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
     Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">,
+    Option<"spread", "spread", "bool", "false", "The optimizer's state that leaves is spread over backward">,
     Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">,
     Option<"diskUpdates", "disk-updates", "bool", "false", "And what rests on disk">];
   let statistics = [Statistic<"moved", "moved", "Tensors that rest in another tier">,

@@ -87,6 +87,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     // Of what is copied equally often, parameters stay, which would need room on the device a second time while they are used; and what
     // backward completes last: copies of the others hide behind the rest of it.
     llvm::stable_sort(choices, [](const Choice &a, const Choice &b) { return a.order > b.order; });
+    if (spread) spreadMoments(choices);
     std::vector<Movable> things;
     llvm::SmallDenseMap<Operation *, size_t> copies; // compute copies among the choices
     for (auto [i, choice] : llvm::enumerate(choices)) {
@@ -116,6 +117,13 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       if (hostUpdates) updateOnHost(bucket);
       if (bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
     }
+  }
+
+  /// What leaves comes from all of backward, in place of its beginning.
+  static void spreadMoments(SmallVector<Choice> &choices) {
+    auto first = llvm::find_if(choices, [](const Choice &choice) { return !choice.order.first; });
+    SmallVector<Choice> moments(first, choices.end());
+    for (auto [to, from] : llvm::enumerate(spreadOrder(moments.size()))) first[ptrdiff_t(to)] = moments[from];
   }
 
   /// The compute copy that is dropped where this tensor rests on the device, if it is such a master (`dropCompute`). Where the host may

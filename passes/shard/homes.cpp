@@ -2,6 +2,7 @@
 #include "passes/shard/homes.h"
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 namespace zero::shard {
@@ -45,6 +46,15 @@ std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room ro
     }
   }
   return homes;
+}
+
+std::vector<size_t> spreadOrder(size_t things) {
+  std::vector<double> positions;
+  for (size_t i = 0; i < things; ++i) positions.push_back(std::fmod(double(i) * std::numbers::phi, 1.0));
+  std::vector<size_t> order(things);
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return positions[i]; });
+  return order;
 }
 
 int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &homes) {

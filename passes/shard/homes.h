@@ -28,6 +28,10 @@ struct Room {
 /// where both together spare more for each byte than the other alone (Sinha and Zoltners 1979: choices of which one is made).
 std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room room);
 
+/// An order of so many things of equal worth, of which any number of the first lie evenly among all: by the fraction of i times the golden
+/// section. Those with a fraction below any bound have gaps of at most three lengths between them (the three gap theorem, Slater 1950).
+std::vector<size_t> spreadOrder(size_t things);
+
 /// Bytes copied in a step.
 int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &homes);
 

@@ -177,6 +177,23 @@ def later(model, world, stage, precision="f32"):
     return f"at {late} of the memory"
 
 
+def spread(model, world, stage):
+    """Where copies take long and most moments may stay, those that leave come from all of backward, and the bits stay the same."""
+    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "never"]
+    top = needs(facts(flags), "device")
+    wanted, losses = reference(world, ())
+    found = []
+    for part, disk in ((0.8, 1e9), (0.8, 3e8), (0.9, 3e8)):
+        (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
+        plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        if plan is None or not any("spread over backward" in d["choice"] for d in plan["decisions"] if d["subject"] == "memory"):
+            continue
+        found.append(part)
+        same(wanted, losses, world, (), f"at {part} of the memory")
+    expect(found, "no plan spreads what leaves over backward")
+    return f"at {found} of the memory"
+
+
 def named(model):
     """With as many bytes as a refusal names there is a plan."""
     said = []
@@ -322,6 +339,8 @@ suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"]
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
+for world, stage in ((1, 0), (2, 3)):
+    suite.check(f"budgets: what leaves is spread over backward, {world} ranks, stage {stage}", spread, models["wide"], world, stage)
 suite.check("budgets: updates beside the next forward, bf16", later, models["wide"], 1, 0, "bf16")
 suite.check("budgets: updates beside the next forward, bf16 with --clip", clipped, models["wide"])
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])

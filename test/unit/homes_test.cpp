@@ -2,6 +2,7 @@
 #include "passes/shard/homes.h"
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 
 namespace zero::shard {
 namespace {
@@ -53,6 +54,20 @@ TEST(Homes, FillsTheDeviceThenTheHost) {
   EXPECT_EQ(chooseHomes(things, {150, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk, Tier::device}));
   EXPECT_EQ(chooseHomes(things, {0, 0}), std::vector(4, Tier::disk));
   EXPECT_EQ(chooseHomes(things, {INT64_MAX, 0}), std::vector(4, Tier::device));
+}
+
+/// Of any number of the first, gaps between neighbours differ by no more than the theorem says: the largest is the sum of the others.
+TEST(Homes, SpreadEvenly) {
+  for (size_t things : {1, 2, 7, 100})
+    for (size_t first = 2; first <= things; ++first) {
+      std::vector<size_t> order = spreadOrder(things);
+      ASSERT_EQ(std::set(order.begin(), order.end()).size(), things);
+      std::set<size_t> chosen(order.begin(), order.begin() + ptrdiff_t(first)), gaps;
+      for (auto at = std::next(chosen.begin()); at != chosen.end(); ++at) gaps.insert(*at - *std::prev(at));
+      EXPECT_LE(gaps.size(), 3u);
+      EXPECT_LE(*chosen.begin(), *gaps.rbegin());
+      EXPECT_LT(things - *chosen.rbegin() - 1, *gaps.rbegin());
+    }
 }
 
 TEST(Homes, TakeWhatComesAlongToTheHost) {
