@@ -3,6 +3,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/judge/problem.h"
 #include "runtime/plan/error.h"
+#include "runtime/simulate/step_cost.h"
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,8 +24,6 @@ struct Event {
 struct Done {
   double amount = 0, seconds = 0;
 };
-
-plan::Tier tierOf(const plan::Plan &plan, const plan::Ref &ref) { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
 
 /// The speed that a step shows, by its name in machine.h, and how much of it the step does; no name: none.
 std::pair<std::string, double> shown(const plan::Plan &plan, const plan::Step &step) {

@@ -18,9 +18,6 @@ struct StepTime {
   double least() const { return of(busiest()); }
 };
 
-/// Seconds of one step of a program.
-double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine);
-
 /// All micro-steps of an optimizer step, as a run submits them, clipped if `clips`, or as the plan has them alone. A plan without
 /// updates takes no time.
 StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips);

@@ -15,13 +15,13 @@ public:
   explicit Simulation(std::span<const ProgramRun> runs) : runs(runs), states(runs.size()) {
     for (size_t run = 0; run < runs.size(); ++run) {
       State &state = states[run];
-      state.ends.resize(runs[run].tasks.size());
+      state.intervals.resize(runs[run].tasks.size());
       state.left = runs[run].tasks.size();
       for (size_t task = 0; task < runs[run].tasks.size(); ++task) state.order[size_t(runs[run].tasks[task].lane)].push_back(task);
     }
   }
 
-  std::vector<std::vector<double>> run() {
+  std::vector<std::vector<Interval>> run() {
     for (;;) {
       while (complete < runs.size() && !states[complete].left) ++complete;
       for (size_t lane = 0; lane < kLanes; ++lane) begin(lane);
@@ -30,9 +30,9 @@ public:
     if (complete < runs.size())
       throw Error("tasks of " + std::to_string(runs.size() - complete) +
                   " programs in a row wait for each other, so that none of them ends");
-    std::vector<std::vector<double>> ends;
-    for (State &state : states) ends.push_back(std::move(state.ends));
-    return ends;
+    std::vector<std::vector<Interval>> intervals;
+    for (State &state : states) intervals.push_back(std::move(state.intervals));
+    return intervals;
   }
 
 private:
@@ -41,7 +41,7 @@ private:
     std::array<std::vector<size_t>, kLanes> order; // tasks
     Ticks done{};
     size_t left = 0; // tasks that have not ended
-    std::vector<double> ends;
+    std::vector<Interval> intervals;
   };
 
   /// What a lane is at.
@@ -58,7 +58,9 @@ private:
     for (; lane.run < runs.size() && lane.next == states[lane.run].order[at].size(); ++lane.run) lane.next = 0;
     if (lane.run == runs.size() || !mayBegin(lane.run, states[lane.run].order[at][lane.next])) return;
     lane.busy = true;
-    const Task &task = runs[lane.run].tasks[states[lane.run].order[at][lane.next]];
+    size_t index = states[lane.run].order[at][lane.next];
+    const Task &task = runs[lane.run].tasks[index];
+    states[lane.run].intervals[index].begin = now;
     lane.left = task.seconds, lane.resource = task.resource;
     ++sharing[lane.resource];
   }
@@ -94,7 +96,7 @@ private:
       if (lanes[lane].busy) lanes[lane].left = std::max(0.0, lanes[lane].left - soonest / sharing[lanes[lane].resource]);
     Lane &lane = lanes[first];
     State &state = states[lane.run];
-    state.ends[state.order[first][lane.next++]] = now;
+    state.intervals[state.order[first][lane.next++]].end = now;
     ++state.done[first], --state.left;
     lane.busy = false;
     --sharing[lane.resource];
@@ -133,6 +135,6 @@ Resource resourceOf(int lane) {
   }
 }
 
-std::vector<std::vector<double>> endsOf(std::span<const ProgramRun> runs) { return Simulation(runs).run(); }
+std::vector<std::vector<Interval>> intervalsOf(std::span<const ProgramRun> runs) { return Simulation(runs).run(); }
 
 } // namespace zero::simulate

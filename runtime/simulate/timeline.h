@@ -45,7 +45,12 @@ struct ProgramRun {
   std::span<const EntryWait> entry{}; // by task; none where it is drained
 };
 
-/// When each task ends, by run. Throws zero::Error where one waits for what never comes.
-std::vector<std::vector<double>> endsOf(std::span<const ProgramRun> runs);
+/// When a task begins and ends.
+struct Interval {
+  double begin = 0, end = 0;
+};
+
+/// Of each task, by run. Throws zero::Error where one waits for what never comes.
+std::vector<std::vector<Interval>> intervalsOf(std::span<const ProgramRun> runs);
 
 } // namespace zero::simulate

@@ -1,6 +1,7 @@
 // Virtual time (runtime/simulate): small schedules whose times are known.
 #include "runtime/plan/error.h"
 #include "runtime/simulate/measured.h"
+#include "runtime/simulate/step_cost.h"
 #include "runtime/simulate/step_time.h"
 #include "test/unit/plan_builder.h"
 #include <fmt/format.h>
@@ -15,6 +16,15 @@ constexpr int kCompute = plan::COMPUTE, kGather = plan::GATHER, kReduce = plan::
 
 using Tasks = std::vector<Task>;
 using Ends = std::vector<std::vector<double>>;
+
+Ends endsOf(std::span<const ProgramRun> runs) {
+  Ends ends;
+  for (const std::vector<Interval> &run : intervalsOf(runs)) {
+    ends.emplace_back();
+    for (Interval task : run) ends.back().push_back(task.end);
+  }
+  return ends;
+}
 
 void expectEnds(std::span<const ProgramRun> runs, const Ends &expected) {
   Ends found = endsOf(runs);
@@ -33,6 +43,15 @@ TEST(Timeline, LanesRunSideBySideAndWait) {
               {kCompute, 2, {{kRead, 1}}},               // long known
               {kWrite, 1, {{kCompute, 2}, {kRead, 2}}}}; // begins at 6
   expectEnds(std::array{ProgramRun{tasks}}, {{3, 6, 2, 5, 7, 7}});
+}
+
+TEST(Timeline, TasksBeginWhenTheirLaneAndWhatTheyWaitForAreReady) {
+  Tasks tasks{{kRead, 3}, {kCompute, 2}, {kCompute, 2, {{kRead, 1}}}};
+  std::vector<std::vector<Interval>> found = intervalsOf(std::array{ProgramRun{tasks}});
+  EXPECT_EQ(found[0][0].begin, 0);
+  EXPECT_EQ(found[0][1].begin, 0);
+  EXPECT_EQ(found[0][2].begin, 3);
+  EXPECT_EQ(found[0][2].end, 5);
 }
 
 TEST(Timeline, LanesRunOnOrAreDrained) {

@@ -4,10 +4,12 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/micro_steps.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
 #include "runtime/simulate/measured.h"
 #include "runtime/simulate/text.h"
+#include "runtime/simulate/trace.h"
 #include "tools/command_line.h"
 #include <fstream>
 #include <iostream>
@@ -34,7 +36,8 @@ std::string read(const std::string &path) {
 int judgeText(const std::string &path) { return verdict(zero::judge::checkAll(zero::judge::parse(read(path))), path); }
 
 struct Pages {
-  bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, time = false, check = false;
+  bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, time = false, trace = false,
+       check = false;
   zero::simulate::Machine machine;
   int threads = 0; // of zerorun; 0: as many as it would use here
   bool none() const { return !json && !peak && !schedule && !kernels && !why && !time; }
@@ -65,7 +68,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
 int main(int argc, char **argv) {
   zero::runtime::openStandardStreams();
   CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
-  std::string path, problem, machine, trace;
+  std::string path, problem, machine, measured;
   Pages pages;
   app.add_option("plan", path, "the plan, as zeroc wrote it")->type_name("FILE");
   app.add_flag("--peak", pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
@@ -77,10 +80,14 @@ int main(int argc, char **argv) {
   app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
   app.add_flag("--time", pages.time, "the seconds that a step is estimated to take, and each lane in it")->group("More pages");
   CLI::Option *described =
-      app.add_option("--machine", machine, "with --time: how fast the machine is, as JSON (docs/offloading.md) [2 processors and a disk]")
+      app.add_option("--machine", machine,
+                     "with --time or --trace: how fast the machine is, as JSON (docs/offloading.md) [2 processors and a disk]")
           ->type_name("FILE")
           ->group("More pages");
-  app.add_option("--measured", trace,
+  app.add_flag("--trace", pages.trace,
+               "nothing but what each lane is estimated to do when, in four steps, as zerorun --trace writes it of a run")
+      ->group("More pages");
+  app.add_option("--measured", measured,
                  "nothing but how fast the machine was in a run of the plan, from zerorun --trace FILE: for zeroc --machine")
       ->type_name("FILE")
       ->group("More pages");
@@ -98,14 +105,18 @@ int main(int argc, char **argv) {
   try {
     zero::parse(app, argc, argv);
     if (*operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
-    if (*described && !pages.time) throw zero::Error("--machine goes with --time");
+    if (*described && !pages.time && !pages.trace) throw zero::Error("--machine goes with --time or --trace");
     if (*described) pages.machine = zero::simulate::readMachine(machine);
     if (!problem.empty() && !path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
-    if (!trace.empty()) {
-      std::cout << zero::simulate::measuredMachine(file.plan, read(trace), trace) << "\n";
+    if (!measured.empty()) {
+      std::cout << zero::simulate::measuredMachine(file.plan, read(measured), measured) << "\n";
+      return 0;
+    }
+    if (pages.trace) {
+      std::cout << zero::simulate::estimatedTrace(file.plan, pages.machine, !zero::plan::trains(file.plan, false));
       return 0;
     }
     print(file, pages);

@@ -1,0 +1,51 @@
+#include "runtime/simulate/runs.h"
+#include "runtime/inspect/inspect.h"
+#include "runtime/simulate/step_cost.h"
+#include <algorithm>
+
+namespace zero::simulate {
+namespace {
+
+/// Plans do not count the host's writing of the inputs, which is lane compute's first task.
+template <typename Wait> LaneTick tickOf(const Wait &wait) { return {int(wait.lane()), wait.tick() + (wait.lane() == plan::COMPUTE)}; }
+template <typename Waits> std::vector<LaneTick> ticksOf(const Waits &waits) {
+  std::vector<LaneTick> ticks;
+  for (const auto &wait : waits) ticks.push_back(tickOf(wait));
+  return ticks;
+}
+
+} // namespace
+
+ProgramTasks::ProgramTasks(const plan::Plan &plan, int index, const Machine &machine) {
+  const plan::Program &program = plan.programs(index);
+  tasks.push_back({plan::COMPUTE, 0});
+  for (const plan::Step &step : program.steps()) {
+    tasks.push_back({step.lane(), secondsOf(plan, step, machine), ticksOf(step.waits())});
+    tasks.back().resource = resourceOf(plan, step);
+    busy[size_t(step.lane())] += tasks.back().seconds, used[tasks.back().resource] += tasks.back().seconds;
+  }
+  tasks.push_back({plan::COMPUTE, 0, ticksOf(program.result_waits())});
+  for (const plan::Entry &entry : program.entries()) {
+    std::vector<EntryWait> &waits = entries[int(entry.after())];
+    for (const plan::Wait &wait : entry.input_waits()) waits.push_back({0, tickOf(wait)});
+    for (const plan::EntryWait &wait : entry.waits()) waits.push_back({size_t(wait.step()) + 1, tickOf(wait)});
+  }
+}
+
+StepRuns::StepRuns(const plan::Plan &plan, const Machine &machine, bool clips) {
+  for (const inspect::Runs &program : inspect::programsOfStep(plan, clips))
+    programs.push_back({program.program, program.times, ProgramTasks(plan, program.program, machine)});
+  const Program *before = nullptr;
+  for (size_t step = 0; step < kSteps; ++step)
+    for (size_t i = 0; i < programs.size(); ++i)
+      for (uint64_t run = 0; run < programs[i].ran(); ++run) {
+        const ProgramTasks &tasks = programs[i].tasks;
+        auto entry = before ? tasks.entries.find(before->index) : tasks.entries.end();
+        bool drained = entry == tasks.entries.end();
+        runs.push_back({tasks.tasks, drained, drained ? std::span<const EntryWait>() : entry->second});
+        programOf.push_back(i);
+        before = &programs[i];
+      }
+}
+
+} // namespace zero::simulate

@@ -1,0 +1,55 @@
+#include "runtime/simulate/step_cost.h"
+#include "runtime/inspect/inspect.h"
+#include "runtime/plan/mesh.h"
+#include <algorithm>
+#include <optional>
+
+namespace zero::simulate {
+namespace {
+
+/// Seconds for a byte of a copy between tiers; none: it is computation's. Between a disk and a GPU it goes through the host's memory, piece
+/// by piece, and the lane does both one after the other.
+std::optional<double> secondsOfByte(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
+  plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
+  if (from == to) return std::nullopt;
+  double seconds = 0;
+  if (from == plan::DISK) seconds += 1 / machine.diskRead;
+  if (to == plan::DISK) seconds += 1 / machine.diskWrite;
+  if (bool direct = seconds > 0 && plan.target().kind() != plan::Target::CUDA; !direct) {
+    if (from == plan::DEVICE) seconds += 1 / machine.toHost;
+    if (to == plan::DEVICE) seconds += 1 / machine.toDevice;
+  }
+  return seconds;
+}
+
+} // namespace
+
+plan::Tier tierOf(const plan::Plan &plan, const plan::Ref &ref) { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
+
+Resource resourceOf(const plan::Plan &plan, const plan::Step &step) {
+  if (!step.has_copy()) return simulate::resourceOf(step.lane());
+  plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
+  if (from == to) return kProcessors;
+  return from == plan::DISK || to == plan::DISK ? kDisk : to == plan::DEVICE ? kToDevice : kToHost;
+}
+
+double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &machine) {
+  inspect::Work work = inspect::workOf(plan, step);
+  double touched = double(work.touched) / (step.lane() == plan::UPDATE_HOST ? machine.hostMemory : machine.memory);
+  auto products = [&](plan::DType type, bool tf32 = false) {
+    double rate = tf32 ? machine.productsTf32 : type == plan::F32 ? machine.productsF32 : machine.productsBf16;
+    return std::max(touched, double(work.flops) / 2 / rate);
+  };
+  double seconds = touched;
+  if (step.has_matmul()) seconds = products(step.matmul().dtype(), step.matmul().tf32());
+  if (step.has_attention()) seconds = products(step.attention().dtype());
+  if (step.has_attention_grad()) seconds = products(step.attention_grad().dtype());
+  if (step.has_copy())
+    if (auto each = secondsOfByte(plan, step, machine))
+      seconds = double(work.touched) / 2 * *each; // read on one side, written on the other
+  if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
+    seconds = double(work.sent) / machine.link + machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
+  return seconds + machine.step;
+}
+
+} // namespace zero::simulate
