@@ -41,7 +41,7 @@ public:
 
 private:
   static constexpr int kRounds = 6;          // of placing
-  static constexpr double kNearLeast = 1.05; // of a step's busiest resource: who takes no longer is not refined in other ways
+  static constexpr double kNearLeast = 1.05; // times its busiest resource: in a step that takes no longer hardly anything waits for copies
   /// Worth to be refined as well.
   static bool isLike(const Trial &trial, const Trial &best) { return trial.time.seconds <= 1.03 * best.time.seconds; }
 
@@ -108,9 +108,9 @@ private:
     trials.lookAhead(next);
     Trial best = refine.overlap(kept[0]);
     trials.reached(0);
-    if (best.time.seconds <= kNearLeast * best.time.least()) return best;
-    if (std::optional<Trial> spread = refine.spread(kept[0]); spread && isLike(*spread, best))
-      best = std::min(best, refine.overlap(*spread), faster);
+    if (best.time.seconds > kNearLeast * best.time.least())
+      if (std::optional<Trial> spread = refine.spread(kept[0]); spread && isLike(*spread, best))
+        best = std::min(best, refine.overlap(*spread), faster);
     trials.reached(1);
     if (other != kept.end()) best = std::min(best, refine.overlap(*other), faster);
     return best;

@@ -4,7 +4,8 @@
 // updates are late. A choice is tried on a copy of the module as far as live ranges, whose largest sum is the memory it needs. How long a
 // step of it takes is estimated with every buffer at bytes of its own (runtime/simulate). Of the two that look best with every number of
 // tiles those are placed that may become the fastest: then what they need is certain, and the estimate is that of the plan. Where sharing
-// bytes makes the best slower, it is tried with less state on the device, so that its programs have room, and with late updates.
+// bytes makes the best slower, it is tried with less state on the device, so that its programs have room, with late updates, and with what
+// leaves of the optimizer's state spread over backward.
 #pragma once
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
