@@ -33,7 +33,8 @@ std::string homesOf(const Trial &trial) {
     parameters[tier] += trial.rests[kFrozen][tier];
     optimizer[tier] += trial.rests[kUntouched][tier];
   }
-  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + (tiers.spread ? ", spread over backward" : "") + "; " + rest;
+  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + (tiers.spread ? ", spread over backward" : "") +
+         "; " + rest;
 }
 
 std::string travelOf(const schedule::Options &options) {

@@ -95,7 +95,8 @@ Trial Refine::updateLater(const Trial &placed) {
 std::optional<Trial> Refine::spread(const Trial &placed) {
   Settings settings = placed.settings;
   bool together = llvm::is_contained(placed.rests[kOptimizer], placed.bytesOf(kOptimizer)); // all of it in one tier
-  if (together || settings.shard.tiers.hostUpdates) return std::nullopt; // which buckets the host updates depends on where all of each rests
+  if (together || settings.shard.tiers.hostUpdates)
+    return std::nullopt; // which buckets the host updates depends on where all of each rests
   settings.shard.tiers.spread = true;
   Trial trial = place(settings);
   return trials.keeps(trial) && faster(trial, placed) ? std::optional(trial) : std::nullopt;

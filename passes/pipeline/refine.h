@@ -19,8 +19,8 @@ public:
 
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
   Trial leaveRoom(const Trial &placed);
-  /// Where part of the optimizer's state is away, which part that is decides when a disk is busy (zero-assign-tiers): another one, if that
-  /// is faster.
+  /// The same with what leaves of the optimizer's state spread over backward (zero-assign-tiers), which decides when a disk is busy; none
+  /// where that is no faster, or all of it rests in one tier.
   std::optional<Trial> spread(const Trial &placed);
   /// Of one that is placed and keeps the budget: room between buffers, and late updates, where they make it faster.
   Trial overlap(const Trial &placed) { return updateLater(leaveRoom(placed)); }

@@ -56,7 +56,7 @@ TEST(Homes, FillsTheDeviceThenTheHost) {
   EXPECT_EQ(chooseHomes(things, {INT64_MAX, 0}), std::vector(4, Tier::device));
 }
 
-/// Of any number of the first, gaps between neighbours differ by no more than the theorem says: the largest is the sum of the others.
+/// Gaps between neighbours have at most three lengths, the largest of three the sum of the others, and at neither end more is left out.
 TEST(Homes, SpreadEvenly) {
   for (size_t things : {1, 2, 7, 100})
     for (size_t first = 2; first <= things; ++first) {
@@ -64,7 +64,10 @@ TEST(Homes, SpreadEvenly) {
       ASSERT_EQ(std::set(order.begin(), order.end()).size(), things);
       std::set<size_t> chosen(order.begin(), order.begin() + ptrdiff_t(first)), gaps;
       for (auto at = std::next(chosen.begin()); at != chosen.end(); ++at) gaps.insert(*at - *std::prev(at));
-      EXPECT_LE(gaps.size(), 3u);
+      ASSERT_LE(gaps.size(), 3u);
+      if (gaps.size() == 3) {
+        EXPECT_EQ(*gaps.rbegin(), *gaps.begin() + *std::next(gaps.begin()));
+      }
       EXPECT_LE(*chosen.begin(), *gaps.rbegin());
       EXPECT_LT(things - *chosen.rbegin() - 1, *gaps.rbegin());
     }
