@@ -19,10 +19,11 @@ static LogicalResult lower(ModuleOp module) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addNestedPass<func::FuncOp>(createCSEPass()); // each index and guard is emitted where it is needed
-  pm.addPass(createConvertSCFToCFPass());
+  // While branches are regions: among blocks it would join equal ones, of which each knows what tensor it reads.
   ConvertVectorToLLVMPassOptions vectors;
   vectors.force32BitVectorIndices = false;
   pm.addPass(createConvertVectorToLLVMPass(vectors));
+  pm.addPass(createConvertSCFToCFPass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   pm.addPass(createArithToLLVMConversionPass());

@@ -37,28 +37,11 @@ Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
   return sum;
 }
 
-/// p * 2^n, rounded once; n is a whole number in [-150, 128].
-Value Math::scale(Value p, Value n, Value wanted) {
-  if (auto v = dyn_cast<VectorType>(p.getType()); v && v.getNumElements() == 16 && avx512) {
-    Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = constants(b.getI32IntegerAttr(4));
-    return b
-        .create<LLVM::CallIntrinsicOp>(loc, TypeRange{v}, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-                                       ValueRange{p, n, constant(p, 0.0), mask, asUsual},
-                                       LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
-        .getResult(0);
-  }
-  // By halves, because 2^128 is no number: both products are exact but for overflow.
-  // Where nothing is wanted n may be anything: a subnormal product nobody reads would take as long as one that counts.
-  Type ints = shaped(p, b.getI32Type());
-  Value ni = b.create<arith::FPToSIOp>(loc, ints, b.create<arith::SelectOp>(loc, wanted, n, constant(p, 0.0)));
-  Value half = b.create<arith::ShRSIOp>(loc, ni, whole(ints, 1));
-  auto power = [&](Value e) -> Value {
-    Value biased = b.create<arith::ShLIOp>(loc, b.create<arith::AddIOp>(loc, e, whole(ints, 127)), whole(ints, 23));
-    return b.create<arith::BitcastOp>(loc, p.getType(), biased);
-  };
-  p = b.create<arith::MulFOp>(loc, p, power(half));
-  p = b.create<arith::MulFOp>(loc, p, power(b.create<arith::SubIOp>(loc, ni, half)));
-  return b.create<arith::SelectOp>(loc, wanted, p, constant(p, 0.0));
+Value Math::intrinsic(StringRef name, Type result, ValueRange operands) {
+  return b
+      .create<LLVM::CallIntrinsicOp>(loc, TypeRange{result}, b.getStringAttr(name), operands,
+                                     LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
+      .getResult(0);
 }
 
 namespace {
@@ -71,25 +54,43 @@ constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e
 constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 0.49999994};
 } // namespace
 
-/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below the smallest normal
+/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below twice the smallest normal
 /// number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
 Value Math::exponential(Value x, bool negated) {
-  double sign = negated ? -1 : 1, most = 89.0, least = -87.336544; // above infinity, below 0; NaN is kept
+  double sign = negated ? -1 : 1, most = 89.0, least = -86.643394; // above infinity, below 0; NaN is kept
   auto is = [&](arith::CmpFPredicate predicate, Value y) -> Value { return b.create<arith::CmpFOp>(loc, predicate, x, y); };
-  Value highest = constant(x, sign * most), lowest = constant(x, sign * least);
+  Value highest = constant(x, sign * most), lowest = constant(x, sign * least), c;
   using P = arith::CmpFPredicate;
   Value wanted = is(negated ? P::ULE : P::UGE, lowest);
-  Value c = b.create<arith::SelectOp>(loc, is(negated ? P::OLT : P::OGT, highest), highest, x);
-  Value round = constant(x, kRound);
-  Value n = b.create<arith::SubFOp>(loc, fma(c, constant(x, sign * kLog2e), round), round);
+  if (nvidia)
+    c = negated ? b.create<arith::MaximumFOp>(loc, x, highest).getResult() : b.create<arith::MinimumFOp>(loc, x, highest).getResult();
+  else
+    c = b.create<arith::SelectOp>(loc, is(negated ? P::OLT : P::OGT, highest), highest, x);
+  Value round = constant(x, kRound), shifted = fma(c, constant(x, sign * kLog2e), round);
+  Value n = b.create<arith::SubFOp>(loc, shifted, round);
   // r, or -r: of a negated argument the remainder too has the other sign.
   Value r = fma(n, constant(x, -sign * kLn2High), c);
   r = fma(n, constant(x, -sign * kLn2Low), r);
+  auto v = dyn_cast<VectorType>(x.getType());
+  bool scales = v && v.getNumElements() == 16 && avx512;
+  // e^r; or twice that and 2^(n - 1), since 2^128 is no number. Where wanted n lies in [-125, 128].
+  double times = scales ? 1 : 2;
   SmallVector<double> p;
-  double factor = std::size(kExp) % 2 ? 1 : sign;
+  double factor = std::size(kExp) % 2 ? times : times * sign;
   for (double k : kExp) p.push_back(k * factor), factor *= sign;
-  p.append({sign, 1});
-  return scale(polynomial(r, p), n, wanted);
+  p.append({times * sign, times});
+  Value grown = polynomial(r, p);
+  if (scales) {
+    Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = constants(b.getI32IntegerAttr(4));
+    return intrinsic("llvm.x86.avx512.mask.scalef.ps.512", v, {grown, n, constant(x, 0.0), mask, asUsual});
+  }
+  // The low bits of `shifted` are n. Where nothing is wanted the power may be anything, and a subnormal product that nobody reads would take
+  // as long as one that counts: it is 0 there.
+  Type ints = shaped(x, b.getI32Type());
+  Value exponent = b.create<arith::ShLIOp>(loc, b.create<arith::BitcastOp>(loc, ints, shifted), whole(ints, 23));
+  Value power = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::AddIOp>(loc, exponent, whole(ints, 126 << 23)).getResult());
+  if (nvidia) return b.create<arith::SelectOp>(loc, wanted, b.create<arith::MulFOp>(loc, grown, power), constant(x, 0.0));
+  return b.create<arith::MulFOp>(loc, grown, b.create<arith::SelectOp>(loc, wanted, power, constant(x, 0.0)));
 }
 
 /// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).
@@ -252,6 +253,7 @@ Value Math::widen(Value half) {
 Value Math::narrow(Value single, Type half) {
   Type to = shaped(single, half);
   if (!half.isInteger(16)) return b.create<arith::TruncFOp>(loc, to, single);
+  if (nvidia) return narrowByPairs(single);
   Type ints = shaped(single, b.getI32Type());
   Value bits = b.create<arith::BitcastOp>(loc, ints, single), sixteen = whole(ints, 16);
   Value odd = b.create<arith::AndIOp>(loc, b.create<arith::ShRUIOp>(loc, bits, sixteen), whole(ints, 1));
@@ -259,6 +261,28 @@ Value Math::narrow(Value single, Type half) {
   Value nan = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::UNO, single, single);
   rounded = b.create<arith::SelectOp>(loc, nan, whole(ints, 0x7fc00000), rounded);
   return b.create<arith::TruncIOp>(loc, to, b.create<arith::ShRUIOp>(loc, rounded, sixteen));
+}
+
+/// To bf16: two numbers are one instruction of sm_80.
+Value Math::narrowByPairs(Value single) {
+  Type pair = VectorType::get({2}, b.getBF16Type()), i32 = b.getI32Type();
+  auto packed = [&](Value low, Value high) -> Value {
+    return b.create<LLVM::BitcastOp>(loc, i32, intrinsic("llvm.nvvm.ff2bf16x2.rn", pair, {high, low}));
+  };
+  auto v = dyn_cast<VectorType>(single.getType());
+  if (!v) return b.create<arith::TruncIOp>(loc, b.getIntegerType(16), packed(single, constants(b.getF32FloatAttr(0))));
+  int64_t lanes = v.getNumElements();
+  auto lane = [&](int64_t i) -> Value {
+    return i < lanes ? b.create<vector::ExtractOp>(loc, single, i).getResult() : constants(b.getF32FloatAttr(0));
+  };
+  SmallVector<Value> pairs;
+  for (int64_t i = 0; i < lanes; i += 2) pairs.push_back(packed(lane(i), lane(i + 1)));
+  Value words = b.create<vector::FromElementsOp>(loc, VectorType::get({int64_t(pairs.size())}, i32), pairs);
+  if (lanes == 1) {
+    Value word = b.create<arith::TruncIOp>(loc, b.getIntegerType(16), pairs[0]);
+    return b.create<vector::BroadcastOp>(loc, VectorType::get({1}, b.getIntegerType(16)), word);
+  }
+  return b.create<vector::BitCastOp>(loc, VectorType::get({lanes}, b.getIntegerType(16)), words);
 }
 
 } // namespace zero::codegen

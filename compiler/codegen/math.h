@@ -13,6 +13,7 @@ struct Math {
   mlir::OpBuilder &b;
   mlir::Location loc;
   bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
+  bool nvidia = false; // the same, of a GPU's; a NaN may be another NaN
   Constants constants{b, loc};
 
   mlir::Value constant(mlir::Value like, double number);
@@ -43,8 +44,8 @@ private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
   mlir::Value exponential(mlir::Value x, bool negated);
-  /// p 2^n where wanted, else 0.
-  mlir::Value scale(mlir::Value p, mlir::Value n, mlir::Value wanted);
+  mlir::Value narrowByPairs(mlir::Value single);
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);
 };

@@ -24,6 +24,7 @@ struct Options {
   std::string gradients = "f32"; // and of that in which gradients are handed over
   bool sumInProducts = false;    // the target's library sums what it multiplies
   int64_t world = 1;             // ranks
+  bool manyThreads = false;      // of the target: more than few columns can keep busy
 };
 /// From primitives to launches of kernels.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);

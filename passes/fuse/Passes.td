@@ -111,6 +111,28 @@ def SumInProductsPass : Pass<"nn-sum-in-products", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"spared", "spared", "Kernels that read a tensor only to sum its columns">];
 }
 
+def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
+  let summary = "Sum few and long columns in parts, which a second kernel adds up";
+  let description = [{
+    Needs: functions as nn-sum-in-products leaves them, for a target whose threads are many: a GPU's blocks own columns, and nobody adds to another's, since
+    the order of a sum must not depend on what runs when. The gradients of a norm's scale and bias are as many as the model is wide, of as many
+    rows as there are tokens: too few columns to have all of a GPU read memory.
+
+    A kernel that yields nothing but sums of columns becomes two. The first sums every P-th row, so that it has P times as many columns, the second the P
+    sums of each. P is the smallest power of two by which there are `columns` columns, divides the rows, and leaves 16 terms to each part at least.
+
+    ```mlir
+    %db = nn.launch @columns_0(%dy) : (tensor<4096x64xf32>) -> tensor<64xf32>              // columns = 512
+    // becomes
+    %parts = nn.launch @columns_1(%dy) : (tensor<4096x64xf32>) -> tensor<8x64xf32>
+    %db = nn.launch @columns_2(%parts) : (tensor<8x64xf32>) -> tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let options = [Option<"columns", "columns", "int64_t", "65536", "Columns that keep all threads busy">];
+  let statistics = [Statistic<"launches", "launches", "Sums that are made in parts">];
+}
+
 def RematerializePass : Pass<"nn-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Keep no more than a number of bytes for backward, and make the rest again block by block";
   let description = [{

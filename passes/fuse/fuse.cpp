@@ -58,6 +58,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));
   if (options.sumInProducts) pm.addPass(createSumInProductsPass());
+  if (options.manyThreads) pm.addPass(createSplitColumnsPass());
 }
 
 void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }

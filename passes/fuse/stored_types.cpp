@@ -15,7 +15,7 @@ bool isSingle(Value v) { return cast<RankedTensorType>(v.getType()).getElementTy
 struct KernelFacts {
   llvm::SmallBitVector statistic;           // a reduction, or made of reductions alone
   llvm::SmallBitVector summed;              // in memory, term by term
-  SmallVector<SmallVector<unsigned>> terms; // arguments of the result's size that are added up to it
+  SmallVector<SmallVector<unsigned>> terms; // arguments whose elements are added up to it
 };
 
 class Body {
@@ -46,7 +46,7 @@ private:
   void addTerms(Value v, SmallVectorImpl<unsigned> &terms) {
     if (auto argument = dyn_cast<BlockArgument>(v)) {
       terms.push_back(argument.getArgNumber());
-    } else if (isa<AddOp, ReshapeOp, TransposeOp>(v.getDefiningOp())) {
+    } else if (isa<AddOp, ReshapeOp, SliceOp, TransposeOp>(v.getDefiningOp())) {
       for (Value operand : v.getDefiningOp()->getOperands()) addTerms(operand, terms);
     }
   }

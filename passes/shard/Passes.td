@@ -77,6 +77,7 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
            "The same of what the optimizer keeps, and of gradients between micro-steps">,
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
     Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">,
+    Option<"keepCompute", "keep-compute", "bool", "false", "A compute copy is kept even where its master is whole on the device">,
     Option<"spread", "spread", "bool", "false", "The optimizer's state that leaves is spread over backward">,
     Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">,
     Option<"diskUpdates", "disk-updates", "bool", "false", "And what rests on disk">];

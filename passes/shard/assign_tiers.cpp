@@ -115,7 +115,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
     for (auto bucket : module.getOps<state::BucketOp>()) {
       if (hostUpdates) updateOnHost(bucket);
-      if (bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
+      if (!keepCompute && bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
     }
   }
 
@@ -132,7 +132,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     state::BucketOp bucket = choice.bucket;
     auto tensor = cast<state::TensorAttr>(bucket.getTensors()[choice.tensor]);
     bool whole = tensor.getRole() == state::Role::master && !bucket.isSharded(state::Role::master);
-    return whole && !hostUpdates ? bucket.tensorOf(state::Role::compute) : state::TensorAttr();
+    return whole && !hostUpdates && !keepCompute ? bucket.tensorOf(state::Role::compute) : state::TensorAttr();
   }
 
   /// If nothing that the optimizer keeps beside the parameters rests on the device, and masters need not either. One that programs read
@@ -173,7 +173,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     ++moved;
   }
 
-  /// The master is at hand: to round it around its uses costs less than to keep a copy that most of a step has no use for.
+  /// The master is at hand: to round it around its uses takes no memory for a copy that most of a step has no use for.
   void dropCompute(state::BucketOp bucket) {
     SmallVector<Attribute> tensors(bucket.getTensors().getValue());
     llvm::erase_if(tensors, [](Attribute tensor) { return cast<state::TensorAttr>(tensor).getRole() == state::Role::compute; });

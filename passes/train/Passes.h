@@ -17,6 +17,7 @@ struct TrainOptions {
   int64_t tileParts = 1;          // as nn-tile's `parts`
   int64_t tileTokens = 0;         // as nn-tile-tokens' `tokens`
   bool keepLogits = false;        // as nn-tile's `keep-logits`
+  int64_t classMultiple = 1;      // as nn-pad-classes' `multiple`; 1: not run
 };
 
 /// What nn-tile-tokens has done of @train, on the module: [regions, tiles].
@@ -30,7 +31,7 @@ bool keepsLargeLogits(mlir::ModuleOp module);
 /// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
 int64_t tokensOf(mlir::ModuleOp module);
 
-/// add-loss, tile tokens and parameters, differentiate, sink losses, decompose, recompute with simplification between them, loss last,
+/// add-loss, tile tokens and parameters, pad classes, differentiate, sink losses, decompose, recompute with simplification between them, loss last,
 /// verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.

@@ -21,6 +21,7 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   tile.parts = options.tileParts;
   tile.keepLogits = options.keepLogits;
   pm.addPass(createTilePass(tile));
+  if (options.classMultiple > 1) pm.addPass(createPadClassesPass({options.classMultiple}));
   pm.addPass(createDifferentiatePass());
   if (options.tileTokens) pm.addPass(createSinkLossesPass());
   // Before composites fall apart: duplicates are found whole.
@@ -44,6 +45,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> tileParts{*this, "tile", llvm::cl::init(1)};
   Option<int64_t> tileTokens{*this, "tile-tokens", llvm::cl::init(0)};
   Option<bool> keepLogits{*this, "keep-logits", llvm::cl::init(false)};
+  Option<int64_t> classMultiple{*this, "class-multiple", llvm::cl::init(1)};
 };
 } // namespace
 
@@ -59,6 +61,7 @@ void registerPasses() {
                                               options.tileParts = o.tileParts;
                                               options.tileTokens = o.tileTokens;
                                               options.keepLogits = o.keepLogits;
+                                              options.classMultiple = o.classMultiple;
                                               buildPipeline(pm, options);
                                             });
 }

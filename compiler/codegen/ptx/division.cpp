@@ -64,15 +64,16 @@ Division columnsOf(const Program &p) {
   Division d;
   d.form = Division::Columns;
   int64_t columns = p.points(p.inner), rows = p.points(p.reduced);
-  unsigned least = kSector / narrowestBytes(p);
-  for (d.width = kWarp; d.width > least && columns / d.width < kEnoughBlocks;) d.width /= 2;
+  for (d.lanes = lanesFor(p, p.inner.back()); d.lanes > 1 && columns / (d.lanes * kWarp) < kEnoughBlocks;) d.lanes /= 2;
+  unsigned least = std::max(1u, kSector / (narrowestBytes(p) * d.lanes));
+  for (d.width = kWarp; d.width > least && columns / (d.lanes * d.width) < kEnoughBlocks;) d.width /= 2;
   // A group for every row at most, and as many as share their sums in the memory there is.
   unsigned bytes = 0;
-  for (int r : p.reductions) bytes += std::max(4u, bytesOf(p.nodes[r].type));
+  for (int r : p.reductions) bytes += d.lanes * std::max(4u, bytesOf(p.nodes[r].type));
   unsigned groups = std::max(1u, kMostThreads / d.width);
   while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kStaticShared)) groups /= 2;
   d.threads = groups * d.width;
-  d.blocks = llvm::divideCeil(columns, d.width);
+  d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
   return d;
 }
 

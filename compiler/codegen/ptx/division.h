@@ -11,7 +11,7 @@ struct Division {
   enum Form {
     Map,     // a thread computes `lanes` neighbours along the last dimension
     Rows,    // a team of threads works on a row: each takes every `team`-th vector of `lanes` elements, and sums are joined in trees
-    Columns, // `width` columns side by side in a block; `threads` / `width` groups of threads take the rows in turn
+    Columns, // `width` vectors of columns side by side in a block; `threads` / `width` groups of threads take the rows in turn
     Scatter, // a block owns `width` rows of the result and adds the updates that fall into them, in order
     Scan,    // a thread works on a row
     Tiles,   // a block makes a tile of rows of attention's results, a warp 16 of them (attention_tiles.h)

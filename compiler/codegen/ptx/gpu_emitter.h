@@ -13,6 +13,7 @@ public:
   GpuEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division)
       : Emitter(p, b, loc, division.lanes), d(division) {
     prefetches = false;
+    math.nvidia = true;
   }
 
   /// The body of the kernel's function; the insertion point is before its return.
@@ -52,6 +53,7 @@ private:
   void row(mlir::Value number, mlir::Value rank);
   void emitColumns();
   void sumColumns(llvm::ArrayRef<int> reductions, mlir::Value group);
+  void joinGroups(llvm::ArrayRef<int> reductions, Values &sums, int64_t groups);
   void emitScatter();
   void emitScan();
   /// `vector` of the vectors that `dims` make, the last dimension in lanes.

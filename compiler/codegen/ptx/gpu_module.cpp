@@ -1,6 +1,7 @@
 //===- gpu_module.cpp - kernels as LLVM IR for one thread of a GPU ----------------------------------------===//
 #include "compiler/codegen/ptx/gpu_module.h"
 #include "compiler/codegen/lower.h"
+#include "compiler/codegen/ptx/accesses.h"
 #include "compiler/codegen/ptx/emit_gpu.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -58,6 +59,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &conte
     function->addFnAttr(llvm::Attribute::NoUnwind);
     for (auto [i, bytes] : llvm::enumerate(kernel->alignment))
       function->addParamAttr(unsigned(i), llvm::Attribute::getWithAlignment(context, llvm::Align(bytes)));
+    alignAccesses(*function);
   }
   return std::move(*lowered);
 }

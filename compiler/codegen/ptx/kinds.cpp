@@ -133,7 +133,7 @@ void GpuEmitter::joinTeam(ArrayRef<int> reductions, Values sums, Value rank) {
 //===----------------------------------------------------------------------===//
 
 void GpuEmitter::emitColumns() {
-  int64_t columns = p.points(p.inner);
+  int64_t columns = p.points(p.inner) / lanes; // vectors of them
   Value column = plus(times(block, d.width), remainder(thread, d.width)), group = quotient(thread, d.width);
   Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, group, number(0));
   Value mine = column;
@@ -168,31 +168,38 @@ void GpuEmitter::sumColumns(ArrayRef<int> reductions, Value group) {
                        return all;
                      });
   goTo(scopes.size() - 1);
-  if (groups > 1) {
-    SmallVector<Value> arrays;
-    for (Value &sum : sums) {
-      sum = b.create<vector::ExtractOp>(loc, sum, 0);
-      arrays.push_back(sharedArray(sum.getType(), d.threads));
-      storeShared(arrays.back(), thread, sum);
-    }
-    for (int64_t half = groups / 2; half > 0; half /= 2) {
-      goTo(scopes.size() - 1);
-      barrier();
-      when(below(group, number(half)), [&] {
-        Value other = plus(thread, number(half * d.width));
-        for (auto [array, r] : llvm::zip(arrays, reductions))
-          storeShared(array, thread, combine(p.nodes[r].fn, p.nodes[r].type, loadShared(array, thread), loadShared(array, other)));
-      });
-    }
+  if (groups > 1) joinGroups(reductions, sums, groups);
+  for (auto [i, r] : llvm::enumerate(reductions)) scopes.back().values[r] = sums[i];
+}
+
+/// In a tree: each half of the groups adds what the other half has, until the first group has all, which it alone needs.
+void GpuEmitter::joinGroups(ArrayRef<int> reductions, Values &sums, int64_t groups) {
+  SmallVector<Value> arrays;
+  for (Value sum : sums) arrays.push_back(sharedArray(getElementTypeOrSelf(sum.getType()), int64_t(d.threads) * lanes));
+  // Lane by lane, so that the threads of a warp use neighbouring words.
+  auto at = [&](Value of, unsigned lane) { return plus(of, number(int64_t(lane) * d.threads)); };
+  auto keep = [&](Value array, Value sum) {
+    for (unsigned lane = 0; lane < lanes; ++lane) storeShared(array, at(thread, lane), b.create<vector::ExtractOp>(loc, sum, lane));
+  };
+  auto kept = [&](Value array, Value of) -> Value {
+    SmallVector<Value> parts;
+    for (unsigned lane = 0; lane < lanes; ++lane) parts.push_back(loadShared(array, at(of, lane)));
+    return b.create<vector::FromElementsOp>(loc, vectorOf(parts[0].getType()), parts);
+  };
+  for (auto [array, sum] : llvm::zip(arrays, sums)) keep(array, sum);
+  Value group = quotient(thread, d.width);
+  for (int64_t half = groups / 2; half > 0; half /= 2) {
     goTo(scopes.size() - 1);
     barrier();
-    Value column = remainder(thread, d.width);
-    for (auto [sum, array] : llvm::zip(sums, arrays)) {
-      Value total = loadShared(array, column);
-      sum = b.create<vector::BroadcastOp>(loc, vectorOf(total.getType()), total);
-    }
+    when(below(group, number(half)), [&] {
+      Value other = plus(thread, number(half * d.width));
+      for (auto [array, r] : llvm::zip(arrays, reductions))
+        keep(array, combine(p.nodes[r].fn, p.nodes[r].type, kept(array, thread), kept(array, other)));
+    });
   }
-  for (auto [i, r] : llvm::enumerate(reductions)) scopes.back().values[r] = sums[i];
+  goTo(scopes.size() - 1);
+  barrier();
+  for (auto [sum, array] : llvm::zip(sums, arrays)) sum = kept(array, remainder(thread, d.width));
 }
 
 //===----------------------------------------------------------------------===//

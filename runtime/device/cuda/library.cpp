@@ -26,6 +26,16 @@ void addMatches(std::vector<std::string> &folders, const std::string &pattern) {
   ::globfree(&found);
 }
 
+// `lib` beside each folder of PATH that has a python3: where an environment's wheels lie, activated or not.
+std::vector<std::string> librariesOfPythons() {
+  std::vector<std::string> found;
+  const char *value = std::getenv("PATH");
+  std::istringstream list(value ? value : "");
+  for (std::string folder; std::getline(list, folder, ':');)
+    if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0) found.push_back(folder + "/../lib");
+  return found;
+}
+
 // Of NVIDIA's toolkit, and of the wheels that PyTorch brings.
 std::vector<std::string> toolkitFolders() {
   std::vector<std::string> folders;
@@ -34,7 +44,8 @@ std::vector<std::string> toolkitFolders() {
   addMatches(folders, "/usr/local/cuda/lib64");
   std::vector<std::string> pythons{"/usr/local/lib", "/usr/lib"};
   if (const char *home = std::getenv("HOME")) pythons.insert(pythons.begin(), std::string(home) + "/.local/lib");
-  if (const char *environment = std::getenv("VIRTUAL_ENV")) pythons.insert(pythons.begin(), std::string(environment) + "/lib");
+  std::vector<std::string> environments = librariesOfPythons();
+  pythons.insert(pythons.begin(), environments.begin(), environments.end());
   for (const std::string &python : pythons) addMatches(folders, python + "/python3*/*-packages/nvidia/*/lib");
   return folders;
 }

@@ -141,7 +141,7 @@ size_t Products::prepare(const ProductCall &call) {
   if (entry) {
     next.algorithm = checked(next, entry->algorithm);
   } else {
-    std::vector<Heuristic> best = ask(next, 1, kNoReduction);
+    std::vector<Heuristic> best = ask(next, 1, kNoReduction | kApartReduction);
     if (best.empty() && call.epilogue != plan::MatMul::NONE) return prepareApart(call);
     std::string what = "cannot prepare " + nameOf(call);
     if (best.empty()) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");

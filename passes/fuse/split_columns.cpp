@@ -1,0 +1,104 @@
+//===- split_columns.cpp - nn-split-columns ----------------------------------------------------------------===//
+#include "compiler/nn/build.h"
+#include "compiler/nn/library/sums.h"
+#include "passes/fuse/Passes.h"
+#include "passes/fuse/access.h"
+#include "passes/fuse/kernel_table.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+#define GEN_PASS_DEF_SPLITCOLUMNSPASS
+#include "passes/fuse/Passes.h.inc"
+
+namespace {
+
+// What a part sums at least, so that parts are few beside what they are made of.
+constexpr int64_t kFewestTerms = 16;
+
+struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
+  using SplitColumnsPassBase::SplitColumnsPassBase;
+
+  void runOnOperation() override {
+    KernelTable table(getOperation());
+    SymbolTable symbols(getOperation());
+    llvm::SetVector<Operation *> replaced;
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr)) functions.push_back(function);
+    for (func::FuncOp function : functions)
+      for (auto launch : llvm::make_early_inc_range(function.getOps<LaunchOp>())) {
+        if (launch->hasAttr(kInProduct)) continue;
+        auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+        int64_t count = partsOf(kernel);
+        if (count == 1) continue;
+        if (failed(split(launch, kernel, count, table))) return signalPassFailure();
+        replaced.insert(kernel);
+        ++launches;
+      }
+    for (Operation *kernel : replaced)
+      if (SymbolTable::symbolKnownUseEmpty(kernel, getOperation())) symbols.erase(kernel);
+  }
+
+  /// The fewest parts that have columns for all threads, of a kernel whose results are sums of columns and nothing else; or 1.
+  int64_t partsOf(func::FuncOp kernel) const {
+    int64_t count = 1;
+    for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
+      auto sum = result.getDefiningOp<ReduceOp>();
+      if (!sum || sum.getKind() != ReductionKind::sum) return 1;
+      Reduction reduction = reductionOf(sum);
+      if (reduction.kind != Reduction::Columns) return 1;
+      int64_t rows = reduction.whole / reduction.rest;
+      for (count = 1; count * reduction.rest < columns && rows % (count * 2) == 0 && rows / (count * 2) >= kFewestTerms;) count *= 2;
+    }
+    return count;
+  }
+
+  /// The kernel's operations at the launch, with sums over every `count`-th row, and then the sums of these.
+  LogicalResult split(LaunchOp launch, func::FuncOp kernel, int64_t count, KernelTable &table) {
+    OpBuilder builder(launch);
+    Build b{builder, launch.getLoc()};
+    Block &body = kernel.getBody().front();
+    IRMapping map;
+    map.map(body.getArguments(), launch.getInputs());
+    SmallVector<Operation *> made;
+    for (Operation &op : body.without_terminator()) made.push_back(builder.clone(op, map));
+    SmallVector<Value> parts, sums;
+    for (Value result : body.getTerminator()->getOperands()) {
+      auto sum = map.lookup(result).getDefiningOp<ReduceOp>();
+      int64_t rows = elementsOf(sum.getInput()) / elementsOf(sum);
+      SmallVector<int64_t> shape{rows / count, count};
+      llvm::append_range(shape, typeOf(sum).getShape());
+      parts.push_back(b.reduce(ReductionKind::sum, b.reshape(sum.getInput(), shape), {0}));
+    }
+    auto first = launchOf(launch, parts, launch.getInputs(), table);
+    if (failed(first)) return failure();
+    for (Value part : first->getOutputs()) sums.push_back(b.reduce(ReductionKind::sum, part, {0}));
+    auto second = launchOf(launch, sums, first->getOutputs(), table);
+    if (failed(second)) return failure();
+    launch->replaceAllUsesWith(*second);
+    launch->erase();
+    for (Value v : sums) v.getDefiningOp()->erase();
+    for (Value v : parts) {
+      Operation *view = v.getDefiningOp<ReduceOp>().getInput().getDefiningOp();
+      v.getDefiningOp()->erase();
+      if (view && view->use_empty()) view->erase();
+    }
+    for (Operation *op : llvm::reverse(made)) op->erase();
+    return success();
+  }
+
+  FailureOr<LaunchOp> launchOf(LaunchOp before, ArrayRef<Value> results, ValueRange operands, KernelTable &table) {
+    llvm::SetVector<Value> inputs(operands.begin(), operands.end());
+    const KernelTable::Entry &entry = table.kernelFor(results, inputs.getArrayRef(), before->getParentOfType<func::FuncOp>());
+    func::FuncOp kernel = entry.function;
+    if (!kernel) return before->emitOpError("cannot be summed in parts: ") << entry.why;
+    OpBuilder b(before);
+    return b.create<LaunchOp>(before->getLoc(), TypeRange(ValueRange(results)), kernel.getSymName(), inputs.getArrayRef());
+  }
+};
+
+} // namespace
+} // namespace zero::fuse
