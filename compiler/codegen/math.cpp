@@ -84,13 +84,13 @@ Value Math::exponential(Value x, bool negated) {
     Value mask = b.create<LLVM::BitcastOp>(loc, b.getIntegerType(16), wanted), asUsual = constants(b.getI32IntegerAttr(4));
     return intrinsic("llvm.x86.avx512.mask.scalef.ps.512", v, {grown, n, constant(x, 0.0), mask, asUsual});
   }
-  // The low bits of `shifted` are n. Where nothing is wanted the power may be anything, and a subnormal product that nobody reads would take
-  // as long as one that counts: it is 0 there.
+  // The low bits of `shifted` are n. Where nothing is wanted the power may be anything, and on a processor a subnormal product that nobody
+  // reads would take as long as one that counts.
   Type ints = shaped(x, b.getI32Type());
   Value exponent = b.create<arith::ShLIOp>(loc, b.create<arith::BitcastOp>(loc, ints, shifted), whole(ints, 23));
   Value power = b.create<arith::BitcastOp>(loc, x.getType(), b.create<arith::AddIOp>(loc, exponent, whole(ints, 126 << 23)).getResult());
-  if (nvidia) return b.create<arith::SelectOp>(loc, wanted, b.create<arith::MulFOp>(loc, grown, power), constant(x, 0.0));
-  return b.create<arith::MulFOp>(loc, grown, b.create<arith::SelectOp>(loc, wanted, power, constant(x, 0.0)));
+  if (!nvidia) power = b.create<arith::SelectOp>(loc, wanted, power, constant(x, 1.0));
+  return b.create<arith::SelectOp>(loc, wanted, b.create<arith::MulFOp>(loc, grown, power), constant(x, 0.0));
 }
 
 /// log x = e log 2 + log(1 + f) with 1 + f in [2/3, 4/3).
