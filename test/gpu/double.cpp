@@ -41,8 +41,11 @@ const Hook kHooks[] = {
     {ids::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16, 8, {}, true},
     {ids::nvvm_ff2bf16x2_rn, 9, {0, 1}},
     {ids::nvvm_ex2_approx_ftz_f, 10, {0}},
+    {ids::nvvm_cp_async_cg_shared_global_16_s, 11, {0, 1, 2}},
+    {ids::nvvm_cp_async_ca_shared_global_4_s, 12, {0, 1, 2}},
+    {ids::nvvm_cp_async_wait_all, 13, {}},
 };
-constexpr unsigned kPlaces = 11;
+constexpr unsigned kPlaces = 14;
 
 /// The results of `call`, by a function that finds the operands in memory and leaves the results after them.
 llvm::Value *callInMemory(llvm::IRBuilder<> &b, llvm::CallInst *call, llvm::Value *target) {

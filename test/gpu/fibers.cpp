@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -45,12 +46,19 @@ constexpr size_t kStackBytes = 64 << 10;
 enum class Waits { Nothing, Barrier, Any, WarpBarrier, Shuffle, Together, Ended };
 using WarpOperation = void (*)(void *const *registers);
 
+struct Copy {
+  void *to;
+  const void *from;
+  uint32_t bytes, count; // of which so many are copied
+};
+
 struct Fiber {
   void *top = nullptr; // of its stack, while it does not run
   Waits waits = Waits::Nothing;
   uint32_t given = 0, bits = 0, taken = 0;
   WarpOperation operation = nullptr; // Together
   void *registers = nullptr;
+  std::vector<Copy> copies; // begun
 };
 
 class Block {
@@ -83,6 +91,16 @@ public:
   void together(WarpOperation operation, void *registers) {
     fibers[current].operation = operation, fibers[current].registers = registers;
     wait(Waits::Together);
+  }
+
+  /// To shared memory, which nobody sees filled before the thread waits.
+  void beginCopy(const Copy &copy) { fibers[current].copies.push_back(copy); }
+  void finishCopies() {
+    for (const Copy &copy : fibers[current].copies) {
+      std::memset(copy.to, 0, copy.bytes);
+      std::memcpy(copy.to, copy.from, copy.count);
+    }
+    fibers[current].copies.clear();
   }
 
   uint32_t block = 0;
@@ -176,6 +194,9 @@ const GpuHooks kGpuHooks = {
     [](void *registers) { Block::running->together(loadTransposed, registers); },
     [](float high, float low) { return rounded(high) << 16 | rounded(low); },
     [](float exponent) { return std::exp2(exponent); },
+    [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 16, count}); },
+    [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 4, count}); },
+    [] { Block::running->finishCopies(); },
 };
 
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread) {

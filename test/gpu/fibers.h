@@ -20,6 +20,10 @@ struct GpuHooks {
   void (*loadTransposed)(void *registers);
   uint32_t (*pack)(float high, float low); // two numbers as bf16
   float (*power)(float exponent);          // of 2, as exact as a GPU's unit for it or better
+  // cp.async: the first `count` bytes from there, then zeros; and until all that the thread has begun is there, and not before.
+  void (*begin16)(void *to, const void *from, uint32_t count);
+  void (*begin4)(void *to, const void *from, uint32_t count);
+  void (*waitForCopies)();
 };
 extern const GpuHooks kGpuHooks;
 

@@ -126,32 +126,57 @@ private:
     return result;
   }
 
-  Values overTiles(Value from, Value to, Values carried, const std::function<Values(Value, Values)> &body) {
-    return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), body);
+  /// `body` for each tile of the other side in [from, to), which `load` has brought, or `begin` has begun to bring, into the buffer of this
+  /// number. Of two buffers one is filled while the other is read.
+  using Bring = std::function<void(Value position, Value buffer)>;
+  Values overTiles(Value from, Value to, Values carried, const Bring &load, const Bring &begin,
+                   const std::function<Values(Value position, Value buffer, Values)> &body) {
+    barrier(); // what was there before is read
+    if (tiles.buffers == 1)
+      return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
+        load(position, number(0));
+        barrier();
+        now = body(position, number(0), std::move(now));
+        barrier();
+        return now;
+      });
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, from, to), [&] { begin(from, number(0)); });
+    return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
+      waitForLoads();
+      barrier(); // this tile is there, and the one before is read
+      Value buffer = remainder(quotient(minus(position, from), tiles.other), 2), next = plus(position, number(tiles.other));
+      when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, next, to), [&] { begin(next, minus(number(1), buffer)); });
+      return body(position, buffer, std::move(now));
+    });
   }
 
-  /// `body` for each tile of the keys that the block's queries see, by its first key, with the tile in `k` and `v`.
-  Values overKeys(const Tile &k, const Tile &v, Values carried, const std::function<Values(Value, Values)> &body) {
-    return overTiles(number(0), keysSeen(), std::move(carried), [&](Value key, Values now) {
-      barrier(); // the tile before is read
-      Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
-      load(k, operand(K), type, from, keysLeft);
-      load(v, operand(V), type, from, keysLeft);
-      barrier();
-      return body(key, std::move(now));
-    });
+  /// `body` for each tile of the keys that the block's queries see, by its first key.
+  Values overKeys(Values carried, const std::function<Values(Value key, const Tile &k, const Tile &v, Values)> &body) {
+    Tile k = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), v = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
+    auto bring = [&](auto member) {
+      return [this, &k, &v, member](Value key, Value buffer) {
+        Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
+        member(at(k, buffer), operand(K), from, keysLeft);
+        member(at(v, buffer), operand(V), from, keysLeft);
+      };
+    };
+    return overTiles(
+        number(0), keysSeen(), std::move(carried),
+        bring([this](const Tile &to, Value memory, Value from, Value left) { load(to, memory, type, from, left); }),
+        bring([this](const Tile &to, Value memory, Value from, Value left) { beginLoad(to, memory, from, left); }),
+        [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
   }
 
   //--- the kernels -------------------------------------------------------------------------------------------------------
 
   /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
   void output() {
-    Tile q = tile(tiles.own, a.dim), k = tile(tiles.other, a.dim), v = tile(tiles.other, a.dim);
+    Tile q = tile(tiles.own, a.dim);
     load(q, operand(Q), type, queryStart(ownHead, first), count);
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
     for (double initial : {-double(INFINITY), -double(INFINITY), 0.0, 0.0}) carried.push_back(real(initial));
-    carried = overKeys(k, v, carried, [&](Value key, Values now) {
+    carried = overKeys(carried, [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       s = seen(s, first, key, false, real(-INFINITY));
       PerRow highest = acrossRow(Fn::Max, along(Fn::Max, s)), shift, shrink;
@@ -186,26 +211,38 @@ private:
 
   /// dV = Σ Pᵀ dO and dK = Σ dSᵀ Q over the queries of all heads that share the keys, with dS = scale P ∘ (dO·Vᵀ - delta).
   void keyGradients() {
-    Tile k = tile(tiles.own, a.dim), v = tile(tiles.own, a.dim), q = tile(tiles.other, a.dim), dout = tile(tiles.other, a.dim);
-    Tile lse = numbers(tiles.other), delta = numbers(tiles.other);
+    Tile k = tile(tiles.own, a.dim), v = tile(tiles.own, a.dim);
+    Tile queries = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), gradients = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
+    Tile sums = rowsOfNumbers(tiles.buffers, tiles.other), deltas = rowsOfNumbers(tiles.buffers, tiles.other);
     load(k, operand(K), type, keyStart(ownHead, first), count);
     load(v, operand(V), type, keyStart(ownHead, first), count);
     Values carried = zeros(2 * a.dim); // dK, dV
     size_t half = carried.size() / 2;
     carried = loop(scopes.size() - 1, number(0), number(a.group()), 1, std::nullopt, carried, [&](Value inGroup, Values outer) {
       Value head = plus(times(ownHead, a.group()), inGroup);
-      return overTiles(firstQuery(), number(a.queries), std::move(outer), [&](Value query, Values now) {
-        barrier();
-        Value queriesLeft = leftOf(query, a.queries), sums = start(head, query, a.queries, 1);
-        load(q, operand(Q), type, queryStart(head, query), queriesLeft);
-        load(dout, operand(DOut), type, queryStart(head, query), queriesLeft);
-        loadNumbers(lse, operand(Lse), sums, queriesLeft, INFINITY, [&](Value v) { return usable(v); });
-        loadNumbers(delta, operand(Delta), sums, queriesLeft, 0, [](Value v) { return v; });
-        barrier();
+      auto load = [&](Value query, Value buffer) {
+        Value left = leftOf(query, a.queries), from = start(head, query, a.queries, 1);
+        TileEmitter::load(at(queries, buffer), operand(Q), type, queryStart(head, query), left);
+        TileEmitter::load(at(gradients, buffer), operand(DOut), type, queryStart(head, query), left);
+        loadNumbers(at(sums, buffer), operand(Lse), from, left, 0, [](Value v) { return v; });
+        loadNumbers(at(deltas, buffer), operand(Delta), from, left, 0, [](Value v) { return v; });
+      };
+      auto begin = [&](Value query, Value buffer) {
+        Value left = leftOf(query, a.queries), from = start(head, query, a.queries, 1);
+        beginLoad(at(queries, buffer), operand(Q), queryStart(head, query), left);
+        beginLoad(at(gradients, buffer), operand(DOut), queryStart(head, query), left);
+        beginLoadOfNumbers(at(sums, buffer), operand(Lse), from, left);
+        beginLoadOfNumbers(at(deltas, buffer), operand(Delta), from, left);
+      };
+      // After the last query there are zeros: its weights are 1, and multiply zeros.
+      return overTiles(firstQuery(), number(a.queries), std::move(outer), load, begin, [&](Value query, Value buffer, Values now) {
+        Tile q = at(queries, buffer), dout = at(gradients, buffer);
+        Fragment lse = perColumn(at(sums, buffer)), delta = perColumn(at(deltas, buffer));
+        lse = map(lse, [&](Value v, const Entry &) { return usable(v); });
         Fragment s = scores(timesTransposed(k, q), head, query, first, true);
-        Fragment weights = map(s, perColumn(lse), [&](Value score, Value sum) { return exponential(score, sum); });
+        Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum); });
         weights = seen(weights, query, first, true, real(0));
-        Fragment ds = map(timesTransposed(v, dout), perColumn(delta), [&](Value x, Value y) { return sub(x, y); });
+        Fragment ds = map(timesTransposed(v, dout), delta, [&](Value x, Value y) { return sub(x, y); });
         ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_back(half)), weights, dout), now.begin() + half);
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_front(half)), ds, q), now.begin());
@@ -219,12 +256,12 @@ private:
 
   /// dQ = Σ dS K over the keys.
   void queryGradients() {
-    Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim), k = tile(tiles.other, a.dim), v = tile(tiles.other, a.dim);
+    Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim);
     load(q, operand(Q), type, queryStart(ownHead, first), count);
     load(dout, operand(DOut), type, queryStart(ownHead, first), count);
     PerRow lse = perRow(operand(Lse), INFINITY), delta = perRow(operand(Delta), 0);
     for (Value &v : lse) v = usable(v);
-    Values dq = overKeys(k, v, zeros(a.dim), [&](Value key, Values now) {
+    Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half]); });
       weights = seen(weights, first, key, false, real(0));

@@ -8,6 +8,7 @@ namespace zero::codegen {
 
 struct AttentionTiles {
   int64_t own = 16, other = 16; // rows of a tile of either side
+  int64_t buffers = 1;          // of the other side's tiles: with two the next tile comes while one is multiplied
   int64_t ownLength = 0, otherLength = 0, ownHeads = 0;
   int64_t perHead = 0;      // tiles of a head
   uint64_t blocks = 0;      // all of them
@@ -17,7 +18,8 @@ struct AttentionTiles {
   unsigned warps() const { return unsigned(own / kWarpRows); }
 };
 
-/// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut.
+/// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32 rows,
+/// which the matrix units multiply as fast as memory brings them, are better than one of more.
 AttentionTiles attentionTiles(const Attention &attention);
 
 /// Of a tile in shared memory: what a row holds, in whole steps of a product, and the elements between two rows. These are a few more, so

@@ -3,6 +3,8 @@
 #include "compiler/codegen/lower.h"
 #include "compiler/codegen/ptx/accesses.h"
 #include "compiler/codegen/ptx/emit_gpu.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -36,6 +38,42 @@ void keepTogether(llvm::Function &function) {
         call->setConvergent();
 }
 
+/// Numbers that the instructions of a loop make, and whether they load and wait for other threads.
+struct Body {
+  explicit Body(const llvm::Loop &loop) {
+    for (llvm::BasicBlock *block : loop.blocks())
+      for (llvm::Instruction &instruction : *block) {
+        auto *vector = dyn_cast<llvm::FixedVectorType>(instruction.getType());
+        numbers += vector ? vector->getNumElements() : 1;
+        loads |= llvm::isa<llvm::LoadInst>(instruction);
+        auto *call = dyn_cast<llvm::CallBase>(&instruction);
+        waits |= call && call->isConvergent();
+      }
+  }
+  unsigned numbers = 0;
+  bool loads = false, waits = false;
+};
+
+/// A thread that goes over a row or down a column waits for memory each time around, unless several loads are under way: loops that load and
+/// wait for no other thread are unrolled, as far as there are registers for as many threads. Sums keep their order.
+void unrollLoads(llvm::Function &function) {
+  constexpr unsigned kShort = 96, kLong = 384; // numbers of a body that goes four times, or twice
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  llvm::LLVMContext &context = function.getContext();
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost()) continue;
+    Body body(*loop);
+    if (!body.loads || body.waits || body.numbers > kLong) continue;
+    auto *times = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), body.numbers <= kShort ? 4 : 2);
+    auto *wish =
+        llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.count"), llvm::ConstantAsMetadata::get(times)});
+    auto *id = llvm::MDNode::getDistinct(context, {nullptr, wish});
+    id->replaceOperandWith(0, id);
+    loop->setLoopID(id);
+  }
+}
+
 } // namespace
 
 llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &context, ArrayRef<const KernelSource *> kernels) {
@@ -56,6 +94,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &conte
     llvm::Function *function = (*lowered)->getFunction(kernel->info.symbol);
     boundThreads(*function, division);
     keepTogether(*function);
+    unrollLoads(*function);
     function->addFnAttr(llvm::Attribute::NoUnwind);
     for (auto [i, bytes] : llvm::enumerate(kernel->alignment))
       function->addParamAttr(unsigned(i), llvm::Attribute::getWithAlignment(context, llvm::Align(bytes)));

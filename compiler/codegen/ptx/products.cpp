@@ -68,13 +68,9 @@ Fragment TileEmitter::plusTimesByFma(const Fragment &sum, const Fragment &f, con
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t kStep = 16; // terms of an element's sum in one product, and columns of two
-static constexpr int kSharedMemory = 3;
 
 TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value row, Value column, bool transposed) {
-  Value start = b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, tile.memory);
-  Value bytes = plus(start, times(plus(times(row, tile.stride), column), bytesOf(Scalar::BF16)));
-  Value address = b.create<LLVM::IntToPtrOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kSharedMemory),
-                                             b.create<arith::IndexCastOp>(loc, b.getI64Type(), bytes));
+  Value address = sharedAddress(tile.memory, inTile(tile, row, column), bytesOf(Scalar::BF16));
   Type i32 = b.getI32Type(), words = LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value loaded = intrinsic(transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
                            words, {address});

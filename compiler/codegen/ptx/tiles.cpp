@@ -2,6 +2,7 @@
 #include "compiler/codegen/ptx/tiles.h"
 #include "compiler/codegen/ptx/attention_tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -12,6 +13,7 @@ using namespace mlir;
 namespace zero::codegen {
 
 static constexpr int64_t kWarp = 32, kVectorBytes = 16, kColumns8 = 8;
+static constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3; // address spaces
 
 void TileEmitter::begin(int64_t own, int64_t other) {
   beginFunction({});
@@ -52,7 +54,7 @@ Value TileEmitter::joined(Value first, Value second) {
 
 Tile TileEmitter::tile(int64_t rows, int64_t columns) {
   TileRow row = tileRow(columns, bf16);
-  Tile made{sharedArray(bf16 ? storedAs(Scalar::BF16) : f32, rows * row.stride, kVectorBytes), rows, columns, row.stride};
+  Tile made{sharedArray(bf16 ? storedAs(Scalar::BF16) : f32, rows * row.stride, kVectorBytes), rows, columns, row.stride, {}};
   if (row.columns > columns) { // zeros up to a whole step of a product, once
     auto type = VectorType::get({row.columns - columns}, storedAs(Scalar::BF16));
     loop(scopes.size() - 1, thread, number(rows), d.threads, std::nullopt, {}, [&](Value at, Values) -> Values {
@@ -64,11 +66,74 @@ Tile TileEmitter::tile(int64_t rows, int64_t columns) {
   return made;
 }
 
-Tile TileEmitter::numbers(int64_t columns) { return {sharedArray(f32, columns, kVectorBytes), 1, columns, columns}; }
+Tile TileEmitter::numbers(int64_t columns) { return rowsOfNumbers(1, columns); }
+
+Tile TileEmitter::rowsOfNumbers(int64_t count, int64_t columns) {
+  return {sharedArray(f32, count * columns, kVectorBytes), 1, columns, columns, {}};
+}
+
+Tile TileEmitter::at(const Tile &tiles, Value number) {
+  Tile one = tiles;
+  one.first = times(number, tiles.rows * tiles.stride);
+  return one;
+}
+
+Value TileEmitter::inTile(const Tile &tile, Value row, Value column) {
+  Value at = plus(times(row, tile.stride), column);
+  return tile.first ? plus(tile.first, at) : at;
+}
 
 Value TileEmitter::floatsAt(const Tile &tile, Value row, Value column, int64_t n) {
-  Value at = plus(times(row, tile.stride), column);
-  return b.create<vector::LoadOp>(loc, vectorOfFloats(n), tile.memory, ValueRange{at});
+  return b.create<vector::LoadOp>(loc, vectorOfFloats(n), tile.memory, ValueRange{inTile(tile, row, column)});
+}
+
+Value TileEmitter::sharedAddress(Value memory, Value element, unsigned bytes) {
+  Value address = plus(b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, memory), times(element, bytes));
+  return b.create<LLVM::IntToPtrOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kSharedMemory),
+                                    b.create<arith::IndexCastOp>(loc, b.getI64Type(), address));
+}
+
+Value TileEmitter::globalAddress(Value memory, Value element, unsigned bytes) {
+  Value address = plus(b.create<memref::ExtractAlignedPointerAsIndexOp>(loc, memory), times(element, bytes));
+  Value generic = b.create<LLVM::IntToPtrOp>(loc, LLVM::LLVMPointerType::get(b.getContext()),
+                                             b.create<arith::IndexCastOp>(loc, b.getI64Type(), address));
+  return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory), generic);
+}
+
+void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, Value count) {
+  constexpr unsigned element = 2; // bytes of bf16
+  int64_t width = kVectorBytes / element, perRow = tile.columns / width, vectors = tile.rows * perRow;
+  for (int64_t i = 0; i < vectors; i += d.threads) {
+    auto begin = [&] {
+      Value at = plus(thread, number(i)), row = quotient(at, perRow);
+      Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row, count);
+      Value from = plus(first, times(select(counts, at, number(0)), width)), to = inTile(tile, row, times(remainder(at, perRow), width));
+      Value bytes = select(counts, math.whole(b.getI32Type(), kVectorBytes), math.whole(b.getI32Type(), 0));
+      intrinsic("llvm.nvvm.cp.async.cg.shared.global.16.s", {},
+                {sharedAddress(tile.memory, to, element), globalAddress(memory, from, element), bytes});
+    };
+    if (i + d.threads <= vectors)
+      begin();
+    else
+      when(below(plus(thread, number(i)), number(vectors)), begin);
+  }
+}
+
+void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first, Value count) {
+  constexpr unsigned element = 4; // bytes of f32
+  for (int64_t i = 0; i < row.columns; i += d.threads) {
+    auto begin = [&] {
+      Value at = plus(thread, number(i)), counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count);
+      Value from = plus(first, select(counts, at, number(0)));
+      Value bytes = select(counts, math.whole(b.getI32Type(), element), math.whole(b.getI32Type(), 0));
+      intrinsic("llvm.nvvm.cp.async.ca.shared.global.4.s", {},
+                {sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, from, element), bytes});
+    };
+    if (i + d.threads <= row.columns)
+      begin();
+    else
+      when(below(plus(thread, number(i)), number(row.columns)), begin);
+  }
 }
 
 void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first, Value count) {

@@ -12,6 +12,7 @@ namespace zero::codegen {
 struct Tile {
   mlir::Value memory;
   int64_t rows, columns, stride; // elements
+  mlir::Value first;             // element of the memory that it begins with; null: 0
 };
 
 /// 16 rows and a multiple of 8 columns of a warp's, in its threads: of each block of 8 columns thread t has columns 2 (t mod 4) and the
@@ -43,12 +44,21 @@ protected:
   Tile tile(int64_t rows, int64_t columns);
   /// One row of f32.
   Tile numbers(int64_t columns);
+  /// Several tiles in the memory of one, and one of them.
+  Tile tiles(int64_t count, int64_t rows, int64_t columns) { return several(tile(count * rows, columns), rows); }
+  Tile rowsOfNumbers(int64_t count, int64_t columns);
+  Tile at(const Tile &tiles, mlir::Value number);
   /// Rows of `tile.columns` elements of `type` that lie densely in memory, from element `first` on; zeros after the first `count` of them.
   /// All threads take part, and nobody may read before a barrier.
   void load(const Tile &tile, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
   /// The same of single numbers, through `change`; `otherwise` after the first `count`.
   void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count, double otherwise,
                    llvm::function_ref<mlir::Value(mlir::Value)> change);
+  /// The same, without waiting: it has come after `waitForLoads` of all threads, and a barrier. Memory holds what the tile holds, and zeros
+  /// follow the first `count`.
+  void beginLoad(const Tile &tile, mlir::Value memory, mlir::Value first, mlir::Value count);
+  void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count);
+  void waitForLoads() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
 
   //--- fragments: 16 rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
   /// Number of the thread's row in the block's tile, and of the column of an entry.
@@ -94,6 +104,11 @@ private:
   mlir::Value pair; // of each block of 8 columns the thread's first
   Tile left;        // f32: where a fragment lies that is a left operand; a warp's rows are touched by that warp alone
 
+  static Tile several(Tile tile, int64_t rows) { return tile.rows = rows, tile; }
+  mlir::Value inTile(const Tile &tile, mlir::Value row, mlir::Value column);
+  /// Of a tile; of what lies in memory.
+  mlir::Value sharedAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
+  mlir::Value globalAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
   mlir::VectorType vectorOfFloats(int64_t n) { return mlir::VectorType::get({n}, f32); }
   mlir::Value floatsAt(const Tile &tile, mlir::Value row, mlir::Value column, int64_t n);
   mlir::Value element(mlir::Value vector, int64_t i);
