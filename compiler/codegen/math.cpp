@@ -44,6 +44,15 @@ Value Math::intrinsic(StringRef name, Type result, ValueRange operands) {
       .getResult(0);
 }
 
+Value Math::unit(StringRef name, Value x) {
+  auto v = dyn_cast<VectorType>(x.getType());
+  if (!v) return intrinsic(name, x.getType(), {x});
+  SmallVector<Value> lanes;
+  for (int64_t i = 0; i < v.getNumElements(); ++i)
+    lanes.push_back(intrinsic(name, v.getElementType(), {b.create<vector::ExtractOp>(loc, x, i).getResult()}));
+  return b.create<vector::FromElementsOp>(loc, v, lanes);
+}
+
 namespace {
 // The product of a number with log2(e), rounded to a whole one by adding a number this large: 1.5 * 2^23. The result's low bits are the
 // whole number, on top of what is added to it here.
@@ -57,6 +66,8 @@ constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 
 /// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below twice the smallest normal
 /// number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
 Value Math::exponential(Value x, bool negated) {
+  if (approximate)
+    return unit("llvm.nvvm.ex2.approx.ftz.f", b.create<arith::MulFOp>(loc, x, constant(x, negated ? -kLog2e : kLog2e)));
   double sign = negated ? -1 : 1, most = 89.0, least = -86.643394; // above infinity, below 0; NaN is kept
   auto is = [&](arith::CmpFPredicate predicate, Value y) -> Value { return b.create<arith::CmpFOp>(loc, predicate, x, y); };
   Value highest = constant(x, sign * most), lowest = constant(x, sign * least), c;
@@ -158,8 +169,9 @@ Value Math::erf(Value x) {
 }
 
 Value Math::sigmoid(Value x) {
-  Value one = constant(x, 1.0);
-  return b.create<arith::DivFOp>(loc, one, b.create<arith::AddFOp>(loc, one, exponential(x, true)));
+  Value one = constant(x, 1.0), sum = b.create<arith::AddFOp>(loc, one, exponential(x, true));
+  if (approximate) return unit("llvm.nvvm.rcp.approx.ftz.f", sum);
+  return b.create<arith::DivFOp>(loc, one, sum);
 }
 
 /// Reduction by multiples of pi/2 in three parts: good to |x| of about 10^5.

@@ -14,6 +14,9 @@ struct Math {
   mlir::Location loc;
   bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
   bool nvidia = false; // the same, of a GPU's; a NaN may be another NaN
+  // Exponentials and sigmoids by a GPU's unit for them, off by 2^-22 and by what rounding x log2(e) makes of it: other bits, in a few
+  // instructions. For what is made of half precision, which is off by 2^-9 to begin with.
+  bool approximate = false;
   Constants constants{b, loc};
 
   mlir::Value constant(mlir::Value like, double number);
@@ -45,6 +48,8 @@ private:
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
   mlir::Value exponential(mlir::Value x, bool negated);
   mlir::Value narrowByPairs(mlir::Value single);
+  /// A function of one f32, of each lane.
+  mlir::Value unit(llvm::StringRef intrinsic, mlir::Value x);
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);

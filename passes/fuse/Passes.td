@@ -120,6 +120,7 @@ def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
 
     A kernel that yields nothing but sums of columns becomes two. The first sums every P-th row, so that it has P times as many columns, the second the P
     sums of each. P is the smallest power of two by which there are `columns` columns, divides the rows, and leaves 16 terms to each part at least.
+    Tensors of fewer than `least` elements are summed sooner than a second kernel begins.
 
     ```mlir
     %db = nn.launch @columns_0(%dy) : (tensor<4096x64xf32>) -> tensor<64xf32>              // columns = 512
@@ -129,7 +130,8 @@ def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
-  let options = [Option<"columns", "columns", "int64_t", "65536", "Columns that keep all threads busy">];
+  let options = [Option<"columns", "columns", "int64_t", "65536", "Columns that keep all threads busy">,
+                 Option<"least", "least", "int64_t", "262144", "Elements that are worth a second kernel">];
   let statistics = [Statistic<"launches", "launches", "Sums that are made in parts">];
 }
 

@@ -17,6 +17,8 @@ namespace {
 
 // What a part sums at least, so that parts are few beside what they are made of.
 constexpr int64_t kFewestTerms = 16;
+// Of a kernel: the second one has two arguments for each.
+constexpr size_t kMostSums = 64;
 
 struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
   using SplitColumnsPassBase::SplitColumnsPassBase;
@@ -42,17 +44,27 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
       if (SymbolTable::symbolKnownUseEmpty(kernel, getOperation())) symbols.erase(kernel);
   }
 
-  /// The fewest parts that have columns for all threads, of a kernel whose results are sums of columns and nothing else; or 1.
+  /// The sum that a result is, but for its type; null if it is none.
+  static ReduceOp sumOf(Value result) {
+    if (auto cast = result.getDefiningOp<CastOp>()) result = cast.getInput();
+    auto sum = result.getDefiningOp<ReduceOp>();
+    return sum && sum.getKind() == ReductionKind::sum && reductionOf(sum).kind == Reduction::Columns ? sum : ReduceOp();
+  }
+
+  /// The fewest parts that have columns for all threads, of a kernel whose results are sums of equally many and long columns and nothing
+  /// else; or 1.
   int64_t partsOf(func::FuncOp kernel) const {
-    int64_t count = 1;
-    for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
-      auto sum = result.getDefiningOp<ReduceOp>();
-      if (!sum || sum.getKind() != ReductionKind::sum) return 1;
-      Reduction reduction = reductionOf(sum);
-      if (reduction.kind != Reduction::Columns) return 1;
-      int64_t rows = reduction.whole / reduction.rest;
-      for (count = 1; count * reduction.rest < columns && rows % (count * 2) == 0 && rows / (count * 2) >= kFewestTerms;) count *= 2;
+    ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
+    ReduceOp first = sumOf(results[0]);
+    if (!first || results.size() > kMostSums) return 1;
+    Reduction of = reductionOf(first);
+    if (of.whole < least) return 1;
+    for (Value result : results.drop_front()) {
+      ReduceOp sum = sumOf(result);
+      if (!sum || reductionOf(sum).whole != of.whole || reductionOf(sum).rest != of.rest) return 1;
     }
+    int64_t rows = of.whole / of.rest, count = 1;
+    while (count * of.rest < columns && rows % (count * 2) == 0 && rows / (count * 2) >= kFewestTerms) count *= 2;
     return count;
   }
 
@@ -63,11 +75,11 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
     Block &body = kernel.getBody().front();
     IRMapping map;
     map.map(body.getArguments(), launch.getInputs());
-    SmallVector<Operation *> made;
-    for (Operation &op : body.without_terminator()) made.push_back(builder.clone(op, map));
+    Operation *before = launch->getPrevNode(); // or null
+    for (Operation &op : body.without_terminator()) builder.clone(op, map);
     SmallVector<Value> parts, sums;
     for (Value result : body.getTerminator()->getOperands()) {
-      auto sum = map.lookup(result).getDefiningOp<ReduceOp>();
+      ReduceOp sum = sumOf(map.lookup(result));
       int64_t rows = elementsOf(sum.getInput()) / elementsOf(sum);
       SmallVector<int64_t> shape{rows / count, count};
       llvm::append_range(shape, typeOf(sum).getShape());
@@ -75,18 +87,17 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
     }
     auto first = launchOf(launch, parts, launch.getInputs(), table);
     if (failed(first)) return failure();
-    for (Value part : first->getOutputs()) sums.push_back(b.reduce(ReductionKind::sum, part, {0}));
+    for (auto [part, result] : llvm::zip(first->getOutputs(), launch.getOutputs()))
+      sums.push_back(b.cast(b.reduce(ReductionKind::sum, part, {0}), elementOf(result)));
     auto second = launchOf(launch, sums, first->getOutputs(), table);
     if (failed(second)) return failure();
     launch->replaceAllUsesWith(*second);
     launch->erase();
-    for (Value v : sums) v.getDefiningOp()->erase();
-    for (Value v : parts) {
-      Operation *view = v.getDefiningOp<ReduceOp>().getInput().getDefiningOp();
-      v.getDefiningOp()->erase();
-      if (view && view->use_empty()) view->erase();
+    for (Operation *op = second->getOperation()->getPrevNode(); op != before;) { // kernels compute them
+      Operation *previous = op->getPrevNode();
+      if (op != first->getOperation()) op->erase();
+      op = previous;
     }
-    for (Operation *op : llvm::reverse(made)) op->erase();
     return success();
   }
 

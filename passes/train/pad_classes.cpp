@@ -22,7 +22,7 @@ struct PadClasses : impl::PadClassesPassBase<PadClasses> {
     }
     SmallVector<std::pair<nn::MatMulOp, Logits>> found;
     getOperation().walk([&](nn::MatMulOp product) {
-      if (nn::typeOf(product).getRank() != 2) return;
+      if (nn::typeOf(product).getRank() != 2 || product.getOnto()) return;
       auto logits = logitsOf(product);
       if (logits && wanted(nn::typeOf(product).getDimSize(1)) && logits->loss.smoothing() == 0 && nobodyElseReads(*logits))
         found.push_back({product, *logits});

@@ -15,13 +15,16 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   pm.addPass(createAddLossPass(loss));
   // What the loss does not need, and what rules should not have to differentiate.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+  // Before tiles of tokens, which share the weights; after those of weights, which are cut as they are.
+  bool pads = options.classMultiple > 1, cuts = options.tileParts > 1;
+  if (pads && !cuts) pm.addPass(createPadClassesPass({options.classMultiple}));
   // Whole products: tiles of parameters are then those of each tile of tokens.
   if (options.tileTokens) pm.addPass(createTileTokensPass({options.tileTokens}));
   TilePassOptions tile;
   tile.parts = options.tileParts;
   tile.keepLogits = options.keepLogits;
   pm.addPass(createTilePass(tile));
-  if (options.classMultiple > 1) pm.addPass(createPadClassesPass({options.classMultiple}));
+  if (pads && cuts) pm.addPass(createPadClassesPass({options.classMultiple}));
   pm.addPass(createDifferentiatePass());
   if (options.tileTokens) pm.addPass(createSinkLossesPass());
   // Before composites fall apart: duplicates are found whole.

@@ -44,8 +44,9 @@ const Hook kHooks[] = {
     {ids::nvvm_cp_async_cg_shared_global_16_s, 11, {0, 1, 2}},
     {ids::nvvm_cp_async_ca_shared_global_4_s, 12, {0, 1, 2}},
     {ids::nvvm_cp_async_wait_all, 13, {}},
+    {ids::nvvm_rcp_approx_ftz_f, 14, {0}},
 };
-constexpr unsigned kPlaces = 14;
+constexpr unsigned kPlaces = 15;
 
 /// The results of `call`, by a function that finds the operands in memory and leaves the results after them.
 llvm::Value *callInMemory(llvm::IRBuilder<> &b, llvm::CallInst *call, llvm::Value *target) {

@@ -197,6 +197,7 @@ const GpuHooks kGpuHooks = {
     [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 16, count}); },
     [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 4, count}); },
     [] { Block::running->finishCopies(); },
+    [](float number) { return 1 / number; },
 };
 
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread) {

@@ -24,6 +24,7 @@ struct GpuHooks {
   void (*begin16)(void *to, const void *from, uint32_t count);
   void (*begin4)(void *to, const void *from, uint32_t count);
   void (*waitForCopies)();
+  float (*inverse)(float number); // 1 / number, likewise
 };
 extern const GpuHooks kGpuHooks;
 

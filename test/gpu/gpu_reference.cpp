@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         functions.push_back(kernel.function);
         continue;
       }
-      made.sums = true;
+      made.inexact = true;
       made.reference = elementsOf(made) <= kInterpreted ? test::Reference::Sample : test::Reference::None;
       if (made.reference == test::Reference::None) continue;
       test::KernelMemory memory(made);

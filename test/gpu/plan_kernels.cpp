@@ -1,4 +1,5 @@
 #include "plan_kernels.h"
+#include "compiler/codegen/ptx/division.h"
 #include "compiler/codegen/program.h"
 #include "compiler/nn/Nn.h"
 #include "compiler/nn/eval/eval.h"
@@ -58,8 +59,8 @@ KernelCase caseOf(mlir::func::FuncOp kernel) {
   if (failed(info) || failed(onProcessor) || failed(program))
     throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
   KernelCase made{
-      info->symbol,       info->extent, {}, info->outputsFrom, program->kind == codegen::Program::Tiles || !program->reductions.empty(),
-      onProcessor->extent};
+      info->symbol, info->extent, {}, info->outputsFrom,
+      program->kind == codegen::Program::Tiles || !program->reductions.empty() || codegen::approximates(*program), onProcessor->extent};
   if (!hasProcessorForm(kernel)) made.reference = Reference::Sample;
   for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
     for (mlir::Type type : types) {

@@ -35,6 +35,8 @@ AttentionTiles attentionTiles(const Attention &a) {
         }
   }();
   tiles.sharedBytes = unsigned(sharedBytes(a, tiles.own, tiles.other, tiles.buffers));
+  // What the matrix units' fragments leave room for: 128 registers of a thread, or 168 where two sums of a row are held.
+  if (tiles.buffers == 2 && tiles.own == kSizes[0] && a.dim <= 64) tiles.resident = keys ? 3 : 4;
   tiles.perHead = int64_t(llvm::divideCeil(uint64_t(tiles.ownLength), uint64_t(tiles.own)));
   tiles.blocks = uint64_t(tiles.perHead * tiles.ownHeads);
   return tiles;

@@ -13,6 +13,7 @@ struct AttentionTiles {
   int64_t perHead = 0;      // tiles of a head
   uint64_t blocks = 0;      // all of them
   unsigned sharedBytes = 0; // of a block
+  unsigned resident = 0;    // as in a division
 
   static constexpr int64_t kWarpRows = 16; // of what a warp holds of a product (tiles.h)
   unsigned warps() const { return unsigned(own / kWarpRows); }

@@ -16,6 +16,9 @@ constexpr int64_t kMostOfAWarp = 4;
 constexpr unsigned kSector = 32;
 // Blocks that keep a large GPU busy.
 constexpr int64_t kEnoughBlocks = 256;
+// Threads of a multiprocessor that wait for memory in turn, each with 64 registers: half of all that it can hold.
+constexpr unsigned kResident = 1024;
+
 unsigned wholeWarps(int64_t threads, unsigned most) {
   return unsigned(std::min<int64_t>(llvm::alignTo(std::max<int64_t>(threads, 1), kWarp), most));
 }
@@ -57,6 +60,7 @@ Division rowsOf(const Program &p) {
     d.threads = d.team = wholeWarps(vectors, kMostThreads);
   }
   d.blocks = llvm::divideCeil(rows, d.threads / d.team);
+  if (d.team == d.threads && d.threads > kWarp) d.resident = kResident / d.threads; // they wait for each other, too
   return d;
 }
 
@@ -74,6 +78,7 @@ Division columnsOf(const Program &p) {
   while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kStaticShared)) groups /= 2;
   d.threads = groups * d.width;
   d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
+  d.resident = kResident / d.threads;
   return d;
 }
 
@@ -94,6 +99,7 @@ Division tilesOf(const Program &p) {
   d.form = Division::Tiles;
   d.threads = tiles.warps() * kWarp;
   d.blocks = tiles.blocks;
+  d.resident = tiles.resident;
   return d;
 }
 
@@ -107,6 +113,11 @@ Division onePerThread(const Program &p, Division::Form form, int64_t points, uns
 }
 
 } // namespace
+
+bool approximates(const Program &p) {
+  bool half = llvm::any_of(p.inputs, [](const Argument &a) { return (a.type == Scalar::BF16 || a.type == Scalar::F16) && a.elements > 1; });
+  return half && llvm::any_of(p.nodes, [](const Node &n) { return n.kind == Node::Apply && (n.fn == Fn::Exp || n.fn == Fn::Sigmoid); });
+}
 
 Division divisionOf(const Program &p) {
   switch (p.kind) {

@@ -20,6 +20,7 @@ struct Division {
   unsigned threads = 256; // of a block
   unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
   unsigned width = 1;     // Columns, Scatter
+  unsigned resident = 0;  // blocks that a multiprocessor should hold at once, for which registers are shared out; 0: no wish
   uint64_t blocks = 1;
 
   Grid grid() const { return {blocks, threads}; }
@@ -29,5 +30,8 @@ struct Division {
 inline constexpr unsigned kStaticShared = 48 << 10;
 
 Division divisionOf(const Program &program);
+
+/// Whether the kernel has exponentials that a GPU's unit may approximate (Math::approximate): it reads tensors of half precision.
+bool approximates(const Program &program);
 
 } // namespace zero::codegen

@@ -14,6 +14,7 @@ public:
       : Emitter(p, b, loc, division.lanes), d(division) {
     prefetches = false;
     math.nvidia = true;
+    math.approximate = approximates(p);
   }
 
   /// The body of the kernel's function; the insertion point is before its return.

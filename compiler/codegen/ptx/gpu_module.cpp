@@ -38,36 +38,36 @@ void keepTogether(llvm::Function &function) {
         call->setConvergent();
 }
 
-/// Numbers that the instructions of a loop make, and whether they load and wait for other threads.
+/// Of a loop: numbers that its instructions make, its loads, and whether it waits for other threads.
 struct Body {
   explicit Body(const llvm::Loop &loop) {
     for (llvm::BasicBlock *block : loop.blocks())
       for (llvm::Instruction &instruction : *block) {
         auto *vector = dyn_cast<llvm::FixedVectorType>(instruction.getType());
         numbers += vector ? vector->getNumElements() : 1;
-        loads |= llvm::isa<llvm::LoadInst>(instruction);
+        loads += llvm::isa<llvm::LoadInst>(instruction);
         auto *call = dyn_cast<llvm::CallBase>(&instruction);
         waits |= call && call->isConvergent();
       }
   }
-  unsigned numbers = 0;
-  bool loads = false, waits = false;
+  unsigned numbers = 0, loads = 0;
+  bool waits = false;
 };
 
-/// A thread that goes over a row or down a column waits for memory each time around, unless several loads are under way: loops that load and
-/// wait for no other thread are unrolled, as far as there are registers for as many threads. Sums keep their order.
+/// A thread that goes over a row or down a column waits for memory each time around, unless several loads are under way: loops with few of
+/// them that wait for no other thread are unrolled, as far as there are registers for as many threads. Sums keep their order.
 void unrollLoads(llvm::Function &function) {
-  constexpr unsigned kShort = 96, kLong = 384; // numbers of a body that goes four times, or twice
+  constexpr unsigned kLoads = 4, kShort = 96; // under way; numbers of a body that goes more than twice
   llvm::DominatorTree dominators(function);
   llvm::LoopInfo loops(dominators);
   llvm::LLVMContext &context = function.getContext();
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost()) continue;
     Body body(*loop);
-    if (!body.loads || body.waits || body.numbers > kLong) continue;
-    auto *times = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), body.numbers <= kShort ? 4 : 2);
-    auto *wish =
-        llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.count"), llvm::ConstantAsMetadata::get(times)});
+    unsigned times = body.loads ? std::min(kLoads / body.loads, body.numbers <= kShort ? kLoads : 2) : 1;
+    if (body.waits || times < 2) continue;
+    auto *count = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), times));
+    auto *wish = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.count"), count});
     auto *id = llvm::MDNode::getDistinct(context, {nullptr, wish});
     id->replaceOperandWith(0, id);
     loop->setLoopID(id);

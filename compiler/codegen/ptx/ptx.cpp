@@ -15,8 +15,8 @@ using namespace mlir;
 namespace zero::codegen {
 namespace {
 
-/// Makes an entry of the function, launched with exactly so many threads.
-void markEntry(llvm::Module &module, llvm::StringRef symbol, unsigned threads) {
+/// Makes an entry of the function, launched with the division's threads, and with registers for as many blocks as it wishes.
+void markEntry(llvm::Module &module, llvm::StringRef symbol, const Division &division) {
   llvm::LLVMContext &context = module.getContext();
   auto *annotations = module.getOrInsertNamedMetadata("nvvm.annotations");
   auto say = [&](const char *what, unsigned number) {
@@ -26,7 +26,8 @@ void markEntry(llvm::Module &module, llvm::StringRef symbol, unsigned threads) {
                                     llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, number))}));
   };
   say("kernel", 1);
-  say("reqntidx", threads);
+  say("reqntidx", division.threads);
+  if (division.resident) say("minctasm", division.resident);
 }
 
 /// PTX would declare it, and no driver could load that.
@@ -49,7 +50,7 @@ llvm::Expected<Code> compileGroup(ArrayRef<const KernelSource *> kernels, const 
   auto made = gpuModule(context, kernels);
   if (!made) return made.takeError();
   llvm::Module &module = **made;
-  for (const KernelSource *kernel : kernels) markEntry(module, kernel->info.symbol, divisionOf(kernel->program).threads);
+  for (const KernelSource *kernel : kernels) markEntry(module, kernel->info.symbol, divisionOf(kernel->program));
   std::string triple = "nvptx64-nvidia-cuda", error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!backend) return llvm::createStringError(error);

@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "passes/train/tile.h": ("tiles products, lookups and their loss", "Gather CrossEntropy"),
     "passes/train/tile.cpp": ("", "Gather"),
     "passes/train/tile_uses.cpp": ("", "And Concat Gather"),
+    "passes/train/pad_classes.cpp": ("pads the classes of a loss", "CrossEntropy"),
     "passes/train/tile_loss.cpp": ("", "Add And Broadcast Concat CrossEntropy"),
     "passes/shard/partition.cpp": ("a table that is looked up is alone in its bucket", "Gather"),
     "passes/fuse/table_rows.cpp": ("recognises lookups, and what adds their rows to a gradient", "Add Gather ScatterAdd"),
@@ -57,8 +58,9 @@ EXCEPTIONS = {
     "passes/fuse/clusters.cpp": ("the kinds of kernels; a lookup reads a tile", "Add Broadcast Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/kernel_table.cpp": ("kernels get names for people", "Iota Reduce"),
     "passes/fuse/sum_in_products.cpp": ("recognises kernels that sum columns", "Cast Reduce"),
+    "passes/fuse/split_columns.cpp": ("", "Cast Reduce"),
     "passes/fuse/repeat.cpp": ("sums and lookups are not made twice", "Gather Reduce CumSum ScatterAdd"),
-    "passes/fuse/stored_types.cpp": ("what adds up in memory stays f32", "Add Broadcast Transpose Iota Random Reduce CumSum ScatterAdd"),
+    "passes/fuse/stored_types.cpp": ("what adds up in memory stays f32", "Add Broadcast Slice Transpose Iota Random Reduce CumSum ScatterAdd"),
     "passes/fuse/mixed_precision.cpp": ("", "Cast"),
     "passes/train/duplicates.cpp": ("what backward makes again", "Broadcast Transpose Slice Iota Random"),
 }

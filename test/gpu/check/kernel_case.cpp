@@ -101,7 +101,7 @@ std::string KernelCase::print(const std::vector<KernelCase> &cases) {
                     {"processor_extent", kernel.processorExtent},
                     {"arguments", arguments},
                     {"outputs_from", kernel.outputsFrom},
-                    {"sums", kernel.sums},
+                    {"inexact", kernel.inexact},
                     {"reference", kernel.reference}});
   }
   return list.dump() + "\n";
@@ -113,7 +113,7 @@ std::vector<KernelCase> KernelCase::read(const std::string &path) {
     if (!in) throw Error("it cannot be opened");
     std::vector<KernelCase> cases;
     for (const nlohmann::json &entry : nlohmann::json::parse(in)) {
-      KernelCase kernel{entry.at("symbol"),           entry.at("extent"),   {}, entry.at("outputs_from"), entry.at("sums"),
+      KernelCase kernel{entry.at("symbol"),           entry.at("extent"),   {}, entry.at("outputs_from"), entry.at("inexact"),
                         entry.at("processor_extent"), entry.at("reference")};
       for (const nlohmann::json &argument : entry.at("arguments")) kernel.arguments.push_back({typeNamed(argument.at(0)), argument.at(1)});
       cases.push_back(std::move(kernel));
@@ -165,7 +165,7 @@ static std::string trespass(const KernelCase &kernel, const KernelMemory &before
 static std::string wrongResult(const KernelCase &kernel, size_t number, const KernelArgument &argument, const char *expected,
                                const char *actual) {
   double times = kernel.reference == Reference::Processor ? 1 : kRoundedWeights;
-  std::string wrong = differenceOf(argument, expected, actual, kernel.sums ? times * toleranceOf(argument.type) : 0);
+  std::string wrong = differenceOf(argument, expected, actual, kernel.inexact ? times * toleranceOf(argument.type) : 0);
   return wrong.empty() ? "" : "result " + std::to_string(number - kernel.outputsFrom) + ": " + wrong;
 }
 

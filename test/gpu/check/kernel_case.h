@@ -22,7 +22,7 @@ struct KernelCase {
   uint64_t extent = 0;                   // iterations of a launch
   std::vector<KernelArgument> arguments; // inputs, then outputs
   uint64_t outputsFrom = 0;
-  bool sums = false;            // the order of which is another one for each form: without any, bits are equal
+  bool inexact = false;         // sums, in another order for each form, or functions that a GPU approximates: without any, bits are equal
   uint64_t processorExtent = 0; // iterations of its form for processors
   Reference reference = Reference::Processor;
 
