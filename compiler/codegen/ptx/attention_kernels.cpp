@@ -17,7 +17,8 @@ namespace {
 class AttentionEmitter : public TileEmitter {
 public:
   AttentionEmitter(const Program &p, OpBuilder &b, Location loc, const Division &division)
-      : TileEmitter(p, b, loc, division, p.attention.bf16), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type) {}
+      : TileEmitter(p, b, loc, division, p.attention.bf16), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type),
+        factor(a.bf16 && !a.mask && a.scale > 0 ? a.scale : 1) {}
 
   void emit() {
     begin(tiles.own, tiles.other);
@@ -34,10 +35,13 @@ private:
   const Attention &a;
   AttentionTiles tiles;
   Scalar type;                 // of q, k, v and their like in memory
+  double factor;               // of scores: the exponential multiplies by it where nothing is added to them in between
   Value ownHead, first, count; // of the block's tile: whose it is, its first row there, and how many rows are left from there on
 
   /// Rows of a head from `row` on; a tile may have more.
   Value leftOf(Value row, int64_t length) { return minus(number(length), row); }
+  /// The same of a tile of the other side; null where every tile is full.
+  Value otherLeftOf(Value row) { return tiles.otherLength % tiles.other ? leftOf(row, tiles.otherLength) : Value(); }
   /// First element of a row of a head's.
   Value start(Value head, Value row, int64_t length, int64_t columns) { return times(plus(times(head, length), row), columns); }
   Value queryStart(Value head, Value row) { return start(head, row, a.queries, a.dim); }
@@ -48,9 +52,10 @@ private:
 
   //--- scores ----------------------------------------------------------------------------------------------------------
 
-  /// scale q·kᵀ + mask of a fragment whose columns are keys, or queries where `transposed`; from `query` and `key` on.
+  /// (scale q·kᵀ + mask) / factor of a fragment whose columns are keys, or queries where `transposed`; from `query` and `key` on.
   Fragment scores(const Fragment &products, Value head, Value query, Value key, bool transposed) {
     return map(products, [&](Value product, const Entry &entry) {
+      if (factor != 1) return product;
       Value score = mul(product, real(a.scale));
       if (!a.mask) return score;
       auto [i, j] = positions(entry, query, key, transposed);
@@ -96,6 +101,8 @@ private:
       return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.half]), v, nothing);
     });
   }
+  using TileEmitter::scaled;
+  Value scaled(Value score) { return factor == 1 ? score : mul(score, real(factor)); }
   Value minus(Value x, Value y) { return b.create<arith::SubIOp>(loc, x, y); }
   Value negative(Value x) { return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, x, number(0)); }
 
@@ -155,15 +162,15 @@ private:
     Tile k = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), v = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
     auto bring = [&](auto member) {
       return [this, &k, &v, member](Value key, Value buffer) {
-        Value from = keyStart(keyHead(ownHead), key), keysLeft = leftOf(key, a.keys);
-        member(at(k, buffer), operand(K), from, keysLeft);
-        member(at(v, buffer), operand(V), from, keysLeft);
+        Value from = keyStart(keyHead(ownHead), key);
+        member(at(k, buffer), operand(K), from, key);
+        member(at(v, buffer), operand(V), from, key);
       };
     };
     return overTiles(
         number(0), keysSeen(), std::move(carried),
-        bring([this](const Tile &to, Value memory, Value from, Value left) { load(to, memory, type, from, left); }),
-        bring([this](const Tile &to, Value memory, Value from, Value left) { beginLoad(to, memory, from, left); }),
+        bring([this](const Tile &to, Value memory, Value from, Value key) { load(to, memory, type, from, leftOf(key, a.keys)); }),
+        bring([this](const Tile &to, Value memory, Value from, Value key) { beginLoad(to, memory, from, otherLeftOf(key)); }),
         [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
   }
 
@@ -183,11 +190,11 @@ private:
       for (unsigned half : {0, 1}) {
         Value &before = now[sums + half];
         highest[half] = combine(Fn::Max, Scalar::F32, before, highest[half]);
-        shift[half] = select(is(arith::CmpFPredicate::OEQ, highest[half], real(-INFINITY)), real(0), highest[half]); // nothing seen yet
-        shrink[half] = exponential(before, shift[half]);
+        shift[half] = select(is(arith::CmpFPredicate::OEQ, highest[half], real(-INFINITY)), real(0), scaled(highest[half])); // nothing seen
+        shrink[half] = exponential(before, shift[half], factor);
         before = highest[half];
       }
-      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, shift[entry.half]); });
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, shift[entry.half], factor); });
       PerRow part = along(Fn::Add, weights);
       for (unsigned half : {0, 1}) now[sums + 2 + half] = add(mul(now[sums + 2 + half], shrink[half]), part[half]);
       Fragment o = scaled(Fragment(ArrayRef(now).take_front(sums)), shrink);
@@ -204,7 +211,7 @@ private:
       Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
       when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
         Value at = plus(start(ownHead, first, a.queries, 1), row(half));
-        b.create<memref::StoreOp>(loc, add(carried[sums + half], math.log(total[half])), outputs[1], ValueRange{at});
+        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + half]), math.log(total[half])), outputs[1], ValueRange{at});
       });
     }
   }
@@ -228,7 +235,7 @@ private:
         loadNumbers(at(deltas, buffer), operand(Delta), from, left, 0, [](Value v) { return v; });
       };
       auto begin = [&](Value query, Value buffer) {
-        Value left = leftOf(query, a.queries), from = start(head, query, a.queries, 1);
+        Value left = otherLeftOf(query), from = start(head, query, a.queries, 1);
         beginLoad(at(queries, buffer), operand(Q), queryStart(head, query), left);
         beginLoad(at(gradients, buffer), operand(DOut), queryStart(head, query), left);
         beginLoadOfNumbers(at(sums, buffer), operand(Lse), from, left);
@@ -240,7 +247,7 @@ private:
         Fragment lse = perColumn(at(sums, buffer)), delta = perColumn(at(deltas, buffer));
         lse = map(lse, [&](Value v, const Entry &) { return usable(v); });
         Fragment s = scores(timesTransposed(k, q), head, query, first, true);
-        Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum); });
+        Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum, factor); });
         weights = seen(weights, query, first, true, real(0));
         Fragment ds = map(timesTransposed(v, dout), delta, [&](Value x, Value y) { return sub(x, y); });
         ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
@@ -263,7 +270,7 @@ private:
     for (Value &v : lse) v = usable(v);
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
-      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half]); });
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half], factor); });
       weights = seen(weights, first, key, false, real(0));
       Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.half]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });

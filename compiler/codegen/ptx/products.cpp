@@ -69,8 +69,12 @@ Fragment TileEmitter::plusTimesByFma(const Fragment &sum, const Fragment &f, con
 
 static constexpr int64_t kStep = 16; // terms of an element's sum in one product, and columns of two
 
-TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value row, Value column, bool transposed) {
-  Value address = sharedAddress(tile.memory, inTile(tile, row, column), bytesOf(Scalar::BF16));
+Value TileEmitter::placeIn(const Tile &tile, Value row, Value column) {
+  return sharedAddress(tile.memory, inTile(tile, row, column), bytesOf(Scalar::BF16));
+}
+
+TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value place, int64_t row, int64_t column, bool transposed) {
+  Value address = further(place, (row * tile.stride + column) * bytesOf(Scalar::BF16));
   Type i32 = b.getI32Type(), words = LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value loaded = intrinsic(transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
                            words, {address});
@@ -100,10 +104,11 @@ Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
   Value leftRow = plus(times(warp, kStep), remainder(inWarp, kStep)), leftColumn = times(quotient(inWarp, kStep), kColumns8);
   Value rightRow = plus(times(quotient(inWarp, kStep), kColumns8), remainder(inWarp, kColumns8));
   Value rightColumn = times(remainder(quotient(inWarp, kColumns8), 2), kColumns8);
+  Value leftPlace = placeIn(a, leftRow, leftColumn), rightPlace = placeIn(right, rightRow, rightColumn);
   for (int64_t k = 0; k < a.columns; k += kStep) {
-    Words left = matrices(a, leftRow, plus(leftColumn, number(k)), false);
+    Words left = matrices(a, leftPlace, 0, k, false);
     for (int64_t n = 0; n < right.rows; n += kStep) {
-      Words words = matrices(right, plus(rightRow, number(n)), plus(rightColumn, number(k)), false);
+      Words words = matrices(right, rightPlace, n, k, false);
       auto sums = MutableArrayRef(sum).slice(size_t(n / 2), kColumns8);
       multiply(sums.take_front(4), left, words[0], words[1]);
       multiply(sums.drop_front(4), left, words[2], words[3]);
@@ -115,12 +120,12 @@ Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
 /// Two blocks of a fragment are, rounded, the left operand of a step as they are.
 Fragment TileEmitter::plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &right) {
   Fragment sums = sum;
-  Value row = remainder(inWarp, kStep), column = times(quotient(inWarp, kStep), kColumns8);
+  Value place = placeIn(right, remainder(inWarp, kStep), times(quotient(inWarp, kStep), kColumns8));
   for (int64_t k = 0; k < right.rows; k += kStep) {
     Words left;
     for (size_t i = 0; i < 4; ++i) left[i] = packed(f[size_t(k / 2) + 2 * i], f[size_t(k / 2) + 2 * i + 1]);
     for (int64_t n = 0; n < right.columns; n += kStep) {
-      Words words = matrices(right, plus(row, number(k)), plus(column, number(n)), true);
+      Words words = matrices(right, place, k, n, true);
       auto rest = MutableArrayRef(sums).drop_front(size_t(n / 2));
       multiply(rest.take_front(4), left, words[0], words[1]);
       if (rest.size() > 4) multiply(rest.slice(4, 4), left, words[2], words[3]);

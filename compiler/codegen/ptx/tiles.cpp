@@ -38,10 +38,11 @@ Value TileEmitter::select(Value condition, Value x, Value y) { return b.create<a
 Value TileEmitter::smaller(Value x, Value y) { return b.create<arith::MinSIOp>(loc, x, y); }
 Value TileEmitter::larger(Value x, Value y) { return b.create<arith::MaxSIOp>(loc, x, y); }
 /// Of numbers in bf16 the exponential of the GPU's unit is exact enough; of f32 it is that of all kernels.
-Value TileEmitter::exponential(Value x, Value shift) {
+Value TileEmitter::exponential(Value x, Value shift, double factor) {
   if (!bf16) return math.exp(sub(x, shift));
-  Value log2e = real(1.44269504088896341), negated = b.create<arith::NegFOp>(loc, mul(shift, log2e));
-  return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {fma(x, log2e, negated)});
+  constexpr double kLog2e = 1.44269504088896341;
+  Value negated = b.create<arith::NegFOp>(loc, mul(shift, real(kLog2e)));
+  return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {fma(x, real(factor * kLog2e), negated)});
 }
 Value TileEmitter::element(Value vector, int64_t i) { return b.create<vector::ExtractOp>(loc, vector, i); }
 Value TileEmitter::joined(Value first, Value second) {
@@ -100,17 +101,34 @@ Value TileEmitter::globalAddress(Value memory, Value element, unsigned bytes) {
   return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory), generic);
 }
 
+Value TileEmitter::further(Value address, int64_t bytes) {
+  return b.create<LLVM::GEPOp>(loc, address.getType(), b.getI8Type(), address, ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+}
+
+/// Where `counts` does not hold nothing is read, and zeros are written.
+void TileEmitter::beginCopy(unsigned bytes, Value to, Value from, Value counts) {
+  Value all = math.whole(b.getI32Type(), bytes), size = counts ? select(counts, all, math.whole(b.getI32Type(), 0)) : all;
+  intrinsic(bytes == 16 ? "llvm.nvvm.cp.async.cg.shared.global.16.s" : "llvm.nvvm.cp.async.ca.shared.global.4.s", {}, {to, from, size});
+}
+
 void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, Value count) {
   constexpr unsigned element = 2; // bytes of bf16
   int64_t width = kVectorBytes / element, perRow = tile.columns / width, vectors = tile.rows * perRow;
+  // Each round is as many rows further, where all threads together have whole rows.
+  bool wholeRows = d.threads % perRow == 0;
+  Value at = thread, to, from;
+  auto setOut = [&] {
+    to = sharedAddress(tile.memory, inTile(tile, quotient(at, perRow), times(remainder(at, perRow), width)), element);
+    from = globalAddress(memory, plus(first, times(at, width)), element);
+  };
+  if (wholeRows) setOut();
   for (int64_t i = 0; i < vectors; i += d.threads) {
     auto begin = [&] {
-      Value at = plus(thread, number(i)), row = quotient(at, perRow);
-      Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row, count);
-      Value from = plus(first, times(select(counts, at, number(0)), width)), to = inTile(tile, row, times(remainder(at, perRow), width));
-      Value bytes = select(counts, math.whole(b.getI32Type(), kVectorBytes), math.whole(b.getI32Type(), 0));
-      intrinsic("llvm.nvvm.cp.async.cg.shared.global.16.s", {},
-                {sharedAddress(tile.memory, to, element), globalAddress(memory, from, element), bytes});
+      int64_t rows = wholeRows ? i / perRow : 0, there = wholeRows ? i * kVectorBytes : 0;
+      at = plus(thread, number(i));
+      if (!wholeRows) setOut();
+      Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, quotient(at, perRow), count).getResult() : Value();
+      beginCopy(kVectorBytes, further(to, rows * tile.stride * element), further(from, there), counts);
     };
     if (i + d.threads <= vectors)
       begin();
@@ -123,11 +141,9 @@ void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first,
   constexpr unsigned element = 4; // bytes of f32
   for (int64_t i = 0; i < row.columns; i += d.threads) {
     auto begin = [&] {
-      Value at = plus(thread, number(i)), counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count);
-      Value from = plus(first, select(counts, at, number(0)));
-      Value bytes = select(counts, math.whole(b.getI32Type(), element), math.whole(b.getI32Type(), 0));
-      intrinsic("llvm.nvvm.cp.async.ca.shared.global.4.s", {},
-                {sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, from, element), bytes});
+      Value at = plus(thread, number(i));
+      Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count).getResult() : Value();
+      beginCopy(element, sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, plus(first, at), element), counts);
     };
     if (i + d.threads <= row.columns)
       begin();

@@ -55,7 +55,7 @@ protected:
   void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count, double otherwise,
                    llvm::function_ref<mlir::Value(mlir::Value)> change);
   /// The same, without waiting: it has come after `waitForLoads` of all threads, and a barrier. Memory holds what the tile holds, and zeros
-  /// follow the first `count`.
+  /// follow the first `count`, which is null where all are there.
   void beginLoad(const Tile &tile, mlir::Value memory, mlir::Value first, mlir::Value count);
   void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count);
   void waitForLoads() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
@@ -88,8 +88,8 @@ protected:
   void store(const Fragment &f, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
 
   //--- numbers -------------------------------------------------------------------------------------------------------
-  /// e^(x - shift), where either may be infinite.
-  mlir::Value exponential(mlir::Value x, mlir::Value shift);
+  /// e^(factor x - shift), where x or shift may be infinite; the factor is 1 but for tiles of bf16.
+  mlir::Value exponential(mlir::Value x, mlir::Value shift, double factor = 1);
   mlir::Value real(double value) { return math.constants(b.getF32FloatAttr(float(value))); }
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
@@ -109,6 +109,8 @@ private:
   /// Of a tile; of what lies in memory.
   mlir::Value sharedAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
   mlir::Value globalAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
+  mlir::Value further(mlir::Value address, int64_t bytes); // a constant, which an instruction adds by itself
+  void beginCopy(unsigned bytes, mlir::Value to, mlir::Value from, mlir::Value counts);
   mlir::VectorType vectorOfFloats(int64_t n) { return mlir::VectorType::get({n}, f32); }
   mlir::Value floatsAt(const Tile &tile, mlir::Value row, mlir::Value column, int64_t n);
   mlir::Value element(mlir::Value vector, int64_t i);
@@ -122,8 +124,10 @@ private:
   Fragment plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &b);
   /// Words of two elements: a left operand 16 x 16; or of a right operand 16 x 8 the first two, and of the next one the others.
   using Words = std::array<mlir::Value, 4>;
-  /// 16 x 16 elements from this row and column on, as four matrices of 8 x 8 in the order in which threads name their rows (ldmatrix).
-  Words matrices(const Tile &tile, mlir::Value row, mlir::Value column, bool transposed);
+  /// 16 x 16 elements of the tile as four matrices of 8 x 8 in the order in which threads name their rows (ldmatrix): the thread's is at
+  /// `place`, and of the elements from another row and column on so much further.
+  Words matrices(const Tile &tile, mlir::Value place, int64_t row, int64_t column, bool transposed);
+  mlir::Value placeIn(const Tile &tile, mlir::Value row, mlir::Value column);
   mlir::Value packed(mlir::Value low, mlir::Value high);
   /// sum += left · right, of 8 columns.
   void multiply(llvm::MutableArrayRef<mlir::Value> sum, const Words &left, mlir::Value upper, mlir::Value lower);

@@ -3,6 +3,7 @@
 #include "test/gpu/check/check.h"
 #include <chrono>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/wait.h>
@@ -25,9 +26,14 @@ struct Taken {
 
 int watch(int count, char **values) {
   if (count < 2) throw BadUsage("watch wants FILE COMMAND…");
+  int gate[2];
+  if (::pipe2(gate, O_CLOEXEC) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   pid_t child = ::fork(); // before the driver, which does not survive it
   if (child < 0) throw Error(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
+    ::close(gate[1]);
+    char opened = 0;
+    (void)!::read(gate[0], &opened, 1); // until what was free before it has been seen
     std::vector<char *> command(values + 1, values + count);
     command.push_back(nullptr);
     ::execvp(command[0], command.data());
@@ -37,10 +43,14 @@ int watch(int count, char **values) {
   Taken device, host, disk;
   bool ended = false;
   auto over = [&] { return ended = ended || ::waitpid(child, &status, WNOHANG) == child; };
+  auto begin = [&] {
+    if (gate[1] >= 0) ::close(gate[1]);
+    gate[1] = -1;
+  };
   std::filesystem::path folder = std::filesystem::absolute(values[0]).parent_path();
   try {
     cuda::Gpu gpu(0);
-    for (int look = 0; !over(); ++look, std::this_thread::sleep_for(kPause)) {
+    for (int look = 0; !over(); ++look, begin(), std::this_thread::sleep_for(kPause)) {
       device.see(gpu.freeBytes());
       std::error_code unknown;
       if (look % kSeldom) continue;
@@ -49,6 +59,7 @@ int watch(int count, char **values) {
     }
   } catch (const Error &) { // the command will say so itself
   }
+  begin();
   if (!ended) ::waitpid(child, &status, 0);
   std::ofstream(values[0]) << device.used << " " << host.used << " " << disk.used << "\n";
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
