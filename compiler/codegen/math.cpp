@@ -63,11 +63,10 @@ constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e
 constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 0.49999994};
 } // namespace
 
-/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below twice the smallest normal
-/// number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
+/// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below twice the smallest
+/// normal number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
 Value Math::exponential(Value x, bool negated) {
-  if (approximate)
-    return unit("llvm.nvvm.ex2.approx.ftz.f", b.create<arith::MulFOp>(loc, x, constant(x, negated ? -kLog2e : kLog2e)));
+  if (approximate) return unit("llvm.nvvm.ex2.approx.ftz.f", b.create<arith::MulFOp>(loc, x, constant(x, negated ? -kLog2e : kLog2e)));
   double sign = negated ? -1 : 1, most = 89.0, least = -86.643394; // above infinity, below 0; NaN is kept
   auto is = [&](arith::CmpFPredicate predicate, Value y) -> Value { return b.create<arith::CmpFOp>(loc, predicate, x, y); };
   Value highest = constant(x, sign * most), lowest = constant(x, sign * least), c;

@@ -45,6 +45,8 @@ static_assert(alike(&Driver::memoryAllocate, cuMemAlloc));
 static_assert(alike(&Driver::memoryFree, cuMemFree));
 static_assert(alike(&Driver::hostAllocate, cuMemHostAlloc));
 static_assert(alike(&Driver::hostFree, cuMemFreeHost));
+static_assert(alike(&Driver::hostRegister, cuMemHostRegister));
+static_assert(alike(&Driver::hostUnregister, cuMemHostUnregister));
 static_assert(alike(&Driver::copyAsync, cuMemcpyAsync));
 static_assert(alike(&Driver::fill32Async, cuMemsetD32Async));
 static_assert(alike(&Driver::fill8Async, cuMemsetD8Async));
@@ -83,7 +85,8 @@ static_assert(same<ours::HostFunction *, CUhostFn> && same<ours::Pointer, CUdevi
 static_assert(ours::kSuccess == CUDA_SUCCESS && ours::kNotReady == CUDA_ERROR_NOT_READY);
 static_assert(ours::kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(ours::kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-static_assert(ours::kNonBlocking == CU_STREAM_NON_BLOCKING && ours::kPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(ours::kNonBlocking == CU_STREAM_NON_BLOCKING && ours::kPortable == CU_MEMHOSTALLOC_PORTABLE &&
+              ours::kPortable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(ours::kBlocking == CU_EVENT_BLOCKING_SYNC);
 static_assert(ours::kTimed == CU_EVENT_DEFAULT && ours::kUntimed == CU_EVENT_DISABLE_TIMING);
 static_assert(ours::kThreadLocalCapture == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

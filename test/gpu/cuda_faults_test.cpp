@@ -43,6 +43,7 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
   const std::set<std::string> silent{"cuDevicePrimaryCtxRelease_v2",
                                      "cuMemFree_v2",
                                      "cuMemFreeHost",
+                                     "cuMemHostUnregister",
                                      "cuStreamDestroy_v2",
                                      "cuEventDestroy_v2",
                                      "cuModuleUnload",

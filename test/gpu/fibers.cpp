@@ -194,8 +194,12 @@ const GpuHooks kGpuHooks = {
     [](void *registers) { Block::running->together(loadTransposed, registers); },
     [](float high, float low) { return rounded(high) << 16 | rounded(low); },
     [](float exponent) { return std::exp2(exponent); },
-    [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 16, count}); },
-    [](void *to, const void *from, uint32_t count) { Block::running->beginCopy({to, from, 4, count}); },
+    [](void *to, const void *from, uint32_t count) {
+      Block::running->beginCopy({to, from, 16, count});
+    },
+    [](void *to, const void *from, uint32_t count) {
+      Block::running->beginCopy({to, from, 4, count});
+    },
     [] { Block::running->finishCopies(); },
     [](float number) { return 1 / number; },
 };

@@ -1,6 +1,6 @@
 #include "plan_kernels.h"
-#include "compiler/codegen/ptx/division.h"
 #include "compiler/codegen/program.h"
+#include "compiler/codegen/ptx/division.h"
 #include "compiler/nn/Nn.h"
 #include "compiler/nn/eval/eval.h"
 #include "compiler/plan/Plan.h"
@@ -58,9 +58,12 @@ KernelCase caseOf(mlir::func::FuncOp kernel) {
   auto program = codegen::buildProgram(kernel);
   if (failed(info) || failed(onProcessor) || failed(program))
     throw std::runtime_error("kernel '" + kernel.getSymName().str() + "' cannot be compiled");
-  KernelCase made{
-      info->symbol, info->extent, {}, info->outputsFrom,
-      program->kind == codegen::Program::Tiles || !program->reductions.empty() || codegen::approximates(*program), onProcessor->extent};
+  KernelCase made{info->symbol,
+                  info->extent,
+                  {},
+                  info->outputsFrom,
+                  program->kind == codegen::Program::Tiles || !program->reductions.empty() || codegen::approximates(*program),
+                  onProcessor->extent};
   if (!hasProcessorForm(kernel)) made.reference = Reference::Sample;
   for (mlir::TypeRange types : {mlir::TypeRange(kernel.getArgumentTypes()), mlir::TypeRange(kernel.getResultTypes())})
     for (mlir::Type type : types) {

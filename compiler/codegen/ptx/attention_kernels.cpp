@@ -167,11 +167,11 @@ private:
         member(at(v, buffer), operand(V), from, key);
       };
     };
-    return overTiles(
-        number(0), keysSeen(), std::move(carried),
-        bring([this](const Tile &to, Value memory, Value from, Value key) { load(to, memory, type, from, leftOf(key, a.keys)); }),
-        bring([this](const Tile &to, Value memory, Value from, Value key) { beginLoad(to, memory, from, otherLeftOf(key)); }),
-        [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
+    return overTiles(number(0), keysSeen(), std::move(carried), bring([this](const Tile &to, Value memory, Value from, Value key) {
+                       load(to, memory, type, from, leftOf(key, a.keys));
+                     }),
+                     bring([this](const Tile &to, Value memory, Value from, Value key) { beginLoad(to, memory, from, otherLeftOf(key)); }),
+                     [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
   }
 
   //--- the kernels -------------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ struct AttentionTiles {
   unsigned warps() const { return unsigned(own / kWarpRows); }
 };
 
-/// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32 rows,
-/// which the matrix units multiply as fast as memory brings them, are better than one of more.
+/// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32
+/// rows, which the matrix units multiply as fast as memory brings them, are better than one of more.
 AttentionTiles attentionTiles(const Attention &attention);
 
 /// Of a tile in shared memory: what a row holds, in whole steps of a product, and the elements between two rows. These are a few more, so

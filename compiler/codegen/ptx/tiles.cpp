@@ -143,7 +143,8 @@ void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first,
     auto begin = [&] {
       Value at = plus(thread, number(i));
       Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count).getResult() : Value();
-      beginCopy(element, sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, plus(first, at), element), counts);
+      beginCopy(element, sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, plus(first, at), element),
+                counts);
     };
     if (i + d.threads <= row.columns)
       begin();

@@ -24,7 +24,7 @@ Arenas::Arenas(const Gpu &gpu, int ranksHere)
       staging(allocatePinned(kPieceBytes, "state on its way to the GPU")) {}
 
 uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t bytes) {
-  Arena arena{tier, bytes, {}, {}, 0};
+  Arena arena{tier, bytes, {}, {}, {}, 0};
   std::string what = "arena '" + name + "'";
   if (bytes > 0 && tier == plan::DEVICE) {
     uint64_t all = roundUp(bytes) + kPage, free = gpu.freeBytes();
@@ -38,12 +38,15 @@ uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t byt
     driver.require(driver.streamSynchronize(stream.get()), "cannot clear " + what);
   } else if (bytes > 0 && tier == plan::HOST) {
     requireHostMemory(what, bytes);
-    arena.host = allocatePinned(roundUp(bytes) + kPage, what);
-    arena.start = roundUp(pointerTo(arena.host.get()));
-    auto *start = reinterpret_cast<std::byte *>(arena.start);
+    // Huge pages, there before they are pinned: written to by all threads, and few for the driver to take note of. The driver's own
+    // allocation takes and gives back small ones one by one, a hundred gibibytes in a minute and more.
+    arena.host = MappedArena(name, bytes);
+    std::byte *start = arena.host.data();
     auto threads = static_cast<int>(processors()) / ranksHere;
     inParts(bytes, kPart, threads, "a thread that clears memory",
             [&](uint64_t begin, uint64_t end) { std::memset(start + begin, 0, end - begin); });
+    arena.pinned = pin(start, roundUp(bytes), what);
+    arena.start = pointerTo(start);
   }
   arenas.push_back(std::move(arena));
   return count() - 1;
@@ -62,13 +65,13 @@ void Arenas::requireHostMemory(const std::string &what, uint64_t bytes) const {
 
 std::byte *Arenas::hostMemory(Address address) const {
   const Arena &arena = arenas[address.arena];
-  return arena.host ? reinterpret_cast<std::byte *>(arena.start + address.offset) : nullptr;
+  return arena.pinned ? arena.host.data() + address.offset : nullptr;
 }
 
 std::vector<std::span<std::byte>> Arenas::hostArenas() const {
   std::vector<std::span<std::byte>> list;
   for (const Arena &arena : arenas)
-    if (arena.host) list.emplace_back(reinterpret_cast<std::byte *>(arena.start), arena.bytes);
+    if (arena.pinned) list.push_back(arena.host.bytes());
   return list;
 }
 

@@ -1,5 +1,6 @@
 // Arenas in the memory of the GPU and, pinned so that the GPU reaches it, of the host; and what goes in and out of them from outside.
 #pragma once
+#include "runtime/device/cpu/memory.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/device/cuda/handles.h"
 #include "runtime/device/program.h"
@@ -39,7 +40,8 @@ private:
     plan::Tier tier;
     uint64_t bytes;
     DeviceMemory device;
-    PinnedMemory host;
+    MappedArena host;
+    PinnedMemory pinned; // that
     Pointer start = 0;
   };
 

@@ -53,6 +53,8 @@ Driver::Driver() {
   library.find(memoryFree, "cuMemFree_v2");
   library.find(hostAllocate, "cuMemHostAlloc");
   library.find(hostFree, "cuMemFreeHost");
+  library.find(hostRegister, "cuMemHostRegister_v2");
+  library.find(hostUnregister, "cuMemHostUnregister");
   library.find(copyAsync, "cuMemcpyAsync");
   library.find(fill32Async, "cuMemsetD32Async");
   library.find(fill8Async, "cuMemsetD8Async");

@@ -30,7 +30,7 @@ inline constexpr unsigned kTimed = 0;         // CU_EVENT_DEFAULT
 inline constexpr unsigned kUntimed = 2;       // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kBlocking = 1;      // CU_EVENT_BLOCKING_SYNC: who waits for it sleeps
 inline constexpr unsigned kAtLeast = 0;       // CU_STREAM_WAIT_VALUE_GEQ, of numbers modulo 2^32
-inline constexpr unsigned kPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr unsigned kPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
 inline constexpr int kThreadLocalCapture = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr int kErrorLog = 5;           // CU_JIT_ERROR_LOG_BUFFER
 inline constexpr int kErrorLogBytes = 6;      // CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
@@ -62,6 +62,8 @@ struct Driver {
   Status (*memoryFree)(Pointer);
   Status (*hostAllocate)(void **, size_t bytes, unsigned flags);
   Status (*hostFree)(void *);
+  Status (*hostRegister)(void *, size_t bytes, unsigned flags); // memory that is there already
+  Status (*hostUnregister)(void *);
   Status (*copyAsync)(Pointer to, Pointer from, size_t bytes, StreamHandle);
   Status (*fill32Async)(Pointer to, unsigned pattern, size_t words, StreamHandle);
   Status (*fill8Async)(Pointer to, unsigned char pattern, size_t bytes, StreamHandle);

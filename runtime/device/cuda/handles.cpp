@@ -31,4 +31,11 @@ PinnedMemory allocatePinned(uint64_t bytes, const std::string &what) {
   return {made, driver.hostFree};
 }
 
+PinnedMemory pin(void *memory, uint64_t bytes, const std::string &what) {
+  const Driver &driver = Driver::get();
+  driver.require(driver.hostRegister(memory, bytes, kPortable),
+                 "cannot pin " + std::to_string(bytes) + " bytes of host memory for " + what);
+  return {memory, driver.hostUnregister};
+}
+
 } // namespace zero::runtime::cuda

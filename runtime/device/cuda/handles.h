@@ -46,6 +46,8 @@ OwnedEvent makeEvent(unsigned flags); // kTimed or kUntimed
 // Throw "cannot … for WHAT: why".
 DeviceMemory allocateDevice(uint64_t bytes, const std::string &what);
 PinnedMemory allocatePinned(uint64_t bytes, const std::string &what);
+// Memory that is there already, for as long as the handle lives.
+PinnedMemory pin(void *memory, uint64_t bytes, const std::string &what);
 
 // Memory of the host that the device reaches, by its address there.
 inline Pointer pointerTo(const void *host) { return reinterpret_cast<uintptr_t>(host); }

@@ -255,6 +255,14 @@ Status cuMemFreeHost(void *memory) {
   if (Status status = refusalOfUnsafe("cuMemFreeHost")) return status;
   return Memory::get().releasePinned(memory) ? kSuccess : kInvalidValue;
 }
+Status cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
+  if (Status status = refusalOfUnsafe("cuMemHostRegister_v2")) return status;
+  return Memory::get().pin(memory, bytes) ? kSuccess : kInvalidValue;
+}
+Status cuMemHostUnregister(void *memory) {
+  if (Status status = refusalOfUnsafe("cuMemHostUnregister")) return status;
+  return Memory::get().unpin(memory) ? kSuccess : kInvalidValue;
+}
 
 Status cuMemcpyAsync(Pointer to, Pointer from, size_t bytes, StreamHandle stream) {
   return enqueue("cuMemcpyAsync", stream, [&](std::function<int()> &work) {

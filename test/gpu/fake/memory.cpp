@@ -99,6 +99,19 @@ bool Memory::releasePinned(void *memory) {
   return true;
 }
 
+bool Memory::pin(void *memory, size_t bytes) {
+  constexpr uint64_t page = 4096;
+  auto address = reinterpret_cast<uint64_t>(memory);
+  if (bytes == 0 || address % page || bytes % page) return false;
+  std::lock_guard lock(mutex);
+  return pinned.emplace(address, bytes).second;
+}
+
+bool Memory::unpin(void *memory) {
+  std::lock_guard lock(mutex);
+  return pinned.erase(reinterpret_cast<uint64_t>(memory)) == 1;
+}
+
 std::byte *Memory::reach(uint64_t address, size_t bytes) const {
   std::lock_guard lock(mutex);
   for (const auto *allocations : {&device, &pinned}) {

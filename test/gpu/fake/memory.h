@@ -16,6 +16,8 @@ public:
   bool release(uint64_t address);
   void *allocatePinned(size_t bytes);
   bool releasePinned(void *memory);
+  bool pin(void *memory, size_t bytes); // whole pages of somebody else's
+  bool unpin(void *memory);
 
   // Where the host may really reach bytes that the device knows by this address; null if they do not lie in one allocation of the device or
   // in one of pinned memory.
