@@ -2,7 +2,8 @@
 # What a machine with NVIDIA GPUs makes of a bundle of test/gpu/bundle.sh, rung by rung, in one report (docs/gpu.md). It wants bash and coreutils,
 # no network, no compiler, nothing of ours installed; python3 with PyTorch for the comparison with PyTorch alone. It takes ZERO_GPU_SECONDS (480)
 # at most, goes on after failures, and says of everything that was not run why. The last line is `N passed, N failed, N not run`; the exit
-# status is 0 only if something passed and nothing failed. ZERO_GPU_RUNGS ("whole machine beyond") names the kinds of rungs to go up, of those
+# status is 0 only if something passed and nothing failed. Rungs that say what is right, and not how fast, are gone up side by side, ZERO_GPU_JOBS
+# (the processors, 12 at most) at a time. ZERO_GPU_RUNGS ("whole machine beyond") names the kinds of rungs to go up, of those
 # in the bundle's list; without it all.
 #
 # usage: test/gpu/run.sh BUNDLE [REPORT.md]     the report is gpu-report.md in the working folder unless named
@@ -14,6 +15,8 @@ report=${2:-gpu-report.md}
 : >"$report" || { echo "run: cannot write '$report'" >&2; exit 2; }
 
 seconds=${ZERO_GPU_SECONDS:-480} # in all
+processors=$(nproc)
+side=${ZERO_GPU_JOBS:-$((processors < 12 ? processors : 12))} # rungs at a time
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Code that the driver has compiled serves the next run, and nothing of it stays.
@@ -49,6 +52,40 @@ rung() {
       failed=$((failed + 1)); failures+=("$name: $note")
       say "- FAILED: $name ($((SECONDS - begin)) s): $note"; body; tail_of_log ;;
   esac
+}
+
+# beside NAME SECONDS FUNCTION ARGUMENT…: a rung in a shell and a folder of its own, next to others of its like. What became of it is told by
+# `gather`, in the order in which they began.
+begun=() shells=0
+beside() {
+  local of=$work/beside-$((shells += 1))
+  while [ "$(jobs -rp | wc -l)" -ge "$side" ]; do wait -n; done
+  mkdir -p "$of"
+  (
+    report=$of/report work=$of log=$of/log passed=0 failed=0 failures=() missing=()
+    rung "$@" >/dev/null
+    {
+      echo "passed=\$((passed + $passed)) failed=\$((failed + $failed))"
+      for each in ${failures[@]+"${failures[@]}"}; do printf 'failures+=(%q)\n' "$each"; done
+      for each in ${missing[@]+"${missing[@]}"}; do printf 'missing+=(%q)\n' "$each"; done
+    } >"$of/result"
+  ) </dev/null &
+  begun+=("$of")
+}
+gather() {
+  local of
+  wait
+  for of in ${begun[@]+"${begun[@]}"}; do
+    if [ -f "$of/result" ]; then
+      cat "$of/report" >>"$report"
+      grep '^- ' "$of/report"
+      . "$of/result"
+    else
+      failed=$((failed + 1)); failures+=("$of: its shell ended early")
+      say "- FAILED: $of: its shell ended early"
+    fi
+  done
+  begun=()
 }
 
 # ------------------------------------------------------------------------------------------ commands of a rung
@@ -254,15 +291,19 @@ while read -r kind arguments; do
     *) not_run "$kind $arguments" 'ZERO_GPU_RUNGS does not name this kind'; continue ;;
   esac
   case $kind in
+    kernels | training | equal | graphs) ;;
+    *) gather ;;
+  esac
+  case $kind in
     whole) rung 'the bundle is whole' 20 whole ;;
     machine) rung 'machine and libraries' 30 check machine ;;
     copies) rung 'copies' 40 check copies --mib "$copies" --limits "$work/limits" ;;
     products) rung "products of ${a[*]}" 60 products "${a[@]}" ;;
-    kernels) rung "kernels of ${a[0]}, ${a[1]}" 60 kernels "${a[@]}" ;;
+    kernels) beside "kernels of ${a[0]}, ${a[1]}" 60 kernels "${a[@]}" ;;
     timed) rung "kernels of ${a[0]}, ${a[1]}, timed" 90 kernels "${a[@]}" --limits "$work/limits" --large "$large" ;;
-    training) rung "${a[0]}, ${a[1]}: losses and gradients are PyTorch's" 60 training "${a[@]}" ;;
-    equal) rung "${a[0]}: ${a[*]:3} have the bits of ${a[2]}" 90 equal "${a[@]}" ;;
-    graphs) rung "${a[0]}, ${a[1]}: CUDA graphs have the bits of single launches" 60 graphs "${a[@]}" ;;
+    training) beside "${a[0]}, ${a[1]}: losses and gradients are PyTorch's" 60 training "${a[@]}" ;;
+    equal) beside "${a[0]}: ${a[*]:3} have the bits of ${a[2]}" 90 equal "${a[@]}" ;;
+    graphs) beside "${a[0]}, ${a[1]}: CUDA graphs have the bits of single launches" 60 graphs "${a[@]}" ;;
     ranks) rung "${a[1]}, ${a[0]} ranks: ${a[*]:4}" 90 ranks "${a[@]}" ;;
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
     benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
@@ -274,6 +315,7 @@ while read -r kind arguments; do
     *) failed=$((failed + 1)); failures+=("$kind: this run.sh knows no such rung"); say "- FAILED: $kind: this run.sh knows no such rung" ;;
   esac
 done <"$bundle/rungs"
+gather
 
 section() { # TITLE LINE…
   [ $# -gt 1 ] || return 0

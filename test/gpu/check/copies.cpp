@@ -1,4 +1,6 @@
 // gpu-check copies
+#include "runtime/plan/in_parts.h"
+#include "runtime/process/processors.h"
 #include "test/gpu/check/check.h"
 #include <algorithm>
 #include <chrono>
@@ -37,6 +39,25 @@ void requireWhole(const Buffers &b, Stopwatch &watch) {
   if (wrong != sent + b.bytes) throw Error(fmt::format("byte {} of {} came back as another one", wrong - sent, b.bytes));
 }
 
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + kRepeats / 2, times.end());
+  return times[kRepeats / 2];
+}
+
+/// By all processors, as updates by the host go over its memory.
+double onHost(const Buffers &b) {
+  constexpr uint64_t kPart = uint64_t(16) << 20; // bytes that are worth starting a thread
+  std::vector<double> times;
+  for (int i = 0; i < kRepeats; ++i) {
+    auto begin = std::chrono::steady_clock::now();
+    inParts(b.bytes, kPart, static_cast<int>(runtime::processors()), "a thread that copies", [&](uint64_t from, uint64_t to) {
+      std::memcpy(static_cast<char *>(b.back.get()) + from, static_cast<const char *>(b.host.get()) + from, to - from);
+    });
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return median(times);
+}
+
 /// Both ways at once, in two streams, by the host's clock.
 double bothWays(const Buffers &b, Stopwatch &one, Stopwatch &other) {
   std::vector<double> times;
@@ -47,8 +68,7 @@ double bothWays(const Buffers &b, Stopwatch &one, Stopwatch &other) {
     one.synchronize(), other.synchronize();
     times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::nth_element(times.begin(), times.begin() + kRepeats / 2, times.end());
-  return times[kRepeats / 2];
+  return median(times);
 }
 
 } // namespace
@@ -74,6 +94,7 @@ void copies(const Arguments &arguments) {
   double from = measured("to_host", "device to host", n,
                          watch.seconds([&](auto stream) { copy(cuda::pointerTo(b.back.get()), b.there.get(), bytes, stream); }));
   double both = measured("both_ways", "both at once, their sum", 2 * n, bothWays(b, watch, other));
+  measured("host_copy", "on the host, read and written, by all processors", 2 * n, onHost(b));
   fmt::print("\n{:.0f} GB/s on the device, {:.1f} from the host, {:.1f} to it, {:.1f} both at once\n", device, to, from, both);
 }
 
