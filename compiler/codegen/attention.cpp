@@ -2,6 +2,7 @@
 #include "compiler/codegen/attention.h"
 #include "compiler/codegen/primitives.h"
 #include "compiler/nn/Nn.h"
+#include "compiler/nn/library/attention.h"
 #include "compiler/nn/library/products.h"
 
 using namespace mlir;
@@ -19,10 +20,12 @@ bool fits(Value q) {
 }
 
 template <typename Op> Attention described(Op op, Attention::Result result) {
-  auto q = cast<RankedTensorType>(op.getQ().getType()).getShape(), k = cast<RankedTensorType>(op.getK().getType()).getShape();
+  AttentionSizes sizes = sizesOf(op);
   Attention a;
   a.result = result;
-  a.batch = q[0], a.heads = q[1], a.keyHeads = k[1], a.queries = q[2], a.keys = k[2], a.dim = q[3];
+  a.batch = sizes.batch, a.heads = sizes.heads, a.keyHeads = sizes.keyHeads, a.queries = sizes.queries, a.keys = sizes.keys;
+  a.dim = sizes.dim;
+  a.bshd = op.getBshd();
   a.scale = op.getScale().convertToDouble();
   a.causal = op.getCausal();
   if (Value mask = op.getMask()) {

@@ -24,6 +24,7 @@ struct Attention {
   } result = Output;
   int64_t batch = 0, heads = 0, keyHeads = 0, queries = 0, keys = 0, dim = 0;
   double scale = 1;
+  bool bshd = false;                          // heads of a position side by side
   bool causal = false;                        // query i sees keys up to i + keys - queries
   std::optional<std::array<int64_t, 4>> mask; // its dimensions: 1, or those of the scores
   bool bf16 = false;                          // q, k, v and their like in memory: products are those of a GPU's matrix units

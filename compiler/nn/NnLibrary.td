@@ -31,9 +31,12 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient here (a trainable
     bias keeps the attention decomposed). `causal`: position i sees j <= i + kv_len - q_len. A row that sees nothing gives zeros.
     Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
+    `bshd`: the heads of a position lie side by side, as products leave them and read them: q and out are [batch, q_len, heads, dim], k and v
+    [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.
   }];
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, F32Attr:$scale,
-                       DefaultValuedAttr<BoolAttr, "false">:$causal);
+                       DefaultValuedAttr<BoolAttr, "false">:$causal,
+                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
 }
@@ -41,7 +44,8 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
 def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
   let summary = "Gradients of q, k and v of an nn.attention, given its operands, results and the gradient of its result";
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$out, Nn_Float:$lse,
-                       Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal);
+                       Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
+                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
   let results = (outs Nn_Float:$dq, Nn_Float:$dk, Nn_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -50,13 +54,14 @@ def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
 /// What one pass over the scores makes of an attention's gradients, where one kernel cannot add up all of them.
 class Nn_AttentionGradPart<string mnemonic> : Nn_Op<mnemonic, [Pure, Nn_Evaluable]> {
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$lse, Nn_Float:$delta, Nn_Float:$dout,
-                       F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal);
+                       F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
+                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
   let hasVerifier = 1;
 }
 
 def Nn_AttentionGradKeysOp : Nn_AttentionGradPart<"attention_grad_keys"> {
   let summary = "Gradients of k and v of an nn.attention: sums over the queries";
-  let description = [{ `delta` [batch, heads, q_len] is the sum of dout · out of each row. The rest as nn.attention_grad has it. }];
+  let description = [{ `delta`, of the type of lse, is the sum of dout · out of each row. The rest as nn.attention_grad has it. }];
   let results = (outs Nn_Float:$dk, Nn_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
 }

@@ -50,10 +50,10 @@ struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
     Value out = b.cast(op.getOut(), sums), dout = b.cast(op.getDout(), sums), product = b.mul(out, dout), delta = b.sumLast(product);
     auto keys =
         builder.create<AttentionGradKeysOp>(b.loc, TypeRange{op.getDk().getType(), op.getDv().getType()}, op.getQ(), op.getK(), op.getV(),
-                                            op.getMask(), op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr());
+                                            op.getMask(), op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr());
     auto queries =
         builder.create<AttentionGradQueriesOp>(b.loc, TypeRange{op.getDq().getType()}, op.getQ(), op.getK(), op.getV(), op.getMask(),
-                                               op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr());
+                                               op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr());
     op.getDq().replaceAllUsesWith(queries.getDq());
     op.getDk().replaceAllUsesWith(keys.getDk());
     op.getDv().replaceAllUsesWith(keys.getDv());

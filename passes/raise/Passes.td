@@ -29,6 +29,9 @@ def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
     it, to meet another one; a matrix product takes it as a flag through such a reshape; a lookup of consecutive rows is a slice;
     conversions from booleans and narrow integers skip the type between; conjunctions with true vanish.
 
+    What is left to kernels has the heads of a position side by side afterwards (`bshd`), between transpositions that undo those of the model: projections leave
+    and read rows of that order, so that these vanish, or become the index of a kernel that does something else.
+
     ```mlir
     %r = nn.reshape %k : tensor<2x4x8x16xf32> -> tensor<8x8x16xf32>
     %t = nn.transpose %r perm [0, 2, 1] : tensor<8x8x16xf32>

@@ -48,14 +48,24 @@ void expand(AttentionOp op) {
   op.erase();
 }
 
+/// Heads of a position side by side, as projections leave them and the next one reads them: what turned them round on the way from and to
+/// there, with the other way round, is nothing, or the index of a kernel that does something else.
+void turn(AttentionOp op) {
+  OpBuilder builder(op);
+  Build b{builder, op.getLoc()};
+  auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
+  auto made = builder.create<AttentionOp>(b.loc, turned(op.getQ()), turned(op.getK()), turned(op.getV()), op.getMask(), op.getScaleAttr(),
+                                          op.getCausalAttr(), builder.getBoolAttr(true));
+  op.getResult().replaceAllUsesWith(turned(made.getResult()));
+  op.erase();
+}
+
 struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
   using ExpandAttentionPassBase::ExpandAttentionPassBase;
 
   void runOnOperation() override {
-    SmallVector<AttentionOp> attentions;
-    getOperation().walk([&](AttentionOp op) {
-      if (!kernels || !codegen::hasKernels(op)) attentions.push_back(op);
-    });
+    SmallVector<AttentionOp> attentions, left;
+    getOperation().walk([&](AttentionOp op) { (kernels && codegen::hasKernels(op) ? left : attentions).push_back(op); });
     for (AttentionOp op : attentions) {
       if (!op.getLse().use_empty()) {
         op.emitOpError("is read by its gradient already and cannot be expanded");
@@ -63,6 +73,8 @@ struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
       }
       expand(op);
     }
+    for (AttentionOp op : left)
+      if (op.getLse().use_empty() && !op.getBshd()) turn(op);
   }
 };
 

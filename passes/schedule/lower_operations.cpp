@@ -1,4 +1,5 @@
 //===- lower_operations.cpp - what a program computes, as steps -----------------------------------------===//
+#include "compiler/nn/library/attention.h"
 #include "compiler/nn/library/sums.h"
 #include "passes/schedule/lowering.h"
 
@@ -10,8 +11,8 @@ namespace zero::schedule {
 namespace {
 
 template <typename Op> SmallVector<int64_t> attentionSizes(Op op) {
-  auto q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
-  return {q[0], q[1], k[1], q[2], k[2], q[3]};
+  nn::AttentionSizes sizes = nn::sizesOf(op);
+  return {sizes.batch, sizes.heads, sizes.keyHeads, sizes.queries, sizes.keys, sizes.dim};
 }
 template <typename Op> DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
   return op.getMask() ? b.getDenseI64ArrayAttr(op.getMask().getType().getShape()) : DenseI64ArrayAttr();

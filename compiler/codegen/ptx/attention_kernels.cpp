@@ -42,10 +42,19 @@ private:
   Value leftOf(Value row, int64_t length) { return minus(number(length), row); }
   /// The same of a tile of the other side; null where every tile is full.
   Value otherLeftOf(Value row) { return tiles.otherLength % tiles.other ? leftOf(row, tiles.otherLength) : Value(); }
-  /// First element of a row of a head's.
-  Value start(Value head, Value row, int64_t length, int64_t columns) { return times(plus(times(head, length), row), columns); }
-  Value queryStart(Value head, Value row) { return start(head, row, a.queries, a.dim); }
-  Value keyStart(Value head, Value row) { return start(head, row, a.keys, a.dim); }
+  /// First element of a row of a head's, of `heads` in a sample, and elements from there to the head's next one.
+  Value start(Value head, int64_t heads, Value row, int64_t length, int64_t columns) {
+    if (!a.bshd) return times(plus(times(head, length), row), columns);
+    Value position = plus(times(quotient(head, heads), length), row);
+    return times(plus(times(position, heads), remainder(head, heads)), columns);
+  }
+  int64_t between(int64_t heads, int64_t columns) const { return a.bshd ? heads * columns : columns; }
+  Value queryStart(Value head, Value row) { return start(head, a.heads, row, a.queries, a.dim); }
+  Value keyStart(Value head, Value row) { return start(head, a.keyHeads, row, a.keys, a.dim); }
+  Value sumStart(Value head, Value row) { return start(head, a.heads, row, a.queries, 1); }
+  int64_t betweenQueries() const { return between(a.heads, a.dim); }
+  int64_t betweenKeys() const { return between(a.keyHeads, a.dim); }
+  int64_t betweenSums() const { return between(a.heads, 1); }
   Value keyHead(Value head) { return quotient(head, a.group()); } // heads of a batch's lie side by side, and so do the key heads
   enum Operand { Q, K, V, Mask, Lse, Delta, DOut };
   Value operand(Operand which) const { return inputs[a.operands[which > Mask && !a.mask ? which - 1 : which]]; }
@@ -127,7 +136,7 @@ private:
     PerRow result;
     for (unsigned half : {0, 1}) {
       Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
-      Value at = plus(start(ownHead, first, a.queries, 1), select(counts, row(half), number(0)));
+      Value at = plus(sumStart(ownHead, first), times(select(counts, row(half), number(0)), betweenSums()));
       result[half] = select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{at}), real(otherwise));
     }
     return result;
@@ -168,9 +177,11 @@ private:
       };
     };
     return overTiles(number(0), keysSeen(), std::move(carried), bring([this](const Tile &to, Value memory, Value from, Value key) {
-                       load(to, memory, type, from, leftOf(key, a.keys));
+                       load(to, memory, type, from, betweenKeys(), leftOf(key, a.keys));
                      }),
-                     bring([this](const Tile &to, Value memory, Value from, Value key) { beginLoad(to, memory, from, otherLeftOf(key)); }),
+                     bring([this](const Tile &to, Value memory, Value from, Value key) {
+                       beginLoad(to, memory, from, betweenKeys(), otherLeftOf(key));
+                     }),
                      [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
   }
 
@@ -179,7 +190,7 @@ private:
   /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
   void output() {
     Tile q = tile(tiles.own, a.dim);
-    load(q, operand(Q), type, queryStart(ownHead, first), count);
+    load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
     for (double initial : {-double(INFINITY), -double(INFINITY), 0.0, 0.0}) carried.push_back(real(initial));
@@ -205,12 +216,13 @@ private:
     for (unsigned half : {0, 1})
       inverse[half] =
           select(is(arith::CmpFPredicate::OGT, total[half], real(0)), b.create<arith::DivFOp>(loc, real(1), total[half]), real(0));
-    store(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), outputs[0], type, queryStart(ownHead, first), count);
+    store(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), outputs[0], type, queryStart(ownHead, first), betweenQueries(),
+          count);
     for (unsigned half : {0, 1}) {
       Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, remainder(inWarp, 4), number(0));
       Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
       when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
-        Value at = plus(start(ownHead, first, a.queries, 1), row(half));
+        Value at = plus(sumStart(ownHead, first), times(row(half), betweenSums()));
         b.create<memref::StoreOp>(loc, add(scaled(carried[sums + half]), math.log(total[half])), outputs[1], ValueRange{at});
       });
     }
@@ -221,25 +233,25 @@ private:
     Tile k = tile(tiles.own, a.dim), v = tile(tiles.own, a.dim);
     Tile queries = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), gradients = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
     Tile sums = rowsOfNumbers(tiles.buffers, tiles.other), deltas = rowsOfNumbers(tiles.buffers, tiles.other);
-    load(k, operand(K), type, keyStart(ownHead, first), count);
-    load(v, operand(V), type, keyStart(ownHead, first), count);
+    load(k, operand(K), type, keyStart(ownHead, first), betweenKeys(), count);
+    load(v, operand(V), type, keyStart(ownHead, first), betweenKeys(), count);
     Values carried = zeros(2 * a.dim); // dK, dV
     size_t half = carried.size() / 2;
     carried = loop(scopes.size() - 1, number(0), number(a.group()), 1, std::nullopt, carried, [&](Value inGroup, Values outer) {
       Value head = plus(times(ownHead, a.group()), inGroup);
       auto load = [&](Value query, Value buffer) {
-        Value left = leftOf(query, a.queries), from = start(head, query, a.queries, 1);
-        TileEmitter::load(at(queries, buffer), operand(Q), type, queryStart(head, query), left);
-        TileEmitter::load(at(gradients, buffer), operand(DOut), type, queryStart(head, query), left);
-        loadNumbers(at(sums, buffer), operand(Lse), from, left, 0, [](Value v) { return v; });
-        loadNumbers(at(deltas, buffer), operand(Delta), from, left, 0, [](Value v) { return v; });
+        Value left = leftOf(query, a.queries), from = sumStart(head, query);
+        TileEmitter::load(at(queries, buffer), operand(Q), type, queryStart(head, query), betweenQueries(), left);
+        TileEmitter::load(at(gradients, buffer), operand(DOut), type, queryStart(head, query), betweenQueries(), left);
+        loadNumbers(at(sums, buffer), operand(Lse), from, betweenSums(), left);
+        loadNumbers(at(deltas, buffer), operand(Delta), from, betweenSums(), left);
       };
       auto begin = [&](Value query, Value buffer) {
-        Value left = otherLeftOf(query), from = start(head, query, a.queries, 1);
-        beginLoad(at(queries, buffer), operand(Q), queryStart(head, query), left);
-        beginLoad(at(gradients, buffer), operand(DOut), queryStart(head, query), left);
-        beginLoadOfNumbers(at(sums, buffer), operand(Lse), from, left);
-        beginLoadOfNumbers(at(deltas, buffer), operand(Delta), from, left);
+        Value left = otherLeftOf(query), from = sumStart(head, query);
+        beginLoad(at(queries, buffer), operand(Q), queryStart(head, query), betweenQueries(), left);
+        beginLoad(at(gradients, buffer), operand(DOut), queryStart(head, query), betweenQueries(), left);
+        beginLoadOfNumbers(at(sums, buffer), operand(Lse), from, betweenSums(), left);
+        beginLoadOfNumbers(at(deltas, buffer), operand(Delta), from, betweenSums(), left);
       };
       // After the last query there are zeros: its weights are 1, and multiply zeros.
       return overTiles(firstQuery(), number(a.queries), std::move(outer), load, begin, [&](Value query, Value buffer, Values now) {
@@ -257,15 +269,15 @@ private:
       });
     });
     PerRow scale{real(a.scale), real(a.scale)};
-    store(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), outputs[0], type, keyStart(ownHead, first), count);
-    store(Fragment(ArrayRef(carried).take_back(half)), outputs[1], type, keyStart(ownHead, first), count);
+    store(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), outputs[0], type, keyStart(ownHead, first), betweenKeys(), count);
+    store(Fragment(ArrayRef(carried).take_back(half)), outputs[1], type, keyStart(ownHead, first), betweenKeys(), count);
   }
 
   /// dQ = Σ dS K over the keys.
   void queryGradients() {
     Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim);
-    load(q, operand(Q), type, queryStart(ownHead, first), count);
-    load(dout, operand(DOut), type, queryStart(ownHead, first), count);
+    load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
+    load(dout, operand(DOut), type, queryStart(ownHead, first), betweenQueries(), count);
     PerRow lse = perRow(operand(Lse), INFINITY), delta = perRow(operand(Delta), 0);
     for (Value &v : lse) v = usable(v);
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
@@ -276,7 +288,7 @@ private:
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
       return plusTimes(now, ds, k);
     });
-    store(scaled(dq, {real(a.scale), real(a.scale)}), outputs[0], type, queryStart(ownHead, first), count);
+    store(scaled(dq, {real(a.scale), real(a.scale)}), outputs[0], type, queryStart(ownHead, first), betweenQueries(), count);
   }
 };
 

@@ -23,19 +23,20 @@ unsigned wholeWarps(int64_t threads, unsigned most) {
   return unsigned(std::min<int64_t>(llvm::alignTo(std::max<int64_t>(threads, 1), kWarp), most));
 }
 
-unsigned narrowestBytes(const Program &p) {
-  unsigned bytes = 4;
-  for (const auto *side : {&p.inputs, &p.outputs})
-    for (const Argument &a : *side)
-      if (isFloat(a.type) && a.elements > 1) bytes = std::min(bytes, bytesOf(a.type));
+/// Of floats in tensors, and at most so many.
+unsigned narrowestBytes(llvm::ArrayRef<Argument> arguments, unsigned bytes) {
+  for (const Argument &a : arguments)
+    if (isFloat(a.type) && a.elements > 1) bytes = std::min(bytes, bytesOf(a.type));
   return bytes;
 }
 
-unsigned lanesFor(const Program &p, unsigned last) {
-  for (unsigned lanes = 16 / narrowestBytes(p); lanes > 1; lanes /= 2)
+unsigned lanesFor(const Program &p, unsigned last, unsigned bytes) {
+  for (unsigned lanes = 16 / bytes; lanes > 1; lanes /= 2)
     if (p.size(last) % lanes == 0) return lanes;
   return 1;
 }
+
+unsigned lanesFor(const Program &p, unsigned last) { return lanesFor(p, last, narrowestBytes(p.inputs, narrowestBytes(p.outputs, 4))); }
 
 /// Whether an operand that shares bytes with a result may be read elsewhere than at the element about to be written: then the threads of a
 /// row wait for each other in between.
@@ -50,7 +51,8 @@ bool readsRowInPlace(const Program &p) {
 Division rowsOf(const Program &p) {
   Division d;
   d.form = Division::Rows;
-  d.lanes = lanesFor(p, p.inner.back());
+  // By what is read: sums over it have one order, whatever else a kernel writes (the squares of a gradient, with or without an update).
+  d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs, 4));
   int64_t vectors = p.points(p.inner) / d.lanes, rows = p.points(p.outer);
   if (vectors <= kMostOfAWarp * kWarp && rows > 1) {
     // Short rows: several teams in a warp, if no warp has threads without a row, since all of them take part in shuffles.
@@ -60,7 +62,7 @@ Division rowsOf(const Program &p) {
     d.threads = d.team = wholeWarps(vectors, kMostThreads);
   }
   d.blocks = llvm::divideCeil(rows, d.threads / d.team);
-  if (d.team == d.threads && d.threads > kWarp) d.resident = kResident / d.threads; // they wait for each other, too
+  if (d.team == kMostThreads) d.resident = kResident / d.threads; // they wait for each other, too
   return d;
 }
 
@@ -69,7 +71,7 @@ Division columnsOf(const Program &p) {
   d.form = Division::Columns;
   int64_t columns = p.points(p.inner), rows = p.points(p.reduced);
   for (d.lanes = lanesFor(p, p.inner.back()); d.lanes > 1 && columns / (d.lanes * kWarp) < kEnoughBlocks;) d.lanes /= 2;
-  unsigned least = std::max(1u, kSector / (narrowestBytes(p) * d.lanes));
+  unsigned least = std::max(1u, kSector / (narrowestBytes(p.inputs, narrowestBytes(p.outputs, 4)) * d.lanes));
   for (d.width = kWarp; d.width > least && columns / (d.lanes * d.width) < kEnoughBlocks;) d.width /= 2;
   // A group for every row at most, and as many as share their sums in the memory there is.
   unsigned bytes = 0;

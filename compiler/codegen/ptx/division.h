@@ -16,7 +16,8 @@ struct Division {
     Scan,    // a thread works on a row
     Tiles,   // a block makes a tile of rows of attention's results, a warp 16 of them (attention_tiles.h)
   } form = Map;
-  unsigned lanes = 1;     // elements of a vector: as many as 16 bytes hold of the narrowest type, where the last dimension is a multiple
+  unsigned lanes = 1;     // elements of a vector: as many as 16 bytes hold of the narrowest type (of rows: that is read), where the last
+                          // dimension is a multiple
   unsigned threads = 256; // of a block
   unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
   unsigned width = 1;     // Columns, Scatter

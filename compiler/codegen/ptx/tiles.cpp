@@ -111,24 +111,25 @@ void TileEmitter::beginCopy(unsigned bytes, Value to, Value from, Value counts) 
   intrinsic(bytes == 16 ? "llvm.nvvm.cp.async.cg.shared.global.16.s" : "llvm.nvvm.cp.async.ca.shared.global.4.s", {}, {to, from, size});
 }
 
-void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, Value count) {
+void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, int64_t between, Value count) {
   constexpr unsigned element = 2; // bytes of bf16
   int64_t width = kVectorBytes / element, perRow = tile.columns / width, vectors = tile.rows * perRow;
   // Each round is as many rows further, where all threads together have whole rows.
   bool wholeRows = d.threads % perRow == 0;
   Value at = thread, to, from;
   auto setOut = [&] {
-    to = sharedAddress(tile.memory, inTile(tile, quotient(at, perRow), times(remainder(at, perRow), width)), element);
-    from = globalAddress(memory, plus(first, times(at, width)), element);
+    Value row = quotient(at, perRow), column = times(remainder(at, perRow), width);
+    to = sharedAddress(tile.memory, inTile(tile, row, column), element);
+    from = globalAddress(memory, plus(first, plus(times(row, between), column)), element);
   };
   if (wholeRows) setOut();
   for (int64_t i = 0; i < vectors; i += d.threads) {
     auto begin = [&] {
-      int64_t rows = wholeRows ? i / perRow : 0, there = wholeRows ? i * kVectorBytes : 0;
+      int64_t rows = wholeRows ? i / perRow : 0;
       at = plus(thread, number(i));
       if (!wholeRows) setOut();
       Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, quotient(at, perRow), count).getResult() : Value();
-      beginCopy(kVectorBytes, further(to, rows * tile.stride * element), further(from, there), counts);
+      beginCopy(kVectorBytes, further(to, rows * tile.stride * element), further(from, rows * between * element), counts);
     };
     if (i + d.threads <= vectors)
       begin();
@@ -137,14 +138,14 @@ void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, Value c
   }
 }
 
-void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first, Value count) {
+void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first, int64_t between, Value count) {
   constexpr unsigned element = 4; // bytes of f32
   for (int64_t i = 0; i < row.columns; i += d.threads) {
     auto begin = [&] {
       Value at = plus(thread, number(i));
       Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count).getResult() : Value();
-      beginCopy(element, sharedAddress(row.memory, inTile(row, number(0), at), element), globalAddress(memory, plus(first, at), element),
-                counts);
+      beginCopy(element, sharedAddress(row.memory, inTile(row, number(0), at), element),
+                globalAddress(memory, plus(first, times(at, between)), element), counts);
     };
     if (i + d.threads <= row.columns)
       begin();
@@ -153,7 +154,7 @@ void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first,
   }
 }
 
-void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first, Value count) {
+void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first, int64_t between, Value count) {
   int64_t width = kVectorBytes / bytesOf(type), perRow = tile.columns / width, vectors = tile.rows * perRow;
   auto stored = VectorType::get({width}, storedAs(type));
   Value none = math.constants(b.getZeroAttr(bf16 ? stored : vectorOfFloats(width)));
@@ -161,10 +162,11 @@ void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first,
   for (int64_t i = 0; i < vectors; i += d.threads) {
     Value at = plus(thread, number(i)), tileRow = quotient(at, perRow);
     Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, tileRow, count);
-    Value from = plus(first, times(select(counts, at, number(0)), width));
+    Value column = times(remainder(at, perRow), width),
+          from = plus(first, plus(times(select(counts, tileRow, number(0)), between), column));
     Value v = b.create<vector::LoadOp>(loc, stored, memory, ValueRange{from});
     if (!bf16) v = fromMemory(v, type);
-    loaded.push_back({plus(times(tileRow, tile.stride), times(remainder(at, perRow), width)), select(counts, v, none)});
+    loaded.push_back({inTile(tile, tileRow, column), select(counts, v, none)});
   }
   for (auto [i, vector] : llvm::enumerate(loaded)) {
     auto store = [&, to = vector[0], v = vector[1]] { b.create<vector::StoreOp>(loc, v, tile.memory, ValueRange{to}); };
@@ -175,13 +177,12 @@ void TileEmitter::load(const Tile &tile, Value memory, Scalar type, Value first,
   }
 }
 
-void TileEmitter::loadNumbers(const Tile &row, Value memory, Value first, Value count, double otherwise,
-                              llvm::function_ref<Value(Value)> change) {
+void TileEmitter::loadNumbers(const Tile &row, Value memory, Value first, int64_t between, Value count) {
   for (int64_t i = 0; i < row.columns; i += d.threads) {
     Value at = plus(thread, number(i)), counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, at, count);
-    Value v = b.create<memref::LoadOp>(loc, memory, ValueRange{plus(first, select(counts, at, number(0)))});
-    v = select(counts, change(v), real(otherwise));
-    auto store = [&] { b.create<memref::StoreOp>(loc, v, row.memory, ValueRange{at}); };
+    Value from = plus(first, times(select(counts, at, number(0)), between));
+    Value v = select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{from}), real(0));
+    auto store = [&] { b.create<memref::StoreOp>(loc, v, row.memory, ValueRange{inTile(row, number(0), at)}); };
     if (i + d.threads <= row.columns)
       store();
     else
@@ -253,11 +254,11 @@ PerRow TileEmitter::acrossRow(Fn fn, PerRow parts) {
   return parts;
 }
 
-void TileEmitter::store(const Fragment &f, Value memory, Scalar type, Value first, Value count) {
+void TileEmitter::store(const Fragment &f, Value memory, Scalar type, Value first, int64_t between, Value count) {
   int64_t columns = int64_t(f.size()) * 2;
   for (unsigned half : {0, 1})
     when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count), [&] {
-      Value start = plus(plus(first, times(row(half), columns)), pair);
+      Value start = plus(plus(first, times(row(half), between)), pair);
       for (int64_t column = 0; column < columns; column += kColumns8) {
         size_t i = size_t(column / 2 + half * 2);
         Value two = toMemory(joined(f[i], f[i + 1]), type);

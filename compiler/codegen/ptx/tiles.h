@@ -48,16 +48,15 @@ protected:
   Tile tiles(int64_t count, int64_t rows, int64_t columns) { return several(tile(count * rows, columns), rows); }
   Tile rowsOfNumbers(int64_t count, int64_t columns);
   Tile at(const Tile &tiles, mlir::Value number);
-  /// Rows of `tile.columns` elements of `type` that lie densely in memory, from element `first` on; zeros after the first `count` of them.
-  /// All threads take part, and nobody may read before a barrier.
-  void load(const Tile &tile, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
-  /// The same of single numbers, through `change`; `otherwise` after the first `count`.
-  void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count, double otherwise,
-                   llvm::function_ref<mlir::Value(mlir::Value)> change);
+  /// Rows of `tile.columns` elements of `type` in memory, each `between` elements after the one before, from element `first` on; zeros
+  /// after the first `count` of them. All threads take part, and nobody may read before a barrier.
+  void load(const Tile &tile, mlir::Value memory, Scalar type, mlir::Value first, int64_t between, mlir::Value count);
+  /// The same of single numbers.
+  void loadNumbers(const Tile &row, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
   /// The same, without waiting: it has come after `waitForLoads` of all threads, and a barrier. Memory holds what the tile holds, and zeros
   /// follow the first `count`, which is null where all are there.
-  void beginLoad(const Tile &tile, mlir::Value memory, mlir::Value first, mlir::Value count);
-  void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, mlir::Value count);
+  void beginLoad(const Tile &tile, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
+  void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
   void waitForLoads() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
 
   //--- fragments: 16 rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
@@ -84,8 +83,8 @@ protected:
   PerRow along(Fn fn, const Fragment &f);
   PerRow acrossRow(Fn fn, PerRow parts);
 
-  /// To dense rows in memory from element `first` on, the first `count` of the block's.
-  void store(const Fragment &f, mlir::Value memory, Scalar type, mlir::Value first, mlir::Value count);
+  /// To rows in memory that begin `between` elements after each other from element `first` on, the first `count` of the block's.
+  void store(const Fragment &f, mlir::Value memory, Scalar type, mlir::Value first, int64_t between, mlir::Value count);
 
   //--- numbers -------------------------------------------------------------------------------------------------------
   /// e^(factor x - shift), where x or shift may be infinite; the factor is 1 but for tiles of bf16.

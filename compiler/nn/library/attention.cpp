@@ -1,4 +1,5 @@
 //===- attention.cpp - attention and its gradient ----------------------------------------------===//
+#include "compiler/nn/library/attention.h"
 #include "compiler/nn/implement.h"
 #include <cmath>
 
@@ -8,12 +9,14 @@ namespace zero::nn {
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto q = typeOf(a.getQ()), k = typeOf(a.getK()), v = typeOf(a.getV());
-  if (q.getRank() != 4 || k.getRank() != 4 || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
-      q.getDimSize(3) != k.getDimSize(3) || k.getDimSize(1) == 0 || q.getDimSize(1) % k.getDimSize(1))
+  bool whole = q.getRank() == 4 && k.getRank() == 4;
+  AttentionSizes sizes = whole ? attentionSizes(q.getShape(), k.getShape(), a.getBshd()) : AttentionSizes{};
+  if (!whole || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
+      q.getDimSize(3) != k.getDimSize(3) || sizes.keyHeads == 0 || sizes.heads % sizes.keyHeads)
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
-    int64_t scores[4] = {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), k.getDimSize(2)};
+    int64_t scores[4] = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
     if (mask.getRank() != 4) return reject(loc, "nn.attention: mask ", mask, " is not of rank 4");
     for (int i = 0; i < 4; ++i)
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
@@ -29,7 +32,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   if (d[1]) return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
   auto grad = b.create<AttentionGradOp>(getLoc(), TypeRange{getQ().getType(), getK().getType(), getV().getType()}, getQ(), getK(), getV(),
-                                        getMask(), getResult(), getLse(), d[0], getScaleAttr(), getCausalAttr());
+                                        getMask(), getResult(), getLse(), d[0], getScaleAttr(), getCausalAttr(), getBshdAttr());
   out[0] = grad.getDq();
   out[1] = grad.getDk();
   out[2] = grad.getDv();
@@ -45,6 +48,7 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   SmallVector<Type> types;
   AttentionOp::Properties properties;
   properties.scale = op.getScaleAttr();
+  properties.bshd = op.getBshdAttr();
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
   return types;
@@ -92,19 +96,24 @@ template <typename T> struct Attention {
   int64_t batch, heads, queries, dim, groups, keys; ///< groups: heads that share one key head
   const T *q, *k, *v;
   Tensor mask; ///< in T, or without elements
-  bool masked, causal;
+  bool masked, causal, bshd;
   double scale;
 
-  Attention(Operands in, bool masked, bool causal, double scale) : masked(masked), causal(causal), scale(scale) {
-    auto qs = in[0]->shape(), ks = in[1]->shape();
-    batch = qs[0], heads = qs[1], queries = qs[2], dim = qs[3], groups = qs[1] / ks[1], keys = ks[2];
+  template <typename Op>
+  Attention(Op op, Operands in)
+      : masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()) {
+    AttentionSizes sizes = attentionSizes(in[0]->shape(), in[1]->shape(), bshd);
+    batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
     q = in[0]->data<T>().data(), k = in[1]->data<T>().data(), v = in[2]->data<T>().data();
     if (masked) mask = in[3]->cast(in[0]->elementType());
   }
 
-  int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return (b * heads + h) * queries + i; }
+  int64_t rowOf(int64_t b, int64_t h, int64_t i, int64_t ofHeads, int64_t length) const {
+    return bshd ? (b * length + i) * ofHeads + h : (b * ofHeads + h) * length + i;
+  }
+  int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return rowOf(b, h, i, heads, queries); }
   /// Row of key and value `j` seen by head `h`.
-  int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return (b * (heads / groups) + h / groups) * keys + j; }
+  int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, h / groups, j, heads / groups, keys); }
 
   static double dot(const T *a, const T *b, int64_t n) {
     double sum = 0;
@@ -131,7 +140,7 @@ template <typename T> struct Attention {
 LogicalResult AttentionOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
-    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
+    Attention<T> a(*this, in);
     T *y = out[0].data<T>().data(), *lse = out[1].data<T>().data();
     std::vector<double> p, sum;
     for (int64_t b = 0; b < a.batch; ++b)
@@ -199,7 +208,7 @@ template <typename Op, typename Store> LogicalResult evaluatePart(Op op, Operand
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
     size_t next = op.getMask() ? 4 : 3;
-    Attention<T> a(in, bool(op.getMask()), op.getCausal(), op.getScale().convertToDouble());
+    Attention<T> a(op, in);
     const T *lse = in[next]->data<T>().data(), *delta = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
     store(e, GradientSums(a, lse, dy, [&](int64_t row) { return double(delta[row]); }));
     return success();
@@ -212,7 +221,7 @@ LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
     size_t next = getMask() ? 4 : 3;
-    Attention<T> a(in, bool(getMask()), getCausal(), getScale().convertToDouble());
+    Attention<T> a(*this, in);
     const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
     GradientSums sums(a, lse, dy, [&](int64_t row) { return a.dot(dy + row * a.dim, y + row * a.dim, a.dim); });
     roundTo<T>(out[0], sums.dq), roundTo<T>(out[1], sums.dk), roundTo<T>(out[2], sums.dv);

@@ -1,6 +1,7 @@
 //===- products.cpp - the work of products and of attention -----------------------------------------===//
 #include "compiler/nn/library/products.h"
 #include "compiler/nn/build.h"
+#include "compiler/nn/library/attention.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -11,9 +12,9 @@ namespace {
 uint64_t elements(Value v) { return uint64_t(typeOf(v).getNumElements()); }
 
 /// Products of queries with keys, of `products` matrices as large as the scores; and 13 to 16 operations of a softmax for each score.
-uint64_t ofScores(Value q, Value k, uint64_t products, uint64_t softmax) {
-  auto dim = uint64_t(typeOf(q).getDimSize(3));
-  return elements(q) / dim * uint64_t(typeOf(k).getDimSize(2)) * (products * dim + softmax / 2);
+template <typename Op> uint64_t ofScores(Op attention, uint64_t products, uint64_t softmax) {
+  AttentionSizes sizes = sizesOf(attention);
+  return uint64_t(sizes.batch * sizes.heads * sizes.queries * sizes.keys) * (products * uint64_t(sizes.dim) + softmax / 2);
 }
 
 } // namespace
@@ -24,10 +25,10 @@ uint64_t multiplyAddsOf(Operation *op) {
         auto lhs = typeOf(product.getLhs());
         return elements(product.getResult()) * uint64_t(lhs.getDimSize(lhs.getRank() - (product.getTransposeLhs() ? 2 : 1)));
       })
-      .Case([](AttentionOp attention) { return ofScores(attention.getQ(), attention.getK(), 2, 13); })
-      .Case([](AttentionGradOp attention) { return ofScores(attention.getQ(), attention.getK(), 5, 16); })
-      .Case([](AttentionGradKeysOp attention) { return ofScores(attention.getQ(), attention.getK(), 4, 16); })
-      .Case([](AttentionGradQueriesOp attention) { return ofScores(attention.getQ(), attention.getK(), 3, 16); })
+      .Case([](AttentionOp attention) { return ofScores(attention, 2, 13); })
+      .Case([](AttentionGradOp attention) { return ofScores(attention, 5, 16); })
+      .Case([](AttentionGradKeysOp attention) { return ofScores(attention, 4, 16); })
+      .Case([](AttentionGradQueriesOp attention) { return ofScores(attention, 3, 16); })
       .Default(uint64_t(0));
 }
 

@@ -4,10 +4,14 @@
 // RUN: for f in grouped masked late; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
 // VALUES-COUNT-3: tensor<
-// What kernels do is left to them: rows of whole vectors, not too long, of any type but f64.
+// What kernels do is left to them: rows of whole vectors, not too long, of any type but f64. The heads of a position lie side by side there.
+// RUN: for f in grouped masked late; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
+// RUN: diff %t.attention %t.kernels
 // RUN: zero-opt %s --nn-expand-attention="kernels" | FileCheck %s --check-prefix=KERNELS
 // KERNELS-LABEL: @grouped
-// KERNELS: nn.attention
+// KERNELS: %[[Q:.*]] = nn.transpose %{{.*}} perm [0, 2, 1, 3] : tensor<2x4x3x8xf32> -> tensor<2x3x4x8xf32>
+// KERNELS: %[[Y:.*]], %{{.*}} = nn.attention %[[Q]], {{.*}} {bshd = true, causal = true, scale = 5.000000e-01 : f32} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x3x4xf32>)
+// KERNELS: nn.transpose %[[Y]] perm [0, 2, 1, 3] : tensor<2x3x4x8xf32> -> tensor<2x4x3x8xf32>
 // KERNELS-LABEL: @masked
 // KERNELS-NOT: nn.attention
 // KERNELS-LABEL: @late
