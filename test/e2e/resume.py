@@ -38,23 +38,29 @@ def straight(world, stage, accumulate):
     return name
 
 
+def children_of(process):
+    """mpirun puts ranks into process groups of their own."""
+    return [int(pid) for pid in subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()]
+
+
 def kill_after_checkpoint(world, stage, accumulate, folder):
     """Starts a run that would go on for long, and SIGKILLs every process of it a few steps past its first checkpoint."""
     metrics = suite.work / f"{folder}.jsonl"
     command = suite.zerorun_command(plan(world, stage, accumulate), *flags(folder, 100_000), "--checkpoint", folder, "--every", EVERY, world=world)
     process = subprocess.Popen([str(c) for c in command], cwd=suite.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    children = []
     try:
         begin = time.time()
         while not metrics.exists() or metrics.read_text().count("\n") < EVERY + 3:
+            if metrics.exists() and not children:  # beforehand: while they are looked for the run goes on
+                children = children_of(process)
             if process.poll() is not None:
                 raise Failure(f"the run ended by itself: {process.stderr.read().decode()[-300:]}")
             if time.time() - begin > 60:
                 raise Failure(f"no {EVERY + 3} lines of metrics after 60 s")
             time.sleep(0.001)
     finally:
-        # mpirun puts ranks into process groups of their own
-        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
-        for pid in [*map(int, children), process.pid]:
+        for pid in [*(children or children_of(process)), process.pid]:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
