@@ -90,7 +90,7 @@ Division scatterOf(const Program &p) {
   d.lanes = lanesFor(p, p.inner.back());
   int64_t rows = p.points(p.reduced);
   d.width = unsigned(std::clamp<int64_t>(rows / (8 * kEnoughBlocks), 1, 16));
-  d.threads = wholeWarps(p.points(p.inner) / d.lanes, kThreads);
+  d.threads = wholeWarps(std::max(p.points(p.inner) / d.lanes, p.points(p.outer)), kThreads); // for all updates are looked at
   d.blocks = llvm::divideCeil(rows, d.width);
   return d;
 }

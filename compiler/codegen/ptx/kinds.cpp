@@ -209,15 +209,18 @@ void GpuEmitter::joinGroups(ArrayRef<int> reductions, Values &sums, int64_t grou
 void GpuEmitter::emitScatter() {
   int64_t rows = p.points(p.reduced);
   Value from = times(block, d.width), to = b.create<arith::MinUIOp>(loc, plus(from, number(d.width)), number(rows));
+  int64_t vectors = p.points(p.inner) / lanes; // of a row
   unlessInPlace([&] {
-    loop(scopes.size() - 1, from, to, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
-      bindOuter(row, p.reduced);
-      return share(p.inner, thread, d.threads, {}, [&](Values) -> Values {
-        storeAll(p.stores);
-        return {};
-      });
+    Value all = times(b.create<arith::SubIOp>(loc, to, from), vectors);
+    loop(scopes.size() - 1, thread, all, d.threads, std::nullopt, {}, [&](Value at, Values) -> Values {
+      bindOuter(plus(from, quotient(at, vectors)), p.reduced);
+      bindVector(remainder(at, vectors), p.inner);
+      llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
+      storeAll(p.stores);
+      return {};
     });
   });
+  barrier(); // others add to what a thread has written
   // A block looks at as many updates at once as it has threads, and goes through those of a range that has some of its own.
   int64_t updates = p.points(p.outer);
   loop(0, number(0), number(updates), d.threads, std::nullopt, {}, [&](Value first, Values) -> Values {
