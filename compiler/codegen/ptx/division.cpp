@@ -80,7 +80,7 @@ Division columnsOf(const Program &p) {
   while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kStaticShared)) groups /= 2;
   d.threads = groups * d.width;
   d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
-  d.resident = kResident / d.threads;
+  if (d.threads >= kThreads) d.resident = kResident / d.threads; // registers are given out by four warps
   return d;
 }
 
