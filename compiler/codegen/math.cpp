@@ -38,10 +38,9 @@ Value Math::polynomial(Value x, ArrayRef<double> highestFirst) {
 }
 
 Value Math::intrinsic(StringRef name, Type result, ValueRange operands) {
-  return b
-      .create<LLVM::CallIntrinsicOp>(loc, TypeRange{result}, b.getStringAttr(name), operands,
-                                     LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none))
-      .getResult(0);
+  auto call = b.create<LLVM::CallIntrinsicOp>(loc, result ? TypeRange{result} : TypeRange{}, b.getStringAttr(name), operands,
+                                              LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none));
+  return result ? call->getResult(0) : Value();
 }
 
 Value Math::unit(StringRef name, Value x) {
@@ -274,26 +273,24 @@ Value Math::narrow(Value single, Type half) {
   return b.create<arith::TruncIOp>(loc, to, b.create<arith::ShRUIOp>(loc, rounded, sixteen));
 }
 
-/// To bf16: two numbers are one instruction of sm_80.
+Value Math::packed(Value low, Value high) {
+  Value two = intrinsic("llvm.nvvm.ff2bf16x2.rn", VectorType::get({2}, b.getBF16Type()), {high, low});
+  return b.create<LLVM::BitcastOp>(loc, b.getI32Type(), two);
+}
+
 Value Math::narrowByPairs(Value single) {
-  Type pair = VectorType::get({2}, b.getBF16Type()), i32 = b.getI32Type();
-  auto packed = [&](Value low, Value high) -> Value {
-    return b.create<LLVM::BitcastOp>(loc, i32, intrinsic("llvm.nvvm.ff2bf16x2.rn", pair, {high, low}));
-  };
+  Type i16 = b.getIntegerType(16);
   auto v = dyn_cast<VectorType>(single.getType());
-  if (!v) return b.create<arith::TruncIOp>(loc, b.getIntegerType(16), packed(single, constants(b.getF32FloatAttr(0))));
+  if (!v) return b.create<arith::TruncIOp>(loc, i16, packed(single, constants(b.getF32FloatAttr(0))));
   int64_t lanes = v.getNumElements();
   auto lane = [&](int64_t i) -> Value {
     return i < lanes ? b.create<vector::ExtractOp>(loc, single, i).getResult() : constants(b.getF32FloatAttr(0));
   };
   SmallVector<Value> pairs;
   for (int64_t i = 0; i < lanes; i += 2) pairs.push_back(packed(lane(i), lane(i + 1)));
-  Value words = b.create<vector::FromElementsOp>(loc, VectorType::get({int64_t(pairs.size())}, i32), pairs);
-  if (lanes == 1) {
-    Value word = b.create<arith::TruncIOp>(loc, b.getIntegerType(16), pairs[0]);
-    return b.create<vector::BroadcastOp>(loc, VectorType::get({1}, b.getIntegerType(16)), word);
-  }
-  return b.create<vector::BitCastOp>(loc, VectorType::get({lanes}, b.getIntegerType(16)), words);
+  if (lanes == 1) return b.create<vector::BroadcastOp>(loc, VectorType::get({1}, i16), b.create<arith::TruncIOp>(loc, i16, pairs[0]));
+  Value words = b.create<vector::FromElementsOp>(loc, VectorType::get({int64_t(pairs.size())}, b.getI32Type()), pairs);
+  return b.create<vector::BitCastOp>(loc, VectorType::get({lanes}, i16), words);
 }
 
 } // namespace zero::codegen

@@ -42,6 +42,10 @@ struct Math {
   /// Half precision from and to f32, without a library: bf16, whose bits come and go as i16, by integer arithmetic.
   mlir::Value widen(mlir::Value half);
   mlir::Value narrow(mlir::Value single, mlir::Type half);
+  /// Two f32 as the bf16 of an i32, in one instruction of sm_80.
+  mlir::Value packed(mlir::Value low, mlir::Value high);
+  /// A call of LLVM's intrinsic, of no value for no `result`.
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
 
 private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
@@ -50,7 +54,6 @@ private:
   mlir::Value narrowByPairs(mlir::Value single);
   /// A function of one f32, of each lane.
   mlir::Value unit(llvm::StringRef intrinsic, mlir::Value x);
-  mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
   mlir::Value sine(mlir::Value x, int quarter);
   mlir::Value mix(mlir::Value x);
 };

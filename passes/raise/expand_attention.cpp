@@ -48,8 +48,8 @@ void expand(AttentionOp op) {
   op.erase();
 }
 
-/// Heads of a position side by side, as projections leave them and the next one reads them: what turned them round on the way from and to
-/// there, with the other way round, is nothing, or the index of a kernel that does something else.
+/// Makes an attention whose operands hold the heads of a position side by side, as projections write and read them. The transpositions
+/// made here cancel the model's own, or become the index of a neighbouring kernel.
 void turn(AttentionOp op) {
   OpBuilder builder(op);
   Build b{builder, op.getLoc()};

@@ -206,6 +206,8 @@ LogicalResult Storage::placeResults(Operation &op) {
     } else {
       put(accumulate.getSum(), {sumOf(accumulate)});
     }
+  } else if (auto bshd = op.getAttrOfType<BoolAttr>("bshd"); bshd && bshd.getValue()) {
+    return op.emitOpError() << "is not a kernel, and only kernels take the heads of a position side by side (bshd)";
   } else if (takesDestination(&op)) {
     for (Value result : op.getResults())
       if (!isPlaced(result)) put(result, {makeFor(result, BufferKind::activation)});

@@ -57,13 +57,14 @@ const char *const kKernels[] = {"attention", "attention_grad_keys", "attention_g
 
 void check(Shape shape) {
   test::CheckOptions options;
-  options.tolerance = shape.type == "f32"   ? 5e-5
-                      : shape.type == "f16" ? 2e-3
-                                            : 5e-2; // weights are bf16 between products, of sums that are made up
+  double tolerance = shape.type == "f32" ? 5e-5 : shape.type == "f16" ? 2e-3 : 1.6e-2;
   for (bool bshd : {false, true})
     for (const char *name : kKernels) {
       test::Context context;
       shape.bshd = bshd;
+      // The rows' log-sum-exps are made up, so that weights reach far above 1 and bf16 between the products shows in their gradients.
+      bool far = bshd && shape.type == "bf16" && name != kKernels[0];
+      options.tolerance = far ? 5e-2 : tolerance;
       std::string text = textOf(shape, name);
       auto module = context.parse(text);
       ASSERT_TRUE(module) << text;

@@ -24,11 +24,13 @@ unsigned wholeWarps(int64_t threads, unsigned most) {
 }
 
 /// Of floats in tensors, and at most so many.
-unsigned narrowestBytes(llvm::ArrayRef<Argument> arguments, unsigned bytes) {
+unsigned narrowestBytes(llvm::ArrayRef<Argument> arguments, unsigned bytes = 4) {
   for (const Argument &a : arguments)
     if (isFloat(a.type) && a.elements > 1) bytes = std::min(bytes, bytesOf(a.type));
   return bytes;
 }
+
+unsigned narrowestBytes(const Program &p) { return narrowestBytes(p.inputs, narrowestBytes(p.outputs)); }
 
 unsigned lanesFor(const Program &p, unsigned last, unsigned bytes) {
   for (unsigned lanes = 16 / bytes; lanes > 1; lanes /= 2)
@@ -36,7 +38,7 @@ unsigned lanesFor(const Program &p, unsigned last, unsigned bytes) {
   return 1;
 }
 
-unsigned lanesFor(const Program &p, unsigned last) { return lanesFor(p, last, narrowestBytes(p.inputs, narrowestBytes(p.outputs, 4))); }
+unsigned lanesFor(const Program &p, unsigned last) { return lanesFor(p, last, narrowestBytes(p)); }
 
 /// Whether an operand that shares bytes with a result may be read elsewhere than at the element about to be written: then the threads of a
 /// row wait for each other in between.
@@ -52,7 +54,7 @@ Division rowsOf(const Program &p) {
   Division d;
   d.form = Division::Rows;
   // By what is read: sums over it have one order, whatever else a kernel writes (the squares of a gradient, with or without an update).
-  d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs, 4));
+  d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs));
   int64_t vectors = p.points(p.inner) / d.lanes, rows = p.points(p.outer);
   if (vectors <= kMostOfAWarp * kWarp && rows > 1) {
     // Short rows: several teams in a warp, if no warp has threads without a row, since all of them take part in shuffles.
@@ -71,7 +73,7 @@ Division columnsOf(const Program &p) {
   d.form = Division::Columns;
   int64_t columns = p.points(p.inner), rows = p.points(p.reduced);
   for (d.lanes = lanesFor(p, p.inner.back()); d.lanes > 1 && columns / (d.lanes * kWarp) < kEnoughBlocks;) d.lanes /= 2;
-  unsigned least = std::max(1u, kSector / (narrowestBytes(p.inputs, narrowestBytes(p.outputs, 4)) * d.lanes));
+  unsigned least = std::max(1u, kSector / (narrowestBytes(p) * d.lanes));
   for (d.width = kWarp; d.width > least && columns / (d.lanes * d.width) < kEnoughBlocks;) d.width /= 2;
   // A group for every row at most, and as many as share their sums in the memory there is.
   unsigned bytes = 0;

@@ -83,11 +83,6 @@ TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value place, int64_t 
   return result;
 }
 
-Value TileEmitter::packed(Value low, Value high) {
-  Value two = intrinsic("llvm.nvvm.ff2bf16x2.rn", VectorType::get({2}, b.getBF16Type()), {high, low});
-  return b.create<LLVM::BitcastOp>(loc, b.getI32Type(), two);
-}
-
 void TileEmitter::multiply(MutableArrayRef<Value> sum, const Words &words, Value upper, Value lower) {
   SmallVector<Value> operands(words.begin(), words.end());
   operands.append({upper, lower});
@@ -123,7 +118,7 @@ Fragment TileEmitter::plusTimesByUnits(const Fragment &sum, const Fragment &f, c
   Value place = placeIn(right, remainder(inWarp, kStep), times(quotient(inWarp, kStep), kColumns8));
   for (int64_t k = 0; k < right.rows; k += kStep) {
     Words left;
-    for (size_t i = 0; i < 4; ++i) left[i] = packed(f[size_t(k / 2) + 2 * i], f[size_t(k / 2) + 2 * i + 1]);
+    for (size_t i = 0; i < 4; ++i) left[i] = math.packed(f[size_t(k / 2) + 2 * i], f[size_t(k / 2) + 2 * i + 1]);
     for (int64_t n = 0; n < right.columns; n += kStep) {
       Words words = matrices(right, place, k, n, true);
       auto rest = MutableArrayRef(sums).drop_front(size_t(n / 2));

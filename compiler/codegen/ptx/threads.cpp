@@ -11,9 +11,7 @@ namespace zero::codegen {
 static constexpr int kAllOfTheWarp = -1, kSharedMemory = 3;
 
 Value GpuEmitter::intrinsic(StringRef name, Type result, ValueRange operands) {
-  auto call = b.create<LLVM::CallIntrinsicOp>(loc, result ? TypeRange{result} : TypeRange{}, b.getStringAttr(name), operands,
-                                              LLVM::FastmathFlagsAttr::get(b.getContext(), LLVM::FastmathFlags::none));
-  return result ? call->getResult(0) : Value();
+  return math.intrinsic(name, result, operands);
 }
 
 Value GpuEmitter::special(StringRef name) {

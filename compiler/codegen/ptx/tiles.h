@@ -127,7 +127,6 @@ private:
   /// `place`, and of the elements from another row and column on so much further.
   Words matrices(const Tile &tile, mlir::Value place, int64_t row, int64_t column, bool transposed);
   mlir::Value placeIn(const Tile &tile, mlir::Value row, mlir::Value column);
-  mlir::Value packed(mlir::Value low, mlir::Value high);
   /// sum += left · right, of 8 columns.
   void multiply(llvm::MutableArrayRef<mlir::Value> sum, const Words &left, mlir::Value upper, mlir::Value lower);
 };

@@ -26,13 +26,13 @@ void addMatches(std::vector<std::string> &folders, const std::string &pattern) {
   ::globfree(&found);
 }
 
-// `lib` beside each folder of PATH that has a python3: where an environment's wheels lie, activated or not.
+// `lib` beside each folder of PATH that has a python3: where the wheels of an activated environment lie.
 std::vector<std::string> librariesOfPythons() {
   std::vector<std::string> found;
   const char *value = std::getenv("PATH");
   std::istringstream list(value ? value : "");
   for (std::string folder; std::getline(list, folder, ':');)
-    if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0) found.push_back(folder + "/../lib");
+    if (folder.starts_with('/') && ::access((folder + "/python3").c_str(), X_OK) == 0) found.push_back(folder + "/../lib");
   return found;
 }
 

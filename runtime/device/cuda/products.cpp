@@ -87,7 +87,7 @@ Products::Prepared Products::describe(const ProductCall &call) {
   return next;
 }
 
-std::vector<Heuristic> Products::ask(const Prepared &of, int most, uint32_t schemes) const {
+std::vector<Heuristic> Products::ask(const Prepared &of, int most) const {
   const BlasLt &blas = BlasLt::get();
   const ProductCall &call = of.call;
   std::string what = "cannot prepare " + nameOf(call);
@@ -99,7 +99,7 @@ std::vector<Heuristic> Products::ask(const Prepared &of, int most, uint32_t sche
     prefer(kAlignmentA + operand, alignmentOf(at, call.batch, stride * static_cast<int64_t>(plan::bytesOf(type))));
   };
   prefer(kMaxWorkspace, kWorkspaceBytes);
-  prefer(kReductionSchemes, schemes);
+  prefer(kReductionSchemes, kNoReduction | kApartReduction);
   align(0, call.b, call.strideB, call.dtype);
   align(1, call.a, call.strideA, call.dtype);
   align(2, call.c, call.strideC, call.cDtype);
@@ -141,7 +141,7 @@ size_t Products::prepare(const ProductCall &call) {
   if (entry) {
     next.algorithm = checked(next, entry->algorithm);
   } else {
-    std::vector<Heuristic> best = ask(next, 1, kNoReduction | kApartReduction);
+    std::vector<Heuristic> best = ask(next, 1);
     if (best.empty() && call.epilogue != plan::MatMul::NONE) return prepareApart(call);
     std::string what = "cannot prepare " + nameOf(call);
     if (best.empty()) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");
@@ -172,7 +172,7 @@ size_t Products::prepareApart(const ProductCall &call) {
 
 std::vector<Algorithm> Products::candidates(size_t product, int most) const {
   std::vector<Algorithm> list;
-  for (const Heuristic &each : ask(prepared[product], most, kNoReduction | kApartReduction))
+  for (const Heuristic &each : ask(prepared[product], most))
     if (each.status == 0 && addsInOrder(each.algorithm, "cannot ask cuBLASLt about an algorithm")) list.push_back(each.algorithm);
   return list;
 }

@@ -61,7 +61,7 @@ private:
 
   static Prepared describe(const ProductCall &call);
   size_t prepareApart(const ProductCall &call);
-  std::vector<Heuristic> ask(const Prepared &of, int most, uint32_t schemes) const;
+  std::vector<Heuristic> ask(const Prepared &of, int most) const;
   Algorithm checked(const Prepared &of, const Algorithm &measured) const;
 
   const MeasuredDevice *measured;

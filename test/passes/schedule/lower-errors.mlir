@@ -14,6 +14,14 @@ func.func @step(%x: tensor<4xf32> {nn.name = "x", nn.role = "data"}) -> tensor<4
 
 // -----
 
+func.func @step(%q: tensor<1x4x2x8xf32> {nn.name = "q", nn.role = "data"}) -> tensor<1x4x2x8xf32> attributes {zero.role = "step"} {
+  // expected-error @+1 {{is not a kernel, and only kernels take the heads of a position side by side (bshd)}}
+  %out, %lse = nn.attention %q, %q, %q {bshd = true, causal = false, scale = 1.0 : f32} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2xf32>)
+  return %out : tensor<1x4x2x8xf32>
+}
+
+// -----
+
 // expected-error @+1 {{'zero.role' is "stop"; it must be step, first, middle, last or eval, of a function}}
 func.func @step(%x: tensor<1xf32> {nn.name = "x", nn.role = "data"}) -> tensor<1xf32> attributes {zero.role = "stop"} {
   return %x : tensor<1xf32>
