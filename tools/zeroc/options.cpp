@@ -185,8 +185,8 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->check(oneOf({"auto", "none"}))
       ->group(group);
   app.add_option("--recompute", o.recompute,
-                 "what backward computes again instead of keeping it: what is cheap (auto), all between the inputs of "
-                 "repeated blocks (full), nothing (none) [auto]")
+                 "what backward computes again instead of keeping it: what is cheap, and what --device-memory has no room for (auto), all "
+                 "between the inputs of repeated blocks (full), nothing (none); with --target cuda nothing is cheap [auto]")
       ->type_name("auto|none|full")
       ->check(oneOf({"auto", "none", "full"}))
       ->group(group);

@@ -75,13 +75,14 @@ Division columnsOf(const Program &p) {
   for (d.lanes = lanesFor(p, p.inner.back()); d.lanes > 1 && columns / (d.lanes * kWarp) < kEnoughBlocks;) d.lanes /= 2;
   unsigned least = std::max(1u, kSector / (narrowestBytes(p) * d.lanes));
   for (d.width = kWarp; d.width > least && columns / (d.lanes * d.width) < kEnoughBlocks;) d.width /= 2;
-  // A group for every row at most, and as many as share their sums in the memory there is.
+  d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
+  // A group for every row at most, and as many as share their sums in the memory there is. Many blocks are even shares for multiprocessors if
+  // they are small, and each has fewer sums to join.
   unsigned bytes = 0;
   for (int r : p.reductions) bytes += d.lanes * std::max(4u, bytesOf(p.nodes[r].type));
-  unsigned groups = std::max(1u, kMostThreads / d.width);
+  unsigned groups = std::max(1u, (int64_t(d.blocks) >= kEnoughBlocks ? kThreads : kMostThreads) / d.width);
   while (groups * d.width > kWarp && (groups / 2 >= rows || groups * d.width * bytes > kStaticShared)) groups /= 2;
   d.threads = groups * d.width;
-  d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
   if (d.threads >= kThreads) d.resident = kResident / d.threads; // registers are given out by four warps
   return d;
 }

@@ -59,9 +59,20 @@ private:
   void emitScan();
   /// `vector` of the vectors that `dims` make, the last dimension in lanes.
   void bindVector(mlir::Value vector, llvm::ArrayRef<unsigned> dims);
-  /// The body at every `step`-th vector from `first` on; the last dimension is that of the lanes meanwhile.
-  Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, Values carried, const Body &body);
+  /// The body at every `step`-th vector from `first` on, which is below `step`, and at `atOnce` of them before anything is stored; the last
+  /// dimension is that of the lanes meanwhile.
+  Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, unsigned atOnce, Values carried, const Body &body);
+  static void storeLast(mlir::Block &block, mlir::Operation *before);
+  unsigned atOnce(llvm::ArrayRef<int> roots) const;
+  llvm::SmallVector<int> operandsOf(llvm::ArrayRef<int> reductions) const;
   void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
+
+  //--- softmax in one pass (online_softmax.cpp) --------------------------------------------------------------------------
+  /// The maximum of `maxima` whose row it is that `sum` adds up: exp(x - maximum of x). -1 if it is none.
+  int maximumOf(int sum, llvm::ArrayRef<int> maxima) const;
+  /// Whether the pass after that of `maxima` does nothing but add up such exponentials, of rows that are longer than a vector for each thread.
+  bool sumsOnline(llvm::ArrayRef<int> maxima, llvm::ArrayRef<int> sums) const;
+  void sumOnline(llvm::ArrayRef<int> reductions, llvm::ArrayRef<int> sums, mlir::Value rank);
 };
 
 } // namespace zero::codegen

@@ -38,37 +38,43 @@ void keepTogether(llvm::Function &function) {
         call->setConvergent();
 }
 
-/// Of a loop: numbers that its instructions make, its loads, and whether it waits for other threads.
+/// Of a loop: numbers that its instructions make, its loads and their bytes, and whether it waits for other threads.
 struct Body {
   explicit Body(const llvm::Loop &loop) {
     for (llvm::BasicBlock *block : loop.blocks())
       for (llvm::Instruction &instruction : *block) {
         auto *vector = dyn_cast<llvm::FixedVectorType>(instruction.getType());
         numbers += vector ? vector->getNumElements() : 1;
-        loads += llvm::isa<llvm::LoadInst>(instruction);
+        if (auto *load = dyn_cast<llvm::LoadInst>(&instruction)) {
+          ++loads;
+          bytes += unsigned(llvm::divideCeil(load->getType()->getPrimitiveSizeInBits().getFixedValue(), 8));
+        }
         auto *call = dyn_cast<llvm::CallBase>(&instruction);
         waits |= call && call->isConvergent();
       }
   }
-  unsigned numbers = 0, loads = 0;
+  unsigned numbers = 0, loads = 0, bytes = 0;
   bool waits = false;
 };
 
 /// A thread that goes over a row or down a column waits for memory each time around, unless several loads are under way: loops with few of
-/// them that wait for no other thread are unrolled, as far as there are registers for as many threads. Sums keep their order.
+/// them that wait for no other thread are unrolled, as far as there are registers for as many threads, and those with enough stay as they
+/// are. Sums keep their order.
 void unrollLoads(llvm::Function &function) {
-  constexpr unsigned kLoads = 4, kShort = 96; // under way; numbers of a body that goes more than twice
+  // Bytes and loads under way, and the bytes that are enough; numbers of a body that goes more than twice.
+  constexpr unsigned kBytes = 128, kLoads = 16, kEnough = 64, kShort = 96;
   llvm::DominatorTree dominators(function);
   llvm::LoopInfo loops(dominators);
   llvm::LLVMContext &context = function.getContext();
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost()) continue;
     Body body(*loop);
-    unsigned times = body.loads ? std::min(kLoads / body.loads, body.numbers <= kShort ? kLoads : 2) : 1;
-    if (body.waits || times < 2) continue;
-    auto *count = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), times));
-    auto *wish = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.count"), count});
-    auto *id = llvm::MDNode::getDistinct(context, {nullptr, wish});
+    if (body.waits || body.bytes == 0) continue;
+    unsigned most = std::min({kBytes / body.bytes, kLoads / body.loads, body.numbers <= kShort ? 8u : 2u});
+    unsigned times = body.bytes < kEnough ? llvm::bit_floor(most) : 1;
+    SmallVector<llvm::Metadata *> wish{llvm::MDString::get(context, times < 2 ? "llvm.loop.unroll.disable" : "llvm.loop.unroll.count")};
+    if (times > 1) wish.push_back(llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), times)));
+    auto *id = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, wish)});
     id->replaceOperandWith(0, id);
     loop->setLoopID(id);
   }

@@ -26,13 +26,51 @@ void GpuEmitter::bindVector(Value vector, ArrayRef<unsigned> dims) {
   scopes.back().bound.push_back({dims.back(), times(at, lanes)});
 }
 
-Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, Values carried, const Body &body) {
-  int64_t vectors = p.points(dims) / lanes;
-  return loop(scopes.size() - 1, first, number(vectors), step, std::nullopt, std::move(carried), [&](Value vector, Values inside) {
-    bindVector(vector, dims);
-    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
-    return body(std::move(inside));
-  });
+Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
+  int64_t vectors = p.points(dims) / lanes, round = step * atOnce, whole = vectors / round * round;
+  auto copies = [&](unsigned count) {
+    return [&, count](Value vector, Values inside) {
+      Block *block = scopes.back().block;
+      Operation *before = block->empty() ? nullptr : &block->back();
+      for (unsigned copy = 0; copy < count; ++copy) {
+        scopes.push_back(Scope(block, scopes.back().before));
+        goTo(scopes.size() - 1);
+        bindVector(plus(vector, number(copy * step)), dims);
+        llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
+        inside = body(std::move(inside));
+        scopes.pop_back();
+      }
+      if (count > 1) storeLast(*block, before);
+      return inside;
+    };
+  };
+  if (whole) carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), copies(atOnce));
+  if (whole == vectors) return carried;
+  goTo(scopes.size() - 1);
+  return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried), copies(1));
+}
+
+/// What was added to the block after `before`, with its stores at the end: the hardware does not look past a store for loads that could be
+/// under way, since both may be of the same bytes. They are, where a result lies on an operand, but of that each vector reads its own alone.
+void GpuEmitter::storeLast(Block &block, Operation *before) {
+  auto added = llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end());
+  SmallVector<Operation *> stores;
+  for (Operation &op : added)
+    if (isa<vector::StoreOp, memref::StoreOp>(op)) stores.push_back(&op);
+  for (Operation *store : stores) store->moveBefore(&block, block.end());
+}
+
+/// Vectors of a row that a thread works on at once, so that `kLoads` loads are under way: of the loads that lead to `roots`.
+unsigned GpuEmitter::atOnce(ArrayRef<int> roots) const {
+  constexpr unsigned kLoads = 8, kMost = 4;
+  auto loads = unsigned(llvm::count_if(p.below(roots, p.reductions), [&](int n) {
+    return p.nodes[n].kind == Node::Load && llvm::any_of(p.inner, [&](unsigned dim) { return p.nodes[n].depends[dim]; });
+  }));
+  int64_t each = p.points(p.inner) / lanes / d.team; // vectors of a thread
+  auto most = unsigned(std::clamp<int64_t>(std::min<int64_t>(each, kLoads / std::max(loads, 1u)), 1, kMost));
+  for (unsigned count = most; count > most / 2; --count)
+    if (each % count == 0) return count;
+  return most;
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,10 +114,17 @@ void GpuEmitter::row(Value number, Value rank) {
   auto once = [&](ArrayRef<Store> stores) {
     if (!stores.empty()) when(isFirst, [&] { storeAll(stores); });
   };
-  for (auto &[level, pass] : rows.byLevel) {
-    Values sums = share(p.inner, rank, d.team, initial(pass.reductions, 1),
-                        [&](Values carried) { return accumulate(pass.reductions, std::move(carried)); });
-    joinTeam(pass.reductions, std::move(sums), rank);
+  for (auto pass = rows.byLevel.begin(); pass != rows.byLevel.end(); ++pass) {
+    const std::vector<int> &reductions = pass->second.reductions;
+    auto next = std::next(pass);
+    if (next != rows.byLevel.end() && sumsOnline(reductions, next->second.reductions)) {
+      sumOnline(reductions, next->second.reductions, rank);
+      pass = next;
+      continue;
+    }
+    Values sums = share(p.inner, rank, d.team, atOnce(operandsOf(reductions)), initial(reductions, 1),
+                        [&](Values carried) { return accumulate(reductions, std::move(carried)); });
+    joinTeam(reductions, std::move(sums), rank);
   }
   // What every thread reads of the row is read before any of them writes there.
   goTo(scopes.size() - 1);
@@ -92,7 +137,9 @@ void GpuEmitter::row(Value number, Value rank) {
   if (overwrites) barrier();
   once(rows.early);
   if (rows.full.empty()) return;
-  Values sums = share(p.inner, rank, d.team, initial(rows.trailing, 1), [&](Values carried) {
+  SmallVector<int> roots = operandsOf(rows.trailing);
+  for (const Store &s : rows.full) roots.push_back(s.node);
+  Values sums = share(p.inner, rank, d.team, atOnce(roots), initial(rows.trailing, 1), [&](Values carried) {
     carried = accumulate(rows.trailing, std::move(carried));
     storeAll(rows.full);
     return carried;
@@ -101,11 +148,13 @@ void GpuEmitter::row(Value number, Value rank) {
   once(rows.late);
 }
 
+/// A thread's sums, vectors or numbers, to those of the row.
 void GpuEmitter::joinTeam(ArrayRef<int> reductions, Values sums, Value rank) {
   goTo(scopes.size() - 1);
   for (auto [i, r] : llvm::enumerate(reductions)) {
     const Node &n = p.nodes[r];
-    sums[i] = joinWarp(n.fn, n.type, horizontal(n.fn, n.type, sums[i]));
+    if (isa<VectorType>(sums[i].getType())) sums[i] = horizontal(n.fn, n.type, sums[i]);
+    sums[i] = joinWarp(n.fn, n.type, sums[i]);
   }
   if (unsigned warps = d.team / 32; warps > 1 && !reductions.empty()) {
     Value inWarp = remainder(rank, 32), zero = number(0);
@@ -240,7 +289,7 @@ void GpuEmitter::emitScatter() {
         Value row = scatterRow();
         when(liesIn(row, from, to), [&] {
           Value start = times(row, p.outputs[0].elements / rows);
-          share(p.inner, thread, d.threads, {}, [&](Values) -> Values {
+          share(p.inner, thread, d.threads, 1, {}, [&](Values) -> Values {
             addUpdate(start);
             return {};
           });
