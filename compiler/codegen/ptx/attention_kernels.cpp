@@ -17,7 +17,7 @@ namespace {
 class AttentionEmitter : public TileEmitter {
 public:
   AttentionEmitter(const Program &p, OpBuilder &b, Location loc, const Division &division)
-      : TileEmitter(p, b, loc, division, p.attention.bf16), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type),
+      : TileEmitter(p, b, loc, division, p.attention.bf16, attentionTiles(p.attention).strips), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type),
         factor(a.bf16 && !a.mask && a.scale > 0 ? a.scale : 1) {}
 
   void emit() {
@@ -73,7 +73,7 @@ private:
   }
 
   std::pair<Value, Value> positions(const Entry &entry, Value query, Value key, bool transposed) {
-    Value own = row(entry.half), other = column(entry);
+    Value own = row(entry.row), other = column(entry);
     return {plus(query, transposed ? other : own), plus(key, transposed ? own : other)};
   }
 
@@ -96,7 +96,7 @@ private:
     // Of a row of queries the last column that counts, of a row of keys the first.
     Value diagonal = minus(plus(query, number(a.keys - a.queries)), key), last = minus(number(a.keys - 1), key), some;
     PerRow bound;
-    for (unsigned half : {0, 1}) bound[half] = transposed ? minus(row(half), diagonal) : a.causal ? plus(row(half), diagonal) : last;
+    for (unsigned i = 0; i < rows(); ++i) bound.push_back(transposed ? minus(row(i), diagonal) : a.causal ? plus(row(i), diagonal) : last);
     if (a.causal) some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
     if (ends) {
       Value beyond = negative(minus(last, number(tiles.other - 1)));
@@ -107,7 +107,7 @@ private:
     auto predicate = transposed ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
     return changedIf(some, f, [&](Value v, const Entry &entry) {
       Value column = math.whole(b.getI32Type(), entry.column);
-      return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.half]), v, nothing);
+      return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.row]), v, nothing);
     });
   }
   using TileEmitter::scaled;
@@ -132,12 +132,12 @@ private:
   /// A row that sees nothing has lse -inf; with +inf its weights are 0.
   Value usable(Value lse) { return select(is(arith::CmpFPredicate::OEQ, lse, real(-INFINITY)), real(INFINITY), lse); }
   /// Of the thread's rows of the block's tile; `otherwise` where there is none.
-  PerRow perRow(Value memory, double otherwise) {
+  PerRow numbersOf(Value memory, double otherwise) {
     PerRow result;
-    for (unsigned half : {0, 1}) {
-      Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
-      Value at = plus(sumStart(ownHead, first), times(select(counts, row(half), number(0)), betweenSums()));
-      result[half] = select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{at}), real(otherwise));
+    for (unsigned i = 0; i < rows(); ++i) {
+      Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
+      Value at = plus(sumStart(ownHead, first), times(select(counts, row(i), number(0)), betweenSums()));
+      result.push_back(select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{at}), real(otherwise)));
     }
     return result;
   }
@@ -193,37 +193,40 @@ private:
     load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
-    for (double initial : {-double(INFINITY), -double(INFINITY), 0.0, 0.0}) carried.push_back(real(initial));
+    carried.append(perRow(real(-INFINITY)));
+    carried.append(perRow(real(0)));
     carried = overKeys(carried, [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       s = seen(s, first, key, false, real(-INFINITY));
       PerRow highest = acrossRow(Fn::Max, along(Fn::Max, s)), shift, shrink;
-      for (unsigned half : {0, 1}) {
-        Value &before = now[sums + half];
-        highest[half] = combine(Fn::Max, Scalar::F32, before, highest[half]);
-        shift[half] = select(is(arith::CmpFPredicate::OEQ, highest[half], real(-INFINITY)), real(0), scaled(highest[half])); // nothing seen
-        shrink[half] = exponential(before, shift[half], factor);
-        before = highest[half];
+      for (unsigned i = 0; i < rows(); ++i) {
+        Value &before = now[sums + i];
+        highest[i] = combine(Fn::Max, Scalar::F32, before, highest[i]);
+        shift.push_back(select(is(arith::CmpFPredicate::OEQ, highest[i], real(-INFINITY)), real(0), scaled(highest[i]))); // nothing seen
+        shrink.push_back(exponential(before, shift[i], factor));
+        before = highest[i];
       }
-      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, shift[entry.half], factor); });
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, shift[entry.row], factor); });
       PerRow part = along(Fn::Add, weights);
-      for (unsigned half : {0, 1}) now[sums + 2 + half] = add(mul(now[sums + 2 + half], shrink[half]), part[half]);
+      for (unsigned i = 0; i < rows(); ++i) {
+        Value &total = now[sums + rows() + i];
+        total = add(mul(total, shrink[i]), part[i]);
+      }
       Fragment o = scaled(Fragment(ArrayRef(now).take_front(sums)), shrink);
       llvm::copy(plusTimes(o, weights, v), now.begin());
       return now;
     });
-    PerRow total = acrossRow(Fn::Add, {carried[sums + 2], carried[sums + 3]}), inverse;
-    for (unsigned half : {0, 1})
-      inverse[half] =
-          select(is(arith::CmpFPredicate::OGT, total[half], real(0)), b.create<arith::DivFOp>(loc, real(1), total[half]), real(0));
+    PerRow total = acrossRow(Fn::Add, PerRow(ArrayRef(carried).take_back(rows()))), inverse;
+    for (Value sum : total)
+      inverse.push_back(select(is(arith::CmpFPredicate::OGT, sum, real(0)), b.create<arith::DivFOp>(loc, real(1), sum), real(0)));
     store(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), outputs[0], type, queryStart(ownHead, first), betweenQueries(),
           count);
-    for (unsigned half : {0, 1}) {
+    for (unsigned i = 0; i < rows(); ++i) {
       Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, remainder(inWarp, 4), number(0));
-      Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count);
+      Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
       when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
-        Value at = plus(sumStart(ownHead, first), times(row(half), betweenSums()));
-        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + half]), math.log(total[half])), outputs[1], ValueRange{at});
+        Value at = plus(sumStart(ownHead, first), times(row(i), betweenSums()));
+        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + i]), math.log(total[i])), outputs[1], ValueRange{at});
       });
     }
   }
@@ -268,7 +271,7 @@ private:
         return now;
       });
     });
-    PerRow scale{real(a.scale), real(a.scale)};
+    PerRow scale = perRow(real(a.scale));
     store(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), outputs[0], type, keyStart(ownHead, first), betweenKeys(), count);
     store(Fragment(ArrayRef(carried).take_back(half)), outputs[1], type, keyStart(ownHead, first), betweenKeys(), count);
   }
@@ -278,17 +281,17 @@ private:
     Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim);
     load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
     load(dout, operand(DOut), type, queryStart(ownHead, first), betweenQueries(), count);
-    PerRow lse = perRow(operand(Lse), INFINITY), delta = perRow(operand(Delta), 0);
+    PerRow lse = numbersOf(operand(Lse), INFINITY), delta = numbersOf(operand(Delta), 0);
     for (Value &v : lse) v = usable(v);
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
-      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.half], factor); });
+      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.row], factor); });
       weights = seen(weights, first, key, false, real(0));
-      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.half]); });
+      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
       return plusTimes(now, ds, k);
     });
-    store(scaled(dq, {real(a.scale), real(a.scale)}), outputs[0], type, queryStart(ownHead, first), betweenQueries(), count);
+    store(scaled(dq, perRow(real(a.scale))), outputs[0], type, queryStart(ownHead, first), betweenQueries(), count);
   }
 };
 

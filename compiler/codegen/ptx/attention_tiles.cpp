@@ -6,6 +6,8 @@ namespace zero::codegen {
 namespace {
 
 constexpr int64_t kSizes[] = {64, 32, 16}, kFewestRows = 32; // of one of two buffers
+// Elements of a row of which two strips of sums, and what they are made of, fit into a thread's registers.
+constexpr int64_t kShortRow = 64;
 
 /// Of the tiles that attention_kernels.cpp declares.
 int64_t sharedBytes(const Attention &a, int64_t own, int64_t other, int64_t buffers) {
@@ -22,7 +24,7 @@ AttentionTiles attentionTiles(const Attention &a) {
   bool keys = a.result == Attention::Keys;
   tiles.ownLength = keys ? a.keys : a.queries, tiles.otherLength = keys ? a.queries : a.keys;
   tiles.ownHeads = a.batch * (keys ? a.keyHeads : a.heads);
-  auto longest = [](int64_t length) { return int64_t(llvm::alignTo(uint64_t(length), AttentionTiles::kWarpRows)); };
+  auto longest = [](int64_t length) { return int64_t(llvm::alignTo(uint64_t(length), AttentionTiles::kStripRows)); };
   [&] {
     for (int64_t buffers : {2, 1})
       for (int64_t own : kSizes)
@@ -35,8 +37,11 @@ AttentionTiles attentionTiles(const Attention &a) {
         }
   }();
   tiles.sharedBytes = unsigned(sharedBytes(a, tiles.own, tiles.other, tiles.buffers));
-  // What the matrix units' fragments leave room for: 128 registers of a thread, or 168 where two sums of a row are held.
-  if (tiles.buffers == 2 && tiles.own == kSizes[0] && a.dim <= 64) tiles.resident = keys ? 3 : 4;
+  if (tiles.buffers == 2 && tiles.own == kSizes[0] && a.dim <= kShortRow) {
+    tiles.strips = 2;
+    // Registers for as many warps as a multiprocessor holds then: 168 of a thread for twelve, or 255 for eight.
+    tiles.resident = (a.result == Attention::Queries ? 12 : 8) / tiles.warps();
+  }
   tiles.perHead = int64_t(llvm::divideCeil(uint64_t(tiles.ownLength), uint64_t(tiles.own)));
   tiles.blocks = uint64_t(tiles.perHead * tiles.ownHeads);
   return tiles;

@@ -15,8 +15,10 @@ struct AttentionTiles {
   unsigned sharedBytes = 0; // of a block
   unsigned resident = 0;    // as in a division
 
-  static constexpr int64_t kWarpRows = 16; // of what a warp holds of a product (tiles.h)
-  unsigned warps() const { return unsigned(own / kWarpRows); }
+  unsigned strips = 1;      // of 16 rows, that a warp holds of a product (tiles.h)
+
+  static constexpr int64_t kStripRows = 16;
+  unsigned warps() const { return unsigned(own / (strips * kStripRows)); }
 };
 
 /// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32

@@ -92,7 +92,8 @@ Division scatterOf(const Program &p) {
   d.form = Division::Scatter;
   d.lanes = lanesFor(p, p.inner.back());
   int64_t rows = p.points(p.reduced);
-  d.width = unsigned(std::clamp<int64_t>(rows / (8 * kEnoughBlocks), 1, 16));
+  // Every block looks at all updates: no more of them than a large GPU holds at once.
+  d.width = unsigned(std::clamp<int64_t>(rows / (4 * kEnoughBlocks), 1, 64));
   d.threads = wholeWarps(std::max(p.points(p.inner) / d.lanes, p.points(p.outer)), kThreads); // for all updates are looked at
   d.blocks = llvm::divideCeil(rows, d.width);
   return d;

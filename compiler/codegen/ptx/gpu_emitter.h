@@ -37,6 +37,7 @@ protected:
   /// `v` of the thread of the warp whose number differs in these bits.
   mlir::Value shuffle(mlir::Value v, unsigned bits);
   mlir::Value joinWarp(Fn fn, Scalar type, mlir::Value v);
+  mlir::Value ballot(mlir::Value condition, mlir::Value inWarp);
   /// `alignment` in bytes; 0: that of an element.
   mlir::Value sharedArray(mlir::Type element, int64_t size, int64_t alignment = 0);
   void storeShared(mlir::Value array, mlir::Value at, mlir::Value v);
@@ -48,7 +49,7 @@ protected:
   mlir::Value below(mlir::Value a, mlir::Value b);
 
 private:
-  //--- kinds of kernels (kinds.cpp) -----------------------------------------------------------------------------------
+  //--- kinds of kernels (kinds.cpp, scatter.cpp) -----------------------------------------------------------------------------------
   void emitMap();
   void emitRows();
   void row(mlir::Value number, mlir::Value rank);

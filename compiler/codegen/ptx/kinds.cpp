@@ -252,54 +252,8 @@ void GpuEmitter::joinGroups(ArrayRef<int> reductions, Values &sums, int64_t grou
 }
 
 //===----------------------------------------------------------------------===//
-// Scatter and scan
+// Scan
 //===----------------------------------------------------------------------===//
-
-void GpuEmitter::emitScatter() {
-  int64_t rows = p.points(p.reduced);
-  Value from = times(block, d.width), to = b.create<arith::MinUIOp>(loc, plus(from, number(d.width)), number(rows));
-  int64_t vectors = p.points(p.inner) / lanes; // of a row
-  unlessInPlace([&] {
-    Value all = times(b.create<arith::SubIOp>(loc, to, from), vectors);
-    loop(scopes.size() - 1, thread, all, d.threads, std::nullopt, {}, [&](Value at, Values) -> Values {
-      bindOuter(plus(from, quotient(at, vectors)), p.reduced);
-      bindVector(remainder(at, vectors), p.inner);
-      llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
-      storeAll(p.stores);
-      return {};
-    });
-  });
-  barrier(); // others add to what a thread has written
-  // A block looks at as many updates at once as it has threads, and goes through those of a range that has some of its own.
-  int64_t updates = p.points(p.outer);
-  loop(0, number(0), number(updates), d.threads, std::nullopt, {}, [&](Value first, Values) -> Values {
-    Value mine = plus(first, thread), counts = below(mine, number(updates));
-    Value some;
-    {
-      scopes.push_back(Scope(scopes.back().block, scopes.back().before));
-      bindOuter(b.create<arith::MinUIOp>(loc, mine, number(updates - 1)), p.outer);
-      Value falls = liesIn(scatterRow(), from, to);
-      some = anyThread(b.create<arith::AndIOp>(loc, counts, falls));
-      scopes.pop_back();
-    }
-    when(some, [&] {
-      Value last = b.create<arith::MinUIOp>(loc, plus(first, number(d.threads)), number(updates));
-      loop(scopes.size() - 1, first, last, 1, std::nullopt, {}, [&](Value update, Values) -> Values {
-        bindOuter(update, p.outer);
-        Value row = scatterRow();
-        when(liesIn(row, from, to), [&] {
-          Value start = times(row, p.outputs[0].elements / rows);
-          share(p.inner, thread, d.threads, 1, {}, [&](Values) -> Values {
-            addUpdate(start);
-            return {};
-          });
-        });
-        return {};
-      });
-    });
-    return {};
-  });
-}
 
 void GpuEmitter::emitScan() {
   int64_t rows = p.points(p.outer);

@@ -26,13 +26,14 @@ static constexpr int64_t kTerms = 4;    // of an element's sum, that are read at
 
 Fragment TileEmitter::timesTransposedByFma(const Tile &a, const Tile &right) {
   return loop(scopes.size() - 1, number(0), number(a.columns), kTerms, std::nullopt, zeros(right.rows), [&](Value k, Values sum) {
-    PerRow rows{floatsAt(a, row(0), k, kTerms), floatsAt(a, row(1), k, kTerms)};
+    PerRow mine;
+    for (unsigned row = 0; row < rows(); ++row) mine.push_back(floatsAt(a, this->row(row), k, kTerms));
     for (int64_t i = 0; i < right.rows; i += kColumns8)
       for (int64_t n : {0, 1}) {
         Value other = floatsAt(right, plus(pair, number(i + n)), k, kTerms);
-        for (unsigned half : {0, 1}) {
-          Value &s = sum[size_t(i / 2 + half * 2 + n)];
-          for (int64_t term = 0; term < kTerms; ++term) s = fma(element(rows[half], term), element(other, term), s);
+        for (unsigned row = 0; row < rows(); ++row) {
+          Value &s = sum[placeOf(row, i, right.rows) + size_t(n)];
+          for (int64_t term = 0; term < kTerms; ++term) s = fma(element(mine[row], term), element(other, term), s);
         }
       }
     return sum;
@@ -41,22 +42,23 @@ Fragment TileEmitter::timesTransposedByFma(const Tile &a, const Tile &right) {
 
 Fragment TileEmitter::plusTimesByFma(const Fragment &sum, const Fragment &f, const Tile &right) {
   warpBarrier(); // until the warp has read what was there
-  for (unsigned half : {0, 1})
+  for (unsigned row = 0; row < rows(); ++row)
     for (int64_t column = 0; column < right.rows; column += kColumns8) {
-      size_t i = size_t(column / 2 + half * 2);
-      Value at = plus(plus(times(row(half), left.stride), pair), number(column));
+      size_t i = placeOf(row, column, right.rows);
+      Value at = plus(plus(times(this->row(row), left.stride), pair), number(column));
       b.create<vector::StoreOp>(loc, joined(f[i], f[i + 1]), left.memory, ValueRange{at});
     }
   warpBarrier();
   return loop(scopes.size() - 1, number(0), number(right.rows), kTerms, std::nullopt, sum, [&](Value k, Values sums) {
-    PerRow rows{floatsAt(left, row(0), k, kTerms), floatsAt(left, row(1), k, kTerms)};
+    PerRow mine;
+    for (unsigned row = 0; row < rows(); ++row) mine.push_back(floatsAt(left, this->row(row), k, kTerms));
     for (int64_t term = 0; term < kTerms; ++term)
       for (int64_t column = 0; column < right.columns; column += kColumns8) {
         Value two = floatsAt(right, plus(k, number(term)), plus(pair, number(column)), 2);
-        for (unsigned half : {0, 1})
+        for (unsigned row = 0; row < rows(); ++row)
           for (int64_t n : {0, 1}) {
-            Value &s = sums[size_t(column / 2 + half * 2 + n)];
-            s = fma(element(rows[half], term), element(two, n), s);
+            Value &s = sums[placeOf(row, column, right.columns) + size_t(n)];
+            s = fma(element(mine[row], term), element(two, n), s);
           }
       }
     return sums;
@@ -96,17 +98,20 @@ Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
   Fragment sum = zeros(right.rows);
   // Threads 0 to 15 name the left operand's rows, the others the same rows 8 columns on; of the right operand, whose rows are columns of
   // the product, 8 threads name 8 rows, the next the same rows 8 columns on, and then 8 rows more.
-  Value leftRow = plus(times(warp, kStep), remainder(inWarp, kStep)), leftColumn = times(quotient(inWarp, kStep), kColumns8);
+  Value leftRow = plus(times(warp, strips * kStep), remainder(inWarp, kStep)), leftColumn = times(quotient(inWarp, kStep), kColumns8);
   Value rightRow = plus(times(quotient(inWarp, kStep), kColumns8), remainder(inWarp, kColumns8));
   Value rightColumn = times(remainder(quotient(inWarp, kColumns8), 2), kColumns8);
   Value leftPlace = placeIn(a, leftRow, leftColumn), rightPlace = placeIn(right, rightRow, rightColumn);
   for (int64_t k = 0; k < a.columns; k += kStep) {
-    Words left = matrices(a, leftPlace, 0, k, false);
+    SmallVector<Words> left;
+    for (unsigned strip = 0; strip < strips; ++strip) left.push_back(matrices(a, leftPlace, strip * kStep, k, false));
     for (int64_t n = 0; n < right.rows; n += kStep) {
       Words words = matrices(right, rightPlace, n, k, false);
-      auto sums = MutableArrayRef(sum).slice(size_t(n / 2), kColumns8);
-      multiply(sums.take_front(4), left, words[0], words[1]);
-      multiply(sums.drop_front(4), left, words[2], words[3]);
+      for (unsigned strip = 0; strip < strips; ++strip) {
+        auto sums = MutableArrayRef(sum).slice(strip * stripSize(right.rows) + size_t(n / 2), kColumns8);
+        multiply(sums.take_front(4), left[strip], words[0], words[1]);
+        multiply(sums.drop_front(4), left[strip], words[2], words[3]);
+      }
     }
   }
   return sum;
@@ -115,15 +120,22 @@ Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
 /// Two blocks of a fragment are, rounded, the left operand of a step as they are.
 Fragment TileEmitter::plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &right) {
   Fragment sums = sum;
+  size_t size = stripSize(right.columns);
   Value place = placeIn(right, remainder(inWarp, kStep), times(quotient(inWarp, kStep), kColumns8));
   for (int64_t k = 0; k < right.rows; k += kStep) {
-    Words left;
-    for (size_t i = 0; i < 4; ++i) left[i] = math.packed(f[size_t(k / 2) + 2 * i], f[size_t(k / 2) + 2 * i + 1]);
+    SmallVector<Words> left(strips);
+    for (unsigned strip = 0; strip < strips; ++strip)
+      for (size_t i = 0; i < 4; ++i) {
+        size_t from = strip * stripSize(right.rows) + size_t(k / 2) + 2 * i;
+        left[strip][i] = math.packed(f[from], f[from + 1]);
+      }
     for (int64_t n = 0; n < right.columns; n += kStep) {
       Words words = matrices(right, place, k, n, true);
-      auto rest = MutableArrayRef(sums).drop_front(size_t(n / 2));
-      multiply(rest.take_front(4), left, words[0], words[1]);
-      if (rest.size() > 4) multiply(rest.slice(4, 4), left, words[2], words[3]);
+      for (unsigned strip = 0; strip < strips; ++strip) {
+        auto rest = MutableArrayRef(sums).slice(strip * size, size).drop_front(size_t(n / 2));
+        multiply(rest.take_front(4), left[strip], words[0], words[1]);
+        if (rest.size() > 4) multiply(rest.slice(4, 4), left[strip], words[2], words[3]);
+      }
     }
   }
   return sums;

@@ -194,19 +194,23 @@ void TileEmitter::loadNumbers(const Tile &row, Value memory, Value first, int64_
 // Fragments
 //===----------------------------------------------------------------------===//
 
-static Entry entryOf(size_t i) { return {unsigned(i / 2 % 2), int64_t(i / 4) * kColumns8 + int64_t(i % 2)}; }
+Entry TileEmitter::entryOf(const Fragment &f, size_t i) const {
+  size_t strip = f.size() / strips, inStrip = i % strip;
+  return {unsigned(i / strip * 2 + inStrip / 2 % 2), int64_t(inStrip / 4) * kColumns8 + int64_t(inStrip % 2)};
+}
 
-Value TileEmitter::row(unsigned half) {
-  return plus(plus(times(warp, AttentionTiles::kWarpRows), quotient(inWarp, 4)), number(half * kColumns8));
+Value TileEmitter::row(unsigned which) {
+  int64_t strip = AttentionTiles::kStripRows;
+  return plus(plus(times(warp, strips * strip), quotient(inWarp, 4)), number(which / 2 * strip + which % 2 * kColumns8));
 }
 
 Value TileEmitter::column(const Entry &entry) { return plus(pair, number(entry.column)); }
 
-Fragment TileEmitter::zeros(int64_t columns) { return Fragment(size_t(columns / 2), real(0)); }
+Fragment TileEmitter::zeros(int64_t columns) { return Fragment(strips * stripSize(columns), real(0)); }
 
 Fragment TileEmitter::map(const Fragment &f, Change change) {
   Fragment result;
-  for (auto [i, v] : llvm::enumerate(f)) result.push_back(change(v, entryOf(i)));
+  for (auto [i, v] : llvm::enumerate(f)) result.push_back(change(v, entryOf(f, i)));
   return result;
 }
 
@@ -227,22 +231,23 @@ Fragment TileEmitter::changedIf(Value condition, const Fragment &f, Change chang
 }
 
 Fragment TileEmitter::scaled(const Fragment &f, const PerRow &factors) {
-  return map(f, [&](Value v, const Entry &entry) { return mul(v, factors[entry.half]); });
+  return map(f, [&](Value v, const Entry &entry) { return mul(v, factors[entry.row]); });
 }
 
 Fragment TileEmitter::perColumn(const Tile &row) {
-  Fragment result;
+  Fragment strip, result;
   for (int64_t column = 0; column < row.columns; column += kColumns8) {
     Value two = floatsAt(row, number(0), plus(pair, number(column)), 2);
-    for (int64_t i : {0, 1, 0, 1}) result.push_back(element(two, i));
+    for (int64_t i : {0, 1, 0, 1}) strip.push_back(element(two, i));
   }
+  for (unsigned i = 0; i < strips; ++i) result.append(strip);
   return result;
 }
 
 PerRow TileEmitter::along(Fn fn, const Fragment &f) {
-  PerRow result;
+  PerRow result = perRow({});
   for (auto [i, v] : llvm::enumerate(f)) {
-    Value &sum = result[entryOf(i).half];
+    Value &sum = result[entryOf(f, i).row];
     sum = sum ? combine(fn, Scalar::F32, sum, v) : v;
   }
   return result;
@@ -255,12 +260,12 @@ PerRow TileEmitter::acrossRow(Fn fn, PerRow parts) {
 }
 
 void TileEmitter::store(const Fragment &f, Value memory, Scalar type, Value first, int64_t between, Value count) {
-  int64_t columns = int64_t(f.size()) * 2;
-  for (unsigned half : {0, 1})
-    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(half), count), [&] {
-      Value start = plus(plus(first, times(row(half), between)), pair);
+  int64_t columns = int64_t(f.size() / strips) * 2;
+  for (unsigned row = 0; row < rows(); ++row)
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, this->row(row), count), [&] {
+      Value start = plus(plus(first, times(this->row(row), between)), pair);
       for (int64_t column = 0; column < columns; column += kColumns8) {
-        size_t i = size_t(column / 2 + half * 2);
+        size_t i = placeOf(row, column, columns);
         Value two = toMemory(joined(f[i], f[i + 1]), type);
         b.create<vector::StoreOp>(loc, two, memory, ValueRange{plus(start, number(column))});
       }

@@ -1,7 +1,8 @@
 //===- tiles.h - matrices that the threads of a block hold together ----------------------------------------===//
-// What kernels made of products of tiles are written with. A tile lies in shared memory; of a result each warp has 16 rows in its threads'
-// registers, as mma.sync.m16n8 leaves them (PTX ISA, "Matrix Fragments for mma.m16n8k16"): so what is done to a result, row by row or
-// element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds.
+// What kernels made of products of tiles are written with. A tile lies in shared memory; of a result each warp has strips of 16 rows in its
+// threads' registers, as mma.sync.m16n8 leaves them (PTX ISA, "Matrix Fragments for mma.m16n8k16"): so what is done to a result, row by row or
+// element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds. A right operand
+// that a warp has read from shared memory serves all of its strips.
 #pragma once
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include <array>
@@ -15,24 +16,24 @@ struct Tile {
   mlir::Value first;             // element of the memory that it begins with; null: 0
 };
 
-/// 16 rows and a multiple of 8 columns of a warp's, in its threads: of each block of 8 columns thread t has columns 2 (t mod 4) and the
-/// next of row t / 4, and then of row t / 4 + 8.
+/// A warp's strips, one after another, of a multiple of 8 columns, in its threads: of each block of 8 columns thread t has columns 2 (t mod 4)
+/// and the next of the strip's row t / 4, and then of row t / 4 + 8.
 using Fragment = llvm::SmallVector<mlir::Value>;
 
-/// One number for each of the two rows of which a thread has elements.
-using PerRow = std::array<mlir::Value, 2>;
+/// One number for each row of which a thread has elements: two of each strip.
+using PerRow = llvm::SmallVector<mlir::Value, 4>;
 
-/// Which element of a fragment: the first or the second row, and of the column what does not depend on the thread.
+/// Which element of a fragment: of which of the thread's rows, and of the column what does not depend on the thread.
 struct Entry {
-  unsigned half;
+  unsigned row;
   int64_t column;
 };
 
 class TileEmitter : public GpuEmitter {
 protected:
-  /// `bf16`: what tiles hold.
-  TileEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division, bool bf16)
-      : GpuEmitter(p, b, loc, division), bf16(bf16) {}
+  /// `bf16`: what tiles hold. `strips`: of each warp.
+  TileEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division, bool bf16, unsigned strips)
+      : GpuEmitter(p, b, loc, division), bf16(bf16), strips(strips) {}
 
   mlir::Value inWarp, warp; // number of the thread in its warp, of the warp in the block
   mlir::Type f32;
@@ -59,9 +60,11 @@ protected:
   void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
   void waitForLoads() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
 
-  //--- fragments: 16 rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
-  /// Number of the thread's row in the block's tile, and of the column of an entry.
-  mlir::Value row(unsigned half);
+  //--- fragments: the rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
+  unsigned rows() const { return 2 * strips; } // of which a thread has elements
+  PerRow perRow(mlir::Value v) const { return PerRow(rows(), v); }
+  /// Number of a row of the thread's in the block's tile, and of the column of an entry.
+  mlir::Value row(unsigned which);
   mlir::Value column(const Entry &entry);
   Fragment zeros(int64_t columns);
   using Change = llvm::function_ref<mlir::Value(mlir::Value, const Entry &)>;
@@ -71,7 +74,7 @@ protected:
   Fragment changedIf(mlir::Value condition, const Fragment &f, Change change);
   /// Every row times its number.
   Fragment scaled(const Fragment &f, const PerRow &factors);
-  /// Numbers that lie in a tile of one row, one for each column: the same in both rows.
+  /// Numbers that lie in a tile of one row, one for each column: the same in all rows.
   Fragment perColumn(const Tile &row);
 
   /// a · bᵀ of the warp's rows of `a`.
@@ -100,9 +103,15 @@ protected:
 
 private:
   bool bf16;
+  unsigned strips;
   mlir::Value pair; // of each block of 8 columns the thread's first
   Tile left;        // f32: where a fragment lies that is a left operand; a warp's rows are touched by that warp alone
 
+  Entry entryOf(const Fragment &f, size_t i) const;
+  /// Elements of a strip: of `columns` columns.
+  static size_t stripSize(int64_t columns) { return size_t(columns / 2); }
+  /// The first of a row's elements in a strip's block of columns.
+  size_t placeOf(unsigned row, int64_t column, int64_t columns) const { return row / 2 * stripSize(columns) + size_t(column / 2 + row % 2 * 2); }
   static Tile several(Tile tile, int64_t rows) { return tile.rows = rows, tile; }
   mlir::Value inTile(const Tile &tile, mlir::Value row, mlir::Value column);
   /// Of a tile; of what lies in memory.
