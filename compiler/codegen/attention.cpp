@@ -26,6 +26,7 @@ template <typename Op> Attention described(Op op, Attention::Result result) {
   a.batch = sizes.batch, a.heads = sizes.heads, a.keyHeads = sizes.keyHeads, a.queries = sizes.queries, a.keys = sizes.keys;
   a.dim = sizes.dim;
   a.bshd = op.getBshd();
+  a.packed = op.getPackedKvHeads().has_value();
   a.scale = op.getScale().convertToDouble();
   a.causal = op.getCausal();
   if (Value mask = op.getMask()) {
@@ -47,10 +48,8 @@ FailureOr<std::optional<Program>> attentionProgram(func::FuncOp kernel) {
   Program p;
   if (auto attention = dyn_cast<AttentionOp>(op))
     p.attention = described(attention, Attention::Output);
-  else if (auto keys = dyn_cast<AttentionGradKeysOp>(op))
-    p.attention = described(keys, Attention::Keys);
-  else if (auto queries = dyn_cast<AttentionGradQueriesOp>(op))
-    p.attention = described(queries, Attention::Queries);
+  else if (auto gradient = dyn_cast<AttentionGradByRowSumsOp>(op))
+    p.attention = described(gradient, Attention::Gradient);
   else
     return std::optional<Program>();
   for (Value operand : op->getOperands()) {

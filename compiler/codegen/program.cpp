@@ -40,9 +40,8 @@ int64_t Program::extent() const {
     return llvm::divideCeil(points(reduced), kBlock);
   case Scan:
     return points(outer);
-  case Tiles: // rows of what it makes
-    return attention.batch *
-           (attention.result == Attention::Keys ? attention.keyHeads * attention.keys : attention.heads * attention.queries);
+  case Tiles: // rows of the scores
+    return attention.batch * attention.heads * attention.queries;
   }
   return 0;
 }

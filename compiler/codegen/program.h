@@ -10,7 +10,7 @@
 //   Columns   for each chunk of kColumns entries of the last `inner` dimension: reductions over `reduced` in row order, then the stores
 //   Scatter   for each block of kBlock rows of the output: initialise it, then add the updates that fall into it, in order
 //   Scan      for each row: a running sum along the only inner dimension
-//   Tiles     attention or a part of its gradient, which is no graph of expressions (attention.h); on a GPU alone
+//   Tiles     attention or its gradient, which is no graph of expressions (attention.h); on a GPU alone
 #pragma once
 #include "compiler/codegen/attention.h"
 #include "compiler/nn/reader.h"

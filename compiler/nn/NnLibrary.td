@@ -33,43 +33,33 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
     `bshd`: the heads of a position lie side by side, as products leave them and read them: q and out are [batch, q_len, heads, dim], k and v
     [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.
+    `packed_kv_heads` (of that layout alone): q, k and v are one value [batch, len, heads + 2 kv_heads, dim], as one product makes them. In each
+    position lie the heads of the queries, then those of the keys, whose number this is, then those of the values.
   }];
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
-                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
+                       DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_AttentionGradOp : Nn_Op<"attention_grad", [Pure, Nn_Evaluable]> {
+/// Gradients of q, k and v of an nn.attention; where they are one value, the gradient of that.
+class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, Nn_Evaluable]> {
+  let arguments = !con((ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask), operands,
+                       (ins Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
+                            DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads));
+  let results = (outs Variadic<Nn_Float>:$gradients);
+  let hasVerifier = 1;
+}
+
+def Nn_AttentionGradOp : Nn_AttentionGrad<"attention_grad", (ins Nn_Float:$out, Nn_Float:$lse)> {
   let summary = "Gradients of q, k and v of an nn.attention, given its operands, results and the gradient of its result";
-  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$out, Nn_Float:$lse,
-                       Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
-                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
-  let results = (outs Nn_Float:$dq, Nn_Float:$dk, Nn_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 
-/// What one pass over the scores makes of an attention's gradients, where one kernel cannot add up all of them.
-class Nn_AttentionGradPart<string mnemonic> : Nn_Op<mnemonic, [Pure, Nn_Evaluable]> {
-  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Nn_Float:$lse, Nn_Float:$delta, Nn_Float:$dout,
-                       F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
-                       DefaultValuedAttr<BoolAttr, "false">:$bshd);
-  let hasVerifier = 1;
-}
-
-def Nn_AttentionGradKeysOp : Nn_AttentionGradPart<"attention_grad_keys"> {
-  let summary = "Gradients of k and v of an nn.attention: sums over the queries";
-  let description = [{ `delta`, of the type of lse, is the sum of dout · out of each row. The rest as nn.attention_grad has it. }];
-  let results = (outs Nn_Float:$dk, Nn_Float:$dv);
-  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
-}
-
-def Nn_AttentionGradQueriesOp : Nn_AttentionGradPart<"attention_grad_queries"> {
-  let summary = "Gradient of q of an nn.attention: sums over the keys";
-  let description = [{ The operands are those of nn.attention_grad_keys. }];
-  let results = (outs Nn_Float:$dq);
+def Nn_AttentionGradByRowSumsOp : Nn_AttentionGrad<"attention_grad_by_row_sums", (ins Nn_Float:$lse, Nn_Float:$delta)> {
+  let summary = "The same, given of each row the sum of dout · out, `delta`, instead of out: what a kernel makes of it";
+  let description = [{ `delta` has the type of lse. The rest as nn.attention_grad has it. }];
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
 }
 

@@ -171,15 +171,14 @@ def AttentionKernelsPass : Pass<"nn-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "Attention and its gradient as launches of kernels, for a target that has no step for them";
   let description = [{
     Needs: functions as nn-rematerialize leaves them, with `nn.attention` that kernels do (nn-expand-attention leaves no other). An `nn.attention` becomes a
-    launch. Its gradient becomes three: the sums of dout · out, which are rows like others; dk and dv, summed over the queries; dq, summed over
-    the keys. Equal layers share kernels.
+    launch. Its gradient becomes two: the sums of dout · out, which are rows like others; and what needs them, of which some blocks make dk and dv, summed
+    over the queries, and the others dq, summed over the keys. Equal layers share kernels.
 
     ```mlir
     %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %lse, %dy {causal = true, scale = 0.125 : f32} : …
     // becomes
     %delta = nn.launch @mul_reduce_0(%y, %dy) : …
-    %dk, %dv = nn.launch @attention_grad_keys_0(%q, %k, %v, %lse, %delta, %dy) : …
-    %dq = nn.launch @attention_grad_queries_0(%q, %k, %v, %lse, %delta, %dy) : …
+    %dq, %dk, %dv = nn.launch @attention_grad_by_row_sums_0(%q, %k, %v, %lse, %delta, %dy) : …
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];

@@ -48,21 +48,16 @@ struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
     Build b{builder, op.getLoc()};
     Type sums = elementOf(op.getLse());
     Value out = b.cast(op.getOut(), sums), dout = b.cast(op.getDout(), sums), product = b.mul(out, dout), delta = b.sumLast(product);
-    auto keys =
-        builder.create<AttentionGradKeysOp>(b.loc, TypeRange{op.getDk().getType(), op.getDv().getType()}, op.getQ(), op.getK(), op.getV(),
-                                            op.getMask(), op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr());
-    auto queries =
-        builder.create<AttentionGradQueriesOp>(b.loc, TypeRange{op.getDq().getType()}, op.getQ(), op.getK(), op.getV(), op.getMask(),
-                                               op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr());
-    op.getDq().replaceAllUsesWith(queries.getDq());
-    op.getDk().replaceAllUsesWith(keys.getDk());
-    op.getDv().replaceAllUsesWith(keys.getDv());
+    auto gradients = builder.create<AttentionGradByRowSumsOp>(b.loc, op.getResultTypes(), op.getQ(), op.getK(), op.getV(), op.getMask(),
+                                                              op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(),
+                                                              op.getBshdAttr(), op.getPackedKvHeadsAttr());
+    op->replaceAllUsesWith(gradients);
     Value operands[] = {op.getOut(), op.getDout()};
     op.erase();
     if (failed(launch(delta.getDefiningOp(), operands, table))) return failure();
     for (Value v : {product, dout, out}) // the kernel computes them
       if (Operation *made = v.getDefiningOp(); made && made->use_empty()) made->erase();
-    return success(succeeded(launch(keys, keys->getOperands(), table)) && succeeded(launch(queries, queries->getOperands(), table)));
+    return launch(gradients, gradients->getOperands(), table);
   }
 };
 

@@ -55,7 +55,7 @@ void turn(AttentionOp op) {
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto made = builder.create<AttentionOp>(b.loc, turned(op.getQ()), turned(op.getK()), turned(op.getV()), op.getMask(), op.getScaleAttr(),
-                                          op.getCausalAttr(), builder.getBoolAttr(true));
+                                          op.getCausalAttr(), builder.getBoolAttr(true), IntegerAttr());
   op.getResult().replaceAllUsesWith(turned(made.getResult()));
   op.erase();
 }

@@ -1,5 +1,5 @@
 // Attention's kernels for a GPU against the reference interpreter: lengths that no tile divides, heads that share keys, masks, rows that
-// see nothing.
+// see nothing. Layouts of the same numbers give the same bits.
 #include "compiler/codegen/program.h"
 #include "compiler/codegen/ptx/attention_tiles.h"
 #include "gpu_check.h"
@@ -10,12 +10,13 @@ using namespace zero;
 
 namespace {
 
+enum class Layout { ByHead, SideBySide, Packed }; // [batch, heads, rows, dim], bshd, and that with q, k and v in one
+
 struct Shape {
   int64_t batch, heads, keyHeads, queries, keys, dim;
   bool causal = false;
   std::vector<int64_t> mask = {};
   std::string type = "f32";
-  bool bshd = false;
 };
 
 std::string tensor(std::vector<int64_t> sizes, const std::string &type) {
@@ -24,52 +25,112 @@ std::string tensor(std::vector<int64_t> sizes, const std::string &type) {
   return text + type + ">";
 }
 
-/// One of the kernels: "attention", "attention_grad_keys", "attention_grad_queries".
-std::string textOf(const Shape &s, const std::string &name) {
+const char *const kForward = "attention", *const kGradient = "attention_grad_by_row_sums", *const kKernels[] = {kForward, kGradient};
+
+std::string textOf(const Shape &s, const std::string &name, Layout layout = Layout::ByHead) {
+  bool packed = layout == Layout::Packed;
   auto sizes = [&](int64_t heads, int64_t rows) {
-    return s.bshd ? std::vector<int64_t>{s.batch, rows, heads} : std::vector<int64_t>{s.batch, heads, rows};
+    return layout == Layout::ByHead ? std::vector<int64_t>{s.batch, heads, rows} : std::vector<int64_t>{s.batch, rows, heads};
   };
   auto rowsOf = [&](int64_t heads, int64_t rows) {
     std::vector<int64_t> all = sizes(heads, rows);
     all.push_back(s.dim);
     return tensor(all, s.type);
   };
-  std::string q = rowsOf(s.heads, s.queries), k = rowsOf(s.keyHeads, s.keys);
+  std::string q = rowsOf(s.heads, s.queries), k = rowsOf(s.keyHeads, s.keys), x = rowsOf(s.heads + 2 * s.keyHeads, s.keys);
   std::string row = tensor(sizes(s.heads, s.queries), "f32"), mask = s.mask.empty() ? "" : tensor(s.mask, "f32");
-  std::string types = q + ", " + k + ", " + k, names = "%q, %k, %v", arguments = "%q: " + q + ", %k: " + k + ", %v: " + k;
+  std::string types = packed ? x + ", " + x + ", " + x : q + ", " + k + ", " + k, names = packed ? "%x, %x, %x" : "%q, %k, %v";
+  std::string arguments = packed ? "%x: " + x : "%q: " + q + ", %k: " + k + ", %v: " + k;
   if (!mask.empty()) types += ", " + mask, names += " mask %mask", arguments += ", %mask: " + mask;
   std::string results = q + ", " + row, values = "%a#0, %a#1";
-  bool gradient = name != "attention";
-  if (gradient) {
+  if (name == kGradient) {
     types += ", " + row + ", " + row + ", " + q, names += ", %lse, %delta, %dout";
     arguments += ", %lse: " + row + ", %delta: " + row + ", %dout: " + q;
-    bool keys = name == "attention_grad_keys";
-    results = keys ? k + ", " + k : q, values = keys ? "%a#0, %a#1" : "%a";
+    results = packed ? x : q + ", " + k + ", " + k, values = packed ? "%a#0" : "%a#0, %a#1, %a#2";
   }
-  bool single = name == "attention_grad_queries";
-  return "func.func private @kernel(" + arguments + ") -> (" + results + ") attributes {nn.kernel} {\n  %a" + (single ? "" : ":2") +
-         " = nn." + name + " " + names + " {bshd = " + (s.bshd ? "true" : "false") + ", causal = " + (s.causal ? "true" : "false") +
-         ", scale = 0.25 : f32} : (" + types + ") -> " + (single ? results : "(" + results + ")") + "\n  return " + values + " : " +
-         results + "\n}";
+  std::string form = layout == Layout::ByHead ? "" : "bshd = true, ";
+  if (packed) form += "packed_kv_heads = " + std::to_string(s.keyHeads) + " : i64, ";
+  return "func.func private @kernel(" + arguments + ") -> (" + results +
+         ") attributes {nn.kernel} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names + " {" + form +
+         "causal = " + (s.causal ? "true" : "false") + ", scale = 0.25 : f32} : (" + types + ") -> (" + results + ")\n  return " + values +
+         " : " + results + "\n}";
 }
 
-const char *const kKernels[] = {"attention", "attention_grad_keys", "attention_grad_queries"};
+/// Of an operand or a result by head: its heads and their rows; which tensor of another layout it lies in, from which head on and of how
+/// many.
+struct Piece {
+  int64_t heads, rows;
+  size_t tensor;
+  int64_t first, all;
+};
 
+std::vector<Piece> piecesOf(const Shape &s, const std::string &name, bool results, Layout layout) {
+  Piece q{s.heads, s.queries, 0, 0, s.heads}, k{s.keyHeads, s.keys, 0, 0, s.keyHeads}, mask{};
+  std::vector<Piece> pieces{q, k, k};
+  if (results && name == kForward) pieces = {q, q}; // and the log of a row's sum
+  if (!results && !s.mask.empty()) pieces.push_back(mask);
+  if (!results && name == kGradient) pieces.insert(pieces.end(), {q, q, q});
+  bool packed = layout == Layout::Packed && pieces.size() > 2;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i].tensor = !packed ? i : i < 3 ? 0 : i - 2;
+    if (packed && i < 3) pieces[i].first = i == 0 ? 0 : pieces[i - 1].first + pieces[i - 1].heads, pieces[i].all = s.heads + 2 * s.keyHeads;
+  }
+  return pieces;
+}
+
+using Bytes = std::vector<char>;
+
+/// Copies tensors by head, which have their sizes, to those of another layout, or `back`.
+void turn(const Shape &s, const std::vector<Piece> &pieces, Layout layout, std::vector<Bytes> &byHead, std::vector<Bytes> &others,
+          bool back) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    auto [heads, rows, tensor, first, all] = pieces[i];
+    Bytes &x = byHead[i], &y = others[tensor];
+    if (layout == Layout::ByHead || !heads) { // a mask has one layout
+      (back ? x : y) = back ? y : x;
+      continue;
+    }
+    size_t bytes = x.size() / size_t(s.batch * heads * rows); // of a row
+    for (int64_t at = 0; at < s.batch * heads * rows; ++at) {
+      int64_t b = at / rows / heads, h = at / rows % heads, r = at % rows;
+      char *mine = x.data() + size_t(at) * bytes, *theirs = y.data() + size_t((b * rows + r) * all + first + h) * bytes;
+      back ? std::memcpy(mine, theirs, bytes) : std::memcpy(theirs, mine, bytes);
+    }
+  }
+}
+
+/// Each layout against the interpreter, and the same bits of the same numbers in all of them.
 void check(Shape shape) {
-  test::CheckOptions options;
-  double tolerance = shape.type == "f32" ? 5e-5 : shape.type == "f16" ? 2e-3 : 1.6e-2;
-  for (bool bshd : {false, true})
-    for (const char *name : kKernels) {
+  for (const char *name : kKernels) {
+    std::vector<Bytes> numbers, wanted;
+    for (Layout layout : {Layout::ByHead, Layout::SideBySide, Layout::Packed}) {
+      if (layout == Layout::Packed && shape.queries != shape.keys) continue;
       test::Context context;
-      shape.bshd = bshd;
-      // The rows' log-sum-exps are made up, so that weights reach far above 1 and bf16 between the products shows in their gradients.
-      bool far = bshd && shape.type == "bf16" && name != kKernels[0];
-      options.tolerance = far ? 5e-2 : tolerance;
-      std::string text = textOf(shape, name);
+      std::string text = textOf(shape, name, layout);
       auto module = context.parse(text);
       ASSERT_TRUE(module) << text;
-      EXPECT_EQ(test::checkOnGpu(*module->getOps<func::FuncOp>().begin(), options), "") << text;
+      auto kernel = *module->getOps<func::FuncOp>().begin();
+      std::mt19937 random(7);
+      std::vector<nn::Tensor> inputs;
+      std::vector<Bytes> laid, results;
+      for (Type t : kernel.getArgumentTypes()) {
+        inputs.push_back(test::randomTensor(cast<RankedTensorType>(t), random, 4));
+        laid.push_back(inputs.back().bytes);
+      }
+      if (numbers.empty()) numbers = laid;
+      turn(shape, piecesOf(shape, name, false, layout), layout, numbers, laid, false);
+      for (auto [input, bytes] : llvm::zip_equal(inputs, laid)) input.bytes = bytes;
+      test::CheckOptions options;
+      options.tolerance = shape.type == "f32" ? 5e-5 : shape.type == "f16" ? 2e-3 : 1.6e-2;
+      options.inputs = inputs;
+      options.results = &results;
+      ASSERT_EQ(test::checkOnGpu(kernel, options), "") << text;
+      if (wanted.empty()) wanted = results;
+      std::vector<Bytes> turned = wanted;
+      turn(shape, piecesOf(shape, name, true, layout), layout, turned, results, true);
+      EXPECT_EQ(turned, wanted) << "differs: " << text;
     }
+  }
 }
 
 codegen::AttentionTiles tilesOf(const Shape &shape, const char *name) {
@@ -95,6 +156,16 @@ TEST(Attention, Bf16) { check({1, 4, 2, 70, 90, 40, true, {}, "bf16"}); }
 TEST(Attention, Bf16WholeRows) { check({2, 2, 1, 150, 130, 64, true, {}, "bf16"}); }
 TEST(Attention, Bf16LongRows) { check({1, 1, 1, 70, 90, 128, false, {1, 1, 70, 90}, "bf16"}); }
 TEST(Attention, F16) { check({1, 2, 2, 50, 50, 64, true, {}, "f16"}); }
+// As many keys as queries: q, k and v may be one tensor.
+TEST(Attention, GroupedHeadsOfOneLength) { check({2, 4, 2, 70, 70, 24, true}), check({2, 6, 2, 37, 37, 8}); }
+TEST(Attention, MasksOfOneLength) {
+  check({2, 4, 2, 35, 35, 8, true, {2, 1, 1, 35}}), check({2, 2, 1, 35, 35, 40, false, {1, 1, 35, 35}, "bf16"});
+}
+TEST(Attention, Bf16OfOneLength) {
+  check({2, 2, 2, 150, 150, 64, true, {}, "bf16"}); // two buffers
+  check({1, 4, 2, 75, 75, 24, false, {}, "bf16"});
+  check({1, 4, 1, 16, 16, 128, true, {}, "bf16"});
+}
 
 // Rows that a mask lets see nothing: zeros, and no gradient.
 TEST(Attention, RowsThatSeeNothing) {
@@ -148,10 +219,13 @@ TEST(Attention, TilesFitIntoSharedMemory) {
       for (const char *name : kKernels) {
         auto tiles = tilesOf({1, 1, 1, length, length, dim, true}, name);
         EXPECT_LE(tiles.sharedBytes, codegen::kStaticShared) << name << " of " << dim;
-        EXPECT_GE(tiles.perHead * tiles.own, length);
-        EXPECT_LT((tiles.perHead - 1) * tiles.own, length);
+        EXPECT_EQ(tiles.owned(length), (length + tiles.own - 1) / tiles.own);
+        EXPECT_EQ(tiles.blocks, uint64_t(tiles.owned(length)) * (name == kForward ? 1 : 2));
       }
   auto tiles = tilesOf({8, 12, 12, 1024, 1024, 64, true}, "attention");
   EXPECT_EQ(tiles.own, 64);
   EXPECT_EQ(tiles.blocks, uint64_t(8 * 12 * 16));
+  auto gradient = tilesOf({8, 12, 4, 1024, 640, 64, true}, kGradient);
+  EXPECT_EQ(gradient.keyBlocks, uint64_t(8 * 4 * 10));
+  EXPECT_EQ(gradient.blocks, uint64_t(8 * 4 * 10 + 8 * 12 * 16));
 }

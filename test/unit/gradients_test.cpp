@@ -347,6 +347,14 @@ TEST_F(Gradients, Attention) {
         {}, {m});
 }
 
+TEST_F(Gradients, PackedAttention) {
+  std::string x = "tensor<2x3x8x5xf64>", y = "tensor<2x3x4x5xf64>";
+  check(parse({{"x", x}}, "",
+              "    %y, %l = nn.attention %x, %x, %x {bshd = true, packed_kv_heads = 2 : i64, scale = 0.4 : f32, causal = true} : (" + x +
+                  ", " + x + ", " + x + ") -> (" + y + ", tensor<2x3x4xf64>)",
+              y));
+}
+
 TEST_F(Gradients, AttentionMaskHasNone) {
   std::string q = "tensor<1x1x3x5xf64>", mask = "tensor<1x1x3x3xf64>";
   auto module = parse({{"q", q}, {"m", mask}}, "",

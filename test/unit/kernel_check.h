@@ -59,6 +59,8 @@ struct CheckOptions {
   int64_t limit = 4; // integers lie below
   double tolerance = 2e-5;
   std::string target = "native";
+  llvm::ArrayRef<nn::Tensor> inputs = {};            // none: random ones
+  std::vector<std::vector<char>> *results = nullptr; // what the kernel makes of them, if anybody asks
 };
 
 /// A whole launch: 0 as it comes, others in ways that must make no difference.
@@ -68,9 +70,10 @@ using Launch = std::function<void(void *const *args, int way)>;
 inline std::string checkLaunches(mlir::func::FuncOp kernel, const codegen::KernelInfo &info, const Launch &launch,
                                  const CheckOptions &options) {
   std::mt19937 random(7);
-  llvm::SmallVector<nn::Tensor> inputs;
-  for (mlir::Type t : kernel.getArgumentTypes())
-    inputs.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(t), random, options.limit));
+  llvm::SmallVector<nn::Tensor> inputs(options.inputs);
+  if (inputs.empty())
+    for (mlir::Type t : kernel.getArgumentTypes())
+      inputs.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(t), random, options.limit));
   auto expected = nn::evaluateFunction(kernel, inputs);
   if (failed(expected)) return "the interpreter does not take it";
   if (info.args != inputs.size() + expected->size()) return "wrong number of arguments";
@@ -124,6 +127,7 @@ inline std::string checkLaunches(mlir::func::FuncOp kernel, const codegen::Kerne
       if (std::memcmp(args[inputs.size() + i], whole[i].data(), whole[i].size()))
         return "result " + std::to_string(i) + " differs in place";
   }
+  if (options.results) *options.results = std::move(whole);
   return "";
 }
 

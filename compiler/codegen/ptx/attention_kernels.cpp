@@ -1,7 +1,7 @@
 //===- attention_kernels.cpp - attention as what one thread of a GPU does ---------------------------------===//
 // FlashAttention-2 (Dao, 2023), algorithms 1 and 2. S = scale q·kᵀ + mask and P = exp(S - lse) exist a tile at a time. A block owns a tile
 // of rows of its results, goes over the tiles of the other side in order, and nobody else adds to them: no atomics, and one order of each
-// sum. So dQ has a pass of its own.
+// sum. So dQ is made by blocks of its own.
 #include "compiler/codegen/ptx/attention_kernels.h"
 #include "compiler/codegen/ptx/attention_tiles.h"
 #include "compiler/codegen/ptx/tiles.h"
@@ -22,42 +22,83 @@ public:
 
   void emit() {
     begin(tiles.own, tiles.other);
-    Value index = quotient(block, tiles.ownHeads);
-    ownHead = remainder(block, tiles.ownHeads);
-    bool heaviestLast = a.causal && a.result != Attention::Keys; // they begin first
-    if (heaviestLast) index = minus(number(tiles.perHead - 1), index);
-    first = times(index, tiles.own);
-    count = leftOf(first, tiles.ownLength);
-    a.result == Attention::Output ? output() : a.result == Attention::Keys ? keyGradients() : queryGradients();
+    bool gradient = a.result == Attention::Gradient;
+    // Whichever side a block owns, its tiles lie in the same memory.
+    for (int i = 0; i < (gradient ? 2 : 1); ++i) owned[i] = tile(tiles.own, a.dim);
+    for (Tile &buffers : passed) buffers = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
+    if (!gradient) return owns(a.queryRows(), block, a.causal), output();
+    Value ofKeys = number(int64_t(tiles.keyBlocks));
+    when(
+        below(block, ofKeys), [&] { owns(a.keyRows(), block, false), keyGradients(); },
+        [&] { owns(a.queryRows(), minus(block, ofKeys), a.causal), queryGradients(); });
   }
 
 private:
+  /// Of all heads.
+  struct Tensor {
+    Value memory;
+    Attention::Rows rows;
+  };
+
   const Attention &a;
   AttentionTiles tiles;
   Scalar type;                 // of q, k, v and their like in memory
   double factor;               // of scores: the exponential multiplies by it where nothing is added to them in between
+  Tile owned[2], passed[2];    // of rows that the block owns, and buffers for those that it goes over
   Value ownHead, first, count; // of the block's tile: whose it is, its first row there, and how many rows are left from there on
 
-  /// Rows of a head from `row` on; a tile may have more.
-  Value leftOf(Value row, int64_t length) { return minus(number(length), row); }
-  /// The same of a tile of the other side; null where every tile is full.
-  Value otherLeftOf(Value row) { return tiles.otherLength % tiles.other ? leftOf(row, tiles.otherLength) : Value(); }
-  /// First element of a row of a head's, of `heads` in a sample, and elements from there to the head's next one.
-  Value start(Value head, int64_t heads, Value row, int64_t length, int64_t columns) {
-    if (!a.bshd) return times(plus(times(head, length), row), columns);
-    Value position = plus(times(quotient(head, heads), length), row);
-    return times(plus(times(position, heads), remainder(head, heads)), columns);
+  /// The block owns a tile of one of all heads.
+  void owns(const Attention::Rows &rows, Value tile, bool heaviestLast) {
+    Value index = quotient(tile, a.batch * rows.heads);
+    ownHead = remainder(tile, a.batch * rows.heads);
+    if (heaviestLast) index = minus(number(tiles.owned(rows.length) - 1), index); // they begin first
+    first = times(index, tiles.own);
+    count = leftOf(first, rows.length);
   }
-  int64_t between(int64_t heads, int64_t columns) const { return a.bshd ? heads * columns : columns; }
-  Value queryStart(Value head, Value row) { return start(head, a.heads, row, a.queries, a.dim); }
-  Value keyStart(Value head, Value row) { return start(head, a.keyHeads, row, a.keys, a.dim); }
-  Value sumStart(Value head, Value row) { return start(head, a.heads, row, a.queries, 1); }
-  int64_t betweenQueries() const { return between(a.heads, a.dim); }
-  int64_t betweenKeys() const { return between(a.keyHeads, a.dim); }
-  int64_t betweenSums() const { return between(a.heads, 1); }
-  Value keyHead(Value head) { return quotient(head, a.group()); } // heads of a batch's lie side by side, and so do the key heads
+
   enum Operand { Q, K, V, Mask, Lse, Delta, DOut };
   Value operand(Operand which) const { return inputs[a.operands[which > Mask && !a.mask ? which - 1 : which]]; }
+  Tensor q() const { return {operand(Q), a.queryRows()}; }
+  Tensor k() const { return {operand(K), a.keyRows()}; }
+  Tensor v() const { return {operand(V), a.valueRows()}; }
+  Tensor dout() const { return {operand(DOut), a.resultRows()}; }
+  /// Of q, k or v; one where these are one tensor.
+  Value gradient(Operand of) const { return outputs[a.packed ? 0 : of]; }
+  /// One number of each row of the queries.
+  Tensor sums(Value memory) const { return {memory, a.sumRows()}; }
+
+  /// The first element of a row.
+  Value start(const Attention::Rows &rows, Value head, Value row) {
+    Value ofHead = rows.sample == rows.heads * rows.head
+                       ? times(head, rows.head)
+                       : plus(times(quotient(head, rows.heads), rows.sample), times(remainder(head, rows.heads), rows.head));
+    Value at = plus(ofHead, times(row, rows.row));
+    return rows.first ? plus(at, number(rows.first)) : at;
+  }
+  Value ownStart(const Attention::Rows &rows) { return start(rows, ownHead, first); }
+  /// Rows from `row` on; a tile may have more.
+  Value leftOf(Value row, int64_t length) { return minus(number(length), row); }
+  /// The same of a tile that is passed; null where every tile is full.
+  Value passedLeftOf(Value row, int64_t length) { return length % tiles.other ? leftOf(row, length) : Value(); }
+  Value keyHead(Value head) { return quotient(head, a.group()); } // heads of a batch's lie side by side, and so do the key heads
+
+  void loadOwned(int i, const Tensor &t) { load(owned[i], t.memory, type, ownStart(t.rows), t.rows.row, count); }
+  void storeOwned(const Fragment &f, const Tensor &t) { store(f, t.memory, type, ownStart(t.rows), t.rows.row, count); }
+  /// Rows that are passed have come then, or have begun to come where there is a second buffer for them.
+  void bring(const Tile &to, const Tensor &t, Value head, Value row) {
+    Value from = start(t.rows, head, row);
+    if (tiles.buffers == 1)
+      load(to, t.memory, type, from, t.rows.row, leftOf(row, t.rows.length));
+    else
+      beginLoad(to, t.memory, from, t.rows.row, passedLeftOf(row, t.rows.length));
+  }
+  void bringNumbers(const Tile &to, const Tensor &t, Value head, Value row) {
+    Value from = start(t.rows, head, row);
+    if (tiles.buffers == 1)
+      loadNumbers(to, t.memory, from, t.rows.row, leftOf(row, t.rows.length));
+    else
+      beginLoadOfNumbers(to, t.memory, from, t.rows.row, passedLeftOf(row, t.rows.length));
+  }
 
   //--- scores ----------------------------------------------------------------------------------------------------------
 
@@ -132,71 +173,61 @@ private:
   /// A row that sees nothing has lse -inf; with +inf its weights are 0.
   Value usable(Value lse) { return select(is(arith::CmpFPredicate::OEQ, lse, real(-INFINITY)), real(INFINITY), lse); }
   /// Of the thread's rows of the block's tile; `otherwise` where there is none.
-  PerRow numbersOf(Value memory, double otherwise) {
+  PerRow numbersOf(const Tensor &t, double otherwise) {
     PerRow result;
     for (unsigned i = 0; i < rows(); ++i) {
       Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
-      Value at = plus(sumStart(ownHead, first), times(select(counts, row(i), number(0)), betweenSums()));
-      result.push_back(select(counts, b.create<memref::LoadOp>(loc, memory, ValueRange{at}), real(otherwise)));
+      Value at = plus(ownStart(t.rows), times(select(counts, row(i), number(0)), t.rows.row));
+      result.push_back(select(counts, b.create<memref::LoadOp>(loc, t.memory, ValueRange{at}), real(otherwise)));
     }
     return result;
   }
 
-  /// `body` for each tile of the other side in [from, to), which `load` has brought, or `begin` has begun to bring, into the buffer of this
-  /// number. Of two buffers one is filled while the other is read.
-  using Bring = std::function<void(Value position, Value buffer)>;
-  Values overTiles(Value from, Value to, Values carried, const Bring &load, const Bring &begin,
+  /// `body` for each tile of the other side in [from, to), which `bring` brings into the buffer of this number. Of two buffers one is
+  /// filled while the other is read.
+  Values overTiles(Value from, Value to, Values carried, const std::function<void(Value position, Value buffer)> &bring,
                    const std::function<Values(Value position, Value buffer, Values)> &body) {
     barrier(); // what was there before is read
     if (tiles.buffers == 1)
       return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
-        load(position, number(0));
+        bring(position, number(0));
         barrier();
         now = body(position, number(0), std::move(now));
         barrier();
         return now;
       });
-    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, from, to), [&] { begin(from, number(0)); });
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, from, to), [&] { bring(from, number(0)); });
     return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
       waitForLoads();
       barrier(); // this tile is there, and the one before is read
       Value buffer = remainder(quotient(minus(position, from), tiles.other), 2), next = plus(position, number(tiles.other));
-      when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, next, to), [&] { begin(next, minus(number(1), buffer)); });
+      when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, next, to), [&] { bring(next, minus(number(1), buffer)); });
       return body(position, buffer, std::move(now));
     });
   }
 
   /// `body` for each tile of the keys that the block's queries see, by its first key.
   Values overKeys(Values carried, const std::function<Values(Value key, const Tile &k, const Tile &v, Values)> &body) {
-    Tile k = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), v = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
-    auto bring = [&](auto member) {
-      return [this, &k, &v, member](Value key, Value buffer) {
-        Value from = keyStart(keyHead(ownHead), key);
-        member(at(k, buffer), operand(K), from, key);
-        member(at(v, buffer), operand(V), from, key);
-      };
+    auto bringBoth = [&](Value key, Value buffer) {
+      bring(at(passed[0], buffer), k(), keyHead(ownHead), key);
+      bring(at(passed[1], buffer), v(), keyHead(ownHead), key);
     };
-    return overTiles(number(0), keysSeen(), std::move(carried), bring([this](const Tile &to, Value memory, Value from, Value key) {
-                       load(to, memory, type, from, betweenKeys(), leftOf(key, a.keys));
-                     }),
-                     bring([this](const Tile &to, Value memory, Value from, Value key) {
-                       beginLoad(to, memory, from, betweenKeys(), otherLeftOf(key));
-                     }),
-                     [&](Value key, Value buffer, Values now) { return body(key, at(k, buffer), at(v, buffer), std::move(now)); });
+    return overTiles(number(0), keysSeen(), std::move(carried), bringBoth, [&](Value key, Value buffer, Values now) {
+      return body(key, at(passed[0], buffer), at(passed[1], buffer), std::move(now));
+    });
   }
 
   //--- the kernels -------------------------------------------------------------------------------------------------------
 
   /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
   void output() {
-    Tile q = tile(tiles.own, a.dim);
-    load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
+    loadOwned(0, q());
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
     carried.append(perRow(real(-INFINITY)));
     carried.append(perRow(real(0)));
     carried = overKeys(carried, [&](Value key, const Tile &k, const Tile &v, Values now) {
-      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
+      Fragment s = scores(timesTransposed(owned[0], k), ownHead, first, key, false);
       s = seen(s, first, key, false, real(-INFINITY));
       PerRow highest = acrossRow(Fn::Max, along(Fn::Max, s)), shift, shrink;
       for (unsigned i = 0; i < rows(); ++i) {
@@ -219,52 +250,42 @@ private:
     PerRow total = acrossRow(Fn::Add, PerRow(ArrayRef(carried).take_back(rows()))), inverse;
     for (Value sum : total)
       inverse.push_back(select(is(arith::CmpFPredicate::OGT, sum, real(0)), b.create<arith::DivFOp>(loc, real(1), sum), real(0)));
-    store(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), outputs[0], type, queryStart(ownHead, first), betweenQueries(),
-          count);
+    storeOwned(scaled(Fragment(ArrayRef(carried).take_front(sums)), inverse), {outputs[0], a.resultRows()});
+    Tensor lse = this->sums(outputs[1]);
     for (unsigned i = 0; i < rows(); ++i) {
       Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, remainder(inWarp, 4), number(0));
       Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
       when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
-        Value at = plus(sumStart(ownHead, first), times(row(i), betweenSums()));
-        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + i]), math.log(total[i])), outputs[1], ValueRange{at});
+        Value at = plus(ownStart(lse.rows), times(row(i), lse.rows.row));
+        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + i]), math.log(total[i])), lse.memory, ValueRange{at});
       });
     }
   }
 
   /// dV = Σ Pᵀ dO and dK = Σ dSᵀ Q over the queries of all heads that share the keys, with dS = scale P ∘ (dO·Vᵀ - delta).
   void keyGradients() {
-    Tile k = tile(tiles.own, a.dim), v = tile(tiles.own, a.dim);
-    Tile queries = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim), gradients = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
-    Tile sums = rowsOfNumbers(tiles.buffers, tiles.other), deltas = rowsOfNumbers(tiles.buffers, tiles.other);
-    load(k, operand(K), type, keyStart(ownHead, first), betweenKeys(), count);
-    load(v, operand(V), type, keyStart(ownHead, first), betweenKeys(), count);
+    Tile lses = rowsOfNumbers(tiles.buffers, tiles.other), deltas = rowsOfNumbers(tiles.buffers, tiles.other);
+    loadOwned(0, k());
+    loadOwned(1, v());
     Values carried = zeros(2 * a.dim); // dK, dV
     size_t half = carried.size() / 2;
     carried = loop(scopes.size() - 1, number(0), number(a.group()), 1, std::nullopt, carried, [&](Value inGroup, Values outer) {
       Value head = plus(times(ownHead, a.group()), inGroup);
-      auto load = [&](Value query, Value buffer) {
-        Value left = leftOf(query, a.queries), from = sumStart(head, query);
-        TileEmitter::load(at(queries, buffer), operand(Q), type, queryStart(head, query), betweenQueries(), left);
-        TileEmitter::load(at(gradients, buffer), operand(DOut), type, queryStart(head, query), betweenQueries(), left);
-        loadNumbers(at(sums, buffer), operand(Lse), from, betweenSums(), left);
-        loadNumbers(at(deltas, buffer), operand(Delta), from, betweenSums(), left);
-      };
-      auto begin = [&](Value query, Value buffer) {
-        Value left = otherLeftOf(query), from = sumStart(head, query);
-        beginLoad(at(queries, buffer), operand(Q), queryStart(head, query), betweenQueries(), left);
-        beginLoad(at(gradients, buffer), operand(DOut), queryStart(head, query), betweenQueries(), left);
-        beginLoadOfNumbers(at(sums, buffer), operand(Lse), from, betweenSums(), left);
-        beginLoadOfNumbers(at(deltas, buffer), operand(Delta), from, betweenSums(), left);
+      auto bringAll = [&](Value query, Value buffer) {
+        bring(at(passed[0], buffer), q(), head, query);
+        bring(at(passed[1], buffer), dout(), head, query);
+        bringNumbers(at(lses, buffer), sums(operand(Lse)), head, query);
+        bringNumbers(at(deltas, buffer), sums(operand(Delta)), head, query);
       };
       // After the last query there are zeros: its weights are 1, and multiply zeros.
-      return overTiles(firstQuery(), number(a.queries), std::move(outer), load, begin, [&](Value query, Value buffer, Values now) {
-        Tile q = at(queries, buffer), dout = at(gradients, buffer);
-        Fragment lse = perColumn(at(sums, buffer)), delta = perColumn(at(deltas, buffer));
+      return overTiles(firstQuery(), number(a.queries), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
+        Tile q = at(passed[0], buffer), dout = at(passed[1], buffer);
+        Fragment lse = perColumn(at(lses, buffer)), delta = perColumn(at(deltas, buffer));
         lse = map(lse, [&](Value v, const Entry &) { return usable(v); });
-        Fragment s = scores(timesTransposed(k, q), head, query, first, true);
+        Fragment s = scores(timesTransposed(owned[0], q), head, query, first, true);
         Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum, factor); });
         weights = seen(weights, query, first, true, real(0));
-        Fragment ds = map(timesTransposed(v, dout), delta, [&](Value x, Value y) { return sub(x, y); });
+        Fragment ds = map(timesTransposed(owned[1], dout), delta, [&](Value x, Value y) { return sub(x, y); });
         ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_back(half)), weights, dout), now.begin() + half);
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_front(half)), ds, q), now.begin());
@@ -272,26 +293,25 @@ private:
       });
     });
     PerRow scale = perRow(real(a.scale));
-    store(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), outputs[0], type, keyStart(ownHead, first), betweenKeys(), count);
-    store(Fragment(ArrayRef(carried).take_back(half)), outputs[1], type, keyStart(ownHead, first), betweenKeys(), count);
+    storeOwned(scaled(Fragment(ArrayRef(carried).take_front(half)), scale), {gradient(K), a.keyRows()});
+    storeOwned(Fragment(ArrayRef(carried).take_back(half)), {gradient(V), a.valueRows()});
   }
 
   /// dQ = Σ dS K over the keys.
   void queryGradients() {
-    Tile q = tile(tiles.own, a.dim), dout = tile(tiles.own, a.dim);
-    load(q, operand(Q), type, queryStart(ownHead, first), betweenQueries(), count);
-    load(dout, operand(DOut), type, queryStart(ownHead, first), betweenQueries(), count);
-    PerRow lse = numbersOf(operand(Lse), INFINITY), delta = numbersOf(operand(Delta), 0);
+    loadOwned(0, q());
+    loadOwned(1, dout());
+    PerRow lse = numbersOf(sums(operand(Lse)), INFINITY), delta = numbersOf(sums(operand(Delta)), 0);
     for (Value &v : lse) v = usable(v);
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
-      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
+      Fragment s = scores(timesTransposed(owned[0], k), ownHead, first, key, false);
       Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.row], factor); });
       weights = seen(weights, first, key, false, real(0));
-      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
+      Fragment ds = map(timesTransposed(owned[1], v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
       return plusTimes(now, ds, k);
     });
-    store(scaled(dq, perRow(real(a.scale))), outputs[0], type, queryStart(ownHead, first), betweenQueries(), count);
+    storeOwned(scaled(dq, perRow(real(a.scale))), {gradient(Q), a.queryRows()});
   }
 };
 

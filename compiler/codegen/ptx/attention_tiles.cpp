@@ -6,12 +6,15 @@ namespace zero::codegen {
 namespace {
 
 constexpr int64_t kSizes[] = {64, 32, 16}, kFewestRows = 32; // of one of two buffers
-// Elements of a row of which two strips of sums, and what they are made of, fit into a thread's registers.
+// Elements of a row of which two strips of sums, and what they are made of, fit into a thread's registers; and warps that a multiprocessor
+// holds then, with 255 registers a thread.
 constexpr int64_t kShortRow = 64;
+constexpr unsigned kWarps = 8;
 
 /// Of the tiles that attention_kernels.cpp declares.
 int64_t sharedBytes(const Attention &a, int64_t own, int64_t other, int64_t buffers) {
-  int64_t ownTiles = a.result == Attention::Output ? 1 : 2, perColumn = a.result == Attention::Keys ? 2 * buffers * other : 0;
+  bool gradient = a.result == Attention::Gradient;
+  int64_t ownTiles = gradient ? 2 : 1, perColumn = gradient ? 2 * buffers * other : 0;
   int64_t operands = (ownTiles * own + 2 * buffers * other) * tileRow(a.dim, a.bf16).rowBytes();
   int64_t weights = a.bf16 ? 0 : own * tileRow(other, false).rowBytes(); // the matrix units take them from registers
   return operands + weights + 4 * perColumn;
@@ -21,16 +24,16 @@ int64_t sharedBytes(const Attention &a, int64_t own, int64_t other, int64_t buff
 
 AttentionTiles attentionTiles(const Attention &a) {
   AttentionTiles tiles;
-  bool keys = a.result == Attention::Keys;
-  tiles.ownLength = keys ? a.keys : a.queries, tiles.otherLength = keys ? a.queries : a.keys;
-  tiles.ownHeads = a.batch * (keys ? a.keyHeads : a.heads);
+  bool gradient = a.result == Attention::Gradient;
+  // In the gradient either side is owned by some blocks.
+  int64_t ownLength = gradient ? std::max(a.queries, a.keys) : a.queries, otherLength = gradient ? ownLength : a.keys;
   auto longest = [](int64_t length) { return int64_t(llvm::alignTo(uint64_t(length), AttentionTiles::kStripRows)); };
   [&] {
     for (int64_t buffers : {2, 1})
       for (int64_t own : kSizes)
         for (int64_t other : kSizes) {
-          bool inTurn = buffers == 1 || (a.bf16 && other >= kFewestRows && other < tiles.otherLength);
-          if (!inTurn || own > longest(tiles.ownLength) || other > longest(tiles.otherLength)) continue;
+          bool inTurn = buffers == 1 || (a.bf16 && other >= kFewestRows && other < otherLength);
+          if (!inTurn || own > longest(ownLength) || other > longest(otherLength)) continue;
           if (sharedBytes(a, own, other, buffers) > kStaticShared) continue;
           tiles.own = own, tiles.other = other, tiles.buffers = buffers;
           return;
@@ -39,11 +42,10 @@ AttentionTiles attentionTiles(const Attention &a) {
   tiles.sharedBytes = unsigned(sharedBytes(a, tiles.own, tiles.other, tiles.buffers));
   if (tiles.buffers == 2 && tiles.own == kSizes[0] && a.dim <= kShortRow) {
     tiles.strips = 2;
-    // Registers for as many warps as a multiprocessor holds then: 168 of a thread for twelve, or 255 for eight.
-    tiles.resident = (a.result == Attention::Queries ? 12 : 8) / tiles.warps();
+    tiles.resident = kWarps / tiles.warps();
   }
-  tiles.perHead = int64_t(llvm::divideCeil(uint64_t(tiles.ownLength), uint64_t(tiles.own)));
-  tiles.blocks = uint64_t(tiles.perHead * tiles.ownHeads);
+  tiles.keyBlocks = gradient ? uint64_t(a.batch * a.keyHeads * tiles.owned(a.keys)) : 0;
+  tiles.blocks = tiles.keyBlocks + uint64_t(a.batch * a.heads * tiles.owned(a.queries));
   return tiles;
 }
 

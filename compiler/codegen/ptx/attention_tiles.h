@@ -1,5 +1,5 @@
 //===- attention_tiles.h - how attention is cut into tiles ------------------------------------------------===//
-// A block of threads owns a tile of rows of the result (queries, or keys where their gradients are made) and goes over the tiles of the
+// A block of threads owns a tile of rows of a result (of queries, or of keys where their gradients are made) and goes over the tiles of the
 // other side in order. Plain data.
 #pragma once
 #include "compiler/codegen/ptx/division.h"
@@ -7,18 +7,18 @@
 namespace zero::codegen {
 
 struct AttentionTiles {
-  int64_t own = 16, other = 16; // rows of a tile of either side
-  int64_t buffers = 1;          // of the other side's tiles: with two the next tile comes while one is multiplied
-  int64_t ownLength = 0, otherLength = 0, ownHeads = 0;
-  int64_t perHead = 0;      // tiles of a head
-  uint64_t blocks = 0;      // all of them
-  unsigned sharedBytes = 0; // of a block
-  unsigned resident = 0;    // as in a division
+  int64_t own = 16, other = 16;       // rows of a tile of either side
+  int64_t buffers = 1;                // of the other side's tiles: with two the next tile comes while one is multiplied
+  uint64_t keyBlocks = 0, blocks = 0; // those that own keys come first; all of them
+  unsigned sharedBytes = 0;           // of a block
+  unsigned resident = 0;              // as in a division
 
-  unsigned strips = 1;      // of 16 rows, that a warp holds of a product (tiles.h)
+  unsigned strips = 1;                // of 16 rows, that a warp holds of a product (tiles.h)
 
   static constexpr int64_t kStripRows = 16;
   unsigned warps() const { return unsigned(own / (strips * kStripRows)); }
+  /// Tiles in which so many rows are owned.
+  int64_t owned(int64_t rows) const { return (rows + own - 1) / own; }
 };
 
 /// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32

@@ -10,9 +10,13 @@ namespace zero::nn {
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor a, Types &out) {
   auto q = typeOf(a.getQ()), k = typeOf(a.getK()), v = typeOf(a.getV());
   bool whole = q.getRank() == 4 && k.getRank() == 4;
-  AttentionSizes sizes = whole ? attentionSizes(q.getShape(), k.getShape(), a.getBshd()) : AttentionSizes{};
+  auto packed = a.getPackedKvHeads();
+  if (packed && (!a.getBshd() || a.getQ() != a.getK() || a.getK() != a.getV()))
+    return reject(loc,
+                  "nn.attention: packed_kv_heads means that q, k and v are one value with the heads of a position side by side (bshd)");
+  AttentionSizes sizes = whole ? attentionSizes(q.getShape(), k.getShape(), a.getBshd(), packed) : AttentionSizes{};
   if (!whole || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
-      q.getDimSize(3) != k.getDimSize(3) || sizes.keyHeads == 0 || sizes.heads % sizes.keyHeads)
+      q.getDimSize(3) != k.getDimSize(3) || sizes.keyHeads <= 0 || sizes.heads <= 0 || sizes.heads % sizes.keyHeads)
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
@@ -22,8 +26,10 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
   }
-  auto lse = with(q, q.getShape().drop_back());
-  out.append({q, isNarrow(q.getElementType()) ? lse.clone(Float32Type::get(lse.getContext())) : lse});
+  SmallVector<int64_t> shape(q.getShape());
+  if (packed) shape[2] = sizes.heads;
+  auto result = with(q, shape), lse = with(q, ArrayRef(shape).drop_back());
+  out.append({result, isNarrow(q.getElementType()) ? lse.clone(Float32Type::get(lse.getContext())) : lse});
   return success();
 }
 
@@ -31,11 +37,12 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 /// gradient: whoever needs one keeps the attention decomposed.
 LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   if (d[1]) return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
-  auto grad = b.create<AttentionGradOp>(getLoc(), TypeRange{getQ().getType(), getK().getType(), getV().getType()}, getQ(), getK(), getV(),
-                                        getMask(), getResult(), getLse(), d[0], getScaleAttr(), getCausalAttr(), getBshdAttr());
-  out[0] = grad.getDq();
-  out[1] = grad.getDk();
-  out[2] = grad.getDv();
+  SmallVector<Type> types{getQ().getType()};
+  if (!getPackedKvHeads()) types.append({getK().getType(), getV().getType()});
+  auto grad = b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getResult(), getLse(), d[0], getScaleAttr(),
+                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr());
+  llvm::copy(grad.getGradients(), out.begin());
+  if (getPackedKvHeads()) out[1] = out[2] = Build{b, getLoc()}.like(getQ(), 0); // the first is that of all three
   return success();
 }
 
@@ -49,17 +56,20 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   AttentionOp::Properties properties;
   properties.scale = op.getScaleAttr();
   properties.bshd = op.getBshdAttr();
+  properties.packed_kv_heads = op.getPackedKvHeadsAttr();
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
   return types;
 }
 
-template <typename Op> LogicalResult verifyPart(Op op) {
-  auto forward = forwardTypes(op);
-  if (failed(forward)) return failure();
-  if (op.getLse().getType() != (*forward)[1] || op.getDelta().getType() != (*forward)[1] || op.getDout().getType() != (*forward)[0])
-    return op.emitOpError() << "takes the row sums and the gradient of the forward's result: twice " << (*forward)[1] << " and "
-                            << (*forward)[0];
+template <typename Op> LogicalResult verifyResults(Op op) {
+  if (op.getPackedKvHeads()) {
+    if (op.getResultTypes() != TypeRange(op.getQ().getType()))
+      return op.emitOpError() << "gives one gradient, of the type of the packed value";
+  } else if (SmallVector<Type> types{op.getQ().getType(), op.getK().getType(), op.getV().getType()};
+             op.getResultTypes() != TypeRange(types)) {
+    return op.emitOpError() << "gives gradients of the types of q, k and v";
+  }
   return success();
 }
 
@@ -71,22 +81,16 @@ LogicalResult AttentionGradOp::verify() {
   auto [out, lse] = std::pair((*forward)[0], (*forward)[1]);
   if (getOut().getType() != out || getDout().getType() != out || getLse().getType() != lse)
     return emitOpError() << "takes the results of the forward and the gradient of the first: " << out << ", " << lse << " and " << out;
-  if (getDq().getType() != getQ().getType() || getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
-    return emitOpError() << "gives gradients of the types of q, k and v";
-  return success();
+  return verifyResults(*this);
 }
 
-LogicalResult AttentionGradKeysOp::verify() {
-  if (failed(verifyPart(*this))) return failure();
-  if (getDk().getType() != getK().getType() || getDv().getType() != getV().getType())
-    return emitOpError() << "gives gradients of the types of k and v";
-  return success();
-}
-
-LogicalResult AttentionGradQueriesOp::verify() {
-  if (failed(verifyPart(*this))) return failure();
-  if (getDq().getType() != getQ().getType()) return emitOpError() << "gives a gradient of the type of q";
-  return success();
+LogicalResult AttentionGradByRowSumsOp::verify() {
+  auto forward = forwardTypes(*this);
+  if (failed(forward)) return failure();
+  auto [out, lse] = std::pair((*forward)[0], (*forward)[1]);
+  if (getLse().getType() != lse || getDelta().getType() != lse || getDout().getType() != out)
+    return emitOpError() << "takes the row sums and the gradient of the forward's result: twice " << lse << " and " << out;
+  return verifyResults(*this);
 }
 
 namespace {
@@ -94,6 +98,7 @@ namespace {
 /// The sizes of one attention, where its rows lie, and its scores.
 template <typename T> struct Attention {
   int64_t batch, heads, queries, dim, groups, keys; ///< groups: heads that share one key head
+  int64_t qHeads, kHeads, firstKey, firstValue;     ///< heads that q, and k and v have in memory, and the first of keys and values there
   const T *q, *k, *v;
   Tensor mask; ///< in T, or without elements
   bool masked, causal, bshd;
@@ -102,8 +107,11 @@ template <typename T> struct Attention {
   template <typename Op>
   Attention(Op op, Operands in)
       : masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()) {
-    AttentionSizes sizes = attentionSizes(in[0]->shape(), in[1]->shape(), bshd);
+    AttentionSizes sizes = sizesOf(op);
     batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
+    bool packed = op.getPackedKvHeads().has_value();
+    qHeads = packed ? heads + 2 * sizes.keyHeads : heads, kHeads = packed ? qHeads : sizes.keyHeads;
+    firstKey = packed ? heads : 0, firstValue = packed ? heads + sizes.keyHeads : 0;
     q = in[0]->data<T>().data(), k = in[1]->data<T>().data(), v = in[2]->data<T>().data();
     if (masked) mask = in[3]->cast(in[0]->elementType());
   }
@@ -111,9 +119,12 @@ template <typename T> struct Attention {
   int64_t rowOf(int64_t b, int64_t h, int64_t i, int64_t ofHeads, int64_t length) const {
     return bshd ? (b * length + i) * ofHeads + h : (b * ofHeads + h) * length + i;
   }
-  int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return rowOf(b, h, i, heads, queries); }
-  /// Row of key and value `j` seen by head `h`.
-  int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, h / groups, j, heads / groups, keys); }
+  /// Of the result and what has its rows; of q.
+  int64_t resultRow(int64_t b, int64_t h, int64_t i) const { return rowOf(b, h, i, heads, queries); }
+  int64_t queryRow(int64_t b, int64_t h, int64_t i) const { return rowOf(b, h, i, qHeads, queries); }
+  /// Of key and value `j` seen by head `h`.
+  int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, firstKey + h / groups, j, kHeads, keys); }
+  int64_t valueRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, firstValue + h / groups, j, kHeads, keys); }
 
   static double dot(const T *a, const T *b, int64_t n) {
     double sum = 0;
@@ -147,7 +158,7 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
       for (int64_t h = 0; h < a.heads; ++h)
         for (int64_t i = 0; i < a.queries; ++i) {
           a.scores(b, h, i, p);
-          int64_t row = a.queryRow(b, h, i);
+          int64_t row = a.resultRow(b, h, i);
           double peak = -INFINITY, total = 0;
           for (double s : p) peak = std::max(peak, s);
           if (peak == -INFINITY) { // sees nothing: zeros
@@ -157,7 +168,7 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
           for (double &s : p) total += s = std::exp(s - peak);
           sum.assign(a.dim, 0.0);
           for (int64_t j = 0; j < a.keys; ++j)
-            if (const T *value = a.v + a.keyRow(b, h, j) * a.dim; p[j] != 0)
+            if (const T *value = a.v + a.valueRow(b, h, j) * a.dim; p[j] != 0)
               for (int64_t d = 0; d < a.dim; ++d) sum[d] += p[j] * value[d];
           for (int64_t d = 0; d < a.dim; ++d) y[row * a.dim + d] = T(sum[d] / total);
           lse[row] = T(peak + std::log(total));
@@ -168,51 +179,36 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
 
 namespace {
 
-/// The gradients of q, k and v, not rounded yet.
-struct GradientSums {
-  std::vector<double> dq, dk, dv;
-
-  /// `mean` of a row: the sum of dout · out.
-  template <typename T>
-  GradientSums(const Attention<T> &a, const T *lse, const T *dy, llvm::function_ref<double(int64_t row)> mean)
-      : dq(a.batch * a.heads * a.queries * a.dim), dk(a.batch * (a.heads / a.groups) * a.keys * a.dim), dv(dk.size()) {
-    std::vector<double> p;
-    for (int64_t b = 0; b < a.batch; ++b)
-      for (int64_t h = 0; h < a.heads; ++h)
-        for (int64_t i = 0; i < a.queries; ++i) {
-          int64_t row = a.queryRow(b, h, i);
-          if (double(lse[row]) == -INFINITY) continue;
-          a.scores(b, h, i, p);
-          const T *g = dy + row * a.dim, *query = a.q + row * a.dim;
-          double delta = mean(row);
-          for (int64_t j = 0; j < a.keys; ++j) {
-            double weight = std::exp(p[j] - double(lse[row]));
-            if (weight == 0) continue;
-            int64_t at = a.keyRow(b, h, j) * a.dim;
-            double ds = weight * (a.dot(g, a.v + at, a.dim) - delta) * a.scale;
-            for (int64_t d = 0; d < a.dim; ++d) {
-              dq[row * a.dim + d] += ds * a.k[at + d];
-              dk[at + d] += ds * query[d];
-              dv[at + d] += weight * g[d];
-            }
+/// The gradients of q, k and v, or of the one value that they are; `mean` of a row: the sum of dout · out.
+template <typename T>
+void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::function_ref<double(int64_t row)> mean, Results out) {
+  std::vector<std::vector<double>> sums; // not rounded yet
+  for (const Tensor &result : out) sums.emplace_back(result.size());
+  auto sumOf = [&](size_t operand) { return sums[std::min(operand, sums.size() - 1)].data(); };
+  double *dq = sumOf(0), *dk = sumOf(1), *dv = sumOf(2);
+  std::vector<double> p;
+  for (int64_t b = 0; b < a.batch; ++b)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t i = 0; i < a.queries; ++i) {
+        int64_t row = a.resultRow(b, h, i), query = a.queryRow(b, h, i) * a.dim;
+        if (double(lse[row]) == -INFINITY) continue;
+        a.scores(b, h, i, p);
+        const T *g = dy + row * a.dim;
+        double delta = mean(row);
+        for (int64_t j = 0; j < a.keys; ++j) {
+          double weight = std::exp(p[j] - double(lse[row]));
+          if (weight == 0) continue;
+          int64_t key = a.keyRow(b, h, j) * a.dim, value = a.valueRow(b, h, j) * a.dim;
+          double ds = weight * (a.dot(g, a.v + value, a.dim) - delta) * a.scale;
+          for (int64_t d = 0; d < a.dim; ++d) {
+            dq[query + d] += ds * a.k[key + d];
+            dk[key + d] += ds * a.q[query + d];
+            dv[value + d] += weight * g[d];
           }
         }
-  }
-};
-
-template <typename T> void roundTo(Tensor &out, const std::vector<double> &sums) {
-  std::transform(sums.begin(), sums.end(), out.data<T>().begin(), [](double s) { return T(s); });
-}
-
-template <typename Op, typename Store> LogicalResult evaluatePart(Op op, Operands in, Store store) {
-  return withFloat(in[0]->elementType(), [&](auto e) {
-    using T = decltype(e);
-    size_t next = op.getMask() ? 4 : 3;
-    Attention<T> a(op, in);
-    const T *lse = in[next]->data<T>().data(), *delta = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
-    store(e, GradientSums(a, lse, dy, [&](int64_t row) { return double(delta[row]); }));
-    return success();
-  });
+      }
+  for (auto [sum, result] : llvm::zip_equal(sums, out))
+    std::transform(sum.begin(), sum.end(), result.template data<T>().begin(), [](double s) { return T(s); });
 }
 
 } // namespace
@@ -223,19 +219,22 @@ LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
     size_t next = getMask() ? 4 : 3;
     Attention<T> a(*this, in);
     const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
-    GradientSums sums(a, lse, dy, [&](int64_t row) { return a.dot(dy + row * a.dim, y + row * a.dim, a.dim); });
-    roundTo<T>(out[0], sums.dq), roundTo<T>(out[1], sums.dk), roundTo<T>(out[2], sums.dv);
+    evaluateGradients<T>(
+        a, lse, dy, [&](int64_t row) { return a.dot(dy + row * a.dim, y + row * a.dim, a.dim); }, out);
     return success();
   });
 }
 
-LogicalResult AttentionGradKeysOp::evaluate(Operands in, Results out) {
-  return evaluatePart(
-      *this, in, [&](auto e, const GradientSums &sums) { roundTo<decltype(e)>(out[0], sums.dk), roundTo<decltype(e)>(out[1], sums.dv); });
-}
-
-LogicalResult AttentionGradQueriesOp::evaluate(Operands in, Results out) {
-  return evaluatePart(*this, in, [&](auto e, const GradientSums &sums) { roundTo<decltype(e)>(out[0], sums.dq); });
+LogicalResult AttentionGradByRowSumsOp::evaluate(Operands in, Results out) {
+  return withFloat(in[0]->elementType(), [&](auto e) {
+    using T = decltype(e);
+    size_t next = getMask() ? 4 : 3;
+    Attention<T> a(*this, in);
+    const T *lse = in[next]->data<T>().data(), *delta = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
+    evaluateGradients<T>(
+        a, lse, dy, [&](int64_t row) { return double(delta[row]); }, out);
+    return success();
+  });
 }
 
 } // namespace zero::nn

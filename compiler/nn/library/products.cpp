@@ -27,8 +27,7 @@ uint64_t multiplyAddsOf(Operation *op) {
       })
       .Case([](AttentionOp attention) { return ofScores(attention, 2, 13); })
       .Case([](AttentionGradOp attention) { return ofScores(attention, 5, 16); })
-      .Case([](AttentionGradKeysOp attention) { return ofScores(attention, 4, 16); })
-      .Case([](AttentionGradQueriesOp attention) { return ofScores(attention, 3, 16); })
+      .Case([](AttentionGradByRowSumsOp attention) { return ofScores(attention, 7, 32); }) // the scores twice
       .Default(uint64_t(0));
 }
 

@@ -89,15 +89,50 @@ func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %d: tensor<1x2x4x4x
 
 func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %d: tensor<1x2x5xf32>) {
   // expected-error @+1 {{takes the row sums and the gradient of the forward's result}}
-  %r:2 = nn.attention_grad_keys %q, %q, %q, %l, %d, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x5xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  %r:3 = nn.attention_grad_by_row_sums %q, %q, %q, %l, %d, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x5xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
   return
 }
 
 // -----
 
 func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>) {
-  // expected-error @+1 {{gives a gradient of the type of q}}
-  %r = nn.attention_grad_queries %q, %q, %q, %l, %l, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4xf32>
+  // expected-error @+1 {{gives gradients of the types of q, k and v}}
+  %r = nn.attention_grad_by_row_sums %q, %q, %q, %l, %l, %q {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x6x8xf32>, %y: tensor<1x4x6x8xf32>) {
+  // expected-error @+2 {{packed_kv_heads means that q, k and v are one value with the heads of a position side by side (bshd)}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %x, %x, %y {bshd = true, packed_kv_heads = 2 : i64, scale = 1.0 : f32} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x6x8xf32>) {
+  // expected-error @+2 {{packed_kv_heads means that q, k and v are one value with the heads of a position side by side (bshd)}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %x, %x, %x {packed_kv_heads = 2 : i64, scale = 1.0 : f32} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x6x8xf32>) {
+  // expected-error @+2 {{'tensor<1x4x6x8xf32>' do not fit together}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %x, %x, %x {bshd = true, packed_kv_heads = 3 : i64, scale = 1.0 : f32} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x6x8xf32>, %y: tensor<1x4x2x8xf32>, %l: tensor<1x4x2xf32>) {
+  // expected-error @+1 {{gives one gradient, of the type of the packed value}}
+  %r:3 = nn.attention_grad %x, %x, %x, %y, %l, %y {bshd = true, packed_kv_heads = 2 : i64, scale = 1.0 : f32} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2xf32>, tensor<1x4x2x8xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>)
   return
 }
 

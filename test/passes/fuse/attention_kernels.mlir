@@ -1,10 +1,10 @@
-// Attention is a launch, its gradient three; equal layers share kernels.
+// Attention is a launch, its gradient two; equal layers share kernels.
 // RUN: zero-opt %s --nn-attention-kernels | FileCheck %s
 // The sum of all of dk is zero but for rounding.
-// RUN: zero-opt %s --nn-evaluate="function=train digits=4" -o /dev/null | sed "s/sum [^ ]*//" > %t.whole
-// RUN: zero-opt %s --nn-attention-kernels --nn-evaluate="function=train digits=4" -o /dev/null | sed "s/sum [^ ]*//" > %t.kernels
+// RUN: for f in train packed; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done | sed "s/sum [^ ]*//" > %t.whole
+// RUN: for f in train packed; do zero-opt %s --nn-attention-kernels --nn-evaluate="function=$f digits=4" -o /dev/null; done | sed "s/sum [^ ]*//" > %t.kernels
 // RUN: diff %t.whole %t.kernels && FileCheck %s --check-prefix=VALUES < %t.kernels
-// VALUES-COUNT-3: tensor<
+// VALUES-COUNT-4: tensor<
 
 // CHECK: func.func private @attention_0(%[[Q:.*]]: tensor<1x4x5x8xf32>, %[[K:.*]]: tensor<1x2x6x8xf32>, %[[V:.*]]: tensor<1x2x6x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
 // CHECK-SAME: nn.inplace = [], nn.kernel
@@ -12,17 +12,14 @@
 // CHECK: func.func private @[[$SUMS:.*]](%[[OUT:.*]]: tensor<1x4x5x8xf32>, %[[DOUT:.*]]: tensor<1x4x5x8xf32>) -> tensor<1x4x5xf32>
 // CHECK-NEXT: %[[PRODUCT:.*]] = nn.mul %[[OUT]], %[[DOUT]]
 // CHECK-NEXT: nn.reduce sum %[[PRODUCT]] dims [3]
-// CHECK: func.func private @attention_grad_keys_0(
-// CHECK: nn.attention_grad_keys
-// CHECK: func.func private @attention_grad_queries_0(
-// CHECK: nn.attention_grad_queries
+// CHECK: func.func private @attention_grad_by_row_sums_0(
+// CHECK: nn.attention_grad_by_row_sums
 // CHECK-NOT: nn.kernel
 // CHECK-LABEL: func.func @train
 // CHECK-NEXT: %[[Y:.*]]:2 = nn.launch @attention_0(%arg0, %arg1, %arg2)
 // CHECK-NEXT: %[[Z:.*]]:2 = nn.launch @attention_0(%[[Y]]#0, %arg1, %arg2)
 // CHECK-NEXT: %[[D:.*]] = nn.launch @[[$SUMS]](%[[Z]]#0, %arg3)
-// CHECK-NEXT: %{{.*}}:2 = nn.launch @attention_grad_keys_0(%[[Y]]#0, %arg1, %arg2, %[[Z]]#1, %[[D]], %arg3)
-// CHECK-NEXT: %{{.*}} = nn.launch @attention_grad_queries_0(%[[Y]]#0, %arg1, %arg2, %[[Z]]#1, %[[D]], %arg3)
+// CHECK-NEXT: %{{.*}}:3 = nn.launch @attention_grad_by_row_sums_0(%[[Y]]#0, %arg1, %arg2, %[[Z]]#1, %[[D]], %arg3)
 // CHECK-NEXT: return
 func.func @train(%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2x6x8xf32>, %dz: tensor<1x4x5x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) {
   %y, %l = nn.attention %q, %k, %v {causal = true, scale = 0.5 : f32} : (tensor<1x4x5x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> (tensor<1x4x5x8xf32>, tensor<1x4x5xf32>)
@@ -42,4 +39,16 @@ func.func @itself(%x: tensor<1x2x4x8xbf16>, %dy: tensor<1x2x4x8xbf16>) -> tensor
   %y, %lse = nn.attention %x, %x, %x {scale = 0.5 : f32} : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>)
   %dq, %dk, %dv = nn.attention_grad %x, %x, %x, %y, %lse, %dy {scale = 0.5 : f32} : (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>, tensor<1x2x4x8xbf16>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>, tensor<1x2x4x8xbf16>)
   return %dq : tensor<1x2x4x8xbf16>
+}
+
+// The gradient of what is packed is one, and the kernel writes it whole.
+// CHECK-LABEL: func.func @packed
+// CHECK-NEXT: %[[Y:.*]]:2 = nn.launch @attention_2(%arg0) : (tensor<1x5x8x8xf32>) -> (tensor<1x5x4x8xf32>, tensor<1x5x4xf32>)
+// CHECK-NEXT: %[[D:.*]] = nn.launch @{{.*}}(%[[Y]]#0, %arg1)
+// CHECK-NEXT: %[[DX:.*]] = nn.launch @attention_grad_by_row_sums_2(%arg0, %[[Y]]#1, %[[D]], %arg1) : (tensor<1x5x8x8xf32>, tensor<1x5x4xf32>, tensor<1x5x4xf32>, tensor<1x5x4x8xf32>) -> tensor<1x5x8x8xf32>
+// CHECK-NEXT: return %[[DX]]
+func.func @packed(%x: tensor<1x5x8x8xf32>, %dy: tensor<1x5x4x8xf32>) -> tensor<1x5x8x8xf32> {
+  %y, %lse = nn.attention %x, %x, %x {bshd = true, causal = true, packed_kv_heads = 2 : i64, scale = 0.5 : f32} : (tensor<1x5x8x8xf32>, tensor<1x5x8x8xf32>, tensor<1x5x8x8xf32>) -> (tensor<1x5x4x8xf32>, tensor<1x5x4xf32>)
+  %dx = nn.attention_grad %x, %x, %x, %y, %lse, %dy {bshd = true, causal = true, packed_kv_heads = 2 : i64, scale = 0.5 : f32} : (tensor<1x5x8x8xf32>, tensor<1x5x8x8xf32>, tensor<1x5x8x8xf32>, tensor<1x5x4x8xf32>, tensor<1x5x4xf32>, tensor<1x5x4x8xf32>) -> tensor<1x5x8x8xf32>
+  return %dx : tensor<1x5x8x8xf32>
 }

@@ -84,8 +84,8 @@ func.func @train(%i: tensor<4xi64>, %u: tensor<4x8xf32>) -> tensor<8x8xf32> {
 // CHECK-LABEL: func.func @train
 // CHECK-DAG: %[[MASK:.*]] = nn.launch @widen{{.*}} -> tensor<1x1x4x4xf32>
 // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention {{.*}} mask %[[MASK]] {{.*}} -> (tensor<1x1x4x8xbf16>, tensor<1x1x4xf32>)
-// CHECK: %{{.*}}, %[[DK:.*]], %{{.*}} = nn.attention_grad {{.*}} mask %[[MASK]], %[[OUT]], %[[LSE]]
-// CHECK: %[[WIDE:.*]] = nn.launch @widen{{.*}}(%[[DK]])
+// CHECK: %[[D:.*]]:3 = nn.attention_grad {{.*}} mask %[[MASK]], %[[OUT]], %[[LSE]]
+// CHECK: %[[WIDE:.*]] = nn.launch @widen{{.*}}(%[[D]]#1)
 // CHECK: nn.gradient @k, %[[WIDE]]
 nn.parameter @k : tensor<1x1x4x8xf32> {trainable = true}
 nn.parameter @m : tensor<1x1x4x4xf32> {trainable = false}
