@@ -29,9 +29,6 @@ def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
     it, to meet another one; a matrix product takes it as a flag through such a reshape; a lookup of consecutive rows is a slice;
     conversions from booleans and narrow integers skip the type between; conjunctions with true vanish.
 
-    What is left to kernels has the heads of a position side by side afterwards (`bshd`), between transpositions that undo those of the model: projections leave
-    and read rows of that order, so that these vanish, or become the index of a kernel that does something else.
-
     ```mlir
     %r = nn.reshape %k : tensor<2x4x8x16xf32> -> tensor<8x8x16xf32>
     %t = nn.transpose %r perm [0, 2, 1] : tensor<8x8x16xf32>
@@ -98,8 +95,23 @@ def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
     mask and the causal triangle, as a comparison of positions, stand between the product and the softmax. Zeros of rows that see nothing
     are written where there can be such rows: with a mask, or more queries than keys.
 
+    What is left to kernels has the heads of a position side by side afterwards (`bshd`), between transpositions that undo those of the model: projections leave
+    and read rows of that order, so that these vanish, or become the index of a kernel that does something else. Where q, k and v are, in this order, all
+    of one value, by whatever slices, reshapes and transpositions they are taken out of it, attention reads that (`packed_kv_heads`), and its gradient is one value, too.
+
     Needs: no use of the second result, which backward alone has. Leaves no other `nn.attention`. After constants were folded, so that the triangle
     stays a comparison.
+
+    ```mlir
+    %q0 = nn.slice %x starts [0, 0, 0] sizes [2, 16, 128] steps [1, 1, 1] : …    // and %k0, %v0 the rest
+    %q1 = nn.reshape %q0 : tensor<2x16x128xf32> -> tensor<2x16x4x32xf32>
+    %q = nn.transpose %q1 perm [0, 2, 1, 3] : …
+    %y, %lse = nn.attention %q, %k, %v {causal = true, scale = 0.125 : f32} : …
+    // becomes
+    %p = nn.reshape %x : tensor<2x16x384xf32> -> tensor<2x16x12x32xf32>
+    %z, %lse = nn.attention %p, %p, %p {bshd = true, causal = true, packed_kv_heads = 4 : i64, scale = 0.125 : f32} : …
+    %y = nn.transpose %z perm [0, 2, 1, 3] : …
+    ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let options = [Option<"kernels", "kernels", "bool", "false", "Leave the attention that kernels do">];

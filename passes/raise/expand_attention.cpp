@@ -1,7 +1,9 @@
 //===- expand_attention.cpp - nn-expand-attention ------------------------------------------------------------===//
 #include "compiler/codegen/attention.h"
-#include "compiler/nn/build.h"
+#include "compiler/nn/reader.h"
 #include "passes/raise/Passes.h"
+#include "passes/raise/match.h"
+#include "passes/raise/patterns.h"
 #include <cmath>
 
 using namespace mlir;
@@ -48,15 +50,72 @@ void expand(AttentionOp op) {
   op.erase();
 }
 
-/// Makes an attention whose operands hold the heads of a position side by side, as projections write and read them. The transpositions
-/// made here cancel the model's own, or become the index of a neighbouring kernel.
+/// Where an operation that only moves elements of one operand reads it.
+class Movement : public ElementReader {
+public:
+  explicit Movement(Space &space) : indices(space) {}
+
+  /// From an element of a value to the same in what it is made of; false where it is made otherwise.
+  bool follow(Value &v, Indices &at) {
+    auto op = v.getDefiningOp<IndexedOpInterface>();
+    if (!op || op->getNumOperands() != 1 || op.read(*this, at).id < 0) return false;
+    v = op->getOperand(0), at = from;
+    return true;
+  }
+
+private:
+  Space &indices;
+  Indices from;
+
+  Space &space() override { return indices; }
+  Number operand(unsigned, ArrayRef<Index> at) override { return from.assign(at.begin(), at.end()), Number{0}; }
+  std::optional<Index> indexFrom(unsigned, ArrayRef<Index>, int64_t) override { return std::nullopt; }
+  Number choose(ArrayRef<Guard>, function_ref<Number()>, function_ref<Number()>, std::optional<Guard>) override { return {-1}; }
+  Number under(const Guard &, function_ref<Number()>) override { return {-1}; }
+  Number constant(Attribute) override { return {-1}; }
+  Number position(const Index &) override { return {-1}; }
+  Number random(uint64_t, int64_t, const Index &) override { return {-1}; }
+};
+
+/// The value that holds q, k and v as the packed form has them, whichever way they are taken out of it; null where there is none.
+Value packedIn(AttentionOp op) {
+  auto q = shapeOf(op.getQ()), k = shapeOf(op.getK());
+  if (q[2] != k[2]) return {};
+  const int64_t shape[] = {q[0], q[2], q[1] + 2 * k[1], q[3]};
+  int64_t before = 0;
+  Value packed;
+  for (Value v : {op.getQ(), op.getK(), op.getV()}) {
+    Space space;
+    Movement movement(space);
+    Indices at; // of any element
+    for (int64_t size : shapeOf(v)) at.push_back(size > 1 ? Index::atom(space.dim(size, 0, 0)) : Index(0));
+    Index there = space.linearize({at[0], at[2], at[1] + Index(before), at[3]}, shape);
+    before += shapeOf(v)[1];
+    while (typeOf(v).getNumElements() != ShapedType::getNumElements(shape) || !(space.linearize(at, shapeOf(v)) == there))
+      if (!movement.follow(v, at)) return {};
+    v = beforeReshapes(v);
+    if (packed && packed != v) return {};
+    packed = v;
+  }
+  OpBuilder builder(op);
+  return Build{builder, op.getLoc()}.reshape(packed, shape);
+}
+
+/// Makes an attention whose operands hold the heads of a position side by side, as projections write and read them: all in one where one
+/// projection makes them. The transpositions made here cancel the model's own, or become the index of a neighbouring kernel.
 void turn(AttentionOp op) {
   OpBuilder builder(op);
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
-  auto made = builder.create<AttentionOp>(b.loc, turned(op.getQ()), turned(op.getK()), turned(op.getV()), op.getMask(), op.getScaleAttr(),
-                                          op.getCausalAttr(), builder.getBoolAttr(true), IntegerAttr());
-  op.getResult().replaceAllUsesWith(turned(made.getResult()));
+  auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
+    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getScaleAttr(), op.getCausalAttr(), builder.getBoolAttr(true),
+                                            packedKeyHeads);
+    op.getResult().replaceAllUsesWith(turned(made.getResult()));
+  };
+  if (Value x = packedIn(op))
+    replace(x, x, x, builder.getI64IntegerAttr(shapeOf(op.getK())[1]));
+  else
+    replace(turned(op.getQ()), turned(op.getK()), turned(op.getV()), IntegerAttr());
   op.erase();
 }
 
@@ -75,6 +134,7 @@ struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
     }
     for (AttentionOp op : left)
       if (op.getLse().use_empty() && !op.getBshd()) turn(op);
+    eraseDead(getOperation());
   }
 };
 

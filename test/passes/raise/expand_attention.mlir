@@ -5,8 +5,9 @@
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
 // VALUES-COUNT-3: tensor<
 // What kernels do is left to them: rows of whole vectors, not too long, of any type but f64. The heads of a position lie side by side there.
-// RUN: for f in grouped masked late; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
-// RUN: diff %t.attention %t.kernels
+// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
+// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
+// RUN: diff %t.before %t.kernels
 // RUN: zero-opt %s --nn-expand-attention="kernels" | FileCheck %s --check-prefix=KERNELS
 // KERNELS-LABEL: @grouped
 // KERNELS: %[[Q:.*]] = nn.transpose %{{.*}} perm [0, 2, 1, 3] : tensor<2x4x3x8xf32> -> tensor<2x3x4x8xf32>
@@ -22,6 +23,24 @@
 // KERNELS: nn.attention
 // KERNELS-LABEL: @exact
 // KERNELS-NOT: nn.attention
+// What one projection makes is read where it lies, if it is q, k and v in this order and nothing else, and nothing of it is moved.
+// KERNELS-LABEL: @sliced
+// KERNELS-NEXT: %[[X:.*]] = nn.reshape %arg0 : tensor<6x64xf32> -> tensor<2x3x8x8xf32>
+// KERNELS-NEXT: %[[Y:.*]], %{{.*}} = nn.attention %[[X]], %[[X]], %[[X]] {bshd = true, causal = true, packed_kv_heads = 2 : i64, scale = 5.000000e-01 : f32} : (tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x3x4xf32>)
+// KERNELS-NEXT: nn.transpose %[[Y]] perm [0, 2, 1, 3]
+// KERNELS-NEXT: return
+// KERNELS-LABEL: @stacked
+// KERNELS-NEXT: %[[X:.*]] = nn.reshape %arg0 : tensor<2x3x48xf32> -> tensor<2x3x6x8xf32>
+// KERNELS-NEXT: nn.attention %[[X]], %[[X]], %[[X]] {{.*}}packed_kv_heads = 2 : i64
+// KERNELS-LABEL: @swapped
+// KERNELS-NOT: packed
+// KERNELS: nn.attention
+// KERNELS-LABEL: @wider
+// KERNELS-NOT: packed
+// KERNELS: nn.attention
+// KERNELS-LABEL: @constant
+// KERNELS-NOT: packed
+// KERNELS: nn.attention
 
 // Two query heads share a key head: they are rows of one product. The triangle is a comparison.
 // CHECK-LABEL: @grouped
@@ -72,4 +91,61 @@ func.func @longest(%q: tensor<1x1x2x128xf32>) -> tensor<1x1x2x128xf32> {
 func.func @exact(%q: tensor<1x1x2x8xf64>) -> tensor<1x1x2x8xf64> {
   %y, %lse = nn.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<1x1x2x8xf64>, tensor<1x1x2x8xf64>, tensor<1x1x2x8xf64>) -> (tensor<1x1x2x8xf64>, tensor<1x1x2xf64>)
   return %y : tensor<1x1x2x8xf64>
+}
+
+func.func @sliced(%x: tensor<6x64xf32>) -> tensor<2x4x3x8xf32> {
+  %a = nn.reshape %x : tensor<6x64xf32> -> tensor<2x3x64xf32>
+  %q0 = nn.slice %a starts [0, 0, 0] sizes [2, 3, 32] steps [1, 1, 1] : tensor<2x3x64xf32> -> tensor<2x3x32xf32>
+  %k0 = nn.slice %x starts [0, 32] sizes [6, 16] steps [1, 1] : tensor<6x64xf32> -> tensor<6x16xf32>
+  %v0 = nn.slice %a starts [0, 0, 48] sizes [2, 3, 16] steps [1, 1, 1] : tensor<2x3x64xf32> -> tensor<2x3x16xf32>
+  %q1 = nn.reshape %q0 : tensor<2x3x32xf32> -> tensor<2x3x4x8xf32>
+  %k1 = nn.reshape %k0 : tensor<6x16xf32> -> tensor<2x3x2x8xf32>
+  %v1 = nn.reshape %v0 : tensor<2x3x16xf32> -> tensor<2x3x2x8xf32>
+  %q = nn.transpose %q1 perm [0, 2, 1, 3] : tensor<2x3x4x8xf32> -> tensor<2x4x3x8xf32>
+  %k = nn.transpose %k1 perm [0, 2, 1, 3] : tensor<2x3x2x8xf32> -> tensor<2x2x3x8xf32>
+  %v = nn.transpose %v1 perm [0, 2, 1, 3] : tensor<2x3x2x8xf32> -> tensor<2x2x3x8xf32>
+  %y, %lse = nn.attention %q, %k, %v {causal = true, scale = 0.5 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x3x8xf32>, tensor<2x2x3x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// As vision transformers take them apart.
+func.func @stacked(%x: tensor<2x3x48xf32>) -> tensor<2x2x3x8xf32> {
+  %a = nn.reshape %x : tensor<2x3x48xf32> -> tensor<2x3x3x2x8xf32>
+  %b = nn.transpose %a perm [2, 0, 3, 1, 4] : tensor<2x3x3x2x8xf32> -> tensor<3x2x2x3x8xf32>
+  %q0 = nn.slice %b starts [0, 0, 0, 0, 0] sizes [1, 2, 2, 3, 8] steps [1, 1, 1, 1, 1] : tensor<3x2x2x3x8xf32> -> tensor<1x2x2x3x8xf32>
+  %k0 = nn.slice %b starts [1, 0, 0, 0, 0] sizes [1, 2, 2, 3, 8] steps [1, 1, 1, 1, 1] : tensor<3x2x2x3x8xf32> -> tensor<1x2x2x3x8xf32>
+  %v0 = nn.slice %b starts [2, 0, 0, 0, 0] sizes [1, 2, 2, 3, 8] steps [1, 1, 1, 1, 1] : tensor<3x2x2x3x8xf32> -> tensor<1x2x2x3x8xf32>
+  %q = nn.reshape %q0 : tensor<1x2x2x3x8xf32> -> tensor<2x2x3x8xf32>
+  %k = nn.reshape %k0 : tensor<1x2x2x3x8xf32> -> tensor<2x2x3x8xf32>
+  %v = nn.reshape %v0 : tensor<1x2x2x3x8xf32> -> tensor<2x2x3x8xf32>
+  %y, %lse = nn.attention %q, %k, %v {scale = 0.5 : f32} : (tensor<2x2x3x8xf32>, tensor<2x2x3x8xf32>, tensor<2x2x3x8xf32>) -> (tensor<2x2x3x8xf32>, tensor<2x2x3xf32>)
+  return %y : tensor<2x2x3x8xf32>
+}
+
+func.func @swapped(%x: tensor<2x3x3x8xf32>) -> tensor<2x1x3x8xf32> {
+  %q0 = nn.slice %x starts [0, 0, 1, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x3x8xf32> -> tensor<2x3x1x8xf32>
+  %k0 = nn.slice %x starts [0, 0, 0, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x3x8xf32> -> tensor<2x3x1x8xf32>
+  %v0 = nn.slice %x starts [0, 0, 2, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x3x8xf32> -> tensor<2x3x1x8xf32>
+  %q = nn.reshape %q0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %k = nn.reshape %k0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %v = nn.reshape %v0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %y, %lse = nn.attention %q, %k, %v {scale = 0.5 : f32} : (tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>) -> (tensor<2x1x3x8xf32>, tensor<2x1x3xf32>)
+  return %y : tensor<2x1x3x8xf32>
+}
+
+func.func @wider(%x: tensor<2x3x4x8xf32>) -> tensor<2x1x3x8xf32> {
+  %q0 = nn.slice %x starts [0, 0, 0, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x4x8xf32> -> tensor<2x3x1x8xf32>
+  %k0 = nn.slice %x starts [0, 0, 1, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x4x8xf32> -> tensor<2x3x1x8xf32>
+  %v0 = nn.slice %x starts [0, 0, 2, 0] sizes [2, 3, 1, 8] steps [1, 1, 1, 1] : tensor<2x3x4x8xf32> -> tensor<2x3x1x8xf32>
+  %q = nn.reshape %q0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %k = nn.reshape %k0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %v = nn.reshape %v0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
+  %y, %lse = nn.attention %q, %k, %v {scale = 0.5 : f32} : (tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>) -> (tensor<2x1x3x8xf32>, tensor<2x1x3xf32>)
+  return %y : tensor<2x1x3x8xf32>
+}
+
+func.func @constant(%k: tensor<1x1x2x8xf32>) -> tensor<1x1x2x8xf32> {
+  %q = nn.constant dense<[[[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]]]]> : tensor<1x1x2x8xf32>
+  %y, %lse = nn.attention %q, %k, %k {scale = 1.0 : f32} : (tensor<1x1x2x8xf32>, tensor<1x1x2x8xf32>, tensor<1x1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<1x1x2x8xf32>
 }
