@@ -4,6 +4,7 @@
 #include "compiler/zero/Zero.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "runtime/plan/epilogue.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "compiler/plan/PlanDialect.cpp.inc"
@@ -221,7 +222,8 @@ static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<
 LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }
 LogicalResult MatMulStep::verify() {
   if (getLd().size() != 3 || getStep().size() != 3) return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
-  return verifyStep(*this, {getAccumulate() ? 3u : 2u}, {getEpilogue() == Epilogue::none ? 1u : 2u});
+  const plan::EpilogueForm &epilogue = plan::formOf(plan::MatMul::Epilogue(getEpilogue()));
+  return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads())}, {1u + unsigned(epilogue.writes())});
 }
 LogicalResult AttentionStep::verify() {
   if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";

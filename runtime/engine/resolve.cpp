@@ -1,4 +1,5 @@
 #include "runtime/engine/resolve.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 
@@ -110,8 +111,11 @@ private:
     MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
                       i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
                       p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue(),    p.tf32()};
-    Place sums = p.epilogue() == plan::MatMul::NONE ? Place() : place(step.writes(1));
-    return {shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0)), sums};
+    MatMulOf<Place> call{shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0))};
+    const plan::EpilogueForm &epilogue = plan::formOf(p.epilogue());
+    if (epilogue.hasVector()) call.vector = place(epilogue.readsBias ? step.reads(2) : step.writes(1));
+    if (epilogue.hasAux()) call.aux = place(epilogue.readsAux ? step.reads(2) : step.writes(1));
+    return call;
   }
 
   AttentionOf<Place> attention(const plan::Step &step, const plan::Attention &p, const plan::Ref &out, const plan::Ref &lse) const {

@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/judge/problem.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/mesh.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -42,10 +43,7 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
     const plan::MatMul &m = step.matmul();
     return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
                        m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "", typeText(m.dtype()),
-                       m.tf32() ? " as tf32" : "", m.c_dtype() == m.dtype() ? "" : " to f32",
-                       m.epilogue() == plan::MatMul::NONE        ? ""
-                       : m.epilogue() == plan::MatMul::SUMS_OF_A ? " and sums of A"
-                                                                 : " and sums of B");
+                       m.tf32() ? " as tf32" : "", m.c_dtype() == m.dtype() ? "" : " to f32", plan::formOf(m.epilogue()).text);
   }
   case plan::Step::kAttention:
     return "attention " + attentionText(step.attention());

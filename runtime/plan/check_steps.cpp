@@ -1,10 +1,12 @@
 // One function per kind of step: its form, and its extents against the bytes of its references.
 #include "runtime/plan/checks.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
+#include <algorithm>
 
 namespace zero::plan {
 namespace {
@@ -70,13 +72,14 @@ struct StepChecker {
   }
 
   void matmul(const MatMul &call) const {
-    bool sums = call.epilogue() != MatMul::NONE;
-    if (sums &&
-        (plan.target().kind() == Target::CPU || call.batch() != 1 || call.accumulate() || !MatMul::Epilogue_IsValid(call.epilogue())))
-      throw Error(what + " makes sums beside its product, which is for one product that overwrites its result, in a plan for cuda");
+    if (!MatMul::Epilogue_IsValid(call.epilogue()))
+      throw Error(what + " is a product with the unknown epilogue " + std::to_string(call.epilogue()));
+    const EpilogueForm &epilogue = formOf(call.epilogue());
+    if (call.epilogue() != MatMul::NONE && (plan.target().kind() == Target::CPU || call.batch() != 1 || call.accumulate()))
+      throw Error(what + " is a product" + epilogue.text + ", which is for one that overwrites its result, in a plan for cuda");
     if (call.tf32() && (plan.target().kind() == Target::CPU || call.dtype() != F32))
       throw Error(what + " multiplies " + DType_Name(call.dtype()) + " in TF32, which is for F32 in a plan for cuda");
-    form(call.accumulate() ? 3 : 2, sums ? 2 : 1);
+    form((call.accumulate() ? 3 : 2) + epilogue.reads(), 1 + epilogue.writes());
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     number(call.dtype(), "multiplies elements");
@@ -91,8 +94,24 @@ struct StepChecker {
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
     reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
     writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), bytesOf(call.c_dtype())));
-    if (sums) writes(1, "the sums", product({call.epilogue() == MatMul::SUMS_OF_A ? call.m() : call.n(), bytesOf(call.c_dtype())}));
+    uint64_t vector = product({vectorElements(call.epilogue(), call.m(), call.n()), bytesOf(call.c_dtype())});
+    if (epilogue.writesSums) writes(1, "the sums", vector);
+    if (epilogue.readsBias) reads(2, "the bias", vector);
+    if (epilogue.hasAux()) aux(call, epilogue.readsAux);
     if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
+  }
+
+  void aux(const MatMul &call, bool isRead) const {
+    uint64_t element = bytesOf(call.c_dtype()), bytes = matrixBytes(call.m(), call.n(), call.ldc(), 1, 0, element);
+    const Ref &ref = isRead ? step.reads(2) : step.writes(1);
+    operand(ref, "aux", bytes);
+    bool aligned = call.ldc() * element % kAuxAlignment == 0 && ref.offset() % kAuxAlignment == 0; // buffers begin at more
+    for (uint64_t stride : ref.strides()) aligned = aligned && stride % kAuxAlignment == 0;
+    if (!aligned)
+      throw Error(what + " has aux whose beginning and rows are not all at multiples of " + std::to_string(kAuxAlignment) + " bytes");
+    auto isBeside = [&](const Ref &other) { return &other != &ref && other.buffer() == ref.buffer(); };
+    if (std::ranges::any_of(step.reads(), isBeside) || std::ranges::any_of(step.writes(), isBeside))
+      throw Error(what + " has aux in the buffer of another operand; expected one of its own");
   }
 
   // Q, K, V and the mask, and how many bytes one like Q, one like K and the log-sum-exp take.

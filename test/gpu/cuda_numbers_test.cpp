@@ -3,8 +3,10 @@
 #include "runtime/device/cuda/cuda_program.h"
 #include "runtime/device/cuda/tuner.h"
 #include "runtime/engine/resolve.h"
+#include "runtime/plan/epilogue.h"
 #include "test/gpu/cuda_session.h"
 #include <bit>
+#include <cmath>
 
 using namespace zero;
 using namespace zero::plan;
@@ -116,6 +118,61 @@ TEST(CudaProducts, SumsBesideThem) {
     }
 }
 
+// C [13 x 16] of one product with an epilogue, what it reads beside A and B, and aux.
+struct WithEpilogue {
+  static constexpr uint64_t m = 13, n = 16, k = 37;
+  explicit WithEpilogue(MatMul::Epilogue epilogue) {
+    const EpilogueForm &form = formOf(epilogue);
+    std::vector<Ref> reads{a, second}, writes{c};
+    if (form.reads()) reads.push_back(form.readsBias ? bias : aux);
+    if (form.writes()) writes.push_back(aux);
+    MatMul *product = b.step("product", reads, writes).mutable_matmul();
+    product->set_dtype(F32), product->set_c_dtype(F32), product->set_epilogue(epilogue), product->set_batch(1);
+    product->set_m(m), product->set_n(n), product->set_k(k), product->set_lda(k), product->set_ldb(n), product->set_ldc(n);
+  }
+  PlanBuilder b;
+  Ref a = b.floats("a", m *k), second = b.floats("b", k *n), c = b.floats("c", m *n), bias = b.floats("bias", n),
+      aux = b.floats("aux", m *n);
+};
+
+// A bias is added to each row, GELU taken of that, which aux keeps, and the gradient is multiplied by GELU's slope at aux.
+TEST(CudaProducts, BiasAndGelu) {
+  constexpr uint64_t m = WithEpilogue::m, n = WithEpilogue::n, k = WithEpilogue::k;
+  std::vector<float> first = randomFloats(m * k, 1), second = randomFloats(k * n, 2), bias = randomFloats(n, 3),
+                     aux = randomFloats(m * n, 4);
+  auto gelu = [](double x) { return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); };
+  auto slope = [&](double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; };
+  for (MatMul::Epilogue epilogue : {MatMul::BIAS, MatMul::GELU, MatMul::GELU_GRADIENT}) {
+    WithEpilogue plan(epilogue);
+    Session session(plan.b, true);
+    session.write(plan.a, first), session.write(plan.second, second), session.write(plan.bias, bias), session.write(plan.aux, aux);
+    session.engine->run(0);
+    std::vector<float> c = session.read(plan.c), after = session.read(plan.aux);
+    for (uint64_t i = 0; i < m * n; ++i) {
+      double sum = 0;
+      for (uint64_t l = 0; l < k; ++l) sum += double(first[i / n * k + l]) * double(second[l * n + i % n]);
+      if (epilogue == MatMul::GELU_GRADIENT)
+        sum *= slope(double(aux[i]));
+      else
+        sum += double(bias[i % n]);
+      bool isGelu = epilogue == MatMul::GELU;
+      EXPECT_NEAR(c[i], isGelu ? gelu(sum) : sum, 1e-4) << epilogue << ", " << i;
+      EXPECT_NEAR(after[i], isGelu ? sum : double(aux[i]), 1e-4) << epilogue << ", " << i;
+    }
+  }
+}
+
+TEST(CudaProducts, ALibraryWithoutAnEpilogueIsASentence) {
+  WithEpilogue plan(MatMul::GELU);
+  ::setenv("ZERO_FAKE_NO_EPILOGUES", "1", 1);
+  std::string refusal = refusalOf([&] { Session session(plan.b, true); });
+  ::unsetenv("ZERO_FAKE_NO_EPILOGUES");
+  EXPECT_NE(refusal.find("a product of 13 x 16 x 37 in F32 and bias and GELU: cuBLASLt has no algorithm for it that sums in one order; "
+                         "compile the plan with `zeroc --epilogues none`"),
+            std::string::npos)
+      << refusal;
+}
+
 // A table knows the product with its sums; where the library has no epilogue, the product alone.
 TEST(CudaProducts, AreMeasuredWithTheirSums) {
   for (bool epilogues : {true, false}) {
@@ -141,6 +198,15 @@ TEST(CudaProducts, AreMeasuredWithTheirSums) {
     EXPECT_EQ(run.read(c), std::vector<float>(64, 16));
     EXPECT_EQ(run.read(sums), std::vector<float>(8, 16));
   }
+}
+
+TEST(CudaProducts, AreMeasuredWithTheirEpilogues) {
+  WithEpilogue plan(MatMul::GELU);
+  DeviceProgram program = resolve(plan.b.plan, plan.b.program(), [](const Ref &ref) { return Address{0, 64 * ref.buffer()}; });
+  cuda::ProductTable table =
+      cuda::parseTable(cuda::tuneProducts(std::span(&program, 1), {"table", ""}, [](const std::string &) {}), "table");
+  ASSERT_EQ(table.at(0).products.size(), 1u);
+  EXPECT_EQ(table[0].products.begin()->first, "F32 13 x 16 x 37 to F32 and bias and GELU, ld 37 16 16, aligned 64 64 64 and 64 and 64");
 }
 
 TEST(CudaProducts, TheirRoomIsSaid) {

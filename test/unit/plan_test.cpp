@@ -1,4 +1,5 @@
 // The plan file and its validator: what was written comes back, and every kind of damage gets its own sentence.
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/validate.h"
@@ -137,6 +138,55 @@ Step *librarySum(Plan &plan) {
   sum->mutable_writes()->RemoveLast(), sum->mutable_collective()->clear_slice();
   sum->mutable_collective()->set_order(Collective::LIBRARY);
   return sum;
+}
+
+// In a plan for cuda: the product with what it has beside A, B and C.
+Plan epiloguePlan(MatMul::Epilogue epilogue) {
+  PlanBuilder b = goodPlan();
+  Ref bias = b.floats("bias", 16), aux = b.floats("aux", 64 * 16 + 16);
+  forCuda(b.plan);
+  Step *product = stepOf(b.plan, kProduct);
+  aux.set_bytes(product->writes(0).bytes());
+  const EpilogueForm &form = formOf(epilogue);
+  if (form.reads()) *product->add_reads() = form.readsBias ? bias : aux;
+  if (form.writes()) *product->add_writes() = aux;
+  product->mutable_matmul()->set_epilogue(epilogue);
+  return b.plan;
+}
+
+TEST(Validate, WhatEpiloguesReadAndWrite) {
+  for (MatMul::Epilogue epilogue : {MatMul::NONE, MatMul::BIAS, MatMul::GELU, MatMul::GELU_GRADIENT})
+    EXPECT_EQ("", refusalOf([&] { validate(epiloguePlan(epilogue), kConstantBytes); }));
+  const std::vector<std::pair<MatMul::Epilogue, Damage>> cases{
+      {MatMul::BIAS,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true); },
+        "is a product and bias, which is for one that overwrites"}},
+      {MatMul::BIAS,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_reads()->RemoveLast(); }, "reads 2 and writes 1 references; one of its kind reads 3"}},
+      {MatMul::BIAS,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(2)->set_bytes(32); },
+        "the bias of step 0 'product' of program 'step' has 32 bytes"}},
+      {MatMul::GELU,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_writes(1)->set_bytes(64); }, "aux of step 0 'product' of program 'step' has 64 bytes"}},
+      {MatMul::GELU,
+       {[](Plan &p) { *stepOf(p, kProduct)->mutable_writes(1) = stepOf(p, kProduct)->writes(0); },
+        "has aux in the buffer of another operand"}},
+      {MatMul::GELU,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_writes(1)->set_offset(8); },
+        "has aux whose beginning and rows are not all at multiples of 16"}},
+      {MatMul::GELU_GRADIENT,
+       {[](Plan &p) { *stepOf(p, kProduct)->mutable_reads(2) = stepOf(p, kProduct)->writes(0); },
+        "has aux in the buffer of another operand"}},
+      {MatMul::GELU_GRADIENT, {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_n(15); }, "where the step reaches"}},
+      {MatMul::GELU_GRADIENT,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_epilogue(MatMul::Epilogue(9)); },
+        "is a product with the unknown epilogue 9"}},
+  };
+  for (const auto &[epilogue, damage] : cases) {
+    Plan plan = epiloguePlan(epilogue);
+    damage.apply(plan);
+    expectError([&] { validate(plan, kConstantBytes); }, damage.sentence);
+  }
 }
 
 // Copies between all tiers, each on the lane of its link.

@@ -17,15 +17,18 @@ inline constexpr int kReal32 = 0, kReal16 = 2, kRealBf16 = 14; // CUDA_R_32F, CU
 inline constexpr int kComputeIn32 = 68;                        // CUBLAS_COMPUTE_32F: sums in f32, without TF32
 inline constexpr int kComputeInTf32 = 77;                      // CUBLAS_COMPUTE_32F_FAST_TF32: sums in f32
 inline constexpr int kTransposesA = 3, kTransposesB = 4;       // CUBLASLT_MATMUL_DESC_TRANSA, …TRANSB: int32
-inline constexpr int kEpilogue = 7, kBiasPointer = 8;          // CUBLASLT_MATMUL_DESC_EPILOGUE: uint32, …_BIAS_POINTER: where its sums go
+inline constexpr int kEpilogue = 7, kBiasPointer = 8;     // CUBLASLT_MATMUL_DESC_EPILOGUE: uint32, …_BIAS_POINTER: its sums or its bias
+inline constexpr int kAuxPointer = 11, kAuxLd = 12;       // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, …_LD: int64, a multiple of 8
+inline constexpr uint32_t kNoEpilogue = 1;                // CUBLASLT_EPILOGUE_DEFAULT
 inline constexpr uint32_t kSumsOfA = 256, kSumsOfB = 512; // CUBLASLT_EPILOGUE_BGRADA, …BGRADB: of op(A) and op(B) over k, in D's type
-inline constexpr int kNotTransposed = 0, kTransposed = 1; // CUBLAS_OP_N, CUBLAS_OP_T
-inline constexpr int kBatchCount = 5;                     // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: int32
-inline constexpr int kBatchStride = 6;                    // CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: int64, elements
-inline constexpr int kMaxWorkspace = 1;                   // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: uint64
-inline constexpr int kReductionSchemes = 3;               // CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: uint32
-inline constexpr int kAlignmentA = 5;                     // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, B, C and D after it: uint32
-inline constexpr uint32_t kNoReduction = 0;               // CUBLASLT_REDUCTION_SCHEME_NONE: k is not split
+inline constexpr uint32_t kBias = 4, kGelu = 164, kGeluGradient = 192; // …BIAS, …GELU_AUX_BIAS, …DGELU: bias and aux in D's type
+inline constexpr int kNotTransposed = 0, kTransposed = 1;              // CUBLAS_OP_N, CUBLAS_OP_T
+inline constexpr int kBatchCount = 5;                                  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: int32
+inline constexpr int kBatchStride = 6;                                 // CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: int64, elements
+inline constexpr int kMaxWorkspace = 1;                                // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: uint64
+inline constexpr int kReductionSchemes = 3;                            // CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: uint32
+inline constexpr int kAlignmentA = 5;           // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, B, C and D after it: uint32
+inline constexpr uint32_t kNoReduction = 0;     // CUBLASLT_REDUCTION_SCHEME_NONE: k is not split
 inline constexpr uint32_t kApartReduction = 2;  // …_COMPUTE_TYPE: parts of k are written apart in f32, then added by a step of their own
 inline constexpr BlasStatus kNotSupported = 15; // CUBLAS_STATUS_NOT_SUPPORTED
 inline constexpr int kSplits = 2, kReductionScheme = 3; // CUBLASLT_ALGO_CONFIG_SPLITK_NUM: int32, …_REDUCTION_SCHEME: uint32

@@ -1,4 +1,5 @@
 #include "runtime/device/cuda/products.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -10,7 +11,25 @@ int typeOf(plan::DType type) { return type == plan::F32 ? kReal32 : type == plan
 
 std::string nameOf(const MatMulShape &shape) {
   return "a product of " + shape.text() + (shape.batch > 1 ? ", " + std::to_string(shape.batch) + " of them," : "") + " in " +
-         plan::DType_Name(shape.dtype);
+         plan::DType_Name(shape.dtype) + plan::formOf(shape.epilogue).text;
+}
+
+// The library's number for it. Its A is our B.
+uint32_t numberOf(plan::MatMul::Epilogue epilogue) {
+  switch (epilogue) {
+  case plan::MatMul::SUMS_OF_A:
+    return kSumsOfB;
+  case plan::MatMul::SUMS_OF_B:
+    return kSumsOfA;
+  case plan::MatMul::BIAS:
+    return kBias;
+  case plan::MatMul::GELU:
+    return kGelu;
+  case plan::MatMul::GELU_GRADIENT:
+    return kGeluGradient;
+  default:
+    return kNoEpilogue;
+  }
 }
 
 OwnedLayout makeLayout(int type, uint64_t rows, uint64_t columns, int64_t ld, int64_t batch, int64_t stride) {
@@ -71,15 +90,13 @@ Products::Prepared Products::describe(const ProductCall &call) {
   ProductHandle made{};
   blas.require(blas.productCreate(&made, call.tf32 ? kComputeInTf32 : kComputeIn32, kReal32), what);
   Prepared next{call, OwnedProduct(made, blas.productDestroy), {}, {}, {}, {}};
-  int32_t transFirst = call.transB ? kTransposed : kNotTransposed, transSecond = call.transA ? kTransposed : kNotTransposed;
-  blas.require(blas.productSet(made, kTransposesA, &transFirst, sizeof(transFirst)), what);
-  blas.require(blas.productSet(made, kTransposesB, &transSecond, sizeof(transSecond)), what);
-  if (call.epilogue != plan::MatMul::NONE) {
-    uint32_t epilogue = call.epilogue == plan::MatMul::SUMS_OF_A ? kSumsOfB : kSumsOfA;
-    void *sums = reinterpret_cast<void *>(call.sums);
-    blas.require(blas.productSet(made, kEpilogue, &epilogue, sizeof(epilogue)), what);
-    blas.require(blas.productSet(made, kBiasPointer, &sums, sizeof(sums)), what);
-  }
+  auto set = [&](int attribute, auto value) { blas.require(blas.productSet(made, attribute, &value, sizeof(value)), what); };
+  set(kTransposesA, int32_t(call.transB ? kTransposed : kNotTransposed));
+  set(kTransposesB, int32_t(call.transA ? kTransposed : kNotTransposed));
+  set(kEpilogue, numberOf(call.epilogue));
+  const plan::EpilogueForm &epilogue = plan::formOf(call.epilogue);
+  if (epilogue.hasVector()) set(kBiasPointer, call.vector);
+  if (epilogue.hasAux()) set(kAuxPointer, call.aux), set(kAuxLd, call.ldc);
   int type = typeOf(call.dtype);
   next.first = makeLayout(type, u(call.transB ? call.k : call.n), u(call.transB ? call.n : call.k), call.ldb, call.batch, call.strideB);
   next.second = makeLayout(type, u(call.transA ? call.m : call.k), u(call.transA ? call.k : call.m), call.lda, call.batch, call.strideA);
@@ -103,7 +120,7 @@ std::vector<Heuristic> Products::ask(const Prepared &of, int most) const {
   align(0, call.b, call.strideB, call.dtype);
   align(1, call.a, call.strideA, call.dtype);
   align(2, call.c, call.strideC, call.cDtype);
-  align(3, call.c | call.sums, call.strideC, call.cDtype); // what is written
+  align(3, call.c | call.vector | call.aux, call.strideC, call.cDtype); // what is written, and lies beside it
   std::vector<Heuristic> list(static_cast<size_t>(most));
   int found = 0;
   BlasStatus status = blas.heuristic(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), wish,
@@ -142,9 +159,11 @@ size_t Products::prepare(const ProductCall &call) {
     next.algorithm = checked(next, entry->algorithm);
   } else {
     std::vector<Heuristic> best = ask(next, 1);
-    if (best.empty() && call.epilogue != plan::MatMul::NONE) return prepareApart(call);
+    if (best.empty() && plan::formOf(call.epilogue).writesSums) return prepareApart(call);
     std::string what = "cannot prepare " + nameOf(call);
-    if (best.empty()) throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order");
+    if (best.empty())
+      throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order" +
+                  (call.epilogue == plan::MatMul::NONE ? "" : "; compile the plan with `zeroc --epilogues none`"));
     BlasLt::get().require(best[0].status, what);
     next.algorithm = best[0].algorithm;
     ++withoutEntry;
@@ -156,10 +175,10 @@ size_t Products::prepare(const ProductCall &call) {
 // The sums over k of op(B) are a row of ones times that, those of op(A) are that times a column of ones.
 size_t Products::prepareApart(const ProductCall &call) {
   ProductCall alone = call;
-  alone.epilogue = plan::MatMul::NONE, alone.sums = 0;
+  alone.epilogue = plan::MatMul::NONE, alone.vector = 0;
   ProductCall sums = alone;
   DeviceMemory ones = makeOnes(call.dtype, call.k);
-  sums.c = call.sums, sums.tf32 = false; // only sums
+  sums.c = call.vector, sums.tf32 = false; // only sums
   if (call.epilogue == plan::MatMul::SUMS_OF_A)
     sums.n = 1, sums.b = ones.get(), sums.transB = false, sums.ldb = 1, sums.ldc = 1;
   else

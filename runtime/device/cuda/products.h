@@ -5,8 +5,8 @@
 // order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken. The heuristic's
 // first is asked for among those that do not split at all.
 //
-// Sums beside a product are the library's epilogues for gradients of biases. Where it has none for a product, they are a product of their
-// own, with a matrix of ones.
+// What else a product makes is the library's epilogues. Where it has none for sums beside a product, they are a product of their own, with
+// a matrix of ones.
 #pragma once
 #include "runtime/device/cuda/handles.h"
 #include "runtime/device/cuda/product_table.h"

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/tuner.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/device/cuda/products.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -49,11 +50,12 @@ public:
                    like.a, numbers);
     call.b = place(reachOf(like.transB ? like.n : like.k, like.transB ? like.k : like.n, like.ldb, like.batch, like.strideB, like.dtype),
                    like.b, numbers);
-    if (like.epilogue != plan::MatMul::NONE)
-      bytesSums = static_cast<uint64_t>(like.epilogue == plan::MatMul::SUMS_OF_A ? like.m : like.n) * plan::bytesOf(like.cDtype);
+    bytesVector = static_cast<uint64_t>(plan::vectorElements(like.epilogue, like.m, like.n)) * plan::bytesOf(like.cDtype);
+    if (plan::formOf(like.epilogue).hasAux()) bytesAux = bytesC;
     for (Result &result : results) {
       call.c = result.c = place(bytesC, like.c, before);
-      if (bytesSums) call.sums = result.sums = place(bytesSums, like.sums, before);
+      if (bytesVector) call.vector = result.vector = place(bytesVector, like.vector, before);
+      if (bytesAux) call.aux = result.aux = place(bytesAux, like.aux, before);
       calls.push_back(products.prepare(call));
     }
     driver.require(driver.streamSynchronize(stream), "cannot copy");
@@ -74,8 +76,11 @@ public:
     return true;
   }
 
-  // Whether both results have the same bits, of what takes() has run.
-  bool sameTwice() { return sameTwice(results[0].c, results[1].c, bytesC) && sameTwice(results[0].sums, results[1].sums, bytesSums); }
+  // Whether both results have the same bits, of what takes() has run; what is only read has them in any case.
+  bool sameTwice() {
+    return sameTwice(results[0].c, results[1].c, bytesC) && sameTwice(results[0].vector, results[1].vector, bytesVector) &&
+           sameTwice(results[0].aux, results[1].aux, bytesAux);
+  }
 
   // The median, in microseconds.
   double time() {
@@ -93,7 +98,7 @@ public:
 
 private:
   struct Result {
-    Pointer c = 0, sums = 0;
+    Pointer c = 0, vector = 0, aux = 0;
   };
 
   bool sameTwice(Pointer one, Pointer other, uint64_t bytes) {
@@ -121,7 +126,7 @@ private:
   Products &products;
   StreamHandle stream;
   std::vector<DeviceMemory> memory;
-  uint64_t bytesC = 0, bytesSums = 0;
+  uint64_t bytesC = 0, bytesVector = 0, bytesAux = 0;
   Result results[2];
   std::vector<size_t> calls; // into each result
   PinnedMemory seen[2]{allocatePinned(kPiece, "measuring products"), allocatePinned(kPiece, "measuring products")};
@@ -180,7 +185,8 @@ std::string tuneProducts(std::span<const DeviceProgram> programs, const Measured
       const auto *product = std::get_if<MatMulOf<Place>>(&operation.work);
       if (!product) continue;
       // An arena begins at a whole page, so that an offset is aligned as the address will be.
-      ProductCall call{*product, product->a->offset, product->b->offset, product->c->offset, product->sums ? product->sums->offset : 0};
+      auto at = [](const Place &place) { return place ? place->offset : 0; };
+      ProductCall call{*product, at(product->a), at(product->b), at(product->c), at(product->vector), at(product->aux)};
       std::string key = keyOf(call);
       if (!seen.insert(key).second) continue;
       if (entries.contains(key)) {

@@ -3,12 +3,14 @@
 #include "runtime/device/cuda/products.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/container.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/plan/validate.h"
 #include "test/gpu/check/check.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <numbers>
 #include <random>
 #include <tuple>
 
@@ -92,6 +94,16 @@ double allowedIn(const MatMulShape &shape, double sum, double size) {
   return 0x1p-21 * size + additions * 0x1p-23 * partial;
 }
 
+/// GELU in its tanh form, and its slope, which is between -0.13 and 1.13. A library approximates tanh: of half precision by instructions
+/// that have some eleven bits.
+constexpr double kSteepest = 1.13, kGeluError = 0x1p-10;
+double cubic(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(cubic(x))); }
+double geluSlope(double x) {
+  double t = std::tanh(cubic(x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
+}
+
 class Bench {
 public:
   /// Seconds that the product takes. Throws a sentence where a result is wrong.
@@ -108,15 +120,20 @@ public:
     cuda::ProductCall call{};
     static_cast<MatMulShape &>(call) = shape;
     call.a = first.get(), call.b = second.get(), call.c = result.get();
-    bool ofA = shape.epilogue == plan::MatMul::SUMS_OF_A, sums = shape.epilogue != plan::MatMul::NONE;
-    uint64_t count = sums ? uint64_t(ofA ? shape.m : shape.n) : 0;
-    cuda::DeviceMemory beside = cuda::allocateDevice(std::max<uint64_t>(count, 1) * resultWidth, "products");
-    if (sums) call.sums = beside.get();
+    const plan::EpilogueForm &epilogue = plan::formOf(shape.epilogue);
+    auto count = uint64_t(plan::vectorElements(shape.epilogue, shape.m, shape.n));
+    cuda::DeviceMemory vector = cuda::allocateDevice(std::max<uint64_t>(count, 1) * resultWidth, "products"),
+                       aux = cuda::allocateDevice((epilogue.hasAux() ? c.elements() : 1) * resultWidth, "products");
+    if (epilogue.hasVector()) call.vector = vector.get();
+    if (epilogue.hasAux()) call.aux = aux.get();
     size_t product = products.prepare(call);
-    const Table &left = table(shape.dtype, 1), &right = table(shape.dtype, 2), &before = table(shape.cDtype, 3);
+    const Table &left = table(shape.dtype, 1), &right = table(shape.dtype, 2), &before = table(shape.cDtype, 3),
+                &bias = table(shape.cDtype, 4), &slopes = table(shape.cDtype, 5);
     left.fill(first.get(), a.elements(), watch.stream());
     right.fill(second.get(), b.elements(), watch.stream());
     before.fill(result.get(), c.elements(), watch.stream());
+    if (count) bias.fill(vector.get(), count, watch.stream());
+    if (epilogue.hasAux()) slopes.fill(aux.get(), c.elements(), watch.stream());
     products.run(product, kLane, watch.stream());
     std::mt19937_64 random(7);
     for (int i = 0; i < kSamples; ++i) {
@@ -127,13 +144,27 @@ public:
                       right.at(shape.transB ? b.index(batch, column, k) : b.index(batch, k, column));
         sum += term, size += std::abs(term);
       }
-      float found = fetch(result.get() + c.index(batch, row, column) * resultWidth, shape.cDtype);
-      double allowed = allowedIn(shape, sum, size) + roundingOf(shape.cDtype) * std::abs(sum);
-      if (!(std::abs(double(found) - sum) <= allowed))
-        throw Error(fmt::format("element [{}, {}] of product {} of the batch is {}, expected {} within {:.1e}", row, column, batch, found,
-                                sum, allowed));
+      double off = allowedIn(shape, sum, size), expected = sum;
+      auto hold = [&](const cuda::DeviceMemory &at, double value, double within, const char *what) {
+        float found = fetch(at.get() + c.index(batch, row, column) * resultWidth, shape.cDtype);
+        double allowed = within + roundingOf(shape.cDtype) * std::abs(value);
+        if (!(std::abs(double(found) - value) <= allowed))
+          throw Error(fmt::format("element [{}, {}] of {} {} of the batch is {}, expected {} within {:.1e}", row, column, what, batch,
+                                  found, value, allowed));
+      };
+      if (epilogue.readsBias) expected += bias.at(column);
+      if (epilogue.writesAux) {
+        hold(aux, expected, off, "aux of product");
+        off = off * kSteepest + kGeluError * (1 + std::abs(expected)), expected = gelu(expected);
+      }
+      if (epilogue.readsAux) {
+        double slope = geluSlope(slopes.at(c.index(batch, row, column)));
+        expected *= slope, off = off * std::abs(slope) + std::abs(sum) * kGeluError;
+      }
+      hold(result, expected, off, "product");
     }
-    for (int i = 0; i < (sums ? kSamples : 0); ++i) {
+    bool ofA = shape.epilogue == plan::MatMul::SUMS_OF_A;
+    for (int i = 0; i < (epilogue.writesSums ? kSamples : 0); ++i) {
       uint64_t at = random() % count;
       double sum = 0, size = 0;
       for (uint64_t k = 0; k < uint64_t(shape.k); ++k) {
@@ -141,7 +172,7 @@ public:
                           : right.at(shape.transB ? b.index(0, at, k) : b.index(0, k, at));
         sum += term, size += std::abs(term);
       }
-      float found = fetch(beside.get() + at * resultWidth, shape.cDtype);
+      float found = fetch(vector.get() + at * resultWidth, shape.cDtype);
       double allowed = allowedIn(shape, sum, size) + roundingOf(shape.cDtype) * std::abs(sum);
       if (!(std::abs(double(found) - sum) <= allowed))
         throw Error(fmt::format("sum {} of {} is {}, expected {} within {:.1e}", at, ofA ? "A" : "B", found, sum, allowed));
@@ -173,7 +204,7 @@ struct Counted {
   uint64_t times;
 };
 
-/// Different products of the plan's optimizer step; those with sums beside them also without (0 times), to see what sums cost.
+/// Different products of the plan's optimizer step; those with epilogues also without (0 times), to see what these cost.
 void collect(const std::string &path, std::vector<Counted> &list) {
   auto key = [](const MatMulShape &s) {
     return std::tuple(s.m, s.n, s.k, s.batch, s.transA, s.transB, s.lda, s.ldb, s.ldc, s.strideA, s.strideB, s.strideC, s.accumulate,
@@ -206,10 +237,7 @@ double flopsOf(const MatMulShape &s) { return 2.0 * double(s.m) * double(s.n) * 
 std::string nameOf(const MatMulShape &s) {
   return fmt::format("{}{} x {}{} x {}{}{}", s.m, s.transA ? "ᵀ" : "", s.k, s.transB ? "ᵀ" : "", s.n,
                      s.batch > 1 ? fmt::format(", {} of them", s.batch) : "", s.accumulate ? ", added" : "") +
-         (s.tf32 ? ", in TF32" : "") +
-         (s.epilogue == plan::MatMul::NONE        ? ""
-          : s.epilogue == plan::MatMul::SUMS_OF_A ? ", and sums of A"
-                                                  : ", and sums of B");
+         (s.tf32 ? ", in TF32" : "") + plan::formOf(s.epilogue).text;
 }
 
 } // namespace

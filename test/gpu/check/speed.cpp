@@ -1,6 +1,7 @@
 // gpu-check speed, slowest: what a run of zerorun reached.
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
+#include "runtime/plan/epilogue.h"
 #include "runtime/report/record.h"
 #include "test/gpu/check/trace.h"
 #include <algorithm>
@@ -21,7 +22,8 @@ std::string whatOf(const plan::Plan &plan, const plan::Step &step) {
   if (step.has_update()) return "update";
   if (!step.has_matmul()) return std::string(runtime::kLaneNames[size_t(step.lane())]);
   const plan::MatMul &p = step.matmul();
-  return fmt::format("product {} x {} x {}{}", p.m(), p.k(), p.n(), p.batch() > 1 ? fmt::format(", {} of them", p.batch()) : "");
+  return fmt::format("product {} x {} x {}{}{}", p.m(), p.k(), p.n(), p.batch() > 1 ? fmt::format(", {} of them", p.batch()) : "",
+                     plan::formOf(p.epilogue()).text);
 }
 
 /// The fastest that a step can be by what was measured, as a part of its time; and of what.

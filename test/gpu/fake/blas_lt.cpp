@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <vector>
 
 using namespace zero::runtime::cuda;
@@ -36,8 +37,20 @@ struct Layout {
 struct Product {
   int compute = kComputeIn32;
   int32_t transA = kNotTransposed, transB = kNotTransposed;
-  uint32_t epilogue = 1; // CUBLASLT_EPILOGUE_DEFAULT
-  void *sums = nullptr;
+  uint32_t epilogue = kNoEpilogue;
+  void *vector = nullptr, *aux = nullptr;
+  int64_t auxLd = 0;
+
+  bool sums() const { return epilogue == kSumsOfA || epilogue == kSumsOfB; }
+  bool bias() const { return epilogue == kBias || epilogue == kGelu; }
+  bool gelu() const { return epilogue == kGelu || epilogue == kGeluGradient; }
+  // What the header says of a D of so many rows in one batch.
+  bool good(uint64_t rows, int32_t batch) const {
+    if (epilogue == kNoEpilogue) return true;
+    if ((!sums() && !bias() && !gelu()) || batch != 1) return false;
+    if ((sums() || bias()) && !vector) return false;
+    return !gelu() || (aux && reinterpret_cast<uint64_t>(aux) % 16 == 0 && auxLd % 8 == 0 && auxLd >= int64_t(rows));
+  }
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -135,6 +148,14 @@ std::vector<float> inTf32(std::vector<float> numbers) {
   return numbers;
 }
 
+// GELU in its tanh form: x / 2 · (1 + tanh u) with u = sqrt(2 / pi) · (x + 0.044715 x^3), and what that rises by.
+double cubic(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+float gelu(float x) { return static_cast<float>(0.5 * double(x) * (1 + std::tanh(cubic(double(x))))); }
+float geluSlope(float at) {
+  double x = double(at), t = std::tanh(cubic(x)), rise = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
+  return static_cast<float>(0.5 * (1 + t) + 0.5 * x * (1 - t * t) * rise);
+}
+
 bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &c, uint64_t &m, uint64_t &n, uint64_t &k) {
   bool ta = product.transA == kTransposed, tb = product.transB == kTransposed;
   m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
@@ -181,7 +202,9 @@ BlasStatus cublasLtMatmulDescDestroy(ProductHandle product) {
 BlasStatus cublasLtMatmulDescSetAttribute(ProductHandle product, int attribute, const void *value, size_t bytes) {
   if (BlasStatus status = refusal("cublasLtMatmulDescSetAttribute")) return status;
   if (attribute == kEpilogue) return set(of(product).epilogue, value, bytes);
-  if (attribute == kBiasPointer) return set(of(product).sums, value, bytes);
+  if (attribute == kBiasPointer) return set(of(product).vector, value, bytes);
+  if (attribute == kAuxPointer) return set(of(product).aux, value, bytes);
+  if (attribute == kAuxLd) return set(of(product).auxLd, value, bytes);
   if (attribute != kTransposesA && attribute != kTransposesB) return kInvalidValue;
   return set(attribute == kTransposesA ? of(product).transA : of(product).transB, value, bytes);
 }
@@ -224,10 +247,9 @@ BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, ProductHandle product, Lay
   Chosen chosen{kMagic, 0, 0, 0, {}, Plain, 0};
   *found = 0;
   if (!fits(of(product), of(a), of(b), of(c), chosen.m, chosen.n, chosen.k)) return kInvalidValue;
-  bool sums = of(product).epilogue == kSumsOfA || of(product).epilogue == kSumsOfB;
-  if (!sums && of(product).epilogue != 1) return kInvalidValue;
-  if (sums && (!of(product).sums || of(c).batch != 1)) return kInvalidValue;
-  if (of(preference).workspace < kNeeds || wanted < 1 || (sums && fake::setting("ZERO_FAKE_NO_EPILOGUES", 0))) return kNotSupported;
+  if (!of(product).good(chosen.m, of(c).batch)) return kInvalidValue;
+  bool refused = of(product).epilogue != kNoEpilogue && fake::setting("ZERO_FAKE_NO_EPILOGUES", 0);
+  if (of(preference).workspace < kNeeds || wanted < 1 || refused) return kNotSupported;
   std::memcpy(chosen.alignment, of(preference).alignment, sizeof(chosen.alignment));
   for (; chosen.way < kWays && *found < wanted; ++chosen.way) {
     if ((schemeOf(chosen.way) & of(preference).schemes) != schemeOf(chosen.way)) continue;
@@ -262,7 +284,7 @@ BlasStatus cublasLtMatmulAlgoConfigGetAttribute(const Algorithm *algorithm, int 
   return 0;
 }
 
-// By columns: D = alpha · op(A) · op(B) + beta · C.
+// By columns: D = alpha · op(A) · op(B) + beta · C, or what an epilogue makes of that.
 BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, const void *a, LayoutHandle layoutA, const void *b,
                           LayoutHandle layoutB, const void *beta, const void *c, LayoutHandle layoutC, void *d, LayoutHandle,
                           const Algorithm *algorithm, void *workspace, size_t workspaceBytes, StreamHandle stream) {
@@ -282,9 +304,14 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   std::byte *pa = place(a, la.bytes()), *pb = place(b, lb.bytes()), *pd = place(d, lc.bytes()), *room = place(workspace, workspaceBytes);
   if (!pa || !pb || !pd || !room || workspaceBytes < kNeeds) return kInvalidValue;
   if (chosen.way == Refused) return kNotSupported;
-  uint32_t epilogue = of(product).epilogue;
-  std::byte *sumsAt = epilogue == 1 ? nullptr : place(of(product).sums, (epilogue == kSumsOfA ? m : n) * lc.size());
-  if (epilogue != 1 && (!sumsAt || reinterpret_cast<uint64_t>(of(product).sums) % chosen.alignment[3])) return kInvalidValue;
+  Product p = of(product);
+  Layout lx = lc; // of aux
+  lx.ld = p.auxLd;
+  std::byte *vector = p.sums() || p.bias() ? place(p.vector, (p.epilogue == kSumsOfB ? n : m) * lc.size()) : nullptr;
+  std::byte *aux = p.gelu() ? place(p.aux, lx.bytes()) : nullptr;
+  if (!p.good(m, lc.batch) || ((p.sums() || p.bias()) && !vector) || (p.gelu() && !aux)) return kInvalidValue;
+  for (const void *beside : {p.vector, p.aux})
+    if (reinterpret_cast<uint64_t>(beside) % chosen.alignment[3]) return kInvalidValue;
   float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
   static std::atomic<uint64_t> runs{0};
   bool otherBit = chosen.way == Restless && runs.fetch_add(1) % 2;
@@ -307,18 +334,22 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
         }
         for (uint64_t i = 0; i < m; ++i) {
           sums[i] += first[i];
-          std::byte *to = element(lc, pd, batch, i, j);
-          round(to, lc.type, by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0));
+          std::byte *to = element(lc, pd, batch, i, j), *beside = aux ? element(lx, aux, 0, i, j) : nullptr;
+          float value = by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0);
+          if (p.bias()) value += widened(vector + i * lc.size(), lc.type);
+          if (p.epilogue == kGelu) round(beside, lc.type, value), value = gelu(value);
+          if (p.epilogue == kGeluGradient) value *= geluSlope(widened(beside, lc.type));
+          round(to, lc.type, value);
         }
       }
     }
-    if (sumsAt) { // of op(A), or of op(B), over k
-      std::vector<float> numbers = epilogue == kSumsOfA ? operand(la, pa, 0, m, k, !ta) : operand(lb, pb, 0, n, k, tb);
-      uint64_t count = epilogue == kSumsOfA ? m : n;
+    if (p.sums()) { // of op(A), or of op(B), over k
+      std::vector<float> numbers = p.epilogue == kSumsOfA ? operand(la, pa, 0, m, k, !ta) : operand(lb, pb, 0, n, k, tb);
+      uint64_t count = p.epilogue == kSumsOfA ? m : n;
       for (uint64_t i = 0; i < count; ++i) {
         float sum = 0;
         for (uint64_t l = 0; l < k; ++l) sum += numbers[l * count + i];
-        round(sumsAt + i * lc.size(), lc.type, sum);
+        round(vector + i * lc.size(), lc.type, sum);
       }
     }
     if (otherBit) *pd ^= std::byte{1};
