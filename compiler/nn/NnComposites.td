@@ -12,6 +12,12 @@ def Nn_GeluOp : Nn_Op<"gelu", [Pure, Nn_Elementwise, SameOperandsAndResultType, 
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$kind $input attr-dict `:` type($result)";
 }
+def Nn_GeluGradOp : Nn_Op<"gelu_grad", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Composite, Nn_Evaluable]> {
+  let summary = "The gradient of an nn.gelu's input, given that of its result";
+  let arguments = (ins Nn_GeluKind:$kind, Nn_Float:$input, Nn_Float:$of_result);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$kind $input `,` $of_result attr-dict `:` type($result)";
+}
 def Nn_SiluOp : Nn_Op<"silu", [Pure, Nn_Elementwise, SameOperandsAndResultType, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
   let summary = "x * sigmoid(x)";
   let arguments = (ins Nn_Float:$input);

@@ -218,7 +218,7 @@ def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
 def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
   let summary = "Rewrite composites into primitives, from which kernels are generated";
   let description = [{
-    Leaves none of nn.softmax, layer_norm, rms_norm, gelu, silu, cross_entropy, dropout. The forms are those that stay accurate:
+    Leaves none of nn.softmax, layer_norm, rms_norm, gelu and its gradient, silu, cross_entropy, dropout. The forms are those that stay accurate:
     softmax and cross-entropy subtract the row's maximum, layer norm takes the variance from centred values. Reductions are over rows, so
     that a row kernel can hold a composite and its neighbours; cross-entropy finds the label's logit by comparing with the index, so that its forward
     and its gradient fit one kernel and an ignored label is never an index.
