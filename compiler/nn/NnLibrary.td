@@ -24,6 +24,26 @@ def Nn_MatMulOp : Nn_Op<"matmul", [Pure, Nn_Splittable, Nn_Diff, Nn_Evaluable, I
   let hasVerifier = 1;
 }
 
+def Nn_Epilogue : I32EnumAttr<"Epilogue", "what is made of a product before it is rounded",
+                              [I32EnumAttrCase<"bias", 0>, I32EnumAttrCase<"gelu", 1>, I32EnumAttrCase<"gelu_grad", 2>]> {
+  let cppNamespace = "::zero::nn";
+}
+
+def Nn_MatMulEpilogueOp : Nn_Op<"matmul_epilogue", [Pure, Nn_Evaluable]> {
+  let summary = "An nn.matmul of rank 2 and what a library makes of it in the same pass";
+  let description = [{
+    With p = op(lhs) · op(rhs), rounded no sooner than the results, which have the operands' type:
+    - `bias`: p + other, of as many numbers as p has columns;
+    - `gelu`: gelu(p + other) in the tanh form, and `aux`, which is p + other;
+    - `gelu_grad`: p times the slope of GELU at other, which is such an `aux`.
+  }];
+  let arguments = (ins Nn_Epilogue:$epilogue, Nn_Float:$lhs, Nn_Float:$rhs, Nn_Float:$other, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let results = (outs Nn_Float:$result, Optional<Nn_Float>:$aux);
+  let assemblyFormat = "$epilogue $lhs `,` $rhs `,` $other attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
   let summary = "softmax(scale * q·k^T + mask [causal]) · v, scores never materialised";
   let description = [{

@@ -117,7 +117,7 @@ private:
   bool isHalf(OpResult result) {
     Operation *op = result.getOwner();
     if (isa<GetOp>(op)) return true;
-    if (isa<AttentionGradOp>(op)) return true;
+    if (isa<AttentionGradOp, MatMulEpilogueOp>(op)) return true;
     if (auto attention = dyn_cast<AttentionOp>(op)) return result == attention.getResult();
     if (kept.contains(result)) return false;
     if (auto product = dyn_cast<MatMulOp>(op)) return !product.getOnto();
@@ -146,6 +146,7 @@ private:
 
 SmallVector<OpOperand *> halfOperands(Operation *op) {
   if (auto product = dyn_cast<MatMulOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable()};
+  if (auto product = dyn_cast<MatMulEpilogueOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable(), &product.getOtherMutable()};
   if (auto attention = dyn_cast<AttentionOp>(op)) return {&attention.getQMutable(), &attention.getKMutable(), &attention.getVMutable()};
   if (auto gradient = dyn_cast<AttentionGradOp>(op))
     return {&gradient.getQMutable(), &gradient.getKMutable(), &gradient.getVMutable(), &gradient.getOutMutable(),

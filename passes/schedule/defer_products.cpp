@@ -59,8 +59,8 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
       if (needed == int64_t(order.size()) || computing[needed] - computing[at + 1] < distance) continue;
       auto buffers = order[at].getBuffers();
       waiting.moves.push_back({at, needed});
-      waiting.products.push_back({bytesOf(buffers[2]), {}});
-      for (Value operand : llvm::SmallSetVector<Value, 2>(buffers.begin(), buffers.begin() + 2)) {
+      waiting.products.push_back({bytesOf(resultOf(order[at])), {}});
+      for (Value operand : llvm::SmallSetVector<Value, 4>(buffers.begin(), buffers.begin() + product.getInputs())) {
         if (order.lastTouch(operand) >= needed) continue; // it is there anyway
         auto [index, fresh] = indices.try_emplace(operand, uint32_t(waiting.operands.size()));
         if (fresh) waiting.operands.push_back(bytesOf(operand));
@@ -70,6 +70,7 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
     return waiting;
   }
 
+  static Value resultOf(StepOp product) { return product.getBuffers()[product.getInputs()]; }
   static int64_t mostLive(const Order &order) { return *llvm::max_element(liveBytes(order)); }
   static int64_t bytesOf(Value buffer) { return int64_t(buffer.getDefiningOp<BufferOp>().getBytes()); }
 
@@ -81,7 +82,7 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
       auto op = buffer.getDefiningOp<BufferOp>();
       return op && (op.getKind() == BufferKind::activation || op.getKind() == BufferKind::gradient);
     });
-    return own && order.touches(buffers[2]).front().position == at;
+    return own && order.touches(resultOf(order[at])).front().position == at;
   }
 
   void tell(const Order &order, Move move, ArrayRef<int64_t> computing) {
@@ -89,7 +90,7 @@ struct DeferProducts : impl::DeferProductsPassBase<DeferProducts> {
     decide(getOperation(), nameOf(order[move.at]->getLoc()),
            "made " + counted(uint64_t(computing[move.needed] - computing[move.at + 1]), "step") + " of lane compute later",
            "what it is made of takes less than its result, which would wait for " + Twine(nameOf(order[move.needed]->getLoc())) + " in " +
-               Twine(bytesOf(order[move.at].getBuffers()[2])) + " bytes");
+               Twine(bytesOf(resultOf(order[move.at]))) + " bytes");
   }
 };
 

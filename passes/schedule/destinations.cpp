@@ -8,7 +8,7 @@ namespace zero::schedule {
 
 /// Whether the operation can be told where to write its results.
 static bool takesDestination(Operation *op) {
-  return op && isa<nn::LaunchOp, nn::MatMulOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
+  return op && isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
 }
 
 /// Which operands of a step that may overwrite them `value` can take the place of.

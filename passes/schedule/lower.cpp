@@ -72,6 +72,8 @@ LogicalResult Lowering::lower(Operation &op) {
     lowerLaunch(launch);
   } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
     lowerMatMul(product);
+  } else if (auto product = dyn_cast<nn::MatMulEpilogueOp>(op)) {
+    lowerMatMulEpilogue(product);
   } else if (auto join = dyn_cast<nn::JoinRowsOp>(op)) {
     lowerJoin(join);
   } else if (auto attention = dyn_cast<nn::AttentionOp>(op)) {

@@ -27,12 +27,19 @@ void Lowering::lowerLaunch(nn::LaunchOp op) {
   make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
 }
 
-void Lowering::lowerMatMul(nn::MatMulOp op) {
+template <typename Op> void Lowering::makeMatMul(Op op, ArrayRef<Ref> read, ArrayRef<Ref> written, bool accumulate, Epilogue epilogue) {
   auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
   bool batched = lhs.getRank() == 3;
   auto size = [&](auto type, int64_t dim) { return type.getShape()[dim + batched]; };
   auto matrix = [&](auto type) { return batched ? size(type, 0) * size(type, 1) : 0; };
   int64_t k = size(lhs, op.getTransposeLhs() ? 0 : 1);
+  make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
+                   batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
+                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), accumulate,
+                   tf32 && lhs.getElementType().isF32(), epilogue);
+}
+
+void Lowering::lowerMatMul(nn::MatMulOp op) {
   SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())}, written{at(op.getResult())};
   if (Value onto = op.getOnto()) {
     copy(named(op, "matmul"), at(onto), at(op.getResult()));
@@ -43,10 +50,22 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
     written.push_back(at(sums->getResult(0)));
     epilogue = nn::summedOperand(op, sums) == 0 ? Epilogue::sums_of_a : Epilogue::sums_of_b;
   }
-  make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
-                   batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
-                   ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(),
-                   bool(op.getOnto()), tf32 && lhs.getElementType().isF32(), epilogue);
+  makeMatMul(op, read, written, bool(op.getOnto()), epilogue);
+}
+
+void Lowering::lowerMatMulEpilogue(nn::MatMulEpilogueOp op) {
+  auto epilogue = [&] {
+    switch (op.getEpilogue()) {
+    case nn::Epilogue::bias:
+      return Epilogue::bias;
+    case nn::Epilogue::gelu:
+      return Epilogue::gelu;
+    case nn::Epilogue::gelu_grad:
+      return Epilogue::gelu_gradient;
+    }
+    llvm_unreachable("no other epilogue");
+  };
+  makeMatMul(op, at(op.getOperands()), at(op.getResults()), false, epilogue());
 }
 
 void Lowering::lowerJoin(nn::JoinRowsOp op) {

@@ -1,4 +1,5 @@
 //===- matmul.cpp - the matrix product ---------------------------------------------------------===//
+#include "compiler/nn/composites/gelu.h"
 #include "compiler/nn/implement.h"
 
 using namespace mlir;
@@ -59,31 +60,81 @@ static Tensor swapped(const Tensor &t) {
   return transposed(t, perm);
 }
 
-LogicalResult MatMulOp::evaluate(Operands in, Results results) {
-  Tensor &out = results[0];
+/// Each row of op(left) · op(right): `begin` puts into its sums, in double, what they are added to, and `end` takes them.
+template <typename T, typename Begin, typename End>
+static void multiply(const Tensor &left, const Tensor &right, bool transposeLeft, bool transposeRight, Begin begin, End end) {
   Tensor l, r; // plain [m, k] and [k, n]
-  if (getTransposeLhs()) l = swapped(*in[0]);
-  if (getTransposeRhs()) r = swapped(*in[1]);
-  const Tensor &lhs = getTransposeLhs() ? l : *in[0], &rhs = getTransposeRhs() ? r : *in[1];
-  int64_t rank = out.type.getRank(), m = out.shape()[rank - 2], n = out.shape()[rank - 1], k = lhs.shape()[rank - 1];
-  int64_t batch = rank == 3 ? out.shape()[0] : 1;
-  return withFloat(out.elementType(), [&](auto e) {
-    using T = decltype(e);
-    std::vector<double> sum(n);
-    for (int64_t row = 0; row < batch * m; ++row) {
-      const T *a = lhs.data<T>().data() + row * k, *b = rhs.data<T>().data() + row / m * k * n;
-      T *y = out.data<T>().data() + row * n;
-      if (getOnto())
-        llvm::copy(in[2]->data<T>().slice(size_t(row) * size_t(n), size_t(n)), sum.begin());
-      else
-        std::fill(sum.begin(), sum.end(), 0.0);
-      for (int64_t p = 0; p < k; ++p) {
-        double factor = a[p];
-        const T *line = b + p * n;
-        for (int64_t j = 0; j < n; ++j) sum[j] += factor * line[j];
-      }
-      for (int64_t j = 0; j < n; ++j) y[j] = T(sum[j]);
+  if (transposeLeft) l = swapped(left);
+  if (transposeRight) r = swapped(right);
+  const Tensor &lhs = transposeLeft ? l : left, &rhs = transposeRight ? r : right;
+  int64_t rank = lhs.type.getRank(), m = lhs.shape()[rank - 2], k = lhs.shape()[rank - 1], n = rhs.shape()[rank - 1];
+  int64_t batch = rank == 3 ? lhs.shape()[0] : 1;
+  std::vector<double> sums(n);
+  for (int64_t row = 0; row < batch * m; ++row) {
+    const T *a = lhs.data<T>().data() + row * k, *b = rhs.data<T>().data() + row / m * k * n;
+    begin(row, sums);
+    for (int64_t p = 0; p < k; ++p) {
+      double factor = a[p];
+      const T *line = b + p * n;
+      for (int64_t j = 0; j < n; ++j) sums[j] += factor * line[j];
     }
+    end(row, sums);
+  }
+}
+
+LogicalResult MatMulOp::evaluate(Operands in, Results results) {
+  return withFloat(results[0].elementType(), [&](auto e) {
+    using T = decltype(e);
+    auto rowOf = [](auto data, int64_t row, size_t n) { return data.slice(size_t(row) * n, n); };
+    auto begin = [&](int64_t row, std::vector<double> &sums) {
+      if (getOnto())
+        llvm::copy(rowOf(in[2]->data<T>(), row, sums.size()), sums.begin());
+      else
+        std::fill(sums.begin(), sums.end(), 0.0);
+    };
+    multiply<T>(*in[0], *in[1], getTransposeLhs(), getTransposeRhs(), begin, [&](int64_t row, const std::vector<double> &sums) {
+      llvm::transform(sums, rowOf(results[0].data<T>(), row, sums.size()).begin(), [](double sum) { return T(sum); });
+    });
+    return success();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// With an epilogue
+//===----------------------------------------------------------------------===//
+
+LogicalResult MatMulEpilogueOp::verify() {
+  auto l = typeOf(getLhs()), r = typeOf(getRhs());
+  if (l.getRank() != 2 || r.getRank() != 2 || l.getElementType() != r.getElementType())
+    return emitOpError() << "multiplies matrices of one type, not " << l << " and " << r;
+  int64_t m = l.getDimSize(getTransposeLhs()), k = l.getDimSize(!getTransposeLhs()), n = r.getDimSize(!getTransposeRhs());
+  bool isGelu = getEpilogue() == Epilogue::gelu;
+  if (k != r.getDimSize(getTransposeRhs()) || getResult().getType() != with(l, {m, n}) || bool(getAux()) != isGelu ||
+      (isGelu && getAux().getType() != getResult().getType()))
+    return emitOpError() << "of " << l << " and " << r << " has other results";
+  auto other = getEpilogue() == Epilogue::gelu_grad ? with(l, {m, n}) : with(l, {n});
+  if (getOther().getType() != other) return emitOpError() << "reads " << getOther().getType() << ", expected " << other;
+  return success();
+}
+
+LogicalResult MatMulEpilogueOp::evaluate(Operands in, Results results) {
+  return withFloat(results[0].elementType(), [&](auto e) {
+    using T = decltype(e);
+    bool ofSlope = getEpilogue() == Epilogue::gelu_grad;
+    auto begin = [&](int64_t, std::vector<double> &sums) {
+      if (ofSlope)
+        std::fill(sums.begin(), sums.end(), 0.0);
+      else
+        llvm::copy(in[2]->data<T>(), sums.begin());
+    };
+    multiply<T>(*in[0], *in[1], getTransposeLhs(), getTransposeRhs(), begin, [&](int64_t row, const std::vector<double> &sums) {
+      for (size_t j = 0, at = size_t(row) * sums.size(); j < sums.size(); ++j, ++at) {
+        double sum = sums[j];
+        if (getAux()) results[1].data<T>()[at] = T(sum), sum = tanhGelu(sum);
+        if (ofSlope) sum *= tanhGeluSlope(double(in[2]->data<T>()[at]));
+        results[0].data<T>()[at] = T(sum);
+      }
+    });
     return success();
   });
 }

@@ -17,14 +17,17 @@ template <typename Op> uint64_t ofScores(Op attention, uint64_t products, uint64
   return uint64_t(sizes.batch * sizes.heads * sizes.queries * sizes.keys) * (products * uint64_t(sizes.dim) + softmax / 2);
 }
 
+template <typename Op> uint64_t ofProduct(Op product) {
+  auto lhs = typeOf(product.getLhs());
+  return elements(product.getResult()) * uint64_t(lhs.getDimSize(lhs.getRank() - (product.getTransposeLhs() ? 2 : 1)));
+}
+
 } // namespace
 
 uint64_t multiplyAddsOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, uint64_t>(op)
-      .Case([](MatMulOp product) {
-        auto lhs = typeOf(product.getLhs());
-        return elements(product.getResult()) * uint64_t(lhs.getDimSize(lhs.getRank() - (product.getTransposeLhs() ? 2 : 1)));
-      })
+      .Case([](MatMulOp product) { return ofProduct(product); })
+      .Case([](MatMulEpilogueOp product) { return ofProduct(product); })
       .Case([](AttentionOp attention) { return ofScores(attention, 2, 13); })
       .Case([](AttentionGradOp attention) { return ofScores(attention, 5, 16); })
       .Case([](AttentionGradByRowSumsOp attention) { return ofScores(attention, 7, 32); }) // the scores twice
