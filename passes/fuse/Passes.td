@@ -86,6 +86,23 @@ def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"narrowed", "narrowed", "Values that are stored in fewer bytes than f32">];
 }
 
+def BiasInProductsPass : Pass<"nn-bias-in-products", "::mlir::ModuleOp"> {
+  let summary = "Have products add the bias that a kernel would add and do nothing else";
+  let description = [{
+    Needs: functions as nn-fuse and nn-mixed-precision leave them, for a target whose library can do it (cuBLASLt's BIAS). Where all that reads a product are kernels which add the
+    same bias to its rows, both become an nn.matmul_epilogue, and a pass over memory is spared. A bias whose sum goes on inside the kernel, into a residual or a norm, costs nothing there.
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<16x8xbf16>, tensor<8x32xbf16>) -> tensor<16x32xbf16>
+    %y = nn.launch @add_0(%p, %b) : (tensor<16x32xbf16>, tensor<32xbf16>) -> tensor<16x32xbf16>
+    // becomes
+    %y = nn.matmul_epilogue bias %x, %w, %b : (tensor<16x8xbf16>, tensor<8x32xbf16>, tensor<32xbf16>) -> tensor<16x32xbf16>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"spared", "spared", "Products that add their bias">];
+}
+
 def SumInProductsPass : Pass<"nn-sum-in-products", "::mlir::ModuleOp"> {
   let summary = "Have products sum the columns of what they read anyway: gradients of biases";
   let description = [{
