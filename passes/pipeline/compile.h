@@ -36,7 +36,7 @@ struct CompileOptions {
   plan::Target::Kind target = plan::Target::CPU; // or CUDA; or SIM: without machine code
   std::string cpu = "native";                    // of target CPU
   std::string gpu = "sm_80";                     // of target CUDA
-  bool epilogues = true;                         // of target CUDA: products sum what they read where that spares a pass over it
+  bool epilogues = true;                         // of target CUDA: products do more where that spares a pass over memory
   bool tf32 = false;                             // of target CUDA: products of f32 multiply with 10 bits of fraction
   Budgets budgets;
   simulate::Machine machine;    // that steps are estimated on

@@ -34,9 +34,11 @@ bool runPasses(ModuleOp module, const CompileOptions &options, llvm::function_re
   return succeeded(pm.run(module));
 }
 
+static bool epilogues(const CompileOptions &options) { return options.epilogues && options.target == plan::Target::CUDA; }
+
 void addFusion(OpPassManager &pm, const CompileOptions &options) {
-  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32",
-                           options.epilogues && options.target == plan::Target::CUDA, options.world, options.target == plan::Target::CUDA});
+  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32", epilogues(options), options.world,
+                           options.target == plan::Target::CUDA});
 }
 
 /// Elements in 16 bytes, of what a GPU's matrix units multiply.
@@ -56,7 +58,8 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     return;
   case Phase::Train: // loss, backward; then everything in primitives
     train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, recomputesCheap(options) ? "auto" : "none", settings.tiling.parts,
-                               settings.tiling.tokens, settings.tiling.keepLogits, classMultiple(options)});
+                              settings.tiling.tokens, settings.tiling.keepLogits, classMultiple(options),
+                              epilogues(options) && options.precision != "f32"});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write
     addFusion(pm, options);

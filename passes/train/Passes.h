@@ -18,6 +18,7 @@ struct TrainOptions {
   int64_t tileTokens = 0;         // as nn-tile-tokens' `tokens`
   bool keepLogits = false;        // as nn-tile's `keep-logits`
   int64_t classMultiple = 1;      // as nn-pad-classes' `multiple`; 1: not run
+  bool geluInProducts = false;    // the target's library takes GELU of what it multiplies
 };
 
 /// What nn-tile-tokens has done of @train, on the module: [regions, tiles].
@@ -31,7 +32,7 @@ bool keepsLargeLogits(mlir::ModuleOp module);
 /// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
 int64_t tokensOf(mlir::ModuleOp module);
 
-/// add-loss, tile tokens and parameters, pad classes, differentiate, sink losses, decompose, recompute with simplification between them, loss last,
+/// add-loss, tile tokens and parameters, pad classes, differentiate, sink losses, GELU in products, decompose, recompute with simplification between them, loss last,
 /// verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.

@@ -215,6 +215,32 @@ def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"moved", "moved", "Operations that are computed last">];
 }
 
+def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
+  let summary = "Have products take GELU of what they make, and of its gradient";
+  let description = [{
+    Needs: composites, for a target whose library can do it (cuBLASLt's GELU_AUX_BIAS and DGELU) and half precision: how exactly a library takes tanh it
+    does not say. Where a product is read by nothing but the sum with a bias, of which nn.gelu is taken in its tanh form, the three become an nn.matmul_epilogue, which writes that
+    sum as well: a pass over memory is spared. So is one where the gradient of such a GELU's result is a product: that one is multiplied by the slope. All before kernels are
+    formed, so that what is left of GELU's neighbours finds other kernels.
+
+    With `again` backward does not read GELU's result, which would be kept for it, but makes it again of that sum, which is kept in any case.
+
+    Not taken are products onto something, of batches, made again in backward, or of rows that are not multiples of 16 bytes.
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<16x8xf32>, tensor<8x32xf32>) -> tensor<16x32xf32>
+    %r = nn.broadcast %b dims [1] : tensor<32xf32> -> tensor<16x32xf32>
+    %u = nn.add %p, %r : tensor<16x32xf32>
+    %y = nn.gelu tanh %u : tensor<16x32xf32>
+    // becomes
+    %y, %u = nn.matmul_epilogue gelu %x, %w, %b : (tensor<16x8xf32>, tensor<8x32xf32>, tensor<32xf32>) -> (tensor<16x32xf32>, tensor<16x32xf32>)
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"again", "again", "bool", "false", "Backward makes GELU's result again">];
+  let statistics = [Statistic<"taken", "taken", "Products that do more">];
+}
+
 def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
   let summary = "Rewrite composites into primitives, from which kernels are generated";
   let description = [{

@@ -193,8 +193,8 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
   group = "Compiling";
   app.add_option("--epilogues", texts.epilogues,
-                 "with --target cuda, let products sum the gradients of biases in the pass they make over memory anyway (auto), or kernels "
-                 "of their own (none): sums of another order [auto]")
+                 "with --target cuda, let products sum the gradients of biases, add biases and take GELU in the pass they make over memory "
+                 "anyway (auto), or kernels of their own (none): sums of another order, numbers rounded elsewhere [auto]")
       ->type_name("auto|none")
       ->check(oneOf({"auto", "none"}))
       ->group(group);

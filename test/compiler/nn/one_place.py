@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "passes/train/add_loss.cpp": ("writes the loss; evaluation drops nothing", "Concat CrossEntropy Dropout"),
     "passes/train/batch.cpp": ("dropout is told how many samples it covers", "Dropout"),
     "passes/train/differentiate.cpp": ("gradients of slices that tile a tensor are joined", "Pad Concat"),
+    "passes/train/gelu_in_products.cpp": ("recognises what is made of products", "Add Broadcast Gelu GeluGrad"),
     "passes/train/optimizer.cpp": ("writes the update", "Min Sqrt Rsqrt"),
     "passes/train/tile.h": ("tiles products, lookups and their loss", "Gather CrossEntropy"),
     "passes/train/tile.cpp": ("", "Gather"),
