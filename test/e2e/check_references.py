@@ -58,7 +58,7 @@ def holds(folder, export, world, stage, precision, target="cpu"):
     return f"losses within {max(off):.0e}, {gradients_hold(folder, export, reference, load_file(suite.work / 'gradients.safetensors'), gradient)} gradients"
 
 
-def stages_agree(reduce_type):
+def stages_agree(reduce_type, precision):
     """Plans for cuda sum as NCCL does, in an order that is not that of ranks: it is the same at every stage, with and without graphs (which
     the third step is the first to run as)."""
     model = suite.gpt("small.onnx", "--layers", "2", "--hidden", "32", "--heads", "2", "--vocab", "96", "--seq", "16", "--batch", "1")
@@ -66,7 +66,7 @@ def stages_agree(reduce_type):
     save_file({"input_ids": np.ascontiguousarray(tokens[:, :16]), "labels": np.ascontiguousarray(tokens[:, 1:])}, suite.work / "data.safetensors")
     first = None
     for stage in range(4):
-        flags = ["--world", 4, "--stage", stage, "--reduce-type", reduce_type, "--target", "cuda"]
+        flags = ["--world", 4, "--stage", stage, "--reduce-type", reduce_type, "--precision", precision, "--target", "cuda"]
         suite.zeroc(model, "plan.bin", *flags)
         suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", 3, "--lr", 1e-3, "--metrics", "metrics.jsonl", "--export", "weights.safetensors",
                       *(["--no-graphs"] if stage % 2 else []), world=4, env=suite.without_gpu("plan.bin", model, *flags))
@@ -90,6 +90,6 @@ for path in sorted(pathlib.Path(args.models).glob("*/reference.json")):
             for stage in (0, 3):
                 suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage {stage}", holds, path.parent, export, 2, stage, "f32")
             suite.check(f"reference: {path.parent.name}/{export['file']}, 2 ranks, stage 3 for cuda", holds, path.parent, export, 2, 3, "f32", "cuda")
-for reduce_type in ("f32", "bf16"):
-    suite.check(f"reference: 4 ranks for cuda, all stages, sums of {reduce_type}", stages_agree, reduce_type)
+for reduce_type, precision in (("f32", "f32"), ("bf16", "f32"), ("f32", "bf16")):
+    suite.check(f"reference: 4 ranks for cuda, all stages, {precision}, sums of {reduce_type}", stages_agree, reduce_type, precision)
 suite.finish()
