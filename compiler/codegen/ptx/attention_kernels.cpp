@@ -303,11 +303,16 @@ private:
     loadOwned(1, dout());
     PerRow lse = numbersOf(sums(operand(Lse)), INFINITY), delta = numbersOf(sums(operand(Delta)), 0);
     for (Value &v : lse) v = usable(v);
+    Tile q = owned[0], dout = owned[1];
+    if (tiles.strips > 1) { // in the registers that the other blocks have for a second sum
+      barrier();
+      q = kept(q), dout = kept(dout);
+    }
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
-      Fragment s = scores(timesTransposed(owned[0], k), ownHead, first, key, false);
+      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
       Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.row], factor); });
       weights = seen(weights, first, key, false, real(0));
-      Fragment ds = map(timesTransposed(owned[1], v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
+      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
       return plusTimes(now, ds, k);
     });

@@ -75,7 +75,7 @@ Value TileEmitter::placeIn(const Tile &tile, Value row, Value column) {
   return sharedAddress(tile.memory, inTile(tile, row, column), bytesOf(Scalar::BF16));
 }
 
-TileEmitter::Words TileEmitter::matrices(const Tile &tile, Value place, int64_t row, int64_t column, bool transposed) {
+Words TileEmitter::matrices(const Tile &tile, Value place, int64_t row, int64_t column, bool transposed) {
   Value address = further(place, (row * tile.stride + column) * bytesOf(Scalar::BF16));
   Type i32 = b.getI32Type(), words = LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value loaded = intrinsic(transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
@@ -94,17 +94,34 @@ void TileEmitter::multiply(MutableArrayRef<Value> sum, const Words &words, Value
   for (auto [i, s] : llvm::enumerate(sum)) s = b.create<LLVM::ExtractValueOp>(loc, made, int64_t(i));
 }
 
+/// Threads 0 to 15 name its rows, the others the same rows 8 columns on.
+Value TileEmitter::leftPlace(const Tile &a) {
+  return placeIn(a, plus(times(warp, strips * kStep), remainder(inWarp, kStep)), times(quotient(inWarp, kStep), kColumns8));
+}
+
+/// One step of each strip.
+SmallVector<Words> TileEmitter::leftWords(const Tile &a, Value place, int64_t column) {
+  SmallVector<Words> words;
+  for (unsigned strip = 0; strip < strips; ++strip) words.push_back(matrices(a, place, strip * kStep, column, false));
+  return words;
+}
+
+Tile TileEmitter::kept(Tile a) {
+  if (!bf16) return a;
+  Value place = leftPlace(a);
+  for (int64_t k = 0; k < a.columns; k += kStep) a.words.append(leftWords(a, place, k));
+  return a;
+}
+
 Fragment TileEmitter::timesTransposedByUnits(const Tile &a, const Tile &right) {
   Fragment sum = zeros(right.rows);
-  // Threads 0 to 15 name the left operand's rows, the others the same rows 8 columns on; of the right operand, whose rows are columns of
-  // the product, 8 threads name 8 rows, the next the same rows 8 columns on, and then 8 rows more.
-  Value leftRow = plus(times(warp, strips * kStep), remainder(inWarp, kStep)), leftColumn = times(quotient(inWarp, kStep), kColumns8);
+  // Of the right operand, whose rows are columns of the product, 8 threads name 8 rows, the next the same rows 8 columns on, and then 8
+  // rows more.
   Value rightRow = plus(times(quotient(inWarp, kStep), kColumns8), remainder(inWarp, kColumns8));
   Value rightColumn = times(remainder(quotient(inWarp, kColumns8), 2), kColumns8);
-  Value leftPlace = placeIn(a, leftRow, leftColumn), rightPlace = placeIn(right, rightRow, rightColumn);
+  Value place = a.words.empty() ? leftPlace(a) : Value(), rightPlace = placeIn(right, rightRow, rightColumn);
   for (int64_t k = 0; k < a.columns; k += kStep) {
-    SmallVector<Words> left;
-    for (unsigned strip = 0; strip < strips; ++strip) left.push_back(matrices(a, leftPlace, strip * kStep, k, false));
+    auto left = a.words.empty() ? leftWords(a, place, k) : SmallVector<Words>(ArrayRef(a.words).slice(size_t(k / kStep) * strips, strips));
     for (int64_t n = 0; n < right.rows; n += kStep) {
       Words words = matrices(right, rightPlace, n, k, false);
       for (unsigned strip = 0; strip < strips; ++strip) {

@@ -1,23 +1,27 @@
 //===- tiles.h - matrices that the threads of a block hold together ----------------------------------------===//
 // What kernels made of products of tiles are written with. A tile lies in shared memory; of a result each warp has strips of 16 rows in its
-// threads' registers, as mma.sync.m16n8 leaves them (PTX ISA, "Matrix Fragments for mma.m16n8k16"): so what is done to a result, row by row or
-// element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds. A right operand
-// that a warp has read from shared memory serves all of its strips.
+// threads' registers, as mma.sync.m16n8 leaves them (PTX ISA, "Matrix Fragments for mma.m16n8k16"): so what is done to a result, row by row
+// or element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds. A right
+// operand that a warp has read from shared memory serves all of its strips.
 #pragma once
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include <array>
 
 namespace zero::codegen {
 
+/// Words of two elements: a left operand 16 x 16; or of a right operand 16 x 8 the first two, and of the next one the others.
+using Words = std::array<mlir::Value, 4>;
+
 /// In shared memory, row by row: bf16 where products are the matrix units', else f32.
 struct Tile {
   mlir::Value memory;
-  int64_t rows, columns, stride; // elements
-  mlir::Value first;             // element of the memory that it begins with; null: 0
+  int64_t rows, columns, stride;  // elements
+  mlir::Value first;              // element of the memory that it begins with; null: 0
+  llvm::SmallVector<Words> words; // of the warp's rows as a left operand, if its threads keep them
 };
 
-/// A warp's strips, one after another, of a multiple of 8 columns, in its threads: of each block of 8 columns thread t has columns 2 (t mod 4)
-/// and the next of the strip's row t / 4, and then of row t / 4 + 8.
+/// A warp's strips, one after another, of a multiple of 8 columns, in its threads: of each block of 8 columns thread t has columns 2 (t mod
+/// 4) and the next of the strip's row t / 4, and then of row t / 4 + 8.
 using Fragment = llvm::SmallVector<mlir::Value>;
 
 /// One number for each row of which a thread has elements: two of each strip.
@@ -77,6 +81,8 @@ protected:
   /// Numbers that lie in a tile of one row, one for each column: the same in all rows.
   Fragment perColumn(const Tile &row);
 
+  /// The tile, whose rows each warp reads from shared memory now, and not in each product of which they are the left operand.
+  Tile kept(Tile a);
   /// a · bᵀ of the warp's rows of `a`.
   Fragment timesTransposed(const Tile &a, const Tile &b);
   /// sum + f · b.
@@ -111,7 +117,9 @@ private:
   /// Elements of a strip: of `columns` columns.
   static size_t stripSize(int64_t columns) { return size_t(columns / 2); }
   /// The first of a row's elements in a strip's block of columns.
-  size_t placeOf(unsigned row, int64_t column, int64_t columns) const { return row / 2 * stripSize(columns) + size_t(column / 2 + row % 2 * 2); }
+  size_t placeOf(unsigned row, int64_t column, int64_t columns) const {
+    return row / 2 * stripSize(columns) + size_t(column / 2 + row % 2 * 2);
+  }
   static Tile several(Tile tile, int64_t rows) { return tile.rows = rows, tile; }
   mlir::Value inTile(const Tile &tile, mlir::Value row, mlir::Value column);
   /// Of a tile; of what lies in memory.
@@ -130,12 +138,13 @@ private:
   Fragment plusTimesByFma(const Fragment &sum, const Fragment &f, const Tile &b);
   Fragment timesTransposedByUnits(const Tile &a, const Tile &b);
   Fragment plusTimesByUnits(const Fragment &sum, const Fragment &f, const Tile &b);
-  /// Words of two elements: a left operand 16 x 16; or of a right operand 16 x 8 the first two, and of the next one the others.
-  using Words = std::array<mlir::Value, 4>;
   /// 16 x 16 elements of the tile as four matrices of 8 x 8 in the order in which threads name their rows (ldmatrix): the thread's is at
   /// `place`, and of the elements from another row and column on so much further.
   Words matrices(const Tile &tile, mlir::Value place, int64_t row, int64_t column, bool transposed);
   mlir::Value placeIn(const Tile &tile, mlir::Value row, mlir::Value column);
+  /// What `matrices` wants of a left operand.
+  mlir::Value leftPlace(const Tile &a);
+  llvm::SmallVector<Words> leftWords(const Tile &a, mlir::Value place, int64_t column);
   /// sum += left · right, of 8 columns.
   void multiply(llvm::MutableArrayRef<mlir::Value> sum, const Words &left, mlir::Value upper, mlir::Value lower);
 };
