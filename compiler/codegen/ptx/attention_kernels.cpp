@@ -82,7 +82,13 @@ private:
   Value passedLeftOf(Value row, int64_t length) { return length % tiles.other ? leftOf(row, length) : Value(); }
   Value keyHead(Value head) { return quotient(head, a.group()); } // heads of a batch's lie side by side, and so do the key heads
 
-  void loadOwned(int i, const Tensor &t) { load(owned[i], t.memory, type, ownStart(t.rows), t.rows.row, count); }
+  /// It comes together with the first rows that are passed, where there is a second buffer for these.
+  void bringOwned(int i, const Tensor &t) {
+    if (tiles.buffers == 1)
+      load(owned[i], t.memory, type, ownStart(t.rows), t.rows.row, count);
+    else
+      beginLoad(owned[i], t.memory, ownStart(t.rows), t.rows.row, t.rows.length % tiles.own ? count : Value());
+  }
   void storeOwned(const Fragment &f, const Tensor &t) { store(f, t.memory, type, ownStart(t.rows), t.rows.row, count); }
   /// Rows that are passed have come then, or have begun to come where there is a second buffer for them.
   void bring(const Tile &to, const Tensor &t, Value head, Value row) {
@@ -184,11 +190,12 @@ private:
   }
 
   /// `body` for each tile of the other side in [from, to), which `bring` brings into the buffer of this number. Of two buffers one is
-  /// filled while the other is read.
+  /// filled while the other is read. `begin`, if there is one, comes before them, when owned tiles have come.
   Values overTiles(Value from, Value to, Values carried, const std::function<void(Value position, Value buffer)> &bring,
-                   const std::function<Values(Value position, Value buffer, Values)> &body) {
+                   const std::function<Values(Value position, Value buffer, Values)> &body, const std::function<void()> &begin = {}) {
     barrier(); // what was there before is read
-    if (tiles.buffers == 1)
+    if (tiles.buffers == 1) {
+      if (begin) begin();
       return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
         bring(position, number(0));
         barrier();
@@ -196,7 +203,13 @@ private:
         barrier();
         return now;
       });
+    }
     when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, from, to), [&] { bring(from, number(0)); });
+    if (begin) {
+      waitForLoads();
+      barrier();
+      begin();
+    }
     return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
       waitForLoads();
       barrier(); // this tile is there, and the one before is read
@@ -208,20 +221,26 @@ private:
 
   /// `body` for each tile of the keys that the block's queries see, by its first key.
   Values overKeys(Values carried, const std::function<Values(Value key, const Tile &k, const Tile &v, Values)> &body) {
+    // Their operands stay in registers, if these have room for more than one strip.
+    auto keep = [&] {
+      for (Tile &tile : owned)
+        if (tile.memory) tile = kept(tile);
+    };
     auto bringBoth = [&](Value key, Value buffer) {
       bring(at(passed[0], buffer), k(), keyHead(ownHead), key);
       bring(at(passed[1], buffer), v(), keyHead(ownHead), key);
     };
-    return overTiles(number(0), keysSeen(), std::move(carried), bringBoth, [&](Value key, Value buffer, Values now) {
+    auto onBoth = [&](Value key, Value buffer, Values now) {
       return body(key, at(passed[0], buffer), at(passed[1], buffer), std::move(now));
-    });
+    };
+    return overTiles(number(0), keysSeen(), std::move(carried), bringBoth, onBoth, tiles.strips > 1 ? keep : std::function<void()>());
   }
 
   //--- the kernels -------------------------------------------------------------------------------------------------------
 
   /// O = softmax(S) V by rows, and their lse. While a row's maximum grows, what was summed shrinks with it.
   void output() {
-    loadOwned(0, q());
+    bringOwned(0, q());
     Values carried = zeros(a.dim);
     size_t sums = carried.size(); // the sum of O; then of each row the maximum so far, and this thread's part of the sum of P
     carried.append(perRow(real(-INFINITY)));
@@ -265,8 +284,8 @@ private:
   /// dV = Σ Pᵀ dO and dK = Σ dSᵀ Q over the queries of all heads that share the keys, with dS = scale P ∘ (dO·Vᵀ - delta).
   void keyGradients() {
     Tile lses = rowsOfNumbers(tiles.buffers, tiles.other), deltas = rowsOfNumbers(tiles.buffers, tiles.other);
-    loadOwned(0, k());
-    loadOwned(1, v());
+    bringOwned(0, k());
+    bringOwned(1, v());
     Values carried = zeros(2 * a.dim); // dK, dV
     size_t half = carried.size() / 2;
     carried = loop(scopes.size() - 1, number(0), number(a.group()), 1, std::nullopt, carried, [&](Value inGroup, Values outer) {
@@ -299,20 +318,15 @@ private:
 
   /// dQ = Σ dS K over the keys.
   void queryGradients() {
-    loadOwned(0, q());
-    loadOwned(1, dout());
+    bringOwned(0, q());
+    bringOwned(1, dout());
     PerRow lse = numbersOf(sums(operand(Lse)), INFINITY), delta = numbersOf(sums(operand(Delta)), 0);
     for (Value &v : lse) v = usable(v);
-    Tile q = owned[0], dout = owned[1];
-    if (tiles.strips > 1) { // in the registers that the other blocks have for a second sum
-      barrier();
-      q = kept(q), dout = kept(dout);
-    }
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
-      Fragment s = scores(timesTransposed(q, k), ownHead, first, key, false);
+      Fragment s = scores(timesTransposed(owned[0], k), ownHead, first, key, false);
       Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.row], factor); });
       weights = seen(weights, first, key, false, real(0));
-      Fragment ds = map(timesTransposed(dout, v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
+      Fragment ds = map(timesTransposed(owned[1], v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
       return plusTimes(now, ds, k);
     });
