@@ -225,7 +225,7 @@ def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
 
     With `again` backward does not read GELU's result, which would be kept for it, but makes it again of that sum, which is kept in any case.
 
-    Not taken are products onto something, of batches, made again in backward, or of rows that are not multiples of 16 bytes.
+    Not taken are products onto something, of batches, made again in backward, or of rows that are not multiples of 8 elements.
 
     ```mlir
     %p = nn.matmul %x, %w : (tensor<16x8xf32>, tensor<8x32xf32>) -> tensor<16x32xf32>

@@ -11,7 +11,7 @@ namespace zero::train {
 
 namespace {
 
-// Elements of half precision in 16 bytes, which rows of aux are multiples of.
+// Elements that rows of aux are multiples of.
 constexpr int64_t kColumns = 8;
 
 /// What `v` is another shape of.

@@ -102,13 +102,11 @@ struct StepChecker {
   }
 
   void aux(const MatMul &call, bool isRead) const {
-    uint64_t element = bytesOf(call.c_dtype()), bytes = matrixBytes(call.m(), call.n(), call.ldc(), 1, 0, element);
     const Ref &ref = isRead ? step.reads(2) : step.writes(1);
-    operand(ref, "aux", bytes);
-    bool aligned = call.ldc() * element % kAuxAlignment == 0 && ref.offset() % kAuxAlignment == 0; // buffers begin at more
-    for (uint64_t stride : ref.strides()) aligned = aligned && stride % kAuxAlignment == 0;
-    if (!aligned)
-      throw Error(what + " has aux whose beginning and rows are not all at multiples of " + std::to_string(kAuxAlignment) + " bytes");
+    operand(ref, "aux", matrixBytes(call.m(), call.n(), call.ldc(), 1, 0, bytesOf(call.c_dtype())));
+    bool aligned = call.ldc() % 8 == 0 && ref.offset() % 16 == 0; // buffers begin at more
+    for (uint64_t stride : ref.strides()) aligned = aligned && stride % 16 == 0;
+    if (!aligned) throw Error(what + " has aux that does not begin at a multiple of 16 bytes, or its rows at multiples of 8 elements");
     auto isBeside = [&](const Ref &other) { return &other != &ref && other.buffer() == ref.buffer(); };
     if (std::ranges::any_of(step.reads(), isBeside) || std::ranges::any_of(step.writes(), isBeside))
       throw Error(what + " has aux in the buffer of another operand; expected one of its own");

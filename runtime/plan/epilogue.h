@@ -23,7 +23,4 @@ template <typename Size> Size vectorElements(MatMul::Epilogue epilogue, Size m, 
   return !formOf(epilogue).hasVector() ? 0 : epilogue == MatMul::SUMS_OF_A ? m : n;
 }
 
-// Bytes that the rows and the beginning of aux are multiples of.
-inline constexpr uint64_t kAuxAlignment = 16;
-
 } // namespace zero::plan

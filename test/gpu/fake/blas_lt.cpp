@@ -2,20 +2,19 @@
 #include "runtime/device/cuda/blas_lt.h"
 #include "test/gpu/fake/faults.h"
 #include "test/gpu/fake/memory.h"
+#include "test/gpu/fake/numbers.h"
 #include "test/gpu/fake/streams.h"
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 #include <vector>
 
 using namespace zero::runtime::cuda;
 namespace fake = zero::fake;
 using fake::Fault;
 using fake::Memory;
+using fake::widened;
 
 namespace {
 
@@ -91,41 +90,6 @@ template <typename Value> BlasStatus set(Value &to, const void *value, size_t by
   return 0;
 }
 
-float widened(const std::byte *at, int type) {
-  uint16_t half;
-  if (type == kReal32) {
-    float value;
-    return std::memcpy(&value, at, 4), value;
-  }
-  std::memcpy(&half, at, 2);
-  if (type == kRealBf16) return std::bit_cast<float>(uint32_t(half) << 16);
-  int exponent = half >> 10 & 31, fraction = half & 1023;
-  float value = exponent == 31 ? (fraction ? NAN : INFINITY)
-                : exponent     ? std::ldexp(1024.0f + static_cast<float>(fraction), exponent - 25)
-                               : std::ldexp(static_cast<float>(fraction), -24);
-  return half >> 15 ? -value : value;
-}
-
-// To nearest even.
-uint16_t roundedToF16(float value) {
-  auto sign = static_cast<uint16_t>(std::signbit(value) << 15);
-  if (std::isnan(value)) return 0x7e00;
-  float size = std::fabs(value);
-  if (size >= 65520.0f) return sign | 0x7c00;
-  int exponent = size > 0 ? std::max(std::ilogb(size), -14) : -14;
-  auto units = static_cast<uint16_t>(std::nearbyint(std::ldexp(size, 10 - exponent))); // 1024 to 2048, less for a subnormal one
-  return static_cast<uint16_t>(sign | (units + ((exponent + 14) << 10)));
-}
-
-void round(std::byte *at, int type, float value) {
-  if (type == kReal32) return static_cast<void>(std::memcpy(at, &value, 4));
-  auto bits = std::bit_cast<uint32_t>(value);
-  uint16_t half = type == kReal16     ? roundedToF16(value)
-                  : std::isnan(value) ? 0x7fc0
-                                      : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  std::memcpy(at, &half, 2);
-}
-
 std::byte *element(const Layout &layout, std::byte *matrix, int64_t batch, uint64_t row, uint64_t column) {
   return matrix + (static_cast<uint64_t>(batch * layout.stride) + column * static_cast<uint64_t>(layout.ld) + row) * layout.size();
 }
@@ -137,23 +101,6 @@ std::vector<float> operand(const Layout &layout, std::byte *matrix, int64_t batc
     for (uint64_t i = 0; i < count; ++i, ++at)
       vectors[at] = widened(ofColumns ? element(layout, matrix, batch, i, l) : element(layout, matrix, batch, l, i), layout.type);
   return vectors;
-}
-
-// The same as matrix units take f32: of 10 bits of fraction, rounded to even.
-std::vector<float> inTf32(std::vector<float> numbers) {
-  for (float &each : numbers) {
-    auto bits = std::bit_cast<uint32_t>(each);
-    if (std::isfinite(each)) each = std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
-  }
-  return numbers;
-}
-
-// GELU in its tanh form: x / 2 · (1 + tanh u) with u = sqrt(2 / pi) · (x + 0.044715 x^3), and what that rises by.
-double cubic(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
-float gelu(float x) { return static_cast<float>(0.5 * double(x) * (1 + std::tanh(cubic(double(x))))); }
-float geluSlope(float at) {
-  double x = double(at), t = std::tanh(cubic(x)), rise = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
-  return static_cast<float>(0.5 * (1 + t) + 0.5 * x * (1 - t * t) * rise);
 }
 
 bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &c, uint64_t &m, uint64_t &n, uint64_t &k) {
@@ -323,7 +270,7 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
     for (int64_t batch = 0; batch < lc.batch; ++batch) {
       // The elements of a column of D side by side, each in the order of k.
       std::vector<float> columnsA = operand(la, pa, batch, m, k, !ta), rowsB = operand(lb, pb, batch, n, k, tb), sums(m), first(m);
-      if (tf32) columnsA = inTf32(std::move(columnsA)), rowsB = inTf32(std::move(rowsB));
+      if (tf32) columnsA = fake::inTf32(std::move(columnsA)), rowsB = fake::inTf32(std::move(rowsB));
       for (uint64_t j = 0; j < n; ++j) {
         std::ranges::fill(sums, 0.0f);
         std::ranges::fill(first, 0.0f);
@@ -337,9 +284,9 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
           std::byte *to = element(lc, pd, batch, i, j), *beside = aux ? element(lx, aux, 0, i, j) : nullptr;
           float value = by * sums[i] + (plus != 0 ? plus * widened(to, lc.type) : 0);
           if (p.bias()) value += widened(vector + i * lc.size(), lc.type);
-          if (p.epilogue == kGelu) round(beside, lc.type, value), value = gelu(value);
-          if (p.epilogue == kGeluGradient) value *= geluSlope(widened(beside, lc.type));
-          round(to, lc.type, value);
+          if (p.epilogue == kGelu) fake::round(beside, lc.type, value), value = fake::gelu(value);
+          if (p.epilogue == kGeluGradient) value *= fake::geluSlope(widened(beside, lc.type));
+          fake::round(to, lc.type, value);
         }
       }
     }
@@ -349,7 +296,7 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
       for (uint64_t i = 0; i < count; ++i) {
         float sum = 0;
         for (uint64_t l = 0; l < k; ++l) sum += numbers[l * count + i];
-        round(vector + i * lc.size(), lc.type, sum);
+        fake::round(vector + i * lc.size(), lc.type, sum);
       }
     }
     if (otherBit) *pd ^= std::byte{1};
