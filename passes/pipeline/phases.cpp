@@ -104,6 +104,7 @@ Settings settingsOf(const CompileOptions &options) {
   partition.vertical = options.accumulateOrder == "vertical" && options.accumulate > 1;
   partition.optimizer = options.optimizer;
   partition.bucketElements = options.bucketElements;
+  partition.manyThreads = options.target == plan::Target::CUDA;
   settings.shard.programs.clip = options.clip;
   settings.shard.tiers.offloadParams = options.offloadParams;
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;

@@ -33,7 +33,8 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-steps per optimizer step">,
     Option<"vertical", "vertical", "bool", "false", "Interleave the micro-steps in one program">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
-    Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">];
+    Option<"bucketElements", "bucket-elements", "int64_t", "0", "Largest bucket in elements; 0 chooses by the model's size">,
+    Option<"manyThreads", "many-threads", "bool", "false", "On one rank too a bucket is worth the launches that sum and update it">];
   let statistics = [Statistic<"buckets", "buckets", "Buckets made">, Statistic<"padding", "padding", "Elements no parameter owns">];
 }
 

@@ -19,18 +19,18 @@ Members membersOf(const std::vector<BucketLayout> &buckets) {
 }
 
 TEST(Layout, ASixteenthOfTheModelIsABucketWithinBounds) {
-  EXPECT_EQ(defaultLimit(64 * kMi, 0, 2).most, 4 * kMi);
-  EXPECT_EQ(defaultLimit(100, 0, 2).most, 64 * kKi);
-  EXPECT_EQ(defaultLimit(1000 * kMi, 0, 2).most, 8 * kMi);
-  EXPECT_EQ(defaultLimit(1000 * kMi, 2 * kMi, 2).most, 2 * kMi) << "no larger than a tile";
-  EXPECT_EQ(defaultLimit(1000 * kMi, 0, 2).little, 128 * kKi);
+  EXPECT_EQ(defaultLimit(64 * kMi, 0, false).most, 4 * kMi);
+  EXPECT_EQ(defaultLimit(100, 0, false).most, 64 * kKi);
+  EXPECT_EQ(defaultLimit(1000 * kMi, 0, false).most, 8 * kMi);
+  EXPECT_EQ(defaultLimit(1000 * kMi, 2 * kMi, false).most, 2 * kMi) << "no larger than a tile";
+  EXPECT_EQ(defaultLimit(1000 * kMi, 0, false).little, 128 * kKi);
 }
 
 TEST(Layout, OneRankHasSmallerBucketsAndTheSameLittleOnes) {
-  EXPECT_EQ(defaultLimit(1000 * kMi, 0, 1).most, kMi);
-  EXPECT_EQ(defaultLimit(1000 * kMi, 0, 1).little, defaultLimit(1000 * kMi, 0, 2).little);
-  EXPECT_EQ(defaultLimit(8 * kMi, 0, 1).most, kMi / 2) << "a sixteenth of a small model is smaller still";
-  EXPECT_EQ(defaultLimit(1000 * kMi, kMi / 4, 1).most, kMi / 4);
+  EXPECT_EQ(defaultLimit(1000 * kMi, 0, true).most, kMi);
+  EXPECT_EQ(defaultLimit(1000 * kMi, 0, true).little, defaultLimit(1000 * kMi, 0, false).little);
+  EXPECT_EQ(defaultLimit(8 * kMi, 0, true).most, kMi / 2) << "a sixteenth of a small model is smaller still";
+  EXPECT_EQ(defaultLimit(1000 * kMi, kMi / 4, true).most, kMi / 4);
 }
 
 TEST(Layout, ABucketClosesBeforeItsLimitAndALargerParameterIsAlone) {
