@@ -223,8 +223,6 @@ def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
     sum as well: a pass over memory is spared. So is one where the gradient of such a GELU's result is a product: that one is multiplied by the slope. All before kernels are
     formed, so that what is left of GELU's neighbours finds other kernels.
 
-    With `again` backward does not read GELU's result, which would be kept for it, but makes it again of that sum, which is kept in any case.
-
     Not taken are products onto something, of batches, made again in backward, or of rows that are not multiples of 8 elements.
 
     ```mlir
@@ -237,7 +235,6 @@ def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"again", "again", "bool", "false", "Backward makes GELU's result again">];
   let statistics = [Statistic<"taken", "taken", "Products that do more">];
 }
 

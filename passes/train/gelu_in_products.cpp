@@ -1,7 +1,6 @@
 //===- gelu_in_products.cpp - nn-gelu-in-products ----------------------------------------------------------===//
 #include "compiler/nn/build.h"
 #include "passes/train/Passes.h"
-#include "passes/train/duplicates.h"
 
 using namespace mlir;
 
@@ -38,20 +37,17 @@ Value rowOf(Value v, int64_t columns) {
 }
 
 struct GeluInProducts : impl::GeluInProductsPassBase<GeluInProducts> {
-  using GeluInProductsPassBase::GeluInProductsPassBase;
-
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.getBody().empty()) return;
-    Operation *loss = lossOf(function);
     Block &block = function.getBody().front();
     for (auto gelu : llvm::make_early_inc_range(block.getOps<nn::GeluOp>()))
-      if (gelu.getKind() == nn::GeluKind::tanh) takeGelu(gelu, loss);
+      if (gelu.getKind() == nn::GeluKind::tanh) takeGelu(gelu);
     for (auto gradient : llvm::make_early_inc_range(block.getOps<nn::GeluGradOp>()))
       if (gradient.getKind() == nn::GeluKind::tanh) takeGradient(gradient);
   }
 
-  void takeGelu(nn::GeluOp gelu, Operation *loss) {
+  void takeGelu(nn::GeluOp gelu) {
     auto sum = rootOf(gelu.getInput()).getDefiningOp<nn::AddOp>();
     if (!sum) return;
     nn::MatMulOp product;
@@ -63,24 +59,9 @@ struct GeluInProducts : impl::GeluInProductsPassBase<GeluInProducts> {
     nn::Build b{builder, gelu.getLoc()};
     nn::MatMulEpilogueOp made = make(b, nn::Epilogue::gelu, product, bias);
     sum.replaceAllUsesWith(b.reshape(made.getAux(), nn::typeOf(sum).getShape()));
-    if (again && loss) readAgain(gelu, gelu, loss);
     gelu.replaceAllUsesWith(b.reshape(made.getResult(), nn::typeOf(gelu).getShape()));
     erase(gelu);
     erase(sum);
-  }
-
-  /// Backward reads an nn.gelu of its own instead of `v`, which has the elements of `gelu`.
-  void readAgain(nn::GeluOp gelu, Value v, Operation *loss) {
-    for (OpOperand &use : llvm::make_early_inc_range(v.getUses())) {
-      if (auto view = dyn_cast<nn::ReshapeOp>(use.getOwner())) {
-        readAgain(gelu, view, loss);
-      } else if (loss->isBeforeInBlock(use.getOwner())) {
-        OpBuilder builder(use.getOwner());
-        nn::Build b{builder, gelu.getLoc()};
-        Value own = builder.clone(*gelu)->getResult(0);
-        use.set(b.reshape(own, nn::typeOf(v).getShape()));
-      }
-    }
   }
 
   void takeGradient(nn::GeluGradOp gradient) {

@@ -29,7 +29,7 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   if (options.tileTokens) pm.addPass(createSinkLossesPass());
   // Before composites fall apart: duplicates are found whole.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
-  if (options.geluInProducts) pm.addNestedPass<func::FuncOp>(createGeluInProductsPass({options.recompute != "none"}));
+  if (options.geluInProducts) pm.addNestedPass<func::FuncOp>(createGeluInProductsPass());
   pm.addPass(createDecomposePass());
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   RecomputePassOptions recompute;

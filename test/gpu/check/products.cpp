@@ -99,10 +99,13 @@ double allowedIn(const MatMulShape &shape, double sum, double size) {
 constexpr double kSteepest = 1.13, kGeluError = 0x1p-10;
 double cubic(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(cubic(x))); }
+double cubicSlope(double x) { return std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x); }
 double geluSlope(double x) {
   double t = std::tanh(cubic(x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * cubicSlope(x);
 }
+/// How far the slope is off where tanh is off by so much.
+double slopeError(double x, double ofTanh) { return ofTanh * (0.5 + std::abs(x * std::tanh(cubic(x))) * cubicSlope(x)); }
 
 class Bench {
 public:
@@ -158,8 +161,8 @@ public:
         off = off * kSteepest + kGeluError * (1 + std::abs(expected)), expected = gelu(expected);
       }
       if (epilogue.readsAux) {
-        double slope = geluSlope(slopes.at(c.index(batch, row, column)));
-        expected *= slope, off = off * std::abs(slope) + std::abs(sum) * kGeluError;
+        double x = slopes.at(c.index(batch, row, column)), slope = geluSlope(x);
+        expected *= slope, off = off * std::abs(slope) + std::abs(sum) * slopeError(x, kGeluError);
       }
       hold(result, expected, off, "product");
     }
