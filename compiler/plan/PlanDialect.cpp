@@ -222,8 +222,8 @@ static LogicalResult verifyStep(StepOp step, ArrayRef<unsigned> reads, ArrayRef<
 LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }
 LogicalResult MatMulStep::verify() {
   if (getLd().size() != 3 || getStep().size() != 3) return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
-  const plan::EpilogueForm &epilogue = plan::formOf(plan::MatMul::Epilogue(getEpilogue()));
-  return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads())}, {1u + unsigned(epilogue.writes())});
+  plan::EpilogueForm epilogue = plan::formOf(plan::MatMul::Epilogue(getEpilogue()));
+  return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads())}, {1u + unsigned(epilogue.writesAux)});
 }
 LogicalResult AttentionStep::verify() {
   if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";

@@ -21,7 +21,6 @@ def Plan_Role : Plan_Enum<"ProgramRole", "which micro-step", [
     I32EnumAttrCase<"eval", 4>]>;
 def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
     I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>]>;
-def Plan_Epilogue : Plan_Enum<"Epilogue", "what a product makes beside its result, or of it", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"sums_of_a", 1>, I32EnumAttrCase<"sums_of_b", 2>, I32EnumAttrCase<"bias", 3>,
-    I32EnumAttrCase<"gelu", 4>, I32EnumAttrCase<"gelu_gradient", 5>]>;
+def Plan_Epilogue : Plan_Enum<"Epilogue", "what a product makes of its result", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"bias", 3>, I32EnumAttrCase<"gelu", 4>, I32EnumAttrCase<"gelu_gradient", 5>]>;
 #endif

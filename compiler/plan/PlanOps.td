@@ -156,7 +156,7 @@ def Plan_MatMulStep : Plan_Step<"matmul",
          UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate, UnitAttr:$tf32,
          DefaultValuedAttr<Plan_Epilogue, "::zero::planir::Epilogue::none">:$epilogue),
     " `:` $m `x` $n `x` $k `of` $type `to` $result_type `ld` custom<List>($ld) `batch` $batch custom<List>($step) (`with` $epilogue^)?"> {
-  let summary = "A, B [, C] [, bias or aux] -> C [, sums or aux]: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C. "
+  let summary = "A, B [, C] [, bias or aux] -> C [, aux]: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C. "
                 "A and B are of `type`, C of `result_type`; with `tf32` elements of f32 are multiplied with 10 bits of fraction";
 }
 def Plan_AttentionStep : Plan_Step<"attention",

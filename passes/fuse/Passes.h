@@ -22,7 +22,7 @@ inline constexpr const char *kRematerialized = "nn.rematerialized";
 struct Options {
   std::string precision = "f32"; // name of the element type of what lies in memory between kernels
   std::string gradients = "f32"; // and of that in which gradients are handed over
-  bool epilogues = false;        // the target's library adds a bias to what it multiplies, and sums what it reads
+  bool epilogues = false;        // the target's library adds a bias to what it multiplies
   int64_t world = 1;             // ranks
   bool manyThreads = false;      // of the target: more than few columns can keep busy
 };

@@ -103,36 +103,11 @@ def BiasInProductsPass : Pass<"nn-bias-in-products", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"spared", "spared", "Products that add their bias">];
 }
 
-def SumInProductsPass : Pass<"nn-sum-in-products", "::mlir::ModuleOp"> {
-  let summary = "Have products sum the columns of what they read anyway: gradients of biases";
-  let description = [{
-    Needs: functions as nn-fuse and nn-mixed-precision leave them, for a target whose library can do it (cuBLASLt's BGRADA and BGRADB). A kernel that sums the
-    columns of a tensor and does nothing else reads all of it for a result of one row. Where a product of the same tensor sums over the same dimension, as that of a
-    weight's gradient does, and has a result of the same type, the launch moves right after that product and is marked with `nn.in_product`: one step will do both
-    (plan-lower), and a pass over memory is spared. To all passes between it stays the launch that it was.
-
-    It stands before nn-rematerialize, and before anything is known of ranks and memory: the order of a sum is the library's, and all stages must have the
-    same. Not taken are products onto something (`onto`), and sums that are read before the product.
-
-    ```mlir
-    %db = nn.launch @columns_0(%dy) : (tensor<2x16x8xf32>) -> tensor<8xf32>
-    %d = nn.reshape %dy : tensor<2x16x8xf32> -> tensor<32x8xf32>
-    %dw = nn.matmul %x, %d {transpose_lhs = true} : (tensor<32x4xf32>, tensor<32x8xf32>) -> tensor<4x8xf32>
-    // becomes
-    %d = nn.reshape %dy : tensor<2x16x8xf32> -> tensor<32x8xf32>
-    %dw = nn.matmul %x, %d {transpose_lhs = true} : (tensor<32x4xf32>, tensor<32x8xf32>) -> tensor<4x8xf32>
-    %db = nn.launch @columns_0(%dy) {nn.in_product} : (tensor<2x16x8xf32>) -> tensor<8xf32>
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let statistics = [Statistic<"spared", "spared", "Kernels that read a tensor only to sum its columns">];
-}
-
 def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
   let summary = "Sum few and long columns in parts, which a second kernel adds up";
   let description = [{
-    Needs: functions as nn-sum-in-products leaves them, for a target whose threads are many: a GPU's blocks own columns, and nobody adds to another's, since
-    the order of a sum must not depend on what runs when. The gradients of a norm's scale and bias are as many as the model is wide, of as many
+    Needs: functions as nn-fuse and nn-mixed-precision leave them, for a target whose threads are many: a GPU's blocks own columns, and nobody adds to another's, since
+    the order of a sum must not depend on what runs when. The gradients of biases and of a norm's scale are as many as a layer is wide, of as many
     rows as there are tokens: too few columns to have all of a GPU read memory.
 
     A kernel that yields nothing but sums of columns becomes two. The first sums every P-th row, so that it has P times as many columns, the second the P

@@ -57,10 +57,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createFusePass());
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));
-  if (options.epilogues) {
-    pm.addPass(createBiasInProductsPass());
-    pm.addPass(createSumInProductsPass());
-  }
+  if (options.epilogues) pm.addPass(createBiasInProductsPass());
   if (options.manyThreads) pm.addPass(createSplitColumnsPass());
 }
 

@@ -1,6 +1,5 @@
 //===- split_columns.cpp - nn-split-columns ----------------------------------------------------------------===//
 #include "compiler/nn/build.h"
-#include "compiler/nn/library/sums.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/access.h"
 #include "passes/fuse/kernel_table.h"
@@ -32,7 +31,6 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
       if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr)) functions.push_back(function);
     for (func::FuncOp function : functions)
       for (auto launch : llvm::make_early_inc_range(function.getOps<LaunchOp>())) {
-        if (launch->hasAttr(kInProduct)) continue;
         auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
         int64_t count = partsOf(kernel);
         if (count == 1) continue;
@@ -40,8 +38,7 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
         replaced.insert(kernel);
         ++launches;
       }
-    for (Operation *kernel : replaced)
-      if (SymbolTable::symbolKnownUseEmpty(kernel, getOperation())) symbols.erase(kernel);
+    for (Operation *kernel : replaced) symbols.erase(kernel);
   }
 
   /// The sum that a result is, but for its type; null if it is none.

@@ -1,6 +1,5 @@
 //===- lower_operations.cpp - what a program computes, as steps -----------------------------------------===//
 #include "compiler/nn/library/attention.h"
-#include "compiler/nn/library/sums.h"
 #include "passes/schedule/lowering.h"
 
 using namespace mlir;
@@ -21,7 +20,6 @@ template <typename Op> DenseI64ArrayAttr maskShape(Op op, OpBuilder &b) {
 } // namespace
 
 void Lowering::lowerLaunch(nn::LaunchOp op) {
-  if (nn::productOf(op)) return; // that makes it
   SmallVector<Ref> in = at(op.getInputs()), out = at(op.getOutputs());
   for (const Ref &ref : out) inplace += llvm::is_contained(in, ref);
   make<LaunchStep>(named(op, op.getKernel()), in, out, op.getKernel());
@@ -40,17 +38,12 @@ template <typename Op> void Lowering::makeMatMul(Op op, ArrayRef<Ref> read, Arra
 }
 
 void Lowering::lowerMatMul(nn::MatMulOp op) {
-  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())}, written{at(op.getResult())};
+  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs())};
   if (Value onto = op.getOnto()) {
     copy(named(op, "matmul"), at(onto), at(op.getResult()));
     read.push_back(at(op.getResult()));
   }
-  auto epilogue = Epilogue::none;
-  if (nn::LaunchOp sums = nn::sumsBeside(op)) {
-    written.push_back(at(sums->getResult(0)));
-    epilogue = nn::summedOperand(op, sums) == 0 ? Epilogue::sums_of_a : Epilogue::sums_of_b;
-  }
-  makeMatMul(op, read, written, bool(op.getOnto()), epilogue);
+  makeMatMul(op, read, at(op.getResult()), bool(op.getOnto()), Epilogue::none);
 }
 
 void Lowering::lowerMatMulEpilogue(nn::MatMulEpilogueOp op) {

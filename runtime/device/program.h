@@ -23,7 +23,7 @@ struct Address {
 
 // Shapes and operands are apart, since a device has its own idea of a place: `Place` is an Address here and a pointer on the cpu.
 
-// C[b] (+)= op(A[b]) · op(B[b]) and what an epilogue makes of it or beside it; see plan.MatMul.
+// C[b] (+)= op(A[b]) · op(B[b]) and what an epilogue makes of it; see plan.MatMul.
 struct MatMulShape {
   int64_t m, n, k, batch;
   bool transA, transB;
@@ -39,7 +39,7 @@ struct MatMulShape {
 };
 template <typename Place> struct MatMulOf : MatMulShape {
   Place a, b, c;
-  Place vector{}, aux{}; // sums or a bias, and a matrix like C, where the epilogue has them; else empty
+  Place bias{}, aux{}; // a row, and a matrix like C, where the epilogue has them; else empty
 };
 
 // See plan.Attention. The mask's strides are in elements, and 0 along broadcast dimensions.

@@ -112,8 +112,8 @@ private:
                       i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
                       p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue(),    p.tf32()};
     MatMulOf<Place> call{shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0))};
-    const plan::EpilogueForm &epilogue = plan::formOf(p.epilogue());
-    if (epilogue.hasVector()) call.vector = place(epilogue.readsBias ? step.reads(2) : step.writes(1));
+    plan::EpilogueForm epilogue = plan::formOf(p.epilogue());
+    if (epilogue.readsBias) call.bias = place(step.reads(2));
     if (epilogue.hasAux()) call.aux = place(epilogue.readsAux ? step.reads(2) : step.writes(1));
     return call;
   }

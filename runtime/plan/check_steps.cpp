@@ -74,12 +74,12 @@ struct StepChecker {
   void matmul(const MatMul &call) const {
     if (!MatMul::Epilogue_IsValid(call.epilogue()))
       throw Error(what + " is a product with the unknown epilogue " + std::to_string(call.epilogue()));
-    const EpilogueForm &epilogue = formOf(call.epilogue());
+    EpilogueForm epilogue = formOf(call.epilogue());
     if (call.epilogue() != MatMul::NONE && (plan.target().kind() == Target::CPU || call.batch() != 1 || call.accumulate()))
       throw Error(what + " is a product" + epilogue.text + ", which is for one that overwrites its result, in a plan for cuda");
     if (call.tf32() && (plan.target().kind() == Target::CPU || call.dtype() != F32))
       throw Error(what + " multiplies " + DType_Name(call.dtype()) + " in TF32, which is for F32 in a plan for cuda");
-    form((call.accumulate() ? 3 : 2) + epilogue.reads(), 1 + epilogue.writes());
+    form((call.accumulate() ? 3 : 2) + epilogue.reads(), 1 + epilogue.writesAux);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     number(call.dtype(), "multiplies elements");
@@ -94,9 +94,7 @@ struct StepChecker {
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
     reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
     writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), bytesOf(call.c_dtype())));
-    uint64_t vector = product({vectorElements(call.epilogue(), call.m(), call.n()), bytesOf(call.c_dtype())});
-    if (epilogue.writesSums) writes(1, "the sums", vector);
-    if (epilogue.readsBias) reads(2, "the bias", vector);
+    if (epilogue.readsBias) reads(2, "the bias", product({call.n(), bytesOf(call.c_dtype())}));
     if (epilogue.hasAux()) aux(call, epilogue.readsAux);
     if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
   }

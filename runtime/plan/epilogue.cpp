@@ -1,18 +1,18 @@
 #include "runtime/plan/epilogue.h"
-#include <array>
 
 namespace zero::plan {
 
-const EpilogueForm &formOf(MatMul::Epilogue epilogue) {
-  static constexpr std::array<EpilogueForm, MatMul::Epilogue_ARRAYSIZE> kForms{{
-      {.text = "", .writesSums = false, .readsBias = false, .readsAux = false, .writesAux = false},
-      {.text = " and sums of A", .writesSums = true, .readsBias = false, .readsAux = false, .writesAux = false},
-      {.text = " and sums of B", .writesSums = true, .readsBias = false, .readsAux = false, .writesAux = false},
-      {.text = " and bias", .writesSums = false, .readsBias = true, .readsAux = false, .writesAux = false},
-      {.text = " and bias and GELU", .writesSums = false, .readsBias = true, .readsAux = false, .writesAux = true},
-      {.text = " and GELU's gradient", .writesSums = false, .readsBias = false, .readsAux = true, .writesAux = false},
-  }};
-  return kForms.at(static_cast<size_t>(epilogue));
+EpilogueForm formOf(MatMul::Epilogue epilogue) {
+  switch (epilogue) {
+  case MatMul::BIAS:
+    return {.text = " and bias", .readsBias = true};
+  case MatMul::GELU:
+    return {.text = " and bias and GELU", .readsBias = true, .writesAux = true};
+  case MatMul::GELU_GRADIENT:
+    return {.text = " and GELU's gradient", .readsAux = true};
+  default:
+    return {};
+  }
 }
 
 } // namespace zero::plan

@@ -5,22 +5,15 @@
 namespace zero::plan {
 
 struct EpilogueForm {
-  const char *text; // " and sums of A", as it follows the product's own name
-  bool writesSums, readsBias, readsAux, writesAux;
+  const char *text = ""; // " and bias", as it follows the product's own name
+  bool readsBias = false, readsAux = false, writesAux = false;
 
-  // References that follow A and B, and C: of each one at most.
+  // References that follow A and B: one at most.
   int reads() const { return readsBias || readsAux; }
-  int writes() const { return writesSums || writesAux; }
-  bool hasVector() const { return writesSums || readsBias; }
   bool hasAux() const { return readsAux || writesAux; }
 };
 
 // Of one that is valid.
-const EpilogueForm &formOf(MatMul::Epilogue epilogue);
-
-// Numbers of its sums or its bias, of a product of m x n; 0 where it has neither.
-template <typename Size> Size vectorElements(MatMul::Epilogue epilogue, Size m, Size n) {
-  return !formOf(epilogue).hasVector() ? 0 : epilogue == MatMul::SUMS_OF_A ? m : n;
-}
+EpilogueForm formOf(MatMul::Epilogue epilogue);
 
 } // namespace zero::plan

@@ -117,10 +117,8 @@ static_assert(ours::kNotTransposed == CUBLAS_OP_N && ours::kTransposed == CUBLAS
 static_assert(ours::kTransposesA == CUBLASLT_MATMUL_DESC_TRANSA && ours::kTransposesB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(ours::kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && ours::kBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(ours::kAuxPointer == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && ours::kAuxLd == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
-static_assert(ours::kNoEpilogue == CUBLASLT_EPILOGUE_DEFAULT && ours::kSumsOfA == CUBLASLT_EPILOGUE_BGRADA &&
-              ours::kSumsOfB == CUBLASLT_EPILOGUE_BGRADB);
-static_assert(ours::kBias == CUBLASLT_EPILOGUE_BIAS && ours::kGelu == CUBLASLT_EPILOGUE_GELU_AUX_BIAS &&
-              ours::kGeluGradient == CUBLASLT_EPILOGUE_DGELU);
+static_assert(ours::kNoEpilogue == CUBLASLT_EPILOGUE_DEFAULT && ours::kBias == CUBLASLT_EPILOGUE_BIAS &&
+              ours::kGelu == CUBLASLT_EPILOGUE_GELU_AUX_BIAS && ours::kGeluGradient == CUBLASLT_EPILOGUE_DGELU);
 static_assert(ours::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(ours::kBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(ours::kMaxWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

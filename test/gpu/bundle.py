@@ -161,17 +161,11 @@ class Bundle:
         parameters = vocabulary * width + layers * (12 * width * width + 13 * width) + 2 * width
         return 6 * parameters + 12 * layers * width * length
 
-    def apart(self, name, steps, flops, accumulate):
-        """The same with kernels that sum the gradients of biases."""
-        self.compile(name, "bf16-apart", "model.onnx", "--init", "random", "--precision", "bf16", "--accumulate", accumulate, "--epilogues", "none", references=False)
-        self.rung("apart", name, "bf16-apart", steps, flops)
-
     def benchmarks(self, peer):
         if self.stand_ins:
             flops = self.gpt("gpt-small", 1, 32, 2, 2, 1, vocabulary=64, length=16)
             self.rung("benchmark", "gpt-small", "bf16", 6, flops)
             self.rung("slowest", "gpt-small", "bf16")
-            self.apart("gpt-small", 6, flops, 1)
             self.rung("tuned", "gpt-small", "bf16", 6, flops)
             if peer:
                 self.rung("peer", "gpt-small")
@@ -183,8 +177,6 @@ class Bundle:
                 self.rung("products", f"{name}/bf16")
             self.rung("benchmark", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
             self.rung("slowest", name, "bf16")
-            if name == "gpt2-124M":
-                self.apart(name, 30, flops, accumulate)
             self.rung("tuned", name, "bf16", 30 if name == "gpt2-124M" else 14, flops)
             if name == "gpt2-124M":
                 if peer:

@@ -79,53 +79,14 @@ TEST(CudaProducts, F32) { compareProducts(F32, F32); }
 TEST(CudaProducts, Bf16) { compareProducts(BF16, BF16), compareProducts(BF16, F32); }
 TEST(CudaProducts, F16) { compareProducts(F16, F16), compareProducts(F16, F32); }
 
-// The sums over k of op(A) and of op(B) beside the product, which has the bits that it has without them; by the library's epilogue, or
-// where it has none by a product of their own.
-TEST(CudaProducts, SumsBesideThem) {
-  constexpr int64_t m = 13, n = 9, k = 37;
-  for (bool epilogues : {true, false})
-    for (int variant = 0; variant < 8; ++variant) {
-      bool transA = variant & 1, transB = variant & 2, ofA = variant & 4;
-      std::vector<float> first = randomFloats(m * k, 1), second = randomFloats(k * n, 2);
-      auto run = [&](MatMul::Epilogue epilogue) {
-        PlanBuilder b;
-        Ref a = b.floats("a", m * k), other = b.floats("b", k * n), c = b.floats("c", m * n), sums = b.floats("sums", ofA ? m : n);
-        std::vector<Ref> writes{c};
-        if (epilogue != MatMul::NONE) writes.push_back(sums);
-        MatMul *product = b.step("product", {a, other}, writes).mutable_matmul();
-        product->set_dtype(F32), product->set_c_dtype(F32), product->set_trans_a(transA), product->set_trans_b(transB);
-        product->set_m(m), product->set_n(n), product->set_k(k), product->set_batch(1), product->set_epilogue(epilogue);
-        product->set_lda(transA ? m : k), product->set_ldb(transB ? k : n), product->set_ldc(n);
-        if (!epilogues) ::setenv("ZERO_FAKE_NO_EPILOGUES", "1", 1);
-        Session session(b, true);
-        ::unsetenv("ZERO_FAKE_NO_EPILOGUES");
-        bool said = std::ranges::any_of(session.device->notes(),
-                                        [](const std::string &note) { return note.starts_with("1 of the matrix products have sums"); });
-        EXPECT_EQ(said, !epilogues && epilogue != MatMul::NONE);
-        session.write(a, first), session.write(other, second);
-        session.engine->run(0);
-        return std::pair(session.read(c), session.read(sums));
-      };
-      auto [alone, garbage] = run(MatMul::NONE);
-      auto [product, sums] = run(ofA ? MatMul::SUMS_OF_A : MatMul::SUMS_OF_B);
-      EXPECT_TRUE(same(alone, product));
-      for (int64_t i = 0; i < (ofA ? m : n); ++i) {
-        double sum = 0;
-        for (int64_t l = 0; l < k; ++l)
-          sum += ofA ? first[size_t(transA ? l * m + i : i * k + l)] : second[size_t(transB ? i * k + l : l * n + i)];
-        EXPECT_NEAR(sums[size_t(i)], sum, 1e-4) << variant << ", " << i;
-      }
-    }
-}
-
 // C [13 x 16] of one product with an epilogue, what it reads beside A and B, and aux.
 struct WithEpilogue {
   static constexpr uint64_t m = 13, n = 16, k = 37;
   explicit WithEpilogue(MatMul::Epilogue epilogue) {
-    const EpilogueForm &form = formOf(epilogue);
+    EpilogueForm form = formOf(epilogue);
     std::vector<Ref> reads{a, second}, writes{c};
     if (form.reads()) reads.push_back(form.readsBias ? bias : aux);
-    if (form.writes()) writes.push_back(aux);
+    if (form.writesAux) writes.push_back(aux);
     MatMul *product = b.step("product", reads, writes).mutable_matmul();
     product->set_dtype(F32), product->set_c_dtype(F32), product->set_epilogue(epilogue), product->set_batch(1);
     product->set_m(m), product->set_n(n), product->set_k(k), product->set_lda(k), product->set_ldb(n), product->set_ldc(n);
@@ -171,33 +132,6 @@ TEST(CudaProducts, ALibraryWithoutAnEpilogueIsASentence) {
                          "compile the plan with `zeroc --epilogues none`"),
             std::string::npos)
       << refusal;
-}
-
-// A table knows the product with its sums; where the library has no epilogue, the product alone.
-TEST(CudaProducts, AreMeasuredWithTheirSums) {
-  for (bool epilogues : {true, false}) {
-    PlanBuilder b;
-    Ref x = b.floats("x", 64), y = b.floats("y", 64), c = b.floats("c", 64), sums = b.floats("sums", 8);
-    MatMul *product = b.step("product", {x, y}, {c, sums}).mutable_matmul();
-    product->set_dtype(F32), product->set_c_dtype(F32), product->set_epilogue(MatMul::SUMS_OF_B), product->set_batch(1);
-    product->set_m(8), product->set_n(8), product->set_k(8), product->set_lda(8), product->set_ldb(8), product->set_ldc(8);
-    auto place = [](const Ref &ref) { return Address{0, 64 * ref.buffer()}; };
-    DeviceProgram program = resolve(b.plan, b.program(), place);
-    if (!epilogues) ::setenv("ZERO_FAKE_NO_EPILOGUES", "1", 1);
-    std::string text = cuda::tuneProducts(std::span(&program, 1), {"table", ""}, [](const std::string &) {});
-    cuda::ProductTable table = cuda::parseTable(text, "table");
-    ASSERT_EQ(table.at(0).products.size(), 1u);
-    EXPECT_EQ(table[0].products.begin()->first, std::string("F32 8 x 8 x 8 to F32") + (epilogues ? " and sums of B" : "") +
-                                                    ", ld 8 8 8, aligned 64 64 64" + (epilogues ? " and 64" : ""));
-    Session run(b, true, {.measured = {"table", text}});
-    ::unsetenv("ZERO_FAKE_NO_EPILOGUES");
-    EXPECT_TRUE(std::ranges::any_of(
-        run.device->notes(), [](const std::string &note) { return note.starts_with("matrix products take the algorithms of 'table'"); }));
-    run.write(x, std::vector<float>(64, 1)), run.write(y, std::vector<float>(64, 2));
-    run.engine->run(0);
-    EXPECT_EQ(run.read(c), std::vector<float>(64, 16));
-    EXPECT_EQ(run.read(sums), std::vector<float>(8, 16));
-  }
 }
 
 TEST(CudaProducts, AreMeasuredWithTheirEpilogues) {

@@ -163,8 +163,8 @@ TEST(ProductTable, KeysSayWhatAnAlgorithmDependsOn) {
   EXPECT_EQ(cuda::keyOf(product), "BF16 8 x 16 x 32 A^T to F32, ld 8 16 16, aligned 64 64 4");
   product.batch = 3, product.strideA = 257, product.strideC = 128, product.accumulate = true;
   EXPECT_EQ(cuda::keyOf(product), "BF16 8 x 16 x 32 A^T to F32 added, 3 with strides 257 0 128, ld 8 16 16, aligned 2 64 4");
-  product.batch = 1, product.accumulate = false, product.epilogue = plan::MatMul::SUMS_OF_B, product.vector = 4096 + 16;
-  EXPECT_EQ(cuda::keyOf(product), "BF16 8 x 16 x 32 A^T to F32 and sums of B, ld 8 16 16, aligned 64 64 4 and 16");
+  product.batch = 1, product.accumulate = false, product.epilogue = plan::MatMul::BIAS, product.bias = 4096 + 16;
+  EXPECT_EQ(cuda::keyOf(product), "BF16 8 x 16 x 32 A^T to F32 and bias, ld 8 16 16, aligned 64 64 4 and 16");
   product.epilogue = plan::MatMul::GELU, product.cDtype = plan::BF16, product.aux = 4096;
   EXPECT_EQ(cuda::keyOf(product), "BF16 8 x 16 x 32 A^T to BF16 and bias and GELU, ld 8 16 16, aligned 64 64 4 and 16 and 64");
 }

@@ -222,14 +222,6 @@ tuned() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
   note="$note; without the table: $before"
   { cat "$work/measured"; echo; cat "$work/body"; } >"$work/both" && mv "$work/both" "$work/body"
 }
-# The benchmark of a plan that is made for comparison: the folder's speed stays that of the other.
-apart() { # FOLDER PLAN STEPS FLOPS_PER_TOKEN
-  local before=${reached[$1]:-0} status
-  benchmark "$@"; status=$?
-  reached[$1]=$before
-  [ $status -ne 0 ] || note="$note; with sums in products: $before"
-  return $status
-}
 # State beyond the GPU's memory, where this machine has the room, the processors and the time for it.
 beyond() { # FOLDER PLAN STEPS PROCESSORS SECONDS
   local run=$1-$2 left=$((deadline - SECONDS)) status
@@ -308,7 +300,6 @@ while read -r kind arguments; do
     sanitizer) rung "compute-sanitizer on ${a[0]}, ${a[1]}" 90 sanitizer "${a[@]}" ;;
     benchmark) rung "benchmark of ${a[0]}, ${a[1]}" 150 benchmark "${a[@]}" ;;
     tuned) rung "benchmark of ${a[0]}, ${a[1]}, with measured products" 150 tuned "${a[@]}" ;;
-    apart) rung "benchmark of ${a[0]}, ${a[1]}: kernels sum the gradients of biases" 150 apart "${a[@]}" ;;
     beyond) rung "state beyond the GPU: ${a[0]}, ${a[1]}" "${a[5]}" beyond "${a[@]}" ;;
     slowest) rung "slowest steps of ${a[0]}, ${a[1]}" 20 slowest "${a[@]}" ;;
     peer) rung "PyTorch's ${a[*]}" 150 peer "${a[@]}" ;;

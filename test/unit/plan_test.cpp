@@ -147,9 +147,9 @@ Plan epiloguePlan(MatMul::Epilogue epilogue) {
   forCuda(b.plan);
   Step *product = stepOf(b.plan, kProduct);
   aux.set_bytes(product->writes(0).bytes());
-  const EpilogueForm &form = formOf(epilogue);
+  EpilogueForm form = formOf(epilogue);
   if (form.reads()) *product->add_reads() = form.readsBias ? bias : aux;
-  if (form.writes()) *product->add_writes() = aux;
+  if (form.writesAux) *product->add_writes() = aux;
   product->mutable_matmul()->set_epilogue(epilogue);
   return b.plan;
 }
@@ -357,7 +357,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(I32); }, "elements of type I32; expected F32, BF16 or F16"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_dtype(BF16); }, "A of step 0 'product' of program 'step' has 8192 bytes"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_c_dtype(BF16); }, "of type BF16 from F32; expected F32"},
-      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_epilogue(MatMul::SUMS_OF_A); }, "in a plan for cuda"},
+      {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_epilogue(MatMul::BIAS); }, "in a plan for cuda"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_tf32(true); },
        "multiplies F32 in TF32, which is for F32 in a plan for cuda"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->clear_c_dtype(); }, "of type DTYPE_UNSPECIFIED from F32"},

@@ -192,9 +192,10 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->group(group);
 
   group = "Compiling";
-  app.add_option("--epilogues", texts.epilogues,
-                 "with --target cuda, let products sum the gradients of biases, add biases and take GELU in the pass they make over memory "
-                 "anyway (auto), or kernels of their own (none): sums of another order, numbers rounded elsewhere [auto]")
+  app.add_option(
+         "--epilogues", texts.epilogues,
+         "with --target cuda, let products add biases and take GELU and its gradient in the pass they make over memory anyway (auto), "
+         "or kernels of their own (none): numbers rounded elsewhere [auto]")
       ->type_name("auto|none")
       ->check(oneOf({"auto", "none"}))
       ->group(group);

@@ -17,10 +17,9 @@ inline constexpr int kReal32 = 0, kReal16 = 2, kRealBf16 = 14; // CUDA_R_32F, CU
 inline constexpr int kComputeIn32 = 68;                        // CUBLAS_COMPUTE_32F: sums in f32, without TF32
 inline constexpr int kComputeInTf32 = 77;                      // CUBLAS_COMPUTE_32F_FAST_TF32: sums in f32
 inline constexpr int kTransposesA = 3, kTransposesB = 4;       // CUBLASLT_MATMUL_DESC_TRANSA, …TRANSB: int32
-inline constexpr int kEpilogue = 7, kBiasPointer = 8;     // CUBLASLT_MATMUL_DESC_EPILOGUE: uint32, …_BIAS_POINTER: its sums or its bias
-inline constexpr int kAuxPointer = 11, kAuxLd = 12;       // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, …_LD: int64, a multiple of 8
-inline constexpr uint32_t kNoEpilogue = 1;                // CUBLASLT_EPILOGUE_DEFAULT
-inline constexpr uint32_t kSumsOfA = 256, kSumsOfB = 512; // CUBLASLT_EPILOGUE_BGRADA, …BGRADB: of op(A) and op(B) over k, in D's type
+inline constexpr int kEpilogue = 7, kBiasPointer = 8;          // CUBLASLT_MATMUL_DESC_EPILOGUE: uint32, …_BIAS_POINTER
+inline constexpr int kAuxPointer = 11, kAuxLd = 12;            // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, …_LD: int64, a multiple of 8
+inline constexpr uint32_t kNoEpilogue = 1;                     // CUBLASLT_EPILOGUE_DEFAULT
 inline constexpr uint32_t kBias = 4, kGelu = 164, kGeluGradient = 192; // …BIAS, …GELU_AUX_BIAS, …DGELU: bias and aux in D's type
 inline constexpr int kNotTransposed = 0, kTransposed = 1;              // CUBLAS_OP_N, CUBLAS_OP_T
 inline constexpr int kBatchCount = 5;                                  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: int32

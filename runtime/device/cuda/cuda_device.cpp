@@ -127,11 +127,6 @@ public:
     if (products)
       notes.push_back(
           fmt::format("matrix products have {} MiB of GPU memory to work in beside the plan's arenas", products->workspaceBytes() >> 20));
-    if (products && products->apart())
-      notes.push_back(
-          fmt::format("{} of the matrix products have sums beside them for which this cuBLASLt has no epilogue: they are products of "
-                      "their own, which read their operand again",
-                      products->apart()));
     if (products && !table.empty()) notes.push_back(aboutTable());
     return notes;
   }

@@ -32,7 +32,7 @@ struct Binder {
     return {call};
   }
   Calls operator()(const MatMulOf<Place> &op) const {
-    return {ProductRun{binding.products->prepare({op, at(op.a), at(op.b), at(op.c), at(op.vector), at(op.aux)})}};
+    return {ProductRun{binding.products->prepare({op, at(op.a), at(op.b), at(op.c), at(op.bias), at(op.aux)})}};
   }
   Calls operator()(const AttentionOf<Place> &) const {
     refuse("is attention, which is not built yet for cuda as a step of its own; compile the plan again with a newer zeroc");

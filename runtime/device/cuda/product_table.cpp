@@ -51,14 +51,14 @@ std::string keyOf(const MatMulOf<Pointer> &p) {
   auto aligned = [&](Pointer at, int64_t stride, plan::DType type) {
     return alignmentOf(at, p.batch, stride * static_cast<int64_t>(plan::bytesOf(type)));
   };
-  std::string many = p.batch > 1 ? fmt::format(", {} with strides {} {} {}", p.batch, p.strideA, p.strideB, p.strideC) : "", apart;
-  const plan::EpilogueForm &epilogue = plan::formOf(p.epilogue);
-  if (epilogue.hasVector()) apart = fmt::format(" and {}", aligned(p.vector, 0, p.cDtype));
-  if (epilogue.hasAux()) apart += fmt::format(" and {}", aligned(p.aux, 0, p.cDtype));
+  std::string many = p.batch > 1 ? fmt::format(", {} with strides {} {} {}", p.batch, p.strideA, p.strideB, p.strideC) : "", beside;
+  plan::EpilogueForm epilogue = plan::formOf(p.epilogue);
+  if (epilogue.readsBias) beside = fmt::format(" and {}", aligned(p.bias, 0, p.cDtype));
+  if (epilogue.hasAux()) beside += fmt::format(" and {}", aligned(p.aux, 0, p.cDtype));
   return fmt::format("{} {} x {} x {}{}{} to {}{}{}{}, ld {} {} {}, aligned {} {} {}{}", p.tf32 ? "TF32" : plan::DType_Name(p.dtype), p.m,
                      p.n, p.k, p.transA ? " A^T" : "", p.transB ? " B^T" : "", plan::DType_Name(p.cDtype), p.accumulate ? " added" : "",
                      epilogue.text, many, p.lda, p.ldb, p.ldc, aligned(p.a, p.strideA, p.dtype), aligned(p.b, p.strideB, p.dtype),
-                     aligned(p.c, p.strideC, p.cDtype), apart);
+                     aligned(p.c, p.strideC, p.cDtype), beside);
 }
 
 const MeasuredDevice *findDevice(const ProductTable &table, const std::string &device, uint64_t library) {

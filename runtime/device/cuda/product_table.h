@@ -23,7 +23,7 @@ inline constexpr uint64_t kMostAlignment = 64;
 // The largest power of two that divides the address and, of a batch, the distance of its matrices in bytes; kMostAlignment at most.
 uint32_t alignmentOf(Pointer at, int64_t batch, int64_t strideBytes);
 
-// "BF16 1024 x 768 x 3072 A^T to F32 and sums of B, ld 768 3072 3072, aligned 64 64 64 and 64": of A, B, C, sums or bias, aux.
+// "BF16 1024 x 3072 x 768 to BF16 and bias, ld 768 3072 3072, aligned 64 64 64 and 64": of A, B, C, bias, aux.
 std::string keyOf(const MatMulOf<Pointer> &product);
 
 struct MeasuredProduct {

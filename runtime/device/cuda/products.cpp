@@ -14,13 +14,9 @@ std::string nameOf(const MatMulShape &shape) {
          plan::DType_Name(shape.dtype) + plan::formOf(shape.epilogue).text;
 }
 
-// The library's number for it. Its A is our B.
+// The library's number for it.
 uint32_t numberOf(plan::MatMul::Epilogue epilogue) {
   switch (epilogue) {
-  case plan::MatMul::SUMS_OF_A:
-    return kSumsOfB;
-  case plan::MatMul::SUMS_OF_B:
-    return kSumsOfA;
   case plan::MatMul::BIAS:
     return kBias;
   case plan::MatMul::GELU:
@@ -41,22 +37,6 @@ OwnedLayout makeLayout(int type, uint64_t rows, uint64_t columns, int64_t ld, in
   blas.require(blas.layoutSet(made, kBatchCount, &count, sizeof(count)), "cannot describe a batch of matrices to cuBLASLt");
   blas.require(blas.layoutSet(made, kBatchStride, &stride, sizeof(stride)), "cannot describe a batch of matrices to cuBLASLt");
   return layout;
-}
-
-// A row of ones.
-DeviceMemory makeOnes(plan::DType type, int64_t count) {
-  const Driver &driver = Driver::get();
-  uint64_t bytes = static_cast<uint64_t>(count) * plan::bytesOf(type);
-  PinnedMemory host = allocatePinned(bytes, "sums of products");
-  if (type == plan::F32)
-    std::fill_n(static_cast<float *>(host.get()), count, 1.0f);
-  else
-    std::fill_n(static_cast<uint16_t *>(host.get()), count, static_cast<uint16_t>(type == plan::BF16 ? 0x3f80 : 0x3c00));
-  DeviceMemory ones = allocateDevice(bytes, "sums of products");
-  OwnedStream stream = makeStream();
-  driver.require(driver.copyAsync(ones.get(), pointerTo(host.get()), bytes, stream.get()), "cannot copy");
-  driver.require(driver.streamSynchronize(stream.get()), "cannot copy");
-  return ones;
 }
 
 // Whether it always adds in the same order, in f32.
@@ -94,8 +74,8 @@ Products::Prepared Products::describe(const ProductCall &call) {
   set(kTransposesA, int32_t(call.transB ? kTransposed : kNotTransposed));
   set(kTransposesB, int32_t(call.transA ? kTransposed : kNotTransposed));
   set(kEpilogue, numberOf(call.epilogue));
-  const plan::EpilogueForm &epilogue = plan::formOf(call.epilogue);
-  if (epilogue.hasVector()) set(kBiasPointer, call.vector);
+  plan::EpilogueForm epilogue = plan::formOf(call.epilogue);
+  if (epilogue.readsBias) set(kBiasPointer, call.bias);
   if (epilogue.hasAux()) set(kAuxPointer, call.aux), set(kAuxLd, call.ldc);
   int type = typeOf(call.dtype);
   next.first = makeLayout(type, u(call.transB ? call.k : call.n), u(call.transB ? call.n : call.k), call.ldb, call.batch, call.strideB);
@@ -120,7 +100,7 @@ std::vector<Heuristic> Products::ask(const Prepared &of, int most) const {
   align(0, call.b, call.strideB, call.dtype);
   align(1, call.a, call.strideA, call.dtype);
   align(2, call.c, call.strideC, call.cDtype);
-  align(3, call.c | call.vector | call.aux, call.strideC, call.cDtype); // what is written, and lies beside it
+  align(3, call.c | call.bias | call.aux, call.strideC, call.cDtype); // what is written, and lies beside it
   std::vector<Heuristic> list(static_cast<size_t>(most));
   int found = 0;
   BlasStatus status = blas.heuristic(handle, of.product.get(), of.first.get(), of.second.get(), of.result.get(), of.result.get(), wish,
@@ -159,7 +139,6 @@ size_t Products::prepare(const ProductCall &call) {
     next.algorithm = checked(next, entry->algorithm);
   } else {
     std::vector<Heuristic> best = ask(next, 1);
-    if (best.empty() && plan::formOf(call.epilogue).writesSums) return prepareApart(call);
     std::string what = "cannot prepare " + nameOf(call);
     if (best.empty())
       throw Error(what + ": cuBLASLt has no algorithm for it that sums in one order" +
@@ -170,23 +149,6 @@ size_t Products::prepare(const ProductCall &call) {
   }
   prepared.push_back(std::move(next));
   return prepared.size() - 1;
-}
-
-// The sums over k of op(B) are a row of ones times that, those of op(A) are that times a column of ones.
-size_t Products::prepareApart(const ProductCall &call) {
-  ProductCall alone = call;
-  alone.epilogue = plan::MatMul::NONE, alone.vector = 0;
-  ProductCall sums = alone;
-  DeviceMemory ones = makeOnes(call.dtype, call.k);
-  sums.c = call.vector, sums.tf32 = false; // only sums
-  if (call.epilogue == plan::MatMul::SUMS_OF_A)
-    sums.n = 1, sums.b = ones.get(), sums.transB = false, sums.ldb = 1, sums.ldc = 1;
-  else
-    sums.m = 1, sums.a = ones.get(), sums.transA = false, sums.lda = call.k, sums.ldc = call.n;
-  size_t product = prepare(alone), beside = prepare(sums);
-  prepared[product].sums = beside, prepared[product].ones = std::move(ones);
-  ++sumsApart;
-  return product;
 }
 
 std::vector<Algorithm> Products::candidates(size_t product, int most) const {
@@ -205,7 +167,6 @@ void Products::run(size_t product, int lane, StreamHandle stream) {
                              at(p.call.c), p.result.get(), at(p.call.c), p.result.get(), &p.algorithm, at(workspaces[lane].get()),
                              kWorkspaceBytes, stream),
                "cannot run " + nameOf(p.call));
-  if (p.sums) run(*p.sums, lane, stream);
 }
 
 void Products::addLane(int lane) {

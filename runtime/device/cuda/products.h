@@ -4,15 +4,11 @@
 // An algorithm always gives the same bits: k is not split, or its parts are written apart in f32 and added by a step of their own, in their
 // order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken. The heuristic's
 // first is asked for among those that do not split at all.
-//
-// What else a product makes is the library's epilogues. Where it has none for sums beside a product, they are a product of their own, with
-// a matrix of ones.
 #pragma once
 #include "runtime/device/cuda/handles.h"
 #include "runtime/device/cuda/product_table.h"
 #include "runtime/device/program.h"
 #include <deque>
-#include <optional>
 #include <vector>
 
 namespace zero::runtime::cuda {
@@ -39,12 +35,10 @@ public:
   void addLane(int lane); // that has products: before the first run
   uint64_t workspaceBytes() const;
   size_t count() const { return prepared.size(); }
-  size_t apart() const { return sumsApart; }         // whose sums are products of their own
   size_t unmeasured() const { return withoutEntry; } // that the table does not have
 
   // For who measures: what the heuristic offers, the best first and `most` at most, split k included; and what is to be run.
   std::vector<Algorithm> candidates(size_t product, int most) const;
-  const ProductCall &callOf(size_t product) const { return prepared[product].call; } // without sums where they are made apart
   void use(size_t product, const Algorithm &algorithm) { prepared[product].algorithm = algorithm; }
 
 private:
@@ -55,12 +49,9 @@ private:
     OwnedProduct product;
     OwnedLayout first, second, result; // B, A and C
     Algorithm algorithm{};
-    std::optional<size_t> sums{}; // the product that makes them apart
-    DeviceMemory ones{};          // of that
   };
 
   static Prepared describe(const ProductCall &call);
-  size_t prepareApart(const ProductCall &call);
   std::vector<Heuristic> ask(const Prepared &of, int most) const;
   Algorithm checked(const Prepared &of, const Algorithm &measured) const;
 
@@ -68,7 +59,7 @@ private:
   std::string source;
   BlasHandle handle{};
   std::deque<Prepared> prepared;
-  size_t withoutEntry = 0, sumsApart = 0;
+  size_t withoutEntry = 0;
   DeviceMemory workspaces[kLanes];
 };
 

@@ -50,19 +50,17 @@ public:
                    like.a, numbers);
     call.b = place(reachOf(like.transB ? like.n : like.k, like.transB ? like.k : like.n, like.ldb, like.batch, like.strideB, like.dtype),
                    like.b, numbers);
-    bytesVector = static_cast<uint64_t>(plan::vectorElements(like.epilogue, like.m, like.n)) * plan::bytesOf(like.cDtype);
-    if (plan::formOf(like.epilogue).hasAux()) bytesAux = bytesC;
+    plan::EpilogueForm epilogue = plan::formOf(like.epilogue);
+    if (epilogue.readsBias) call.bias = place(static_cast<uint64_t>(like.n) * plan::bytesOf(like.cDtype), like.bias, before);
+    if (epilogue.hasAux()) bytesAux = bytesC;
     for (Result &result : results) {
       call.c = result.c = place(bytesC, like.c, before);
-      if (bytesVector) call.vector = result.vector = place(bytesVector, like.vector, before);
       if (bytesAux) call.aux = result.aux = place(bytesAux, like.aux, before);
       calls.push_back(products.prepare(call));
     }
     driver.require(driver.streamSynchronize(stream), "cannot copy");
   }
 
-  // Of the product that is measured: one without sums, if the library makes none beside it.
-  std::string key() const { return keyOf(products.callOf(calls[0])); }
   std::vector<Algorithm> candidates() const { return products.candidates(calls[0], kMostCandidates); }
 
   // False if the library refuses to run it.
@@ -77,10 +75,7 @@ public:
   }
 
   // Whether both results have the same bits, of what takes() has run; what is only read has them in any case.
-  bool sameTwice() {
-    return sameTwice(results[0].c, results[1].c, bytesC) && sameTwice(results[0].vector, results[1].vector, bytesVector) &&
-           sameTwice(results[0].aux, results[1].aux, bytesAux);
-  }
+  bool sameTwice() { return sameTwice(results[0].c, results[1].c, bytesC) && sameTwice(results[0].aux, results[1].aux, bytesAux); }
 
   // The median, in microseconds.
   double time() {
@@ -98,7 +93,7 @@ public:
 
 private:
   struct Result {
-    Pointer c = 0, vector = 0, aux = 0;
+    Pointer c = 0, aux = 0;
   };
 
   bool sameTwice(Pointer one, Pointer other, uint64_t bytes) {
@@ -126,7 +121,7 @@ private:
   Products &products;
   StreamHandle stream;
   std::vector<DeviceMemory> memory;
-  uint64_t bytesC = 0, bytesVector = 0, bytesAux = 0;
+  uint64_t bytesC = 0, bytesAux = 0;
   Result results[2];
   std::vector<size_t> calls; // into each result
   PinnedMemory seen[2]{allocatePinned(kPiece, "measuring products"), allocatePinned(kPiece, "measuring products")};
@@ -186,7 +181,7 @@ std::string tuneProducts(std::span<const DeviceProgram> programs, const Measured
       if (!product) continue;
       // An arena begins at a whole page, so that an offset is aligned as the address will be.
       auto at = [](const Place &place) { return place ? place->offset : 0; };
-      ProductCall call{*product, at(product->a), at(product->b), at(product->c), at(product->vector), at(product->aux)};
+      ProductCall call{*product, at(product->a), at(product->b), at(product->c), at(product->bias), at(product->aux)};
       std::string key = keyOf(call);
       if (!seen.insert(key).second) continue;
       if (entries.contains(key)) {
@@ -196,7 +191,7 @@ std::string tuneProducts(std::span<const DeviceProgram> programs, const Measured
       Products products;
       products.addLane(kLane);
       Bench bench(products, call, stream.get());
-      if (std::string taken = bench.key(); !entries.contains(taken)) entries[taken] = measure(bench, taken, say);
+      entries[key] = measure(bench, key, say);
       ++fresh;
     }
   say(fmt::format("{} products measured{}", fresh, before ? fmt::format(", {} were in '{}' already", before, known.name) : ""));

@@ -59,7 +59,6 @@ EXCEPTIONS = {
     "passes/fuse/clusters.cpp": ("the kinds of kernels; a lookup reads a tile", "Add Broadcast Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/kernel_table.cpp": ("kernels get names for people", "Iota Reduce"),
     "passes/fuse/bias_in_products.cpp": ("recognises kernels that add a bias", "Add Broadcast Cast"),
-    "passes/fuse/sum_in_products.cpp": ("recognises kernels that sum columns", "Cast Reduce"),
     "passes/fuse/split_columns.cpp": ("", "Cast Reduce"),
     "passes/fuse/repeat.cpp": ("sums and lookups are not made twice", "Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/stored_types.cpp": ("what adds up in memory stays f32", "Add Broadcast Slice Transpose Iota Random Reduce CumSum ScatterAdd"),

@@ -40,14 +40,13 @@ struct Product {
   void *vector = nullptr, *aux = nullptr;
   int64_t auxLd = 0;
 
-  bool sums() const { return epilogue == kSumsOfA || epilogue == kSumsOfB; }
   bool bias() const { return epilogue == kBias || epilogue == kGelu; }
   bool gelu() const { return epilogue == kGelu || epilogue == kGeluGradient; }
   // What the header says of a D of so many rows in one batch.
   bool good(uint64_t rows, int32_t batch) const {
     if (epilogue == kNoEpilogue) return true;
-    if ((!sums() && !bias() && !gelu()) || batch != 1) return false;
-    if ((sums() || bias()) && !vector) return false;
+    if ((!bias() && !gelu()) || batch != 1) return false;
+    if (bias() && !vector) return false;
     return !gelu() || (aux && reinterpret_cast<uint64_t>(aux) % 16 == 0 && auxLd % 8 == 0 && auxLd >= int64_t(rows));
   }
 };
@@ -254,9 +253,9 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
   Product p = of(product);
   Layout lx = lc; // of aux
   lx.ld = p.auxLd;
-  std::byte *vector = p.sums() || p.bias() ? place(p.vector, (p.epilogue == kSumsOfB ? n : m) * lc.size()) : nullptr;
+  std::byte *vector = p.bias() ? place(p.vector, m * lc.size()) : nullptr;
   std::byte *aux = p.gelu() ? place(p.aux, lx.bytes()) : nullptr;
-  if (!p.good(m, lc.batch) || ((p.sums() || p.bias()) && !vector) || (p.gelu() && !aux)) return kInvalidValue;
+  if (!p.good(m, lc.batch) || (p.bias() && !vector) || (p.gelu() && !aux)) return kInvalidValue;
   for (const void *beside : {p.vector, p.aux})
     if (reinterpret_cast<uint64_t>(beside) % chosen.alignment[3]) return kInvalidValue;
   float by = *static_cast<const float *>(alpha), plus = *static_cast<const float *>(beta);
@@ -288,15 +287,6 @@ BlasStatus cublasLtMatmul(BlasHandle, ProductHandle product, const void *alpha, 
           if (p.epilogue == kGeluGradient) value *= fake::geluSlope(widened(beside, lc.type));
           fake::round(to, lc.type, value);
         }
-      }
-    }
-    if (p.sums()) { // of op(A), or of op(B), over k
-      std::vector<float> numbers = p.epilogue == kSumsOfA ? operand(la, pa, 0, m, k, !ta) : operand(lb, pb, 0, n, k, tb);
-      uint64_t count = p.epilogue == kSumsOfA ? m : n;
-      for (uint64_t i = 0; i < count; ++i) {
-        float sum = 0;
-        for (uint64_t l = 0; l < k; ++l) sum += numbers[l * count + i];
-        fake::round(vector + i * lc.size(), lc.type, sum);
       }
     }
     if (otherBit) *pd ^= std::byte{1};
