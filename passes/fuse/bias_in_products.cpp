@@ -13,9 +13,17 @@ namespace zero::fuse {
 
 namespace {
 
-/// What `v` is in another shape or type.
-Value rootOf(Value v) {
-  while (v.getDefiningOp() && isa<CastOp, ReshapeOp>(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
+enum class Side { Arguments, Results };
+
+/// What `v` is in another shape, or as it lies in memory: what a kernel reads it widens, and what it has made it rounds.
+Value rootOf(Value v, Side side) {
+  for (Operation *op; (op = v.getDefiningOp()); v = op->getOperand(0)) {
+    if (isa<ReshapeOp>(op)) continue;
+    if (!isa<CastOp>(op)) break;
+    auto narrow = dyn_cast<FloatType>(elementOf(op->getOperand(0))), wide = dyn_cast<FloatType>(elementOf(v));
+    if (side == Side::Results) std::swap(narrow, wide);
+    if (!narrow || !wide || narrow.getWidth() >= wide.getWidth()) break;
+  }
   return v;
 }
 
@@ -26,12 +34,12 @@ struct BiasSum {
 
 std::optional<BiasSum> biasSumOf(func::FuncOp kernel) {
   ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
-  auto sum = rootOf(results[0]).getDefiningOp<AddOp>();
+  auto sum = rootOf(results[0], Side::Results).getDefiningOp<AddOp>();
   if (results.size() != 1 || kernel.getNumArguments() != 2 || !sum) return {};
   for (unsigned i = 0; i < 2; ++i) {
-    auto repeated = rootOf(sum->getOperand(1 - i)).getDefiningOp<BroadcastOp>();
-    auto matrix = dyn_cast<BlockArgument>(rootOf(sum->getOperand(i)));
-    auto bias = repeated ? dyn_cast<BlockArgument>(rootOf(repeated.getInput())) : BlockArgument();
+    auto repeated = rootOf(sum->getOperand(1 - i), Side::Arguments).getDefiningOp<BroadcastOp>();
+    auto matrix = dyn_cast<BlockArgument>(rootOf(sum->getOperand(i), Side::Arguments));
+    auto bias = repeated ? dyn_cast<BlockArgument>(rootOf(repeated.getInput(), Side::Arguments)) : BlockArgument();
     if (!matrix || !bias) continue;
     auto shape = typeOf(repeated).getShape();
     bool toRows = typeOf(repeated.getInput()).getRank() == 1 && repeated.getDims().back() == int64_t(shape.size()) - 1 &&
@@ -47,8 +55,13 @@ struct BiasInProducts : impl::BiasInProductsPassBase<BiasInProducts> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr(NnDialect::kKernelAttr)) continue;
       for (auto product : llvm::make_early_inc_range(function.getOps<MatMulOp>()))
-        if (!product.getOnto() && product.getType().getRank() == 2) take(product, symbols);
+        if (isPlain(product)) take(product, symbols);
     }
+  }
+
+  /// One matrix, in the type of its operands, that nothing is in yet.
+  static bool isPlain(MatMulOp product) {
+    return !product.getOnto() && product.getType().getRank() == 2 && elementOf(product.getLhs()) == elementOf(product);
   }
 
   /// Launches that read the product, all of them sums with the same bias; none if anything else reads it.

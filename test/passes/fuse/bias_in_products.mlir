@@ -48,6 +48,28 @@ func.func private @add_3(%p: tensor<6x8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf
   %1 = nn.add %p, %0 : tensor<6x8xf32>
   return %1 : tensor<6x8xf32>
 }
+// Casts that change numbers, of what is added and of what is made of the sum.
+func.func private @whole_before(%p: tensor<6x8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf32> attributes {nn.inplace = [[0, 0]], nn.kernel} {
+  %0 = nn.cast %p : tensor<6x8xf32> -> tensor<6x8xi64>
+  %1 = nn.cast %0 : tensor<6x8xi64> -> tensor<6x8xf32>
+  %2 = nn.broadcast %b dims [1] : tensor<8xf32> -> tensor<6x8xf32>
+  %3 = nn.add %1, %2 : tensor<6x8xf32>
+  return %3 : tensor<6x8xf32>
+}
+func.func private @whole_after(%p: tensor<6x8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf32> attributes {nn.inplace = [[0, 0]], nn.kernel} {
+  %0 = nn.broadcast %b dims [1] : tensor<8xf32> -> tensor<6x8xf32>
+  %1 = nn.add %p, %0 : tensor<6x8xf32>
+  %2 = nn.cast %1 : tensor<6x8xf32> -> tensor<6x8xi64>
+  %3 = nn.cast %2 : tensor<6x8xi64> -> tensor<6x8xf32>
+  return %3 : tensor<6x8xf32>
+}
+func.func private @rounded(%p: tensor<6x8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf32> attributes {nn.inplace = [[0, 0]], nn.kernel} {
+  %0 = nn.broadcast %b dims [1] : tensor<8xf32> -> tensor<6x8xf32>
+  %1 = nn.add %p, %0 : tensor<6x8xf32>
+  %2 = nn.cast %1 : tensor<6x8xf32> -> tensor<6x8xf16>
+  %3 = nn.cast %2 : tensor<6x8xf16> -> tensor<6x8xf32>
+  return %3 : tensor<6x8xf32>
+}
 
 // Made again in backward, it is kept instead.
 // CHECK-LABEL: func.func @twice(
@@ -72,7 +94,7 @@ func.func @mixed(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %b: tensor<8xbf16>)
   return %y : tensor<2x3x8xbf16>
 }
 
-// Not a bias of another type, by kernels that do more, two biases of one product, beside other readers, or of products onto something.
+// Not a bias of another type, for a product in another type than its operands', by kernels that do more or cast in between, two biases of one product, beside other readers, or of products onto something.
 // CHECK-LABEL: func.func @apart(
 // CHECK-NOT: nn.matmul_epilogue
 func.func @apart(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8xf32>, %c: tensor<6xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) {
@@ -89,6 +111,20 @@ func.func @other_type(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %b: tensor<8xf
   %p = nn.matmul %x, %w : (tensor<6x4xbf16>, tensor<4x8xbf16>) -> tensor<6x8xbf16>
   %y = nn.launch @add_2(%p, %b) : (tensor<6x8xbf16>, tensor<8xf32>) -> tensor<6x8xbf16>
   return %y : tensor<6x8xbf16>
+}
+func.func @other_result(%x: tensor<6x4xbf16>, %w: tensor<4x8xbf16>, %b: tensor<8xf32>) -> tensor<6x8xf32> {
+  %p = nn.matmul %x, %w : (tensor<6x4xbf16>, tensor<4x8xbf16>) -> tensor<6x8xf32>
+  %y = nn.launch @add_3(%p, %b) : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  return %y : tensor<6x8xf32>
+}
+func.func @casts(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %v: tensor<8x8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf32> {
+  %p = nn.matmul %x, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+  %0 = nn.launch @whole_before(%p, %b) : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  %q = nn.matmul %0, %v : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %1 = nn.launch @whole_after(%q, %b) : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  %r = nn.matmul %1, %v : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %2 = nn.launch @rounded(%r, %b) : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  return %2 : tensor<6x8xf32>
 }
 func.func @two(%x: tensor<6x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>) {
   %p = nn.matmul %x, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
