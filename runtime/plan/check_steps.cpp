@@ -106,7 +106,7 @@ struct StepChecker {
     for (uint64_t stride : ref.strides()) aligned = aligned && stride % 16 == 0;
     if (!aligned) throw Error(what + " has aux that does not begin at a multiple of 16 bytes, or its rows at multiples of 8 elements");
     auto isBeside = [&](const Ref &other) { return &other != &ref && other.buffer() == ref.buffer(); };
-    if (std::ranges::any_of(step.reads(), isBeside) || std::ranges::any_of(step.writes(), isBeside))
+    if ((!isRead && std::ranges::any_of(step.reads(), isBeside)) || std::ranges::any_of(step.writes(), isBeside))
       throw Error(what + " has aux in the buffer of another operand; expected one of its own");
   }
 

@@ -143,7 +143,7 @@ Step *librarySum(Plan &plan) {
 // In a plan for cuda: the product with what it has beside A, B and C.
 Plan epiloguePlan(MatMul::Epilogue epilogue) {
   PlanBuilder b = goodPlan();
-  Ref bias = b.floats("bias", 16), aux = b.floats("aux", 64 * 16 + 16);
+  Ref bias = b.floats("bias", 16), aux = b.floats("aux", 64 * 32); // A fits there as well
   forCuda(b.plan);
   Step *product = stepOf(b.plan, kProduct);
   aux.set_bytes(product->writes(0).bytes());
@@ -157,6 +157,9 @@ Plan epiloguePlan(MatMul::Epilogue epilogue) {
 TEST(Validate, WhatEpiloguesReadAndWrite) {
   for (MatMul::Epilogue epilogue : {MatMul::NONE, MatMul::BIAS, MatMul::GELU, MatMul::GELU_GRADIENT})
     EXPECT_EQ("", refusalOf([&] { validate(epiloguePlan(epilogue), kConstantBytes); }));
+  Plan both = epiloguePlan(MatMul::GELU_GRADIENT); // of u v^T, with v = gelu(u), dv is a product of u, and multiplied by the slope at u
+  stepOf(both, kProduct)->mutable_reads(0)->set_buffer(stepOf(both, kProduct)->reads(2).buffer());
+  EXPECT_EQ("", refusalOf([&] { validate(both, kConstantBytes); }));
   const std::vector<std::pair<MatMul::Epilogue, Damage>> cases{
       {MatMul::BIAS,
        {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_accumulate(true); },
@@ -170,6 +173,9 @@ TEST(Validate, WhatEpiloguesReadAndWrite) {
        {[](Plan &p) { stepOf(p, kProduct)->mutable_writes(1)->set_bytes(64); }, "aux of step 0 'product' of program 'step' has 64 bytes"}},
       {MatMul::GELU,
        {[](Plan &p) { *stepOf(p, kProduct)->mutable_writes(1) = stepOf(p, kProduct)->writes(0); },
+        "has aux in the buffer of another operand"}},
+      {MatMul::GELU,
+       {[](Plan &p) { stepOf(p, kProduct)->mutable_reads(0)->set_buffer(stepOf(p, kProduct)->writes(1).buffer()); },
         "has aux in the buffer of another operand"}},
       {MatMul::GELU,
        {[](Plan &p) { stepOf(p, kProduct)->mutable_writes(1)->set_offset(8); }, "has aux that does not begin at a multiple of 16 bytes"}},
