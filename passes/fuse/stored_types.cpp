@@ -146,7 +146,8 @@ private:
 
 SmallVector<OpOperand *> halfOperands(Operation *op) {
   if (auto product = dyn_cast<MatMulOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable()};
-  if (auto product = dyn_cast<MatMulEpilogueOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable(), &product.getOtherMutable()};
+  if (auto product = dyn_cast<MatMulEpilogueOp>(op))
+    return {&product.getLhsMutable(), &product.getRhsMutable(), &product.getOtherMutable()};
   if (auto attention = dyn_cast<AttentionOp>(op)) return {&attention.getQMutable(), &attention.getKMutable(), &attention.getVMutable()};
   if (auto gradient = dyn_cast<AttentionGradOp>(op))
     return {&gradient.getQMutable(), &gradient.getKMutable(), &gradient.getVMutable(), &gradient.getOutMutable(),

@@ -47,8 +47,8 @@ static int64_t classMultiple(const CompileOptions &options) {
   return options.precision != "f32" ? 8 : options.tf32 ? 4 : 1;
 }
 
-/// Whether backward computes cheap values again. A kernel of a GPU takes as long as its bytes: to read two tensors for a third takes longer than
-/// reading that, and where memory is short kernels are made again instead (nn-rematerialize), with the bits they had.
+/// Whether backward computes cheap values again. A kernel of a GPU takes as long as its bytes: to read two tensors for a third takes longer
+/// than reading that, and where memory is short kernels are made again instead (nn-rematerialize), with the bits they had.
 static bool recomputesCheap(const CompileOptions &options) { return options.recompute != "none" && options.target != plan::Target::CUDA; }
 
 void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, const Settings &settings) {
@@ -57,8 +57,8 @@ void addPhase(OpPassManager &pm, Phase phase, const CompileOptions &options, con
     raise::buildPipeline(pm, /*kernels=*/options.target == plan::Target::CUDA);
     return;
   case Phase::Train: // loss, backward; then everything in primitives
-    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, recomputesCheap(options) ? "auto" : "none", settings.tiling.parts,
-                              settings.tiling.tokens, settings.tiling.keepLogits, classMultiple(options),
+    train::buildPipeline(pm, {options.losses, -100, options.labelSmoothing, recomputesCheap(options) ? "auto" : "none",
+                              settings.tiling.parts, settings.tiling.tokens, settings.tiling.keepLogits, classMultiple(options),
                               epilogues(options) && options.precision != "f32"});
     return;
   case Phase::Shard: // kernels first: sharding moves what kernels read and write

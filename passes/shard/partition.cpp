@@ -103,7 +103,8 @@ struct Partition : impl::PartitionPassBase<Partition> {
           if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
         }
       if (total == 0) continue;
-      BucketLimit limit = bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, /*portions=*/world == 1 && !manyThreads);
+      BucketLimit limit =
+          bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, /*portions=*/world == 1 && !manyThreads);
       // A tile is to move by itself; and a large table is read at both ends of the model, where what shared its bucket would bring it
       // again. Where rows are exchanged, ranks own whole ones.
       for (nn::ParameterOp p : all) {

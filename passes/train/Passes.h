@@ -32,8 +32,8 @@ bool keepsLargeLogits(mlir::ModuleOp module);
 /// Tokens of a micro-step, of a module that is not trained yet: the most rows of a product.
 int64_t tokensOf(mlir::ModuleOp module);
 
-/// add-loss, tile tokens and parameters, pad classes, differentiate, sink losses, GELU in products, decompose, recompute with simplification between them, loss last,
-/// verify: from `@forward` to `@train` and `@eval`.
+/// add-loss, tile tokens and parameters, pad classes, differentiate, sink losses, GELU in products, decompose, recompute with
+/// simplification between them, loss last, verify: from `@forward` to `@train` and `@eval`.
 void buildPipeline(mlir::OpPassManager &pm, const TrainOptions &options);
 /// All passes, and the phase as `zero-train-pipeline`.
 void registerPasses();

@@ -17,8 +17,8 @@ namespace {
 class AttentionEmitter : public TileEmitter {
 public:
   AttentionEmitter(const Program &p, OpBuilder &b, Location loc, const Division &division)
-      : TileEmitter(p, b, loc, division, p.attention.bf16, attentionTiles(p.attention).strips), a(p.attention), tiles(attentionTiles(a)), type(p.outputs[0].type),
-        factor(a.bf16 && !a.mask && a.scale > 0 ? a.scale : 1) {}
+      : TileEmitter(p, b, loc, division, p.attention.bf16, attentionTiles(p.attention).strips), a(p.attention), tiles(attentionTiles(a)),
+        type(p.outputs[0].type), factor(a.bf16 && !a.mask && a.scale > 0 ? a.scale : 1) {}
 
   void emit() {
     begin(tiles.own, tiles.other);

@@ -13,7 +13,7 @@ struct AttentionTiles {
   unsigned sharedBytes = 0;           // of a block
   unsigned resident = 0;              // as in a division
 
-  unsigned strips = 1;                // of 16 rows, that a warp holds of a product (tiles.h)
+  unsigned strips = 1; // of 16 rows, that a warp holds of a product (tiles.h)
 
   static constexpr int64_t kStripRows = 16;
   unsigned warps() const { return unsigned(own / (strips * kStripRows)); }

@@ -76,8 +76,8 @@ Division columnsOf(const Program &p) {
   unsigned least = std::max(1u, kSector / (narrowestBytes(p) * d.lanes));
   for (d.width = kWarp; d.width > least && columns / (d.lanes * d.width) < kEnoughBlocks;) d.width /= 2;
   d.blocks = llvm::divideCeil(columns, d.lanes * d.width);
-  // A group for every row at most, and as many as share their sums in the memory there is. Many blocks are even shares for multiprocessors if
-  // they are small, and each has fewer sums to join.
+  // A group for every row at most, and as many as share their sums in the memory there is. Many blocks are even shares for multiprocessors
+  // if they are small, and each has fewer sums to join.
   unsigned bytes = 0;
   for (int r : p.reductions) bytes += d.lanes * std::max(4u, bytesOf(p.nodes[r].type));
   unsigned groups = std::max(1u, (int64_t(d.blocks) >= kEnoughBlocks ? kThreads : kMostThreads) / d.width);

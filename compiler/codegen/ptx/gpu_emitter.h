@@ -71,7 +71,8 @@ private:
   //--- softmax in one pass (online_softmax.cpp) --------------------------------------------------------------------------
   /// The maximum of `maxima` whose row it is that `sum` adds up: exp(x - maximum of x). -1 if it is none.
   int maximumOf(int sum, llvm::ArrayRef<int> maxima) const;
-  /// Whether the pass after that of `maxima` does nothing but add up such exponentials, of rows that are longer than a vector for each thread.
+  /// Whether the pass after that of `maxima` does nothing but add up such exponentials, of rows that are longer than a vector for each
+  /// thread.
   bool sumsOnline(llvm::ArrayRef<int> maxima, llvm::ArrayRef<int> sums) const;
   void sumOnline(llvm::ArrayRef<int> reductions, llvm::ArrayRef<int> sums, mlir::Value rank);
 };

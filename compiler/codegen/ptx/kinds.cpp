@@ -51,7 +51,8 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
 }
 
 /// What was added to the block after `before`, with its stores at the end: the hardware does not look past a store for loads that could be
-/// under way, since both may be of the same bytes. They are, where a result lies on an operand, but of that each vector reads its own alone.
+/// under way, since both may be of the same bytes. They are, where a result lies on an operand, but of that each vector reads its own
+/// alone.
 void GpuEmitter::storeLast(Block &block, Operation *before) {
   auto added = llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end());
   SmallVector<Operation *> stores;

@@ -1,6 +1,6 @@
 //===- online_softmax.cpp - a row's maximum and its exponentials' sum in one pass ---------------------------===//
-// Online softmax (Milakov and Gimelshein, 2018): while the maximum grows, what was summed shrinks with it. The rows of a vocabulary are longer
-// than what lies near a multiprocessor, so that a pass less is a read of memory less; it takes an exponential more for each vector.
+// Online softmax (Milakov and Gimelshein, 2018): while the maximum grows, what was summed shrinks with it. The rows of a vocabulary are
+// longer than what lies near a multiprocessor, so that a pass less is a read of memory less; it takes an exponential more for each vector.
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -28,7 +28,8 @@ int GpuEmitter::maximumOf(int sum, ArrayRef<int> maxima) const {
 }
 
 bool GpuEmitter::sumsOnline(ArrayRef<int> maxima, ArrayRef<int> sums) const {
-  return p.points(p.inner) / lanes > int64_t(d.team) && lanes > 1 && llvm::all_of(sums, [&](int sum) { return maximumOf(sum, maxima) >= 0; });
+  return p.points(p.inner) / lanes > int64_t(d.team) && lanes > 1 &&
+         llvm::all_of(sums, [&](int sum) { return maximumOf(sum, maxima) >= 0; });
 }
 
 /// Each thread by itself, over its share of the row, and then all of them. A maximum of -inf shifts nothing: exp(-inf) is 0.

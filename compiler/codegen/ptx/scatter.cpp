@@ -1,6 +1,6 @@
 //===- scatter.cpp - sums of updates that fall into rows, as what one thread of a GPU does -----------------===//
-// A block owns some rows of the result. It looks at all updates, in rounds of some for each of its threads, and adds those that are its own, one
-// after another in their order, all threads together. Which ones these are stands in a bit for each.
+// A block owns some rows of the result. It looks at all updates, in rounds of some for each of its threads, and adds those that are its
+// own, one after another in their order, all threads together. Which ones these are stands in a bit for each.
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -30,7 +30,8 @@ void GpuEmitter::emitScatter() {
   barrier(); // others add to what a thread has written
   int64_t updates = p.points(p.outer), each = std::min<int64_t>(kEach, llvm::divideCeil(updates, d.threads));
   int64_t warps = d.threads / kWarp, words = each * warps;
-  Value found = sharedArray(b.getI32Type(), words); // in a round: a word for each warp, for the first update of each thread, then for the second
+  // In a round: a word for each warp, for the first update of each of its threads, then for the second.
+  Value found = sharedArray(b.getI32Type(), words);
   auto ownUpdate = [&](Value update) {
     bindOuter(update, p.outer);
     Value row = scatterRow();
@@ -59,7 +60,8 @@ void GpuEmitter::emitScatter() {
       for (auto [i, falling] : llvm::enumerate(falls)) storeShared(found, plus(warp, number(int64_t(i) * warps)), ballot(falling, inWarp));
       barrier();
       loop(scopes.size() - 1, number(0), number(words), 1, std::nullopt, {}, [&](Value at, Values) -> Values {
-        Value word = loadShared(found, at), count = b.create<arith::IndexCastUIOp>(loc, b.getIndexType(), b.create<math::CtPopOp>(loc, word));
+        Value word = loadShared(found, at);
+        Value count = b.create<arith::IndexCastUIOp>(loc, b.getIndexType(), b.create<math::CtPopOp>(loc, word));
         Value base = plus(first, times(at, kWarp));
         loop(scopes.size() - 1, number(0), count, 1, std::nullopt, {word}, [&](Value, Values left) -> Values {
           Value bit = b.create<arith::IndexCastUIOp>(loc, b.getIndexType(), b.create<math::CountTrailingZerosOp>(loc, left[0]));

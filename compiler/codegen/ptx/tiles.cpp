@@ -67,8 +67,6 @@ Tile TileEmitter::tile(int64_t rows, int64_t columns) {
   return made;
 }
 
-Tile TileEmitter::numbers(int64_t columns) { return rowsOfNumbers(1, columns); }
-
 Tile TileEmitter::rowsOfNumbers(int64_t count, int64_t columns) {
   return {sharedArray(f32, count * columns, kVectorBytes), 1, columns, columns, {}};
 }

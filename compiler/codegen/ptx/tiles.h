@@ -47,10 +47,9 @@ protected:
 
   //--- tiles ---------------------------------------------------------------------------------------------------------
   Tile tile(int64_t rows, int64_t columns);
-  /// One row of f32.
-  Tile numbers(int64_t columns);
   /// Several tiles in the memory of one, and one of them.
   Tile tiles(int64_t count, int64_t rows, int64_t columns) { return several(tile(count * rows, columns), rows); }
+  /// Several rows of f32, each a tile of its own.
   Tile rowsOfNumbers(int64_t count, int64_t columns);
   Tile at(const Tile &tiles, mlir::Value number);
   /// Rows of `tile.columns` elements of `type` in memory, each `between` elements after the one before, from element `first` on; zeros
