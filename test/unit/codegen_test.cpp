@@ -7,6 +7,7 @@
 
 using namespace mlir;
 using namespace zero;
+using test::replaced;
 
 namespace {
 
@@ -21,12 +22,6 @@ void check(const std::string &text, test::CheckOptions options = {}) {
     EXPECT_EQ(test::checkKernel(kernel, library, options), "") << kernel.getSymName().str() << "\n" << text;
   for (func::FuncOp kernel : kernels)
     EXPECT_EQ(test::checkOnGpu(kernel, options), "") << "on a GPU: " << kernel.getSymName().str() << "\n" << text;
-}
-
-std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
-  for (auto &[from, to] : names)
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
-  return text;
 }
 
 const char *kLayerNorm = R"(

@@ -10,6 +10,13 @@
 
 namespace zero::test {
 
+/// The text with other words for these, one name after another.
+inline std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &names) {
+  for (auto &[from, to] : names)
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
 /// Guard bytes around a tensor's own, so that writing outside shows.
 struct Guarded {
   std::vector<char> bytes;
