@@ -14,7 +14,7 @@ struct Division {
     Columns, // `width` vectors of columns side by side in a block; `threads` / `width` groups of threads take the rows in turn
     Scatter, // a block owns `width` rows of the result and adds the updates that fall into them, in order
     Scan,    // a thread works on a row
-    Tiles,   // a block makes a tile of rows of attention's results, a warp 16 of them (attention_tiles.h)
+    Tiles,   // a block makes a tile of rows of attention's results, a warp 16 or 32 of them (attention_tiles.h)
   } form = Map;
   unsigned lanes = 1;     // elements of a vector: as many as 16 bytes hold of the narrowest type (of rows: that is read), where the last
                           // dimension is a multiple

@@ -106,7 +106,7 @@ void GpuEmitter::emitRows() {
     row(mine, rank);
 }
 
-/// A team's row: passed over once per level of reductions and once more for the stores (rows.h).
+/// A team's row: passed over once per level of reductions (or once for a softmax's two) and once more for the stores (rows.h).
 void GpuEmitter::row(Value number, Value rank) {
   RowPasses rows = passesOf(p, /*keep=*/false);
   goTo(scopes.size() - 1);
