@@ -6,18 +6,21 @@ from safetensors.numpy import load_file
 # rounded to 2^-9 of its size. PyTorch's own training of gpt2 here in bf16, held against f32, is off by 4e-5, 3.3e-4 and 0.8 % under
 # autocast, which keeps norms and residuals in f32, and by 1.2e-5, 3.7e-4 and 3.1 % where all of it is bf16, as it is here but for what
 # happens inside kernels (test/e2e/make_bf16_bounds.py measures both).
-# A loss over a handful of labels does not average that out: after some updates of vit, plans that differ in nothing but what they round (kept
-# or made again, for processors with and without AVX-512) are off by -9.0e-3 to 4.5e-3 of 2.77.
 # In f16 it is 2^-12 of its size: eight times as close. TF32 rounds so what is multiplied, and nothing else.
-BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 5e-3, 4e-2), "f16": (2.5e-4, 3e-3, 5e-3), "tf32": (2.5e-4, 3e-3, 5e-3)}
+BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 3e-3, 4e-2), "f16": (2.5e-4, 3e-3, 5e-3), "tf32": (2.5e-4, 3e-3, 5e-3)}
 # Where a model has ReLUs, gradients jump where one opens: as often as rounding is coarse, and so by the root of that. PyTorch's are off by 4.9
 # and 6.5 % there.
 JUMPING = {"bf16": 8e-2, "f16": 2.8e-2, "tf32": 2.8e-2}
+# A classifier's loss, over a few labels, does not average rounding out: after some updates of vit, plans that differ in nothing but what they
+# round (kept or made again, for processors with and without AVX-512) are off by -9.0e-3 to 4.5e-3 of 2.77.
+OF_CLASSIFIERS = {"bf16": 5e-3}
 
 
 def bounds_of(reference, precision):
     """The three bounds for training a model in this precision."""
     first, any_step, gradient = BOUNDS[precision]
+    if "Classification" in reference["model"]:
+        any_step = OF_CLASSIFIERS.get(precision, any_step)
     return first, any_step, JUMPING.get(precision, gradient) if reference.get("relu") else gradient
 
 

@@ -49,7 +49,7 @@ protected:
   mlir::Value below(mlir::Value a, mlir::Value b);
 
 private:
-  //--- kinds of kernels (kinds.cpp, scatter.cpp) -----------------------------------------------------------------------------------
+  //--- kinds of kernels (kinds.cpp, scatter.cpp) ----------------------------------------------------------------------
   void emitMap();
   void emitRows();
   void row(mlir::Value number, mlir::Value rank);
@@ -58,6 +58,9 @@ private:
   void joinGroups(llvm::ArrayRef<int> reductions, Values &sums, int64_t groups);
   void emitScatter();
   void emitScan();
+  void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
+
+  //--- what a thread works on at once (shares.cpp) -----------------------------------------------------------------------
   /// `vector` of the vectors that `dims` make, the last dimension in lanes.
   void bindVector(mlir::Value vector, llvm::ArrayRef<unsigned> dims);
   /// The body at every `step`-th vector from `first` on, which is below `step`, and at `atOnce` of them before anything is stored; the last
@@ -66,7 +69,6 @@ private:
   static void storeLast(mlir::Block &block, mlir::Operation *before);
   unsigned atOnce(llvm::ArrayRef<int> roots) const;
   llvm::SmallVector<int> operandsOf(llvm::ArrayRef<int> reductions) const;
-  void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
 
   //--- softmax in one pass (online_softmax.cpp) --------------------------------------------------------------------------
   /// The maximum of `maxima` whose row it is that `sum` adds up: exp(x - maximum of x). -1 if it is none.

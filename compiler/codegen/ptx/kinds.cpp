@@ -13,68 +13,6 @@ using namespace mlir;
 namespace zero::codegen {
 
 //===----------------------------------------------------------------------===//
-// Building blocks
-//===----------------------------------------------------------------------===//
-
-void GpuEmitter::bindVector(Value vector, ArrayRef<unsigned> dims) {
-  Value at = vector;
-  if (dims.size() > 1) {
-    int64_t vectors = p.size(dims.back()) / lanes;
-    at = remainder(vector, vectors);
-    bindOuter(quotient(vector, vectors), dims.drop_back());
-  }
-  scopes.back().bound.push_back({dims.back(), times(at, lanes)});
-}
-
-Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
-  int64_t vectors = p.points(dims) / lanes, round = step * atOnce, whole = vectors / round * round;
-  auto copies = [&](unsigned count) {
-    return [&, count](Value vector, Values inside) {
-      Block *block = scopes.back().block;
-      Operation *before = block->empty() ? nullptr : &block->back();
-      for (unsigned copy = 0; copy < count; ++copy) {
-        scopes.push_back(Scope(block, scopes.back().before));
-        goTo(scopes.size() - 1);
-        bindVector(plus(vector, number(copy * step)), dims);
-        llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
-        inside = body(std::move(inside));
-        scopes.pop_back();
-      }
-      if (count > 1) storeLast(*block, before);
-      return inside;
-    };
-  };
-  if (whole) carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), copies(atOnce));
-  if (whole == vectors) return carried;
-  goTo(scopes.size() - 1);
-  return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried), copies(1));
-}
-
-/// What was added to the block after `before`, with its stores at the end: the hardware does not look past a store for loads that could be
-/// under way, since both may be of the same bytes. They are, where a result lies on an operand, but of that each vector reads its own
-/// alone.
-void GpuEmitter::storeLast(Block &block, Operation *before) {
-  auto added = llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end());
-  SmallVector<Operation *> stores;
-  for (Operation &op : added)
-    if (isa<vector::StoreOp, memref::StoreOp>(op)) stores.push_back(&op);
-  for (Operation *store : stores) store->moveBefore(&block, block.end());
-}
-
-/// Vectors of a row that a thread works on at once, so that `kLoads` loads are under way: of the loads that lead to `roots`.
-unsigned GpuEmitter::atOnce(ArrayRef<int> roots) const {
-  constexpr unsigned kLoads = 8, kMost = 4;
-  auto loads = unsigned(llvm::count_if(p.below(roots, p.reductions), [&](int n) {
-    return p.nodes[n].kind == Node::Load && llvm::any_of(p.inner, [&](unsigned dim) { return p.nodes[n].depends[dim]; });
-  }));
-  int64_t each = p.points(p.inner) / lanes / d.team; // vectors of a thread
-  auto most = unsigned(std::clamp<int64_t>(std::min<int64_t>(each, kLoads / std::max(loads, 1u)), 1, kMost));
-  for (unsigned count = most; count > most / 2; --count)
-    if (each % count == 0) return count;
-  return most;
-}
-
-//===----------------------------------------------------------------------===//
 // Maps and rows
 //===----------------------------------------------------------------------===//
 

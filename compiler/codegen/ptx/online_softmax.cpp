@@ -10,12 +10,6 @@ using namespace mlir;
 
 namespace zero::codegen {
 
-SmallVector<int> GpuEmitter::operandsOf(ArrayRef<int> reductions) const {
-  SmallVector<int> operands;
-  for (int r : reductions) operands.push_back(p.nodes[r].operands[0]);
-  return operands;
-}
-
 int GpuEmitter::maximumOf(int sum, ArrayRef<int> maxima) const {
   auto applies = [&](int node, Fn fn) { return p.nodes[node].kind == Node::Apply && p.nodes[node].fn == fn; };
   const Node &of = p.nodes[sum];

@@ -10,9 +10,7 @@ namespace zero::codegen {
 
 static constexpr int kAllOfTheWarp = -1, kSharedMemory = 3;
 
-Value GpuEmitter::intrinsic(StringRef name, Type result, ValueRange operands) {
-  return math.intrinsic(name, result, operands);
-}
+Value GpuEmitter::intrinsic(StringRef name, Type result, ValueRange operands) { return math.intrinsic(name, result, operands); }
 
 Value GpuEmitter::special(StringRef name) {
   return b.create<arith::IndexCastUIOp>(loc, b.getIndexType(), intrinsic(name, b.getI32Type(), {}));

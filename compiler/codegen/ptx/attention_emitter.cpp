@@ -1,0 +1,164 @@
+//===- attention_emitter.cpp - what kernels of attention and of its gradient share ------------------------===//
+#include "compiler/codegen/ptx/attention_emitter.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+void AttentionEmitter::owns(const Attention::Rows &rows, Value tile, bool heaviestLast) {
+  Value index = quotient(tile, a.batch * rows.heads);
+  ownHead = remainder(tile, a.batch * rows.heads);
+  if (heaviestLast) index = minus(number(tiles.owned(rows.length) - 1), index); // they begin first
+  first = times(index, tiles.own);
+  count = leftOf(first, rows.length);
+}
+
+Value AttentionEmitter::start(const Attention::Rows &rows, Value head, Value row) {
+  Value ofHead = rows.sample == rows.heads * rows.head
+                     ? times(head, rows.head)
+                     : plus(times(quotient(head, rows.heads), rows.sample), times(remainder(head, rows.heads), rows.head));
+  Value at = plus(ofHead, times(row, rows.row));
+  return rows.first ? plus(at, number(rows.first)) : at;
+}
+
+void AttentionEmitter::bringOwned(int i, const Tensor &t) {
+  if (tiles.buffers == 1)
+    load(owned[i], t.memory, type, ownStart(t.rows), t.rows.row, count);
+  else
+    beginLoad(owned[i], t.memory, ownStart(t.rows), t.rows.row, t.rows.length % tiles.own ? count : Value());
+}
+
+void AttentionEmitter::bring(const Tile &to, const Tensor &t, Value head, Value row) {
+  Value from = start(t.rows, head, row);
+  if (tiles.buffers == 1)
+    load(to, t.memory, type, from, t.rows.row, leftOf(row, t.rows.length));
+  else
+    beginLoad(to, t.memory, from, t.rows.row, passedLeftOf(row, t.rows.length));
+}
+
+void AttentionEmitter::bringNumbers(const Tile &to, const Tensor &t, Value head, Value row) {
+  Value from = start(t.rows, head, row);
+  if (tiles.buffers == 1)
+    loadNumbers(to, t.memory, from, t.rows.row, leftOf(row, t.rows.length));
+  else
+    beginLoadOfNumbers(to, t.memory, from, t.rows.row, passedLeftOf(row, t.rows.length));
+}
+
+Fragment AttentionEmitter::scores(const Fragment &products, Value head, Value query, Value key, bool transposed) {
+  return map(products, [&](Value product, const Entry &entry) {
+    if (factor != 1) return product;
+    Value score = mul(product, real(a.scale));
+    if (!a.mask) return score;
+    auto [i, j] = positions(entry, query, key, transposed);
+    return add(score, b.create<memref::LoadOp>(loc, operand(Mask), ValueRange{maskAt(head, i, j)}));
+  });
+}
+
+std::pair<Value, Value> AttentionEmitter::positions(const Entry &entry, Value query, Value key, bool transposed) {
+  Value own = row(entry.row), other = column(entry);
+  return {plus(query, transposed ? other : own), plus(key, transposed ? own : other)};
+}
+
+Value AttentionEmitter::maskAt(Value head, Value query, Value key) {
+  Value at[] = {quotient(head, a.heads), remainder(head, a.heads), smaller(query, number(a.queries - 1)), smaller(key, number(a.keys - 1))};
+  Value sum = number(0);
+  int64_t stride = 1;
+  for (int i = 3; i >= 0; --i) {
+    if ((*a.mask)[i] > 1) sum = plus(sum, times(at[i], stride));
+    stride *= (*a.mask)[i];
+  }
+  return sum;
+}
+
+Fragment AttentionEmitter::seen(const Fragment &f, Value query, Value key, bool transposed, Value nothing) {
+  bool ends = !transposed && a.keys % tiles.other;
+  if (!a.causal && !ends) return f;
+  // Of a row of queries the last column that counts, of a row of keys the first.
+  Value diagonal = minus(plus(query, number(a.keys - a.queries)), key), last = minus(number(a.keys - 1), key), some;
+  PerRow bound;
+  for (unsigned i = 0; i < rows(); ++i) bound.push_back(transposed ? minus(row(i), diagonal) : a.causal ? plus(row(i), diagonal) : last);
+  if (a.causal) some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
+  if (ends) {
+    Value beyond = negative(minus(last, number(tiles.other - 1)));
+    some = some ? b.create<arith::OrIOp>(loc, some, beyond).getResult() : beyond;
+    for (Value &column : bound) column = smaller(column, last);
+  }
+  for (Value &column : bound) column = b.create<arith::IndexCastOp>(loc, b.getI32Type(), minus(column, this->column({0, 0})));
+  auto predicate = transposed ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
+  return changedIf(some, f, [&](Value v, const Entry &entry) {
+    Value column = math.whole(b.getI32Type(), entry.column);
+    return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.row]), v, nothing);
+  });
+}
+
+Value AttentionEmitter::keysSeen() {
+  if (!a.causal) return number(a.keys);
+  Value end = plus(smaller(plus(first, number(tiles.own)), number(a.queries)), number(a.keys - a.queries));
+  return larger(end, number(0));
+}
+
+Value AttentionEmitter::firstQuery() {
+  if (!a.causal) return number(0);
+  Value query = larger(plus(first, number(a.queries - a.keys)), number(0));
+  return times(quotient(query, tiles.other), tiles.other);
+}
+
+PerRow AttentionEmitter::numbersOf(const Tensor &t, double otherwise) {
+  PerRow result;
+  for (unsigned i = 0; i < rows(); ++i) {
+    Value counts = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
+    Value at = plus(ownStart(t.rows), times(select(counts, row(i), number(0)), t.rows.row));
+    result.push_back(select(counts, b.create<memref::LoadOp>(loc, t.memory, ValueRange{at}), real(otherwise)));
+  }
+  return result;
+}
+
+Emitter::Values AttentionEmitter::overTiles(Value from, Value to, Values carried,
+                                            const std::function<void(Value position, Value buffer)> &bring,
+                                            const std::function<Values(Value position, Value buffer, Values)> &body,
+                                            const std::function<void()> &begin) {
+  barrier(); // what was there before is read
+  if (tiles.buffers == 1) {
+    if (begin) begin();
+    return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
+      bring(position, number(0));
+      barrier();
+      now = body(position, number(0), std::move(now));
+      barrier();
+      return now;
+    });
+  }
+  when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, from, to), [&] { bring(from, number(0)); });
+  if (begin) {
+    waitForLoads();
+    barrier();
+    begin();
+  }
+  return loop(scopes.size() - 1, from, to, tiles.other, std::nullopt, std::move(carried), [&](Value position, Values now) {
+    waitForLoads();
+    barrier(); // this tile is there, and the one before is read
+    Value buffer = remainder(quotient(minus(position, from), tiles.other), 2), next = plus(position, number(tiles.other));
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, next, to), [&] { bring(next, minus(number(1), buffer)); });
+    return body(position, buffer, std::move(now));
+  });
+}
+
+Emitter::Values AttentionEmitter::overKeys(Values carried,
+                                           const std::function<Values(Value key, const Tile &k, const Tile &v, Values)> &body) {
+  // Their operands stay in registers, if these have room for more than one strip.
+  auto keep = [&] {
+    for (Tile &tile : owned)
+      if (tile.memory) tile = kept(tile);
+  };
+  auto bringBoth = [&](Value key, Value buffer) {
+    bring(at(passed[0], buffer), k(), keyHead(ownHead), key);
+    bring(at(passed[1], buffer), v(), keyHead(ownHead), key);
+  };
+  auto onBoth = [&](Value key, Value buffer, Values now) {
+    return body(key, at(passed[0], buffer), at(passed[1], buffer), std::move(now));
+  };
+  return overTiles(number(0), keysSeen(), std::move(carried), bringBoth, onBoth, tiles.strips > 1 ? keep : std::function<void()>());
+}
+
+} // namespace zero::codegen
