@@ -8,6 +8,16 @@ namespace zero::nn {
 
 /// Whether the result is the operand's bytes, or some of them: whoever keeps the one keeps the other.
 inline bool isView(mlir::Operation *op) { return llvm::isa_and_nonnull<ReshapeOp, RowsOp>(op); }
+/// The value that `v` is a view of, or of some rows of which.
+inline mlir::Value storedIn(mlir::Value v) {
+  while (isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
+  return v;
+}
+/// The value that `v` is another shape of: a view of all of it.
+inline mlir::Value viewed(mlir::Value v) {
+  while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getInput();
+  return v;
+}
 
 /// Rows [begin, begin + count) of `all`.
 struct Rows {

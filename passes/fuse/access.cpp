@@ -1,7 +1,6 @@
 //===- access.cpp - what operations are to fusion, and how values reach their users --------------------===//
 #include "passes/fuse/access.h"
 #include "compiler/codegen/classify.h"
-#include "compiler/nn/rows.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -53,16 +52,6 @@ unsigned workOf(Operation *op) {
   if (auto formula = dyn_cast<PointwiseOpInterface>(op)) return sizeOf(formula).work();
   if (auto indexed = dyn_cast<IndexedOpInterface>(op)) return indexed.getWork();
   return 1;
-}
-
-Value viewed(Value v) {
-  while (auto view = v.getDefiningOp<ReshapeOp>()) v = view.getInput();
-  return v;
-}
-
-Value storedIn(Value v) {
-  while (isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
-  return v;
 }
 
 bool leavesKernels(Value v) {

@@ -1,6 +1,6 @@
 //===- access.h - what operations are to fusion, and how values reach their users ----------------------===//
 #pragma once
-#include "compiler/nn/Nn.h"
+#include "compiler/nn/rows.h"
 
 namespace zero::fuse {
 
@@ -17,11 +17,6 @@ bool isMovement(mlir::Operation *op);
 bool isExpensive(mlir::Operation *op);
 /// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.
 unsigned workOf(mlir::Operation *op);
-
-/// The value that `v` is a view of, all of it.
-mlir::Value viewed(mlir::Value v);
-/// The value that `v` is a view of, or of some rows of which.
-mlir::Value storedIn(mlir::Value v);
 
 /// How the elements of a value appear in a user: each in its place, each repeated for a row of columns, or otherwise.
 struct Access {

@@ -59,7 +59,7 @@ struct BiasInProducts : impl::BiasInProductsPassBase<BiasInProducts> {
     }
   }
 
-  /// One matrix, in the type of its operands, that nothing is in yet.
+  /// A product of two matrices, in their type, that is not added to anything.
   static bool isPlain(MatMulOp product) {
     return !product.getOnto() && product.getType().getRank() == 2 && elementOf(product.getLhs()) == elementOf(product);
   }

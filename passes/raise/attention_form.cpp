@@ -23,7 +23,7 @@ struct Repeated {
 
 /// Sees `v` as [outer, heads, inner] elements with whole runs of heads equal.
 std::optional<Repeated> repeatedHeads(Value v, int64_t outer, int64_t heads, int64_t inner) {
-  auto broadcast = beforeReshapes(v).getDefiningOp<BroadcastOp>();
+  auto broadcast = viewed(v).getDefiningOp<BroadcastOp>();
   if (!broadcast) return std::nullopt;
   auto to = shapeOf(broadcast), from = shapeOf(broadcast.getInput());
   int64_t before = 1, repeat = 1, after = 1;

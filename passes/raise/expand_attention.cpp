@@ -93,7 +93,7 @@ Value packedIn(AttentionOp op) {
     before += shapeOf(v)[1];
     while (typeOf(v).getNumElements() != ShapedType::getNumElements(shape) || !(space.linearize(at, shapeOf(v)) == there))
       if (!movement.follow(v, at)) return {};
-    v = beforeReshapes(v);
+    v = viewed(v);
     if (packed && packed != v) return {};
     packed = v;
   }

@@ -79,13 +79,8 @@ bool isNear(double found, double expected, Type type) {
 
 Operation *onlyUser(Value v) { return v.hasOneUse() ? *v.user_begin() : nullptr; }
 
-Value beforeReshapes(Value v) {
-  while (auto reshape = v.getDefiningOp<ReshapeOp>()) v = reshape.getInput();
-  return v;
-}
-
 Value perRow(Value v) {
-  auto broadcast = beforeReshapes(v).getDefiningOp<BroadcastOp>();
+  auto broadcast = viewed(v).getDefiningOp<BroadcastOp>();
   if (!broadcast || typeOf(v).getRank() == 0) return nullptr;
   // After a reshape the rows must still be those of v.
   auto from = typeOf(broadcast.getInput()), to = typeOf(broadcast.getResult());
@@ -100,7 +95,7 @@ Value perColumn(Value v) {
   if (typeOf(v).getRank() == 0) return nullptr;
   int64_t columns = shapeOf(v).back();
   if (typeOf(v).getNumElements() == columns) return v;
-  auto broadcast = beforeReshapes(v).getDefiningOp<BroadcastOp>();
+  auto broadcast = viewed(v).getDefiningOp<BroadcastOp>();
   if (!broadcast) return nullptr;
   auto from = typeOf(broadcast.getInput()), to = typeOf(broadcast.getResult());
   if (to.getRank() == 0 || to.getShape().back() != columns || from.getRank() == 0 || from.getNumElements() != columns) return nullptr;
@@ -109,10 +104,10 @@ Value perColumn(Value v) {
 }
 
 Value meanOfRows(Value v) {
-  v = beforeReshapes(v);
+  v = viewed(v);
   Product product = factorsOf(v);
   if (product.factors.size() != 1) return nullptr;
-  auto sum = beforeReshapes(product.factors[0]).getDefiningOp<ReduceOp>();
+  auto sum = viewed(product.factors[0]).getDefiningOp<ReduceOp>();
   if (!sum || sum.getKind() != ReductionKind::sum) return nullptr;
   auto in = typeOf(sum.getInput());
   if (sum.getDims().size() != 1 || sum.getDims()[0] != in.getRank() - 1 ||

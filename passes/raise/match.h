@@ -1,7 +1,7 @@
 //===- match.h - what the raising patterns ask of a value -----------------------------------------===//
 #pragma once
-#include "compiler/nn/build.h"
 #include "compiler/nn/eval/eval.h"
+#include "compiler/nn/rows.h"
 #include "mlir/IR/PatternMatch.h"
 #include <array>
 
@@ -21,9 +21,6 @@ template <typename Op, typename Accept> bool inEitherOrder(mlir::Value v, Accept
 
 /// The one operation that uses `v`, once; null otherwise.
 mlir::Operation *onlyUser(mlir::Value v);
-
-/// `v` before reshapes.
-mlir::Value beforeReshapes(mlir::Value v);
 
 /// r where `v` repeats one number per row along its last dimension: r has one element per row, in the same order.
 mlir::Value perRow(mlir::Value v);

@@ -20,19 +20,19 @@ struct Normalised {
 
 /// s where v = 1 / sqrt(s), one element per row in any shape.
 Value underReciprocalRoot(Value v) {
-  v = beforeReshapes(v);
+  v = viewed(v);
   if (auto rsqrt = v.getDefiningOp<RsqrtOp>()) return rsqrt.getInput();
   if (auto pow = v.getDefiningOp<PowOp>(); pow && splatOf(pow.getRhs()) == -0.5) return pow.getLhs();
   if (auto div = v.getDefiningOp<DivOp>(); div && splatOf(div.getLhs()) == 1.0)
-    if (auto sqrt = beforeReshapes(div.getRhs()).getDefiningOp<SqrtOp>()) return sqrt.getInput();
+    if (auto sqrt = viewed(div.getRhs()).getDefiningOp<SqrtOp>()) return sqrt.getInput();
   if (auto sqrt = v.getDefiningOp<SqrtOp>()) // sqrt(1 / s)
-    if (auto div = beforeReshapes(sqrt.getInput()).getDefiningOp<DivOp>(); div && splatOf(div.getLhs()) == 1.0) return div.getRhs();
+    if (auto div = viewed(sqrt.getInput()).getDefiningOp<DivOp>(); div && splatOf(div.getLhs()) == 1.0) return div.getRhs();
   return nullptr;
 }
 
 /// s where v = sqrt(s).
 Value underRoot(Value v) {
-  v = beforeReshapes(v);
+  v = viewed(v);
   if (auto sqrt = v.getDefiningOp<SqrtOp>()) return sqrt.getInput();
   auto pow = v.getDefiningOp<PowOp>();
   return pow && splatOf(pow.getRhs()) == 0.5 ? pow.getLhs() : Value();
@@ -46,11 +46,11 @@ bool isSquareOf(Value v, Value x) {
 
 /// Whether s = mean(x²) + eps.
 bool isMeanSquare(Value s, Value x, double &eps) {
-  return inEitherOrder<AddOp>(beforeReshapes(s), [&](Value mean, Value number) {
+  return inEitherOrder<AddOp>(viewed(s), [&](Value mean, Value number) {
     auto e = splatOf(number);
     Value squares = e ? meanOfRows(mean) : Value();
     // The mean may be taken of a reshaped square; the elements are in the same order.
-    if (!squares || *e < 0 || shapeOf(squares).back() != shapeOf(x).back() || !isSquareOf(beforeReshapes(squares), x)) return false;
+    if (!squares || *e < 0 || shapeOf(squares).back() != shapeOf(x).back() || !isSquareOf(viewed(squares), x)) return false;
     eps = *e;
     return true;
   });
@@ -78,7 +78,7 @@ Value uncentred(Value x) {
   auto sub = x.getDefiningOp<SubOp>();
   Value row = sub ? perRow(sub.getRhs()) : Value();
   Value y = row ? meanOfRows(row) : Value();
-  return y && beforeReshapes(y) == beforeReshapes(sub.getLhs()) && shapeOf(y).back() == shapeOf(x).back() ? sub.getLhs() : Value();
+  return y && viewed(y) == viewed(sub.getLhs()) && shapeOf(y).back() == shapeOf(x).back() ? sub.getLhs() : Value();
 }
 
 /// The operand of `op`, an Op on `v`, that is one vector for all rows; as that vector.

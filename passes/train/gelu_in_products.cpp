@@ -1,5 +1,5 @@
 //===- gelu_in_products.cpp - nn-gelu-in-products ----------------------------------------------------------===//
-#include "compiler/nn/build.h"
+#include "compiler/nn/rows.h"
 #include "passes/train/Passes.h"
 
 using namespace mlir;
@@ -12,12 +12,6 @@ namespace {
 
 // Elements that rows of aux are multiples of.
 constexpr int64_t kColumns = 8;
-
-/// What `v` is another shape of.
-Value rootOf(Value v) {
-  while (auto view = v.getDefiningOp<nn::ReshapeOp>()) v = view.getInput();
-  return v;
-}
 
 /// The product that `v` has the elements of, if nobody else reads it and a library can make more of it.
 nn::MatMulOp productOf(Value v) {
@@ -48,7 +42,7 @@ struct GeluInProducts : impl::GeluInProductsPassBase<GeluInProducts> {
   }
 
   void takeGelu(nn::GeluOp gelu) {
-    auto sum = rootOf(gelu.getInput()).getDefiningOp<nn::AddOp>();
+    auto sum = nn::viewed(gelu.getInput()).getDefiningOp<nn::AddOp>();
     if (!sum) return;
     nn::MatMulOp product;
     Value bias;
@@ -65,7 +59,7 @@ struct GeluInProducts : impl::GeluInProductsPassBase<GeluInProducts> {
   }
 
   void takeGradient(nn::GeluGradOp gradient) {
-    Value aux = rootOf(gradient.getInput());
+    Value aux = nn::viewed(gradient.getInput());
     auto forward = aux.getDefiningOp<nn::MatMulEpilogueOp>();
     nn::MatMulOp product = productOf(gradient.getOfResult());
     if (!forward || aux != forward.getAux() || !product || product.getType() != aux.getType()) return;

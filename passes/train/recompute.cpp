@@ -16,12 +16,6 @@ constexpr unsigned kMostOperations = 24; // of one value that is made again
 constexpr unsigned kMostTensors = 2;     // of its size that are read for it
 constexpr int64_t kStatistic = 8;        // a tensor this many times smaller is a row statistic: keeping it costs nothing
 
-/// What `v` is a view of, or `v`.
-Value rootOf(Value v) {
-  while (nn::isView(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
-  return v;
-}
-
 int64_t elements(Value v) { return nn::typeOf(v).getNumElements(); }
 
 /// Which forward values backward keeps and which it makes again. Values are offered in the order of their definition.
@@ -37,7 +31,7 @@ struct Keeper {
 
   /// Operations and leaves needed to make `v` (a root) from what is kept; false when something in it is not cheap.
   bool walk(Value v, Value target, DenseSet<Operation *> &operations, DenseSet<Value> &large, bool &marked) const {
-    v = rootOf(v);
+    v = nn::storedIn(v);
     if (v != target && isLeaf(v, target)) {
       if (v.getDefiningOp() && !isa<nn::GetOp, nn::ConstantOp>(v.getDefiningOp()) && elements(v) * kStatistic > elements(target))
         large.insert(v);
@@ -87,13 +81,13 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
 
     DenseSet<Value> read; // roots that backward reads
     auto reads = [&](Operation *op) {
-      for (Value v : op->getOperands()) read.insert(rootOf(v));
+      for (Value v : op->getOperands()) read.insert(nn::storedIn(v));
     };
     for (Operation *op : backward)
       if (!nn::isView(op)) reads(op);
     for (auto product : block.getOps<nn::MatMulOp>()) {
       if (isMarked(product)) reads(product);
-      if (product.getKeepLhs()) keeper.required.insert(rootOf(product.getLhs()));
+      if (product.getKeepLhs()) keeper.required.insert(nn::storedIn(product.getLhs()));
     }
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
       for (Value v : op->getResults())
@@ -105,7 +99,7 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
 
     for (Operation *op : backward)
       for (OpOperand &operand : op->getOpOperands())
-        if (Value root = rootOf(operand.get()); keeper.again.contains(root)) {
+        if (Value root = nn::storedIn(operand.get()); keeper.again.contains(root)) {
           OpBuilder b(op);
           operand.set(make(operand.get(), root, b));
         }
@@ -114,11 +108,11 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
   /// `v`, made again before the operation that reads it (or, by an earlier reader, before that).
   Value make(Value v, Value target, OpBuilder &b) {
     if (Value copy = copies.lookupOrNull(v)) return copy;
-    if (rootOf(v) != target && keeper.isLeaf(rootOf(v), target)) return v;
+    if (nn::storedIn(v) != target && keeper.isLeaf(nn::storedIn(v), target)) return v;
     Operation *op = v.getDefiningOp();
     SmallVector<Value> operands;
     for (Value o : op->getOperands())
-      operands.push_back(!isMarked(op) ? make(o, target, b) : keeper.again.contains(rootOf(o)) ? make(o, rootOf(o), b) : o);
+      operands.push_back(!isMarked(op) ? make(o, target, b) : keeper.again.contains(nn::storedIn(o)) ? make(o, nn::storedIn(o), b) : o);
     Operation *copy = b.clone(*op);
     copy->setOperands(operands);
     copies.map(v, copy->getResult(0));

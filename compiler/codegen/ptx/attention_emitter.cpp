@@ -146,7 +146,7 @@ Emitter::Values AttentionEmitter::overTiles(Value from, Value to, Values carried
 
 Emitter::Values AttentionEmitter::overKeys(Values carried,
                                            const std::function<Values(Value key, const Tile &k, const Tile &v, Values)> &body) {
-  // Their operands stay in registers, if these have room for more than one strip.
+  // The block's own rows stay in registers, where these are shared out for two strips: there is room for them beside one sum.
   auto keep = [&] {
     for (Tile &tile : owned)
       if (tile.memory) tile = kept(tile);

@@ -49,9 +49,8 @@ protected:
   mlir::Value leftOf(mlir::Value row, int64_t length) { return minus(number(length), row); }
   /// The same of a tile that is passed; null where every tile is full.
   mlir::Value passedLeftOf(mlir::Value row, int64_t length) { return length % tiles.other ? leftOf(row, length) : mlir::Value(); }
-  mlir::Value keyHead(mlir::Value head) {
-    return quotient(head, a.group());
-  } // heads of a batch's lie side by side, and so do the key heads
+  /// The heads of a sample are numbered one after another, and so are its key heads.
+  mlir::Value keyHead(mlir::Value head) { return quotient(head, a.group()); }
 
   /// It comes together with the first rows that are passed, where there is a second buffer for these.
   void bringOwned(int i, const Tensor &t);

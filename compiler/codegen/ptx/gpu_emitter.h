@@ -47,6 +47,13 @@ protected:
   mlir::Value quotient(mlir::Value a, int64_t divisor);
   mlir::Value remainder(mlir::Value a, int64_t divisor);
   mlir::Value below(mlir::Value a, mlir::Value b);
+  // Of f32, numbers or vectors of them.
+  mlir::Value real(double value) { return math.constants(b.getF32FloatAttr(float(value))); }
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+  mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value is(mlir::arith::CmpFPredicate predicate, mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
 
 private:
   //--- kinds of kernels (kinds.cpp, scatter.cpp) ----------------------------------------------------------------------

@@ -28,30 +28,24 @@ bool GpuEmitter::sumsOnline(ArrayRef<int> maxima, ArrayRef<int> sums) const {
 
 /// Each thread by itself, over its share of the row, and then all of them. A maximum of -inf shifts nothing: exp(-inf) is 0.
 void GpuEmitter::sumOnline(ArrayRef<int> reductions, ArrayRef<int> sums, Value rank) {
-  auto f32 = b.getF32Type();
-  auto vectorOfFloats = vectorOf(f32);
-  auto number = [&](double value) -> Value { return b.create<arith::ConstantOp>(loc, b.getF32FloatAttr(float(value))); };
-  auto splat = [&](Value v) { return b.create<vector::SplatOp>(loc, vectorOfFloats, v); };
-  auto minus = [&](Value x, Value y) { return b.create<arith::SubFOp>(loc, x, y); };
-  auto times = [&](Value x, Value y) { return b.create<arith::MulFOp>(loc, x, y); };
+  auto splat = [&](Value v) { return b.create<vector::SplatOp>(loc, vectorOf(b.getF32Type()), v); };
   SmallVector<int> others, maxima;
   for (int sum : sums) maxima.push_back(maximumOf(sum, reductions));
   for (int r : reductions)
     if (!llvm::is_contained(maxima, r)) others.push_back(r);
   // What is carried: the other reductions, and then the maxima so far and the sums, of each sum.
   Values carried = initial(others, 1);
-  for (size_t i = 0; i < sums.size(); ++i) carried.push_back(number(-INFINITY));
+  for (size_t i = 0; i < sums.size(); ++i) carried.push_back(real(-INFINITY));
   carried.append(initial(sums, 1));
   size_t first = others.size(), count = sums.size();
   carried = share(p.inner, rank, d.team, atOnce(operandsOf(reductions)), std::move(carried), [&](Values now) {
     llvm::copy(accumulate(others, Values(ArrayRef<Value>(now).take_front(first))), now.begin());
     for (size_t i = 0; i < count; ++i) {
       Value &before = now[first + i], &sum = now[first + count + i], x = vector(p.nodes[maxima[i]].operands[0]);
-      Value highest = combine(Fn::Max, Scalar::F32, before, horizontal(Fn::Max, Scalar::F32, x)), lowest = number(-INFINITY);
-      Value nothing = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OEQ, highest, lowest);
-      Value shift = b.create<arith::SelectOp>(loc, nothing, number(0), highest);
-      Value shrink = math.exp(minus(before, shift));
-      sum = combine(Fn::Add, Scalar::F32, times(sum, splat(shrink)), math.exp(minus(x, splat(shift))));
+      Value highest = combine(Fn::Max, Scalar::F32, before, horizontal(Fn::Max, Scalar::F32, x));
+      Value shift = select(is(arith::CmpFPredicate::OEQ, highest, real(-INFINITY)), real(0), highest);
+      Value shrink = math.exp(sub(before, shift)), terms = math.exp(sub(x, splat(shift)));
+      sum = add(mul(sum, splat(shrink)), terms);
       before = highest;
     }
     return now;
@@ -62,7 +56,7 @@ void GpuEmitter::sumOnline(ArrayRef<int> reductions, ArrayRef<int> sums, Value r
   joinTeam(maxima, mine, rank);
   goTo(scopes.size() - 1);
   for (auto [sum, before, maximum] : llvm::zip(added, mine, maxima))
-    sum = times(horizontal(Fn::Add, Scalar::F32, sum), math.exp(minus(before, scopes.back().values[maximum])));
+    sum = mul(horizontal(Fn::Add, Scalar::F32, sum), math.exp(sub(before, scopes.back().values[maximum])));
   joinTeam(sums, added, rank);
 }
 

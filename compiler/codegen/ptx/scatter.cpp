@@ -34,13 +34,10 @@ void GpuEmitter::emitScatter() {
   Value found = sharedArray(b.getI32Type(), words);
   auto ownUpdate = [&](Value update) {
     bindOuter(update, p.outer);
-    Value row = scatterRow();
-    when(liesIn(row, from, to), [&] { // as it does: the row's element is a number then
-      Value start = times(row, p.outputs[0].elements / rows);
-      share(p.inner, thread, d.threads, 1, {}, [&](Values) -> Values {
-        addUpdate(start);
-        return {};
-      });
+    Value start = times(scatterRow(), p.outputs[0].elements / rows);
+    share(p.inner, thread, d.threads, 1, {}, [&](Values) -> Values {
+      addUpdate(start);
+      return {};
     });
   };
   loop(0, number(0), number(updates), each * d.threads, std::nullopt, {}, [&](Value first, Values) -> Values {

@@ -42,9 +42,9 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
   return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried), copies(1));
 }
 
-/// What was added to the block after `before`, with its stores at the end: the hardware does not look past a store for loads that could be
-/// under way, since both may be of the same bytes. They are, where a result lies on an operand, but of that each vector reads its own
-/// alone.
+/// What was added to the block after `before`, with its stores at the end: a compiler moves no load above a store that may be of the same
+/// bytes, so that the load would begin after it. It is of the same bytes where a result lies on an operand, but of that each vector reads
+/// its own elements alone.
 void GpuEmitter::storeLast(Block &block, Operation *before) {
   auto added = llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), block.end());
   SmallVector<Operation *> stores;

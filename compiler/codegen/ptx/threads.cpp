@@ -87,4 +87,10 @@ Value GpuEmitter::quotient(Value x, int64_t divisor) { return divided(x, divisor
 Value GpuEmitter::remainder(Value x, int64_t divisor) { return divided(x, divisor, true, false); }
 Value GpuEmitter::below(Value x, Value y) { return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, x, y); }
 
+Value GpuEmitter::add(Value x, Value y) { return b.create<arith::AddFOp>(loc, x, y); }
+Value GpuEmitter::sub(Value x, Value y) { return b.create<arith::SubFOp>(loc, x, y); }
+Value GpuEmitter::mul(Value x, Value y) { return b.create<arith::MulFOp>(loc, x, y); }
+Value GpuEmitter::is(arith::CmpFPredicate predicate, Value x, Value y) { return b.create<arith::CmpFOp>(loc, predicate, x, y); }
+Value GpuEmitter::select(Value condition, Value x, Value y) { return b.create<arith::SelectOp>(loc, condition, x, y); }
+
 } // namespace zero::codegen

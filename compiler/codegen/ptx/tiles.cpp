@@ -29,12 +29,7 @@ void TileEmitter::begin(int64_t own, int64_t other) {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-Value TileEmitter::add(Value x, Value y) { return b.create<arith::AddFOp>(loc, x, y); }
-Value TileEmitter::sub(Value x, Value y) { return b.create<arith::SubFOp>(loc, x, y); }
-Value TileEmitter::mul(Value x, Value y) { return b.create<arith::MulFOp>(loc, x, y); }
 Value TileEmitter::fma(Value x, Value y, Value z) { return b.create<math::FmaOp>(loc, x, y, z); }
-Value TileEmitter::is(arith::CmpFPredicate predicate, Value x, Value y) { return b.create<arith::CmpFOp>(loc, predicate, x, y); }
-Value TileEmitter::select(Value condition, Value x, Value y) { return b.create<arith::SelectOp>(loc, condition, x, y); }
 Value TileEmitter::smaller(Value x, Value y) { return b.create<arith::MinSIOp>(loc, x, y); }
 Value TileEmitter::larger(Value x, Value y) { return b.create<arith::MaxSIOp>(loc, x, y); }
 /// Of numbers in bf16 the exponential of the GPU's unit is exact enough; of f32 it is that of all kernels.

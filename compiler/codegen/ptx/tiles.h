@@ -97,12 +97,6 @@ protected:
   //--- numbers -------------------------------------------------------------------------------------------------------
   /// e^(factor x - shift), where x or shift may be infinite; the factor is 1 but for tiles of bf16.
   mlir::Value exponential(mlir::Value x, mlir::Value shift, double factor = 1);
-  mlir::Value real(double value) { return math.constants(b.getF32FloatAttr(float(value))); }
-  mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value sub(mlir::Value x, mlir::Value y);
-  mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value is(mlir::arith::CmpFPredicate predicate, mlir::Value x, mlir::Value y);
-  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
   mlir::Value smaller(mlir::Value x, mlir::Value y); // of two indices that may be negative
   mlir::Value larger(mlir::Value x, mlir::Value y);
 

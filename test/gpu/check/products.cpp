@@ -162,7 +162,7 @@ public:
       }
       if (epilogue.readsAux) {
         double x = slopes.at(c.index(batch, row, column)), slope = geluSlope(x);
-        // cuBLASLt 13.1 gives 2.078125 where 2.0645 is right, further off than tanh could be: the product was rounded before.
+        // cuBLASLt 13.1 gives 2.078125 where 2.0645 is right, further off than tanh could be, as if the product were rounded before.
         off += roundingOf(shape.cDtype) * std::abs(sum);
         expected *= slope, off = off * std::abs(slope) + std::abs(sum) * slopeError(x, kGeluError);
       }
