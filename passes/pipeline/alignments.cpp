@@ -1,4 +1,5 @@
 #include "passes/pipeline/alignments.h"
+#include "runtime/plan/state.h"
 #include <numeric>
 
 namespace zero::pipeline {
@@ -21,10 +22,12 @@ std::vector<std::vector<unsigned>> argumentAlignments(const plan::Plan &plan) {
   for (const plan::Kernel &kernel : plan.kernels()) alignments.emplace_back(kernel.args(), kMost);
   for (const plan::Program &program : plan.programs())
     for (const plan::Step &step : program.steps()) {
-      if (!step.has_launch() && !step.has_update()) continue;
-      auto argument = alignments.at(step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()).begin();
-      for (const auto *side : {&step.reads(), &step.writes()})
-        for (const plan::Ref &ref : *side) *argument = std::min(*argument, alignmentOf(plan, ref)), ++argument;
+      const plan::Launch *launch = plan::launchOf(step);
+      if (!launch) continue;
+      auto argument = alignments.at(launch->kernel()).begin();
+      auto holds = [&](const plan::Ref &ref) { *argument = std::min(*argument, alignmentOf(plan, ref)), ++argument; };
+      for (int i = 0; i < plan::kernelReads(step); ++i) holds(step.reads(i));
+      for (int i = 0; i < plan::kernelWrites(step); ++i) holds(step.writes(i));
     }
   return alignments;
 }

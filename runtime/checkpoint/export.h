@@ -16,11 +16,15 @@ class GradientFile {
 public:
   // Collective. Gradients are multiplied by `factor`.
   GradientFile(const Rank &rank, const std::string &path, float factor = 1);
-  // Reads the gradient of a step that is an update, which must be final and not consumed yet.
+  // Reads the gradient of a step that updates a bucket or rows, which must not be consumed yet, and final but for rows that are updated
+  // after it.
   void add(const plan::Step &step);
   void finish();
 
 private:
+  void addRows(const plan::Step &step);
+  void write(int parameter, uint64_t element, std::span<const float> values) const;
+
   const Rank rank;
   PieceMap map;
   std::vector<uint64_t> offsets; // of each parameter in the file; trainable ones only

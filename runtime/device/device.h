@@ -30,7 +30,7 @@ struct KernelSymbol {
   plan::Grid grid{}; // of a kernel for a GPU
 };
 
-// Called with each step of a program that is an update before it runs, by whatever thread; its gradient can be read meanwhile.
+// Called with each step of a program that updates a bucket or rows before it runs, by whatever thread; its gradient can be read meanwhile.
 using UpdateHook = std::function<void(const plan::Step &update)>;
 
 // Bytes of the host, and the place in an arena where they go or come from.
@@ -80,7 +80,7 @@ public:
   // machine lacks.
   virtual void requireTarget(const plan::Target &target) = 0;
   // Room for an arena in memory or on disk: zero-filled, 4096-aligned, alive as long as the device. Arenas are numbered from 0 as they are
-  // made. Only copies touch one on disk, in whole blocks of 4096 bytes.
+  // made. Only copies and rows of tables touch one on disk, in whole blocks of 4096 bytes.
   virtual uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) = 0;
   // Loads the plan's code, of the form that the target has: from here on it is run. Throws a sentence for a kernel that is not there, or
   // reaches further or less far than the plan says. LaunchOp::kernel counts all kernels loaded so far.

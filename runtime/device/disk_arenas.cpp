@@ -73,6 +73,10 @@ std::optional<uint64_t> DiskArenas::find(Address address) const {
   return found->second + address.offset;
 }
 
+void DiskArenas::prepareRows(const RowLimits &limits) {
+  if (limits.count > 0) rows = std::make_unique<RowWriter>(*opened, limits);
+}
+
 // The disk is at work on one piece while the caller is at another one. A transfer that is under way when the caller throws is waited for:
 // so does the destructor of what std::async returns.
 void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) const {

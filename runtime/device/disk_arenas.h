@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/device/program.h"
 #include "runtime/device/state.h"
+#include "runtime/storage/row_writer.h"
 #include "runtime/storage/storage.h"
 #include <map>
 #include <memory>
@@ -23,6 +24,10 @@ public:
 
   // The offset of an address in the storage; nothing if its arena does not lie there.
   std::optional<uint64_t> find(Address address) const;
+
+  // Before the first of them, what writes rows of tables; nothing if there are none.
+  void prepareRows(const RowLimits &limits);
+  RowWriter &rowWriter() const { return *rows; }
 
   // One at a time. Any offset and length: what is no whole block at the ends is read and written with the rest of its block.
   void read(uint64_t offset, uint64_t bytes, const TakePiece &take) const;
@@ -46,6 +51,7 @@ private:
   std::vector<std::string> folders;
   int rank;
   std::unique_ptr<Storage> opened;
+  std::unique_ptr<RowWriter> rows;
   std::map<uint32_t, uint64_t> begins; // of arenas
   mutable Staging staging;
 };

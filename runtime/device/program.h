@@ -2,6 +2,7 @@
 // once (engine/resolve.h).
 #pragma once
 #include "runtime/plan/plan.pb.h"
+#include "runtime/storage/table_rows.h"
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -86,6 +87,12 @@ template <typename Place> struct AllReduceOf {
   Place staging;
   uint64_t slice; // as there
 };
+// Rows of a table and a window of it; see plan.TableRows. What is done to them is a function of table_rows.h.
+enum class RowsDo { Copy, Move, Put };
+template <typename Place> struct RowsOf : TableRows {
+  RowsDo does;
+  Place indices, rows, window;
+};
 
 // Iterations [begin, begin + extent) of a kernel; its arguments are some of DeviceProgram::args. On a GPU the first ones: begin is 0.
 struct LaunchOp {
@@ -97,7 +104,7 @@ struct LaunchOp {
 
 using Place = std::optional<Address>;
 using Work = std::variant<LaunchOp, MatMulOf<Place>, AttentionOf<Place>, AttentionGradOf<Place>, CopyOf<Place>, FillOf<Place>,
-                          AllGatherOf<Place>, ReduceScatterOf<Place>, AllReduceOf<Place>>;
+                          AllGatherOf<Place>, ReduceScatterOf<Place>, AllReduceOf<Place>, RowsOf<Place>>;
 
 struct LaneWait {
   int lane;
@@ -111,7 +118,7 @@ struct Operation {
   uint32_t step;                      // that it belongs to: index into plan.Program.steps
   uint32_t waitBegin, waitEnd;        // into DeviceProgram::waits
   bool signals = true;                // completing it raises its lane's tick: it is the last of its step
-  const plan::Step *update = nullptr; // on the first operation of a step that is an update: what an UpdateHook is shown before it
+  const plan::Step *update = nullptr; // on the first operation of an update, of a bucket or of rows: what an UpdateHook is shown before
 };
 
 // Waits are numbered by DeviceProgram::waits.

@@ -38,20 +38,20 @@ class Cutter {
 public:
   Cutter(const plan::Plan &plan, const StateMaps &state, const plan::Step &step, const LaunchOp &whole, std::span<const Address> args,
          const ParameterGroups &groups, uint64_t rank, Address scratch)
-      : step(step), whole(whole), args(args), groups(groups), row(step.update().row()),
+      : inputs(plan::kernelReads(step)), whole(whole), args(args), groups(groups), row(step.update().row()),
         forGpu(plan.kernels(static_cast<int>(whole.kernel)).has_gpu()) {
     const plan::Update &update = step.update();
     const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
     count = plan::gradientOf(step).bytes() / plan::bytesOf(update.dtype());
     runs = runsOf(state.pieces.piecesOf(static_cast<int>(update.bucket())), groups.of,
                   plan::rangeOf(bucket, update.part(), rank).begin + update.begin_elements(), count);
-    for (int a = 0; a < step.reads_size() + step.writes_size(); ++a) {
-      const plan::Ref &ref = a < step.reads_size() ? step.reads(a) : step.writes(a - step.reads_size());
+    for (int a = 0; a < inputs + plan::kernelWrites(step); ++a) {
+      const plan::Ref &ref = a < inputs ? step.reads(a) : step.writes(a - inputs);
       // Numbers per element: the gradient, and what the bucket keeps. What else is written has a number for every so many elements.
       plan::Content content = state.contents.of(ref);
       bool isState = content.part != plan::PART_UNSPECIFIED, isGradient = &ref == &plan::gradientOf(step);
       uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
-      bool isSum = forGpu && !isState && a >= step.reads_size();
+      bool isSum = forGpu && !isState && a >= inputs;
       uint64_t per = isSum ? count / std::max<uint64_t>(ref.bytes() / size, 1) : 1;
       aside.push_back(isState || isGradient || isSum ? std::optional(placeOf(args[static_cast<size_t>(a)], size, per, scratch))
                                                      : std::nullopt);
@@ -96,13 +96,7 @@ private:
     UpdatePart &part = parts.emplace_back();
     uint64_t from = forGpu ? 0 : begin; // where the kernel begins, counted from its addresses
     for (size_t a = 0; a < args.size(); ++a) {
-      part.args.push_back(args[a]);
-      if (args[a] == groups.hyper[0])
-        part.args[a] = groups.hyper[group];
-      else if (args[a] == groups.kept[0])
-        part.args[a] = groups.kept[group];
-      else if (!groups.onHost.empty() && args[a] == groups.onHost[0])
-        part.args[a] = groups.onHost[group];
+      part.args.push_back(groups.argumentOf(group, args[a]));
       if (!aside[a]) continue;
       uint64_t added = aside[a]->bytes(from * row); // by the kernel
       part.args[a] = inScratch ? aside[a]->scratch + -added : part.args[a] + (aside[a]->bytes(begin * row) - added);
@@ -138,12 +132,12 @@ private:
   }
 
   bool isWritten(const Aside &slot) const {
-    for (size_t a = static_cast<size_t>(step.reads_size()); a < aside.size(); ++a)
+    for (size_t a = static_cast<size_t>(inputs); a < aside.size(); ++a)
       if (aside[a] && aside[a]->scratch == slot.scratch) return true;
     return false;
   }
 
-  const plan::Step &step;
+  int inputs; // arguments that are read
   const LaunchOp &whole;
   std::span<const Address> args;
   const ParameterGroups &groups;
@@ -157,6 +151,12 @@ private:
 
 } // namespace
 
+Address ParameterGroups::argumentOf(uint32_t group, Address argument) const {
+  if (argument == hyper[0]) return hyper[group];
+  if (argument == kept[0]) return kept[group];
+  return !onHost.empty() && argument == onHost[0] ? onHost[group] : argument;
+}
+
 uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &programs) {
   uint64_t bytes = 0;
   for (uint32_t index : programs)
@@ -165,7 +165,7 @@ uint64_t scratchBytes(const plan::Plan &plan, const std::vector<uint32_t> &progr
       if (step.update().row() == 0)
         throw Error("this plan does not say where its updates can be cut, which --no-decay and --lr-scale need; compile it again");
       uint64_t stride = (step.update().row() * kLargest + kAlignment - 1) / kAlignment * kAlignment;
-      bytes = std::max(bytes, stride * static_cast<uint64_t>(step.reads_size() + step.writes_size()));
+      bytes = std::max(bytes, stride * static_cast<uint64_t>(plan::kernelReads(step) + plan::kernelWrites(step)));
     }
   return bytes;
 }

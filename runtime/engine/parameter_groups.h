@@ -26,6 +26,9 @@ struct ParameterGroups {
   std::vector<Address> kept;    // and where a program keeps them for updates that run beside the next one; [0] is the program's own buffer
   std::vector<Address> onHost;  // the same for updates on the host; none if there are no such updates
   std::vector<Address> scratch; // of each lane
+
+  // What an update of a group takes in the place of what it takes where there is only one.
+  Address argumentOf(uint32_t group, Address argument) const;
 };
 
 // Where the plan's state lies, found once for all its updates.

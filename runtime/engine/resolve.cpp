@@ -2,6 +2,7 @@
 #include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
+#include <algorithm>
 
 namespace zero::runtime {
 namespace {
@@ -22,7 +23,7 @@ public:
       add(step, static_cast<uint32_t>(i));
       Operation &first = result.operations[firsts.back()];
       first.waitBegin = waits.begin, first.waitEnd = waits.end;
-      if (step.has_update()) first.update = &step;
+      if (step.has_update() || step.has_update_rows()) first.update = &step;
       result.operations.back().signals = true;
     }
     result.resultWaits = addWaits(program.result_waits(), plan::COMPUTE);
@@ -48,6 +49,8 @@ private:
 
   void add(const plan::Step &step, uint32_t index) {
     auto push = [&](Work work) { result.operations.push_back({step.lane(), std::move(work), index, 0, 0, false, nullptr}); };
+    if (step.has_update() && step.update().has_apart())
+      for (RowsOf<Place> &rows : setApart(step)) push(rows);
     if (groups.of.empty()) return push(workOf(step));
     if (step.has_copy() && place(step.reads(0)) == groups.hyper[0]) { // all groups' are kept with it
       std::vector<Address> &kept = step.lane() == plan::COMPUTE ? groups.kept : groups.onHost;
@@ -55,6 +58,7 @@ private:
       for (size_t g = 0; g < kept.size(); ++g) push(CopyOf<Place>{kept[g], groups.hyper[g], step.writes(0).bytes()});
       return;
     }
+    if (step.has_update_rows()) return push(updateOfRows(step));
     if (!step.has_update()) return push(workOf(step));
     LaunchOp whole = launch(step, step.update().launch());
     std::vector<Address> args(result.args.begin() + whole.firstArg, result.args.end());
@@ -66,6 +70,15 @@ private:
       push(part.launch);
       for (const CopyOf<Place> &copy : part.after) push(copy);
     }
+  }
+
+  // All rows of a table are of one parameter.
+  LaunchOp updateOfRows(const plan::Step &step) {
+    auto bucket = static_cast<int>(step.update_rows().tiles(0).bucket());
+    uint32_t group = groups.of[static_cast<size_t>(state.pieces.piecesOf(bucket).front().parameter)];
+    LaunchOp whole = launch(step, step.update_rows().launch());
+    for (size_t a = whole.firstArg; a < result.args.size(); ++a) result.args[a] = groups.argumentOf(group, result.args[a]);
+    return whole;
   }
 
   Place place(const plan::Ref &ref) const { return locate(ref); }
@@ -91,6 +104,10 @@ private:
       return FillOf<Place>{place(step.writes(0)), step.fill().pattern(), step.writes(0).bytes()};
     case plan::Step::kUpdate:
       return launch(step, step.update().launch());
+    case plan::Step::kUpdateRows:
+      return launch(step, step.update_rows().launch());
+    case plan::Step::kWriteRows:
+      return rows(step.write_rows(), RowsDo::Put, step.reads(1), place(step.reads(0)), step.reads(2), step.reads(2).bytes());
     case plan::Step::WHAT_NOT_SET:
       break;
     }
@@ -100,10 +117,34 @@ private:
   LaunchOp launch(const plan::Step &step, const plan::Launch &launch) {
     const plan::Kernel &kernel = plan.kernels(static_cast<int>(launch.kernel()));
     auto first = static_cast<uint32_t>(result.args.size());
-    for (const plan::Ref &ref : step.reads()) result.args.push_back(locate(ref));
-    for (const plan::Ref &ref : step.writes()) result.args.push_back(locate(ref));
-    return {launch.kernel(), first, static_cast<uint32_t>(step.reads_size() + step.writes_size()), static_cast<int64_t>(launch.extent()),
+    for (int i = 0; i < plan::kernelReads(step); ++i) result.args.push_back(locate(step.reads(i)));
+    for (int i = 0; i < plan::kernelWrites(step); ++i) result.args.push_back(locate(step.writes(i)));
+    return {launch.kernel(), first, static_cast<uint32_t>(result.args.size()) - first, static_cast<int64_t>(launch.extent()),
             static_cast<int64_t>(kernel.grain())};
+  }
+
+  RowsOf<Place> rows(const plan::TableRows &p, RowsDo does, const plan::Ref &indices, Place rows, const plan::Ref &window,
+                     uint64_t bytes) const {
+    uint64_t count = indices.bytes() / plan::bytesOf(p.index_type());
+    return {{p.index_type(), count, p.row_bytes(), p.begin(), bytes}, does, place(indices), rows, place(window)};
+  }
+
+  // Before an update: the parameters of its rows, their states, and their gradient, which becomes zero; of the bucket's padding nothing.
+  std::vector<RowsOf<Place>> setApart(const plan::Step &step) const {
+    const plan::Update &update = step.update();
+    const plan::Bucket &bucket = plan.buckets(static_cast<int>(update.bucket()));
+    const plan::Ref &indices = step.reads(plan::kernelReads(step)), &kept = step.reads(plan::kernelReads(step) + 1);
+    uint64_t end = bucket.elements() - bucket.padding_elements(), left = end - std::min<uint64_t>(update.begin_elements(), end);
+    uint64_t bytes = std::min<uint64_t>(plan::gradientOf(step).bytes(), left * plan::bytesOf(plan::F32));
+    std::vector<int> tensors{0};
+    for (int state = 0; state < static_cast<int>(plan::momentsOf(plan.optimizer().kind()).size()); ++state) tensors.push_back(state + 2);
+    tensors.push_back(1);
+    std::vector<RowsOf<Place>> all;
+    for (int tensor : tensors) {
+      Address at = locate(kept) + all.size() * (kept.bytes() / tensors.size());
+      all.push_back(rows(update.apart(), tensor == 1 ? RowsDo::Move : RowsDo::Copy, indices, at, step.reads(tensor), bytes));
+    }
+    return all;
   }
 
   MatMulOf<Place> matmul(const plan::Step &step, const plan::MatMul &p) const {

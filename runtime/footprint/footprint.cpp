@@ -2,6 +2,8 @@
 #include "runtime/device/cpu/packing.h"
 #include "runtime/device/state.h"
 #include "runtime/plan/micro_steps.h"
+#include "runtime/plan/state.h"
+#include "runtime/storage/row_writer.h"
 #include <algorithm>
 #include <numeric>
 
@@ -19,11 +21,15 @@ constexpr uint64_t kHeapBytes = 2 * kMiB;
 constexpr uint64_t kStepBytes = 1440, kParameterBytes = 4 * kKiB;
 constexpr uint64_t kIndexEntryBytes = kKiB;                           // of a checkpoint's index, while it is made or read
 constexpr uint64_t kThreadBytes = kMiB, kOtherThreadBytes = kMiB / 8; // stack, heap and tiles of attention; of those that mostly wait
-constexpr uint64_t kOtherThreads = 24;                                // of lanes, signals, disks and ranks
+constexpr uint64_t kOtherThreads = 24, kThreadsOfADisk = 8;           // of lanes, signals, disks and ranks; of rows on one disk
 
 bool keepsOnDisk(const plan::Plan &plan) {
   return std::any_of(plan.arenas().begin(), plan.arenas().end(),
                      [](const plan::Arena &a) { return a.tier() == plan::DISK && a.bytes() > 0; });
+}
+
+bool isOnDisk(const plan::Plan &plan, const plan::Ref &ref) {
+  return plan.arenas(static_cast<int>(plan.buffers(static_cast<int>(ref.buffer())).arena())).tier() == plan::DISK;
 }
 
 template <typename Body> void forSteps(const plan::Plan &plan, Body &&body) {
@@ -47,6 +53,16 @@ uint64_t halfPacking(const plan::Plan &plan) {
     if (step.has_matmul() && step.matmul().dtype() != plan::F32) bytes = kHalfPackingBytes;
   });
   return bytes;
+}
+
+// What writes rows of tables to disk, with threads of its own where there are no rings.
+uint64_t diskRows(const plan::Plan &plan) {
+  RowLimits limits;
+  forSteps(plan, [&](const plan::Step &step) {
+    if (step.has_write_rows() && isOnDisk(plan, step.writes(0)))
+      limits = {std::max(limits.count, plan::rowsOf(step)), std::max<uint64_t>(limits.rowBytes, step.write_rows().row_bytes())};
+  });
+  return limits.count ? limits.stagingBytes() + limits.listBytes() + kThreadsOfADisk * kOtherThreadBytes : 0;
 }
 
 // Of attention each thread keeps a number per query beside its tiles.
@@ -105,6 +121,7 @@ std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads)
       {"packing", "operands that products have packed, or state on disk in pieces",
        std::max(compute * packing(plan), disk ? kStagingBytes : 0)},
       {"half", "results of bf16 or f16 while they are summed, with packed operands", compute * halfPacking(plan)},
+      {"rows", "blocks of the disk that rows of tables are written to", diskRows(plan)},
       {"pieces", "first values, checkpoints and results in pieces", 2 * kPieceBytes + index(plan)},
       {"system", "tables of pages and rings in the system", kMiB + pages},
   };

@@ -32,13 +32,26 @@ std::string collectiveText(const plan::Plan &plan, const plan::Collective &c) {
   return text;
 }
 
+/// "tile 0" or "tile 0 to tile 3": buckets, in the table's order.
+std::string tilesText(const plan::Plan &plan, const plan::UpdateRows &update) {
+  auto name = [&](const plan::UpdateRows::Tile &tile) { return plan.buckets(int(tile.bucket())).name(); };
+  std::string first = name(update.tiles(0));
+  return update.tiles_size() == 1 ? first : fmt::format("{} to {}", first, name(*update.tiles().rbegin()));
+}
+
 std::string whatText(const plan::Plan &plan, const plan::Step &step) {
   switch (step.what_case()) {
   case plan::Step::kLaunch:
     return kernelText(plan.kernels(int(step.launch().kernel())));
   case plan::Step::kUpdate:
-    return fmt::format("update {} by {}", plan.buckets(int(step.update().bucket())).name(),
-                       plan.kernels(int(step.update().launch().kernel())).symbol());
+    return fmt::format("update {} by {}{}", plan.buckets(int(step.update().bucket())).name(),
+                       plan.kernels(int(step.update().launch().kernel())).symbol(),
+                       step.update().has_apart() ? fmt::format(", {} set apart", counted(plan::rowsOf(step), "row")) : "");
+  case plan::Step::kUpdateRows:
+    return fmt::format("update {} of {} by {}", counted(plan::rowsOf(step), "row"), tilesText(plan, step.update_rows()),
+                       plan.kernels(int(step.update_rows().launch().kernel())).symbol());
+  case plan::Step::kWriteRows:
+    return fmt::format("write {} of {} bytes", counted(plan::rowsOf(step), "row"), step.write_rows().row_bytes());
   case plan::Step::kMatmul: {
     const plan::MatMul &m = step.matmul();
     return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),

@@ -123,8 +123,7 @@ std::string kernelTable(const plan::Plan &plan) {
   std::vector<uint64_t> launches(size_t(plan.kernels_size()));
   for (auto [program, times] : programsOfStep(plan, false))
     for (const plan::Step &step : plan.programs(program).steps())
-      if (step.has_launch() || step.has_update())
-        launches[step.has_launch() ? step.launch().kernel() : step.update().launch().kernel()] += times;
+      if (const plan::Launch *launch = plan::launchOf(step)) launches[launch->kernel()] += times;
   Table table;
   table.row("kernels", {"launches", "bytes", "operations"});
   for (int i = 0; i < plan.kernels_size(); ++i) {

@@ -1,8 +1,10 @@
 //===- work.cpp - what a step computes, touches and sends ----------------------------------------------===//
+#include "runtime/files/file.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
+#include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 
 namespace zero::inspect {
@@ -19,6 +21,14 @@ uint64_t pairsOf(const plan::Attention &a) {
 /// of scalars sends everything to everybody.
 uint64_t sentBy(const plan::Plan &plan, const plan::Collective &c) {
   return c.count() * plan::bytesOf(c.dtype()) * (plan::groupSize(plan, c.axes()) - 1);
+}
+
+/// Of a disk all blocks of a row are read and written, each row's apart from the others'.
+uint64_t bytesOfRows(const plan::Plan &plan, const plan::Step &step) {
+  uint64_t each = step.write_rows().row_bytes();
+  bool onDisk = plan.arenas(int(plan.buffers(int(step.writes(0).buffer())).arena())).tier() == plan::DISK;
+  return 2 * plan::expectedRows(step) *
+         (onDisk ? (each + runtime::kBlockBytes - 1) / runtime::kBlockBytes * runtime::kBlockBytes + runtime::kBlockBytes : each);
 }
 
 } // namespace
@@ -48,6 +58,13 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
     break;
   case plan::Step::kUpdate:
     kernel(step.update().launch());
+    if (step.update().has_apart()) work.touched += 2 * step.reads(plan::kernelReads(step) + 1).bytes();
+    break;
+  case plan::Step::kUpdateRows:
+    kernel(step.update_rows().launch());
+    break;
+  case plan::Step::kWriteRows:
+    work.touched = bytesOfRows(plan, step);
     break;
   case plan::Step::kMatmul:
     work.flops = 2 * step.matmul().batch() * step.matmul().m() * step.matmul().n() * step.matmul().k();

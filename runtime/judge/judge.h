@@ -1,11 +1,12 @@
 //===- judge.h - re-checks a finished plan without trusting who made it ------------------------------===//
-// Seven promises, each with its own message:
+// Eight promises, each with its own message:
 //   places   a buffer lies inside its arena and is aligned as that asks, is only touched in its life, and shares no byte with another live
 //   order    waits form no cycle, and every two conflicting accesses of different lanes are ordered by happens-before
 //   values   what a step reads through a buffer was last written through that buffer, every step writes something that is read or
 //            outlives the program, and the results are written
 //   ranks    every rank calls the same collectives of a lane in the same order
 //   updates  every trainable bucket changes once in a step, after all that reads its old parameters, and on every rank
+//   rows     what updates set apart of a table is updated after them and comes to its place, and nothing overwrites it there
 //   entries  the same order holds where lanes run on from one program into the next; the one before that is complete by then
 //   tiers    what rests on host or disk is fetched before it is used there, and what was changed of it returns
 // Happens-before is computed with vector clocks: one tick counter per lane (Fidge 1988, Mattern 1989).
@@ -36,6 +37,9 @@ std::vector<std::string> checkRanks(const std::vector<Problem> &ranks);
 
 /// The updates of a program of a plan.
 std::vector<std::string> checkUpdates(const plan::Plan &plan, int program);
+
+/// The rows of tables that a program updates apart from the rest.
+std::vector<std::string> checkRows(const plan::Plan &plan, int program);
 
 /// What a program fetches from other tiers and brings back to them.
 std::vector<std::string> checkTiers(const plan::Plan &plan, int program);

@@ -162,7 +162,9 @@ private:
     int silent = onHost ? -1 : update.first; // an update that changes nothing; -1: none
     for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
       gathered |= !none && writes && program.steps(s).has_collective();
-      if (onHost && writes && s > update.first && program.steps(s).has_copy()) {
+      if (program.steps(s).has_write_rows()) {
+        // Of rows that the update has set apart, which is for checkRows to see.
+      } else if (onHost && writes && s > update.first && program.steps(s).has_copy()) {
         if (gathered) report(name(s) + " brings the " + of(bucket, copy) + " when the other ranks' parts have already joined it");
       } else if (onHost && !writes && program.steps(s).has_copy() && tierOf(program.steps(s).writes(0)) != plan::DEVICE) {
         // For an update of what rests here, which is for checkTiers to see as well.
@@ -195,6 +197,7 @@ private:
   /// fetches the new parameters, and nothing else is written over the old ones.
   void checkHome(const plan::Bucket &bucket, const plan::StateTensor &copy, const Update &update) {
     for (auto [s, reads, writes] : touches[copy.ref().buffer()]) {
+      if (program.steps(s).has_write_rows()) continue; // as above
       if (isOnHost(update) && (isUpdateOf(bucket, s) || (!writes && program.steps(s).has_copy())))
         continue; // there, and for the other ranks
       if (writes && (update.first < 0 || s < update.first || !program.steps(s).has_copy()))
@@ -268,6 +271,7 @@ std::vector<std::string> checkPlan(const plan::Plan &plan) {
     for (std::string &sentence : checkRanks(each[size_t(program)])) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
     for (std::string &sentence : checkUpdates(plan, program)) found.push_back(sentence);
     for (std::string &sentence : checkTiers(plan, program)) found.push_back(sentence);
+    for (std::string &sentence : checkRows(plan, program)) found.push_back(sentence);
   }
   return found;
 }

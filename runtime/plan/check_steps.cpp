@@ -50,16 +50,16 @@ struct StepChecker {
     if (bool onHost = step.lane() == UPDATE_HOST; plan.target().kind() == Target::CUDA && isForHost(plan, kernel) != onHost)
       throw Error(what + " runs on lane " + Lane_Name(step.lane()) + " and launches kernel '" + kernel.symbol() + "', which has " +
                   (onHost ? "a grid: it is made for the GPU" : "no grid: it is made for the host's processors"));
-    auto args = static_cast<uint32_t>(step.reads_size() + step.writes_size());
+    int inputs = kernelReads(step), outputs = kernelWrites(step);
+    auto args = static_cast<uint32_t>(inputs + outputs);
     if (args != kernel.args())
       throw Error(what + " gives kernel '" + kernel.symbol() + "' " + std::to_string(args) + " arguments; it takes " +
                   std::to_string(kernel.args()));
     if (launch.extent() != kernel.extent())
       throw Error(what + " launches " + std::to_string(launch.extent()) + " iterations of kernel '" + kernel.symbol() +
                   "', which is made for " + std::to_string(kernel.extent()) + " and would leave its buffers");
-    int inputs = step.reads_size();
     for (int i = 0; i < inputs; ++i) reads(i, "argument " + std::to_string(i), kernel.arg_bytes(i));
-    for (int i = 0; i < step.writes_size(); ++i) writes(i, "argument " + std::to_string(inputs + i), kernel.arg_bytes(inputs + i));
+    for (int i = 0; i < outputs; ++i) writes(i, "argument " + std::to_string(inputs + i), kernel.arg_bytes(inputs + i));
   }
 
   // Bytes of `batch` matrices of rows x columns, stored with the given strides.
@@ -237,8 +237,8 @@ struct StepChecker {
       throw Error(what + " updates bucket " + std::to_string(call.bucket()) + ", but the plan has " + std::to_string(plan.buckets_size()));
     const Bucket &bucket = plan.buckets(static_cast<int>(call.bucket()));
     launch(call.launch());
-    if (step.reads_size() < 2 || step.writes_size() < 1)
-      throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
+    if (kernelReads(step) < 2 || kernelWrites(step) < 1)
+      throw Error(what + " reads " + std::to_string(kernelReads(step)) + " and writes " + std::to_string(kernelWrites(step)) +
                   " references; an update reads parameters and their gradient, and writes parameters");
     if (call.dtype() != F32) throw Error(what + " takes a gradient of type " + DType_Name(call.dtype()) + "; expected F32");
     if (call.part() != WHOLE && call.part() != SHARD) throw Error(what + " says neither that it updates the whole bucket nor a shard");
@@ -249,8 +249,8 @@ struct StepChecker {
                   " of a part of bucket '" + bucket.name() + "' that has " + std::to_string(part));
     if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE); compute && compute->dtype() != masterOf(bucket).dtype()) {
       auto after = static_cast<int>(1 + momentsOf(plan.optimizer().kind()).size());
-      if (step.writes_size() <= after)
-        throw Error(what + " writes " + std::to_string(step.writes_size()) + " references, and no compute copy of bucket '" +
+      if (kernelWrites(step) <= after)
+        throw Error(what + " writes " + std::to_string(kernelWrites(step)) + " references, and no compute copy of bucket '" +
                     bucket.name() + "' after its states");
       requireBytes(step.writes(after).bytes(), multiply(elements, bytesOf(compute->dtype()), what), "the compute copy of " + what);
     }
@@ -260,6 +260,7 @@ struct StepChecker {
     if (uint64_t row = call.row(); row && (row > kMaxBytes || (elements + row - 1) / row != call.launch().extent()))
       throw Error(what + " covers " + std::to_string(elements) + " elements by " + std::to_string(call.launch().extent()) +
                   " iterations of " + std::to_string(row));
+    if (call.has_apart()) checkApart(plan, step, program, what);
   }
 
   void kind() const {
@@ -280,6 +281,11 @@ struct StepChecker {
       return fill();
     case Step::kUpdate:
       return update(step.update());
+    case Step::kUpdateRows:
+      launch(step.update_rows().launch());
+      return checkUpdateRows(plan, step, program, what);
+    case Step::kWriteRows:
+      return checkWriteRows(plan, step, program, what);
     case Step::WHAT_NOT_SET:
       break;
     }

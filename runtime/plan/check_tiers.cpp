@@ -38,9 +38,30 @@ void checkCopy(const Plan &plan, const Step &step, const std::string &what) {
   requireBlocks(plan, step.writes(0), "the destination of " + what);
 }
 
+// What rows are written to, from the device's memory. Of a disk whole blocks are, which are read before: all of them lie in the buffer.
+void checkRows(const Plan &plan, const Step &step, const std::string &what) {
+  requireDevice(plan, step.reads(0), what);
+  requireDevice(plan, step.reads(1), what);
+  const Ref &window = step.writes(0);
+  Tier to = tierOf(plan, window);
+  Lane link = to == DISK ? DISK_WRITE : TO_HOST;
+  if (to == DEVICE ? isLink(step.lane()) : step.lane() != link && step.lane() != UPDATE_WRITE)
+    throw Error(what + " writes rows " + (to == DEVICE ? "in the device's memory" : std::string("to ") + tierText(to)) + " on lane " +
+                Lane_Name(step.lane()) + "; expected " +
+                (to == DEVICE ? "one that computes" : "lane " + Lane_Name(link) + ", or UPDATE_WRITE where an update needs it"));
+  if (to != DISK) return;
+  const Buffer &buffer = plan.buffers(static_cast<int>(window.buffer()));
+  uint64_t blocks = (window.bytes() + kDiskBlock - 1) / kDiskBlock * kDiskBlock;
+  if ((buffer.offset() + window.offset()) % kDiskBlock != 0 || blocks > buffer.bytes() - window.offset())
+    throw Error("the window of " + what + " does not begin at a multiple of " + std::to_string(kDiskBlock) +
+                " bytes, or its last block ends beyond its buffer, which rows on disk need");
+}
+
 void checkHostUpdate(const Plan &plan, const Step &step, const std::string &what) {
   if (!step.has_update() && !step.has_fill() && !step.has_launch())
     throw Error(what + " runs on lane UPDATE_HOST, which is for updates that the host's processors make, and sums of their gradients");
+  if (step.has_update() && step.update().has_apart())
+    throw Error(what + " runs on lane UPDATE_HOST and sets rows apart, which updates on the device alone can do");
   for (const auto *side : {&step.reads(), &step.writes()})
     for (const Ref &ref : *side)
       if (tierOf(plan, ref) != HOST)
@@ -53,6 +74,7 @@ void checkHostUpdate(const Plan &plan, const Step &step, const std::string &what
 void checkTiers(const Plan &plan, const Step &step, const std::string &what) {
   if (step.lane() == UPDATE_HOST) return checkHostUpdate(plan, step, what);
   if (step.has_copy()) return checkCopy(plan, step, what);
+  if (step.has_write_rows()) return checkRows(plan, step, what);
   for (const Ref &ref : step.reads()) requireDevice(plan, ref, what);
   for (const Ref &ref : step.writes()) requireDevice(plan, ref, what);
   if (isLink(step.lane()))

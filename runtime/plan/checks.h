@@ -47,8 +47,13 @@ void checkMemory(const Plan &plan, uint64_t constantBytes);
 void checkState(const Plan &plan);
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
-// Only copies reach host memory and disk, on the lane of the link they go over, which does nothing else; and the host's own updates reach its
-// memory alone. Of a step that has passed all else.
+// Steps about rows of a table: an update that sets some apart, the update of these, and what writes them to their places. Of the first two
+// the launch was checked.
+void checkApart(const Plan &plan, const Step &step, int program, const std::string &what);
+void checkUpdateRows(const Plan &plan, const Step &step, int program, const std::string &what);
+void checkWriteRows(const Plan &plan, const Step &step, int program, const std::string &what);
+// Only copies and rows of tables reach host memory and disk, on the lane of the link they go over, which does nothing else; and the host's
+// own updates reach its memory alone. Of a step that has passed all else.
 void checkTiers(const Plan &plan, const Step &step, const std::string &what);
 
 // Every wait names ticks its lane reaches, and the program ends: no cycle of waits.

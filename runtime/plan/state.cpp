@@ -1,5 +1,8 @@
 #include "runtime/plan/state.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/validate.h"
+#include <algorithm>
+#include <cmath>
 
 namespace zero::plan {
 
@@ -43,6 +46,33 @@ const char *roleName(StateTensor::Role role) {
   default:
     return "tensor of an unknown role";
   }
+}
+
+const Launch *launchOf(const Step &step) {
+  if (step.has_update_rows()) return &step.update_rows().launch();
+  if (step.has_update()) return &step.update().launch();
+  return step.has_launch() ? &step.launch() : nullptr;
+}
+
+int kernelReads(const Step &step) {
+  int others = step.has_update_rows() ? 1 : step.has_update() && step.update().has_apart() ? 2 : 0;
+  return std::max(step.reads_size() - others, 0);
+}
+
+int kernelWrites(const Step &step) { return std::max(step.writes_size() - (step.has_update() && step.update().has_apart() ? 2 : 0), 0); }
+
+uint64_t rowsOf(const Step &step) {
+  if (step.has_write_rows()) return step.reads(1).bytes() / bytesOf(step.write_rows().index_type());
+  if (step.has_update_rows()) return step.reads(kernelReads(step)).bytes() / bytesOf(step.update_rows().index_type());
+  if (step.has_update() && step.update().has_apart())
+    return step.reads(kernelReads(step)).bytes() / bytesOf(step.update().apart().index_type());
+  return 0;
+}
+
+uint64_t expectedRows(const Step &step) {
+  const TableRows &table = step.write_rows();
+  double all = double(table.table_rows()) * double(table.row_bytes()), share = all > 0 ? double(step.writes(0).bytes()) / all : 1;
+  return static_cast<uint64_t>(std::ceil(double(rowsOf(step)) * std::min(share, 1.0)));
 }
 
 Contents::Contents(const Plan &plan) : plan(plan) {

@@ -30,8 +30,19 @@ std::vector<StateTensor::Role> momentsOf(OptimizerKind optimizer);
 // How sentences call a role: "master copy", "first moment".
 const char *roleName(StateTensor::Role role);
 
-// What an update consumes.
+// What an update consumes: of a bucket, or of rows.
 inline const Ref &gradientOf(const Step &update) { return update.reads(1); }
+
+// What a step launches, whatever else it means; null if it launches no kernel. Its first reads and writes are the kernel's arguments, those
+// after them say which rows an update is about.
+const Launch *launchOf(const Step &step);
+int kernelReads(const Step &step);
+int kernelWrites(const Step &step);
+
+// How many rows of a table a step is about, by their indices; 0: none.
+uint64_t rowsOf(const Step &step);
+// How many of them may be expected in the window that a write_rows is about, the more the larger it is.
+uint64_t expectedRows(const Step &step);
 
 // What lies in some bytes of a plan's buffers.
 struct Content {

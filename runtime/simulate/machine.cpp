@@ -21,6 +21,7 @@ constexpr std::pair<const char *, double Machine::*> kNumbers[] = {
     {"to_host", &Machine::toHost},
     {"disk_read", &Machine::diskRead},
     {"disk_write", &Machine::diskWrite},
+    {"disk_request", &Machine::diskRequest},
 };
 
 } // namespace

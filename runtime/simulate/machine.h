@@ -19,6 +19,7 @@ struct Machine {
   double toHost = 5e9;        // "to_host": and back
   double diskRead = 1.5e9;    // "disk_read": bytes in a second, when nothing is written
   double diskWrite = 2e9;     // "disk_write": when nothing is read
+  double diskRequest = 2e-5;  // "disk_request": seconds that each small request takes at least, many of them under way together
 };
 
 /// Throws zero::Error, a sentence that names the file, for what is no such object.

@@ -35,6 +35,7 @@ std::pair<std::string, double> shown(const plan::Plan &plan, const plan::Step &s
   if (step.has_attention()) return products(step.attention().dtype());
   if (step.has_attention_grad()) return products(step.attention_grad().dtype());
   if (step.has_collective()) return {};
+  if (step.has_write_rows() && tierOf(plan, step.writes(0)) != plan::DEVICE) return {};
   if (step.has_copy()) {
     plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
     bool direct = plan.target().kind() != plan::Target::CUDA; // else through the host's memory, at two speeds

@@ -1,6 +1,7 @@
 #include "runtime/simulate/step_cost.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/mesh.h"
+#include "runtime/plan/state.h"
 #include <algorithm>
 #include <optional>
 
@@ -22,12 +23,26 @@ std::optional<double> secondsOfByte(const plan::Plan &plan, const plan::Step &st
   return seconds;
 }
 
+/// Rows are read and written in the blocks that hold them, by a request each way.
+double secondsOfRows(const plan::Plan &plan, const plan::Step &step, const Machine &machine, double bytes) {
+  switch (tierOf(plan, step.writes(0))) {
+  case plan::DISK: {
+    auto rows = double(plan::expectedRows(step));
+    return std::max(bytes / 2 * (1 / machine.diskRead + 1 / machine.diskWrite), rows * 2 * machine.diskRequest);
+  }
+  case plan::HOST:
+    return bytes / 2 / machine.toHost;
+  default:
+    return bytes / machine.memory;
+  }
+}
+
 } // namespace
 
 plan::Tier tierOf(const plan::Plan &plan, const plan::Ref &ref) { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
 
 Resource resourceOf(const plan::Plan &plan, const plan::Step &step) {
-  if (!step.has_copy()) return simulate::resourceOf(step.lane());
+  if (!step.has_copy() && !step.has_write_rows()) return simulate::resourceOf(step.lane());
   plan::Tier from = tierOf(plan, step.reads(0)), to = tierOf(plan, step.writes(0));
   if (from == to) return kProcessors;
   return from == plan::DISK || to == plan::DISK ? kDisk : to == plan::DEVICE ? kToDevice : kToHost;
@@ -47,6 +62,7 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
   if (step.has_copy())
     if (auto each = secondsOfByte(plan, step, machine))
       seconds = double(work.touched) / 2 * *each; // read on one side, written on the other
+  if (step.has_write_rows()) seconds = secondsOfRows(plan, step, machine, double(work.touched));
   if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
     seconds = double(work.sent) / machine.link + machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
   return seconds + machine.step;

@@ -22,10 +22,15 @@ const char *adviceFor(int reason) {
 
 } // namespace
 
+Storage::Channel::Channel(std::unique_ptr<RequestQueue> made) : queue(std::move(made)), requests(queue->depth()) {
+  for (uint32_t slot = queue->depth(); slot-- > 0;) free.push_back(slot);
+}
+
 Storage::Storage(const std::vector<std::string> &folders, int rank, const MakeQueue &make, bool direct)
-    : files(folders, rank, direct), reads(make(files.descriptors())), writes(make(files.descriptors())) {
-  for (Channel *channel : {&reads, &writes})
-    for (uint32_t slot = channel->queue->depth(); slot-- > 0;) channel->free.push_back(slot);
+    : files(folders, rank, direct), make(make), reads(make(files.descriptors())), writes(make(files.descriptors())) {}
+
+void Storage::openScattered() {
+  if (!scattered) scattered.emplace(make(files.descriptors()));
 }
 
 void Storage::registerMemory(std::span<const std::span<std::byte>> memory) {
@@ -65,18 +70,30 @@ bool Storage::completed(Request &request, int64_t result, std::string &failure) 
   return false;
 }
 
-void Storage::transfer(Channel &channel, bool writing, uint64_t offset, std::byte *memory, uint64_t bytes) {
+void Storage::requireInside(const Part &part) const {
+  auto [offset, memory, bytes] = part;
   if ((offset | bytes | reinterpret_cast<uintptr_t>(memory)) % kBlockBytes != 0 || bytes > files.size() || offset > files.size() - bytes)
     throw Error(fmt::format("bytes {} to {} of {} on disk were asked for, not in blocks of {}: this is an error in zerorun", offset,
                             offset + bytes, files.size(), kBlockBytes));
+}
+
+void Storage::transfer(Channel &channel, bool writing, std::span<const Part> parts) {
+  uint64_t bytes = 0;
+  for (const Part &part : parts) requireInside(part), bytes += part.bytes;
   std::lock_guard lock(channel.mutex);
   std::string failure; // the first
-  for (uint64_t next = 0; next < bytes || channel.free.size() < channel.requests.size();) {
-    while (next < bytes && failure.empty() && !channel.free.empty()) {
+  uint64_t next = 0;   // byte of the first of `parts`, the next that no request is about yet
+  auto anyLeft = [&] {
+    for (; !parts.empty() && next == parts.front().bytes; next = 0) parts = parts.subspan(1);
+    return !parts.empty();
+  };
+  while (anyLeft() || channel.free.size() < channel.requests.size()) {
+    while (anyLeft() && !channel.free.empty()) {
       uint32_t slot = channel.free.back();
       channel.free.pop_back();
-      DiskFiles::Part part = files.at(offset + next, bytes - next);
-      channel.requests[slot] = {writing, part.file, part.offset, memory + next, static_cast<uint32_t>(part.bytes)};
+      const Part &from = parts.front();
+      DiskFiles::Part part = files.at(from.offset + next, from.bytes - next);
+      channel.requests[slot] = {writing, part.file, part.offset, from.memory + next, static_cast<uint32_t>(part.bytes)};
       channel.queue->submit(slot, channel.requests[slot]);
       next += part.bytes;
     }
@@ -88,11 +105,11 @@ void Storage::transfer(Channel &channel, bool writing, uint64_t offset, std::byt
       channel.free.push_back(slot);
     else
       channel.queue->submit(slot, channel.requests[slot]);
-    if (!failure.empty()) next = bytes; // what is under way still touches the memory, and is waited for
+    if (!failure.empty()) parts = {}; // what is under way still touches the memory, and is waited for
   }
   if (!failure.empty()) throw Error(failure);
   files.requireWhole(); // what was read may have been zeros, and what was written is the last that hides it
-  channel.bytes += bytes;
+  (writing ? writtenBytes : readBytes) += bytes;
 }
 
 } // namespace zero::runtime

@@ -7,6 +7,7 @@
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include "test/fuzz/message_mutator.h"
 #include "test/unit/reseal.h"
@@ -23,9 +24,10 @@ namespace {
 // What the device would be asked to do stays inside the arenas: bounds are looked at once more, in plain arithmetic.
 void requireInside(const zero::plan::Plan &plan, int program, const zero::plan::Step &step, const zero::plan::Launch &launch) {
   const zero::plan::Kernel &kernel = plan.kernels(int(launch.kernel()));
-  if (launch.extent() != kernel.extent() || step.reads_size() + step.writes_size() != kernel.arg_bytes_size()) abort();
+  int inputs = zero::plan::kernelReads(step);
+  if (launch.extent() != kernel.extent() || inputs + zero::plan::kernelWrites(step) != kernel.arg_bytes_size()) abort();
   for (int i = 0; i < kernel.arg_bytes_size(); ++i) {
-    const zero::plan::Ref &ref = i < step.reads_size() ? step.reads(i) : step.writes(i - step.reads_size());
+    const zero::plan::Ref &ref = i < inputs ? step.reads(i) : step.writes(i - inputs);
     const zero::plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
     auto arena = int(buffer.arena());
     uint64_t height = buffer.program() < 0 ? plan.arenas(arena).bytes() : plan.programs(program).arena_bytes(arena);
@@ -37,10 +39,8 @@ void requireInside(const zero::plan::Plan &plan, int program, const zero::plan::
 
 void use(const zero::plan::Plan &plan) {
   for (int p = 0; p < plan.programs_size(); ++p)
-    for (const zero::plan::Step &step : plan.programs(p).steps()) {
-      if (step.has_launch()) requireInside(plan, p, step, step.launch());
-      if (step.has_update()) requireInside(plan, p, step, step.update().launch());
-    }
+    for (const zero::plan::Step &step : plan.programs(p).steps())
+      if (const zero::plan::Launch *launch = zero::plan::launchOf(step)) requireInside(plan, p, step, *launch);
   zero::inspect::toJson(plan, true);
   zero::inspect::firstPage(plan);
   zero::inspect::peakText(plan);

@@ -1,6 +1,7 @@
 // Makes small plans by hand for tests: one persistent and one transient arena, others as needed, buffers placed one after another.
 #pragma once
 #include "runtime/plan/container.h"
+#include "runtime/plan/state.h"
 #include <string>
 #include <vector>
 
@@ -82,15 +83,16 @@ public:
   void boundKernels() {
     for (const plan::Program &program : plan.programs())
       for (const plan::Step &step : program.steps()) {
-        if (!step.has_launch() && !step.has_update()) continue;
-        const plan::Launch &launch = step.has_launch() ? step.launch() : step.update().launch();
-        plan::Kernel *kernel = plan.mutable_kernels(static_cast<int>(launch.kernel()));
-        kernel->set_args(static_cast<uint32_t>(step.reads_size() + step.writes_size()));
-        kernel->set_extent(launch.extent());
+        const plan::Launch *launch = plan::launchOf(step);
+        if (!launch) continue;
+        plan::Kernel *kernel = plan.mutable_kernels(static_cast<int>(launch->kernel()));
+        int reads = plan::kernelReads(step), writes = plan::kernelWrites(step);
+        kernel->set_args(static_cast<uint32_t>(reads + writes));
+        kernel->set_extent(launch->extent());
         if (step.has_update()) kernel->set_row(step.update().row());
         kernel->clear_arg_bytes();
-        for (const plan::Ref &ref : step.reads()) kernel->add_arg_bytes(ref.bytes());
-        for (const plan::Ref &ref : step.writes()) kernel->add_arg_bytes(ref.bytes());
+        for (int i = 0; i < reads; ++i) kernel->add_arg_bytes(step.reads(i).bytes());
+        for (int i = 0; i < writes; ++i) kernel->add_arg_bytes(step.writes(i).bytes());
       }
   }
 

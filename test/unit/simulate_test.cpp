@@ -118,6 +118,17 @@ TEST(StepTime, OfEachKindOfStep) {
   EXPECT_NEAR(between(a, disk, plan::DISK_WRITE), 80, 1e-6);
   EXPECT_NEAR(between(host, a, plan::UPDATE_READ), 8, 1e-6); // an update's copies, by what they work with
   EXPECT_NEAR(between(a, disk, plan::UPDATE_WRITE), 80, 1e-6);
+  plan::Ref rows = b.floats("rows", 10), indices = b.bytes("indices", 80);
+  auto write = [&](const plan::Ref &window, plan::Lane lane) {
+    plan::Step &step = b.step("rows", {rows, indices, window}, {window}, lane);
+    step.mutable_write_rows()->set_index_type(plan::I64), step.mutable_write_rows()->set_row_bytes(4);
+    return seconds(step);
+  };
+  EXPECT_NEAR(write(a, plan::COMPUTE), 0.8, 1e-6); // 40 bytes read and as many written
+  EXPECT_NEAR(write(host, plan::TO_HOST), 1.6, 1e-6);
+  EXPECT_NEAR(write(disk, plan::DISK_WRITE), 20 * 4096 / 20. + 20 * 4096 / 5., 1e-6); // two blocks of each
+  Machine fast;
+  EXPECT_NEAR(secondsOf(b.plan, *b.program().mutable_steps()->rbegin(), fast), 10 * 4e-5 + fast.step, 1e-9); // two requests for each
   plan::Step &product = b.step("product", {a, a}, {c});
   plan::MatMul &m = *product.mutable_matmul();
   m.set_dtype(plan::F32), m.set_m(100), m.set_n(20), m.set_k(10), m.set_batch(1);

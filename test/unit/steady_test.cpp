@@ -55,7 +55,7 @@ void setProduct(MatMul &product, uint64_t n) {
   product.set_m(n), product.set_n(n), product.set_k(n), product.set_lda(n), product.set_ldb(n), product.set_ldc(n);
 }
 
-// Fills, copies and all collectives on three lanes, copies from and to disk on two more; products if asked for.
+// Fills, copies and all collectives on three lanes, copies from and to disk and rows of a table on two more; products if asked for.
 PlanBuilder makePlan(bool products) {
   const uint64_t shard = 4096, n = static_cast<uint64_t>(world->world());
   PlanBuilder b(static_cast<uint32_t>(n));
@@ -64,6 +64,9 @@ PlanBuilder makePlan(bool products) {
   b.step("load", {far}, {near}, DISK_READ).mutable_copy();
   Step &store = b.step("store", {near}, {far}, DISK_WRITE);
   store.mutable_copy(), waitFor(store, DISK_READ, 1);
+  Ref rows = b.floats("rows", 5 * 600), indices = b.bytes("indices", 5 * 4);
+  Step &put = b.step("rows", {rows, indices, far}, {far}, DISK_WRITE);
+  put.mutable_write_rows()->set_index_type(I32), put.mutable_write_rows()->set_row_bytes(600 * 4);
   Ref own = b.floats("own", shard), whole = b.floats("whole", shard * n), sum = b.floats("sum", shard * n), loss = b.floats("loss", 1);
   Ref staging = b.floats("staging", shard * n), few = b.floats("few", n), square = b.floats("square", 64 * 64);
   for (uint64_t round = 0; round < 5; ++round) {

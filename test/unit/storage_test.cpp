@@ -106,6 +106,41 @@ TEST_P(AnyStorage, ReturnsWhatWasWritten) {
   EXPECT_NE(refusalOf([&] { storage->read(0, found.part(8, kBlockBytes)); }), "");
 }
 
+// Parts of any place and length, more of them than may be under way at once.
+TEST_P(AnyStorage, TakesScatteredParts) {
+  auto storage = open();
+  const uint64_t blocks = 3 * kStripeBytes / kBlockBytes + 5;
+  storage->allocate(blocks * kBlockBytes);
+  storage->openScattered();
+  Blocks expected(blocks * kBlockBytes), found(blocks * kBlockBytes), memory(blocks * kBlockBytes);
+  expected.fill(1);
+  storage->write(0, expected.all());
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 8; ++round) {
+    memory.fill(static_cast<uint64_t>(round) + 3);
+    std::vector<Storage::Part> parts;
+    uint64_t used = 0, bytes = 0; // blocks
+    for (uint64_t at = random() % 3; at < blocks; at += 1 + random() % 5) {
+      uint64_t count = std::min(random() % (round == 7 ? 300 : 3), blocks - at);
+      parts.push_back({at * kBlockBytes, memory.all().data() + used * kBlockBytes, count * kBlockBytes});
+      std::ranges::copy(memory.part(used * kBlockBytes, count * kBlockBytes), expected.part(at * kBlockBytes, count * kBlockBytes).begin());
+      used += count, bytes += count * kBlockBytes, at += count;
+    }
+    std::ranges::shuffle(parts, random);
+    DiskTraffic before = storage->traffic();
+    storage->writeScattered(parts);
+    EXPECT_EQ(storage->traffic().written - before.written, bytes);
+    storage->read(0, found.all());
+    EXPECT_TRUE(same(found.all(), expected.all())) << round;
+    for (Storage::Part &part : parts) part.memory = found.all().data() + (part.memory - memory.all().data());
+    storage->readScattered(parts);
+    EXPECT_TRUE(same(found.part(0, bytes), memory.part(0, bytes))) << round;
+  }
+  storage->readScattered({});
+  Storage::Part beyond{blocks * kBlockBytes, memory.all().data(), kBlockBytes};
+  EXPECT_NE(refusalOf([&] { storage->readScattered({&beyond, 1}); }).find("this is an error in zerorun"), std::string::npos);
+}
+
 TEST_P(AnyStorage, ReadsWhileItWrites) {
   auto storage = open();
   const uint64_t half = 40 * kStripeBytes;

@@ -1,6 +1,7 @@
 // Operations whose places are pointers: what the cpu executes.
 #pragma once
 #include "runtime/device/program.h"
+#include "runtime/storage/row_writer.h"
 #include "runtime/storage/storage.h"
 #include <cstdint>
 #include <variant>
@@ -36,8 +37,18 @@ struct DiskCall {
   uint64_t bytes;
 };
 
+using RowsCall = RowsOf<void *>;
+// Rows that are put where they belong on disk.
+struct DiskRowsCall {
+  RowWriter *writer;
+  TableRows table;
+  const void *indices;
+  const std::byte *rows;
+  uint64_t offset; // of the window
+};
+
 using Call = std::variant<LaunchCall, MatMulCall, AttentionCall, AttentionGradCall, CopyCall, DiskCall, FillCall, AllGatherCall,
-                          ReduceScatterCall, AllReduceCall>;
+                          ReduceScatterCall, AllReduceCall, RowsCall, DiskRowsCall>;
 
 // The largest attention of all programs, so that scratch is allocated once.
 struct AttentionLimits {

@@ -90,6 +90,7 @@ public:
     std::vector<std::span<std::byte>> transferred;
     for (uint32_t arena : copiedWithDisk(programs, disk)) transferred.push_back(arenas[arena].bytes());
     if (!transferred.empty()) disk.storage().registerMemory(transferred);
+    disk.prepareRows(rowsToDisk(programs, disk));
     std::vector<CpuProgram> bound;
     auto at = [this](Address address) { return pointer(address); };
     for (DeviceProgram &program : programs) bound.push_back(boundProgram(std::exchange(program, {}), kernels, at, disk));

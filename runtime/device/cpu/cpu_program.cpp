@@ -47,6 +47,11 @@ struct Binder {
     requireOrder(op.slice);
     return AllReduceCall{floats(op.data), op.count, floats(op.staging), op.slice};
   }
+  Call operator()(const RowsOf<Place> &op) const {
+    if (auto to = disk.find(*op.window))
+      return DiskRowsCall{&disk.rowWriter(), op, any(op.indices), static_cast<std::byte *>(any(op.rows)), *to};
+    return RowsCall{op, op.does, any(op.indices), any(op.rows), any(op.window)};
+  }
   // Any order would keep the promise of a library's, but for the room that such a sum does not bring.
   void requireOrder(uint64_t slice) const {
     if (slice == 0)
@@ -84,6 +89,7 @@ CpuProgram boundProgram(const DeviceProgram &program, std::span<const KernelFunc
     bound.steps[lane] += operation.signals;
     bool whole = operation.signals && (bound.lanes[lane].empty() || bound.lanes[lane].back().signals);
     if (const auto *copy = std::get_if<CopyOf<Place>>(&operation.work); copy && whole) bound.copied[lane] += copy->bytes;
+    if (const auto *rows = std::get_if<RowsOf<Place>>(&operation.work); rows && whole) bound.copied[lane] += rows->count * rows->rowBytes;
     bound.lanes[lane].push_back({boundCall(program, operation, kernels, pointer, disk, bound.args), operation.step, operation.waitBegin,
                                  operation.waitEnd, operation.signals, operation.update});
   }
@@ -104,6 +110,15 @@ std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const
         if (disk.find(*copy->dst)) arenas.insert(copy->src->arena);
       }
   return arenas;
+}
+
+RowLimits rowsToDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk) {
+  RowLimits limits;
+  for (const DeviceProgram &program : programs)
+    for (const Operation &operation : program.operations)
+      if (const auto *rows = std::get_if<RowsOf<Place>>(&operation.work); rows && disk.find(*rows->window))
+        limits = {std::max(limits.count, rows->count), std::max(limits.rowBytes, rows->rowBytes)};
+  return limits;
 }
 
 Needs needsOf(std::span<const DeviceProgram> programs) {

@@ -30,7 +30,7 @@ struct CpuProgram {
   std::array<uint32_t, kLanes> steps{}; // of each lane: by how much its tick rises, COMPUTE's by two more
   WaitRange resultWaits;
   std::vector<CpuEntry> entries;
-  std::array<uint64_t, kLanes> copied{}; // bytes that the lane's Copy steps move
+  std::array<uint64_t, kLanes> copied{}; // bytes that the lane's steps which do nothing else copy
   std::vector<LaneWait> waits;
   std::vector<void *> args; // of all launches, one after another
 
@@ -50,6 +50,9 @@ Call boundCall(const DeviceProgram &program, const Operation &operation, std::sp
 
 // The memory arenas that copies from and to disk touch.
 std::set<uint32_t> copiedWithDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk);
+
+// What of tables' rows is written to disk.
+RowLimits rowsToDisk(std::span<const DeviceProgram> programs, const DiskArenas &disk);
 
 // What the executor must be prepared for.
 Needs needsOf(std::span<const DeviceProgram> programs);

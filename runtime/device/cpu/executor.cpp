@@ -38,6 +38,8 @@ void Executor::run(const Call &call, Communicator *communicator) {
                  [&](const AllReduceCall &c) {
                    communicator->allReduce(c.data, c.count, {c.staging, c.slice});
                  },
+                 [&](const RowsCall &c) { rows(c); },
+                 [&](const DiskRowsCall &c) { c.writer->put(c.table, c.indices, c.rows, c.offset); },
              },
              call);
 }
@@ -64,6 +66,18 @@ void Executor::disk(const DiskCall &call) {
     call.storage->write(call.offset, {call.memory, call.bytes});
   else
     call.storage->read(call.offset, {call.memory, call.bytes});
+}
+
+void Executor::rows(const RowsCall &call) {
+  auto *rows = static_cast<std::byte *>(call.rows), *window = static_cast<std::byte *>(call.window);
+  switch (call.does) {
+  case RowsDo::Copy:
+    return copyRows(call, call.indices, window, rows);
+  case RowsDo::Move:
+    return moveRows(call, call.indices, window, rows);
+  case RowsDo::Put:
+    return putRows(call, call.indices, rows, window);
+  }
 }
 
 void Executor::fill(const FillCall &call) {

@@ -30,6 +30,7 @@ public:
   void copy(const CopyCall &call);
   void disk(const DiskCall &call); // on the calling thread alone, which mostly waits
   void fill(const FillCall &call);
+  void rows(const RowsCall &call); // on the calling thread alone: they are few
 
 private:
   template <typename Body> void forPieces(uint64_t bytes, Body &&body);

@@ -89,6 +89,7 @@ struct Binder {
     }
     return calls;
   }
+  Calls operator()(const RowsOf<Place> &) const { refuse("is about rows of a table, which is not built for cuda; compile the plan again"); }
 
 private:
   bool onHost() const { return operation.lane == plan::UPDATE_HOST; }
