@@ -14,6 +14,8 @@
 #include "compiler/plan/PlanDialect.h.inc"
 #include "compiler/plan/PlanEnums.h.inc"
 #include "compiler/plan/PlanInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/plan/PlanAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "compiler/plan/PlanTypes.h.inc"
 #define GET_OP_CLASSES

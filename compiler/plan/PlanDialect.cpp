@@ -10,6 +10,8 @@
 #include "compiler/plan/PlanDialect.cpp.inc"
 #include "compiler/plan/PlanEnums.cpp.inc"
 #include "compiler/plan/PlanInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/plan/PlanAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "compiler/plan/PlanTypes.cpp.inc"
 #define GET_OP_CLASSES
@@ -25,12 +27,20 @@ void PlanDialect::initialize() {
 #include "compiler/plan/PlanOps.cpp.inc"
       >();
   registerTypes();
+  registerAttributes();
 }
 
 void PlanDialect::registerTypes() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "compiler/plan/PlanTypes.cpp.inc"
+      >();
+}
+
+void PlanDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "compiler/plan/PlanAttrs.cpp.inc"
       >();
 }
 
@@ -254,5 +264,12 @@ LogicalResult UpdateStep::verify() {
     return emitOpError() << "reads parameters and their gradient and writes parameters";
   return verifyStep(*this, {}, {});
 }
+LogicalResult UpdateRowsStep::verify() {
+  if (getBuckets().empty() || getBuckets().size() != getBegins().size())
+    return emitOpError() << "updates rows of a table in " << getBuckets().size() << " buckets that begin at " << getBegins().size()
+                         << " places";
+  return verifyStep(*this, {}, {});
+}
+LogicalResult WriteRowsStep::verify() { return verifyStep(*this, {3}, {1}); }
 
 } // namespace zero::planir

@@ -29,7 +29,11 @@ def Plan_Dialect : Dialect {
     compiler/plan/export.h writes it there.
   }];
   let useDefaultTypePrinterParser = 1;
-  let extraClassDeclaration = [{ void registerTypes(); }];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerTypes();
+    void registerAttributes();
+  }];
 }
 
 def Plan_BufferType : TypeDef<Plan_Dialect, "Buffer"> {
@@ -141,6 +145,16 @@ def Plan_ReturnOp : Plan_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
 // Steps
 //===----------------------------------------------------------------------===//
 
+def Plan_TableRows : AttrDef<Plan_Dialect, "TableRows"> {
+  let mnemonic = "table_rows";
+  let summary = "What a step is about that has rows of a table by index";
+  let description = [{
+    Rows of `row` bytes, of a window that begins with byte `begin` of a table of `rows` rows; see TableRows of plan.proto.
+  }];
+  let parameters = (ins "::mlir::Type":$index_type, "int64_t":$rows, "int64_t":$row, "int64_t":$begin);
+  let assemblyFormat = "`<` $rows `x` $row `from` $begin `by` $index_type `>`";
+}
+
 class Plan_Step<string mnemonic, dag own, string format> : Plan_Op<mnemonic, [DeclareOpInterfaceMethods<Plan_StepInterface>]> {
   let arguments = !con((ins Variadic<Plan_Buffer>:$buffers, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
                             DenseI64ArrayAttr:$bytes, I64Attr:$inputs, Plan_Lane:$lane, OptionalAttr<DenseI64ArrayAttr>:$waits), own);
@@ -178,9 +192,19 @@ def Plan_CollectiveStep : Plan_Step<"collective",
 def Plan_CopyStep : Plan_Step<"copy", (ins), ""> { let summary = "src -> dst"; }
 def Plan_FillStep : Plan_Step<"fill", (ins I32Attr:$pattern), " `:` $pattern"> { let summary = "-> dst; every 4 bytes become `pattern`"; }
 def Plan_UpdateStep : Plan_Step<"update", (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefAttr:$kernel, TypeAttr:$type, UnitAttr:$whole,
-                                                DefaultValuedAttr<I64Attr, "0">:$begin),
-    " `:` $bucket $kernel `of` $type (`whole` $whole^)? (`from` $begin^)?"> {
+                                                DefaultValuedAttr<I64Attr, "0">:$begin, OptionalAttr<Plan_TableRows>:$apart),
+    " `:` $bucket $kernel `of` $type (`whole` $whole^)? (`from` $begin^)? (`apart` $apart^)?"> {
   let summary = "The optimizer's kernel on a bucket or this rank's shard of it, or on a slice that starts with element `begin` of that; the "
-                "second reference is the gradient, of `type`; the compute copy of what is updated is written after the optimizer's state";
+                "second reference is the gradient, of `type`; the compute copy of what is updated is written after the optimizer's state. Where "
+                "rows are set `apart` before it: then also indices, rows -> rows, the gradient";
+}
+def Plan_UpdateRowsStep : Plan_Step<"update_rows", (ins FlatSymbolRefArrayAttr:$buckets, DenseI64ArrayAttr:$begins, FlatSymbolRefAttr:$kernel,
+                                                         TypeAttr:$index_type, I64Attr:$row),
+    " `:` $buckets $begins $kernel `row` $row `of` $index_type"> {
+  let summary = "The optimizer's kernel on rows of a table that updates have set apart: its parameters, then indices. A table lies in `buckets`, "
+                "of which each has its elements from `begins` on";
+}
+def Plan_WriteRowsStep : Plan_Step<"write_rows", (ins Plan_TableRows:$rows), " `:` $rows"> {
+  let summary = "rows, indices, the window of a table -> the window";
 }
 #endif

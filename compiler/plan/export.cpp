@@ -11,6 +11,7 @@ namespace zero::planir {
 static FlatSymbolRefAttr kernelOf(Operation &op) {
   if (auto launch = dyn_cast<LaunchStep>(op)) return launch.getKernelAttr();
   if (auto update = dyn_cast<UpdateStep>(op)) return update.getKernelAttr();
+  if (auto update = dyn_cast<UpdateRowsStep>(op)) return update.getKernelAttr();
   return nullptr;
 }
 
@@ -135,6 +136,13 @@ void Exporter::fillLaunch(plan::Launch *to, Operation *step) const {
   to->set_extent(infos[index].extent);
 }
 
+static void fillRows(plan::TableRows *to, TableRowsAttr rows) {
+  to->set_index_type(dtypeOf(rows.getIndexType()));
+  to->set_row_bytes(rows.getRow());
+  to->set_begin(rows.getBegin());
+  to->set_table_rows(rows.getRows());
+}
+
 /// What attention and its gradient share.
 template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   ArrayRef<int64_t> sizes = op.getSizes();
@@ -192,6 +200,19 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_part(update.getWhole() ? plan::WHOLE : plan::SHARD);
     to->set_begin_elements(update.getBegin());
     to->set_row(infos[kernels.lookup(keyOf(update))].row);
+    if (auto rows = update.getApart()) fillRows(to->mutable_apart(), *rows);
+  } else if (auto update = dyn_cast<UpdateRowsStep>(*op)) {
+    auto *to = step->mutable_update_rows();
+    fillLaunch(to->mutable_launch(), update);
+    to->set_index_type(dtypeOf(update.getIndexType()));
+    to->set_row_elements(update.getRow());
+    for (auto [bucket, begin] : llvm::zip(update.getBuckets().getAsRange<FlatSymbolRefAttr>(), update.getBegins())) {
+      auto *tile = to->add_tiles();
+      tile->set_bucket(buckets.lookup(bucket.getAttr()));
+      tile->set_begin(begin);
+    }
+  } else if (auto write = dyn_cast<WriteRowsStep>(*op)) {
+    fillRows(step->mutable_write_rows(), write.getRows());
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
     auto *to = step->mutable_matmul();
     to->set_dtype(dtypeOf(product.getType()));

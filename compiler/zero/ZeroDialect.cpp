@@ -212,6 +212,15 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &tables) {
   return expectKernel(*this, getKernelAttr(), tables);
 }
 
+LogicalResult WriteRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
+  if (!bucket || failed(expectTable(*this, bucket))) return failure();
+  TensorAttr tensor = bucket.tensorOf(getRole());
+  if (tensor && tensor.getType() == cast<ShapedType>(getRows().getType()).getElementType()) return success();
+  return emitOpError() << "writes rows of " << getRows().getType() << ", but @" << bucket.getSymName() << " keeps "
+                       << (tensor ? "numbers of another type there" : "no such tensor");
+}
+
 LogicalResult PublishOp::verifySymbolUses(SymbolTableCollection &tables) { return success(bool(lookUp(*this, getBucketAttr(), tables))); }
 
 //===----------------------------------------------------------------------===//

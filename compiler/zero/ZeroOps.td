@@ -148,18 +148,57 @@ def Zero_AddRowsOp : Zero_Op<"add_rows", [Zero_BucketUser]> {
   let results = (outs Zero_Flat:$sum);
   let assemblyFormat = "$bucket `,` $shard `,` $rank `,` $indices `,` $rows attr-dict `:` functional-type(operands, results)";
 }
-def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser]> {
+def Zero_UpdateOp : Zero_Op<"update", [Zero_BucketUser, AttrSizedOperandSegments]> {
   let summary = "One optimizer step on the bucket, on this rank's shard of it, or on a slice of either";
   let description = [{
     Reads `gradient` (of the shard; of the whole bucket when `whole`; from element `begin` of that on, as many as it has), the parameters and their state, and writes parameters and state in
     place, by one launch of `kernel`: (param [r, c], grad [r, c], states [r, c]…, hyper, norm2?) -> (param, states…, compute?, sums [r]?)
     with r * c = the gradient's elements; a bucket with a compute copy has that written too. Result `sums` (absent in the clipping variant): squared gradient summed per row, [r].
     Where the loss is scaled the kernel changes nothing if `norm2`, the squared norm of the scaled gradient, is not finite.
+
+    The bucket may be a table of `table_rows` rows, or a tile of one, the gradient of some of whose rows is not final: rows of `row` elements,
+    by their `indices` in the table. With `apart` (of `zero.room_for_rows`) what is kept of these rows, parameters, then states, and their gradient so far are copied
+    there before, and their gradient becomes zero; `table_begin` is the element of the table that comes first in the bucket. What the kernel
+    makes of these rows is overwritten by zero.write_rows.
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$gradient, Zero_Tensor:$hyper, Optional<Zero_Tensor>:$norm2,
-                       FlatSymbolRefAttr:$kernel, UnitAttr:$whole, DefaultValuedAttr<I64Attr, "0">:$begin);
+                       Optional<Zero_Flat>:$apart, Optional<Zero_Tensor>:$indices, FlatSymbolRefAttr:$kernel, UnitAttr:$whole,
+                       DefaultValuedAttr<I64Attr, "0">:$begin, DefaultValuedAttr<I64Attr, "0">:$row, DefaultValuedAttr<I64Attr, "0">:$table_begin,
+                       DefaultValuedAttr<I64Attr, "0">:$table_rows);
   let results = (outs Optional<Zero_Flat>:$sums);
-  let assemblyFormat = "$bucket `,` $gradient `,` $hyper (`clip` $norm2^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$bucket `,` $gradient `,` $hyper (`clip` $norm2^)? (`apart` $apart^ `at` $indices)? attr-dict `:` functional-type(operands, results)";
+}
+def Zero_RoomForRowsOp : Zero_Op<"room_for_rows"> {
+  let summary = "Bytes that updates fill with the rows of a table that they set apart";
+  let description = [{
+    Of all rows the parameters, then each state, then the gradient, a row for each index; see `zero.update`. Of equal indices the first has the
+    gradient, and the others' is zero.
+  }];
+  let results = (outs Zero_Flat:$room);
+  let assemblyFormat = "attr-dict `:` type($room)";
+}
+def Zero_UpdateRowsOp : Zero_Op<"update_rows"> {
+  let summary = "One optimizer step on the rows of a table that updates have set apart, once their gradient is final";
+  let description = [{
+    By one launch of `kernel`, as in `zero.update`: (param [n, row], grad [n, row], states [n, row]…, hyper) -> (param, states…, compute?, sums [n]).
+    Parameters and states are those of `room`, the gradient is given. Of equal `indices` the first counts: the others' gradient is zero, and
+    nobody reads what becomes of them. The table is the only parameter of `buckets`, in its order; `begins`: which of its elements comes first
+    in each.
+  }];
+  let arguments = (ins Zero_Flat:$room, Zero_Tensor:$gradient, Zero_Tensor:$hyper, Zero_Tensor:$indices, FlatSymbolRefAttr:$kernel,
+                       FlatSymbolRefArrayAttr:$buckets, DenseI64ArrayAttr:$begins);
+  let results = (outs Variadic<Zero_Tensor>:$changed);
+  let assemblyFormat = "$buckets $begins `,` $room `,` $gradient `,` $hyper `at` $indices attr-dict `:` functional-type(operands, results)";
+}
+def Zero_WriteRowsOp : Zero_Op<"write_rows", [Zero_BucketUser]> {
+  let summary = "Rows of a table go to their places in one of its bucket's tensors, wherever it rests";
+  let description = [{
+    The bucket is a table of `table_rows` rows, or a tile of one, `elements` from `begin` on of the table; rows whose index lies in another tile go nowhere. Of equal
+    `indices` the first counts.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Role:$role, Zero_Tensor:$rows, Zero_Tensor:$indices, I64Attr:$elements,
+                       DefaultValuedAttr<I64Attr, "0">:$begin, I64Attr:$table_rows);
+  let assemblyFormat = "$bucket $role `,` $rows `at` $indices attr-dict `:` type($rows) `,` type($indices)";
 }
 def Zero_PublishOp : Zero_Op<"publish", [Zero_BucketUser]> {
   let summary = "After the update of its shards, bring the whole resident bucket up to date on every rank (stages 1 and 2)";

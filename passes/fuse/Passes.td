@@ -11,6 +11,9 @@ def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
     `nn.adds_rows` (compiler/nn/library/table_rows.h), which zero-insert-movement turns into exchanges of rows. That depends on nothing but the model and the
     number of ranks: all stages add in the same order. Tiles of tables stay as they are.
 
+    On one rank nothing is exchanged, and lookups stay as they are. What they add to a gradient becomes such a launch, of tiles too, with the table's own
+    indices and all updates as nn-tile has them before it masks them: `zero-insert-movement` may update these rows apart.
+
     ```mlir
     %x = nn.gather %table, %tokens : …
     %rows = nn.scatter_add %tokens, %dx : …

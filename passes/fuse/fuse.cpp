@@ -53,7 +53,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
 } // namespace
 
 void buildPipeline(OpPassManager &pm, const Options &options) {
-  if (options.world > 1) pm.addPass(createTableRowsPass({options.world}));
+  if (options.world > 1 || options.rowsApart) pm.addPass(createTableRowsPass({options.world}));
   pm.addPass(createFusePass());
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));

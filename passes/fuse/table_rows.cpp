@@ -31,37 +31,42 @@ struct TableRows : impl::TableRowsPassBase<TableRows> {
       for (auto gather : f.getOps<GatherOp>())
         if (auto get = gather.getInput().getDefiningOp<GetOp>()) lookups[get.getParameterAttr().getAttr()].push_back(gather);
       for (auto &[name, gathers] : lookups) {
-        if (!moveLess(symbols.lookup<ParameterOp>(name), gathers)) continue;
-        for (GatherOp gather : gathers) launch(gather, {gather.getInput(), gather.getIndices()}, kLooksUp, kernels);
+        auto table = symbols.lookup<ParameterOp>(name);
+        if (!areFew(table, gathers)) continue;
+        if (world > 1)
+          for (GatherOp gather : gathers) launch(gather, {gather.getInput(), gather.getIndices()}, kLooksUp, kernels);
         for (auto gradient : f.getOps<GradientOp>())
-          if (gradient.getParameterAttr().getAttr() == name) separate(gradient.getValue(), kernels);
+          if (gradient.getParameterAttr().getAttr() == name) separate(gradient.getValue(), table, kernels);
       }
     }
   }
 
-  /// Whether rows for all ranks are at most half of the table, so that moving them is worth two collectives more.
-  bool moveLess(ParameterOp table, ArrayRef<GatherOp> gathers) const {
-    auto type = cast<RankedTensorType>(table.getType());
+  /// Whether rows for all ranks are at most half of the table, so that moving them is worth two collectives more. Tiles are not for ranks.
+  bool areFew(ParameterOp parameter, ArrayRef<GatherOp> gathers) const {
+    if (parameter.getTileOf() && world > 1) return false;
+    ArrayRef<int64_t> table = parameter.getTileOf() ? *parameter.getWhole() : cast<RankedTensorType>(parameter.getType()).getShape();
     int64_t rows = 0;
     for (GatherOp gather : gathers) rows += elementsOf(gather.getIndices());
-    return !table.getTileOf() && type.getRank() == 2 && type.getNumElements() >= kLeastElements && type.getDimSize(0) <= kMostTableRows &&
-           2 * world * rows <= type.getDimSize(0);
+    return table.size() == 2 && table[0] * table[1] >= kLeastElements && table[0] <= kMostTableRows && 2 * world * rows <= table[0];
   }
 
   /// What adds rows to the rest of a gradient, or to nothing; one lookup after another.
-  void separate(Value sum, KernelTable &kernels) {
+  void separate(Value sum, ParameterOp table, KernelTable &kernels) {
     Operation *op = sum.getDefiningOp();
     auto scatter = dyn_cast_or_null<ScatterAddOp>(op);
     SmallVector<Value> operands;
     if (auto add = dyn_cast_or_null<AddOp>(op); add && sum.hasOneUse())
       for (unsigned i : {1, 0})
         if (auto summand = add->getOperand(i).getDefiningOp<ScatterAddOp>(); !scatter && summand && summand.getResult().hasOneUse()) {
-          separate(add->getOperand(1 - i), kernels);
+          separate(add->getOperand(1 - i), table, kernels);
           operands = {add->getOperand(1 - i)};
           scatter = summand;
         }
     if (!scatter || !sum.hasOneUse()) return;
-    operands.append({scatter.getIndices(), scatter.getUpdates()});
+    std::optional<RowUpdates> rows = RowUpdates{scatter.getIndices(), scatter.getUpdates()};
+    if (table.getTileOf()) rows = updatesOfTable(scatter, (*table.getBegin())[0]);
+    if (!rows) return;
+    operands.append({rows->indices, rows->updates});
     launch(op, operands, kAddsRows, kernels);
     if (scatter != op) scatter.erase();
   }

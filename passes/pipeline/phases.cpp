@@ -38,7 +38,7 @@ static bool epilogues(const CompileOptions &options) { return options.epilogues 
 
 void addFusion(OpPassManager &pm, const CompileOptions &options) {
   fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32", epilogues(options), options.world,
-                           options.target == plan::Target::CUDA});
+                           options.target != plan::Target::CUDA, options.target == plan::Target::CUDA});
 }
 
 /// Elements in 16 bytes, of what a GPU's matrix units multiply.

@@ -72,12 +72,12 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
       updates.add(found == needed.end() ? -1 : found->second);
     } else if (leaves) {
       int64_t first = -1;
-      for (Value copy : fetched.lookup(step.getBuffers()[1]))
+      for (Value copy : fetched.lookup(step.getBuffers().back()))
         if (auto found = touched.find(copy); found != touched.end() && (first < 0 || found->second < first)) first = found->second;
       copies.add(first);
     }
   }
-  if (!updates.count) return false;
+  if (!updates.count && !copies.count) return false;
   updates.close(), copies.close();
   for (auto [buffer, its] : llvm::zip(buffers, problem.buffers)) {
     auto found = uses.find(Value(BufferOp(buffer).getResult()));

@@ -38,6 +38,11 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
                                                  : Lane::compute);
         continue;
       }
+      if (isa<WriteRowsStep>(*step)) {
+        state::Tier to = tierOfBuffer(step.getBuffers().back());
+        step.setLane(to == state::Tier::disk ? Lane::disk_write : to == state::Tier::host ? Lane::to_host : Lane::compute);
+        continue;
+      }
       if (isa<UpdateStep, FillStep, LaunchStep>(*step) && tierOfBuffer(step.getBuffers()[0]) == state::Tier::host) {
         step.setLane(Lane::update_host);
         continue;

@@ -8,7 +8,9 @@ namespace zero::schedule {
 
 /// Whether the operation can be told where to write its results.
 static bool takesDestination(Operation *op) {
-  return op && isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp>(op);
+  return op &&
+         isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp, state::UpdateRowsOp>(
+             op);
 }
 
 /// Which operands of a step that may overwrite them `value` can take the place of.
@@ -151,7 +153,8 @@ void Storage::placeAllGather(state::AllGatherOp op) {
 
 LogicalResult Storage::placeResults(Operation &op) {
   int64_t here = position[&op];
-  if (isView(&op) || isa<nn::JoinRowsOp, state::PackOp, state::ReleaseOp, state::PublishOp, func::ReturnOp>(op)) return success();
+  if (isView(&op) || isa<nn::JoinRowsOp, state::PackOp, state::ReleaseOp, state::PublishOp, state::WriteRowsOp, func::ReturnOp>(op))
+    return success();
   if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
@@ -185,6 +188,8 @@ LogicalResult Storage::placeResults(Operation &op) {
     put(add.getSum(), diesAt(*shard.slot, here) ? shard
                                                 : Place{makeFor(add.getSum(), BufferKind::gradient, add.getBucketAttr(),
                                                                 state::Role::gradient, state::Part::shard)});
+  } else if (auto room = dyn_cast<state::RoomForRowsOp>(op)) {
+    put(room.getRoom(), {makeFor(room.getRoom(), BufferKind::gradient)});
   } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
     FlatSymbolRefAttr bucket = bucketOf(toHost.getResult());
     bool shard = bucket && toHost.getType().getNumElements() == int64_t(states.bucket(bucket).getShard());

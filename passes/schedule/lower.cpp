@@ -107,6 +107,12 @@ LogicalResult Lowering::lower(Operation &op) {
     lowerAccumulate(accumulate);
   } else if (auto update = dyn_cast<state::UpdateOp>(op)) {
     lowerUpdate(update);
+  } else if (auto room = dyn_cast<state::RoomForRowsOp>(op)) {
+    make<FillStep>(op.getLoc(), {}, {at(room.getRoom())}, 0); // updates fill it part by part
+  } else if (auto update = dyn_cast<state::UpdateRowsOp>(op)) {
+    lowerUpdateRows(update);
+  } else if (auto write = dyn_cast<state::WriteRowsOp>(op)) {
+    lowerWriteRows(write);
   } else if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
     lowerReturn(terminator);
   } else {

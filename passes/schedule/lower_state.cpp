@@ -69,6 +69,11 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   if (op.getSum().use_empty()) evict(op, reached); // else it is consumed here, and the next step begins anew
 }
 
+/// Of a table of `rows` rows of `row` elements, of which the window begins with element `begin`.
+static TableRowsAttr rowsOf(Value indices, int64_t rows, int64_t row, int64_t size, int64_t begin) {
+  return TableRowsAttr::get(indices.getContext(), elementOf(indices), rows, row * size, begin * size);
+}
+
 /// The device updates in its memory, the host in its own: what rests elsewhere comes there and returns. What programs read goes home too:
 /// the compute copy that the update has made, or the master itself where that has the same numbers. Other ranks' shards join it on the
 /// device.
@@ -123,8 +128,14 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   in.push_back(at(op.getHyper()));
   if (op.getNorm2()) in.push_back(at(op.getNorm2()));
   if (op.getSums()) out.push_back(at(op.getSums()));
+  TableRowsAttr apart;
+  if (Value room = op.getApart()) {
+    in.append({at(op.getIndices()), at(room)});
+    out.append({at(room), at(op.getGradient())});
+    apart = rowsOf(op.getIndices(), op.getTableRows(), op.getRow(), elementBytes(op.getGradient()), op.getTableBegin() + op.getBegin());
+  }
   make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
-                   op.getBegin());
+                   op.getBegin(), apart);
   for (const Reached &tensor : reached) evict(op, tensor);
   if (!joined) return;
   if (onHost) {
@@ -133,6 +144,33 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     copy(named(op, joined->state.getSymName(), "bring"), made, own(joined->here, joined->state, op.getWhole()));
   }
   updated[bucket] = *joined;
+}
+
+void Lowering::lowerUpdateRows(state::UpdateRowsOp op) {
+  Ref room = at(op.getRoom()), gradient = at(op.getGradient());
+  SmallVector<Ref> in;
+  for (int64_t begin = 0; begin + gradient.bytes < room.bytes; begin += gradient.bytes) // the last is the gradient so far
+    in.push_back({room.buffer, room.offset + begin, room.stride, gradient.bytes});
+  in.insert(in.begin() + 1, gradient);
+  // The next step has other indices while rows are still on their way.
+  Ref given = at(op.getIndices());
+  std::string name = nameOf(op->getLoc()) + ".indices";
+  Ref kept{use(storage.scratch(name, BufferKind::scalar, given.bytes, nullptr)), 0, 0, given.bytes};
+  copy(named(op, nameOf(op->getLoc()), "indices"), given, kept);
+  indicesOfRows[op.getIndices()] = kept;
+  in.append({at(op.getHyper()), kept});
+  auto row = cast<ShapedType>(op.getGradient().getType()).getDimSize(1);
+  make<UpdateRowsStep>(op.getLoc(), in, at(op.getChanged()), op.getBuckets(), op.getBegins(), op.getKernel(), elementOf(op.getIndices()),
+                       row);
+}
+
+void Lowering::lowerWriteRows(state::WriteRowsOp op) {
+  StateOp state = states.tensor(states.bucket(op.getBucketAttr()), op.getRole());
+  auto type = cast<ShapedType>(op.getRows().getType());
+  Ref rows = at(op.getRows()), indices = indicesOfRows.lookup(op.getIndices()), table = whole(state);
+  table.bytes = int64_t(op.getElements()) * elementBytes(op.getRows()); // without what fills up the bucket
+  make<WriteRowsStep>(named(op, state.getSymName(), "rows"), {rows, indices, table}, {table},
+                      rowsOf(op.getIndices(), op.getTableRows(), type.getDimSize(1), elementBytes(op.getRows()), op.getBegin()));
 }
 
 void Lowering::lowerPublish(state::PublishOp op) {

@@ -32,6 +32,8 @@ private:
   void lowerPack(state::PackOp op);
   void lowerAccumulate(state::AccumulateOp op);
   void lowerUpdate(state::UpdateOp op);
+  void lowerUpdateRows(state::UpdateRowsOp op);
+  void lowerWriteRows(state::WriteRowsOp op);
   void lowerPublish(state::PublishOp op);
   void lowerGather(state::GatherOp op);
   void lowerLookUp(state::LookUpOp op);
@@ -98,6 +100,7 @@ private:
   mlir::OpBuilder b; // at the end of the program's steps
   planir::ProgramOp program;
   llvm::DenseMap<mlir::Operation *, Reached> updated;                          // parameters of a bucket that is to be published
+  llvm::DenseMap<mlir::Value, planir::Ref> indicesOfRows;                      // that are updated apart, as long as they are written
   mlir::OpBuilder uses{function.getContext()}, buffers{function.getContext()}; // after the last of each
 };
 

@@ -33,12 +33,14 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     for (auto [at, step] : llvm::enumerate(steps))
       if (step.getLane() == Lane::compute && !isOfUpdate(step)) begin = at + 1;
     ArrayRef<StepOp> tail = ArrayRef(steps).drop_front(begin);
-    auto copies = [](StepOp step) { return isa<CopyStep>(*step) && step.getLane() != Lane::compute; };
+    auto copies = [](StepOp step) { return isa<CopyStep, WriteRowsStep>(*step) && step.getLane() != Lane::compute; };
     auto updatesHere = [](StepOp step) { return isa<UpdateStep>(*step) && step.getLane() == Lane::compute; };
     bool norm = waitsForNorm(program);
     if (llvm::none_of(tail, copies)) return; // nothing to wait for
+    auto writesRows = [](StepOp step) { return isa<WriteRowsStep>(*step); };
     bool makesHere = llvm::any_of(tail, updatesHere);
-    if (!norm && !makesHere) return; // what comes after all else belongs to updates that stand among backward
+    bool onlyRows = !norm && !makesHere; // else what comes after all else belongs to updates that stand among backward
+    if (onlyRows && llvm::none_of(tail, writesRows)) return;
     SymbolTable symbols(module);
     auto restsOnDevice = [&](Value buffer) {
       auto use = buffer.getDefiningOp<UseOp>();
@@ -48,7 +50,8 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
     for (StepOp step : tail) {
       if (makesHere && step.getLane() == Lane::compute)
         updates += isa<UpdateStep>(*step), step.setLane(Lane::update);
-      else if (copies(step) && llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
+      else if (copies(step) && (!onlyRows || writesRows(step)) &&
+               llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
     }
     if (!updates) return; // the host makes them all

@@ -101,11 +101,17 @@ struct SpreadUpdates : impl::SpreadUpdatesPassBase<SpreadUpdates> {
     return bytes;
   }
 
-  /// Whether nothing after the slices, up to `last`, is in conflict with them.
+  /// Whether nothing after a slice's steps, up to `last`, is in conflict with them but steps of the slices, which keep their order.
   static bool mayMove(const Order &order, ArrayRef<Slice> slices, int64_t last) {
+    llvm::DenseSet<int64_t> own;
+    for (const Slice &slice : slices) own.insert(slice.steps.begin(), slice.steps.end());
     return llvm::all_of(slices.drop_front(), [&](const Slice &slice) {
-      return llvm::all_of(slice.steps,
-                          [&](int64_t at) { return order.firstConflictAfter(slices.back().end - 1, accessesOf(order[at])) > last; });
+      return llvm::all_of(slice.steps, [&](int64_t at) {
+        auto accesses = accessesOf(order[at]);
+        int64_t next = order.firstConflictAfter(at, accesses);
+        while (next <= last && own.contains(next)) next = order.firstConflictAfter(next, accesses);
+        return next > last;
+      });
     });
   }
 };

@@ -147,6 +147,10 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
     half of what would have to be fetched before. They are spread evenly over what forward reads, as many as `late-bytes` of gradients
     has room for, of buckets whose state comes from another tier; the squares of their gradients are summed apart.
 
+    In such a program, on one rank, a table that the output projection shares is updated as soon as the projection's gradient is complete, but for the rows
+    that were looked up: `zero.update` sets these apart, `zero.update_rows` updates them once the lookup's gradient is there, and `zero.write_rows` puts
+    them where they rest. So it is where the table's parameters rest on the device and something of its state does not.
+
     ```mlir
     %w = nn.get @w : tensor<64x32xf32>                     // stage 3
     %y = nn.matmul %x, %w : …

@@ -17,22 +17,9 @@ bool addsOnHost(state::BucketOp bucket) {
   return bucket.getUpdatedOnHost() && sum && sum.getTier() == state::Tier::host;
 }
 
-/// Something comes from another tier for its update.
-bool isElsewhere(state::BucketOp bucket) {
-  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
-    return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
-  });
-}
-
 RankedTensorType flat(OpBuilder &b, int64_t elements, Type type = nullptr) {
   return RankedTensorType::get({elements}, type ? type : b.getF32Type());
 }
-/// The type of the compute copy that an update writes; null if there is none, or it has the master's numbers and is copied from there.
-Type computeType(state::BucketOp bucket) {
-  state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
-  return compute && !compute.getType().isF32() ? compute.getType() : nullptr;
-}
-
 } // namespace
 
 void GradientMovement::finish() {
@@ -45,6 +32,7 @@ void GradientMovement::finish() {
   if (uses.role != "eval")
     for (state::BucketOp bucket : uses.buckets)
       if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
+  sums.append(apart.finish());
 
   SmallVector<Value> scalars(terminator.getOperands());
   if (uses.updates) scalars.push_back(sum(end, loc, sums));
@@ -54,8 +42,9 @@ void GradientMovement::finish() {
           losses = all - uses.updates; // the terms of each micro-step's, and the norm
   SmallVector<Value> results{end.create<state::ViewOp>(loc, flat(end, losses), packed, 0)};
   if (uses.updates) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, losses));
+  apart.writeMoments(end);
   sortByUse(pending); // forward needs them in this order
-  for (auto [bucket, shard] : pending) update(end, bucket, shard, uses.waitsForNorm ? results[1] : Value(), /*apart=*/true);
+  for (auto [bucket, shard] : pending) update(end, bucket, shard, uses.waitsForNorm ? results[1] : Value(), /*sumsApart=*/true);
 
   terminator->setOperands(results);
   uses.program.setType(end.getFunctionType(uses.program.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -76,7 +65,7 @@ llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
   if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes after it, or all wait
   Pending buckets;
   for (state::BucketOp bucket : uses.buckets)
-    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost())
+    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost() && !apart.find(bucket).first)
       buckets.push_back({bucket, {}});
   if (buckets.empty()) return found;
   sortByUse(buckets);
@@ -99,11 +88,18 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
   OpBuilder b(uses.program.getContext());
   Operation *anchor = nullptr; // the last gradient
   Value shard;                 // of the sum so far
-  for (auto &found : uses.gradients[bucket]) {
-    anchor = nullptr;
-    for (nn::GradientOp gradient : found) anchor = later(anchor, gradient);
+  if (const TableTile *tile = apart.find(bucket).second) {
+    anchor = tile->rest.getDefiningOp();
     b.setInsertionPointAfter(anchor);
-    shard = accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
+    shard = reduce(b, bucket, {tile->rest}, {0});
+    superseded.push_back(tile->addsRows);
+  } else {
+    for (auto &found : uses.gradients[bucket]) {
+      anchor = nullptr;
+      for (nn::GradientOp gradient : found) anchor = later(anchor, gradient);
+      b.setInsertionPointAfter(anchor);
+      shard = accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
+    }
   }
   if (!uses.updates) return;
   bool host = bucket.getUpdatedOnHost(), waits = uses.waitsForNorm || late.contains(bucket);
@@ -115,7 +111,7 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
   }
   // The parameters must have been read for the last time before they change.
   if (Operation *read = uses.lastRead.lookup(bucket); read && anchor->isBeforeInBlock(read)) b.setInsertionPointAfter(read);
-  Value own = update(b, bucket, shard, {}, /*apart=*/host);
+  Value own = update(b, bucket, shard, {}, /*sumsApart=*/host);
   if (!host) sums.push_back(own);
 }
 
@@ -187,8 +183,9 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
   return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
 }
 
-Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool apart) {
+Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool sumsApart) {
   Location loc = bucket.getLoc();
+  auto [table, tile] = apart.find(bucket);
   bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost();
   Value hyper = uses.program.getArguments().back();
   if (!host) shard = wholeIfUpdated(b, bucket, shard);
@@ -201,13 +198,14 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
     Value gradient = shard;
     if (here < count) gradient = b.create<state::ViewOp>(loc, flat(b, here * columns), shard, begin * columns);
     auto symbol =
-        kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), apart});
-    auto op = b.create<state::UpdateOp>(loc, apart ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient, hyper, norm2,
-                                        symbol.getValue(), whole, begin * columns);
-    if (!apart) sums.push_back(op.getSums());
+        kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), sumsApart});
+    auto op = b.create<state::UpdateOp>(loc, sumsApart ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient, hyper,
+                                        norm2, table ? table->room : Value(), table ? table->indices : Value(), symbol.getValue(), whole,
+                                        begin * columns, table ? table->columns : 0, table ? tile->begin : 0, table ? table->tableRows : 0);
+    if (!sumsApart) sums.push_back(op.getSums());
   }
   if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());
-  if (apart) return {};
+  if (sumsApart) return {};
   Value all = sums.size() == 1 ? sums[0] : pack(b, loc, sums);
   return whole ? b.create<state::OwnShardOp>(loc, flat(b, uses.rows(bucket)), all) : all;
 }

@@ -1,6 +1,7 @@
 //===- gradient_movement.h - gradients to the optimizer, loss and norm to the caller ----------------------===//
 // Private to zero-insert-movement.
 #pragma once
+#include "passes/shard/apart_rows.h"
 #include "passes/shard/program_uses.h"
 #include "passes/shard/row_exchange.h"
 
@@ -10,7 +11,7 @@ class GradientMovement {
 public:
   /// `lateBytes`: of gradients whose updates may come last, beside the next step's forward.
   GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange, int64_t lateBytes)
-      : uses(uses), kernels(kernels), exchange(exchange), lateBytes(lateBytes) {}
+      : uses(uses), kernels(kernels), exchange(exchange), apart(uses, kernels), lateBytes(lateBytes) {}
 
   /// Of a program whose parameters are in place.
   void finish();
@@ -37,8 +38,8 @@ private:
   /// there for an update by the host, and this is not the last micro-step.
   mlir::Value accumulate(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value sum);
   /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
-  /// shard unless those are summed `apart`, as with a norm that it waits for.
-  mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2, bool apart);
+  /// shard unless those are summed apart, as with a norm that it waits for.
+  mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2, bool sumsApart);
   /// What rests in another tier is fetched, updated and brought back slice by slice, so that a bucket need not be on the device at once.
   int64_t rowsOfSlice(state::BucketOp bucket, int64_t rows) const;
   mlir::Value sumSquares(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard);
@@ -48,6 +49,7 @@ private:
   ProgramUses &uses;
   StateKernels &kernels;
   RowExchange &exchange;
+  ApartRows apart;
   int64_t lateBytes;
   llvm::DenseSet<mlir::Operation *> late;     // buckets
   llvm::SmallVector<nn::LaunchOp> superseded; // by exchanges, each before what it reads

@@ -32,6 +32,9 @@ public:
   mlir::FlatSymbolRefAttr lookUp(int64_t rows, int64_t columns, int64_t n, mlir::Type type);
   /// Of `n` rows of `type`; see zero.add_rows.
   mlir::FlatSymbolRefAttr addRows(int64_t rows, int64_t columns, int64_t n, mlir::Type type);
+  /// (rows [n, c] of f32, indices, 0 to n - 1 as f32, updates [n, c] of `type`) -> the updates of all equal indices added to the row of the
+  /// first of them, in their order.
+  mlir::FlatSymbolRefAttr addToFirst(mlir::RankedTensorType indices, int64_t columns, mlir::Type type);
 
 private:
   /// The kernel called `name`, made by `build` the first time.

@@ -27,10 +27,16 @@ RankedTensorType matrix(int64_t rows, int64_t columns, Type type) { return Ranke
 
 } // namespace
 
+/// Of a kernel of indices: their shape, and their type.
+static std::string suffixOfIndices(RankedTensorType type) {
+  std::string suffix;
+  for (int64_t size : type.getShape()) suffix += "_" + std::to_string(size);
+  return suffix + (type.getElementType().isInteger(64) ? "" : "_i32");
+}
+
 FlatSymbolRefAttr StateKernels::indices(RankedTensorType type) {
-  std::string name = "indices";
-  for (int64_t size : type.getShape()) name += "_" + std::to_string(size);
-  return once(name + (type.getElementType().isInteger(64) ? "" : "_i32"), [&] {
+  std::string name = "indices" + suffixOfIndices(type);
+  return once(name, [&] {
     KernelBuilder k(module, name, {type});
     return k.finish(k.b.reshape(k.b.cast(k.arg(0), Float32Type::get(module.getContext())), {type.getNumElements()}));
   });
@@ -59,6 +65,22 @@ FlatSymbolRefAttr StateKernels::addRows(int64_t rows, int64_t columns, int64_t n
     Value own = k.b.select(k.b.broadcast(at.inside, {n, columns}, {0}), given, k.b.like(given, 0));
     Value sums = k.builder.create<nn::ScatterAddOp>(k.b.loc, matrix(rows, columns, f32), at.row, own);
     return k.finish(k.builder.create<nn::AddOp>(k.b.loc, k.arg(0), sums).getResult());
+  });
+}
+
+FlatSymbolRefAttr StateKernels::addToFirst(RankedTensorType indices, int64_t columns, Type type) {
+  int64_t n = indices.getNumElements();
+  std::string name = "add_rows_to_first_x" + std::to_string(columns) + suffixOf(type) + suffixOfIndices(indices);
+  return once(name, [&] {
+    Type f32 = Float32Type::get(module.getContext());
+    KernelBuilder k(module, name, {matrix(n, columns, f32), indices, RankedTensorType::get({n}, f32), matrix(n, columns, type)});
+    auto &b = k.b;
+    Value equal = b.compare(nn::Predicate::eq, b.broadcast(k.arg(1), {n, n}, {0}), b.broadcast(k.arg(1), {n, n}, {1}));
+    Value place = b.broadcast(k.arg(2), {n, n}, {1});
+    Value first = b.reduce(nn::ReductionKind::min, b.select(equal, place, b.like(place, double(n))), {1});
+    Value sums =
+        k.builder.create<nn::ScatterAddOp>(b.loc, matrix(n, columns, f32), b.cast(first, k.builder.getI64Type()), b.cast(k.arg(3), f32));
+    return k.finish(k.builder.create<nn::AddOp>(b.loc, k.arg(0), sums).getResult());
   });
 }
 

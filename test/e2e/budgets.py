@@ -183,7 +183,7 @@ def spread(model, world, stage):
     top = needs(facts(flags), "device")
     wanted, losses = reference(world, ())
     found = []
-    for part, disk in ((0.8, 1e9), (0.8, 3e8), (0.9, 3e8)):
+    for part, disk in ((0.7, 1e9), (0.8, 1e9), (0.8, 3e8), (0.9, 6e8)):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
         plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         if plan is None or not any("spread over backward" in d["choice"] for d in plan["decisions"] if d["subject"] == "memory"):
@@ -246,7 +246,7 @@ def clipped(model):
     wanted, losses = reference(1, clip)
     filled = 0
     (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e9, "disk_write": 2e9}))
-    for part in (0.4, 0.6, 0.8):
+    for part in (0.5, 0.6, 0.8):
         facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         steps = schedule()
         filled += sum(step["name"].endswith(".compute.padding") for step in steps)

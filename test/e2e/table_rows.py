@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Ranks exchange rows of the table of the vocabulary in place of the table.
+"""Rows of the table of the vocabulary, of which a step looks up few.
 
-A tied table (gpt: what an output projection adds to its gradient travels as ever) and one of its own (llama: nothing else does), of 4096 rows for 2 x 12
-tokens a rank: the same bits at every stage, however state is kept and micro-steps are ordered, and one rank's gradients.
+Ranks exchange rows in place of the table. A tied table (gpt: what an output projection adds to its gradient travels as ever) and one of its own (llama:
+nothing else does), of 4096 rows for 2 x 12 tokens a rank: the same bits at every stage, however state is kept and micro-steps are ordered, and one
+rank's gradients.
+
+On one rank whose optimizer's state rests elsewhere a tied table is updated early but for its rows that were looked up: the bits of one that is updated
+as a whole.
 """
 import sys
 
@@ -93,8 +97,31 @@ def one_sample():
     equal(*(trained(f"sample-{stage}", "gpt", 2, "--stage", stage, batch=1) for stage in (3, 0)))
 
 
+def apart(flags):
+    """Of one rank: gradients and weights as where all state rests on the device, and again after a checkpoint, which resumes there."""
+    name, same = "apart-" + "-".join(f.strip("-").replace("=", "-") for f in flags), [f for f in flags if f.startswith(("--precision=", "--tile=", "--optimizer="))]
+    away, resident = ["--clip", "never", *flags], ["--clip", "never", *same]
+    equal(trained(name, "gpt", 1, *away), trained(f"{name}-0", "gpt", 1, *resident))
+    plan = plan_file.read(suite.work / f"{name}.plan")
+    steps = [step for p in plan.programs if p.role == 0 for step in p.steps]
+    rows = [step for step in steps if step.HasField("write_rows")]
+    wanted = "--offload-params=disk" not in flags  # else the next step would wait for them
+    expect(bool(rows) == wanted and sum(step.HasField("update_rows") for step in steps) == wanted, f"{len(rows)} steps write rows")
+    run = lambda plan, *more: suite.zerorun(plan, "--data", "data.safetensors", "--lr", "1e-2", "--threads", 1, *more)
+    for steps, plan, more in ((1, f"{name}.plan", ["--checkpoint", f"{name}.check"]), (2, f"{name}-0.plan", ["--resume", f"{name}.check", "--export", f"{name}-1.safetensors"])):
+        run(plan, "--steps", steps, *more)
+    run(f"{name}-0.plan", "--steps", 2, "--export", f"{name}-2.safetensors")
+    expect((suite.work / f"{name}-1.safetensors").read_bytes() == (suite.work / f"{name}-2.safetensors").read_bytes(), "resumed elsewhere, weights differ")
+    return f"{len(rows)} steps write rows"
+
+
 suite.start()
 prepare()
+for flags in (["--offload-optimizer=disk"], ["--offload-optimizer=host"], ["--offload-optimizer=disk", "--tile=4"], ["--offload-params=disk", "--offload-optimizer=disk", "--tile=4"],
+              ["--offload-params=disk", "--offload-optimizer=host", "--offload-activations=disk", "--tile=4"], ["--offload-optimizer=disk", "--optimizer=sgd", "--tile=4"],
+              ["--offload-optimizer=disk", "--precision=bf16", "--tile=4"], ["--offload-params=disk", "--offload-optimizer=disk", "--precision=bf16", "--tile=4"],
+              ["--device-memory=1900K", "--tile=4"], ["--device-memory=1900K", "--host-memory=400K", "--tile=4", "--precision=bf16"]):
+    suite.check(f"table_rows: apart, {' '.join(flags)}", apart, flags)
 suite.check("table_rows: gpt, one sample in each rank's micro-step", one_sample)
 for model in ("gpt", "llama"):
     suite.check(f"table_rows: {model}, 2 ranks, stages 0 to 3", stages, model, 2, (1, 2, 3))

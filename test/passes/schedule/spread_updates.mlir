@@ -68,6 +68,37 @@ module attributes {zero.world = 1 : i64} {
     plan.fill compute -> %x[64, 64] : 2
     plan.return %r[0, 4]
   }
+  // What all of them write leaves among the copies of the last: none goes after that.
+  // CHECK-LABEL: @leaves
+  plan.program step @leaves {
+    %p0 = plan.use @p0
+    %h0 = plan.use @m0
+    %r = plan.use @result.loss
+    %g0 = plan.buffer gradient "g0" bytes 128
+    %at = plan.buffer activation "at" bytes 16
+    %rows = plan.buffer gradient "rows" bytes 64
+    %away = plan.buffer gradient "away" on disk bytes 64
+    %x = plan.buffer activation "x" bytes 64
+    %large = plan.buffer activation "large" bytes 1024
+    %d0 = plan.buffer fetched "d0" bytes 64
+    %d1 = plan.buffer fetched "d1" bytes 64
+    plan.fill compute -> %large[0, 1024] : 0
+    // CHECK: plan.copy to_host %d0
+    // CHECK-NEXT: plan.copy to_device
+    // CHECK-NEXT: plan.update compute {{.*}} from 16
+    // CHECK-NEXT: plan.copy disk_write %rows
+    // CHECK-NOT: plan.decision
+    plan.copy to_device %h0[0, 64] -> %d0[0, 64]
+    plan.update compute %p0[0, 64], %g0[0, 64], %d0[0, 64], %at[0, 16], %rows[0, 64] -> %p0[0, 64], %d0[0, 64], %rows[0, 64], %g0[0, 64] : @b0 @k of f32 whole apart <8 x 16 from 0 by i64>
+    plan.copy to_host %d0[0, 64] -> %h0[0, 64]
+    plan.copy to_device %h0[64, 64] -> %d1[0, 64]
+    plan.update compute %p0[64, 64], %g0[64, 64], %d1[0, 64], %at[0, 16], %rows[0, 64] -> %p0[64, 64], %d1[0, 64], %rows[0, 64], %g0[64, 64] : @b0 @k of f32 whole from 16 apart <8 x 16 from 64 by i64>
+    plan.copy disk_write %rows[0, 64] -> %away[0, 64]
+    plan.copy to_host %d1[0, 64] -> %h0[64, 64]
+    plan.fill compute -> %x[0, 64] : 1
+    plan.fill compute -> %x[0, 64] : 2
+    plan.return %r[0, 4]
+  }
   // What follows needs the gradient's bytes: nothing moves.
   // CHECK-LABEL: @needed
   plan.program step @needed {

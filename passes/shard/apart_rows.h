@@ -1,0 +1,61 @@
+//===- apart_rows.h - rows of a table that are updated apart from the rest --------------------------------===//
+// The gradient of a table that the output projection shares is begun where backward begins, with the logits, and ended where it ends, with
+// the lookup; but that adds to few of its rows. So all others are updated early, while a disk has nothing to do, and these rows are set
+// apart before and updated at the end. Private to zero-insert-movement.
+#pragma once
+#include "passes/shard/program_uses.h"
+
+namespace zero::shard {
+
+/// A tile of a table, or all of it: the only parameter of its bucket.
+struct TableTile {
+  state::BucketOp bucket;
+  int64_t begin = 0, elements = 0; // of the table, that lie in it
+  mlir::Value rest;                // its gradient but for what lookups add
+  nn::LaunchOp addsRows;           // what adds that
+};
+
+struct ApartTable {
+  llvm::SmallVector<TableTile> tiles; // in the order of the table
+  mlir::Value indices, updates;       // what the lookup adds to it
+  int64_t columns = 0, tableRows = 0; // of the whole table
+  mlir::Value room;                   // of zero.room_for_rows
+  mlir::Operation *update = nullptr;  // zero.update_rows, once it is there
+
+  int64_t rows() const { return llvm::cast<mlir::ShapedType>(indices.getType()).getNumElements(); }
+};
+
+class ApartRows {
+public:
+  /// Finds the tables of a program and makes room for their rows. There are none where updates wait for the norm, where gradients are
+  /// summed over ranks or micro-steps, or where everything rests on the device: then nothing is gained.
+  ApartRows(ProgramUses &uses, StateKernels &kernels);
+
+  /// The table that a bucket is a tile of, and the tile; null if it is none.
+  std::pair<const ApartTable *, const TableTile *> find(state::BucketOp bucket) const;
+  /// After all tiles have been updated: the rows that were set apart, and their parameters. Yields the squared gradients of each.
+  llvm::SmallVector<mlir::Value> finish();
+  /// What the optimizer keeps of them, which nobody waits for in the next step's forward.
+  void writeMoments(mlir::OpBuilder &b);
+
+private:
+  void add(state::BucketOp bucket, llvm::MapVector<mlir::StringAttr, ApartTable> &found);
+  bool isWorthIt(const ApartTable &table) const;
+  /// The gradient of its rows, once lookups have added to it: [n, columns].
+  mlir::Value gradientOf(const ApartTable &table, mlir::OpBuilder &b);
+  mlir::Value update(ApartTable &table);
+  /// The rows of all tiles go where these tensors rest.
+  void write(mlir::OpBuilder &b, const ApartTable &table, bool parameters);
+
+  ProgramUses &uses;
+  StateKernels &kernels;
+  mlir::SymbolTable symbols;
+  llvm::SmallVector<ApartTable> tables;
+};
+
+/// Something comes from another tier for its update.
+bool isElsewhere(state::BucketOp bucket);
+/// The type of the compute copy that an update writes; null if there is none, or it has the master's numbers and is copied from there.
+mlir::Type computeType(state::BucketOp bucket);
+
+} // namespace zero::shard
