@@ -212,6 +212,14 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &tables) {
   return expectKernel(*this, getKernelAttr(), tables);
 }
 
+LogicalResult UpdateRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  for (auto name : getBuckets().getAsRange<FlatSymbolRefAttr>()) {
+    BucketOp bucket = lookUp(*this, name, tables);
+    if (!bucket || failed(expectTable(*this, bucket))) return failure();
+  }
+  return expectKernel(*this, getKernelAttr(), tables);
+}
+
 LogicalResult WriteRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
   if (!bucket || failed(expectTable(*this, bucket))) return failure();

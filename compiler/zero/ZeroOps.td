@@ -177,7 +177,7 @@ def Zero_RoomForRowsOp : Zero_Op<"room_for_rows"> {
   let results = (outs Zero_Flat:$room);
   let assemblyFormat = "attr-dict `:` type($room)";
 }
-def Zero_UpdateRowsOp : Zero_Op<"update_rows"> {
+def Zero_UpdateRowsOp : Zero_Op<"update_rows", [Zero_BucketUser]> {
   let summary = "One optimizer step on the rows of a table that updates have set apart, once their gradient is final";
   let description = [{
     By one launch of `kernel`, as in `zero.update`: (param [n, row], grad [n, row], states [n, row]…, hyper) -> (param, states…, compute?, sums [n]).

@@ -39,7 +39,7 @@ def LowerPass : Pass<"plan-lower", "::mlir::ModuleOp"> {
 def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
   let summary = "Parameters travel on lane gather, gradients and scalars on lane reduce, tiers have lanes of their own, the rest computes";
   let description = [{
-    A copy from or to another tier goes to the lane of that way: `disk_read`, `disk_write`, `to_device`, `to_host`.
+    A copy from or to another tier, and what writes rows of a table there, goes to the lane of that way: `disk_read`, `disk_write`, `to_device`, `to_host`.
     An all-gather from or into persistent parameters (a gather, a publish) goes to lane `gather`; reduce-scatters, all-reduces and
     all-gathers of gradients to lane `reduce`. Every rank runs the same program, so the order of collectives per lane is the
     same on all of them.
@@ -279,7 +279,8 @@ def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp
     other step, with the fills of what they alone write, go on lane `update`, and their copies on lanes
     `update_read` and `update_write`, which leave those of the next step's fetches free: its forward begins while they run, and waits for
     each bucket as it needs it. In the order of their first use in forward, as zero-insert-movement has put them, the first updates are those
-    that it needs first. They read a copy of the hyper-parameters, which the host writes again for the next step.
+    that it needs first. They read a copy of the hyper-parameters, which the host writes again for the next step. What writes rows of a
+    table to another tier after all else goes on lane `update_write` in any case.
 
     ```mlir
     plan.copy disk_read %m[0, 4096] -> %f[0, 4096]

@@ -29,18 +29,13 @@ struct AssignLanes : impl::AssignLanesPassBase<AssignLanes> {
       return tiers.lookup(buffer.getDefiningOp<UseOp>().getStateAttr().getAttr());
     };
     for (StepOp step : stepsOf(getOperation())) {
-      if (isa<CopyStep>(*step)) {
-        state::Tier from = tierOfBuffer(step.getBuffers()[0]), to = tierOfBuffer(step.getBuffers()[1]);
+      if (isa<CopyStep, WriteRowsStep>(*step)) {
+        state::Tier from = tierOfBuffer(step.getBuffers()[0]), to = tierOfBuffer(step.getBuffers().back());
         step.setLane(from == state::Tier::disk   ? Lane::disk_read
                      : to == state::Tier::disk   ? Lane::disk_write
                      : from == state::Tier::host ? Lane::to_device
                      : to == state::Tier::host   ? Lane::to_host
                                                  : Lane::compute);
-        continue;
-      }
-      if (isa<WriteRowsStep>(*step)) {
-        state::Tier to = tierOfBuffer(step.getBuffers().back());
-        step.setLane(to == state::Tier::disk ? Lane::disk_write : to == state::Tier::host ? Lane::to_host : Lane::compute);
         continue;
       }
       if (isa<UpdateStep, FillStep, LaunchStep>(*step) && tierOfBuffer(step.getBuffers()[0]) == state::Tier::host) {

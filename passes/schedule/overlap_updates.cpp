@@ -54,7 +54,7 @@ struct OverlapUpdates : impl::OverlapUpdatesPassBase<OverlapUpdates> {
                llvm::none_of(step.getBuffers(), restsOnDevice)) // forward waits for what comes there
         step.setLane(step.getLane() == Lane::disk_read || step.getLane() == Lane::to_device ? Lane::update_read : Lane::update_write);
     }
-    if (!updates) return; // the host makes them all
+    if (!updates) return; // the host makes them all, or only rows are left to write
     keepHyper(module, tail.front());
     moved += updates;
     StringRef reason = norm ? "they wait for the norm, and" : "they stand after all else, since";

@@ -13,17 +13,6 @@ RankedTensorType matrix(int64_t rows, int64_t columns, Type type) { return Ranke
 
 } // namespace
 
-bool isElsewhere(state::BucketOp bucket) {
-  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
-    return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
-  });
-}
-
-Type computeType(state::BucketOp bucket) {
-  state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
-  return compute && !compute.getType().isF32() ? compute.getType() : nullptr;
-}
-
 ApartRows::ApartRows(ProgramUses &uses, StateKernels &kernels)
     : uses(uses), kernels(kernels), symbols(uses.program->getParentOfType<ModuleOp>()) {
   if (uses.role != "step" || uses.waitsForNorm || uses.sharding.world > 1 || uses.sharding.accumulate > 1) return;
@@ -81,6 +70,16 @@ std::pair<const ApartTable *, const TableTile *> ApartRows::find(state::BucketOp
     for (const TableTile &tile : table.tiles)
       if (tile.bucket == bucket) return {&table, &tile};
   return {};
+}
+
+void ApartRows::setApart(state::UpdateOp update, state::BucketOp bucket) const {
+  auto [table, tile] = find(bucket);
+  if (!table) return;
+  update.getApartMutable().assign(table->room);
+  update.getIndicesMutable().assign(table->indices);
+  update.setRow(table->columns);
+  update.setTableBegin(tile->begin);
+  update.setTableRows(table->tableRows);
 }
 
 SmallVector<Value> ApartRows::finish() {

@@ -31,14 +31,17 @@ public:
   /// summed over ranks or micro-steps, or where everything rests on the device: then nothing is gained.
   ApartRows(ProgramUses &uses, StateKernels &kernels);
 
-  /// The table that a bucket is a tile of, and the tile; null if it is none.
-  std::pair<const ApartTable *, const TableTile *> find(state::BucketOp bucket) const;
+  /// The tile that a bucket is of such a table; null if it is none.
+  const TableTile *tileIn(state::BucketOp bucket) const { return find(bucket).second; }
+  /// Lets an update of such a tile set its rows apart.
+  void setApart(state::UpdateOp update, state::BucketOp bucket) const;
   /// After all tiles have been updated: the rows that were set apart, and their parameters. Yields the squared gradients of each.
   llvm::SmallVector<mlir::Value> finish();
   /// What the optimizer keeps of them, which nobody waits for in the next step's forward.
   void writeMoments(mlir::OpBuilder &b);
 
 private:
+  std::pair<const ApartTable *, const TableTile *> find(state::BucketOp bucket) const;
   void add(state::BucketOp bucket, llvm::MapVector<mlir::StringAttr, ApartTable> &found);
   bool isWorthIt(const ApartTable &table) const;
   /// The gradient of its rows, once lookups have added to it: [n, columns].
@@ -52,10 +55,5 @@ private:
   mlir::SymbolTable symbols;
   llvm::SmallVector<ApartTable> tables;
 };
-
-/// Something comes from another tier for its update.
-bool isElsewhere(state::BucketOp bucket);
-/// The type of the compute copy that an update writes; null if there is none, or it has the master's numbers and is copied from there.
-mlir::Type computeType(state::BucketOp bucket);
 
 } // namespace zero::shard

@@ -65,7 +65,7 @@ llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
   if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes after it, or all wait
   Pending buckets;
   for (state::BucketOp bucket : uses.buckets)
-    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost() && !apart.find(bucket).first)
+    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost() && !apart.tileIn(bucket))
       buckets.push_back({bucket, {}});
   if (buckets.empty()) return found;
   sortByUse(buckets);
@@ -88,7 +88,7 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
   OpBuilder b(uses.program.getContext());
   Operation *anchor = nullptr; // the last gradient
   Value shard;                 // of the sum so far
-  if (const TableTile *tile = apart.find(bucket).second) {
+  if (const TableTile *tile = apart.tileIn(bucket)) {
     anchor = tile->rest.getDefiningOp();
     b.setInsertionPointAfter(anchor);
     shard = reduce(b, bucket, {tile->rest}, {0});
@@ -185,7 +185,6 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
 
 Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool sumsApart) {
   Location loc = bucket.getLoc();
-  auto [table, tile] = apart.find(bucket);
   bool whole = updatesWhole(bucket), clip = bool(norm2), host = bucket.getUpdatedOnHost();
   Value hyper = uses.program.getArguments().back();
   if (!host) shard = wholeIfUpdated(b, bucket, shard);
@@ -200,8 +199,8 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
     auto symbol =
         kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), sumsApart});
     auto op = b.create<state::UpdateOp>(loc, sumsApart ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient, hyper,
-                                        norm2, table ? table->room : Value(), table ? table->indices : Value(), symbol.getValue(), whole,
-                                        begin * columns, table ? table->columns : 0, table ? tile->begin : 0, table ? table->tableRows : 0);
+                                        norm2, Value(), Value(), symbol.getValue(), whole, begin * columns);
+    apart.setApart(op, bucket);
     if (!sumsApart) sums.push_back(op.getSums());
   }
   if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());

@@ -17,6 +17,17 @@ Sharding::Sharding(ModuleOp module) {
   sliceElements = sliceElementsOf(shards);
 }
 
+bool isElsewhere(state::BucketOp bucket) {
+  return llvm::any_of(bucket.getTensors().getAsRange<state::TensorAttr>(), [](state::TensorAttr tensor) {
+    return tensor.getRole() != state::Role::gradient && tensor.getTier() != state::Tier::device;
+  });
+}
+
+Type computeType(state::BucketOp bucket) {
+  state::TensorAttr compute = bucket.tensorOf(state::Role::compute);
+  return compute && !compute.getType().isF32() ? compute.getType() : nullptr;
+}
+
 Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 
 LogicalResult ProgramUses::find() {

@@ -59,6 +59,10 @@ private:
   state::BucketOp bucketOf(mlir::Operation *user, mlir::FlatSymbolRefAttr parameter) const;
 };
 
+/// Something comes from another tier for its update.
+bool isElsewhere(state::BucketOp bucket);
+/// The type of the compute copy that an update writes; null if there is none, or it has the master's numbers and is copied from there.
+mlir::Type computeType(state::BucketOp bucket);
 /// The one that stands after the other; either may be null.
 mlir::Operation *later(mlir::Operation *a, mlir::Operation *b);
 

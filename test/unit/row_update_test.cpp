@@ -182,6 +182,18 @@ TEST(RowUpdate, WhatIsSetApartIsUpdated) {
                  [](RowPlan &p) { p.named("update 1").mutable_update()->mutable_apart()->set_begin(7996); });
   expectSentence(kTiers, "'update rows' does not update the rows that step",
                  [](RowPlan &p) { p.named("update rows").mutable_reads()->SwapElements(0, 2); });
+  auto leaves = [](const char *before) { // the rows, and are updated where they come to
+    return [before](RowPlan &p) {
+      Ref rows = p.named("no rows yet").writes(0), there = p.floats("there", rows.bytes() / 4, false);
+      p.step("leave", {rows}, {there}).mutable_copy();
+      for (int read : {0, 2}) p.named("update rows").mutable_reads(read)->set_buffer(there.buffer());
+      p.moveBefore("leave", before), p.liveThroughout();
+    };
+  };
+  RowPlan whole(true, DEVICE);
+  leaves("add")(whole);
+  EXPECT_EQ(judged(whole), "");
+  expectSentence({DEVICE}, "'update rows' does not update the rows that step", leaves("update 1")); // which sets some apart after that
   expectSentence(kTiers, "sets no rows of bucket 'tile 0' apart as its other updates do, or alone does so", [](RowPlan &p) {
     Step &update = p.named("update 0"), *rest = p.program().add_steps();
     *rest = update, rest->set_name("rest"), rest->clear_waits();
