@@ -61,6 +61,7 @@ FailureOr<std::optional<Program>> attentionProgram(func::FuncOp kernel) {
   if (!fits(op->getOperand(0)))
     return op->emitOpError("has no kernel: rows of ")
            << p.attention.dim << " elements are no multiple of " << kVector << " up to " << kLongest;
+  p.attention.warpgroups = kernel->hasAttr(kWarpgroupsAttr);
   p.kind = Program::Tiles;
   p.name = kernel.getSymName().str();
   for (Value v : kernel.getArguments()) p.inputs.push_back({scalarOf(v), cast<RankedTensorType>(v.getType()).getNumElements()});

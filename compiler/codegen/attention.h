@@ -28,6 +28,7 @@ struct Attention {
   bool causal = false; // query i sees keys up to i + keys - queries
   std::optional<std::array<int64_t, 4>> mask; // its dimensions: 1, or those of the scores
   bool bf16 = false;                          // q, k, v and their like in memory: products are those of a GPU's matrix units
+  bool warpgroups = false;                    // a product may be one of four warps together (the kernel's attribute kWarpgroupsAttr)
   uint64_t multiplyAdds = 0;
   std::vector<unsigned> operands; // of each the kernel's argument that is it
 
@@ -55,6 +56,9 @@ private:
     return {some, queries, queries * position, dim, position, before * dim};
   }
 };
+
+/// Of a kernel for GPUs whose matrix units read both operands from shared memory, for four warps at once (wgmma, sm_90a).
+inline constexpr llvm::StringLiteral kWarpgroupsAttr = "nn.warpgroups";
 
 /// Whether there are kernels for it: any lengths, heads and masks, f32, bf16 and f16, as long as rows are whole vectors and not too long
 /// for a tile to stay near the threads. The rule of which attention nn-expand-attention leaves and nn-attention-kernels takes.

@@ -24,10 +24,10 @@ struct CpuTarget {
   static llvm::FailureOr<CpuTarget> fromName(llvm::StringRef name, std::string &error);
 };
 
-/// Blocks of a launch and threads of a block, on a GPU.
+/// Blocks of a launch, threads of a block, and bytes of shared memory that the launch gives each beside what code declares, on a GPU.
 struct Grid {
   uint64_t blocks = 0;
-  unsigned threads = 0;
+  unsigned threads = 0, sharedBytes = 0;
 };
 
 /// How a kernel is launched (plan.proto: Kernel, Launch).

@@ -116,6 +116,7 @@ LogicalResult Exporter::addKernels() {
     if (info->grid) {
       kernel->mutable_gpu()->set_blocks(uint32_t(info->grid->blocks));
       kernel->mutable_gpu()->set_threads(info->grid->threads);
+      if (info->grid->sharedBytes) kernel->mutable_gpu()->set_shared_bytes(info->grid->sharedBytes);
     }
     for (uint64_t bytes : info->argBytes) kernel->add_arg_bytes(bytes);
     infos.push_back(std::move(*info));

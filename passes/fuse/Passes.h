@@ -31,8 +31,8 @@ struct Options {
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// After it, once or (on copies) to try it: keep at most so many bytes of activations for backward.
 void addRematerialization(mlir::OpPassManager &pm, uint64_t keepBytes);
-/// After that: attention by kernels of the plan's own.
-void addAttentionKernels(mlir::OpPassManager &pm);
+/// After that: attention by kernels of the plan's own, for a GPU with products of warpgroups or without.
+void addAttentionKernels(mlir::OpPassManager &pm, bool warpgroups);
 /// All passes, and the phase as `zero-fuse-pipeline`.
 void registerPasses();
 } // namespace zero::fuse

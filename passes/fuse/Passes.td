@@ -177,6 +177,7 @@ def AttentionKernelsPass : Pass<"nn-attention-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let options = [Option<"warpgroups", "warpgroups", "bool", "false", "The GPU has products of four warps (sm_90a): kernels say so in nn.warpgroups">];
   let statistics = [Statistic<"launches", "launches", "Calls of kernels">];
 }
 

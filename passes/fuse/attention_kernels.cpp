@@ -1,4 +1,5 @@
 //===- attention_kernels.cpp - nn-attention-kernels --------------------------------------------------------===//
+#include "compiler/codegen/attention.h"
 #include "compiler/nn/build.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/kernel_table.h"
@@ -14,6 +15,8 @@ namespace zero::fuse {
 namespace {
 
 struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
+  using AttentionKernelsPassBase::AttentionKernelsPassBase;
+
   void runOnOperation() override {
     KernelTable table(getOperation());
     SmallVector<Operation *> attentions;
@@ -36,6 +39,7 @@ struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
     func::FuncOp kernel = entry.function;
     if (!kernel) return last->emitOpError("cannot be made into a kernel: ") << entry.why;
     OpBuilder b(last);
+    if (warpgroups && isa<AttentionOp, AttentionGradByRowSumsOp>(last)) kernel->setAttr(codegen::kWarpgroupsAttr, b.getUnitAttr());
     auto made = b.create<LaunchOp>(last->getLoc(), last->getResultTypes(), kernel.getSymName(), inputs.getArrayRef());
     last->replaceAllUsesWith(made);
     last->erase();

@@ -63,7 +63,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
 
 void addRematerialization(OpPassManager &pm, uint64_t keepBytes) { pm.addPass(createRematerializePass({keepBytes})); }
 
-void addAttentionKernels(OpPassManager &pm) { pm.addPass(createAttentionKernelsPass()); }
+void addAttentionKernels(OpPassManager &pm, bool warpgroups) { pm.addPass(createAttentionKernelsPass({warpgroups})); }
 
 void registerPasses() {
   registerZeroFusePasses();

@@ -1,5 +1,6 @@
 //===- phases.cpp - the passes of each phase, and what flags say to them --------------------------------===//
 #include "passes/pipeline/phases.h"
+#include "compiler/codegen/ptx/ptx.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
@@ -97,6 +98,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.schedule.tf32 = options.tf32;
   if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
   settings.attentionKernels = options.target == plan::Target::CUDA;
+  settings.warpgroups = settings.attentionKernels && codegen::GpuTarget{options.gpu}.warpgroups();
   shard::PartitionPassOptions &partition = settings.shard.partition;
   partition.world = options.world;
   partition.stage = options.stage.value_or(0);

@@ -39,6 +39,7 @@ struct Settings {
   std::optional<uint64_t> keepBytes; // of activations for backward, as nn-rematerialize; none: all that it reads
   shard::Options shard;
   bool attentionKernels = false; // attention by kernels of the plan's own: a target without steps for it
+  bool warpgroups = false;       // that has products of four warps
   schedule::Options schedule;
   uint64_t usuallyCopied = 0; // with late updates, or much room: bytes that the choice copies without them
 };

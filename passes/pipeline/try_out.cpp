@@ -58,7 +58,7 @@ LogicalResult estimate(ModuleOp scheduled, const simulate::Machine &machine, Tri
 
 void addSharding(OpPassManager &pm, const Settings &settings) {
   if (settings.keepBytes) fuse::addRematerialization(pm, *settings.keepBytes);
-  if (settings.attentionKernels) fuse::addAttentionKernels(pm);
+  if (settings.attentionKernels) fuse::addAttentionKernels(pm, settings.warpgroups);
   shard::buildPipeline(pm, settings.shard);
 }
 

@@ -79,7 +79,8 @@ void checkMesh(const Plan &plan) {
                 (plan.axes_size() ? "its axes " + axesText(plan) + " have " + std::to_string(ranks) : "names no axis"));
 }
 
-bool isArchitecture(const std::string &feature) { // "sm_90"
+bool isArchitecture(std::string feature) { // "sm_90", "sm_90a"
+  if (feature.ends_with('a')) feature.pop_back();
   return feature.starts_with("sm_") && feature.size() > 4 && feature.size() < 8 &&
          std::all_of(feature.begin() + 3, feature.end(), [](char c) { return c >= '0' && c <= '9'; });
 }

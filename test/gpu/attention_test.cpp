@@ -17,6 +17,7 @@ struct Shape {
   bool causal = false;
   std::vector<int64_t> mask = {};
   std::string type = "f32";
+  bool warpgroups = false; // products of four warps, where sizes are theirs
 };
 
 std::string tensor(std::vector<int64_t> sizes, const std::string &type) {
@@ -51,7 +52,7 @@ std::string textOf(const Shape &s, const std::string &name, Layout layout = Layo
   std::string form = layout == Layout::ByHead ? "" : "bshd = true, ";
   if (packed) form += "packed_kv_heads = " + std::to_string(s.keyHeads) + " : i64, ";
   return "func.func private @kernel(" + arguments + ") -> (" + results +
-         ") attributes {nn.kernel} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names + " {" + form +
+         ") attributes {nn.kernel" + (s.warpgroups ? ", nn.warpgroups" : "") + "} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names + " {" + form +
          "causal = " + (s.causal ? "true" : "false") + ", scale = 0.25 : f32} : (" + types + ") -> (" + results + ")\n  return " + values +
          " : " + results + "\n}";
 }
@@ -167,6 +168,14 @@ TEST(Attention, Bf16OfOneLength) {
   check({1, 4, 1, 16, 16, 128, true, {}, "bf16"});
 }
 
+TEST(Attention, Warpgroups) {
+  check({2, 2, 2, 150, 150, 64, true, {}, "bf16", true});
+  check({1, 4, 2, 64, 64, 64, false, {}, "bf16", true});
+  check({2, 2, 1, 150, 130, 64, true, {}, "bf16", true});
+  check({1, 2, 2, 60, 200, 64, false, {1, 2, 60, 200}, "bf16", true}); // all of four tiles but the last one's end
+  check({1, 4, 2, 75, 75, 128, true, {}, "bf16", true});               // two panels
+}
+
 // Rows that a mask lets see nothing: zeros, and no gradient.
 TEST(Attention, RowsThatSeeNothing) {
   Shape shape{1, 2, 2, 24, 40, 8, false, {1, 1, 24, 40}};
@@ -213,6 +222,20 @@ TEST(Attention, RowsThatSeeNothing) {
 }
 
 // What a block needs of shared memory is there on every GPU, whatever the sizes.
+TEST(Attention, TilesOfWarpgroups) {
+  auto tiles = [](int64_t length, int64_t dim, const char *name, const char *type = "bf16") {
+    return tilesOf({1, 1, 1, length, length, dim, true, {}, type, true}, name);
+  };
+  EXPECT_EQ(tiles(1024, 64, kForward).sharedBytes, 40u << 10);
+  EXPECT_EQ(tiles(1024, 64, kForward).resident, 4u);
+  EXPECT_EQ(tiles(1024, 64, kGradient).sharedBytes, 49u << 10); // more than code may declare
+  EXPECT_EQ(tiles(1024, 64, kGradient).resident, 3u);
+  EXPECT_EQ(tiles(1024, 128, kGradient).sharedBytes, 97u << 10);
+  EXPECT_EQ(tiles(1024, 128, kGradient).resident, 2u);
+  for (auto shape : {std::pair(1024, 40), std::pair(48, 64)}) EXPECT_FALSE(tiles(shape.first, shape.second, kForward).warpgroup);
+  EXPECT_FALSE(tiles(1024, 64, kForward, "f32").warpgroup);
+}
+
 TEST(Attention, TilesFitIntoSharedMemory) {
   for (int64_t dim = 8; dim <= 128; dim += 8)
     for (int64_t length : {1, 16, 17, 64, 1000})

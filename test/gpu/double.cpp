@@ -5,6 +5,7 @@
 #include "compiler/codegen/lower.h"
 #include "compiler/codegen/ptx/division.h"
 #include "compiler/codegen/ptx/gpu_module.h"
+#include "compiler/codegen/ptx/warpgroup.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -46,7 +47,28 @@ const Hook kHooks[] = {
     {ids::nvvm_cp_async_wait_all, 13, {}},
     {ids::nvvm_rcp_approx_ftz_f, 14, {0}},
 };
-constexpr unsigned kPlaces = 15;
+/// The same of functions that are no intrinsics.
+struct NamedHook {
+  llvm::StringLiteral function;
+  Hook hook;
+};
+const NamedHook kNamedHooks[] = {
+    {codegen::kTimesTransposed, {ids::not_intrinsic, 15, {}, true}},
+    {codegen::kPlusTimesTransposed, {ids::not_intrinsic, 16, {}, true}},
+    {codegen::kPlusTimes, {ids::not_intrinsic, 17, {}, true}},
+    {codegen::kFenceShared, {ids::not_intrinsic, 18, {}}},
+};
+constexpr unsigned kPlaces = 19;
+
+/// Null: none.
+const Hook *hookOf(const llvm::CallInst *call) {
+  if (const NamedHook *named =
+          llvm::find_if(kNamedHooks, [&](const NamedHook &h) { return h.function == call->getCalledFunction()->getName(); });
+      named != std::end(kNamedHooks))
+    return &named->hook;
+  const Hook *hook = llvm::find_if(kHooks, [&](const Hook &h) { return h.intrinsic == call->getIntrinsicID(); });
+  return hook == std::end(kHooks) ? nullptr : hook;
+}
 
 /// The results of `call`, by a function that finds the operands in memory and leaves the results after them.
 llvm::Value *callInMemory(llvm::IRBuilder<> &b, llvm::CallInst *call, llvm::Value *target) {
@@ -75,11 +97,13 @@ llvm::Error callHooks(llvm::Module &module) {
   for (llvm::Function &f : module)
     for (llvm::Instruction &i : llvm::instructions(f))
       if (auto *call = dyn_cast<llvm::CallInst>(&i);
-          call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with("llvm.nvvm."))
+          call && call->getCalledFunction() &&
+          (call->getCalledFunction()->getName().starts_with("llvm.nvvm.") ||
+           call->getCalledFunction()->getName().starts_with(codegen::kWarpgroupCalls)))
         calls.push_back(call);
   for (llvm::CallInst *call : calls) {
-    const Hook *hook = llvm::find_if(kHooks, [&](const Hook &h) { return h.intrinsic == call->getIntrinsicID(); });
-    if (hook == std::end(kHooks))
+    const Hook *hook = hookOf(call);
+    if (!hook)
       return llvm::createStringError("the double of a GPU has no " + call->getCalledFunction()->getName().str());
     llvm::IRBuilder<> b(call);
     llvm::SmallVector<llvm::Value *> operands;

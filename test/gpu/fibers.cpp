@@ -40,7 +40,7 @@ zero_test_switch_stack:
 namespace zero::test {
 namespace {
 
-constexpr unsigned kWarp = 32;
+constexpr unsigned kWarp = 32, kWarpgroup = 128;
 constexpr size_t kStackBytes = 64 << 10;
 
 enum class Waits { Nothing, Barrier, Any, WarpBarrier, Shuffle, Together, Ended };
@@ -58,7 +58,9 @@ struct Fiber {
   uint32_t given = 0, bits = 0, taken = 0;
   WarpOperation operation = nullptr; // Together
   void *registers = nullptr;
+  unsigned among = kWarp;   // threads that do it together
   std::vector<Copy> copies; // begun
+  bool fenced = true;       // products of four warps see what was copied
 };
 
 class Block {
@@ -88,20 +90,22 @@ public:
     return mine.taken;
   }
 
-  void together(WarpOperation operation, void *registers) {
-    fibers[current].operation = operation, fibers[current].registers = registers;
+  void together(WarpOperation operation, void *registers, unsigned among = kWarp) {
+    fibers[current].operation = operation, fibers[current].registers = registers, fibers[current].among = among;
     wait(Waits::Together);
   }
 
   /// To shared memory, which nobody sees filled before the thread waits.
   void beginCopy(const Copy &copy) { fibers[current].copies.push_back(copy); }
   void finishCopies() {
+    if (!fibers[current].copies.empty()) fibers[current].fenced = false;
     for (const Copy &copy : fibers[current].copies) {
       std::memset(copy.to, 0, copy.bytes);
       std::memcpy(copy.to, copy.from, copy.count);
     }
     fibers[current].copies.clear();
   }
+  void fence() { fibers[current].fenced = true; }
 
   uint32_t block = 0;
   unsigned current = 0;
@@ -134,12 +138,15 @@ private:
     return std::all_of(fibers.begin() + long(from), fibers.begin() + long(to), [&](const Fiber &f) { return f.waits == what; });
   }
 
-  /// Whether a warp waits for one operation of all of its threads, which is done then.
-  bool operate(size_t from) {
-    void *registers[kWarp];
-    for (size_t t = 0; t < kWarp; ++t) {
-      if (fibers[from + t].waits != Waits::Together || fibers[from + t].operation != fibers[from].operation) return false;
-      registers[t] = fibers[from + t].registers;
+  /// Whether so many threads from one on wait for one operation of all of them, which is done then.
+  bool operate(size_t from, unsigned among) {
+    void *registers[kWarpgroup];
+    if (from + among > fibers.size()) return false;
+    for (size_t t = 0; t < among; ++t) {
+      const Fiber &f = fibers[from + t];
+      if (f.waits != Waits::Together || f.operation != fibers[from].operation || f.among != among) return false;
+      if (among > kWarp && !f.fenced) throw std::runtime_error("a product of four warps follows copies to shared memory without a fence");
+      registers[t] = f.registers;
     }
     fibers[from].operation(registers);
     return true;
@@ -157,9 +164,9 @@ private:
     }
     bool some = false;
     for (size_t from = 0; from < n; from += kWarp) {
-      bool exchange = all(Waits::Shuffle, from, from + kWarp);
-      if (!exchange && !all(Waits::WarpBarrier, from, from + kWarp) && !operate(from)) continue;
-      for (size_t t = from; t < from + kWarp; ++t) {
+      bool exchange = all(Waits::Shuffle, from, from + kWarp), four = from % kWarpgroup == 0 && operate(from, kWarpgroup);
+      if (!exchange && !four && !all(Waits::WarpBarrier, from, from + kWarp) && !operate(from, kWarp)) continue;
+      for (size_t t = from; t < from + (four ? kWarpgroup : kWarp); ++t) {
         if (exchange) fibers[t].taken = fibers[from + ((t - from) ^ fibers[t].bits)].given;
         fibers[t].waits = Waits::Nothing;
       }
@@ -202,6 +209,10 @@ const GpuHooks kGpuHooks = {
     },
     [] { Block::running->finishCopies(); },
     [](float number) { return 1 / number; },
+    [](void *registers) { Block::running->together(timesTransposed, registers, kWarpgroup); },
+    [](void *registers) { Block::running->together(plusTimesTransposed, registers, kWarpgroup); },
+    [](void *registers) { Block::running->together(plusTimes, registers, kWarpgroup); },
+    [] { Block::running->fence(); },
 };
 
 void runGrid(GpuGrid grid, uint64_t order, const std::function<void()> &beforeBlock, const std::function<void()> &thread) {

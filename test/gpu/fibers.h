@@ -25,6 +25,10 @@ struct GpuHooks {
   void (*begin4)(void *to, const void *from, uint32_t count);
   void (*waitForCopies)();
   float (*inverse)(float number); // 1 / number, likewise
+  void (*timesTransposed)(void *registers); // of four warps, as warp_operations.h
+  void (*plusTimesTransposed)(void *registers);
+  void (*plusTimes)(void *registers);
+  void (*fenceShared)(); // until products of four warps see what the thread has written, after a barrier
 };
 extern const GpuHooks kGpuHooks;
 

@@ -18,6 +18,29 @@ struct MatrixRegisters {
   uint32_t words[4];
 };
 
+/// What four warps multiply (compiler/codegen/ptx/warpgroup.h): panels of 64 x 64 in shared memory, and a result's sums before and after.
+struct WarpgroupRegisters {
+  const uint16_t *a, *b;
+  float d[32];
+};
+struct WarpgroupSumRegisters {
+  float c[32];
+  const uint16_t *a, *b;
+  float d[32];
+};
+struct WarpgroupWordsRegisters {
+  float c[32];
+  uint32_t a[16];
+  const uint16_t *b;
+  float d[32];
+};
+
+/// All at once, of the 128 threads' registers: wgmma.mma_async.m64n64k16, four times. Throws where threads do not name the same panels, or
+/// ones that do not begin at 1024 bytes.
+void timesTransposed(void *const *registers);
+void plusTimesTransposed(void *const *registers);
+void plusTimes(void *const *registers);
+
 /// All at once, of the 32 threads' registers. Each product is rounded by the sum it is added to, in the order of k.
 void multiplyMatrices(void *const *registers);
 void loadMatrices(void *const *registers);

@@ -11,7 +11,7 @@ namespace zero::codegen {
 class AttentionEmitter : public TileEmitter {
 public:
   AttentionEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division)
-      : TileEmitter(p, b, loc, division, p.attention.bf16, attentionTiles(p.attention).strips), a(p.attention), tiles(attentionTiles(a)),
+      : TileEmitter(p, b, loc, division, p.attention.bf16, attentionTiles(p.attention)), a(p.attention), tiles(attentionTiles(a)),
         type(p.outputs[0].type), factor(a.bf16 && !a.mask && a.scale > 0 ? a.scale : 1) {}
 
 protected:

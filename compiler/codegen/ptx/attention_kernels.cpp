@@ -90,12 +90,12 @@ private:
       // After the last query there are zeros: its weights are 1, and multiply zeros.
       return overTiles(firstQuery(), number(a.queries), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
         Tile q = at(passed[0], buffer), dout = at(passed[1], buffer);
-        Fragment lse = perColumn(at(lses, buffer)), delta = perColumn(at(deltas, buffer));
-        lse = map(lse, [&](Value v, const Entry &) { return usable(v); });
         Fragment s = scores(timesTransposed(owned[0], q), head, query, first, true);
+        Fragment lse = map(perColumn(at(lses, buffer)), [&](Value v, const Entry &) { return usable(v); });
         Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum, factor); });
         weights = seen(weights, query, first, true, real(0));
-        Fragment ds = map(timesTransposed(owned[1], dout), delta, [&](Value x, Value y) { return sub(x, y); });
+        Fragment dp = timesTransposed(owned[1], dout);
+        Fragment ds = map(dp, perColumn(at(deltas, buffer)), [&](Value x, Value y) { return sub(x, y); });
         ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_back(half)), weights, dout), now.begin() + half);
         llvm::copy(plusTimes(Fragment(ArrayRef(now).take_front(half)), ds, q), now.begin());

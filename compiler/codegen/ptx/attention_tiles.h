@@ -13,7 +13,8 @@ struct AttentionTiles {
   unsigned sharedBytes = 0;           // of a block
   unsigned resident = 0;              // as in a division
 
-  unsigned strips = 1; // of 16 rows, that a warp holds of a product (tiles.h)
+  unsigned strips = 1;    // of 16 rows, that a warp holds of a product (tiles.h)
+  bool warpgroup = false; // the block's four warps make a product together (warpgroup_products.cpp)
 
   static constexpr int64_t kStripRows = 16;
   unsigned warps() const { return unsigned(own / (strips * kStripRows)); }
@@ -22,7 +23,8 @@ struct AttentionTiles {
 };
 
 /// The largest tiles whose operands fit into a block's shared memory, none longer than what there is to cut. Two buffers of at least 32
-/// rows, which the matrix units multiply as fast as memory brings them, are better than one of more.
+/// rows, which the matrix units multiply as fast as memory brings them, are better than one of more. Where warpgroups make products, all
+/// tiles have 64 rows.
 AttentionTiles attentionTiles(const Attention &attention);
 
 /// Of a tile in shared memory: what a row holds, in whole steps of a product, and the elements between two rows. These are a few more, so
@@ -32,6 +34,8 @@ struct TileRow {
   unsigned bytes; // of an element
   int64_t rowBytes() const { return stride * bytes; }
 };
+inline constexpr int64_t kWarpgroupRows = 64; // of a tile that a warpgroup multiplies
+inline constexpr int64_t kPanelColumns = 64;  // of bf16, 128 bytes: as much of a row as lies together (tiles.h)
 constexpr TileRow tileRow(int64_t columns, bool bf16) {
   int64_t whole = (columns + 15) / 16 * 16;
   return bf16 ? TileRow{whole, whole + 8, 2} : TileRow{columns, columns + 4, 4};

@@ -106,6 +106,7 @@ Division tilesOf(const Program &p) {
   d.threads = tiles.warps() * kWarp;
   d.blocks = tiles.blocks;
   d.resident = tiles.resident;
+  if (tiles.sharedBytes > kStaticShared) d.shared = tiles.sharedBytes;
   return d;
 }
 

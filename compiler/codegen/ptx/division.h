@@ -22,9 +22,10 @@ struct Division {
   unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
   unsigned width = 1;     // Columns, Scatter
   unsigned resident = 0;  // blocks that a multiprocessor should hold at once, for which registers are shared out; 0: no wish
+  unsigned shared = 0;    // bytes that a launch gives each block, where code needs more than it may declare itself
   uint64_t blocks = 1;
 
-  Grid grid() const { return {blocks, threads}; }
+  Grid grid() const { return {blocks, threads, shared}; }
 };
 
 /// Bytes of shared memory that code may declare itself, of any GPU's.

@@ -3,6 +3,7 @@
 #include "compiler/codegen/lower.h"
 #include "compiler/codegen/ptx/accesses.h"
 #include "compiler/codegen/ptx/emit_gpu.h"
+#include "compiler/codegen/ptx/warpgroup.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
@@ -32,9 +33,9 @@ void boundThreads(llvm::Function &function, const Division &division) {
 /// What all threads of a warp do together stays where all of them come by. LLVM 19 knows it of shuffles, and not of these.
 void keepTogether(llvm::Function &function) {
   for (llvm::Instruction &instruction : llvm::instructions(function))
-    if (auto *call = dyn_cast<llvm::IntrinsicInst>(&instruction))
+    if (auto *call = dyn_cast<llvm::CallInst>(&instruction); call && call->getCalledFunction())
       if (StringRef name = call->getCalledFunction()->getName();
-          name.starts_with("llvm.nvvm.mma.") || name.starts_with("llvm.nvvm.ldmatrix."))
+          name.starts_with("llvm.nvvm.mma.") || name.starts_with("llvm.nvvm.ldmatrix.") || name.starts_with(kWarpgroupCalls))
         call->setConvergent();
 }
 

@@ -10,10 +10,12 @@ using namespace mlir;
 namespace zero::codegen {
 
 Fragment TileEmitter::timesTransposed(const Tile &a, const Tile &right) {
+  if (warpgroup) return timesTransposedByWarpgroup(a, right);
   return bf16 ? timesTransposedByUnits(a, right) : timesTransposedByFma(a, right);
 }
 
 Fragment TileEmitter::plusTimes(const Fragment &sum, const Fragment &f, const Tile &right) {
+  if (warpgroup) return plusTimesByWarpgroup(sum, f, right);
   return bf16 ? plusTimesByUnits(sum, f, right) : plusTimesByFma(sum, f, right);
 }
 

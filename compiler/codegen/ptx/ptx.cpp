@@ -3,7 +3,9 @@
 #include "compiler/codegen/groups.h"
 #include "compiler/codegen/lower.h"
 #include "compiler/codegen/ptx/division.h"
+#include "compiler/codegen/ptx/dynamic_shared.h"
 #include "compiler/codegen/ptx/gpu_module.h"
+#include "compiler/codegen/ptx/warpgroup.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -50,14 +52,21 @@ llvm::Expected<Code> compileGroup(ArrayRef<const KernelSource *> kernels, const 
   auto made = gpuModule(context, kernels);
   if (!made) return made.takeError();
   llvm::Module &module = **made;
-  for (const KernelSource *kernel : kernels) markEntry(module, kernel->info.symbol, divisionOf(kernel->program));
+  for (const KernelSource *kernel : kernels) {
+    Division division = divisionOf(kernel->program);
+    markEntry(module, kernel->info.symbol, division);
+    if (division.shared && gatherShared(module, kernel->info.symbol) != division.shared)
+      return llvm::createStringError("kernel '" + kernel->info.symbol + "' does not take the " + std::to_string(division.shared) +
+                                     " bytes of shared memory that it is launched with");
+  }
+  lowerWarpgroupCalls(module);
   std::string triple = "nvptx64-nvidia-cuda", error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!backend) return llvm::createStringError(error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // what is one operation is written as one (math.h)
   std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      triple, target.architecture, "+ptx75", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      triple, target.architecture, target.version(), options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
@@ -113,8 +122,8 @@ std::string joined(ArrayRef<Code> modules, ArrayRef<KernelSource> kernels) {
 } // namespace
 
 FailureOr<GpuTarget> GpuTarget::fromName(StringRef name, std::string &error) {
-  if (name == "sm_80" || name == "sm_90") return GpuTarget{name.str()};
-  error = "unknown GPU architecture '" + name.str() + "': expected sm_80 or sm_90, which later GPUs run too";
+  if (name == "sm_80" || name == "sm_90" || name == "sm_90a") return GpuTarget{name.str()};
+  error = "unknown GPU architecture '" + name.str() + "': expected sm_80 or sm_90, which later GPUs run too, or sm_90a for H100 and H200 alone";
   return failure();
 }
 

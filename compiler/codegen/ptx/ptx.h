@@ -8,7 +8,12 @@ namespace zero::codegen {
 struct GpuTarget {
   std::string architecture; // "sm_90"
 
-  /// "sm_80" or "sm_90". On failure `error` holds a sentence.
+  /// Whether it has products of warpgroups, which sm_90a has alone: later GPUs do not run its code.
+  bool warpgroups() const { return architecture == "sm_90a"; }
+  /// Of PTX: the oldest that has what kernels use.
+  const char *version() const { return warpgroups() ? "+ptx80" : "+ptx75"; }
+
+  /// "sm_80", "sm_90" or "sm_90a". On failure `error` holds a sentence.
   static llvm::FailureOr<GpuTarget> fromName(llvm::StringRef name, std::string &error);
 };
 

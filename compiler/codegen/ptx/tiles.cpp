@@ -1,6 +1,6 @@
 //===- tiles.cpp - matrices that the threads of a block hold together --------------------------------------===//
 #include "compiler/codegen/ptx/tiles.h"
-#include "compiler/codegen/ptx/attention_tiles.h"
+#include "compiler/codegen/ptx/warpgroup.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -49,6 +49,7 @@ Value TileEmitter::joined(Value first, Value second) {
 //===----------------------------------------------------------------------===//
 
 Tile TileEmitter::tile(int64_t rows, int64_t columns) {
+  if (warpgroup) return {sharedArray(storedAs(Scalar::BF16), rows * columns, kPanelAlignment), rows, columns, columns, {}, {}};
   TileRow row = tileRow(columns, bf16);
   Tile made{sharedArray(bf16 ? storedAs(Scalar::BF16) : f32, rows * row.stride, kVectorBytes), rows, columns, row.stride, {}};
   if (row.columns > columns) { // zeros up to a whole step of a product, once
@@ -73,7 +74,15 @@ Tile TileEmitter::at(const Tile &tiles, Value number) {
 }
 
 Value TileEmitter::inTile(const Tile &tile, Value row, Value column) {
-  Value at = plus(times(row, tile.stride), column);
+  Value at;
+  if (warpgroup) {
+    constexpr int64_t width = kVectorBytes / 2, rows8 = kPanelColumns / width;
+    Value vector = quotient(remainder(column, kPanelColumns), width), place = b.create<arith::XOrIOp>(loc, vector, remainder(row, rows8));
+    Value inPanel = plus(times(row, kPanelColumns), plus(times(place, width), remainder(column, width)));
+    at = plus(times(quotient(column, kPanelColumns), tile.rows * kPanelColumns), inPanel);
+  } else {
+    at = plus(times(row, tile.stride), column);
+  }
   return tile.first ? plus(tile.first, at) : at;
 }
 
@@ -122,13 +131,19 @@ void TileEmitter::beginLoad(const Tile &tile, Value memory, Value first, int64_t
       at = plus(thread, number(i));
       if (!wholeRows) setOut();
       Value counts = count ? b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, quotient(at, perRow), count).getResult() : Value();
-      beginCopy(kVectorBytes, further(to, rows * tile.stride * element), further(from, rows * between * element), counts);
+      beginCopy(kVectorBytes, further(to, rows * betweenRows(tile) * element), further(from, rows * between * element), counts);
     };
     if (i + d.threads <= vectors)
       begin();
     else
       when(below(plus(thread, number(i)), number(vectors)), begin);
   }
+}
+
+/// A warpgroup's product sees what the thread's copies left in shared memory after the fence.
+void TileEmitter::waitForLoads() {
+  intrinsic("llvm.nvvm.cp.async.wait.all", {}, {});
+  if (warpgroup) together(kFenceShared, {}, 0);
 }
 
 void TileEmitter::beginLoadOfNumbers(const Tile &row, Value memory, Value first, int64_t between, Value count) {

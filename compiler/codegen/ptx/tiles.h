@@ -4,6 +4,7 @@
 // or element by element, is the same however products are made, of bf16 by the matrix units or of f32 by fused multiply-adds. A right
 // operand that a warp has read from shared memory serves all of its strips.
 #pragma once
+#include "compiler/codegen/ptx/attention_tiles.h"
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include <array>
 
@@ -12,7 +13,9 @@ namespace zero::codegen {
 /// Words of two elements: a left operand 16 x 16; or of a right operand 16 x 8 the first two, and of the next one the others.
 using Words = std::array<mlir::Value, 4>;
 
-/// In shared memory, row by row: bf16 where products are the matrix units', else f32.
+/// In shared memory, row by row: bf16 where products are the matrix units', else f32. Of a tile that warpgroups multiply, 64 columns are a
+/// panel, whose rows of 128 bytes follow each other, and panels do, too. In a row the vectors of 16 bytes change places: number v of row r
+/// lies where v XOR r mod 8 would, so that eight rows' same vectors lie in all banks (PTX ISA, "128-byte swizzling").
 struct Tile {
   mlir::Value memory;
   int64_t rows, columns, stride;  // elements
@@ -35,9 +38,9 @@ struct Entry {
 
 class TileEmitter : public GpuEmitter {
 protected:
-  /// `bf16`: what tiles hold. `strips`: of each warp.
-  TileEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division, bool bf16, unsigned strips)
-      : GpuEmitter(p, b, loc, division), bf16(bf16), strips(strips) {}
+  /// `bf16`: what tiles hold.
+  TileEmitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, const Division &division, bool bf16, const AttentionTiles &tiles)
+      : GpuEmitter(p, b, loc, division), bf16(bf16), warpgroup(tiles.warpgroup), strips(tiles.strips) {}
 
   mlir::Value inWarp, warp; // number of the thread in its warp, of the warp in the block
   mlir::Type f32;
@@ -61,7 +64,7 @@ protected:
   /// follow the first `count`, which is null where all are there.
   void beginLoad(const Tile &tile, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
   void beginLoadOfNumbers(const Tile &row, mlir::Value memory, mlir::Value first, int64_t between, mlir::Value count);
-  void waitForLoads() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
+  void waitForLoads();
 
   //--- fragments: the rows of each warp, those that a tile of as many rows as the block's warps have together has at their place -------
   unsigned rows() const { return 2 * strips; } // of which a thread has elements
@@ -101,7 +104,7 @@ protected:
   mlir::Value larger(mlir::Value x, mlir::Value y);
 
 private:
-  bool bf16;
+  bool bf16, warpgroup;
   unsigned strips;
   mlir::Value pair; // of each block of 8 columns the thread's first
   Tile left;        // f32: where a fragment lies that is a left operand; a warp's rows are touched by that warp alone
@@ -115,6 +118,7 @@ private:
   }
   static Tile several(Tile tile, int64_t rows) { return tile.rows = rows, tile; }
   mlir::Value inTile(const Tile &tile, mlir::Value row, mlir::Value column);
+  int64_t betweenRows(const Tile &tile) const { return warpgroup ? kPanelColumns : tile.stride; }
   /// Of a tile; of what lies in memory.
   mlir::Value sharedAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
   mlir::Value globalAddress(mlir::Value memory, mlir::Value element, unsigned bytes);
@@ -140,6 +144,13 @@ private:
   llvm::SmallVector<Words> leftWords(const Tile &a, mlir::Value place, int64_t column);
   /// sum += left · right, of 8 columns.
   void multiply(llvm::MutableArrayRef<mlir::Value> sum, const Words &left, mlir::Value upper, mlir::Value lower);
+
+  //--- products of warpgroups (warpgroup_products.cpp) -----------------------------------------------------------------
+  Fragment timesTransposedByWarpgroup(const Tile &a, const Tile &b);
+  Fragment plusTimesByWarpgroup(const Fragment &sum, const Fragment &f, const Tile &b);
+  mlir::Value panel(const Tile &tile, int64_t number);
+  /// A call of what warpgroup.h names; its results, of f32.
+  Fragment together(llvm::StringRef what, mlir::ValueRange operands, size_t results);
 };
 
 } // namespace zero::codegen

@@ -28,7 +28,12 @@ public:
       throw Error(
           fmt::format("the plan was compiled for {} and cannot run on a GPU; compile with --target cuda", plan::targetName(target.kind())));
     const std::string &architecture = target.features(0); // "sm_90"
-    if (gpu.capability() < std::stoi(architecture.substr(3)))
+    int capability = std::stoi(architecture.substr(3));
+    if (architecture.ends_with('a') && gpu.capability() != capability) // later ones do not have all that it has
+      throw Error(fmt::format("the plan was compiled for {}, which GPUs of sm_{} run alone, and the GPU of this machine ({}) is sm_{}; compile "
+                              "without --gpu",
+                              architecture, capability, gpu.name(), gpu.capability()));
+    if (gpu.capability() < capability)
       throw Error(fmt::format("the plan was compiled for {}, and the GPU of this machine ({}) is sm_{}; compile with --gpu sm_{}",
                               architecture, gpu.name(), gpu.capability(), gpu.capability()));
   }
