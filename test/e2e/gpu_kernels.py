@@ -17,6 +17,9 @@ BINDS = {"gpt2/dynamo_sdpa_dyn": ["--bind", "batch=2,seq=16"], "llama/ts17_eager
 # Lengths that no tile of attention divides, over several tiles, and heads that share keys.
 WRITTEN = {"written/grouped, 75 tokens": ["--arch", "llama", "--layers", 1, "--hidden", 64, "--heads", 4, "--kv-heads", 2, "--vocab", 64,
                                           "--seq", 75, "--batch", 2]}
+# Rows of 64 and 128 elements, which warpgroups multiply, with ends of tiles.
+FOR_WARPGROUPS = {f"written/heads of {width}, sm_90a": ["--layers", 1, "--hidden", 128, "--heads", 128 // width, "--vocab", 64, "--seq", 75, "--batch", 1]
+                  for width in (64, 128)}
 LOSSES = {"gpt2_loss/dynamo_eager": ["--loss", "output:loss"]}
 
 
@@ -30,7 +33,7 @@ def ptxas():
 
 
 def flags(name, precision):
-    return [*BINDS.get(name, []), *LOSSES.get(name, []), "--precision", precision, "--target", "cuda"]
+    return [*BINDS.get(name, []), *LOSSES.get(name, []), "--precision", precision, "--target", "cuda", *(["--gpu", "sm_90a"] if "sm_90a" in name else [])]
 
 
 @functools.cache
@@ -50,8 +53,12 @@ def text(name, precision):
     """One entry per kernel with the bounds of the plan, and nothing undefined."""
     path = compiled(name, precision)
     ptx = dict(plan_file.segments(path))[2].decode()
-    expect(".extern" not in ptx and "__nv_" not in ptx, "the module refers to something outside")
-    expect(ptx.count(".version") == 1 and ".target sm_80" in ptx, "it is not one module for sm_80")
+    outside = [line for line in ptx.splitlines() if ".extern" in line and not line.startswith(".extern .shared ")] # which launches give
+    expect(not outside and "__nv_" not in ptx, "the module refers to something outside")
+    if name in FOR_WARPGROUPS:
+        expect(("wgmma.mma_async" in ptx) == (precision == "bf16"), "warpgroups multiply bf16, and nothing else")
+    gpu = "sm_90a" if name in FOR_WARPGROUPS else "sm_80"
+    expect(ptx.count(".version") == 1 and f".target {gpu}\n" in ptx, f"it is not one module for {gpu}")
     plan = plan_file.read(path)
     entries = re.findall(r"\.visible \.entry (\w+)\(([^)]*)\)\s*\.reqntid (\d+), 1, 1", ptx)
     expect([e[0] for e in entries] == [k.symbol for k in plan.kernels], "entries are not the kernels of the plan")
@@ -81,7 +88,7 @@ def architectures():
 def assembled(name, precision):
     (suite.work / "a.ptx").write_bytes(dict(plan_file.segments(compiled(name, precision)))[2])
     used = []
-    for gpu in architectures() if name.startswith("gpt2/") else ["sm_90"]:
+    for gpu in ["sm_90a"] if name in FOR_WARPGROUPS else architectures() if name.startswith("gpt2/") else ["sm_90"]:
         said = suite.run([assembler, "-v", f"-arch={gpu}", "a.ptx", "-o", "a.cubin"]).stderr
         # ptxas gives up a few registers where one more block fits then.
         spills = [int(n) for n in re.findall(r"(\d+) bytes spill stores", said)]
@@ -102,8 +109,8 @@ def compared(name, precision):
 
 suite.start()
 assembler = ptxas()
-for name, form in WRITTEN.items():
-    MODELS[name] = suite.work / "written.onnx"
+for number, (name, form) in enumerate({**WRITTEN, **FOR_WARPGROUPS}.items()):
+    MODELS[name] = suite.work / f"written{number}.onnx"
     suite.run([sys.executable, GPT, *form, "-o", MODELS[name]])
 for name in MODELS:
     for precision in ("f32", "bf16"):

@@ -34,6 +34,7 @@ GRADIENTS = ("gpt2", "gpt2_loss", "llama")
 # GPT-2: layers, width, heads; samples of 1024 tokens in a micro-step; micro-steps.
 GPT2 = {"gpt2-124M": (12, 768, 12, 16, 4), "gpt2-1.5B": (48, 1600, 25, 8, 4)}
 VOCABULARY, LENGTH = 50257, 1024
+GPU = "sm_90a" # of benchmarks and what belongs to them: the machine that is usually lent
 # State beyond the GPU: layers, width, heads, samples in a micro-step; plan, flags; steps, processors, seconds without which it is not begun, and at most
 # (docs/gpu.md says why these sizes). Speeds that choices are made by are those of an H200's machine.
 BEYOND = {"gpt-7B": ((34, 4096, 32, 8), "bf16-host", ["--device-memory", "24GiB", "--host-memory", "110GiB"], (6, 8, 60, 150)),
@@ -155,7 +156,7 @@ class Bundle:
         folder.mkdir()
         self.run(sys.executable, ROOT / "models" / "gpt.py", "--no-weights", "--layers", layers, "--hidden", width, "--heads", heads, "--vocab", vocabulary,
                  "--seq", length, "--batch", batch, "-o", folder / "model.onnx")
-        self.compile(name, plan, "model.onnx", "--init", "random", "--precision", "bf16", "--accumulate", accumulate, *flags, references=references)
+        self.compile(name, plan, "model.onnx", "--gpu", "sm_80" if self.stand_ins else GPU, "--init", "random", "--precision", "bf16", "--accumulate", accumulate, *flags, references=references)
         np.random.default_rng(0).integers(0, vocabulary, batch * accumulate * length + 1, dtype=np.uint16).tofile(folder / "data.bin")
         (folder / "flags").write_text("--data data.bin --lr 1e-4\n")
         parameters = vocabulary * width + layers * (12 * width * width + 13 * width) + 2 * width
@@ -238,6 +239,9 @@ def main():
     if a.stand_ins:
         bundle.rung("timed", "gpt2_loss-dynamo_eager", "f32")
     else:
+        for width in (64, 128): # of heads whose attention is multiplied by warpgroups
+            bundle.gpt(f"gpt-heads-{width}", 1, 256, 256 // width, 1, 1, vocabulary=256, length=200, references=True)
+            bundle.rung("kernels", f"gpt-heads-{width}", "bf16")
         bundle.gpt("gpt2-one-layer", 1, 768, 12, 1, 1, references=True)
         bundle.rung("timed", "gpt2-one-layer", "bf16")
     bundle.benchmarks(a.peer)

@@ -61,6 +61,12 @@ TEST(CudaRefusals, OtherArchitectures) {
   target.set_features(0, "sm_100");
   EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }),
             "the plan was compiled for sm_100, and the GPU of this machine (fake device) is sm_90; compile with --gpu sm_90");
+  target.set_features(0, "sm_90a");
+  EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), "");
+  target.set_features(0, "sm_80a"); // has what others lack, later ones too
+  EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }),
+            "the plan was compiled for sm_80a, which GPUs of sm_80 run alone, and the GPU of this machine (fake device) is sm_90; compile without "
+            "--gpu");
 }
 
 } // namespace

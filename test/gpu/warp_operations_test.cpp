@@ -1,9 +1,11 @@
 // What stands in for a GPU's matrix units against plain loops, with the layouts in the words of the PTX ISA manual.
 #include "fibers.h"
 #include "warp_operations.h"
+#include <array>
 #include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 #include <random>
 
 using namespace zero;
@@ -76,6 +78,74 @@ TEST(WarpOperations, LoadMatrices) {
       EXPECT_EQ(words[thread][m], uint32_t(matrices[m][row][column] | matrices[m][row][column + 1] << 16)) << thread << ", " << m;
       EXPECT_EQ(columns[thread][m], uint32_t(matrices[m][column][row] | matrices[m][column + 1][row] << 16)) << thread << ", " << m;
     }
+}
+
+// "Asynchronous Warpgroup Level Matrix Register Fragment" of D of wgmma.mma_async.m64nNk16: row = warp * 16 + groupID for di where i mod 4 < 2,
+// else + 8; col = i / 4 * 8 + threadID_in_group * 2 + (i & 1). Of the words of A row = warp * 16 + groupID for ai where (i / 2) mod 2 = 0, else
+// + 8; col = k * 16 + i / 4 * 8 + threadID_in_group * 2 + (i & 1). "Shared Memory Matrix Layout", 128-byte swizzling: bits 4 to 6 of an address
+// change by bits 7 to 9.
+TEST(WarpOperations, ProductsOfFourWarps) {
+  struct alignas(1024) Panel {
+    uint16_t memory[64 * 64];
+    void set(int row, int column, uint16_t v) {
+      size_t address = size_t(row) * 128 + size_t(column) * 2;
+      memory[(address ^ (address >> 7 & 7) << 4) / 2] = v;
+    }
+  };
+  auto a = std::make_unique<Panel>(), b = std::make_unique<Panel>();
+  std::mt19937 random(1);
+  std::vector<std::array<int, 64>> left(64), right(64);
+  for (int row = 0; row < 64; ++row)
+    for (int column = 0; column < 64; ++column) {
+      left[size_t(row)][size_t(column)] = int(random() % 17) - 8, right[size_t(row)][size_t(column)] = int(random() % 17) - 8;
+      a->set(row, column, half(left[size_t(row)][size_t(column)])), b->set(row, column, half(right[size_t(row)][size_t(column)]));
+    }
+  test::runGrid(
+      {1, 128}, 3, [] {},
+      [&] {
+        int thread = int(test::kGpuHooks.thread()), warp = thread / 32, group = thread % 32 / 4, inGroup = thread % 4;
+        test::WarpgroupRegisters r{a->memory, b->memory, {}};
+        test::WarpgroupSumRegisters s{{}, a->memory, b->memory, {}};
+        test::WarpgroupWordsRegisters w{{}, {}, b->memory, {}};
+        for (float &c : s.c) c = 3;
+        for (float &c : w.c) c = 5;
+        for (int k = 0; k < 4; ++k)
+          for (int i = 0; i < 8; ++i) {
+            int row = warp * 16 + group + i / 2 % 2 * 8, column = k * 16 + i / 4 * 8 + inGroup * 2 + (i & 1);
+            w.a[k * 4 + i / 2] |= uint32_t(half(left[size_t(row)][size_t(column)])) << (i % 2 * 16);
+          }
+        test::kGpuHooks.timesTransposed(&r), test::kGpuHooks.plusTimesTransposed(&s), test::kGpuHooks.plusTimes(&w);
+        for (int i = 0; i < 32; ++i) {
+          size_t row = size_t(warp * 16 + group + (i % 4 < 2 ? 0 : 8)), column = size_t(i / 4 * 8 + inGroup * 2 + (i & 1));
+          int transposed = 0, plain = 0;
+          for (size_t k = 0; k < 64; ++k) transposed += left[row][k] * right[column][k], plain += left[row][k] * right[k][column];
+          EXPECT_EQ(r.d[i], float(transposed));
+          EXPECT_EQ(s.d[i], float(transposed + 3));
+          EXPECT_EQ(w.d[i], float(plain + 5));
+        }
+      });
+}
+
+// What was copied is seen by them after a fence; all four warps name the same panels.
+TEST(WarpOperations, ProductsOfFourWarpsAfterAFence) {
+  alignas(1024) static uint16_t to[2][64 * 64];
+  static const uint16_t from[8] = {};
+  auto run = [](bool fence, unsigned odd) {
+    test::runGrid(
+        {1, 128}, 0, [] {},
+        [&] {
+          unsigned thread = test::kGpuHooks.thread();
+          test::kGpuHooks.begin16(to[0] + thread * 8, from, 16);
+          test::kGpuHooks.waitForCopies();
+          if (fence) test::kGpuHooks.fenceShared();
+          test::kGpuHooks.barrier();
+          test::WarpgroupRegisters r{to[0], to[thread == odd], {}};
+          test::kGpuHooks.timesTransposed(&r);
+        });
+  };
+  run(true, 128);
+  EXPECT_THROW(run(false, 128), std::runtime_error);
+  EXPECT_THROW(run(true, 77), std::runtime_error);
 }
 
 TEST(WarpOperations, PackRoundsToNearestEven) {

@@ -212,8 +212,8 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--cpu", o.cpu, "the CPU that kernels are made for; with --target cuda those that update state in host memory [native]")
       ->type_name("native|x86-64-v3|x86-64-v4")
       ->group(group);
-  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too [sm_80]")
-      ->type_name("sm_80|sm_90")
+  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too, but for sm_90a: H100 and H200, faster [sm_80]")
+      ->type_name("sm_80|sm_90|sm_90a")
       ->group(group);
   app.add_flag("--tf32", o.tf32,
                "with --target cuda, products of f32 round what they multiply to 10 bits of fraction (TF32), and sum in f32")

@@ -1,5 +1,9 @@
 // Attention is a launch, its gradient two; equal layers share kernels.
-// RUN: zero-opt %s --nn-attention-kernels | FileCheck %s
+// RUN: zero-opt %s --nn-attention-kernels | FileCheck %s --implicit-check-not=nn.warpgroups
+// RUN: zero-opt %s --nn-attention-kernels=warpgroups=true | FileCheck %s --check-prefix=GROUPS
+// GROUPS: func.func private @attention_0{{.*}}nn.kernel, nn.warpgroups}
+// GROUPS: func.func private @mul_reduce{{.*}}nn.kernel}
+// GROUPS: func.func private @attention_grad_by_row_sums_0{{.*}}nn.kernel, nn.warpgroups}
 // The sum of all of dk is zero but for rounding.
 // RUN: for f in train packed; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done | sed "s/sum [^ ]*//" > %t.whole
 // RUN: for f in train packed; do zero-opt %s --nn-attention-kernels --nn-evaluate="function=$f digits=4" -o /dev/null; done | sed "s/sum [^ ]*//" > %t.kernels
