@@ -43,6 +43,7 @@ class Emitter {
 public:
   Emitter(const Program &p, mlir::OpBuilder &b, mlir::Location loc, unsigned lanes)
       : p(p), b(b), loc(loc), lanes(lanes), math{b, loc, lanes == 16} {}
+  virtual ~Emitter() = default;
 
   const Program &p;
   mlir::OpBuilder &b;
@@ -116,7 +117,7 @@ protected:
   mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);
   mlir::Value compare(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value quotient(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
-  mlir::Value loadNode(const Node &n);
+  virtual mlir::Value loadNode(const Node &n);
   int64_t aheadOf(const Node &n) const;
   mlir::Value reload(const Store &place);
   mlir::Value reduceInline(const Node &n);

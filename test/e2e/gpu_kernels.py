@@ -16,7 +16,9 @@ MODELS = {f"{path.parent.name}/{path.stem}": path for path in sorted(TINY.glob("
 BINDS = {"gpt2/dynamo_sdpa_dyn": ["--bind", "batch=2,seq=16"], "llama/ts17_eager_dyn": ["--bind", "batch=2,seq=16"]}
 # Lengths that no tile of attention divides, over several tiles, and heads that share keys.
 WRITTEN = {"written/grouped, 75 tokens": ["--arch", "llama", "--layers", 1, "--hidden", 64, "--heads", 4, "--kv-heads", 2, "--vocab", 64,
-                                          "--seq", 75, "--batch", 2]}
+                                          "--seq", 75, "--batch", 2],
+           # Rows of logits that in bf16 are kept in shared memory.
+           "written/40000 classes": ["--layers", 1, "--hidden", 32, "--heads", 2, "--vocab", 40000, "--seq", 4, "--batch", 1]}
 # Rows of 64 and 128 elements, which warpgroups multiply, with ends of tiles.
 FOR_WARPGROUPS = {f"written/heads of {width}, sm_90a": ["--layers", 1, "--hidden", 128, "--heads", 128 // width, "--vocab", 64, "--seq", 75, "--batch", 1]
                   for width in (64, 128)}
@@ -55,6 +57,9 @@ def text(name, precision):
     ptx = dict(plan_file.segments(path))[2].decode()
     outside = [line for line in ptx.splitlines() if ".extern" in line and not line.startswith(".extern .shared ")] # which launches give
     expect(not outside and "__nv_" not in ptx, "the module refers to something outside")
+    if name == "written/40000 classes":
+        kept = [k.summary for k in plan_file.read(path).kernels if k.gpu.shared_bytes]
+        expect(len(kept) == (precision == "bf16") and all("[4 x 40000]" in s for s in kept), f"rows are kept by {kept}")
     if name in FOR_WARPGROUPS:
         expect(("wgmma.mma_async" in ptx) == (precision == "bf16"), "warpgroups multiply bf16, and nothing else")
     gpu = "sm_90a" if name in FOR_WARPGROUPS else "sm_80"

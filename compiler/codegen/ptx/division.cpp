@@ -1,6 +1,7 @@
 //===- division.cpp - how the threads of a GPU share the work of a kernel ---------------------------------===//
 #include "compiler/codegen/ptx/division.h"
 #include "compiler/codegen/ptx/attention_tiles.h"
+#include "compiler/codegen/ptx/kept_row.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -64,7 +65,10 @@ Division rowsOf(const Program &p) {
     d.threads = d.team = wholeWarps(vectors, kMostThreads);
   }
   d.blocks = llvm::divideCeil(rows, d.threads / d.team);
-  if (d.team == kMostThreads) d.resident = kResident / d.threads; // they wait for each other, too
+  if (d.team == kMostThreads) {
+    d.resident = kResident / d.threads; // they wait for each other, too
+    d.shared = keptBytes(p, d.lanes, d.threads);
+  }
   return d;
 }
 

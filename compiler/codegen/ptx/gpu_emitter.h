@@ -24,6 +24,10 @@ protected:
   const Division &d;
   mlir::Value thread, block; // index of the thread in its block, of the block in the grid
   unsigned sharedArrays = 0;
+  int kept = -1;        // Rows: the load whose row lies in shared memory (kept_row.h)
+  mlir::Value keptRow;  // where; null until it is decided
+  bool isKept = false;  // a pass has read it
+  mlir::Value inShare;  // number of the vector that a thread is working on
 
   //--- threads and what they share (threads.cpp) ----------------------------------------------------------------------
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
@@ -59,6 +63,7 @@ private:
   //--- kinds of kernels (kinds.cpp, scatter.cpp) ----------------------------------------------------------------------
   void emitMap();
   void emitRows();
+  mlir::Value loadNode(const Node &n) override;
   void row(mlir::Value number, mlir::Value rank);
   void emitColumns();
   void sumColumns(llvm::ArrayRef<int> reductions, mlir::Value group);

@@ -2,6 +2,7 @@
 #include "compiler/codegen/ptx/attention_kernels.h"
 #include "compiler/codegen/ptx/emit_gpu.h"
 #include "compiler/codegen/ptx/gpu_emitter.h"
+#include "compiler/codegen/ptx/kept_row.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -47,6 +48,10 @@ void GpuEmitter::emitRows() {
 /// A team's row: passed over once per level of reductions (or once for a softmax's two) and once more for the stores (rows.h).
 void GpuEmitter::row(Value number, Value rank) {
   RowPasses rows = passesOf(p, /*keep=*/false);
+  if (d.shared) {
+    kept = keptLoad(p, lanes);
+    keptRow = sharedArray(storedAs(p.inputs[p.nodes[kept].arg].type), p.points(p.inner), 16);
+  }
   goTo(scopes.size() - 1);
   bindOuter(number, p.outer);
   Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, rank, this->number(0));
@@ -59,10 +64,12 @@ void GpuEmitter::row(Value number, Value rank) {
     if (next != rows.byLevel.end() && sumsOnline(reductions, next->second.reductions)) {
       sumOnline(reductions, next->second.reductions, rank);
       pass = next;
+      isKept = true;
       continue;
     }
     Values sums = share(p.inner, rank, d.team, atOnce(operandsOf(reductions)), initial(reductions, 1),
                         [&](Values carried) { return accumulate(reductions, std::move(carried)); });
+    isKept = true;
     joinTeam(reductions, std::move(sums), rank);
   }
   // What every thread reads of the row is read before any of them writes there.
@@ -85,6 +92,24 @@ void GpuEmitter::row(Value number, Value rank) {
   });
   joinTeam(rows.trailing, std::move(sums), rank);
   once(rows.late);
+}
+
+/// What a thread keeps it reads again itself, whichever pass it is: nobody waits.
+Value GpuEmitter::loadNode(const Node &n) {
+  if (kept < 0 || &n != &p.nodes[kept] || !inShare) return Emitter::loadNode(n);
+  Scalar type = p.inputs[n.arg].type;
+  Value at = times(inShare, lanes);
+  auto from = [&](Value memory, Value at) -> Value {
+    if (!isVector(n)) return b.create<memref::LoadOp>(loc, memory, ValueRange{at});
+    return b.create<vector::LoadOp>(loc, vectorOf(storedAs(type)), memory, ValueRange{at});
+  };
+  if (isKept) return fromMemory(from(keptRow, at), type);
+  Value v = from(inputs[n.arg], scalarIndex(n.index));
+  if (isVector(n))
+    b.create<vector::StoreOp>(loc, v, keptRow, ValueRange{at});
+  else
+    b.create<memref::StoreOp>(loc, v, keptRow, ValueRange{at});
+  return fromMemory(v, type);
 }
 
 /// A thread's sums, vectors or numbers, to those of the row.

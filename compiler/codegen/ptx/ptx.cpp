@@ -55,9 +55,9 @@ llvm::Expected<Code> compileGroup(ArrayRef<const KernelSource *> kernels, const 
   for (const KernelSource *kernel : kernels) {
     Division division = divisionOf(kernel->program);
     markEntry(module, kernel->info.symbol, division);
-    if (division.shared && gatherShared(module, kernel->info.symbol) != division.shared)
-      return llvm::createStringError("kernel '" + kernel->info.symbol + "' does not take the " + std::to_string(division.shared) +
-                                     " bytes of shared memory that it is launched with");
+    if (unsigned bytes = division.shared ? gatherShared(module, kernel->info.symbol) : 0; bytes > division.shared)
+      return llvm::createStringError("kernel '" + kernel->info.symbol + "' takes " + std::to_string(bytes) +
+                                     " bytes of shared memory and is launched with " + std::to_string(division.shared));
   }
   lowerWarpgroupCalls(module);
   std::string triple = "nvptx64-nvidia-cuda", error;

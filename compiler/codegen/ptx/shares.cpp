@@ -27,8 +27,10 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
       for (unsigned copy = 0; copy < count; ++copy) {
         scopes.push_back(Scope(block, scopes.back().before));
         goTo(scopes.size() - 1);
-        bindVector(plus(vector, number(copy * step)), dims);
+        Value mine = plus(vector, number(copy * step));
+        bindVector(mine, dims);
         llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
+        llvm::SaveAndRestore<Value> working(inShare, mine);
         inside = body(std::move(inside));
         scopes.pop_back();
       }

@@ -19,8 +19,8 @@ using Words = std::array<mlir::Value, 4>;
 struct Tile {
   mlir::Value memory;
   int64_t rows, columns, stride;  // elements
-  mlir::Value first;              // element of the memory that it begins with; null: 0
-  llvm::SmallVector<Words> words; // of the warp's rows as a left operand, if its threads keep them
+  mlir::Value first{};            // element of the memory that it begins with; null: 0
+  llvm::SmallVector<Words> words{}; // of the warp's rows as a left operand, if its threads keep them
 };
 
 /// A warp's strips, one after another, of a multiple of 8 columns, in its threads: of each block of 8 columns thread t has columns 2 (t mod
