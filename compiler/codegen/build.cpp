@@ -90,7 +90,12 @@ LogicalResult ProgramBuilder::assemble() {
     p.stores.push_back({0, node, p.space.linearize(root, rootShape)});
     return success();
   }
+  if (!form.sums.empty()) llvm::copy_if(p.outer, std::back_inserter(p.reduced), [&](unsigned d) { return outer.back().scaleOf(d) != 0; });
   for (auto [i, v] : llvm::enumerate(terminator()->getOperands())) {
+    if (form.sums.contains(v.getDefiningOp())) {
+      if (failed(assembleSum(i, cast<ReduceOp>(v.getDefiningOp()), root, rootShape))) return failure();
+      continue;
+    }
     bool full = form.kind == Program::Rows ? elementsOf(v) == elementsIn(rootShape) : false;
     bool columns = form.kind == Program::Columns;
     Indices at = full      ? p.space.reshape(root, rootShape, shapeOf(v))
@@ -100,6 +105,19 @@ LogicalResult ProgramBuilder::assemble() {
     if (node < 0) return failure();
     p.stores.push_back({unsigned(i), node, p.space.linearize(at, shapeOf(v))});
   }
+  return success();
+}
+
+/// Of [parts, rows of a part, columns], over the rows.
+LogicalResult ProgramBuilder::assembleSum(unsigned result, ReduceOp sum, ArrayRef<Index> root, ArrayRef<int64_t> rootShape) {
+  Indices at = p.space.reshape(root, rootShape, shapeOf(sum.getInput()));
+  int term = build(sum.getInput(), at);
+  if (term < 0) return failure();
+  Node n(Node::Reduce);
+  n.type = computed(scalarOf(sum.getResult()));
+  n.operands = {term};
+  n.dims.assign(p.reduced.begin(), p.reduced.end());
+  p.sums.push_back({result, intern(n), p.space.linearize({at[0], at[2]}, shapeOf(sum.getResult()))});
   return success();
 }
 

@@ -31,6 +31,7 @@ private:
   Indices loops(llvm::ArrayRef<int64_t> shape, int64_t firstNumber, std::vector<unsigned> &dims);
   mlir::LogicalResult assemble();
   mlir::LogicalResult assembleScatter();
+  mlir::LogicalResult assembleSum(unsigned result, nn::ReduceOp sum, llvm::ArrayRef<Index> root, llvm::ArrayRef<int64_t> rootShape);
 
   /// Fusion keeps kernels far below this; it bounds the memory that a body from elsewhere can take.
   static constexpr size_t kMostNodes = 1 << 14;

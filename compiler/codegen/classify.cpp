@@ -33,6 +33,15 @@ void splitShape(KernelForm &form, ReduceOp op) {
       form.outerShape.push_back(n);
 }
 
+/// The rows of a part, if the result sums the columns of each: [parts, rows, columns] over the rows. 0 if it does not.
+int64_t rowsSummedBy(Value result, int64_t whole, int64_t columns) {
+  auto sum = result.getDefiningOp<ReduceOp>();
+  if (!sum || sum.getKind() != ReductionKind::sum || sum.getDims() != ArrayRef<int64_t>{1} || elementsOf(sum.getInput()) != whole) return 0;
+  auto shape = shapeOf(sum.getInput());
+  bool fits = columns <= kMostSummedColumns && columns % kSummedColumns == 0;
+  return fits && shape.size() == 3 && shape[0] > 1 && shape[2] == columns ? shape[1] : 0;
+}
+
 } // namespace
 
 FailureOr<KernelForm> classify(func::FuncOp kernel) {
@@ -79,16 +88,27 @@ FailureOr<KernelForm> classify(func::FuncOp kernel) {
       return form;
     }
   }
-  // Rows: results have one element per point or one per row.
+  // Rows: results have one element per point or one per row, or sum columns over equal parts of the rows.
   int64_t largest = 0;
   for (Value v : outputs) largest = std::max(largest, elementsOf(v));
   for (ReduceOp candidate : reduces) {
     if (reachOf(candidate) != Reach::Trailing || largest > elementsOf(candidate.getInput())) continue;
     int64_t whole = elementsOf(candidate.getInput()), rows = elementsOf(candidate);
-    if (!llvm::all_of(outputs, [&](Value v) { return elementsOf(v) == whole || elementsOf(v) == rows; })) continue;
+    int64_t part = 0; // rows of one
+    llvm::SmallPtrSet<Operation *, 4> sums;
+    bool fits = llvm::all_of(outputs, [&](Value v) {
+      if (elementsOf(v) == whole || elementsOf(v) == rows) return true;
+      int64_t summed = rowsSummedBy(v, whole, whole / rows);
+      if (summed <= 1 || (part && part != summed)) return false;
+      part = summed;
+      return sums.insert(v.getDefiningOp()), true;
+    });
+    if (!fits) continue;
     for (ReduceOp r : reduces)
       if (reachOf(r) == Reach::Trailing && elementsOf(r.getInput()) == whole && elementsOf(r) == rows) form.wide.insert(r);
     splitShape(form, candidate);
+    if (part) form.outerShape = {rows / part, part};
+    form.sums = std::move(sums);
     return form;
   }
   // No reduction that orders the kernel: a map, perhaps with results that have one element per row.

@@ -56,7 +56,8 @@ KernelInfo describe(const Program &p, func::FuncOp kernel) {
   KernelInfo info;
   info.symbol = p.name;
   info.extent = p.extent();
-  if (p.kind == Program::Rows) info.row = p.chunked() ? kChunk : p.points(p.inner);
+  if (p.kind == Program::Rows && p.sums.empty()) info.row = p.chunked() ? kChunk : p.points(p.inner);
+  if (!p.sums.empty()) info.summed.push_back(p.extent()); // on a GPU in an order of their own
   if (p.kind == Program::Rows && !p.reductions.empty())
     for (unsigned dim : p.inner) info.summed.push_back(p.size(dim));
   Work work = workOf(p);

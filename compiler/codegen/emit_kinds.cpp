@@ -31,6 +31,13 @@ void Emitter::storeAll(ArrayRef<Store> stores) {
   for (const Store &s : stores) store(s.result, s.index, s.node);
 }
 
+void Emitter::addToSums(Value isFirst, ArrayRef<Value> terms) {
+  for (auto [s, term] : llvm::zip(p.sums, terms)) {
+    Value sum = combine(Fn::Add, p.nodes[s.node].type, reload(s), term);
+    store(s.result, s.index, b.create<arith::SelectOp>(loc, isFirst, term, sum).getResult());
+  }
+}
+
 void Emitter::emitRows(Value begin, Value end) {
   if (p.chunked()) {
     int64_t size = p.points(p.inner);
@@ -46,7 +53,12 @@ void Emitter::emitRows(Value begin, Value end) {
     });
     return;
   }
-  RowPasses rows = passesOf(p);
+  RowPasses rows = passesOf(p, /*keep=*/p.sums.empty());
+  if (!p.sums.empty()) { // from parts to rows
+    goTo(0);
+    Value each = number(p.points(p.reduced));
+    begin = b.create<arith::MulIOp>(loc, begin, each), end = b.create<arith::MulIOp>(loc, end, each);
+  }
   loop(0, begin, end, 1, std::nullopt, {}, [&](Value row, Values) -> Values {
     bindOuter(row, p.outer);
     auto readBelow = [&](int level) { // what the row reads once is read before the row writes
@@ -69,13 +81,22 @@ void Emitter::emitRows(Value begin, Value end) {
     }
     readBelow(INT_MAX);
     storeAll(rows.early);
-    if (!rows.full.empty()) {
+    if (!rows.full.empty() || !p.sums.empty()) {
+      Value isFirst; // of its part
+      if (!p.sums.empty()) {
+        goTo(scopes.size() - 1);
+        Value inPart = b.create<arith::RemUIOp>(loc, row, number(p.points(p.reduced)));
+        isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, inPart, number(0));
+      }
       std::vector<int> written;
       for (const Store &s : rows.full) written.push_back(s.node);
       unsigned copies = copiesFor(rows.trailing.size(), written);
       Values sums = sweep(p.inner, initial(rows.trailing, copies), copies, [&](Values carried) {
         carried = accumulate(rows.trailing, std::move(carried));
+        Values terms;
+        for (const Store &s : p.sums) terms.push_back(vector(p.nodes[s.node].operands[0]));
         storeAll(rows.full);
+        addToSums(isFirst, terms);
         return carried;
       });
       finish(rows.trailing, copies, std::move(sums));

@@ -83,7 +83,11 @@ Value Emitter::reload(const Store &place) {
 }
 
 void Emitter::store(unsigned output, const Index &index, int node) {
-  Value v = toMemory(lane ? vector(node) : value(node), p.outputs[output].type);
+  store(output, index, lane ? vector(node) : value(node));
+}
+
+void Emitter::store(unsigned output, const Index &index, Value v) {
+  v = toMemory(v, p.outputs[output].type);
   if (!lane) {
     b.create<memref::StoreOp>(loc, v, outputs[output], ValueRange{scalarIndex(index)});
     return;

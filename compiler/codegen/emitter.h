@@ -78,6 +78,7 @@ public:
   mlir::Value vector(int node);
   mlir::Value scalarIndex(const Index &index);
   void store(unsigned output, const Index &index, int node);
+  void store(unsigned output, const Index &index, mlir::Value v);
   void storeScalar(unsigned output, mlir::Value at, mlir::Value v);
   mlir::Value combine(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value identity(Fn fn, Scalar type, bool asVector);
@@ -150,6 +151,8 @@ protected:
   Values accumulate(llvm::ArrayRef<int> reductions, Values carried);
   void finish(llvm::ArrayRef<int> reductions, unsigned copies, Values carried);
   void storeAll(llvm::ArrayRef<Store> stores);
+  /// The row in work to the sums of its part, which stand in their results.
+  void addToSums(mlir::Value isFirst, llvm::ArrayRef<mlir::Value> terms);
   static constexpr int kMostInterleaved = 8; // long functions: beyond, a body is long enough for a processor, and for what compiles it
   unsigned copiesFor(size_t reductions, llvm::ArrayRef<int> roots) const;
   static void interleave(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> parts);

@@ -31,6 +31,7 @@ int64_t Program::points(const std::vector<unsigned> &dims) const {
 int64_t Program::extent() const {
   switch (kind) {
   case Rows:
+    if (!sums.empty()) return points(outer) / points(reduced);
     return chunked() ? llvm::divideCeil(points(inner), kChunk) : points(outer);
   case Columns: {
     int64_t last = inner.empty() ? 1 : size(inner.back());
@@ -93,7 +94,8 @@ template <typename Body> void forEachIndex(Program &p, Body body) {
   }
   for (Atom &a : p.space.atoms)
     if (a.kind == Atom::Quotient || a.kind == Atom::Remainder) body(a.of);
-  for (Store &s : p.stores) body(s.index);
+  for (auto *stores : {&p.stores, &p.sums})
+    for (Store &s : *stores) body(s.index);
 }
 
 bool walksAsOne(Program &p, unsigned outer, unsigned inner) {
@@ -253,7 +255,8 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
       columns *= p.size(d);
     }
     bool perRow = p.kind == Program::Rows && !p.chunked() && p.outputs[s.result].elements < p.points(p.outer) * p.points(p.inner);
-    bool rowByRow = p.kind == Program::Rows && !p.chunked() && columns > 0;
+    if (perRow && !p.sums.empty()) continue; // a GPU's threads read what is one per row as they come to it
+    bool rowByRow = p.kind == Program::Rows && !p.chunked() && columns > 0 && p.sums.empty();
     for (unsigned a = 0; a < p.inputs.size(); ++a) {
       if (p.inputs[a].type != p.outputs[s.result].type || p.inputs[a].elements != p.outputs[s.result].elements) continue;
       bool allowed = true;

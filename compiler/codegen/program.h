@@ -6,7 +6,8 @@
 // Kinds of kernels and how they run:
 //   Rows      for each point of `outer` (rows): reductions over `inner` (columns), level by level, then the stores.
 //             Without reductions this is a map over all dimensions; a map whose dimensions all collapse has no outer
-//             dimension, and its extent counts chunks of kChunk elements.
+//             dimension, and its extent counts chunks of kChunk elements. Results beside them may sum columns over parts of the
+//             rows (`sums`); the extent then counts parts.
 //   Columns   for each chunk of kColumns entries of the last `inner` dimension: reductions over `reduced` in row order, then the stores
 //   Scatter   for each block of kBlock rows of the output: initialise it, then add the updates that fall into it, in order
 //   Scan      for each row: a running sum along the only inner dimension
@@ -23,6 +24,9 @@ namespace zero::codegen {
 using nn::Atom, nn::Fn, nn::Guard, nn::Index, nn::Indices, nn::Space, nn::Term, nn::isTranscendental;
 
 inline constexpr int64_t kChunk = 2048, kColumns = 64, kBlock = 64;
+// Of rows whose columns are summed beside what else is made of them: at most so many, a multiple of the second. A GPU's thread keeps the
+// sums of a vector of them.
+inline constexpr int64_t kMostSummedColumns = 2048, kSummedColumns = 8;
 
 enum class Scalar : uint8_t { F32, F64, F16, BF16, I64, I32, Bool };
 unsigned bytesOf(Scalar type);
@@ -74,9 +78,11 @@ struct Program {
   Space space;
   std::vector<Node> nodes;
   std::vector<Argument> inputs, outputs;
-  std::vector<unsigned> outer, inner, reduced; // dimensions (atoms), outermost first; `reduced`: Columns only
+  // Dimensions (atoms), outermost first; `reduced`: of Columns, and of Rows with `sums` the rows of a part, the last of `outer`.
+  std::vector<unsigned> outer, inner, reduced;
   std::vector<int> reductions;                 // kernel-wide Reduce nodes
   std::vector<Store> stores;
+  std::vector<Store> sums; // Rows: of Reduce nodes over `reduced`, no kernel-wide ones: one element per part and column
   // Scatter: the output row that update point `outer` x `inner` goes to, and its value. The store says the initial value,
   // indexed by `reduced` (output row) and `inner`.
   int scatterRow = -1, scatterValue = -1;

@@ -20,9 +20,10 @@ public:
     std::vector<int> roots;
     for (const Store &s : rows.full) roots.push_back(s.node);
     for (int r : p.reductions) roots.push_back(p.nodes[r].operands[0]);
+    for (const Store &s : p.sums) roots.push_back(p.nodes[s.node].operands[0]);
     std::vector<int> needed = p.below(roots);
     for (int r : p.reductions)
-      if (!rows.full.empty() && !llvm::is_contained(needed, r))
+      if ((!rows.full.empty() || !p.sums.empty()) && !llvm::is_contained(needed, r))
         rows.trailing.push_back(r);
       else
         rows.byLevel[p.nodes[r].level].reductions.push_back(r);

@@ -64,6 +64,67 @@ TEST(LongKernels, Softmax) {
     }
 }
 
+// A norm's gradient, onto another one, and what sums columns of it and beside it, part by part: of threads in one warp and in several, some of
+// which have no columns, and of one row at once and several; with an element per row.
+TEST(LongKernels, SumsOfColumns) {
+  struct Shape {
+    int64_t parts, rows, columns;
+    const char *type;
+  };
+  for (const Shape &s : {Shape{2, 4, 256, "bf16"}, Shape{3, 6, 768, "bf16"}, Shape{2, 5, 1600, "bf16"}, Shape{2, 32, 128, "f32"},
+                         Shape{5, 2, 8, "f32"}, Shape{2, 8, 2048, "f32"}}) {
+    bool half = s.type != std::string("f32");
+    auto tensor = [](std::vector<int64_t> sizes, const std::string &element) {
+      std::string text = "tensor<";
+      for (int64_t size : sizes) text += std::to_string(size) + "x";
+      return text + element + ">";
+    };
+    std::string text = replaced(R"(
+  func.func private @norm(%dz: STORED, %dy: STORED, %x: STORED, %mean: ROW, %scale: ROW, %gamma: COLUMN) -> (STORED, SUMS, ROW, SUMS, SUMS)
+      attributes {nn.kernel} {
+    WIDEN
+    %g = nn.broadcast %gamma dims [2] : COLUMN -> WIDE
+    %m = nn.broadcast %mean dims [0, 1] : ROW -> WIDE
+    %r = nn.broadcast %scale dims [0, 1] : ROW -> WIDE
+    %c = nn.sub %Wx, %m : WIDE
+    %h = nn.mul %c, %r : WIDE
+    %d = nn.mul %Wdy, %g : WIDE
+    %s = nn.reduce sum %d dims [2] : WIDE -> ROW
+    %dh = nn.mul %d, %h : WIDE
+    %t = nn.reduce sum %dh dims [2] : WIDE -> ROW
+    %sb = nn.broadcast %s dims [0, 1] : ROW -> WIDE
+    %tb = nn.broadcast %t dims [0, 1] : ROW -> WIDE
+    %th = nn.mul %h, %tb : WIDE
+    %e = nn.sub %d, %sb : WIDE
+    %f = nn.sub %e, %th : WIDE
+    %dx = nn.mul %r, %f : WIDE
+    %sum = nn.add %Wdz, %dx : WIDE
+    NARROW
+    %dgamma = nn.mul %Wdy, %h : WIDE
+    %p0 = nn.reshape %dgamma : WIDE -> PARTS
+    %s0 = nn.reduce sum %p0 dims [1] : PARTS -> SUMS
+    %p1 = nn.reshape %Wdy : WIDE -> PARTS
+    %s1 = nn.reduce sum %p1 dims [1] : PARTS -> SUMS
+    %p2 = nn.reshape %sum : WIDE -> PARTS
+    %s2 = nn.reduce sum %p2 dims [1] : PARTS -> SUMS
+    return %result, %s0, %t, %s1, %s2 : STORED, SUMS, ROW, SUMS, SUMS
+  })",
+                                {{"WIDEN", half ? "%Wdz = nn.cast %dz : STORED -> WIDE\n%Wdy = nn.cast %dy : STORED -> WIDE\n"
+                                                  "%Wx = nn.cast %x : STORED -> WIDE"
+                                                : ""},
+                                 {"NARROW", half ? "%result = nn.cast %sum : WIDE -> STORED" : ""},
+                                 {"%W", half ? "%wide_" : "%"},
+                                 {"%result", half ? "%result" : "%sum"},
+                                 {"STORED", tensor({s.rows, s.parts, s.columns}, s.type)},
+                                 {"WIDE", tensor({s.rows, s.parts, s.columns}, "f32")},
+                                 {"PARTS", tensor({s.parts, s.rows, s.columns}, "f32")},
+                                 {"SUMS", tensor({s.parts, s.columns}, "f32")},
+                                 {"ROW", tensor({s.rows, s.parts}, "f32")},
+                                 {"COLUMN", tensor({s.columns}, "f32")}});
+    check(text, {.tolerance = half ? 1.2e-2 : 2e-4});
+  }
+}
+
 TEST(LongKernels, ScatterAdd) {
   for (int64_t updates : {257, 1025, 2500})
     for (int64_t rows : {3, 2100}) {

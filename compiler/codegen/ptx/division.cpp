@@ -72,6 +72,21 @@ Division rowsOf(const Program &p) {
   return d;
 }
 
+/// A block per part: its threads keep the sums of their columns in registers, and join those of each row.
+Division partsOf(const Program &p) {
+  constexpr unsigned kMostLoads = 12, kMostThreadsOfRows = 512;
+  Division d;
+  d.form = Division::Parts;
+  d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs));
+  d.threads = d.team = wholeWarps(p.points(p.inner) / d.lanes, kMostThreads);
+  d.blocks = p.extent();
+  // As many rows at once as have loads under way, and registers.
+  int64_t loads = llvm::count_if(p.nodes, [&](const Node &n) { return n.kind == Node::Load && n.depends[p.inner.back()]; });
+  d.width = unsigned(std::clamp<int64_t>(std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1)), 1, 4));
+  while (p.points(p.reduced) % d.width) --d.width;
+  return d;
+}
+
 Division columnsOf(const Program &p) {
   Division d;
   d.form = Division::Columns;
@@ -143,6 +158,7 @@ Division divisionOf(const Program &p) {
   case Program::Rows:
     break;
   }
+  if (!p.sums.empty()) return partsOf(p);
   int64_t points = p.points(p.outer) * p.points(p.inner);
   bool map = p.reductions.empty() && llvm::all_of(p.stores, [&](const Store &s) { return p.outputs[s.result].elements == points; });
   if (!map || readsRowInPlace(p)) return rowsOf(p);

@@ -11,6 +11,7 @@ struct Division {
   enum Form {
     Map,     // a thread computes `lanes` neighbours along the last dimension
     Rows,    // a team of threads works on a row: each takes every `team`-th vector of `lanes` elements, and sums are joined in trees
+    Parts,   // a block works on a part of the rows, `width` rows at once, and each thread on a vector of columns, which it sums
     Columns, // `width` vectors of columns side by side in a block; `threads` / `width` groups of threads take the rows in turn
     Scatter, // a block owns `width` rows of the result and adds the updates that fall into them, in order
     Scan,    // a thread works on a row
@@ -20,7 +21,7 @@ struct Division {
                           // dimension is a multiple
   unsigned threads = 256; // of a block
   unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
-  unsigned width = 1;     // Columns, Scatter
+  unsigned width = 1;     // Parts, Columns, Scatter
   unsigned resident = 0;  // blocks that a multiprocessor should hold at once, for which registers are shared out; 0: no wish
   unsigned shared = 0;    // bytes that a launch gives each block, where code needs more than it may declare itself
   uint64_t blocks = 1;

@@ -72,6 +72,13 @@ private:
   void emitScan();
   void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
 
+  //--- rows whose columns are summed, too (parts.cpp) --------------------------------------------------------------------
+  void emitParts();
+  /// `width` rows from `first` of the part on; adds what they have to `sums`.
+  Values rowsOfPart(mlir::Value first, mlir::Value counts, Values sums);
+  /// The sums of rows that each thread's vectors begin: the block's, in every thread.
+  Values joinBlock(llvm::ArrayRef<int> reductions, Values sums);
+
   //--- what a thread works on at once (shares.cpp) -----------------------------------------------------------------------
   /// `vector` of the vectors that `dims` make, the last dimension in lanes.
   void bindVector(mlir::Value vector, llvm::ArrayRef<unsigned> dims);

@@ -240,6 +240,8 @@ void GpuEmitter::emit() {
     return emitMap();
   case Division::Rows:
     return emitRows();
+  case Division::Parts:
+    return emitParts();
   case Division::Columns:
     return emitColumns();
   case Division::Scatter:

@@ -1,0 +1,124 @@
+//===- parts.cpp - rows whose columns are summed part by part, on a GPU -----------------------------------===//
+// A block goes over the rows of its part. A thread has the same columns of each, a vector, so that their sums stay in its registers, and
+// what it has loaded of a row stays there until the row is written: rows are read once. Sums along a row are joined by the whole block,
+// of several rows at once, so that threads wait for each other less often and more loads are under way.
+#include "compiler/codegen/ptx/gpu_emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace zero::codegen {
+
+void GpuEmitter::emitParts() {
+  int64_t vectors = p.points(p.inner) / lanes;
+  Value mine = thread, counts;
+  if (vectors < d.threads) { // threads beyond the last column do as the last one's, and count for nothing
+    counts = below(thread, number(vectors));
+    mine = b.create<arith::MinUIOp>(loc, thread, number(vectors - 1));
+  }
+  bindVector(mine, p.inner);
+  bindOuter(block, ArrayRef(p.outer).drop_back(p.reduced.size()));
+  lane = p.inner.back();
+  SmallVector<int> sums;
+  for (const Store &s : p.sums) sums.push_back(s.node);
+  Values all = loop(0, number(0), number(p.points(p.reduced)), d.width, std::nullopt, initial(sums, 1),
+                    [&](Value first, Values carried) { return rowsOfPart(first, counts, std::move(carried)); });
+  goTo(0);
+  for (auto [node, sum] : llvm::zip(sums, all)) scopes.back().values[node] = sum;
+  if (counts)
+    when(counts, [&] { storeAll(p.sums); });
+  else
+    storeAll(p.sums);
+  lane.reset();
+}
+
+Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
+  // A scope for each row, kept from the loads to the stores.
+  size_t at = scopes.size();
+  SmallVector<Scope> rows;
+  for (unsigned row = 0; row < d.width; ++row) {
+    scopes.push_back(Scope(scopes.back().block));
+    bindOuter(plus(first, number(row)), p.reduced);
+    rows.push_back(scopes.pop_back_val());
+  }
+  scopes.push_back(Scope(scopes.back().block));
+  auto inRows = [&](const std::function<void(unsigned)> &body) {
+    for (unsigned row = 0; row < d.width; ++row) {
+      std::swap(scopes[at], rows[row]);
+      goTo(at);
+      body(row);
+      std::swap(scopes[at], rows[row]);
+    }
+  };
+  std::vector<Store> full, perRow;
+  for (const Store &s : p.stores) (p.outputs[s.result].elements == p.points(p.outer) ? perRow : full).push_back(s);
+  std::map<int, std::vector<int>> byLevel;
+  std::vector<int> roots;
+  for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r), roots.push_back(r);
+  for (const auto *stores : {&p.stores, &p.sums})
+    for (const Store &s : *stores) roots.push_back(s.node);
+  // All loads are under way before anything waits for one.
+  std::vector<int> used = p.below(roots);
+  inRows([&](unsigned) {
+    for (int n : used)
+      if (p.nodes[n].kind == Node::Load && p.nodes[n].level == 0 && !p.nodes[n].guarded) value(n);
+  });
+  for (auto &[level, reductions] : byLevel) {
+    Values terms;
+    inRows([&](unsigned) {
+      for (int r : reductions) {
+        Value term = vector(p.nodes[r].operands[0]);
+        terms.push_back(counts ? select(counts, term, identity(p.nodes[r].fn, p.nodes[r].type, true)) : term);
+      }
+    });
+    Values joined = joinBlock(reductions, std::move(terms));
+    inRows([&](unsigned row) {
+      for (auto [i, r] : llvm::enumerate(reductions)) scopes[at].values[r] = joined[row * reductions.size() + i];
+    });
+  }
+  inRows([&](unsigned) {
+    for (const Store &s : full) vector(s.node);
+    for (auto [sum, s] : llvm::zip(sums, p.sums)) {
+      Value term = vector(p.nodes[s.node].operands[0]);
+      goTo(at);
+      sum = combine(Fn::Add, p.nodes[s.node].type, sum, term);
+    }
+  });
+  inRows([&](unsigned) {
+    if (counts)
+      when(counts, [&] { storeAll(full); });
+    else
+      storeAll(full);
+    if (perRow.empty()) return;
+    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, std::nullopt);
+    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, thread, number(0)), [&] { storeAll(perRow); });
+  });
+  scopes.pop_back();
+  return sums;
+}
+
+Emitter::Values GpuEmitter::joinBlock(ArrayRef<int> reductions, Values sums) {
+  goTo(scopes.size() - 1);
+  auto of = [&](size_t i) -> const Node & { return p.nodes[reductions[i % reductions.size()]]; };
+  for (auto [i, sum] : llvm::enumerate(sums)) sum = joinWarp(of(i).fn, of(i).type, horizontal(of(i).fn, of(i).type, sum));
+  int64_t warps = d.threads / 32;
+  if (warps == 1) return sums;
+  SmallVector<Value> arrays;
+  for (Value sum : sums) arrays.push_back(sharedArray(sum.getType(), warps));
+  barrier(); // the sums of the rows before have been read
+  Value isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, remainder(thread, 32), number(0)), warp = quotient(thread, 32);
+  when(isFirst, [&] {
+    for (auto [array, sum] : llvm::zip(arrays, sums)) storeShared(array, warp, sum);
+  });
+  goTo(scopes.size() - 1);
+  barrier();
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    sum = loadShared(arrays[i], number(0));
+    for (int64_t other = 1; other < warps; ++other)
+      sum = combine(of(i).fn, of(i).type, sum, loadShared(arrays[i], number(other)));
+  }
+  return sums;
+}
+
+} // namespace zero::codegen
