@@ -2,8 +2,8 @@
 #include "compiler/nn/build.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/access.h"
-#include "passes/fuse/kernel_table.h"
-#include "llvm/ADT/SetVector.h"
+#include "passes/fuse/sums_in_rows.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -25,27 +25,25 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
   void runOnOperation() override {
     KernelTable table(getOperation());
     SymbolTable symbols(getOperation());
-    llvm::SetVector<Operation *> replaced;
-    SmallVector<func::FuncOp> functions;
+    SumsInRows inRows(getOperation(), table, least, parts);
+    SmallVector<func::FuncOp> functions, kernels;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr)) functions.push_back(function);
-    for (func::FuncOp function : functions)
+      if (!function.isExternal()) (function->hasAttr(NnDialect::kKernelAttr) ? kernels : functions).push_back(function);
+    for (func::FuncOp function : functions) {
+      launches += inRows.run(function);
       for (auto launch : llvm::make_early_inc_range(function.getOps<LaunchOp>())) {
         auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+        if (!kernel) continue; // made here
         int64_t count = partsOf(kernel);
         if (count == 1) continue;
         if (failed(split(launch, kernel, count, table))) return signalPassFailure();
-        replaced.insert(kernel);
         ++launches;
       }
-    for (Operation *kernel : replaced) symbols.erase(kernel);
-  }
-
-  /// The sum that a result is, but for its type; null if it is none.
-  static ReduceOp sumOf(Value result) {
-    if (auto cast = result.getDefiningOp<CastOp>()) result = cast.getInput();
-    auto sum = result.getDefiningOp<ReduceOp>();
-    return sum && sum.getKind() == ReductionKind::sum && reductionOf(sum).kind == Reduction::Columns ? sum : ReduceOp();
+    }
+    llvm::StringSet<> launched;
+    getOperation().walk([&](LaunchOp launch) { launched.insert(launch.getKernel()); });
+    for (func::FuncOp kernel : kernels)
+      if (!launched.contains(kernel.getSymName())) symbols.erase(kernel);
   }
 
   /// The fewest parts that have columns for all threads, of a kernel whose results are sums of equally many and long columns and nothing
@@ -82,29 +80,18 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
       llvm::append_range(shape, typeOf(sum).getShape());
       parts.push_back(b.reduce(ReductionKind::sum, b.reshape(sum.getInput(), shape), {0}));
     }
-    auto first = launchOf(launch, parts, launch.getInputs(), table);
-    if (failed(first)) return failure();
-    for (auto [part, result] : llvm::zip(first->getOutputs(), launch.getOutputs()))
-      sums.push_back(b.cast(b.reduce(ReductionKind::sum, part, {0}), elementOf(result)));
-    auto second = launchOf(launch, sums, first->getOutputs(), table);
-    if (failed(second)) return failure();
-    launch->replaceAllUsesWith(*second);
-    launch->erase();
-    for (Operation *op = second->getOperation()->getPrevNode(); op != before;) { // kernels compute them
-      Operation *previous = op->getPrevNode();
-      if (op != first->getOperation()) op->erase();
-      op = previous;
+    std::string why;
+    LaunchOp first = launchBefore(launch, parts, launch.getInputs(), table, why), second;
+    if (first) {
+      for (auto [part, result] : llvm::zip(first.getOutputs(), launch.getOutputs()))
+        sums.push_back(b.cast(b.reduce(ReductionKind::sum, part, {0}), elementOf(result)));
+      second = launchBefore(launch, sums, first.getOutputs(), table, why);
     }
+    if (!second) return launch->emitOpError("cannot be summed in parts: ") << why;
+    launch->replaceAllUsesWith(second);
+    eraseComputed(before, launch);
+    launch->erase();
     return success();
-  }
-
-  FailureOr<LaunchOp> launchOf(LaunchOp before, ArrayRef<Value> results, ValueRange operands, KernelTable &table) {
-    llvm::SetVector<Value> inputs(operands.begin(), operands.end());
-    const KernelTable::Entry &entry = table.kernelFor(results, inputs.getArrayRef(), before->getParentOfType<func::FuncOp>());
-    func::FuncOp kernel = entry.function;
-    if (!kernel) return before->emitOpError("cannot be summed in parts: ") << entry.why;
-    OpBuilder b(before);
-    return b.create<LaunchOp>(before->getLoc(), TypeRange(ValueRange(results)), kernel.getSymName(), inputs.getArrayRef());
   }
 };
 
