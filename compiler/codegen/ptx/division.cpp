@@ -74,16 +74,20 @@ Division rowsOf(const Program &p) {
 
 /// A block per part: its threads keep the sums of their columns in registers, and join those of each row.
 Division partsOf(const Program &p) {
-  constexpr unsigned kMostLoads = 12, kMostThreadsOfRows = 512;
+  constexpr unsigned kMostLoads = 12, kMostRows = 4, kMostThreadsOfRows = 512, kThreadsOfMostRows = 384;
   Division d;
   d.form = Division::Parts;
   d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs));
   d.threads = d.team = wholeWarps(p.points(p.inner) / d.lanes, kMostThreads);
   d.blocks = p.extent();
   // As many rows at once as have loads under way, and registers.
-  int64_t loads = llvm::count_if(p.nodes, [&](const Node &n) { return n.kind == Node::Load && n.depends[p.inner.back()]; });
-  d.width = unsigned(std::clamp<int64_t>(std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1)), 1, 4));
+  int64_t loads = llvm::count_if(p.nodes, [&](const Node &n) {
+    return n.kind == Node::Load && n.depends[p.inner.back()] && llvm::any_of(p.outer, [&](unsigned dim) { return n.depends[dim]; });
+  });
+  int64_t most = std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1));
+  d.width = unsigned(std::clamp<int64_t>(most, 1, kMostRows));
   while (p.points(p.reduced) % d.width) --d.width;
+  if (d.width == kMostRows) d.resident = kThreadsOfMostRows / d.threads; // each with 168 registers
   return d;
 }
 

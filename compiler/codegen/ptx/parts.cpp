@@ -5,6 +5,7 @@
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/SaveAndRestore.h"
+#include <climits>
 
 using namespace mlir;
 
@@ -64,7 +65,22 @@ Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
     for (int n : used)
       if (p.nodes[n].kind == Node::Load && p.nodes[n].level == 0 && !p.nodes[n].guarded) value(n);
   });
+  // To the sums of columns as soon as they are known: what only these read need not stay.
+  auto addUp = [&](int from, int to) {
+    inRows([&](unsigned) {
+      for (auto [sum, s] : llvm::zip(sums, p.sums)) {
+        const Node &n = p.nodes[s.node];
+        if (int level = p.nodes[n.operands[0]].level; level < from || level >= to) continue;
+        Value term = vector(n.operands[0]);
+        goTo(at);
+        sum = combine(n.fn, n.type, sum, term);
+      }
+    });
+  };
+  int known = 0; // of what level values are
   for (auto &[level, reductions] : byLevel) {
+    addUp(known, level);
+    known = level;
     Values terms;
     inRows([&](unsigned) {
       for (int r : reductions) {
@@ -79,12 +95,8 @@ Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
   }
   inRows([&](unsigned) {
     for (const Store &s : full) vector(s.node);
-    for (auto [sum, s] : llvm::zip(sums, p.sums)) {
-      Value term = vector(p.nodes[s.node].operands[0]);
-      goTo(at);
-      sum = combine(Fn::Add, p.nodes[s.node].type, sum, term);
-    }
   });
+  addUp(known, INT_MAX);
   inRows([&](unsigned) {
     if (counts)
       when(counts, [&] { storeAll(full); });
