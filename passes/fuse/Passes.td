@@ -118,8 +118,8 @@ def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
     Tensors of fewer than `least` elements are summed sooner than a second kernel begins.
 
     Where a kernel that sums each of the same rows (a norm's gradient) reads or writes all that the columns are summed of, it sums them too, for parts of
-    16 or 32 rows, and no kernel reads the rows again; if there are `parts` of them at least, and rows short enough that a thread's registers hold its
-    columns' sums. What such a kernel sums of a result of its own is not rounded before.
+    8 to 32 rows, and no kernel reads the rows again; if they have four times `columns` columns, each of whose threads keeps several, and rows are short enough
+    that a thread's registers hold its columns' sums. What such a kernel sums of a result of its own is not rounded before.
 
     ```mlir
     %db = nn.launch @columns_0(%dy) : (tensor<4096x64xf32>) -> tensor<64xf32>              // columns = 512
@@ -130,8 +130,7 @@ def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
   let options = [Option<"columns", "columns", "int64_t", "65536", "Columns that keep all threads busy">,
-                 Option<"least", "least", "int64_t", "262144", "Elements that are worth a second kernel">,
-                 Option<"parts", "parts", "int64_t", "256", "Parts of the rows that keep all of a GPU busy">];
+                 Option<"least", "least", "int64_t", "262144", "Elements that are worth a second kernel">];
   let statistics = [Statistic<"launches", "launches", "Sums that are made in parts">];
 }
 

@@ -25,7 +25,7 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
   void runOnOperation() override {
     KernelTable table(getOperation());
     SymbolTable symbols(getOperation());
-    SumsInRows inRows(getOperation(), table, least, parts);
+    SumsInRows inRows(getOperation(), table, least, columns);
     SmallVector<func::FuncOp> functions, kernels;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) (function->hasAttr(NnDialect::kKernelAttr) ? kernels : functions).push_back(function);

@@ -14,7 +14,9 @@ namespace zero::fuse {
 namespace {
 
 // Rows of a part, which leaves a sum of each column for the second kernel to read.
-constexpr int64_t kMostRows = 32, kFewestRows = 16;
+constexpr int64_t kMostRows = 32, kFewestRows = 8;
+// That a thread keeps at least.
+constexpr int64_t kColumnsOfThread = 4;
 // Shorter rows have no vector for each thread of a warp.
 constexpr int64_t kFewestColumns = 256;
 // Of a kernel, whose threads keep a vector for each in registers.
@@ -22,10 +24,10 @@ constexpr size_t kMostSums = 4;
 
 ValueRange returned(func::FuncOp kernel) { return kernel.getBody().front().getTerminator()->getOperands(); }
 
-/// The most by which there are enough parts; 0 if there are not.
-int64_t rowsOfPart(int64_t rows, int64_t fewestParts) {
+/// The most by which there are columns enough; 0 if there are not.
+int64_t rowsOfPart(int64_t rows, int64_t columns, int64_t enough) {
   for (int64_t part = kMostRows; part >= kFewestRows; part /= 2)
-    if (rows % part == 0 && rows / part >= fewestParts) return part;
+    if (rows % part == 0 && rows > part && rows / part * columns >= enough * kColumnsOfThread) return part;
   return 0;
 }
 
@@ -142,7 +144,7 @@ int64_t SumsInRows::run(func::FuncOp function) {
     if (!launch) continue;
     const Facts &of = factsOf(launch);
     bool fits = of.columns >= kFewestColumns && of.columns <= codegen::kMostSummedColumns && of.columns % codegen::kSummedColumns == 0 &&
-                of.rows * of.columns >= least && rowsOfPart(of.rows, fewestParts);
+                of.rows * of.columns >= least && rowsOfPart(of.rows, of.columns, enough);
     if (!fits) continue;
     if (of.kind == Facts::SumsRows) rows.push_back(launch);
     if (of.kind == Facts::SumsColumns) columns.push_back({launch, launch->getNumResults()});
@@ -179,7 +181,7 @@ bool SumsInRows::join(LaunchOp rows, ArrayRef<LaunchOp> columns) {
   OpBuilder builder(rows);
   Build b{builder, rows.getLoc()};
   const Facts of = factsOf(rows);
-  int64_t part = rowsOfPart(of.rows, fewestParts);
+  int64_t part = rowsOfPart(of.rows, of.columns, enough);
   Operation *before = rows->getPrevNode(); // or null
   SmallVector<Value> results = inlined(builder, kernelOf(rows), rows.getInputs());
   llvm::DenseMap<Value, Value> known; // by what it is a view of: what the kernel of rows has of it

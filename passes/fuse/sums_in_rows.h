@@ -19,8 +19,8 @@ void eraseComputed(mlir::Operation *before, mlir::Operation *place);
 /// Finds for sums of columns a kernel that passes over the same rows, and has it sum them in parts.
 class SumsInRows {
 public:
-  SumsInRows(mlir::ModuleOp module, KernelTable &table, int64_t least, int64_t fewestParts)
-      : symbols(module), table(table), least(least), fewestParts(fewestParts) {}
+  SumsInRows(mlir::ModuleOp module, KernelTable &table, int64_t least, int64_t enough)
+      : symbols(module), table(table), least(least), enough(enough) {}
 
   /// Of the function's launches. Returns how many there are no more.
   int64_t run(mlir::func::FuncOp function);
@@ -39,7 +39,7 @@ private:
 
   mlir::SymbolTable symbols;
   KernelTable &table;
-  int64_t least, fewestParts;
+  int64_t least, enough; // elements; columns
   std::map<mlir::Operation *, Facts> facts; // by kernel
 };
 

@@ -14,8 +14,11 @@ import plan_file  # noqa: E402
 suite = Suite(__doc__)
 MODELS = {f"{path.parent.name}/{path.stem}": path for path in sorted(TINY.glob("*/*.onnx"))}
 BINDS = {"gpt2/dynamo_sdpa_dyn": ["--bind", "batch=2,seq=16"], "llama/ts17_eager_dyn": ["--bind", "batch=2,seq=16"]}
+# Tokens enough for norms' gradients to sum columns, too.
+MANY = ["--layers", 1, "--hidden", 256, "--heads", 4, "--vocab", 64, "--seq", 32, "--batch", 256]
 # Lengths that no tile of attention divides, over several tiles, and heads that share keys.
-WRITTEN = {"written/grouped, 75 tokens": ["--arch", "llama", "--layers", 1, "--hidden", 64, "--heads", 4, "--kv-heads", 2, "--vocab", 64,
+WRITTEN = {"written/gpt, 8192 tokens": MANY, "written/llama, 8192 tokens": ["--arch", "llama", *MANY],
+           "written/grouped, 75 tokens": ["--arch", "llama", "--layers", 1, "--hidden", 64, "--heads", 4, "--kv-heads", 2, "--vocab", 64,
                                           "--seq", 75, "--batch", 2],
            # Rows of logits that in bf16 are kept in shared memory.
            "written/40000 classes": ["--layers", 1, "--hidden", 32, "--heads", 2, "--vocab", 40000, "--seq", 4, "--batch", 1]}
@@ -44,6 +47,12 @@ def compiled(name, precision):
     plan = f"{name}-{precision}.plan".replace("/", "-").replace(" ", "-")
     suite.zeroc(MODELS[name], plan, *flags(name, precision))
     return suite.work / plan
+
+
+def sums_columns(name, precision):
+    """Gradients of norms' parameters are summed by the kernels of norms' gradients."""
+    apart = [k.symbol for k in plan_file.read(compiled(name, precision)).kernels if k.symbol.startswith("columns_norm")]
+    expect(not apart, f"rows are read once more by {', '.join(apart)}")
 
 
 def one_thread(name, precision):
@@ -124,6 +133,8 @@ for name in MODELS:
             suite.check(f"gpu kernels: {name} {precision}, ptxas", assembled, name, precision)
         suite.check(f"gpu kernels: {name} {precision}, double", compared, name, precision)
 for precision in ("f32", "bf16"):
+    for name in (name for name in WRITTEN if "8192" in name):
+        suite.check(f"gpu kernels: {name} {precision}, columns", sums_columns, name, precision)
     suite.check(f"gpu kernels: {precision}, the same bytes from any number of threads", one_thread, "gpt2/dynamo_sdpa_dyn", precision)
 if not assembler:
     print("NOT RUN: ptxas is nowhere, so nothing but LLVM has read the PTX; install nvidia-cuda-nvcc or name it with ZERO_PTXAS")
