@@ -161,6 +161,8 @@ FailureOr<Program> buildProgram(func::FuncOp kernel) {
   if (succeeded(program)) {
     collapse(*program);
     derive(*program);
+    if (!program->sums.empty() && program->size(program->inner.back()) % kSummedColumns)
+      return kernel.emitOpError("sums columns that are no vectors of ") << kSummedColumns;
   }
   return program;
 }

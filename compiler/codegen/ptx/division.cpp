@@ -80,12 +80,15 @@ Division partsOf(const Program &p) {
   d.lanes = lanesFor(p, p.inner.back(), narrowestBytes(p.inputs));
   d.threads = d.team = wholeWarps(p.points(p.inner) / d.lanes, kMostThreads);
   d.blocks = p.extent();
-  // As many rows at once as have loads under way, and registers.
-  int64_t loads = llvm::count_if(p.nodes, [&](const Node &n) {
-    return n.kind == Node::Load && n.depends[p.inner.back()] && llvm::any_of(p.outer, [&](unsigned dim) { return n.depends[dim]; });
-  });
+  // As many rows at once as have loads under way, and registers: a long function of each element takes more of these.
+  int64_t loads = 0, functions = 0;
+  for (const Node &n : p.nodes) {
+    bool each = n.depends[p.inner.back()] && llvm::any_of(p.outer, [&](unsigned dim) { return n.depends[dim]; });
+    loads += each && n.kind == Node::Load;
+    functions += each && n.kind == Node::Apply && isTranscendental(n.fn);
+  }
   int64_t most = std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1));
-  d.width = unsigned(std::clamp<int64_t>(most, 1, kMostRows));
+  d.width = unsigned(std::clamp<int64_t>(functions ? most / 2 : most, 1, kMostRows));
   while (p.points(p.reduced) % d.width) --d.width;
   if (d.width == kMostRows) d.resident = kThreadsOfMostRows / d.threads; // each with 168 registers
   return d;
