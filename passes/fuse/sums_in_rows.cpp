@@ -49,9 +49,9 @@ SmallVector<Value> inlined(OpBuilder &builder, func::FuncOp kernel, ValueRange a
   IRMapping map;
   map.map(kernel.getArguments(), arguments);
   for (Operation &op : kernel.getBody().front().without_terminator()) {
-    // What another kernel stored and this one reads is one kernel's own now, and not rounded.
+    // What another kernel stored and this one read is one kernel's own now, and not rounded.
     auto widened = dyn_cast<CastOp>(op);
-    Value stored = widened ? viewed(map.lookup(widened.getInput())) : Value();
+    Value stored = widened && isa<BlockArgument>(widened.getInput()) ? viewed(map.lookup(widened.getInput())) : Value();
     auto rounded = stored ? stored.getDefiningOp<CastOp>() : CastOp();
     if (rounded && elementOf(rounded.getInput()) == elementOf(widened.getResult()))
       map.map(widened.getResult(), b.reshape(rounded.getInput(), typeOf(widened.getResult()).getShape()));
@@ -126,11 +126,10 @@ bool SumsInRows::hasAll(LaunchOp rows, LaunchOp columns) {
   const Facts &of = factsOf(columns);
   return llvm::all_of(columns.getInputs(), [&](Value v) {
     Value root = viewed(v);
-    Operation *from = root.getDefiningOp();
-    if (from == rows) return true;
-    if (elementsOf(v) >= of.rows * of.columns)
-      return llvm::any_of(rows.getInputs(), [&](Value read) { return viewed(read) == root; });
-    return !from || from->isBeforeInBlock(rows);
+    auto from = root.getDefiningOp<LaunchOp>();
+    if (from == rows || llvm::any_of(rows.getInputs(), [&](Value read) { return viewed(read) == root; })) return true;
+    // No other parameters: each is whole around its uses alone.
+    return elementsOf(v) < of.rows * of.columns && (from ? from->isBeforeInBlock(rows) : isa<BlockArgument>(root));
   });
 }
 
@@ -141,7 +140,7 @@ int64_t SumsInRows::run(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     position[&op] = int64_t(position.size());
     auto launch = dyn_cast<LaunchOp>(op);
-    if (!launch) continue;
+    if (!launch || !launch->getDiscardableAttrDictionary().empty()) continue; // marked launches stay what they are
     const Facts &of = factsOf(launch);
     bool fits = of.columns >= kFewestColumns && of.columns <= codegen::kMostSummedColumns && of.columns % codegen::kSummedColumns == 0 &&
                 of.rows * of.columns >= least && rowsOfPart(of.rows, of.columns, enough);

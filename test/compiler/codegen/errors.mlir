@@ -31,3 +31,14 @@ func.func private @double(%x: tensor<6xf64>) -> tensor<6xf64> attributes {nn.ker
   %a = nn.exp %x : tensor<6xf64>
   return %a : tensor<6xf64>
 }
+
+// -----
+
+// expected-error @below {{sums columns that are no vectors of 8}}
+func.func private @strided_columns(%x: tensor<8x2x4xf32>) -> (tensor<8xf32>, tensor<2x8xf32>) attributes {nn.kernel} {
+  %t = nn.transpose %x perm [0, 2, 1] : tensor<8x2x4xf32> -> tensor<8x4x2xf32>
+  %r = nn.reduce sum %t dims [1, 2] : tensor<8x4x2xf32> -> tensor<8xf32>
+  %v = nn.reshape %t : tensor<8x4x2xf32> -> tensor<2x4x8xf32>
+  %c = nn.reduce sum %v dims [1] : tensor<2x4x8xf32> -> tensor<2x8xf32>
+  return %r, %c : tensor<8xf32>, tensor<2x8xf32>
+}
