@@ -21,7 +21,7 @@ Reach reachOf(nn::ReduceOp op);
 
 struct KernelForm {
   Program::Kind kind = Program::Rows;
-  llvm::SmallPtrSet<mlir::Operation *, 8> wide; // reductions that order the whole kernel
+  llvm::SmallPtrSet<mlir::Operation *, 8> wide;      // reductions that order the whole kernel
   llvm::SmallVector<int64_t> outerShape, innerShape; // of Rows with `sums`: [parts, rows of a part]
   llvm::SmallPtrSet<mlir::Operation *, 4> sums;      // Rows: results that sum columns over the rows of a part
 };

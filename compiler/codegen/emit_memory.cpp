@@ -82,9 +82,7 @@ Value Emitter::reload(const Store &place) {
   return b.create<vector::MaskedLoadOp>(loc, type, memory, ValueRange{at}, mask, math.constants(b.getZeroAttr(type)));
 }
 
-void Emitter::store(unsigned output, const Index &index, int node) {
-  store(output, index, lane ? vector(node) : value(node));
-}
+void Emitter::store(unsigned output, const Index &index, int node) { store(output, index, lane ? vector(node) : value(node)); }
 
 void Emitter::store(unsigned output, const Index &index, Value v) {
   v = toMemory(v, p.outputs[output].type);

@@ -80,7 +80,7 @@ struct Program {
   std::vector<Argument> inputs, outputs;
   // Dimensions (atoms), outermost first; `reduced`: of Columns, and of Rows with `sums` the rows of a part, the last of `outer`.
   std::vector<unsigned> outer, inner, reduced;
-  std::vector<int> reductions;                 // kernel-wide Reduce nodes
+  std::vector<int> reductions; // kernel-wide Reduce nodes
   std::vector<Store> stores;
   std::vector<Store> sums; // Rows: of Reduce nodes over `reduced`, no kernel-wide ones: one element per part and column
   // Scatter: the output row that update point `outer` x `inner` goes to, and its value. The store says the initial value,

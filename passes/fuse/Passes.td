@@ -118,8 +118,9 @@ def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
     Tensors of fewer than `least` elements are summed sooner than a second kernel begins.
 
     Where a kernel that sums each of the same rows (a norm's gradient) reads or writes all that the columns are summed of, it sums them too, for parts of
-    8 to 32 rows, and no kernel reads the rows again; if they have four times `columns` columns, each of whose threads keeps several, and rows are short enough
-    that a thread's registers hold its columns' sums. What such a kernel sums of a result of its own is not rounded before.
+    8 to 32 rows, and no kernel reads the rows again. It does so if all parts together have four times `columns` columns, for a thread keeps at least four of them,
+    and if rows are so short that registers suffice for that. What it sums of a result of its own is not rounded before. The sums of such parts are added up by a
+    kernel as those of others are.
 
     ```mlir
     %db = nn.launch @columns_0(%dy) : (tensor<4096x64xf32>) -> tensor<64xf32>              // columns = 512

@@ -26,9 +26,9 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
     KernelTable table(getOperation());
     SymbolTable symbols(getOperation());
     SumsInRows inRows(getOperation(), table, least, columns);
-    SmallVector<func::FuncOp> functions, kernels;
+    SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal()) (function->hasAttr(NnDialect::kKernelAttr) ? kernels : functions).push_back(function);
+      if (!function.isExternal() && !function->hasAttr(NnDialect::kKernelAttr)) functions.push_back(function);
     for (func::FuncOp function : functions) {
       launches += inRows.run(function);
       for (auto launch : llvm::make_early_inc_range(function.getOps<LaunchOp>())) {
@@ -42,8 +42,8 @@ struct SplitColumns : impl::SplitColumnsPassBase<SplitColumns> {
     }
     llvm::StringSet<> launched;
     getOperation().walk([&](LaunchOp launch) { launched.insert(launch.getKernel()); });
-    for (func::FuncOp kernel : kernels)
-      if (!launched.contains(kernel.getSymName())) symbols.erase(kernel);
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (kernel->hasAttr(NnDialect::kKernelAttr) && !launched.contains(kernel.getSymName())) kernel.erase();
   }
 
   /// The fewest parts that have columns for all threads, of a kernel whose results are sums of equally many and long columns and nothing

@@ -61,17 +61,20 @@ SmallVector<Value> inlined(OpBuilder &builder, func::FuncOp kernel, ValueRange a
   return llvm::map_to_vector(returned(kernel), [&](Value result) { return map.lookup(result); });
 }
 
-/// What is made of the launch's results before `end`, in order.
-SmallVector<Operation *> usersBefore(LaunchOp launch, Operation *end) {
+/// What is made of the launches' results up to `end`, in order.
+SmallVector<Operation *> usersUpTo(Operation *end, ArrayRef<LaunchOp> launches) {
   SmallVector<Operation *> users;
-  if (!launch->isBeforeInBlock(end)) return users;
-  llvm::SmallPtrSet<Operation *, 8> needing(launch->user_begin(), launch->user_end());
-  for (Operation *op = launch->getNextNode(); op != end; op = op->getNextNode())
+  llvm::SmallPtrSet<Operation *, 8> needing;
+  Operation *first = end;
+  for (LaunchOp launch : launches) {
+    needing.insert(launch->user_begin(), launch->user_end());
+    if (launch->isBeforeInBlock(first)) first = launch;
+  }
+  for (Operation *op = first; op != end->getNextNode(); op = op->getNextNode())
     if (needing.contains(op)) {
       users.push_back(op);
       needing.insert(op->user_begin(), op->user_end());
     }
-  if (needing.contains(end)) users.push_back(end);
   return users;
 }
 
@@ -166,17 +169,21 @@ int64_t SumsInRows::run(func::FuncOp function) {
   int64_t count = 0;
   for (auto &[first, all] : joined) {
     LaunchOp launch = first;
-    // Not if it needs the sums itself, or others before it that have moved since.
-    llvm::erase_if(all, [&](LaunchOp other) {
-      return llvm::is_contained(usersBefore(other, launch), launch.getOperation()) || !hasAll(launch, other);
+    // Others may have moved since what they need.
+    llvm::erase_if(all, [&](LaunchOp other) { return !hasAll(launch, other); });
+    // Not if it needs the sums itself, or they each other.
+    SmallVector<Operation *> users = usersUpTo(launch, all);
+    llvm::SmallPtrSet<Operation *, 8> needing(users.begin(), users.end());
+    needing.insert(all.begin(), all.end());
+    bool apart = !needing.contains(launch) && llvm::none_of(all, [&](LaunchOp other) {
+      return llvm::any_of(other.getInputs(), [&](Value v) { return needing.contains(viewed(v).getDefiningOp()); });
     });
-    size_t number = all.size();
-    if (number && join(launch, all)) count += int64_t(number);
+    if (!all.empty() && apart && join(launch, all, users)) count += int64_t(all.size());
   }
   return count;
 }
 
-bool SumsInRows::join(LaunchOp rows, ArrayRef<LaunchOp> columns) {
+bool SumsInRows::join(LaunchOp rows, ArrayRef<LaunchOp> columns, ArrayRef<Operation *> users) {
   OpBuilder builder(rows);
   Build b{builder, rows.getLoc()};
   const Facts of = factsOf(rows);
@@ -216,8 +223,7 @@ bool SumsInRows::join(LaunchOp rows, ArrayRef<LaunchOp> columns) {
     return false;
   }
   Operation *after = rows->getNextNode();
-  for (LaunchOp launch : columns)
-    for (Operation *user : usersBefore(launch, rows)) user->moveBefore(after);
+  for (Operation *user : users) user->moveBefore(after);
   rows->replaceAllUsesWith(first.getOutputs().take_front(rows->getNumResults()));
   for (auto [result, sum] : llvm::zip(replaced, second.getOutputs())) result.replaceAllUsesWith(sum);
   for (LaunchOp launch : columns) launch->erase();

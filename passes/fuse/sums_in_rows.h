@@ -35,11 +35,12 @@ private:
   mlir::func::FuncOp kernelOf(nn::LaunchOp launch) const;
   /// Whether the kernel of rows reads or writes all tensors that the columns are summed of, and all else is there before it.
   bool hasAll(nn::LaunchOp rows, nn::LaunchOp columns);
-  bool join(nn::LaunchOp rows, llvm::ArrayRef<nn::LaunchOp> columns);
+  /// `users` of what the columns' launches make stand before the one of rows.
+  bool join(nn::LaunchOp rows, llvm::ArrayRef<nn::LaunchOp> columns, llvm::ArrayRef<mlir::Operation *> users);
 
   mlir::SymbolTable symbols;
   KernelTable &table;
-  int64_t least, enough; // elements; columns
+  int64_t least, enough;                    // elements; columns
   std::map<mlir::Operation *, Facts> facts; // by kernel
 };
 

@@ -64,8 +64,8 @@ TEST(LongKernels, Softmax) {
     }
 }
 
-// A norm's gradient, onto another one, and what sums columns of it and beside it, part by part: of threads in one warp and in several, some of
-// which have no columns, and of one row at once and several; with an element per row.
+// A norm's gradient, onto another one, and what sums columns of it and beside it, part by part: of threads in one warp and in several, some
+// of which have no columns, and of one row at once and several; with an element per row.
 TEST(LongKernels, SumsOfColumns) {
   struct Shape {
     int64_t parts, rows, columns;

@@ -76,7 +76,7 @@ private:
   void emitParts();
   /// `width` rows from `first` of the part on; adds what they have to `sums`.
   Values rowsOfPart(mlir::Value first, mlir::Value counts, Values sums);
-  /// The sums of rows that each thread's vectors begin: the block's, in every thread.
+  /// What the vectors of all threads make of these reductions, of one row after another, known to every thread.
   Values joinBlock(llvm::ArrayRef<int> reductions, Values sums);
 
   //--- what a thread works on at once (shares.cpp) -----------------------------------------------------------------------

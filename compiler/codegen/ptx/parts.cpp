@@ -110,6 +110,7 @@ Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
   return sums;
 }
 
+/// In a butterfly in each warp, and then warp by warp.
 Emitter::Values GpuEmitter::joinBlock(ArrayRef<int> reductions, Values sums) {
   goTo(scopes.size() - 1);
   auto of = [&](size_t i) -> const Node & { return p.nodes[reductions[i % reductions.size()]]; };
@@ -127,8 +128,7 @@ Emitter::Values GpuEmitter::joinBlock(ArrayRef<int> reductions, Values sums) {
   barrier();
   for (auto [i, sum] : llvm::enumerate(sums)) {
     sum = loadShared(arrays[i], number(0));
-    for (int64_t other = 1; other < warps; ++other)
-      sum = combine(of(i).fn, of(i).type, sum, loadShared(arrays[i], number(other)));
+    for (int64_t other = 1; other < warps; ++other) sum = combine(of(i).fn, of(i).type, sum, loadShared(arrays[i], number(other)));
   }
   return sums;
 }
