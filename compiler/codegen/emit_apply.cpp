@@ -72,6 +72,11 @@ Value Emitter::apply(const Node &n) {
     if (exponent.kind == Node::Constant && Math::simplePower(exponent.real)) return math.pow(operand(0), exponent.real);
     return math.pow(operand(0), operand(1));
   }
+  if (n.fn == Fn::Exp && math.approximate) {
+    const Node &difference = p.nodes[n.operands[0]];
+    auto of = [&](unsigned i) { return wide ? vector(difference.operands[i]) : value(difference.operands[i]); };
+    if (difference.kind == Node::Apply && difference.fn == Fn::Sub && !inRow.contains(n.operands[0])) return math.exp(of(0), of(1));
+  }
   std::array<Value, 3> in{};
   for (unsigned i = 0; i < n.operands.size(); ++i) in.at(i) = operand(i);
   Value x = in[0], y = in[1];

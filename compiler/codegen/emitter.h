@@ -113,12 +113,12 @@ public:
   void emitScan(mlir::Value begin, mlir::Value end);
 
 protected:
-  mlir::Value compute(const Node &n);
+  virtual mlir::Value compute(const Node &n);
   mlir::Value apply(const Node &n);
   mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);
   mlir::Value compare(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value quotient(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
-  virtual mlir::Value loadNode(const Node &n);
+  mlir::Value loadNode(const Node &n);
   int64_t aheadOf(const Node &n) const;
   mlir::Value reload(const Store &place);
   mlir::Value reduceInline(const Node &n);

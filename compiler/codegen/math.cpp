@@ -251,12 +251,33 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
   return b.create<arith::MulFOp>(loc, number, constant(number, 0x1p-24));
 }
 
+Value Math::exp(Value x, Value shift) {
+  if (!approximate) return exp(b.create<arith::SubFOp>(loc, x, shift));
+  Value less = b.create<arith::MulFOp>(loc, shift, constant(x, -kLog2e));
+  return unit("llvm.nvvm.ex2.approx.ftz.f", fma(x, constant(x, kLog2e), less));
+}
+
 Value Math::widen(Value half) {
   Type single = shaped(half, b.getF32Type());
   if (!getElementTypeOrSelf(half.getType()).isInteger(16)) return b.create<arith::ExtFOp>(loc, single, half);
+  if (auto v = dyn_cast<VectorType>(half.getType()); v && nvidia && v.getNumElements() % 2 == 0) return widenPairs(half);
   Type ints = shaped(half, b.getI32Type());
   Value bits = b.create<arith::ExtUIOp>(loc, ints, half);
   return b.create<arith::BitcastOp>(loc, single, b.create<arith::ShLIOp>(loc, bits, whole(ints, 16)));
+}
+
+/// Of two in a word the lower one is shifted up, and the higher one is there but for the bits below it.
+Value Math::widenPairs(Value halves) {
+  int64_t lanes = cast<VectorType>(halves.getType()).getNumElements();
+  Value words = b.create<vector::BitCastOp>(loc, VectorType::get({lanes / 2}, b.getI32Type()), halves);
+  SmallVector<Value> bits;
+  for (int64_t i = 0; i < lanes / 2; ++i) {
+    Value word = b.create<vector::ExtractOp>(loc, words, i);
+    bits.push_back(b.create<arith::ShLIOp>(loc, word, whole(b.getI32Type(), 16)));
+    bits.push_back(b.create<arith::AndIOp>(loc, word, whole(b.getI32Type(), int64_t(0xffff0000))));
+  }
+  Value ints = b.create<vector::FromElementsOp>(loc, VectorType::get({lanes}, b.getI32Type()), bits);
+  return b.create<arith::BitcastOp>(loc, VectorType::get({lanes}, b.getF32Type()), ints);
 }
 
 /// To nearest, ties to even; a NaN stays one.

@@ -28,6 +28,7 @@ protected:
   mlir::Value keptRow;  // where; null until it is decided
   bool isKept = false;  // a pass has read it
   mlir::Value inShare;  // number of the vector that a thread is working on
+  bool isInside = false; // and that it lies below insideOf()
 
   //--- threads and what they share (threads.cpp) ----------------------------------------------------------------------
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
@@ -63,7 +64,8 @@ private:
   //--- kinds of kernels (kinds.cpp, scatter.cpp) ----------------------------------------------------------------------
   void emitMap();
   void emitRows();
-  mlir::Value loadNode(const Node &n) override;
+  mlir::Value compute(const Node &n) override;
+  mlir::Value keptOrLoaded(const Node &load);
   void row(mlir::Value number, mlir::Value rank);
   void emitColumns();
   void sumColumns(llvm::ArrayRef<int> reductions, mlir::Value group);
@@ -85,6 +87,9 @@ private:
   /// The body at every `step`-th vector from `first` on, which is below `step`, and at `atOnce` of them before anything is stored; the last
   /// dimension is that of the lanes meanwhile.
   Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, unsigned atOnce, Values carried, const Body &body);
+  /// Whether the node says that the column of a row is below a constant; and the least of these constants, or the row's length.
+  bool isBound(const Node &n) const;
+  int64_t insideOf() const;
   static void storeLast(mlir::Block &block, mlir::Operation *before);
   unsigned atOnce(llvm::ArrayRef<int> roots) const;
   llvm::SmallVector<int> operandsOf(llvm::ArrayRef<int> reductions) const;

@@ -94,9 +94,13 @@ void GpuEmitter::row(Value number, Value rank) {
   once(rows.late);
 }
 
+Value GpuEmitter::compute(const Node &n) {
+  if (isInside && isBound(n)) return math.whole(isVector(n) ? Type(vectorOf(b.getI1Type())) : b.getI1Type(), 1);
+  return kept >= 0 && &n == &p.nodes[kept] && inShare ? keptOrLoaded(n) : Emitter::compute(n);
+}
+
 /// What a thread keeps it reads again itself, whichever pass it is: nobody waits.
-Value GpuEmitter::loadNode(const Node &n) {
-  if (kept < 0 || &n != &p.nodes[kept] || !inShare) return Emitter::loadNode(n);
+Value GpuEmitter::keptOrLoaded(const Node &n) {
   Scalar type = p.inputs[n.arg].type;
   Value at = times(inShare, lanes);
   auto from = [&](Value memory, Value at) -> Value {

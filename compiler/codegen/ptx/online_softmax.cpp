@@ -44,7 +44,7 @@ void GpuEmitter::sumOnline(ArrayRef<int> reductions, ArrayRef<int> sums, Value r
       Value &before = now[first + i], &sum = now[first + count + i], x = vector(p.nodes[maxima[i]].operands[0]);
       Value highest = combine(Fn::Max, Scalar::F32, before, horizontal(Fn::Max, Scalar::F32, x));
       Value shift = select(is(arith::CmpFPredicate::OEQ, highest, real(-INFINITY)), real(0), highest);
-      Value shrink = math.exp(sub(before, shift)), terms = math.exp(sub(x, splat(shift)));
+      Value shrink = math.exp(sub(before, shift)), terms = math.exp(x, splat(shift));
       sum = add(mul(sum, splat(shrink)), terms);
       before = highest;
     }

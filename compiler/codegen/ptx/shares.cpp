@@ -19,7 +19,9 @@ void GpuEmitter::bindVector(Value vector, ArrayRef<unsigned> dims) {
 }
 
 Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
-  int64_t vectors = p.points(dims) / lanes, round = step * atOnce, whole = vectors / round * round;
+  int64_t vectors = p.points(dims) / lanes, round = step * atOnce;
+  // Columns that were added to a row are its last ones: few vectors ask whether they are.
+  int64_t inside = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors, whole = std::min(vectors, inside) / round * round;
   auto copies = [&](unsigned count) {
     return [&, count](Value vector, Values inside) {
       Block *block = scopes.back().block;
@@ -38,10 +40,26 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
       return inside;
     };
   };
-  if (whole) carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), copies(atOnce));
+  if (whole) {
+    llvm::SaveAndRestore<bool> below(isInside, inside < vectors);
+    carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), copies(atOnce));
+  }
   if (whole == vectors) return carried;
   goTo(scopes.size() - 1);
   return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried), copies(1));
+}
+
+bool GpuEmitter::isBound(const Node &n) const {
+  if (p.inner.size() != 1 || n.kind != Node::Apply || n.fn != Fn::Lt) return false;
+  const Node &column = p.nodes[n.operands[0]], &bound = p.nodes[n.operands[1]];
+  return column.kind == Node::Position && column.index == nn::Index::atom(p.inner[0]) && bound.kind == Node::Constant && !isFloat(bound.type);
+}
+
+int64_t GpuEmitter::insideOf() const {
+  int64_t inside = p.points(p.inner);
+  for (const Node &n : p.nodes)
+    if (isBound(n)) inside = std::clamp<int64_t>(p.nodes[n.operands[1]].whole, 0, inside);
+  return inside;
 }
 
 /// What was added to the block after `before`, with its stores at the end: a compiler moves no load above a store that may be of the same
