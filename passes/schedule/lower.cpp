@@ -66,7 +66,8 @@ void Lowering::lowerReturn(func::ReturnOp op) {
 }
 
 LogicalResult Lowering::lower(Operation &op) {
-  if (isa<nn::ReshapeOp, nn::RowsOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
+  if (isa<nn::ReshapeOp, nn::RowsOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::AccumulatedOp,
+          state::ReleaseOp>(op))
     return success(); // no step: another reference to the same bytes, or an end of life that its uses show
   if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     lowerLaunch(launch);
