@@ -236,6 +236,18 @@ TEST(Attention, TilesOfWarpgroups) {
   EXPECT_FALSE(tiles(1024, 64, kForward, "f32").warpgroup);
 }
 
+TEST(Attention, HeadsWhoseRowsStayInTheCache) {
+  EXPECT_EQ(codegen::headsAtOnce(192, 256 << 10), 64);
+  EXPECT_EQ(codegen::headsAtOnce(200, 256 << 10), 50);
+  EXPECT_EQ(codegen::headsAtOnce(12, 256 << 10), 12);
+  EXPECT_EQ(codegen::headsAtOnce(127, 256 << 10), 1);
+  EXPECT_EQ(codegen::headsAtOnce(3, 64 << 20), 1);
+}
+TEST(Attention, SomeHeadsBeforeOthers) {
+  EXPECT_EQ(codegen::headsAtOnce(4, 2 * 4200 * 128 * 4), 2);
+  check({1, 4, 4, 17, 4200, 128});
+}
+
 TEST(Attention, TilesFitIntoSharedMemory) {
   for (int64_t dim = 8; dim <= 128; dim += 8)
     for (int64_t length : {1, 16, 17, 64, 1000})

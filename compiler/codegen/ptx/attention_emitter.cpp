@@ -7,8 +7,11 @@ using namespace mlir;
 namespace zero::codegen {
 
 void AttentionEmitter::owns(const Attention::Rows &rows, Value tile, bool heaviestLast) {
-  Value index = quotient(tile, a.batch * rows.heads);
-  ownHead = remainder(tile, a.batch * rows.heads);
+  // The same tile of some heads, then the next one of these; then other heads.
+  int64_t heads = headsAtOnce(a.batch * rows.heads, 2 * std::max(a.queries, a.keys) * a.dim * int64_t(bytesOf(type)));
+  int64_t blocks = heads * tiles.owned(rows.length);
+  Value inBlocks = remainder(tile, blocks), index = quotient(inBlocks, heads);
+  ownHead = plus(times(quotient(tile, blocks), heads), remainder(inBlocks, heads));
   if (heaviestLast) index = minus(number(tiles.owned(rows.length) - 1), index); // they begin first
   first = times(index, tiles.own);
   count = leftOf(first, rows.length);

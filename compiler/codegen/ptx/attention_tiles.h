@@ -27,6 +27,10 @@ struct AttentionTiles {
 /// tiles have 64 rows.
 AttentionTiles attentionTiles(const Attention &attention);
 
+/// Of `heads`, how many are worked on before the others, so that the tiles that blocks go over come from the second-level cache: `bytes` of
+/// each head. A whole part of them.
+int64_t headsAtOnce(int64_t heads, int64_t bytes);
+
 /// Of a tile in shared memory: what a row holds, in whole steps of a product, and the elements between two rows. These are a few more, so
 /// that eight rows' four words at the same place lie in different banks.
 struct TileRow {
