@@ -205,23 +205,35 @@ Value Emitter::liesIn(Value row, Value from, Value to) {
                                  b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, row, to));
 }
 
-/// To the vector in work of the row that begins at element `start`.
-void Emitter::addUpdate(Value start) {
+Value Emitter::updatedColumn() {
   Index column = p.stores[0].index;
   for (unsigned d : p.reduced) column = column.without(d);
   column.constant = 0;
-  Scalar type = p.nodes[p.scatterValue].type, stored = p.outputs[0].type;
-  Value update = vector(p.scatterValue);
-  Value at = b.create<arith::AddIOp>(loc, start, scalarIndex(column));
-  VectorType wide = vectorOf(storedAs(stored));
-  Value old =
-      mask ? b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, math.constants(b.getZeroAttr(wide))).getResult()
-           : b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at}).getResult();
-  Value sum = toMemory(combine(Fn::Add, type, fromMemory(old, stored), update), stored);
+  return scalarIndex(column);
+}
+
+Value Emitter::loadUpdated(Value at) {
+  VectorType wide = vectorOf(storedAs(p.outputs[0].type));
+  if (!mask) return b.create<vector::LoadOp>(loc, wide, outputs[0], ValueRange{at});
+  return b.create<vector::MaskedLoadOp>(loc, wide, outputs[0], ValueRange{at}, mask, math.constants(b.getZeroAttr(wide)));
+}
+
+Value Emitter::plusUpdate(Value stored, Value update) {
+  Scalar type = p.outputs[0].type;
+  return toMemory(combine(Fn::Add, p.nodes[p.scatterValue].type, fromMemory(stored, type), update), type);
+}
+
+void Emitter::storeUpdated(Value stored, Value at) {
   if (mask)
-    b.create<vector::MaskedStoreOp>(loc, outputs[0], ValueRange{at}, mask, sum);
+    b.create<vector::MaskedStoreOp>(loc, outputs[0], ValueRange{at}, mask, stored);
   else
-    b.create<vector::StoreOp>(loc, sum, outputs[0], ValueRange{at});
+    b.create<vector::StoreOp>(loc, stored, outputs[0], ValueRange{at});
+}
+
+/// To the vector in work of the row that begins at element `start`.
+void Emitter::addUpdate(Value start) {
+  Value update = vector(p.scatterValue), at = b.create<arith::AddIOp>(loc, start, updatedColumn());
+  storeUpdated(plusUpdate(loadUpdated(at), update), at);
 }
 
 void Emitter::emitScatter(Value begin, Value end) {

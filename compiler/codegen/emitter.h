@@ -139,6 +139,11 @@ protected:
   /// Of the update in work: the row it goes to; and adding it.
   mlir::Value scatterRow();
   void addUpdate(mlir::Value start);
+  /// Of a row the element at which the vector in work begins; a vector of the result, and it with an update added, as memory holds them.
+  mlir::Value updatedColumn();
+  mlir::Value loadUpdated(mlir::Value at);
+  mlir::Value plusUpdate(mlir::Value stored, mlir::Value update);
+  void storeUpdated(mlir::Value stored, mlir::Value at);
   mlir::Value liesIn(mlir::Value row, mlir::Value from, mlir::Value to);
   /// The running sum along `dims`, from `sum` on.
   Values scanAlong(llvm::ArrayRef<unsigned> dims, Values sum);

@@ -71,6 +71,14 @@ private:
   void sumColumns(llvm::ArrayRef<int> reductions, mlir::Value group);
   void joinGroups(llvm::ArrayRef<int> reductions, Values &sums, int64_t groups);
   void emitScatter();
+  /// Of a round's updates those that fall into the block's rows: their numbers and rows, in shared memory, and how many there are.
+  struct OwnUpdates {
+    mlir::Value updates, rows, count;
+  };
+  /// Fills the list in; `found`: room for a bit of each update. The number of them.
+  mlir::Value list(const OwnUpdates &own, mlir::Value found, llvm::ArrayRef<mlir::Value> updates, llvm::ArrayRef<mlir::Value> rows,
+                   llvm::ArrayRef<mlir::Value> falls);
+  void addUpdates(const OwnUpdates &own, mlir::Value first);
   void emitScan();
   void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
 
