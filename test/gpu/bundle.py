@@ -38,6 +38,7 @@ GPU = "sm_90a" # of benchmarks and what belongs to them: the machine that is usu
 # State beyond the GPU: layers, width, heads, samples in a micro-step; plan, flags; steps, processors, seconds without which it is not begun, and at most
 # (docs/gpu.md says why these sizes). Speeds that choices are made by are those of an H200's machine.
 BEYOND = {"gpt-7B": ((34, 4096, 32, 8), "bf16-host", ["--device-memory", "24GiB", "--host-memory", "110GiB"], (6, 8, 60, 150)),
+          "gpt-7B-disk": ((34, 4096, 32, 8), "bf16-host-disk", ["--device-memory", "24GiB", "--host-memory", "92GiB"], (4, 8, 90, 200)),
           "gpt-17.6B": ((28, 7168, 56, 8), "bf16-host-disk", ["--recompute", "full", "--device-memory", "134GiB", "--host-memory", "116GiB"], (3, 8, 200, 330))}
 SMALL = {"gpt-host": ((6, 64, 2, 2), "bf16-host", ["--device-memory", "2M", "--host-memory", "64M"], (3, 1, 5, 60)),
          "gpt-disk": ((6, 64, 2, 2), "bf16-host-disk", ["--device-memory", "3500K", "--host-memory", "2500K"], (3, 1, 5, 60))}
