@@ -152,11 +152,6 @@ static LogicalResult expectKernel(Operation *user, FlatSymbolRefAttr kernel, Sym
   return user->emitOpError() << "no kernel is called " << kernel;
 }
 
-LogicalResult AccumulatedOp::verifySymbolUses(SymbolTableCollection &tables) {
-  BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
-  return failure(!bucket || failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket)));
-}
-
 LogicalResult ResidentOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
   return bucket ? expect(*this, getWhole(), bucket.getElements(), "whole", bucket) : failure();
@@ -175,18 +170,12 @@ LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &tables) {
   BucketOp bucket = lookUp(*this, getBucketAttr(), tables);
-  if (!bucket) return failure();
-  if (getOnto()) {
-    if (getOnto().getType() != getShard().getType() || getSum().getType() != getShard().getType())
-      return emitOpError() << "adds " << getShard().getType() << " to " << getOnto().getType() << " and yields " << getSum().getType();
-    if (getShard().getType().getNumElements() > int64_t(bucket.getShard()))
-      return emitOpError() << "adds " << getShard().getType() << ", more than the shard of @" << bucket.getSymName();
-  } else if (failed(expect(*this, getShard(), bucket.getShard(), "shard", bucket)) ||
-             failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket))) {
+  if (!bucket || failed(expect(*this, getShard(), bucket.getShard(), "shard", bucket)) ||
+      failed(expect(*this, getSum(), bucket.getShard(), "shard", bucket)) ||
+      (getOnto() && failed(expect(*this, getOnto(), bucket.getShard(), "shard", bucket))))
     return failure();
-  }
-  if (getOverwrites() && getOnto()) return emitOpError() << "overwrites the accumulator and adds to a sum";
-  if (getOverwrites()) return success();
+  if (getFirst() && getOnto()) return emitOpError() << "is the first and adds to a sum";
+  if (getFirst()) return success();
   if (!getKernelAttr()) return emitOpError() << "adds to " << (getOnto() ? "a sum" : "the accumulator") << " but names no kernel";
   return expectKernel(*this, getKernelAttr(), tables);
 }

@@ -116,22 +116,14 @@ def Zero_ToHostOp : Zero_Op<"to_host", [SameOperandsAndResultType]> {
   let results = (outs Zero_Flat:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
-def Zero_AccumulatedOp : Zero_Op<"accumulated", [Pure, Zero_BucketUser]> {
-  let summary = "The bucket's accumulator on the device, as programs before have left it: the sum over the micro-steps so far";
-  let description = [{ What adds to a part of it is written there: it is packed at the same offset, and overwrites the accumulator. }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket);
-  let results = (outs Zero_Flat:$sum);
-  let assemblyFormat = "$bucket attr-dict `:` type($sum)";
-}
 def Zero_AccumulateOp : Zero_Op<"accumulate", [Zero_BucketUser]> {
   let summary = "Add a micro-step's gradient shard to the sum so far";
   let description = [{
-    The sum so far is `onto`, where the micro-steps before are of the same program, or for a slice of the bucket, of zero.accumulated; else the
-    bucket's accumulator, which keeps it from program to program. `overwrites`: the shard is that sum already, or the first micro-step's
-    gradient, and the accumulator is overwritten. `kernel` is the launched nn.kernel (none when it overwrites).
+    The sum so far is `onto`, where the micro-steps before are of the same program; else the bucket's accumulator, which keeps it from program to
+    program. `first`: the accumulator is overwritten instead. `kernel` is the launched nn.kernel (none when first).
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, Zero_Flat:$shard, Optional<Zero_Flat>:$onto, OptionalAttr<FlatSymbolRefAttr>:$kernel,
-                       UnitAttr:$overwrites);
+                       UnitAttr:$first);
   let results = (outs Zero_Flat:$sum);
   let assemblyFormat = "$bucket `,` $shard (`onto` $onto^ `:` type($onto))? attr-dict `:` type($shard) `->` type($sum)";
 }

@@ -107,7 +107,6 @@ Settings settingsOf(const CompileOptions &options) {
   partition.optimizer = options.optimizer;
   partition.bucketElements = options.bucketElements;
   partition.manyThreads = options.target == plan::Target::CUDA;
-  settings.shard.movement.productsAdd = options.target == plan::Target::CUDA; // cuBLASLt adds once, to what it has summed
   settings.shard.programs.clip = options.clip;
   settings.shard.tiers.offloadParams = options.offloadParams;
   settings.shard.tiers.offloadOptimizer = options.offloadOptimizer;

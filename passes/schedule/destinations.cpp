@@ -8,7 +8,6 @@ namespace zero::schedule {
 
 /// Whether the operation can be told where to write its results.
 static bool takesDestination(Operation *op) {
-  if (auto accumulate = dyn_cast_if_present<state::AccumulateOp>(op)) return bool(accumulate.getOnto());
   return op &&
          isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp, state::UpdateRowsOp>(
              op);
@@ -49,25 +48,15 @@ LogicalResult Storage::placeOverwritten(Value value) {
   return success();
 }
 
-/// The slice of an accumulator that what is packed is added to; null if it is added to none.
-static Value sliceAddedTo(state::PackOp pack) {
-  auto accumulate = pack->hasOneUse() ? dyn_cast<state::AccumulateOp>(*pack->user_begin()) : state::AccumulateOp();
-  auto slice = accumulate && accumulate.getOnto() ? accumulate.getOnto().getDefiningOp<state::ViewOp>() : state::ViewOp();
-  return slice && slice.getWhole().getDefiningOp<state::AccumulatedOp>() ? slice.getResult() : Value();
-}
-
 LogicalResult Storage::placePack(state::PackOp pack) {
   FlatSymbolRefAttr bucket = bucketOf(pack.getResult());
   Slot *slot = nullptr;
-  // On one rank the first micro-step's gradients are the accumulator, and so is what adds to it part by part.
+  // The first micro-step on one rank: the gradients are the accumulator.
   if (pack->hasOneUse())
-    if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getOverwrites())
-      slot = sumOf(accumulate);
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(*pack->user_begin()); accumulate && accumulate.getFirst()) slot = sumOf(accumulate);
   if (!slot && bucket) {
-    // Rows of a table are added to zeros, a slice to that of the sum.
-    bool shard = states.world > 1 && pack.getType().getNumElements() != int64_t(states.bucket(bucket).getElements());
+    bool shard = pack.getType().getNumElements() != int64_t(states.bucket(bucket).getElements()); // rows of a table are added to zeros
     slot = makeFor(pack.getResult(), BufferKind::gradient, bucket, state::Role::gradient, shard ? state::Part::shard : state::Part::whole);
-    if (Value sum = sliceAddedTo(pack)) slot->begin = viewOf(sum).offset / elementBytes(pack.getResult());
   }
   if (!slot) slot = makeFor(pack.getResult(), BufferKind::scalar);
   put(pack.getResult(), {slot});
@@ -137,7 +126,7 @@ LogicalResult Storage::placeLaunch(nn::LaunchOp launch) {
 void Storage::placeReduceScatter(state::ReduceScatterOp op) {
   int64_t here = position[op], last = lastUse.lookup(op.getShard());
   if (op->hasOneUse())
-    if (auto accumulate = dyn_cast<state::AccumulateOp>(*op->user_begin()); accumulate && accumulate.getOverwrites())
+    if (auto accumulate = dyn_cast<state::AccumulateOp>(*op->user_begin()); accumulate && accumulate.getFirst())
       return put(op.getShard(), {sumOf(accumulate)});
   auto next = llvm::upper_bound(scatters, here);
   Place whole = placeOf(op.getWhole());
@@ -175,11 +164,6 @@ LogicalResult Storage::placeResults(Operation &op) {
     if (!bucket.isResident(bucket.readRole()))
       return resident.emitError() << "bucket " << resident.getBucketAttr() << " does not rest on the device; zero.gather it";
     put(resident.getWhole(), {persistent(states.tensor(bucket, bucket.readRole()))});
-  } else if (auto accumulated = dyn_cast<state::AccumulatedOp>(op)) {
-    auto bucket = states.bucket(accumulated.getBucketAttr());
-    if (!bucket.isResident(state::Role::gradient))
-      return accumulated.emitError() << "the accumulator of bucket " << accumulated.getBucketAttr() << " does not rest on the device";
-    put(accumulated.getSum(), {persistent(states.tensor(bucket, state::Role::gradient))});
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
     auto bucket = states.bucket(gather.getBucketAttr());
     bool rounded = bool(gather.getKernelAttr());
@@ -218,7 +202,6 @@ LogicalResult Storage::placeResults(Operation &op) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});
   } else if (auto accumulate = dyn_cast<state::AccumulateOp>(op)) {
-    if (isPlaced(accumulate.getSum())) return success();
     if (Value onto = accumulate.getOnto()) {
       Place place = placeOf(onto);
       put(accumulate.getSum(), diesAt(*place.slot, here)

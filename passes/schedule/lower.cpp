@@ -66,8 +66,7 @@ void Lowering::lowerReturn(func::ReturnOp op) {
 }
 
 LogicalResult Lowering::lower(Operation &op) {
-  if (isa<nn::ReshapeOp, nn::RowsOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::AccumulatedOp,
-          state::ReleaseOp>(op))
+  if (isa<nn::ReshapeOp, nn::RowsOp, nn::ConstantOp, state::ViewOp, state::OwnShardOp, state::ResidentOp, state::ReleaseOp>(op))
     return success(); // no step: another reference to the same bytes, or an end of life that its uses show
   if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     lowerLaunch(launch);

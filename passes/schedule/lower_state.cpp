@@ -57,7 +57,7 @@ void Lowering::lowerAccumulate(state::AccumulateOp op) {
   Ref shard = at(op.getShard()), sum = at(op.getSum());
   Reached reached{accumulator, whole(accumulator), {sum.buffer, sum.offset, 0, int64_t(accumulator.getBytes())}};
   bool elsewhere = reached.home != reached.here;
-  if (op.getOverwrites()) {
+  if (op.getFirst()) {
     copy(loc, shard, sum);
     int64_t padding = reached.here.bytes - sum.bytes; // up to a whole block of the disk
     if (elsewhere && padding)

@@ -74,7 +74,6 @@ LogicalResult States::checkTensors() {
     if (auto use = dyn_cast<state::LookUpOp>(op)) return needsParameters(use.getBucketAttr());
     if (auto use = dyn_cast<state::UpdateOp>(op)) return needs(use.getBucketAttr(), state::Role::master);
     if (auto use = dyn_cast<state::PublishOp>(op)) return needsParameters(use.getBucketAttr());
-    if (auto use = dyn_cast<state::AccumulatedOp>(op)) return needs(use.getBucketAttr(), state::Role::gradient);
     if (auto use = dyn_cast<state::AccumulateOp>(op); use && !use.getOnto()) return needs(use.getBucketAttr(), state::Role::gradient);
     return success();
   });

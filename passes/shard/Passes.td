@@ -16,8 +16,7 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
     one whose rows are looked up (a table of the vocabulary) and every tile are alone, in the last buckets, since they are read apart from their neighbours. So
     that nothing travels for little more than its latency, little parameters (together at most 1/64 of that, on one rank of what it would be
     on several), such as a norm between two large matrices, join a neighbour though it is full. Inside, each parameter starts at a multiple of 16 elements (64 bytes); the
-    shard is rounded up so that padding stays below 0.1 % of it (never less than 16 elements). With `many-threads`, one rank and sums over micro-steps, parameters whose
-    gradients products make come first in a bucket, so that all others are added to the sum by one launch.
+    shard is rounded up so that padding stays below 0.1 % of it (never less than 16 elements).
 
     ```mlir
     nn.parameter @w : tensor<64x32xf32> {trainable = true}      // 2048 elements
@@ -152,9 +151,6 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
     that were looked up: `zero.update` sets these apart, `zero.update_rows` updates them once the lookup's gradient is there, and `zero.write_rows` puts
     them where they rest. So it is where the table's parameters rest on the device and something of its state does not.
 
-    With `products-add`, on one rank, products that make gradients are made onto their slices of a bucket's accumulator where that rests on the
-    device, instead of into a buffer that is added to it; the other gradients of the bucket are added slice by slice.
-
     ```mlir
     %w = nn.get @w : tensor<64x32xf32>                     // stage 3
     %y = nn.matmul %x, %w : …
@@ -166,8 +162,7 @@ def InsertMovementPass : Pass<"zero-insert-movement", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::zero::state::ZeroDialect"];
-  let options = [Option<"lateBytes", "late-bytes", "int64_t", "0", "Bytes of gradients whose updates come last">,
-                 Option<"productsAdd", "products-add", "bool", "false", "Products add to sums of micro-steps, with the bits of a sum of what they yield">];
+  let options = [Option<"lateBytes", "late-bytes", "int64_t", "0", "Bytes of gradients whose updates come last">];
 }
 
 def MergeGathersPass : Pass<"zero-merge-gathers", "::mlir::ModuleOp"> {

@@ -1,6 +1,5 @@
 //===- gradient_movement.cpp - gradients to the optimizer, loss and norm to the caller --------------------===//
 #include "passes/shard/gradient_movement.h"
-#include <numeric>
 
 using namespace mlir;
 
@@ -99,8 +98,7 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
       anchor = nullptr;
       for (nn::GradientOp gradient : found) anchor = later(anchor, gradient);
       b.setInsertionPointAfter(anchor);
-      bool inPlace = addsByProducts(bucket, found);
-      shard = inPlace ? addByProducts(b, bucket, found) : accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
+      shard = accumulate(b, bucket, sumOverRanks(b, bucket, found), shard);
     }
   }
   if (!uses.updates) return;
@@ -155,14 +153,10 @@ Value GradientMovement::sumOverRanks(OpBuilder &b, state::BucketOp bucket, Small
   return shard;
 }
 
-void GradientMovement::sortByOffset(SmallVectorImpl<nn::GradientOp> &found) const {
+Value GradientMovement::reduce(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
   llvm::sort(found, [&](nn::GradientOp a, nn::GradientOp c) {
     return uses.homeOf(a.getParameterAttr()).offset < uses.homeOf(c.getParameterAttr()).offset;
   });
-}
-
-Value GradientMovement::reduce(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
-  sortByOffset(found);
   SmallVector<Value> values;
   SmallVector<int64_t> offsets;
   for (nn::GradientOp gradient : found) {
@@ -187,46 +181,6 @@ Value GradientMovement::accumulate(OpBuilder &b, state::BucketOp bucket, Value s
   if (!first) add = kernels.accumulate(uses.rows(bucket), uses.row(bucket));
   if (uses.role == "middle" && addsOnHost(bucket)) shard = b.create<state::ToHostOp>(bucket.getLoc(), shard);
   return b.create<state::AccumulateOp>(bucket.getLoc(), shard.getType(), bucket.getSymName(), shard, sum, add, first);
-}
-
-bool GradientMovement::addsByProducts(state::BucketOp bucket, ArrayRef<nn::GradientOp> found) const {
-  bool adds = productsAdd && uses.sharding.world == 1 && (uses.role == "middle" || uses.role == "last");
-  return adds && bucket.isResident(state::Role::gradient) && llvm::any_of(found, [](nn::GradientOp g) { return bool(productOf(g)); });
-}
-
-Value GradientMovement::addByProducts(OpBuilder &b, state::BucketOp bucket, SmallVectorImpl<nn::GradientOp> &found) {
-  Location loc = bucket.getLoc();
-  OpBuilder start = OpBuilder::atBlockBegin(&uses.program.getBody().front());
-  Value before = start.create<state::AccumulatedOp>(loc, flat(b, bucket.getShard()), bucket.getSymName());
-  SmallVector<Value> parts, between; // of the sum; of this micro-step's gradient, not yet added
-  SmallVector<int64_t> begins, betweenAt;
-  auto addUpTo = [&](int64_t end) {
-    if (between.empty()) return;
-    int64_t begin = betweenAt[0], count = end - begin, columns = std::gcd<int64_t>(count, 1024);
-    for (int64_t &at : betweenAt) at -= begin;
-    Value packed = b.create<state::PackOp>(loc, flat(b, count), between, betweenAt);
-    Value slice = b.create<state::ViewOp>(loc, packed.getType(), before, begin);
-    parts.push_back(b.create<state::AccumulateOp>(loc, packed.getType(), bucket.getSymName(), packed, slice,
-                                                  kernels.accumulate(count / columns, columns), /*overwrites=*/false));
-    begins.push_back(begin);
-    between.clear(), betweenAt.clear();
-  };
-  sortByOffset(found);
-  for (nn::GradientOp gradient : found) {
-    int64_t offset = uses.homeOf(gradient.getParameterAttr()).offset;
-    nn::MatMulOp product = productOf(gradient);
-    if (!product) {
-      between.push_back(gradient.getValue()), betweenAt.push_back(offset);
-      continue;
-    }
-    addUpTo(offset);
-    parts.push_back(gradient.getValue()), begins.push_back(offset);
-    OpBuilder at(product);
-    product.getOntoMutable().assign(at.create<state::ViewOp>(loc, product.getType(), before, offset));
-  }
-  addUpTo(bucket.getShard());
-  Value sum = b.create<state::PackOp>(loc, flat(b, bucket.getShard()), parts, begins);
-  return b.create<state::AccumulateOp>(loc, sum.getType(), bucket.getSymName(), sum, Value(), FlatSymbolRefAttr(), /*overwrites=*/true);
 }
 
 Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard, Value norm2, bool sumsApart) {

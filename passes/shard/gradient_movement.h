@@ -9,10 +9,9 @@ namespace zero::shard {
 
 class GradientMovement {
 public:
-  /// `lateBytes`: of gradients whose updates may come last, beside the next step's forward. `productsAdd`: to sums of micro-steps
-  /// themselves.
-  GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange, int64_t lateBytes, bool productsAdd)
-      : uses(uses), kernels(kernels), exchange(exchange), apart(uses, kernels), lateBytes(lateBytes), productsAdd(productsAdd) {}
+  /// `lateBytes`: of gradients whose updates may come last, beside the next step's forward.
+  GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange, int64_t lateBytes)
+      : uses(uses), kernels(kernels), exchange(exchange), apart(uses, kernels), lateBytes(lateBytes) {}
 
   /// Of a program whose parameters are in place.
   void finish();
@@ -32,18 +31,12 @@ private:
   /// A micro-step's gradients, summed over the ranks. Rows of a table are added to the sum of the rest, which travels as soon as it is
   /// known.
   mlir::Value sumOverRanks(mlir::OpBuilder &b, state::BucketOp bucket, llvm::SmallVectorImpl<nn::GradientOp> &found);
-  /// In the order of the bucket.
-  void sortByOffset(llvm::SmallVectorImpl<nn::GradientOp> &found) const;
   /// Gradients side by side, summed over the ranks.
   mlir::Value reduce(mlir::OpBuilder &b, state::BucketOp bucket, llvm::SmallVectorImpl<nn::GradientOp> &found);
   mlir::Value reduce(mlir::OpBuilder &b, state::BucketOp bucket, llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<int64_t> offsets);
   /// Added to those of the micro-steps before: `sum`, if they are of this program, else the bucket's accumulator, on the host if that is
   /// there for an update by the host, and this is not the last micro-step.
   mlir::Value accumulate(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value sum);
-  /// Whether products of this program add to the accumulator themselves: it lies on the device, and no sum over ranks comes before.
-  bool addsByProducts(state::BucketOp bucket, llvm::ArrayRef<nn::GradientOp> found) const;
-  /// Products are made onto their slices of the accumulator; what lies between these is added slice by slice.
-  mlir::Value addByProducts(mlir::OpBuilder &b, state::BucketOp bucket, llvm::SmallVectorImpl<nn::GradientOp> &found);
   /// One optimizer step from a gradient shard, which is there where the update is made; yields the squared gradient per row of the own
   /// shard unless those are summed apart, as with a norm that it waits for.
   mlir::Value update(mlir::OpBuilder &b, state::BucketOp bucket, mlir::Value shard, mlir::Value norm2, bool sumsApart);
@@ -58,7 +51,6 @@ private:
   RowExchange &exchange;
   ApartRows apart;
   int64_t lateBytes;
-  bool productsAdd;
   llvm::DenseSet<mlir::Operation *> late;     // buckets
   llvm::SmallVector<nn::LaunchOp> superseded; // by exchanges, each before what it reads
   llvm::DenseMap<mlir::Value, mlir::Value> hostCopies;

@@ -117,7 +117,7 @@ struct InsertMovement : impl::InsertMovementPassBase<InsertMovement> {
       if (failed(uses.find())) return signalPassFailure();
       RowExchange exchange(program, sharding.world, kernels);
       ParameterMovement(uses, kernels, exchange).place();
-      GradientMovement(uses, kernels, exchange, lateBytes, productsAdd).finish();
+      GradientMovement(uses, kernels, exchange, lateBytes).finish();
     }
   }
 };

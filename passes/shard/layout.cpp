@@ -49,15 +49,6 @@ std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t worl
   return buckets;
 }
 
-void reorder(BucketLayout &bucket, const std::vector<int64_t> &sizes, int64_t align, const std::function<bool(size_t)> &isFirst) {
-  std::ranges::stable_partition(bucket.members, isFirst);
-  int64_t end = 0;
-  for (size_t i = 0; i < bucket.members.size(); ++i) {
-    bucket.offsets[i] = end;
-    end = roundUp(end + sizes[bucket.members[i]], align);
-  }
-}
-
 BucketLayout layOutTable(int64_t rows, int64_t columns, int64_t world, int64_t align) {
   BucketLayout b{{0}, {0}, (rows + world - 1) / world * columns, 0};
   do {

@@ -1,7 +1,6 @@
 //===- layout.h - how parameters are laid out in buckets, as plain data ---------------------------===//
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace zero::shard {
@@ -42,9 +41,6 @@ int64_t sliceElementsOf(int64_t shards);
 /// own, and little ones (together at most `limit.little`) before or after a bucket that is full join it. Each starts at a multiple of
 /// `align`.
 std::vector<BucketLayout> layOut(const std::vector<int64_t> &sizes, int64_t world, BucketLimit limit, int64_t align);
-
-/// Puts those members of a bucket first, in their order, for which `isFirst` holds, so that what is left is one range.
-void reorder(BucketLayout &bucket, const std::vector<int64_t> &sizes, int64_t align, const std::function<bool(size_t)> &isFirst);
 
 /// A table of which ranks exchange rows, alone: shards are whole rows of it, and not more than what the optimizer's view needs beyond that.
 BucketLayout layOutTable(int64_t rows, int64_t columns, int64_t world, int64_t align);

@@ -2,7 +2,6 @@
 #include "compiler/nn/library/table_rows.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/layout.h"
-#include "passes/shard/uses.h"
 #include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "zero-partition"
@@ -80,10 +79,6 @@ struct Partition : impl::PartitionPassBase<Partition> {
     module->setAttr(state::ZeroDialect::kOptimizer, b.getStringAttr(optimizer));
 
     auto used = parametersOf(train);
-    llvm::DenseSet<StringAttr> byProducts; // gradients that add to sums on one rank by themselves (zero-insert-movement)
-    if (world == 1)
-      for (auto gradient : train.getOps<nn::GradientOp>())
-        if (productOf(gradient)) byProducts.insert(gradient.getParameterAttr().getAttr());
     Tables tables(train);
     // The smallest numbers of f16 are much larger than those of f32 and bf16: gradients come multiplied by a scale.
     if (llvm::any_of(used, [](const Used &u) { return nn::ParameterOp(u.first).getTrainable() && u.second.isF16(); }))
@@ -120,11 +115,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
       int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
       if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
       ArrayAttr tensors = tensorsOf(b, trainable, read);
-      for (BucketLayout &layout : layOut(sizes, world, limit, align)) {
-        if (trainable && keepsSums() && manyThreads)
-          reorder(layout, sizes, align, [&](size_t i) { return byProducts.contains(group[i].getSymNameAttr()); });
-        makeBucket(b, group, sizes, layout, trainable, tensors);
-      }
+      for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
       for (nn::ParameterOp p : alone) {
         auto shape = cast<ShapedType>(p.getType()).getShape();
         makeBucket(b, p, {elementsOf(p)},
@@ -150,9 +141,6 @@ struct Partition : impl::PartitionPassBase<Partition> {
     padding += layout.shard * world - owned;
   }
 
-  /// From program to program: gradients are summed over micro-steps.
-  bool keepsSums() const { return accumulate > 1 && !vertical; }
-
   /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between programs is one rank's always.
   /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone.
   ArrayAttr tensorsOf(OpBuilder &b, bool trainable, Type read) const {
@@ -166,7 +154,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
     add(Role::master, stage >= (mixed ? 1 : 3));
     if (mixed) add(Role::compute, stage == 3, read);
     if (!trainable) return b.getArrayAttr(tensors);
-    if (keepsSums()) add(Role::gradient, true);
+    if (accumulate > 1 && !vertical) add(Role::gradient, true);
     if (optimizer == "sgd") {
       add(Role::momentum, stage >= 1);
     } else {

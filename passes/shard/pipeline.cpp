@@ -33,7 +33,6 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<bool> spread{*this, "spread", llvm::cl::init(false)};
   Option<bool> hostUpdates{*this, "host-updates", llvm::cl::init(false)};
   Option<bool> diskUpdates{*this, "disk-updates", llvm::cl::init(false)};
-  Option<bool> productsAdd{*this, "products-add", llvm::cl::init(false)};
   Option<int64_t> bucketElements{*this, "bucket-elements", llvm::cl::init(0)};
 };
 } // namespace
@@ -57,7 +56,6 @@ void registerPasses() {
                                               options.tiers.spread = o.spread;
                                               options.tiers.hostUpdates = o.hostUpdates;
                                               options.tiers.diskUpdates = o.diskUpdates;
-                                              options.movement.productsAdd = o.productsAdd;
                                               buildPipeline(pm, options);
                                             });
 }

@@ -32,13 +32,6 @@ bool RecentUses::isNear(StringAttr bucket) {
   return near;
 }
 
-nn::MatMulOp productOf(nn::GradientOp gradient) {
-  Value value = gradient.getValue();
-  while (value.hasOneUse() && value.getDefiningOp<nn::ReshapeOp>()) value = value.getDefiningOp()->getOperand(0);
-  auto product = value.getDefiningOp<nn::MatMulOp>();
-  return product && value.hasOneUse() && !product.getOnto() && product.getType().getElementType().isF32() ? product : nn::MatMulOp();
-}
-
 FailureOr<llvm::MapVector<StringAttr, Uses>> usesOf(ModuleOp module) {
   auto train = module.lookupSymbol<func::FuncOp>("train");
   if (!train) return module.emitError() << "there is no function @train whose uses of parameters could be counted";

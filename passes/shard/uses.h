@@ -32,9 +32,6 @@ struct Read {
 /// Adds those of what `get` yields.
 void collectReads(nn::GetOp get, llvm::SmallVectorImpl<Read> &reads);
 
-/// The product that alone makes a gradient, in f32 as sums of micro-steps are, and for nobody else; null if there is none.
-nn::MatMulOp productOf(nn::GradientOp gradient);
-
 struct Uses {
   int64_t visits = 0;  // times its parameters come to the device if they do not rest there: uses near each other are one
   int64_t changed = 0; // the later, the fewer operations stand after its last gradient, in whose time its update can hide; 0: not trained

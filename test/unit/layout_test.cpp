@@ -37,16 +37,6 @@ TEST(Layout, ABucketClosesBeforeItsLimitAndALargerParameterIsAlone) {
   EXPECT_EQ(membersOf(layOut({40, 40, 40, 500, 40}, 1, {100, 0}, 1)), (Members{{0, 1}, {2}, {3}, {4}}));
 }
 
-TEST(Layout, WhatComesFirstLeavesOneRange) {
-  std::vector<int64_t> sizes{40, 5, 33, 6};
-  BucketLayout bucket = layOut(sizes, 1, {1000, 0}, 16).front();
-  int64_t shard = bucket.shard;
-  reorder(bucket, sizes, 16, [&](size_t i) { return sizes[i] > 10; });
-  EXPECT_EQ(bucket.members, (std::vector<size_t>{0, 2, 1, 3}));
-  EXPECT_EQ(bucket.offsets, (std::vector<int64_t>{0, 48, 96, 112}));
-  EXPECT_EQ(bucket.shard, shard);
-}
-
 TEST(Layout, ShardsOfATableAreWholeRows) {
   for (int64_t columns : {1, 3, 16, 100, 768, 4096})
     for (int64_t world : {1, 2, 3, 64})

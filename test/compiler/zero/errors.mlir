@@ -111,18 +111,9 @@ func.func @f(%g: tensor<16xf32>) {
 // -----
 
 zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
-func.func @f(%g: tensor<32xf32>) {
-  // expected-error @+1 {{adds 'tensor<32xf32>', more than the shard of @a}}
-  %s = zero.accumulate @a, %g onto %g : tensor<32xf32> {kernel = @k} : tensor<32xf32> -> tensor<32xf32>
-  return
-}
-
-// -----
-
-zero.bucket @a {elements = 16 : i64, shard = 16 : i64, parameters = [@w], offsets = array<i64: 0>, trainable = true}
 func.func @f(%g: tensor<16xf32>) {
-  // expected-error @+1 {{overwrites the accumulator and adds to a sum}}
-  %s = zero.accumulate @a, %g onto %g : tensor<16xf32> {overwrites} : tensor<16xf32> -> tensor<16xf32>
+  // expected-error @+1 {{is the first and adds to a sum}}
+  %s = zero.accumulate @a, %g onto %g : tensor<16xf32> {first} : tensor<16xf32> -> tensor<16xf32>
   return
 }
 

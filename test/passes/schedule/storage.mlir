@@ -57,7 +57,7 @@ module attributes {zero.world = 1 : i64, zero.stage = 0 : i64, zero.accumulate =
     %l = nn.launch @loss(%x) : (tensor<4x4xf32>) -> tensor<1xf32>
     %g = nn.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %p = zero.pack %g at [0] : (tensor<4x4xf32>) -> tensor<16xf32>
-    %s = zero.accumulate @b0, %p {overwrites} : tensor<16xf32> -> tensor<16xf32>
+    %s = zero.accumulate @b0, %p {first} : tensor<16xf32> -> tensor<16xf32>
     return %l : tensor<1xf32>
   }
   // CHECK-LABEL: plan.program last @last

@@ -18,7 +18,7 @@
 // RUN: zero-opt %S/Inputs/train.mlir --zero-partition="world=2 stage=2 accumulate=3" "--zero-assign-tiers=offload-optimizer=host host-updates=true" --zero-programs --zero-insert-movement --zero-verify-shard | FileCheck %s --check-prefix=ADD
 // ADD: func.func @first(
 // ADD-NOT: zero.to_host
-// ADD: zero.accumulate @bucket0, %{{.*}} {overwrites}
+// ADD: zero.accumulate @bucket0, %{{.*}} {first}
 // ADD: func.func @middle(
 // ADD: %[[SHARD:.*]] = zero.reduce_scatter
 // ADD: %[[DOWN:.*]] = zero.to_host %[[SHARD]] : tensor<16xf32>

@@ -48,7 +48,7 @@
 // ALONE: zero.update @bucket0
 
 // ACC-LABEL: func.func @first(
-// ACC: zero.accumulate @bucket0, %{{.*}} {overwrites}
+// ACC: zero.accumulate @bucket0, %{{.*}} {first}
 // ACC-LABEL: func.func @last(
 // ACC: %[[SUM:.*]] = zero.accumulate @bucket0, %{{.*}} {kernel = @accumulate_1x16}
 // ACC: zero.update @bucket0, %[[SUM]]
