@@ -25,6 +25,8 @@ WRITTEN = {"written/gpt, 8192 tokens": MANY, "written/llama, 8192 tokens": ["--a
 # Rows of 64 and 128 elements, which warpgroups multiply, with ends of tiles.
 FOR_WARPGROUPS = {f"written/heads of {width}, sm_90a": ["--layers", 1, "--hidden", 128, "--heads", 128 // width, "--vocab", 64, "--seq", 75, "--batch", 1]
                   for width in (64, 128)}
+# Blocks of seven warps, whose shared sums are no whole vectors: too large to be run here.
+READ_ONLY = {"written/1600 columns": ["--layers", 1, "--hidden", 1600, "--heads", 25, "--vocab", 64, "--seq", 32, "--batch", 64]}
 LOSSES = {"gpt2_loss/dynamo_eager": ["--loss", "output:loss"]}
 
 
@@ -71,6 +73,11 @@ def text(name, precision):
         expect(len(kept) == (precision == "bf16") and all("[4 x 40000]" in s for s in kept), f"rows are kept by {kept}")
     if name in FOR_WARPGROUPS:
         expect(("wgmma.mma_async" in ptx) == (precision == "bf16"), "warpgroups multiply bf16, and nothing else")
+    aligned = {array: int(bytes) for bytes, array in re.findall(r"\.shared \.align (\d+) \.b\d+ (\w+)\[", ptx)}
+    for count, size, array, _, offset in re.findall(r"\.shared\.v(\d)\.\w(\d+) [^\[]*\[(\w+)(\+(\d+))?\]", ptx):
+        if array in aligned:
+            width = int(count) * int(size) // 8
+            expect(aligned[array] % width == 0 and int(offset or 0) % width == 0, f"{width} bytes of {array} are accessed at once, {aligned[array]} aligned")
     gpu = "sm_90a" if name in FOR_WARPGROUPS else "sm_80"
     expect(ptx.count(".version") == 1 and f".target {gpu}\n" in ptx, f"it is not one module for {gpu}")
     plan = plan_file.read(path)
@@ -123,7 +130,7 @@ def compared(name, precision):
 
 suite.start()
 assembler = ptxas()
-for number, (name, form) in enumerate({**WRITTEN, **FOR_WARPGROUPS}.items()):
+for number, (name, form) in enumerate({**WRITTEN, **FOR_WARPGROUPS, **READ_ONLY}.items()):
     MODELS[name] = suite.work / f"written{number}.onnx"
     suite.run([sys.executable, GPT, *form, "-o", MODELS[name]])
 for name in MODELS:
@@ -131,7 +138,8 @@ for name in MODELS:
         suite.check(f"gpu kernels: {name} {precision}, text", text, name, precision)
         if assembler:
             suite.check(f"gpu kernels: {name} {precision}, ptxas", assembled, name, precision)
-        suite.check(f"gpu kernels: {name} {precision}, double", compared, name, precision)
+        if name not in READ_ONLY:
+            suite.check(f"gpu kernels: {name} {precision}, double", compared, name, precision)
 for precision in ("f32", "bf16"):
     for name in (name for name in WRITTEN if "8192" in name):
         suite.check(f"gpu kernels: {name} {precision}, columns", sums_columns, name, precision)

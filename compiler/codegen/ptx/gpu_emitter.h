@@ -79,6 +79,7 @@ private:
   mlir::Value list(const OwnUpdates &own, mlir::Value found, llvm::ArrayRef<mlir::Value> updates, llvm::ArrayRef<mlir::Value> rows,
                    llvm::ArrayRef<mlir::Value> falls);
   void addUpdates(const OwnUpdates &own, mlir::Value first);
+  void copyRows(mlir::Value from, mlir::Value to);
   void emitScan();
   void joinTeam(llvm::ArrayRef<int> reductions, Values sums, mlir::Value rank);
 

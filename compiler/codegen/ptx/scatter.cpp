@@ -15,22 +15,13 @@ using namespace mlir;
 namespace zero::codegen {
 
 // Updates that a thread looks at in a round, so that as many loads are under way; and that are added at once.
-static constexpr int64_t kWarp = 32, kEach = 4, kAtOnce = 8;
+static constexpr int64_t kWarp = 32, kEach = 4, kAtOnce = 6;
+static constexpr int64_t kCopied = 4; // vectors of the rows that a thread copies at once
 
 void GpuEmitter::emitScatter() {
   int64_t rows = p.points(p.reduced);
   Value from = times(block, d.width), to = b.create<arith::MinUIOp>(loc, plus(from, number(d.width)), number(rows));
-  int64_t vectors = p.points(p.inner) / lanes; // of a row
-  unlessInPlace([&] {
-    Value all = times(b.create<arith::SubIOp>(loc, to, from), vectors);
-    loop(scopes.size() - 1, thread, all, d.threads, std::nullopt, {}, [&](Value at, Values) -> Values {
-      bindOuter(plus(from, quotient(at, vectors)), p.reduced);
-      bindVector(remainder(at, vectors), p.inner);
-      llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
-      storeAll(p.stores);
-      return {};
-    });
-  });
+  unlessInPlace([&] { copyRows(from, to); });
   barrier(); // others add to what a thread has written
   int64_t updates = p.points(p.outer), each = std::min<int64_t>(kEach, llvm::divideCeil(updates, d.threads));
   Type i32 = b.getI32Type();
@@ -60,6 +51,34 @@ void GpuEmitter::emitScatter() {
     });
     return {};
   });
+}
+
+/// What the block's rows are before anything is added to them.
+void GpuEmitter::copyRows(Value from, Value to) {
+  int64_t vectors = p.points(p.inner) / lanes, round = kCopied * d.threads; // of a row
+  Value all = times(b.create<arith::SubIOp>(loc, to, from), vectors);
+  auto copies = [&](int64_t count) {
+    return [&, count](Value first, Values) -> Values {
+      Block *block = scopes.back().block;
+      Operation *before = block->empty() ? nullptr : &block->back();
+      for (int64_t i = 0; i < count; ++i) {
+        scopes.push_back(Scope(block, scopes.back().before));
+        goTo(scopes.size() - 1);
+        Value at = plus(first, number(i * d.threads));
+        bindOuter(plus(from, quotient(at, vectors)), p.reduced);
+        bindVector(remainder(at, vectors), p.inner);
+        llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
+        storeAll(p.stores);
+        scopes.pop_back();
+      }
+      storeLast(*block, before);
+      return {};
+    };
+  };
+  Value whole = times(quotient(all, round), round);
+  loop(scopes.size() - 1, thread, whole, round, std::nullopt, {}, copies(kCopied));
+  goTo(scopes.size() - 1);
+  loop(scopes.size() - 1, plus(whole, thread), all, d.threads, std::nullopt, {}, copies(1));
 }
 
 Value GpuEmitter::list(const OwnUpdates &own, Value found, ArrayRef<Value> updates, ArrayRef<Value> rows, ArrayRef<Value> falls) {

@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -58,6 +59,8 @@ Value GpuEmitter::joinWarp(Fn fn, Scalar type, Value v) {
 
 Value GpuEmitter::sharedArray(Type element, int64_t size, int64_t alignment) {
   if (element.isInteger(1)) element = b.getI8Type();
+  // Where none is said, LLVM takes an array of 16 bytes and more to begin at a multiple of 16, and PTX gives it that of an element.
+  if (!alignment) alignment = isa<IndexType>(element) ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
   auto type = MemRefType::get({size}, element, MemRefLayoutAttrInterface(), b.getI64IntegerAttr(kSharedMemory));
   std::string name = p.name + "_shared_" + std::to_string(sharedArrays++);
   {
@@ -66,7 +69,7 @@ Value GpuEmitter::sharedArray(Type element, int64_t size, int64_t alignment) {
     while (!isa<ModuleOp>(function->getParentOp())) function = function->getParentOp();
     b.setInsertionPoint(function);
     b.create<memref::GlobalOp>(loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), false,
-                               alignment ? b.getI64IntegerAttr(alignment) : IntegerAttr());
+                               b.getI64IntegerAttr(alignment));
   }
   return b.create<memref::GetGlobalOp>(loc, type, name);
 }
