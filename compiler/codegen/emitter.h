@@ -90,7 +90,7 @@ public:
   size_t depthOf(const Node &n) const;
   void goTo(size_t depth);
 
-  //--- loops (emit_loops.cpp, emit_kinds.cpp) ----------------------------------------------------------------------
+  //--- loops (emit_loops.cpp, emit_kinds.cpp, emit_scatter.cpp) ----------------------------------------------------------------------
   using Values = llvm::SmallVector<mlir::Value>;
   using Body = std::function<Values(Values carried)>;
   /// A loop in the scope at `depth`; `dim` (if any) is bound to the induction variable.

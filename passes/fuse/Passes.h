@@ -24,8 +24,8 @@ struct Options {
   std::string gradients = "f32"; // and of that in which gradients are handed over
   bool epilogues = false;        // the target's library adds a bias to what it multiplies
   int64_t world = 1;             // ranks
-  bool rowsApart = false;        // the target can update rows of tables apart from the rest: one rank adds them by launches of their own, too
-  bool manyThreads = false;      // of the target: more than few columns can keep busy
+  bool rowsApart = false;   // the target can update rows of tables apart from the rest: one rank adds them by launches of their own, too
+  bool manyThreads = false; // of the target: more than few columns can keep busy
 };
 /// From primitives to launches of kernels.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);

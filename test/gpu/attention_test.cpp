@@ -51,10 +51,10 @@ std::string textOf(const Shape &s, const std::string &name, Layout layout = Layo
   }
   std::string form = layout == Layout::ByHead ? "" : "bshd = true, ";
   if (packed) form += "packed_kv_heads = " + std::to_string(s.keyHeads) + " : i64, ";
-  return "func.func private @kernel(" + arguments + ") -> (" + results +
-         ") attributes {nn.kernel" + (s.warpgroups ? ", nn.warpgroups" : "") + "} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names + " {" + form +
-         "causal = " + (s.causal ? "true" : "false") + ", scale = 0.25 : f32} : (" + types + ") -> (" + results + ")\n  return " + values +
-         " : " + results + "\n}";
+  return "func.func private @kernel(" + arguments + ") -> (" + results + ") attributes {nn.kernel" +
+         (s.warpgroups ? ", nn.warpgroups" : "") + "} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names +
+         " {" + form + "causal = " + (s.causal ? "true" : "false") + ", scale = 0.25 : f32} : (" + types + ") -> (" + results +
+         ")\n  return " + values + " : " + results + "\n}";
 }
 
 /// Of an operand or a result by head: its heads and their rows; which tensor of another layout it lies in, from which head on and of how

@@ -64,9 +64,9 @@ TEST(CudaRefusals, OtherArchitectures) {
   target.set_features(0, "sm_90a");
   EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), "");
   target.set_features(0, "sm_80a"); // has what others lack, later ones too
-  EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }),
-            "the plan was compiled for sm_80a, which GPUs of sm_80 run alone, and the GPU of this machine (fake device) is sm_90; compile without "
-            "--gpu");
+  EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), "the plan was compiled for sm_80a, which GPUs of sm_80 run alone, and the "
+                                                               "GPU of this machine (fake device) is sm_90; compile without "
+                                                               "--gpu");
 }
 
 } // namespace

@@ -96,15 +96,13 @@ llvm::Error callHooks(llvm::Module &module) {
   llvm::SmallVector<llvm::CallInst *> calls;
   for (llvm::Function &f : module)
     for (llvm::Instruction &i : llvm::instructions(f))
-      if (auto *call = dyn_cast<llvm::CallInst>(&i);
-          call && call->getCalledFunction() &&
-          (call->getCalledFunction()->getName().starts_with("llvm.nvvm.") ||
-           call->getCalledFunction()->getName().starts_with(codegen::kWarpgroupCalls)))
+      if (auto *call = dyn_cast<llvm::CallInst>(&i); call && call->getCalledFunction() &&
+                                                     (call->getCalledFunction()->getName().starts_with("llvm.nvvm.") ||
+                                                      call->getCalledFunction()->getName().starts_with(codegen::kWarpgroupCalls)))
         calls.push_back(call);
   for (llvm::CallInst *call : calls) {
     const Hook *hook = hookOf(call);
-    if (!hook)
-      return llvm::createStringError("the double of a GPU has no " + call->getCalledFunction()->getName().str());
+    if (!hook) return llvm::createStringError("the double of a GPU has no " + call->getCalledFunction()->getName().str());
     llvm::IRBuilder<> b(call);
     llvm::SmallVector<llvm::Value *> operands;
     llvm::SmallVector<llvm::Type *> types;

@@ -24,7 +24,7 @@ struct GpuHooks {
   void (*begin16)(void *to, const void *from, uint32_t count);
   void (*begin4)(void *to, const void *from, uint32_t count);
   void (*waitForCopies)();
-  float (*inverse)(float number); // 1 / number, likewise
+  float (*inverse)(float number);           // 1 / number, likewise
   void (*timesTransposed)(void *registers); // of four warps, as warp_operations.h
   void (*plusTimesTransposed)(void *registers);
   void (*plusTimes)(void *registers);

@@ -80,10 +80,11 @@ TEST(WarpOperations, LoadMatrices) {
     }
 }
 
-// "Asynchronous Warpgroup Level Matrix Register Fragment" of D of wgmma.mma_async.m64nNk16: row = warp * 16 + groupID for di where i mod 4 < 2,
-// else + 8; col = i / 4 * 8 + threadID_in_group * 2 + (i & 1). Of the words of A row = warp * 16 + groupID for ai where (i / 2) mod 2 = 0, else
-// + 8; col = k * 16 + i / 4 * 8 + threadID_in_group * 2 + (i & 1). "Shared Memory Matrix Layout", 128-byte swizzling: bits 4 to 6 of an address
-// change by bits 7 to 9.
+// "Asynchronous Warpgroup Level Matrix Register Fragment" of D of wgmma.mma_async.m64nNk16: row = warp * 16 + groupID for di where i mod 4
+// < 2, else + 8; col = i / 4 * 8 + threadID_in_group * 2 + (i & 1). Of the words of A row = warp * 16 + groupID for ai where (i / 2) mod 2
+// = 0, else
+// + 8; col = k * 16 + i / 4 * 8 + threadID_in_group * 2 + (i & 1). "Shared Memory Matrix Layout", 128-byte swizzling: bits 4 to 6 of an
+// address change by bits 7 to 9.
 TEST(WarpOperations, ProductsOfFourWarps) {
   struct alignas(1024) Panel {
     uint16_t memory[64 * 64];

@@ -24,10 +24,10 @@ protected:
   const Division &d;
   mlir::Value thread, block; // index of the thread in its block, of the block in the grid
   unsigned sharedArrays = 0;
-  int kept = -1;        // Rows: the load whose row lies in shared memory (kept_row.h)
-  mlir::Value keptRow;  // where; null until it is decided
-  bool isKept = false;  // a pass has read it
-  mlir::Value inShare;  // number of the vector that a thread is working on
+  int kept = -1;         // Rows: the load whose row lies in shared memory (kept_row.h)
+  mlir::Value keptRow;   // where; null until it is decided
+  bool isKept = false;   // a pass has read it
+  mlir::Value inShare;   // number of the vector that a thread is working on
   bool isInside = false; // and that it lies below insideOf()
 
   //--- threads and what they share (threads.cpp) ----------------------------------------------------------------------

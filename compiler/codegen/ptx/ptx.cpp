@@ -123,7 +123,8 @@ std::string joined(ArrayRef<Code> modules, ArrayRef<KernelSource> kernels) {
 
 FailureOr<GpuTarget> GpuTarget::fromName(StringRef name, std::string &error) {
   if (name == "sm_80" || name == "sm_90" || name == "sm_90a") return GpuTarget{name.str()};
-  error = "unknown GPU architecture '" + name.str() + "': expected sm_80 or sm_90, which later GPUs run too, or sm_90a, which H100 and H200 run";
+  error = "unknown GPU architecture '" + name.str() +
+          "': expected sm_80 or sm_90, which later GPUs run too, or sm_90a, which H100 and H200 run";
   return failure();
 }
 

@@ -52,7 +52,8 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
 bool GpuEmitter::isBound(const Node &n) const {
   if (p.inner.size() != 1 || n.kind != Node::Apply || n.fn != Fn::Lt) return false;
   const Node &column = p.nodes[n.operands[0]], &bound = p.nodes[n.operands[1]];
-  return column.kind == Node::Position && column.index == nn::Index::atom(p.inner[0]) && bound.kind == Node::Constant && !isFloat(bound.type);
+  return column.kind == Node::Position && column.index == nn::Index::atom(p.inner[0]) && bound.kind == Node::Constant &&
+         !isFloat(bound.type);
 }
 
 int64_t GpuEmitter::insideOf() const {

@@ -68,8 +68,7 @@ Value GpuEmitter::sharedArray(Type element, int64_t size, int64_t alignment) {
     Operation *function = b.getInsertionBlock()->getParentOp();
     while (!isa<ModuleOp>(function->getParentOp())) function = function->getParentOp();
     b.setInsertionPoint(function);
-    b.create<memref::GlobalOp>(loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), false,
-                               b.getI64IntegerAttr(alignment));
+    b.create<memref::GlobalOp>(loc, name, b.getStringAttr("private"), type, b.getUnitAttr(), false, b.getI64IntegerAttr(alignment));
   }
   return b.create<memref::GetGlobalOp>(loc, type, name);
 }

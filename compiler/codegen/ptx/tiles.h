@@ -18,8 +18,8 @@ using Words = std::array<mlir::Value, 4>;
 /// lies where v XOR r mod 8 would, so that eight rows' same vectors lie in all banks (PTX ISA, "128-byte swizzling").
 struct Tile {
   mlir::Value memory;
-  int64_t rows, columns, stride;  // elements
-  mlir::Value first{};            // element of the memory that it begins with; null: 0
+  int64_t rows, columns, stride;    // elements
+  mlir::Value first{};              // element of the memory that it begins with; null: 0
   llvm::SmallVector<Words> words{}; // of the warp's rows as a left operand, if its threads keep them
 };
 

@@ -9,8 +9,8 @@ namespace zero::codegen {
 
 inline constexpr int64_t kPanelAlignment = 1024; // bytes after which the pattern of swizzling begins again
 
-/// a · bᵀ of 64 x 64 and 64 x 64 elements of bf16: {32 x f32} (ptr a, ptr b), both panels in shared memory. Of the result each thread of the
-/// four warps has what it would have of four products of mma.sync.m16n8, 16 rows for each warp.
+/// a · bᵀ of 64 x 64 and 64 x 64 elements of bf16: {32 x f32} (ptr a, ptr b), both panels in shared memory. Of the result each thread of
+/// the four warps has what it would have of four products of mma.sync.m16n8, 16 rows for each warp.
 inline constexpr llvm::StringLiteral kTimesTransposed = "zero.warpgroup.times.transposed";
 /// sum + a · bᵀ: {32 x f32} (32 x f32 sum, ptr a, ptr b).
 inline constexpr llvm::StringLiteral kPlusTimesTransposed = "zero.warpgroup.plus.times.transposed";
