@@ -221,7 +221,6 @@ TEST(Attention, RowsThatSeeNothing) {
   }
 }
 
-// What a block needs of shared memory is there on every GPU, whatever the sizes.
 TEST(Attention, TilesOfWarpgroups) {
   auto tiles = [](int64_t length, int64_t dim, const char *name, const char *type = "bf16") {
     return tilesOf({1, 1, 1, length, length, dim, true, {}, type, true}, name);
@@ -248,6 +247,7 @@ TEST(Attention, SomeHeadsBeforeOthers) {
   check({1, 4, 4, 17, 4200, 128});
 }
 
+// What a block needs of shared memory is there on every GPU, whatever the sizes.
 TEST(Attention, TilesFitIntoSharedMemory) {
   for (int64_t dim = 8; dim <= 128; dim += 8)
     for (int64_t length : {1, 16, 17, 64, 1000})

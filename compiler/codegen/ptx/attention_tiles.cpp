@@ -79,7 +79,7 @@ AttentionTiles attentionTiles(const Attention &a) {
 }
 
 int64_t headsAtOnce(int64_t heads, int64_t bytes) {
-  constexpr int64_t kCache = 16 << 20; // half of what each half of an H100's holds (25 MB), and less than an A100's
+  constexpr int64_t kCache = 16 << 20; // fits into either half of an A100's (20 MB) and of an H100's (25 MB)
   int64_t most = std::clamp<int64_t>(kCache / bytes, 1, heads);
   while (heads % most) --most;
   return most;

@@ -93,6 +93,10 @@ private:
   //--- what a thread works on at once (shares.cpp) -----------------------------------------------------------------------
   /// `vector` of the vectors that `dims` make, the last dimension in lanes.
   void bindVector(mlir::Value vector, llvm::ArrayRef<unsigned> dims);
+  using AtOne = std::function<Values(mlir::Value position, Values carried)>;
+  /// A loop's body that is `body` at `count` positions `step` apart, the first of them the loop's, each in a scope of its own; nothing is
+  /// stored before all have loaded.
+  AtOne several(unsigned count, int64_t step, AtOne body);
   /// The body at every `step`-th vector from `first` on, which is below `step`, and at `atOnce` of them before anything is stored; the last
   /// dimension is that of the lanes meanwhile.
   Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, unsigned atOnce, Values carried, const Body &body);

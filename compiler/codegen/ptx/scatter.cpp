@@ -55,30 +55,19 @@ void GpuEmitter::emitScatter() {
 
 /// What the block's rows are before anything is added to them.
 void GpuEmitter::copyRows(Value from, Value to) {
-  int64_t vectors = p.points(p.inner) / lanes, round = kCopied * d.threads; // of a row
+  int64_t vectors = p.points(p.inner) / lanes, round = kCopied * d.threads; // of a row; that all threads copy at once
   Value all = times(b.create<arith::SubIOp>(loc, to, from), vectors);
-  auto copies = [&](int64_t count) {
-    return [&, count](Value first, Values) -> Values {
-      Block *block = scopes.back().block;
-      Operation *before = block->empty() ? nullptr : &block->back();
-      for (int64_t i = 0; i < count; ++i) {
-        scopes.push_back(Scope(block, scopes.back().before));
-        goTo(scopes.size() - 1);
-        Value at = plus(first, number(i * d.threads));
-        bindOuter(plus(from, quotient(at, vectors)), p.reduced);
-        bindVector(remainder(at, vectors), p.inner);
-        llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
-        storeAll(p.stores);
-        scopes.pop_back();
-      }
-      storeLast(*block, before);
-      return {};
-    };
+  auto each = [&](Value at, Values) -> Values {
+    bindOuter(plus(from, quotient(at, vectors)), p.reduced);
+    bindVector(remainder(at, vectors), p.inner);
+    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, p.inner.back());
+    storeAll(p.stores);
+    return {};
   };
   Value whole = times(quotient(all, round), round);
-  loop(scopes.size() - 1, thread, whole, round, std::nullopt, {}, copies(kCopied));
+  loop(scopes.size() - 1, thread, whole, round, std::nullopt, {}, several(kCopied, d.threads, each));
   goTo(scopes.size() - 1);
-  loop(scopes.size() - 1, plus(whole, thread), all, d.threads, std::nullopt, {}, copies(1));
+  loop(scopes.size() - 1, plus(whole, thread), all, d.threads, std::nullopt, {}, several(1, d.threads, each));
 }
 
 Value GpuEmitter::list(const OwnUpdates &own, Value found, ArrayRef<Value> updates, ArrayRef<Value> rows, ArrayRef<Value> falls) {

@@ -18,35 +18,39 @@ void GpuEmitter::bindVector(Value vector, ArrayRef<unsigned> dims) {
   scopes.back().bound.push_back({dims.back(), times(at, lanes)});
 }
 
+GpuEmitter::AtOne GpuEmitter::several(unsigned count, int64_t step, AtOne body) {
+  return [this, count, step, body = std::move(body)](Value first, Values inside) {
+    Block *block = scopes.back().block;
+    Operation *before = block->empty() ? nullptr : &block->back();
+    for (unsigned copy = 0; copy < count; ++copy) {
+      scopes.push_back(Scope(block, scopes.back().before));
+      goTo(scopes.size() - 1);
+      inside = body(plus(first, number(copy * step)), std::move(inside));
+      scopes.pop_back();
+    }
+    if (count > 1) storeLast(*block, before);
+    return inside;
+  };
+}
+
 Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
   int64_t vectors = p.points(dims) / lanes, round = step * atOnce;
   // Columns that were added to a row are its last ones: few vectors ask whether they are.
   int64_t inside = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors, whole = std::min(vectors, inside) / round * round;
-  auto copies = [&](unsigned count) {
-    return [&, count](Value vector, Values inside) {
-      Block *block = scopes.back().block;
-      Operation *before = block->empty() ? nullptr : &block->back();
-      for (unsigned copy = 0; copy < count; ++copy) {
-        scopes.push_back(Scope(block, scopes.back().before));
-        goTo(scopes.size() - 1);
-        Value mine = plus(vector, number(copy * step));
-        bindVector(mine, dims);
-        llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
-        llvm::SaveAndRestore<Value> working(inShare, mine);
-        inside = body(std::move(inside));
-        scopes.pop_back();
-      }
-      if (count > 1) storeLast(*block, before);
-      return inside;
-    };
+  auto each = [&](Value mine, Values inside) {
+    bindVector(mine, dims);
+    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
+    llvm::SaveAndRestore<Value> working(inShare, mine);
+    return body(std::move(inside));
   };
   if (whole) {
     llvm::SaveAndRestore<bool> below(isInside, inside < vectors);
-    carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), copies(atOnce));
+    carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), several(atOnce, step, each));
   }
   if (whole == vectors) return carried;
   goTo(scopes.size() - 1);
-  return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried), copies(1));
+  return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried),
+              several(1, step, each));
 }
 
 bool GpuEmitter::isBound(const Node &n) const {
