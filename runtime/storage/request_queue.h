@@ -29,10 +29,11 @@ public:
   virtual ~RequestQueue() = default;
 
   virtual uint32_t depth() const = 0; // requests that may be under way, in slots [0, depth)
-  // Into a slot that is free. It is under way at the latest when wait() is called.
+  // Into a slot that is free. It is under way at the latest when wait() sleeps.
   virtual void submit(uint32_t slot, const Request &request) = 0;
-  // Until one of those under way is complete; its slot is free then.
-  virtual Outcome wait() = 0;
+  // One of those under way that is complete; its slot is free then. Where none is, it sleeps until `together` of them are, no more than are
+  // under way: whoever needs many is not woken for each, which takes processors from those who compute.
+  virtual Outcome wait(uint32_t together) = 0;
   // Memory that most requests will be about, alive as long as the queue: a queue may prepare it once instead of in every request.
   virtual void registerMemory(std::span<const std::span<std::byte>>) {}
   // Why it is this kind of queue and not a better one; empty if that is as it should be.

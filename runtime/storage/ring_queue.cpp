@@ -52,10 +52,10 @@ public:
     io_uring_sqe_set_data(entry, reinterpret_cast<void *>(static_cast<uintptr_t>(slot)));
   }
 
-  Outcome wait() override {
+  Outcome wait(uint32_t together) override {
     io_uring_cqe *complete = nullptr;
-    while (io_uring_sq_ready(&ring) > 0 || io_uring_peek_cqe(&ring, &complete) != 0) {
-      int failed = io_uring_submit_and_wait(&ring, 1);
+    while (io_uring_peek_cqe(&ring, &complete) != 0) {
+      int failed = io_uring_submit_and_wait(&ring, together);
       if (failed < 0 && failed != -EINTR && failed != -EAGAIN && failed != -EBUSY)
         throw Error(std::string("io_uring takes no more requests to --disk-path: ") + std::strerror(-failed) +
                     "; resume from the last checkpoint");

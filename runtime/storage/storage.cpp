@@ -97,7 +97,9 @@ void Storage::transfer(Channel &channel, bool writing, std::span<const Part> par
       channel.queue->submit(slot, channel.requests[slot]);
       next += part.bytes;
     }
-    auto [slot, result] = channel.queue->wait();
+    // Three quarters of what may be under way keep a disk busy, and at the end all is waited for.
+    auto underWay = static_cast<uint32_t>(channel.requests.size() - channel.free.size());
+    auto [slot, result] = channel.queue->wait(anyLeft() ? (underWay + 3) / 4 : underWay);
     std::string reason;
     bool done = completed(channel.requests[slot], result, reason);
     if (failure.empty()) failure = std::move(reason);

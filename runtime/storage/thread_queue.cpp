@@ -1,5 +1,6 @@
 #include "runtime/storage/thread_queue.h"
 #include "runtime/plan/start_thread.h"
+#include "runtime/plan/wake_soon.h"
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
@@ -16,6 +17,7 @@ template <typename T> class Fifo {
 public:
   explicit Fifo(size_t room) : items(room) {}
   bool empty() const { return count == 0; }
+  size_t size() const { return count; }
   void push(const T &item) { items[(first + count++) % items.size()] = item; }
   T pop() {
     T item = items[first];
@@ -55,9 +57,12 @@ public:
     isAsked.notify_one();
   }
 
-  Outcome wait() override {
+  Outcome wait(uint32_t together) override {
     std::unique_lock lock(mutex);
-    isComplete.wait(lock, [this] { return !complete.empty(); });
+    if (complete.empty()) {
+      awaited = together;
+      isComplete.wait(lock, [this] { return complete.size() >= awaited; });
+    }
     return complete.pop();
   }
 
@@ -70,6 +75,7 @@ private:
   };
 
   void work() {
+    wakeSoon();
     std::unique_lock lock(mutex);
     for (;;) {
       isAsked.wait(lock, [this] { return ending || !asked.empty(); });
@@ -81,7 +87,7 @@ private:
       int64_t result = done < 0 ? -int64_t(errno) : done;
       lock.lock();
       complete.push({slot, result});
-      isComplete.notify_one();
+      if (complete.size() == awaited) isComplete.notify_one();
     }
   }
 
@@ -100,6 +106,7 @@ private:
   std::condition_variable isAsked, isComplete;
   Fifo<Asked> asked;
   Fifo<Outcome> complete;
+  size_t awaited = 0; // complete ones, by who sleeps
   bool ending = false;
   std::vector<std::thread> threads;
 };

@@ -222,8 +222,8 @@ public:
     requests[slot] = request;
     queue->submit(slot, request);
   }
-  Outcome wait() override {
-    Outcome outcome = queue->wait();
+  Outcome wait(uint32_t together) override {
+    Outcome outcome = queue->wait(together);
     if (auto answer = answers.find(count++); answer != answers.end()) {
       outcome.result = answer->second;
       if (failed) *failed = requests[outcome.slot];

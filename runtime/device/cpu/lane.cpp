@@ -19,7 +19,7 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 void Lane::await(const Turn &turn, const Ticks &origin, WaitRange range) {
   for (uint32_t i = range.begin; i < range.end; ++i) {
     const LaneWait &wait = turn.program->waits[i];
-    context.timeline.wait(wait.lane, origin[static_cast<size_t>(wait.lane)] + wait.tick);
+    context.timeline.wait(index, wait.lane, origin[static_cast<size_t>(wait.lane)] + wait.tick);
   }
 }
 
@@ -27,14 +27,14 @@ void Lane::await(const Turn &turn, const Ticks &origin, WaitRange range) {
 void Lane::enter(const Turn &turn, const Pointer &pointer, Account &account) {
   Timeline &timeline = context.timeline;
   if (index != plan::COMPUTE) {
-    if (!turn.entry) timeline.wait(plan::COMPUTE, turn.own[plan::COMPUTE]);
+    if (!turn.entry) timeline.wait(index, plan::COMPUTE, turn.own[plan::COMPUTE]);
     return;
   }
   if (turn.entry)
     await(turn, turn.before, turn.entry->inputWaits);
   else
     for (int lane = 0; lane < kLanes; ++lane)
-      if (lane != index) timeline.wait(lane, turn.own[static_cast<size_t>(lane)]);
+      if (lane != index) timeline.wait(index, lane, turn.own[static_cast<size_t>(lane)]);
   account.begin = Clock::now();
   if (timeline.hasFailed()) return;
   for (const HostTransfer &write : turn.submission.writes) std::memcpy(pointer(write.at), write.host.data(), write.host.size());
@@ -70,7 +70,7 @@ void Lane::run(const Turn &turn, const Pointer &pointer, Account &account) {
       await(turn, turn.own, {operation.waitBegin, operation.waitEnd});
       for (; !joins.empty() && &program.lanes[lane][joins.front().operation] == current; joins = joins.subspan(1)) {
         const LaneWait &wait = joins.front().wait;
-        timeline.wait(wait.lane, turn.before[static_cast<size_t>(wait.lane)] + wait.tick);
+        timeline.wait(index, wait.lane, turn.before[static_cast<size_t>(wait.lane)] + wait.tick);
       }
       if (timeline.hasFailed()) return;
       if (first) begin = Clock::now();

@@ -1,6 +1,7 @@
 #include "runtime/device/cpu/queue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/start_thread.h"
+#include "runtime/plan/wake_soon.h"
 #include <algorithm>
 
 namespace zero::runtime {
@@ -123,6 +124,7 @@ void CpuQueue::awaitLanes(const Slot &slot) const {
 }
 
 void CpuQueue::laneThread(int index) {
+  if (index != plan::COMPUTE) wakeSoon();
   for (uint32_t next = 1;; ++next) {
     awaitReached(given, next);
     if (ending.load(std::memory_order_relaxed) == next) return;
