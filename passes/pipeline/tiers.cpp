@@ -9,7 +9,7 @@ using state::Tier;
 
 namespace {
 
-constexpr int kSizes = 6;           // of trying how much fits
+constexpr int kSizes = 4;           // of trying how much fits
 constexpr unsigned kHostRounds = 3; // of the same on the host
 
 /// Copies take so much longer than computation that bytes which spare some are worth more than copies beside computation.
@@ -167,19 +167,18 @@ Trial Tiers::fillHost(Trial most) {
 /// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.
 Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep) {
   Trial most = none;
-  int64_t low = 0, high = all, step = 0; // down from `high`
-  const int64_t least = all / 256;
-  for (int size = 0, failures = 0; size < kSizes && high - low > least; ++size) {
+  int64_t low = 0, high = all, excess = 0; // of `high`, over the limit
+  for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
     auto room = int64_t(trials.limit - most.need.of(Tier::device));
     if (room <= int64_t(trials.limit / 512)) break;
-    int64_t kept = std::min(low + room, high - step);
+    int64_t kept = std::min(low + room, high - excess);
     if (kept <= low || kept >= high) kept = low + (high - low) / 2;
     Trial trial = trials.attempt(keep(kept));
     if (trials.fits(trial) && trial.copied <= most.copied) {
-      most = trial, low = kept, step = 0, failures = 0;
-    } else { // by what is too much, and more each time: what moves is buckets, of which a byte may take more than one
+      most = trial, low = kept;
+    } else {
       int64_t over = std::max<int64_t>(0, int64_t(trial.need.of(Tier::device) - trials.limit));
-      high = kept, step = std::max(over, least / 2) << failures++;
+      high = kept, excess = over == excess ? (high - low) / 2 : over; // what moves is buckets: less by a few bytes may be none
     }
   }
   return most;
