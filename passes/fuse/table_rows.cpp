@@ -1,6 +1,5 @@
 //===- table_rows.cpp - nn-table-rows -----------------------------------------------------------------------===//
 #include "compiler/nn/library/table_rows.h"
-#include "mlir/IR/IRMapping.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/access.h"
 #include "passes/fuse/kernel_table.h"
@@ -18,40 +17,12 @@ namespace {
 /// Smaller tables share a bucket with others, and are gathered with it.
 constexpr int64_t kLeastElements = 64 << 10;
 
-/// Whether both are computed by equal operations from the same.
-bool isSame(Value x, Value y) {
-  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
-  if (x == y || !a || !b) return x == y;
-  return cast<OpResult>(x).getResultNumber() == cast<OpResult>(y).getResultNumber() &&
-         OperationEquivalence::isEquivalentTo(
-             a, b, [](Value v, Value w) { return success(isSame(v, w)); }, nullptr, OperationEquivalence::IgnoreLocations);
-}
-
-/// `value` as it is computed from `from` and constants; of what is as one of these, since it was made again for another reader
-/// (nn-rematerialize), operations of its own read that. Null if it needs anything else.
-Value computedFrom(ArrayRef<Value> from, Value value, OpBuilder &b) {
-  for (Value given : from)
-    if (isSame(value, given)) return given;
+/// Whether `value` is computed from `from` and constants alone. Masks that were made of indices which are made again for backward
+/// (nn-rematerialize) are not computed from those.
+bool isComputedFrom(ArrayRef<Value> from, Value value) {
+  if (llvm::is_contained(from, value)) return true;
   Operation *op = value.getDefiningOp();
-  if (!op) return {};
-  IRMapping map;
-  for (Value operand : op->getOperands()) {
-    Value made = computedFrom(from, operand, b);
-    if (!made) return {};
-    map.map(operand, made);
-  }
-  bool asItIs = llvm::all_of(op->getOperands(), [&](Value operand) { return map.lookup(operand) == operand; });
-  return asItIs ? value : b.clone(*op, map)->getResult(cast<OpResult>(value).getResultNumber());
-}
-
-/// Lets `op` read nothing but what is computed from `from`, if it can be.
-bool readsAlone(Operation *op, ArrayRef<Value> from) {
-  OpBuilder b(op);
-  SmallVector<Value> operands;
-  for (Value operand : op->getOperands()) operands.push_back(computedFrom(from, operand, b));
-  if (llvm::is_contained(operands, Value())) return false;
-  op->setOperands(operands);
-  return true;
+  return op && llvm::all_of(op->getOperands(), [&](Value operand) { return isComputedFrom(from, operand); });
 }
 
 struct TableRows : impl::TableRowsPassBase<TableRows> {
@@ -102,7 +73,9 @@ struct TableRows : impl::TableRowsPassBase<TableRows> {
     if (!scatter || !sum.hasOneUse()) return;
     std::optional<RowUpdates> rows = RowUpdates{scatter.getIndices(), scatter.getUpdates()};
     if (table.getTileOf()) rows = updatesOfTable(scatter, (*table.getBegin())[0]);
-    if (!rows || !readsAlone(scatter, {rows->indices, rows->updates})) return;
+    if (!rows) return;
+    auto isAlone = [&](Value operand) { return isComputedFrom({rows->indices, rows->updates}, operand); };
+    if (!llvm::all_of(scatter->getOperands(), isAlone)) return;
     operands.append({rows->indices, rows->updates});
     launch(op, operands, kAddsRows, kernels);
     if (scatter != op) scatter.erase();
