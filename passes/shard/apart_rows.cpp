@@ -24,6 +24,8 @@ ApartRows::ApartRows(ProgramUses &uses, StateKernels &kernels)
     Operation *first = nullptr; // that makes some of the gradient
     for (const TableTile &tile : table.tiles)
       if (Operation *op = tile.rest.getDefiningOp(); !first || op->isBeforeInBlock(first)) first = op;
+    if (Operation *indices = table.indices.getDefiningOp(); indices && !indices->isBeforeInBlock(first))
+      continue; // they are made again for the lookup's gradient (nn-rematerialize), after most of the table could be updated
     OpBuilder b(first);
     int64_t all = (2 + train::statesOf(uses.sharding.optimizer)) * table.rows() * table.columns;
     table.room = b.create<state::RoomForRowsOp>(NameLoc::get(b.getStringAttr(name.getValue() + ".rows")),

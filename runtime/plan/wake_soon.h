@@ -7,11 +7,10 @@
 
 namespace zero {
 
-// Asks the system to give this thread a processor soon after it wakes up, though all are computing: by slices of 0.1 ms in place of some
-// milliseconds, which Linux grants since 6.12 to whoever asks (EEVDF: who is entitled to less at a time has the earlier deadline). It gets
-// no more of the processor than it would, and where the system grants nothing it waits as long as ever. What was set for the thread stays:
-// its niceness and its policy, of which only the usual one has slices. (GPT-2 124M beside a disk, under 512 MiB: a lane waited 65 μs each
-// time, and 29 then; a step takes 0.97 of the time.)
+// Asks for low scheduling latency: time slices of 0.1 ms in place of some milliseconds, with which a thread that wakes up preempts those
+// that compute (Linux since 6.12, where a shorter slice means an earlier virtual deadline, EEVDF; older ones ignore it). It gets no larger
+// share of the processor. What was set for the thread stays: its niceness, and its policy, of which only SCHED_OTHER has slices. (GPT-2
+// 124M beside a disk, under 512 MiB: a lane waited 65 μs each time, and 29 then; a step takes 0.97 of the time.)
 inline void wakeSoon() {
   struct { // as the system has it: sched_setattr(2)
     uint32_t size, policy;

@@ -123,6 +123,8 @@ suite.check("tile: llama, head by columns, smoothed labels", close, "llama", ["-
 suite.check("tile: llama, head by columns, clipped", close, "llama", ["--tile", 3], LLAMA, ["--clip", "0.5"])
 suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", ["--tile", 4], UNTIED, zeroc=["--accumulate", 2])
 suite.check("tile: 2048 tokens of a large table", close, "many", ["--tile", 4], {"transformer.wte.weight": 4})
+for parts in ("off", 4):
+    suite.check(f"tile: same bits: 2048 tokens of a large table, --tile {parts}, optimizer on disk", same, "many", ["--tile", parts], 1, ["--offload-optimizer", "disk"], [], ["--clip", "never"])
 for model in ("gpt2", "llama", "tied"):
     suite.check(f"tile: tokens, {model}", close, model, ["--tile-tokens", 5], {})
 suite.check("tile: tokens one by one, smoothed labels", close, "gpt2", ["--tile-tokens", 1], {}, zeroc=["--label-smoothing", "0.1"])

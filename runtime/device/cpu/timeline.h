@@ -19,11 +19,11 @@ inline void cpuPause() {
 #endif
 }
 
-inline constexpr int kLooks = 200; // before a thread sleeps, with a pause in between
+inline constexpr int kSpins = 200; // before a thread sleeps, with a pause in between
 
 // Sleeps until `word` differs from `old`; returns the new value.
 inline uint32_t awaitChange(const std::atomic<uint32_t> &word, uint32_t old) {
-  for (int i = 0; i < kLooks; ++i) {
+  for (int i = 0; i < kSpins; ++i) {
     uint32_t value = word.load(std::memory_order_acquire);
     if (value != old) return value;
     cpuPause();
@@ -37,8 +37,8 @@ class Timeline {
 public:
   static constexpr int kLanes = runtime::kLanes;
 
-  // Who waits says so before it looks at the tick for the last time, and who advances does so before it looks who waits; both orders are
-  // sequentially consistent, so one of the two sees the other.
+  // A waiter publishes its target before it reads the tick for the last time, and an advance changes the tick before it reads who waits;
+  // both orders are sequentially consistent, so one of the two sees the other.
   void advance(int lane) {
     Tick &tick = ticks[static_cast<size_t>(lane)];
     uint32_t now = tick.value.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -52,7 +52,7 @@ public:
   // The lane `waiter`, until the other has reached `target`, or the timeline has failed.
   void wait(int waiter, int lane, uint32_t target) {
     Tick &tick = ticks[static_cast<size_t>(lane)];
-    for (int i = 0; i < kLooks; ++i, cpuPause())
+    for (int i = 0; i < kSpins; ++i, cpuPause())
       if (!isBefore(tick.value.load(std::memory_order_acquire), target) || hasFailed()) return;
     auto self = static_cast<size_t>(waiter);
     std::atomic<uint32_t> &wakes = sleepers[self].wakes;
