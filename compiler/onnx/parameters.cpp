@@ -19,12 +19,18 @@ static std::string originOf(ArrayRef<const Site *> uses, const Origins &origins)
   return {};
 }
 
-/// What the flags' expressions are searched for in: the name, and where an exporter has replaced it also PyTorch's name and the nodes
-/// that use it.
-static std::vector<std::string> namesOf(StringRef name, ArrayRef<const Site *> uses, const Origins &origins) {
+/// The name of an initializer, and where an exporter has replaced it also PyTorch's.
+static std::vector<std::string> ownNames(StringRef name, ArrayRef<const Site *> uses, const Origins &origins) {
   std::vector<std::string> names{name.str()};
   if (isModuleName(name)) return names;
   if (std::string origin = originOf(uses, origins); !origin.empty()) names.push_back(origin);
+  return names;
+}
+
+/// What the flags' expressions are searched for in: these, and where an exporter has replaced the name also the nodes that use it.
+static std::vector<std::string> namesOf(StringRef name, ArrayRef<const Site *> uses, const Origins &origins) {
+  std::vector<std::string> names = ownNames(name, uses, origins);
+  if (isModuleName(name)) return names;
   for (const Site *s : uses)
     if (s->use.node) names.push_back(pathOf(*s->use.node));
   return names;
@@ -151,7 +157,8 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
       why = s->why;
   }
   if (asParameter.empty()) {
-    if (!train.match(namesOf(t.name, uses, origins))) {
+    // Not by its nodes: an expression that means the parameters of a module would train its scales and masks.
+    if (!train.match(ownNames(t.name, uses, origins))) {
       if (t.elements > 1) report.constants.push_back({t.name.str(), t.dims, why.empty() ? "no parameter's use" : why});
       return;
     }

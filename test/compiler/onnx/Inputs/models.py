@@ -402,9 +402,10 @@ def stripped():
 
 
 def renamed():
-    """A matrix and a bias under names that an exporter has made up, and what their nodes are called."""
+    """Matrices and a scale under names that an exporter has made up, and what their nodes are called."""
     g = Graph()
     x = g.MatMul(embedded(g), g.normal("onnx::MatMul_88", D, D), name="/encoder/layers.0/query/MatMul")
+    x = g.Mul(x, g.weight("val_3", 0.5), name="/encoder/layers.0/query/Mul")
     x = g.MatMul(x, g.normal("val_17", D, D), name="node_linear")
     g.said("%x, %p_encoder_layers_0_value_weight", "encoder", "encoder.layers.0", "encoder.layers.0.value")
     return g.model(x)
