@@ -57,6 +57,8 @@ inline int64_t alignmentOf(state::Tier tier) { return tier == state::Tier::disk 
 int64_t workAlignmentOf(mlir::ModuleOp module);
 /// Bytes of a buffer that holds a tensor of a bucket, which a disk reads and writes in whole blocks.
 int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
+/// The bucket of which something lies in the buffer of a program; empty if none is known.
+llvm::StringRef bucketIn(mlir::Value buffer, const mlir::SymbolTable &symbols);
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
 /// Whether its updates wait for the norm of all gradients: those of runs that clip, and all where the loss is scaled.

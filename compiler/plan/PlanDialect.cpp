@@ -82,6 +82,13 @@ int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor) {
 
 state::Tier tierOf(StateOp state) { return state.getTensor() ? state.getTensor()->getTier() : state::Tier::device; }
 
+StringRef bucketIn(Value buffer, const SymbolTable &symbols) {
+  std::optional<StringRef> bucket;
+  if (auto own = buffer.getDefiningOp<BufferOp>()) bucket = own.getBucket();
+  if (auto use = buffer.getDefiningOp<UseOp>()) bucket = symbols.lookup<StateOp>(use.getStateAttr().getAttr()).getBucket();
+  return bucket.value_or("");
+}
+
 SmallVector<StepOp> stepsOf(ProgramOp program) {
   SmallVector<StepOp> steps;
   for (Operation &op : program.getBody().front())

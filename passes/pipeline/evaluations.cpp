@@ -25,6 +25,7 @@ Key keyOf(const Settings &settings, bool places) {
           schedule.fetchAhead,
           schedule.residentBytes,
           schedule.earlyBytes,
+          schedule.deferredBytes,
           schedule.delay,
           places};
 }

@@ -92,6 +92,24 @@ Trial Refine::updateLater(const Trial &placed) {
   return best;
 }
 
+Trial Refine::deferWrites(const Trial &placed) {
+  const Settings &settings = placed.settings;
+  bool besideForward = settings.shard.programs.clip != "never" || settings.shard.movement.lateBytes > 0;
+  if (!besideForward || !placed.rests[kOptimizer][size_t(Tier::disk)]) return placed;
+  Trial best = placed;
+  auto improves = [&](int64_t sixths) {                                                // of what programs keep on the device
+    if (best.time.seconds <= 1.02 * best.time.of(simulate::kProcessors)) return false; // nothing is left to hide
+    Settings deferring = settings;
+    deferring.schedule.deferredBytes = int64_t(placed.need.work[size_t(Tier::device)]) * sixths / 6;
+    Trial trial = withOffsets(deferring);
+    bool better = trials.keeps(trial) && faster(trial, best);
+    if (better) best = trial;
+    return better;
+  };
+  improves(improves(4) ? 5 : 2);
+  return best;
+}
+
 std::optional<Trial> Refine::spread(const Trial &placed) {
   Settings settings = placed.settings;
   bool together = llvm::is_contained(placed.rests[kOptimizer], placed.bytesOf(kOptimizer)); // all of it in one tier

@@ -22,8 +22,9 @@ public:
   /// The same with what leaves of the optimizer's state spread over backward (zero-assign-tiers), which decides when a disk is busy; none
   /// where that is no faster, or all of it rests in one tier.
   std::optional<Trial> spread(const Trial &placed);
-  /// Of one that is placed and keeps the budget: room between buffers, and late updates, where they make it faster.
-  Trial overlap(const Trial &placed) { return updateLater(leaveRoom(placed)); }
+  /// Of one that is placed and keeps the budget: room between buffers, late updates, and writes after all updates, where they make it
+  /// faster.
+  Trial overlap(const Trial &placed) { return deferWrites(updateLater(leaveRoom(placed))); }
 
 private:
   /// With offsets. State that has left the device may be more than the host has room for, as it may have been offered more than that
@@ -41,6 +42,9 @@ private:
   /// Where lane compute waits, some updates may run beside the next step's forward (zero-insert-movement), in which a disk has less to do
   /// than in backward. Their gradients take memory until then, which shows only when it is placed.
   Trial updateLater(const Trial &placed);
+  /// What updates beside the next step's forward have changed on disk may be written after all of them (plan-defer-writes), in room that
+  /// their gradients leave. How much of it gets bytes beside the next step shows only when it is placed.
+  Trial deferWrites(const Trial &placed);
 
   Trials &trials;
   const Budgets &budgets;

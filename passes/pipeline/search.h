@@ -41,6 +41,7 @@ struct Settings {
   bool attentionKernels = false; // attention by kernels of the plan's own: a target without steps for it
   bool warpgroups = false;       // that has products of four warps
   schedule::Options schedule;
+  int64_t writeWork = 0;      // multiply-adds while a byte is written to disk, as plan-assign-offsets
   uint64_t usuallyCopied = 0; // with late updates, or much room: bytes that the choice copies without them
 };
 

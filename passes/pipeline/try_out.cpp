@@ -77,6 +77,7 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
   if (places) {
     place::AssignOffsetsPassOptions offsets;
     offsets.deviceBytes = int64_t(std::min<uint64_t>(*question.budgets.device, INT64_MAX));
+    offsets.writeWork = settings.writeWork;
     scheduling.addPass(place::createAssignOffsetsPass(offsets));
   }
   if (failed(sharding.run(copy))) return failure();

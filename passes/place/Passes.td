@@ -34,7 +34,9 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
     `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
 
     What updates work on that run beside the next step's forward (plan-overlap-updates) shares no bytes with that: where these updates wait
-    for the norm, only if the arena grows by no more than 2 %, or `device-bytes` has room for it.
+    for the norm, only if the arena grows by no more than 2 %, or `device-bytes` has room for it. What is written to disk after all updates
+    (plan-defer-writes) is taken to be written while products make `write-work` multiply-adds for each byte, from what forward waits for last
+    on.
 
     What a copy between tiers or a collective begins or ends is placed as if it were live for up to 16 steps more, as far as fewer bytes are
     live than at the fullest step (passes/place/slack.h), so that compute is not given bytes that are still on their way: by the same
@@ -54,7 +56,8 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
       %w1 = plan.buffer gathered "w1" bytes 200 at 0 live 2 to 3
     ```
   }];
-  let options = [Option<"deviceBytes", "device-bytes", "int64_t", "0", "What the device's arenas may take together, for lanes to run apart">];
+  let options = [Option<"deviceBytes", "device-bytes", "int64_t", "0", "What the device's arenas may take together, for lanes to run apart">,
+                 Option<"writeWork", "write-work", "int64_t", "0", "Multiply-adds while a byte is written to disk; 0: not known">];
   let statistics = [Statistic<"perMille", "excess-per-mille", "Height above the largest sum of live bytes, of the worst program">];
 }
 

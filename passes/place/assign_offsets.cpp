@@ -53,7 +53,7 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
         Placed &placed = tiers[size_t(tier)];
         placed = {std::move(*found), {}};
         if (tier == state::Tier::device)
-          placeOnDevice(program, placed, allowed);
+          placeOnDevice(program, placed, allowed, writeWork);
         else
           placed.solution = solveOffsets(placed.buffers.problem);
       }
@@ -71,7 +71,7 @@ private:
   /// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger than neither
   /// what is `allowed` nor 1.02 times what is live. Updates that need not wait for the norm were made late to run beside the next step, so
   /// that these get their bytes in any case.
-  static void placeOnDevice(ProgramOp program, Placed &placed, int64_t allowed) {
+  static void placeOnDevice(ProgramOp program, Placed &placed, int64_t allowed, int64_t writeWork) {
     std::vector<TransferEnds> ends = endsOf(program, placed.buffers.buffers);
     if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) {
       placed.solution = solveOffsets(placed.buffers.problem);
@@ -81,7 +81,7 @@ private:
     Bytes most(std::max(allowed, placed.live() * 51 / 50)), low(allowed);
     OffsetProblem beside = placed.buffers.problem; // the next run
     std::optional<OffsetSolution> found;
-    if (addNextRun(program, placed.buffers.buffers, beside)) {
+    if (addNextRun(program, placed.buffers.buffers, writeWork, beside)) {
       found = solveOffsets(beside, most, low);
       if (found->height <= most || !waitsForNorm(program))
         placed.buffers.problem = std::move(beside);

@@ -9,14 +9,6 @@ namespace {
 
 bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
 
-/// The bucket of which something lies in the buffer, or "".
-StringRef bucketOf(Value buffer, const SymbolTable &symbols) {
-  std::optional<StringRef> bucket;
-  if (auto own = buffer.getDefiningOp<BufferOp>()) bucket = own.getBucket();
-  if (auto use = buffer.getDefiningOp<UseOp>()) bucket = symbols.lookup<StateOp>(use.getStateAttr().getAttr()).getBucket();
-  return bucket.value_or("");
-}
-
 /// How many of a lane's steps are complete when each step of the next run begins.
 class Progress {
 public:
@@ -39,7 +31,17 @@ private:
 
 } // namespace
 
-bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &problem) {
+/// Of each step, the multiply-adds of products before it.
+static std::vector<int64_t> workBefore(ArrayRef<StepOp> steps) {
+  std::vector<int64_t> work{0};
+  for (StepOp step : steps) {
+    auto product = dyn_cast<MatMulStep>(*step);
+    work.push_back(work.back() + (product ? product.getBatch() * product.getM() * product.getN() * product.getK() : 0));
+  }
+  return work;
+}
+
+bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, int64_t writeWork, OffsetProblem &problem) {
   if (program.getRole() != ProgramRole::step) return false; // another program comes after it
   SymbolTable symbols(program->getParentOfType<ModuleOp>());
   SmallVector<StepOp> steps = stepsOf(program);
@@ -53,7 +55,7 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
     if (step.getLane() != Lane::compute) continue;
     for (Value buffer : step.getBuffers()) {
       touched.try_emplace(buffer, int64_t(at));
-      if (StringRef bucket = bucketOf(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
+      if (StringRef bucket = bucketIn(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
     }
   }
   // An update is complete before the step of the next run that computes with its bucket. A write-back is complete before the step that
@@ -63,6 +65,8 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
     size_t updates = 0, copies = 0; // complete when the buffer is free
   };
   llvm::DenseMap<Value, Use> uses;
+  llvm::DenseMap<Value, int64_t> deferred; // of what is written after all updates, bytes with what is written before it
+  int64_t deferredBytes = 0;
   for (StepOp step : steps) {
     if (!isOfUpdates(step.getLane())) continue;
     bool leaves = step.getLane() == Lane::update_write;
@@ -70,6 +74,9 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
     if (auto update = dyn_cast<UpdateStep>(*step)) {
       auto found = needed.find(update.getBucket());
       updates.add(found == needed.end() ? -1 : found->second);
+    } else if (step.getLane() == Lane::update && isa<CopyStep>(*step)) {
+      deferredBytes += step.getBytes()[0];
+      deferred[step.getBuffers()[0]] = deferredBytes;
     } else if (leaves) {
       int64_t first = -1;
       for (Value copy : fetched.lookup(step.getBuffers().back()))
@@ -79,11 +86,18 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, OffsetProblem &pr
   }
   if (!updates.count && !copies.count) return false;
   updates.close(), copies.close();
+  std::vector<int64_t> work = deferred.empty() ? std::vector<int64_t>{} : workBefore(steps);
+  auto writtenBy = [&](int64_t bytes) { // begins when all updates are complete
+    int64_t begin = updates.stepWith(updates.count);
+    auto end = std::lower_bound(work.begin() + begin, work.end(), work[size_t(begin)] + bytes * writeWork);
+    return writeWork ? int64_t(end - work.begin()) : int64_t(steps.size());
+  };
   for (auto [buffer, its] : llvm::zip(buffers, problem.buffers)) {
     auto found = uses.find(Value(BufferOp(buffer).getResult()));
     if (found == uses.end()) continue;
     int64_t free = std::min(updates.stepWith(found->second.updates), its.first);
     if (found->second.copies) free = std::min(free, copies.stepWith(found->second.copies));
+    if (auto late = deferred.find(found->first); late != deferred.end()) free = std::min(writtenBy(late->second), its.first);
     its.nextLast = free - 1;
   }
   return true;

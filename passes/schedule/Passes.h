@@ -16,6 +16,7 @@ struct Options {
   int64_t residentBytes = 0;        // gathered buckets kept beyond their uses
   int64_t earlyBytes = 0;           // buckets gathered beside the step before
   int64_t fetchAhead = 3;           // updates, of slices or buckets, whose state is fetched beyond the one under way
+  int64_t deferredBytes = 0;        // of what updates beside the next step change on disk: written after all of them
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
@@ -26,7 +27,7 @@ struct Options {
 
 /// plan-lower, plan-assign-lanes, plan-defer-products, plan-elide-gathers, plan-update-gathered, plan-offload-activations (if they wait
 /// elsewhere), plan-hoist-gathers, plan-sink-updates, plan-spread-updates (if gradients may wait), plan-hoist-fetches, plan-overlap-updates
-/// (if anything is): the whole phase.
+/// (if anything is), plan-defer-writes (if anything may be): the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-schedule-pipeline`.
 void registerPasses();

@@ -295,4 +295,34 @@ def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp
   }];
   let statistics = [Statistic<"moved", "moved", "Updates on a lane of their own">];
 }
+
+def DeferWritesPass : Pass<"plan-defer-writes", "::zero::planir::ProgramOp"> {
+  let summary = "Some of what updates have changed on disk is written after all of them";
+  let description = [{
+    Beside the next step's forward (plan-overlap-updates) a disk reads what updates need, for which forward waits, and writes what they have
+    changed, for which nobody does. Both at once take nearly twice as long as the reading, and then, in backward, the disk rests. But the
+    gradient of what is updated is free, so that there is room to write later. So the last of these copies, of `most-bytes` together at most
+    and as many as keep the fullest step as full as it is, go to the end of lane `update`: it comes to them when the last update is made,
+    hence when all is read. Until its copy is complete a buffer is live beside the next run, up to what forward waits for last and in the
+    beginning of backward, which plan-assign-offsets knows of.
+
+    ```mlir
+    plan.copy update_read %m0[0, 4096] -> %f0[0, 4096]
+    plan.update update %p0[0, 4096], %g0[0, 4096], %f0[0, 4096], … -> %p0[0, 4096], %f0[0, 4096] : @b0 @k of f32
+    plan.copy update_write %f0[0, 4096] -> %m0[0, 4096]
+    plan.copy update_read %m1[0, 4096] -> %f1[0, 4096]
+    plan.update update %p1[0, 4096], %g1[0, 4096], %f1[0, 4096], … -> %p1[0, 4096], %f1[0, 4096] : @b1 @k of f32
+    plan.copy update_write %f1[0, 4096] -> %m1[0, 4096]
+    // becomes, with most-bytes=8192
+    plan.copy update_read %m0[0, 4096] -> %f0[0, 4096]
+    plan.update update %p0[0, 4096], %g0[0, 4096], %f0[0, 4096], … -> %p0[0, 4096], %f0[0, 4096] : @b0 @k of f32
+    plan.copy update_read %m1[0, 4096] -> %f1[0, 4096]
+    plan.update update %p1[0, 4096], %g1[0, 4096], %f1[0, 4096], … -> %p1[0, 4096], %f1[0, 4096] : @b1 @k of f32
+    plan.copy update %f0[0, 4096] -> %m0[0, 4096]
+    plan.copy update %f1[0, 4096] -> %m1[0, 4096]
+    ```
+  }];
+  let options = [Option<"mostBytes", "most-bytes", "int64_t", "0", "Bytes of them">];
+  let statistics = [Statistic<"moved", "moved", "Copies after all updates">];
+}
 #endif

@@ -40,6 +40,11 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   fetch.ahead = options.fetchAhead;
   program.addPass(createHoistFetchesPass(fetch));
   if (options.fetchAhead > 0) program.addPass(createOverlapUpdatesPass()); // what runs beside the next step takes memory beside it
+  if (options.deferredBytes > 0) {
+    DeferWritesPassOptions writes;
+    writes.mostBytes = options.deferredBytes;
+    program.addPass(createDeferWritesPass(writes));
+  }
 }
 
 namespace {
@@ -54,6 +59,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> activationWork{*this, "activation-work",
                                  llvm::cl::desc("Multiply-adds beside which a byte of them leaves; 0: by steps alone"), llvm::cl::init(0)};
   Option<int64_t> fetchAhead{*this, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use"), llvm::cl::init(3)};
+  Option<int64_t> deferredBytes{*this, "deferred-bytes",
+                                llvm::cl::desc("Bytes that updates change on disk and that are written after all of them"),
+                                llvm::cl::init(0)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
   Option<bool> librarySums{*this, "library-sums", llvm::cl::desc("Sums are made by the device's library"), llvm::cl::init(false)};
 };
@@ -62,9 +70,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 void registerPasses() {
   registerZeroSchedulePasses();
   PassPipelineRegistration<PipelineOptions>(
-      "zero-schedule-pipeline", "plan-lower to plan-overlap-updates: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
-        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.delay,
-                           given.activations, given.activationBytes, given.activationWork, given.librarySums});
+      "zero-schedule-pipeline", "plan-lower to plan-defer-writes: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
+        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.deferredBytes,
+                           given.delay, given.activations, given.activationBytes, given.activationWork, given.librarySums});
       });
 }
 

@@ -30,7 +30,8 @@ void checkCopy(const Plan &plan, const Step &step, const std::string &what) {
   }
   Lane link = from == DISK ? DISK_READ : to == DISK ? DISK_WRITE : from == HOST ? TO_DEVICE : TO_HOST;
   Lane ofUpdates = from == DISK || to == DEVICE ? UPDATE_READ : UPDATE_WRITE;
-  if (step.lane() != link && step.lane() != ofUpdates)
+  bool afterUpdates = to == DISK && step.lane() == UPDATE;
+  if (step.lane() != link && step.lane() != ofUpdates && !afterUpdates)
     throw Error(what + route + " on lane " + Lane_Name(step.lane()) + "; expected lane " + Lane_Name(link) + ", or " +
                 Lane_Name(ofUpdates) + " where an update needs it");
   if (from != DISK && to != DISK) return;

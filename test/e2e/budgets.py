@@ -257,6 +257,27 @@ def clipped(model):
     return f"{filled} blocks filled"
 
 
+def deferred(model, world, stage):
+    """With a global norm some of what updates have changed on disk is written after all of them, beside the next step, with the same bits."""
+    flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "always"]
+    top, clip = needs(facts(flags), "device"), ("--clip", 0.7)
+    wanted, losses = reference(world, clip)
+    parts, copies = [], 0
+    (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e9, "disk_write": 2e9, "memory": 1e10, "products_f32": 2e10}))
+    for part in (0.5, 0.6, 0.7, 0.8):
+        plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        if not any(d["choice"].endswith("after all updates") for d in plan["decisions"]):
+            continue
+        parts.append(part)
+        lane = [step["name"] for step in schedule() if step["lane"] == "update"]
+        updates = max(i for i, name in enumerate(lane) if name.endswith(".update"))
+        copies += len(lane) - updates - 1
+        expect(len(lane) > updates + 1 and all(name.endswith(".evict") for name in lane[updates + 1:]), f"at {part} of the memory lane update ends with {lane[-3:]}")
+        same(wanted, losses, world, clip, f"at {part} of the memory")
+    expect(parts, "no plan writes after all updates")
+    return f"{copies} copies, at {parts} of the memory"
+
+
 def early(model):
     """Where the link takes about as long as computation, buckets are gathered for the next step beside the rest of backward, with the bits of those that are not."""
     flags = [model[0], "x.plan", *model[1:], "--world", 2, "--stage", 3, "--clip", "never"]
@@ -343,6 +364,8 @@ for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: what leaves is spread over backward, {world} ranks, stage {stage}", spread, models["wide"], world, stage)
 suite.check("budgets: updates beside the next forward, bf16", later, models["wide"], 1, 0, "bf16")
 suite.check("budgets: updates beside the next forward, bf16 with --clip", clipped, models["wide"])
+for world, stage in ((1, 0), (2, 1), (2, 3)):
+    suite.check(f"budgets: written after all updates, {world} ranks, stage {stage}", deferred, models["wide"], world, stage)
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])
 suite.check("budgets: in proportion to the layers", depth)
 for name, flags in (("wide", ["--tile", "auto"]), ("deep", ["--tile-tokens", "auto", "--clip", "never"]),

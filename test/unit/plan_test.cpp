@@ -224,6 +224,8 @@ TEST(Validate, OnlyCopiesReachOtherTiersEachOnItsLane) {
        "step 0 'from disk' of program 'step' copies from disk to the device's memory on lane COMPUTE; expected lane DISK_READ"},
       {[=](Plan &p) { step(p, kToDisk)->set_lane(DISK_READ); },
        "copies from the device's memory to disk on lane DISK_READ; expected lane DISK_WRITE"},
+      {[=](Plan &p) { step(p, kFromDisk)->set_lane(UPDATE); },
+       "copies from disk to the device's memory on lane UPDATE; expected lane DISK_READ"},
       {[=](Plan &p) { step(p, kDiskToHost)->set_lane(TO_HOST); },
        "copies from disk to host memory on lane TO_HOST; expected lane DISK_READ"},
       {[=](Plan &p) { step(p, kToDevice)->set_lane(TO_HOST); },
