@@ -70,10 +70,10 @@ struct Rematerialize : impl::RematerializePassBase<Rematerialize> {
     return first;
   }
 
-  /// Views whose readers look elsewhere now, and kernels that were tried.
+  /// What nobody reads any more, since all of its readers look elsewhere now, and kernels that were tried.
   void removeUnused(func::FuncOp train) {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(train.getBody().front())))
-      if (isView(&op) && op.use_empty()) op.erase();
+      if (isMemoryEffectFree(&op) && op.getNumResults() > 0 && op.use_empty()) op.erase();
     llvm::StringSet<> used;
     getOperation().walk([&](LaunchOp launch) { used.insert(launch.getKernel()); });
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))

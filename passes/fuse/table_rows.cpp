@@ -17,7 +17,7 @@ namespace {
 /// Smaller tables share a bucket with others, and are gathered with it.
 constexpr int64_t kLeastElements = 64 << 10;
 
-/// Whether `value` is computed from `from` and constants alone. Masks are not where nn-rematerialize has made the indices again for
+/// Whether `value` is computed from `from` and constants alone. Masks are not where something has made the indices again for
 /// backward: those are of the first ones.
 bool isComputedFrom(ArrayRef<Value> from, Value value) {
   if (llvm::is_contained(from, value)) return true;

@@ -45,7 +45,8 @@ void Forms::choose() {
   for (int64_t tileParts : parts)
     if (best.keepLogits && fitting.empty() && tileParts > 1) chooseFormWith({tileParts, best.tokens, /*keepLogits=*/false});
   for (int64_t tileTokens : ArrayRef(tokens).drop_front()) {
-    Tiling both{std::min<int64_t>(parts.back(), kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens))), tileTokens};
+    int64_t most = kMostTiles / int64_t(Tiling{1, tileTokens}.tiles(question.tokens));
+    Tiling both{question.anyTiles ? std::min(parts.back(), most) : parts.back(), tileTokens};
     if (fitting.empty() && trials.least && trials.leastWith(both, *trials.least) <= trials.limit) chooseFormWith(both);
   }
 }

@@ -288,7 +288,8 @@ def RecomputePass : Pass<"nn-recompute", "::mlir::func::FuncOp"> {
     Needs: `@train` in primitives. A tensor that backward reads is not kept where elementwise operations, repetitions and transposes make it
     from parameters, data, tensors that are kept anyway (at most two of its size) and row statistics: a norm's result from its input, an activation's
     from the sum before it, a merged head layout from the attention's result, a dropout's mask from the seed. Reductions are never done
-    again, of products those marked `recompute`, whatever the mode, and what a product with `keep_lhs` reads is kept. The operations are the same, so the bits are; what is spent is a pass over memory that backward's kernels mostly make anyway. With
+    again, of products those marked `recompute`, whatever the mode; what a product with `keep_lhs` reads is kept, and so are indices, integers no
+    more than an input has: what a table's lookup and its gradient share. The operations are the same, so the bits are; what is spent is a pass over memory that backward's kernels mostly make anyway. With
     `mode=none` everything else that backward reads is kept.
 
     ```mlir

@@ -80,6 +80,15 @@ def logits_kept(name, tiles, budget, kept=True, zeroc=()):
     return f"{outcome}, {lines[0].split('(')[0] if lines else 'made again'}"
 
 
+def left_alone(name, parts, budget):
+    """As many tiles as --tile asks for, where tokens are cut as a budget takes it."""
+    suite.zeroc(MODELS[name][0], "one.plan", *MODELS[name][1], "--tile", parts, "--tile-tokens", "auto", "--device-memory", budget)
+    why = suite.run([suite.bin / "zero-inspect", "one.plan", "--why"]).stdout
+    expect("\ntiles of tokens: " in why, "no tokens are cut")
+    expect(f"(--tile allows 1/{parts} of the largest parameter)" in why, f"--why says {[line for line in why.splitlines() if line.startswith('tiles: ')]}")
+    return f"1/{parts}"
+
+
 def resumed(name, first, second, world=1):
     """Some steps with the first flags, the others with the second, beside all of them with the second."""
     losses = []
@@ -103,7 +112,7 @@ suite.start()
 suite.gpt("untied.onnx", "--layers", "1", "--hidden", "48", "--heads", "2", "--vocab", "515", "--seq", "12", "--batch", "2", "--untied")
 suite.gpt("tied.onnx", "--layers", "2", "--hidden", "40", "--heads", "2", "--vocab", "301", "--seq", "10", "--batch", "2", "--tied")
 suite.gpt("long.onnx", "--layers", "1", "--hidden", "16", "--heads", "2", "--vocab", "301", "--seq", "24", "--batch", "2", "--tied")
-# Of more tokens it is cheaper to make indices again than to keep them.
+# Of more tokens what is computed from a number of each is large enough to be made again.
 suite.gpt("many.onnx", "--layers", "1", "--hidden", "16", "--heads", "2", "--vocab", "9001", "--seq", "512", "--batch", "4", "--tied")
 MODELS = {name: (suite.work / f"{name}.onnx", []) for name in ("untied", "tied", "long", "many")}
 for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}.items():
@@ -125,6 +134,10 @@ suite.check("tile: own head, labels that do not count, two micro-steps", close, 
 suite.check("tile: 2048 tokens of a large table", close, "many", ["--tile", 4], {"transformer.wte.weight": 4})
 for parts in ("off", 4):
     suite.check(f"tile: same bits: 2048 tokens of a large table, --tile {parts}, optimizer on disk", same, "many", ["--tile", parts], 1, ["--offload-optimizer", "disk"], [], ["--clip", "never"])
+for flags in (["--recompute", "none"], ["--recompute", "full"]):
+    suite.check(f"tile: same bits: 2048 tokens of a large table, --tile 8 --tile-tokens 1024 {' '.join(flags)}", same, "many", ["--tile", 8, "--tile-tokens", 1024], 1, flags)
+for parts, budget in ((2, "10M"), (8, "8M")):
+    suite.check(f"tile: --tile {parts} with tokens cut under a budget", left_alone, "many", parts, budget)
 for model in ("gpt2", "llama", "tied"):
     suite.check(f"tile: tokens, {model}", close, model, ["--tile-tokens", 5], {})
 suite.check("tile: tokens one by one, smoothed labels", close, "gpt2", ["--tile-tokens", 1], {}, zeroc=["--label-smoothing", "0.1"])
