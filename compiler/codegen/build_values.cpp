@@ -146,6 +146,10 @@ int ProgramBuilder::pointwise(PointwiseOpInterface op, const Indices &at) {
   return -1;
 }
 
+/// A row of fewer takes no time, and has the same bits whichever kernel of a row computes its exponentials: one for each tile of a
+/// vocabulary, in kernels that depend on what a budget keeps.
+static constexpr int64_t kManyColumns = 32;
+
 int ProgramBuilder::normalized(int exponent) {
   auto is = [&](int node, Fn fn) { return p.nodes[node].kind == Node::Apply && p.nodes[node].fn == fn; };
   if (!is(exponent, Fn::Sub)) return -1;
@@ -159,6 +163,9 @@ int ProgramBuilder::normalized(int exponent) {
     int each = p.nodes[total].operands[0];
     if (!is(each, Fn::Exp) || !is(p.nodes[each].operands[0], Fn::Sub)) continue;
     if (ArrayRef<int>(p.nodes[p.nodes[each].operands[0]].operands) != ArrayRef<int>{x, shift}) continue;
+    int64_t columns = 1;
+    for (unsigned d : p.nodes[total].dims) columns *= p.size(d);
+    if (columns < kManyColumns) continue;
     Scalar type = p.nodes[each].type;
     return apply(Fn::Mul, type, {each, apply(Fn::Div, type, {constant(type, 1), total})});
   }

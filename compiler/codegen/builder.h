@@ -48,7 +48,8 @@ private:
   int pointwise(nn::PointwiseOpInterface op, const Indices &at);
   int read(nn::IndexedOpInterface op, const Indices &at);
   int reduce(nn::ReduceOp op, const Indices &at);
-  /// e^(x - (log s + m)) as e^(x - m) / s, where s sums e^(x - m) over the columns: the exponential is there already. -1: not of this form.
+  /// e^(x - (log s + m)) as e^(x - m) / s, where s sums e^(x - m) over the columns: the exponential is there already. -1: not of this form,
+  /// or a short row.
   int normalized(int exponent);
 
   /// Formulas of elementwise operations as nodes (build_values.cpp), and the elements that others read (build_reads.cpp).

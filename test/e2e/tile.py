@@ -167,6 +167,8 @@ suite.check("tile: same bits: smoothed labels at stage 3, 2 ranks", same, "tied"
 for model, least in {"tied": "360K", "untied": "540K"}.items():
     for budget in ("1G", least):
         suite.check(f"tile: logits kept, {model} under {budget}", logits_kept, model, ["--tile", 5], budget)
+for parts in (2, 3): # a row of so few, whose kernel is another one
+    suite.check(f"tile: logits of {parts} tiles kept, 2048 tokens", logits_kept, "many", ["--tile", parts], "90M")
 suite.check("tile: more logits than their weights' gradient are kept", logits_kept, "long", ["--tile", 5], "200K")
 suite.check("tile: and made again where they have no room", logits_kept, "long", ["--tile", 5], "150K", False)
 suite.check("tile: logits kept, not over micro-steps", logits_kept, "tied", ["--tile", 5], "1G", False, ["--accumulate", 2])
