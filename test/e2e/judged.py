@@ -7,6 +7,7 @@ that is not needed, so each change must be refused, with the sentence of the pro
 read in place).
 """
 import itertools
+import json
 import math
 import re
 import sys
@@ -42,6 +43,9 @@ def copy(plan):
     other = type(plan)()
     other.CopyFrom(plan)
     return other
+
+
+UPDATE = 7  # plan.Lane
 
 
 def places(plan, wanted=lambda step: True):
@@ -426,5 +430,26 @@ for stage, homes, accumulate in ((0, ("disk", "host", "host"), 1), (3, ("host", 
                 "something else belongs|is for its update to do|does not hold it|to which it was not fetched|before what|has bytes|to where those of bucket|after their update|but does not bring back|without waiting|never returns|not brought up to date")
     suite.check(f"judged: {how}, on another lane", changes, name, on_compute, "lane|without waiting")
     suite.check(f"judged: {how}, a tier too small", changes, name, smaller_tier, "outside the|needs [0-9]+ bytes of arena")
+
+
+def writes_last(name):
+    """A plan under a budget that writes some of the optimizer's state to disk after all updates (plan-defer-writes)."""
+    (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e9, "disk_write": 2e9, "memory": 1e10, "products_f32": 2e10}))
+    flags = ["--quiet", "--world", 2, "--stage", 3, "--clip", "always", "--bucket-elements", 3000]
+    suite.zeroc("wider.onnx", name, *flags)
+    all_there = json.loads(suite.run([suite.bin / "zero-inspect", name, "--json"]).stdout)["memory"]["total_bytes"]
+    suite.zeroc("wider.onnx", name, *flags, "--device-memory", all_there * 6 // 10, "--machine", suite.work / "machine.json")
+    plan = plan_file.read(suite.work / name)
+    last = places(plan, lambda step: step.lane == UPDATE and step.HasField("copy"))
+    expect(last, "nothing is written after all updates")
+    return f"{len(last)} copies"
+
+
+suite.check("judged: written after all updates", writes_last, "last.plan")
+for how, change, says in (("without a wait", waits(drop), "without waiting for"),
+                          ("without a wait for the program before", entry_waits(drop), "after @.* without waiting for .* of the program before"),
+                          ("without a step", without_step, "dead store|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks"),
+                          ("on another lane", on_compute, "lane|without waiting")):
+    suite.check(f"judged: written after all updates, {how}", changes, "last.plan", change, says)
 suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")
 suite.finish()
