@@ -57,6 +57,8 @@ inline int64_t alignmentOf(state::Tier tier) { return tier == state::Tier::disk 
 int64_t workAlignmentOf(mlir::ModuleOp module);
 /// Bytes of a buffer that holds a tensor of a bucket, which a disk reads and writes in whole blocks.
 int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
+/// Whether it is one of those on which updates run on beside the next step's forward.
+inline bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
 /// The bucket of which something lies in the buffer of a program; empty if none is known.
 llvm::StringRef bucketIn(mlir::Value buffer, const mlir::SymbolTable &symbols);
 /// Steps of a program in their order.

@@ -97,9 +97,10 @@ Trial Refine::deferWrites(const Trial &placed) {
   bool besideForward = settings.shard.programs.clip != "never" || settings.shard.movement.lateBytes > 0;
   if (!besideForward || !placed.rests[kOptimizer][size_t(Tier::disk)]) return placed;
   Trial best = placed;
-  auto improves = [&](int64_t sixths) {                                                // of what programs keep on the device
+  auto improves = [&](int64_t sixths) {
     if (best.time.seconds <= 1.02 * best.time.of(simulate::kProcessors)) return false; // nothing is left to hide
     Settings deferring = settings;
+    // Of what programs keep on the device.
     deferring.schedule.deferredBytes = int64_t(placed.need.work[size_t(Tier::device)]) * sixths / 6;
     Trial trial = withOffsets(deferring);
     bool better = trials.keeps(trial) && faster(trial, best);

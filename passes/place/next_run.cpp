@@ -7,8 +7,6 @@ using namespace zero::planir;
 namespace zero::place {
 namespace {
 
-bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
-
 /// How many of a lane's steps are complete when each step of the next run begins.
 class Progress {
 public:

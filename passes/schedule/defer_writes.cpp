@@ -13,8 +13,6 @@ namespace zero::schedule {
 
 namespace {
 
-bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
-
 struct DeferWrites : impl::DeferWritesPassBase<DeferWrites> {
   using DeferWritesPassBase::DeferWritesPassBase;
 
