@@ -146,8 +146,8 @@ int ProgramBuilder::pointwise(PointwiseOpInterface op, const Indices &at) {
   return -1;
 }
 
-/// A row of fewer takes no time, and has the same bits whichever kernel of a row computes its exponentials: one for each tile of a
-/// vocabulary, in kernels that depend on what a budget keeps.
+/// Shorter rows are not rewritten. The rewriting rounds otherwise and applies only where one kernel has both the sum and the exponential;
+/// those of a row over the tiles of a vocabulary are fused differently where a budget keeps logits, and must give the same bits.
 static constexpr int64_t kManyColumns = 32;
 
 int ProgramBuilder::normalized(int exponent) {

@@ -61,6 +61,7 @@ int64_t roomOf(state::BucketOp bucket, state::TensorAttr tensor);
 inline bool isOfUpdates(Lane lane) { return lane == Lane::update || lane == Lane::update_read || lane == Lane::update_write; }
 /// The bucket of which something lies in the buffer of a program; empty if none is known.
 llvm::StringRef bucketIn(mlir::Value buffer, const mlir::SymbolTable &symbols);
+inline int64_t multiplyAddsOf(MatMulStep product) { return product.getBatch() * product.getM() * product.getN() * product.getK(); }
 /// Steps of a program in their order.
 llvm::SmallVector<StepOp> stepsOf(ProgramOp program);
 /// Whether its updates wait for the norm of all gradients: those of runs that clip, and all where the loss is scaled.

@@ -34,7 +34,7 @@ static std::vector<int64_t> workBefore(ArrayRef<StepOp> steps) {
   std::vector<int64_t> work{0};
   for (StepOp step : steps) {
     auto product = dyn_cast<MatMulStep>(*step);
-    work.push_back(work.back() + (product ? product.getBatch() * product.getM() * product.getN() * product.getK() : 0));
+    work.push_back(work.back() + (product ? multiplyAddsOf(product) : 0));
   }
   return work;
 }

@@ -59,8 +59,7 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
       Done done = before.back();
       done.steps += order[position].getLane() == Lane::compute;
       done.full += live[position] >= most / 100 * kFull;
-      if (auto product = dyn_cast<MatMulStep>(*order[position]))
-        done.work += product.getBatch() * product.getM() * product.getN() * product.getK();
+      if (auto product = dyn_cast<MatMulStep>(*order[position])) done.work += multiplyAddsOf(product);
       before.push_back(done);
     }
     SmallVector<Gap> gaps;

@@ -58,11 +58,14 @@ struct Keeper {
   }
 };
 
-/// Elements of the largest input that holds integers, such as tokens: what is no larger, and integers too, is indices of lookups.
+/// Whether it holds integers, not booleans.
+bool holdsIntegers(Value v) { return nn::elementOf(v).isInteger() && !nn::elementOf(v).isInteger(1); }
+
+/// Elements of the largest integer input, such as token ids. Integers of no more elements are taken for indices of lookups.
 int64_t mostIndices(func::FuncOp function) {
   int64_t most = 0;
   for (BlockArgument input : function.getArguments())
-    if (nn::elementOf(input).isInteger() && !nn::elementOf(input).isInteger(1)) most = std::max(most, elements(input));
+    if (holdsIntegers(input)) most = std::max(most, elements(input));
   return most;
 }
 
@@ -97,18 +100,13 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       if (isMarked(product)) reads(product);
       if (product.getKeepLhs()) keeper.required.insert(nn::storedIn(product.getLhs()));
     }
-    // A table's lookups and updates are known to go together by their indices (nn-table-rows), which are few bytes beside the rows.
     int64_t indices = mostIndices(function);
-    auto isIndices = [&](Value v) {
-      Type type = nn::elementOf(v);
-      return type.isInteger() && !type.isInteger(1) && elements(v) <= indices;
-    };
     for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
-      for (Value v : op->getResults())
-        if (isIndices(v)) keeper.required.insert(v);
-    for (Operation *op = &block.front(); op != loss->getNextNode(); op = op->getNextNode())
-      for (Value v : op->getResults())
+      for (Value v : op->getResults()) {
+        // nn-table-rows matches a table's lookup and its gradient by their indices, which are few bytes beside the rows.
+        if (holdsIntegers(v) && elements(v) <= indices) keeper.required.insert(v);
         if (read.contains(v) && !isa<nn::GetOp, nn::ConstantOp>(op) && !nn::isView(op)) keeper.offer(v, least);
+      }
     for (Value v : keeper.again) {
       ++values;
       savedBytes += nn::bytesOf(nn::typeOf(v));

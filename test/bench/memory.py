@@ -166,9 +166,9 @@ def run(folder, budget, alone):
     seconds = statistics.median(row["seconds"] for row in rows[WARM:])
     lanes = lanes_of(trace, args.steps)
     copied = collections.Counter()
-    for lane, size in rows[-1]["bytes"].items():  # those of updates that wait for the norm are lanes of their own
-        if lane.endswith(("_read", "_write")):
-            copied["disk_" + lane.split("_")[1]] += size
+    for lane, size in rows[-1]["bytes"].items():  # updates that wait for the norm have lanes of their own; what lane update copies goes to disk
+        if lane == "update" or lane.endswith(("_read", "_write")):
+            copied["disk_read" if lane.endswith("_read") else "disk_write"] += size
     planned, least = (int(found[i].replace(" ", "")) for i in (1, 2)) if found else (0, 0)
     idle = (after[0] - before[0]) / (after[1] - before[1])
     describe(folder, alone, ran=True)
