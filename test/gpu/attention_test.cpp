@@ -18,6 +18,7 @@ struct Shape {
   std::vector<int64_t> mask = {};
   std::string type = "f32";
   bool warpgroups = false; // products of four warps, where sizes are theirs
+  int64_t window = 0;      // the mask has the lowest number where a key is so far from its query, or further
 };
 
 std::string tensor(std::vector<int64_t> sizes, const std::string &type) {
@@ -100,6 +101,12 @@ void turn(const Shape &s, const std::vector<Piece> &pieces, Layout layout, std::
   }
 }
 
+/// A mask of [queries, keys] as exporters write those of a sliding window.
+void hideBeyond(int64_t window, const Shape &s, nn::Tensor &mask) {
+  for (int64_t i = 0; i < s.queries; ++i)
+    for (int64_t j = 0; j < s.keys; ++j) mask.set(i * s.keys + j, std::abs(i - j) < window ? 0 : std::numeric_limits<float>::lowest());
+}
+
 /// Each layout against the interpreter, and the same bits of the same numbers in all of them.
 void check(Shape shape) {
   for (const char *name : kKernels) {
@@ -116,6 +123,7 @@ void check(Shape shape) {
       std::vector<Bytes> laid, results;
       for (Type t : kernel.getArgumentTypes()) {
         inputs.push_back(test::randomTensor(cast<RankedTensorType>(t), random, 4));
+        if (shape.window && ArrayRef(shape.mask) == cast<RankedTensorType>(t).getShape()) hideBeyond(shape.window, shape, inputs.back());
         laid.push_back(inputs.back().bytes);
       }
       if (numbers.empty()) numbers = laid;
@@ -174,6 +182,13 @@ TEST(Attention, Warpgroups) {
   check({2, 2, 1, 150, 130, 64, true, {}, "bf16", true});
   check({1, 2, 2, 60, 200, 64, false, {1, 2, 60, 200}, "bf16", true}); // all of four tiles but the last one's end
   check({1, 4, 2, 75, 75, 128, true, {}, "bf16", true});               // two panels
+}
+
+// The first tiles of most rows are masked as a whole, by a number of which no multiple is finite.
+TEST(Attention, SlidingWindows) {
+  check({1, 2, 1, 150, 150, 24, false, {1, 1, 150, 150}, "f32", false, 20});
+  check({1, 2, 1, 150, 150, 24, true, {1, 1, 150, 150}, "bf16", false, 20});
+  check({1, 2, 2, 200, 200, 64, false, {1, 1, 200, 200}, "bf16", true, 20});
 }
 
 // Rows that a mask lets see nothing: zeros, and no gradient.

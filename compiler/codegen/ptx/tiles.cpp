@@ -36,8 +36,10 @@ Value TileEmitter::larger(Value x, Value y) { return b.create<arith::MaxSIOp>(lo
 Value TileEmitter::exponential(Value x, Value shift, double factor) {
   if (!bf16) return math.exp(sub(x, shift));
   constexpr double kLog2e = 1.44269504088896341;
-  Value negated = b.create<arith::NegFOp>(loc, mul(shift, real(kLog2e)));
-  return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {fma(x, real(factor * kLog2e), negated)});
+  // A mask may have added the lowest number there is, of which no multiple is finite.
+  Value power = factor == 1 ? mul(sub(x, shift), real(kLog2e))
+                            : fma(x, real(factor * kLog2e), b.create<arith::NegFOp>(loc, mul(shift, real(kLog2e))));
+  return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {power});
 }
 Value TileEmitter::element(Value vector, int64_t i) { return b.create<vector::ExtractOp>(loc, vector, i); }
 Value TileEmitter::joined(Value first, Value second) {

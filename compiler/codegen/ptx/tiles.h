@@ -98,7 +98,7 @@ protected:
   void store(const Fragment &f, mlir::Value memory, Scalar type, mlir::Value first, int64_t between, mlir::Value count);
 
   //--- numbers -------------------------------------------------------------------------------------------------------
-  /// e^(factor x - shift), where x or shift may be infinite; the factor is 1 but for tiles of bf16.
+  /// e^(factor x - shift), where x or shift may be infinite; the factor is 1 but for tiles of bf16 to whose scores nothing was added.
   mlir::Value exponential(mlir::Value x, mlir::Value shift, double factor = 1);
   mlir::Value smaller(mlir::Value x, mlir::Value y); // of two indices that may be negative
   mlir::Value larger(mlir::Value x, mlir::Value y);
