@@ -253,8 +253,12 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
 
 Value Math::exp(Value x, Value shift) {
   if (!approximate) return exp(b.create<arith::SubFOp>(loc, x, shift));
-  Value less = b.create<arith::MulFOp>(loc, shift, constant(x, -kLog2e));
-  return unit("llvm.nvvm.ex2.approx.ftz.f", fma(x, constant(x, kLog2e), less));
+  // Masks are the lowest number there is, of which no multiple is finite. Where it is a row's maximum, the differences are 0 or as low,
+  // whatever they are multiplied by.
+  Value low = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, shift, constant(x, -1e30));
+  Value factor = b.create<arith::SelectOp>(loc, low, constant(x, 1), constant(x, kLog2e));
+  Value less = b.create<arith::NegFOp>(loc, b.create<arith::MulFOp>(loc, shift, factor));
+  return unit("llvm.nvvm.ex2.approx.ftz.f", fma(x, factor, less));
 }
 
 } // namespace zero::codegen
