@@ -54,6 +54,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
 void buildPipeline(OpPassManager &pm, const Options &options) {
   if (options.world > 1 || options.rowsApart) pm.addPass(createTableRowsPass({options.world}));
+  if (options.manyThreads) pm.addPass(createFewRowsPass());
   pm.addPass(createFusePass());
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));
