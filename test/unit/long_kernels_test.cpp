@@ -68,7 +68,7 @@ TEST(LongKernels, Softmax) {
 }
 
 // A norm's gradient, onto another one, and what sums columns of it and beside it, part by part: of threads in one warp and in several, some
-// of which have no columns, and of one row at once and several; with an element per row.
+// of which have no columns, and of several rows at once or the next one loaded ahead; with an element per row, and in place.
 TEST(LongKernels, SumsOfColumns) {
   struct Shape {
     int64_t parts, rows, columns;
@@ -84,7 +84,7 @@ TEST(LongKernels, SumsOfColumns) {
     };
     std::string text = replaced(R"(
   func.func private @norm(%dz: STORED, %dy: STORED, %x: STORED, %mean: ROW, %scale: ROW, %gamma: COLUMN) -> (STORED, SUMS, ROW, SUMS, SUMS)
-      attributes {nn.kernel} {
+      attributes {nn.inplace = [[0, 0], [0, 1], [0, 2]], nn.kernel} {
     WIDEN
     %g = nn.broadcast %gamma dims [2] : COLUMN -> WIDE
     %m = nn.broadcast %mean dims [0, 1] : ROW -> WIDE

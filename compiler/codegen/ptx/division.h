@@ -22,6 +22,7 @@ struct Division {
   unsigned threads = 256; // of a block
   unsigned team = 32;     // Rows: a warp, a part of one, or the whole block
   unsigned width = 1;     // Parts, Columns, Scatter
+  bool ahead = false;     // Parts: the next rows are loaded before these are joined
   unsigned resident = 0;  // blocks that a multiprocessor should hold at once, for which registers are shared out; 0: no wish
   unsigned shared = 0;    // bytes that a launch gives each block, where code needs more than it may declare itself
   uint64_t blocks = 1;

@@ -1,7 +1,8 @@
 //===- parts.cpp - rows whose columns are summed part by part, on a GPU -----------------------------------===//
 // A block goes over the rows of its part. A thread has the same columns of each, a vector, so that their sums stay in its registers, and
 // what it has loaded of a row stays there until the row is written: rows are read once. Sums along a row are joined by the whole block,
-// of several rows at once, so that threads wait for each other less often and more loads are under way.
+// of several rows at once, so that threads wait for each other less often and more loads are under way. Where registers suffice for few
+// rows alone, the next ones are loaded before these are joined.
 #include "compiler/codegen/ptx/gpu_emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -23,8 +24,21 @@ void GpuEmitter::emitParts() {
   lane = p.inner.back();
   SmallVector<int> sums;
   for (const Store &s : p.sums) sums.push_back(s.node);
-  Values all = loop(0, number(0), number(p.points(p.reduced)), d.width, std::nullopt, initial(sums, 1),
-                    [&](Value first, Values carried) { return rowsOfPart(first, counts, std::move(carried)); });
+  int64_t rows = p.points(p.reduced);
+  std::vector<int> loads;
+  if (d.ahead) loads = loadsOfRow();
+  // What is carried: the sums, and what is loaded of the next rows.
+  Values start = initial(sums, 1);
+  start.append(loadRows(number(0), loads));
+  Values all = loop(0, number(0), number(rows), d.width, std::nullopt, std::move(start), [&](Value first, Values carried) {
+    Values loaded(ArrayRef<Value>(carried).drop_front(sums.size())), next;
+    if (d.ahead) // after the last rows these once more
+      next = loadRows(b.create<arith::MinUIOp>(loc, plus(first, number(d.width)), number(rows - d.width)), loads);
+    carried.truncate(sums.size());
+    Values now = rowsOfPart(first, counts, std::move(carried), loads, loaded);
+    now.append(next);
+    return now;
+  });
   goTo(0);
   for (auto [node, sum] : llvm::zip(sums, all)) scopes.back().values[node] = sum;
   if (counts)
@@ -34,7 +48,40 @@ void GpuEmitter::emitParts() {
   lane.reset();
 }
 
-Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
+std::vector<int> GpuEmitter::madeOfRow() const {
+  std::vector<int> roots = p.reductions;
+  for (const auto *stores : {&p.stores, &p.sums})
+    for (const Store &s : *stores) roots.push_back(s.node);
+  return p.below(roots);
+}
+
+/// The vectors that each row has of its own, whatever stands in it.
+std::vector<int> GpuEmitter::loadsOfRow() const {
+  std::vector<int> loads;
+  for (int n : madeOfRow()) {
+    const Node &node = p.nodes[n];
+    bool ofRow = node.depends[p.inner.back()] && llvm::any_of(p.reduced, [&](unsigned dim) { return node.depends[dim]; });
+    if (node.kind == Node::Load && node.level == 0 && !node.guarded && ofRow) loads.push_back(n);
+  }
+  return loads;
+}
+
+/// `loads` of the `width` rows from `first` on, row by row.
+Emitter::Values GpuEmitter::loadRows(Value first, ArrayRef<int> loads) {
+  Values loaded;
+  for (unsigned row = 0; row < d.width && !loads.empty(); ++row) {
+    goTo(scopes.size() - 1);
+    Value number = plus(first, this->number(row));
+    scopes.push_back(Scope(scopes.back().block, scopes.back().before));
+    bindOuter(number, p.reduced);
+    for (int n : loads) loaded.push_back(value(n));
+    scopes.pop_back();
+  }
+  goTo(scopes.size() - 1);
+  return loaded;
+}
+
+Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums, ArrayRef<int> loads, ArrayRef<Value> loaded) {
   // A scope for each row, kept from the loads to the stores.
   size_t at = scopes.size();
   SmallVector<Scope> rows;
@@ -55,13 +102,11 @@ Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums) {
   std::vector<Store> full, perRow;
   for (const Store &s : p.stores) (p.outputs[s.result].elements == p.points(p.outer) ? perRow : full).push_back(s);
   std::map<int, std::vector<int>> byLevel;
-  std::vector<int> roots;
-  for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r), roots.push_back(r);
-  for (const auto *stores : {&p.stores, &p.sums})
-    for (const Store &s : *stores) roots.push_back(s.node);
+  for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r);
   // All loads are under way before anything waits for one.
-  std::vector<int> used = p.below(roots);
-  inRows([&](unsigned) {
+  std::vector<int> used = madeOfRow();
+  inRows([&](unsigned row) {
+    for (auto [i, n] : llvm::enumerate(loads)) scopes[at].values[n] = loaded[row * loads.size() + i];
     for (int n : used)
       if (p.nodes[n].kind == Node::Load && p.nodes[n].level == 0 && !p.nodes[n].guarded) value(n);
   });
