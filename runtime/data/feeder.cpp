@@ -1,11 +1,20 @@
 #include "runtime/data/feeder.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/in_parts.h"
+#include <algorithm>
 #include <cstring>
+#include <exception>
 #include <fmt/format.h>
 #include <map>
+#include <mutex>
 
 namespace zero::runtime {
+namespace {
+
+constexpr uint64_t kPart = uint64_t(4) << 20; // bytes that are worth starting a thread
+
+} // namespace
 
 Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, const std::string &what)
     : plan(plan), data(data), sampler_{data.samples(), plan.samples(), plan.world(), micros, {}} {
@@ -45,6 +54,27 @@ LossScales Feeder::scales(const LossDivisors &divisors) const {
   return scales;
 }
 
+// Threads that meet a bad sample end with it, so the first one of all is told, as if they had been read one after another.
+void Feeder::readSamples(int index, const Turn &turn, uint64_t micro, uint64_t rank, std::span<std::byte> to) const {
+  uint64_t bytes = sampleElements(plan.inputs(index)) * sizeOf(plan.inputs(index).dtype());
+  std::mutex telling;
+  uint64_t bad = sampler_.perRank;
+  std::exception_ptr failure;
+  auto read = [&](uint64_t begin, uint64_t end) {
+    uint64_t i = begin;
+    try {
+      for (; i < end; ++i)
+        data.read(sources[static_cast<size_t>(index)], sampler_.sample(turn.start, sampler_.within(micro, rank, i)),
+                  to.subspan(i * bytes, bytes));
+    } catch (...) {
+      std::lock_guard lock(telling);
+      if (i < bad) bad = i, failure = std::current_exception();
+    }
+  };
+  inParts(sampler_.perRank, std::max<uint64_t>(kPart / std::max<uint64_t>(bytes, 1), 1), readers, "a thread that reads samples", read);
+  if (failure) std::rethrow_exception(failure);
+}
+
 void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);
@@ -53,13 +83,9 @@ void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
     std::span<std::byte> dst = inputs.of(index);
     switch (input.role()) {
     case plan::Input::DATA:
-    case plan::Input::LABELS: {
-      uint64_t bytes = sampleElements(input) * sizeOf(input.dtype());
-      for (uint64_t i = 0; i < sampler_.perRank; ++i)
-        data.read(sources[static_cast<size_t>(index)], sampler_.sample(turn.start, sampler_.within(micro, rank, i)),
-                  dst.subspan(i * bytes, bytes));
+    case plan::Input::LABELS:
+      readSamples(index, turn, micro, rank, dst);
       break;
-    }
     case plan::Input::SHARED:
       data.read(index, 0, dst);
       break;

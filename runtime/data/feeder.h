@@ -33,6 +33,9 @@ public:
   // From now on every epoch has an order of its own, drawn from the seed.
   void shuffle(uint64_t seed) { sampler_.shuffled = seed; }
 
+  // From now on this many threads read samples at the same time, where these are large.
+  void readWith(int threads) { readers = threads; }
+
   uint64_t globalBatch() const { return sampler_.globalBatch(); }
   uint64_t samples() const { return sampler_.samples; }
   uint64_t wholeBatches() const { return samples() / globalBatch(); }
@@ -49,6 +52,8 @@ public:
   void fill(const Turn &turn, uint64_t rank, Inputs &inputs) const;
 
 private:
+  void readSamples(int index, const Turn &turn, uint64_t micro, uint64_t rank, std::span<std::byte> to) const;
+
   struct Term {
     plan::LossKind kind;
     double weight;
@@ -60,6 +65,7 @@ private:
   Sampler sampler_;
   std::vector<Term> terms;  // of the loss
   std::vector<int> sources; // of each plan input, the one of micro-step 0 that takes samples of the same tensor
+  int readers = 1;
 };
 
 } // namespace zero::runtime

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,7 +34,10 @@ struct KernelSymbol {
 // Called with each step of a program that updates a bucket or rows before it runs, by whatever thread; its gradient can be read meanwhile.
 using UpdateHook = std::function<void(const plan::Step &update)>;
 
-// Bytes of the host, and the place in an arena where they go or come from.
+// Memory of the host that transfers of submissions go from and to, for as long as somebody holds it.
+using HostMemory = std::shared_ptr<std::byte[]>;
+
+// Bytes of the host, which lie in HostMemory of the device, and the place in an arena where they go or come from.
 struct HostTransfer {
   Address at;
   std::span<std::byte> host;
@@ -92,6 +96,9 @@ public:
   // communicate get what they need from the factory, in the same order on every rank. The factory and the plan must outlive stop().
   virtual void prepare(std::vector<DeviceProgram> programs, CommunicatorFactory &factory) = 0;
 
+  // Zero-filled memory that transfers reach without another copy on the host; nobody holds it longer than the device lives.
+  virtual HostMemory hostMemory(uint64_t bytes);
+
   // For State: what lies from an address on, while no program runs that touches it.
   virtual void read(Address from, uint64_t bytes, const TakePiece &take) const = 0;
   virtual void write(Address to, uint64_t bytes, const FillPiece &fill) = 0;
@@ -106,6 +113,7 @@ public:
   // Waits for what was submitted and gives up what prepare() made.
   virtual void stop() = 0;
 
+  // Of the host, that this rank may keep busy.
   virtual int threads() const = 0;
   // Since it was made, by copies of programs and by read() and write().
   virtual DiskTraffic diskTraffic() const { return {}; }

@@ -31,6 +31,8 @@ void Device::loadHostKernels(std::span<const std::byte>, std::span<const KernelS
   throw Error("the plan has kernels for the host beside those for its device, which is the host itself: this is an error in zerorun");
 }
 
+HostMemory Device::hostMemory(uint64_t bytes) { return HostMemory(new std::byte[bytes]()); }
+
 const DeviceKind &deviceFor(const plan::Target &target, const std::string &name) {
   for (const DeviceKind &device : builtInDevices())
     if (device.kind == target.kind()) return device;

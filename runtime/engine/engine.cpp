@@ -185,6 +185,7 @@ void Engine::write(const plan::Ref &to, uint64_t offset, uint64_t bytes, const F
   impl->device.write(impl->part(to, offset, bytes), bytes, fill);
 }
 
+HostMemory Engine::hostMemory(uint64_t bytes) { return impl->device.hostMemory(bytes); }
 HostTransfer Engine::transfer(const plan::Ref &ref, std::span<std::byte> host) const { return {impl->part(ref, 0, host.size()), host}; }
 HostTransfer Engine::hyperTransfer(uint32_t group, std::span<std::byte> host) const {
   if (host.size() > kHyperBytes) throw Error("too many hyper-parameters: this is an error in zerorun");

@@ -7,6 +7,7 @@
 //   auto file = plan::load("plan.bin");
 //   auto device = makeCpuDevice({.threads = 2});                 // device/cpu/cpu_device.h
 //   Engine engine(file, *device, *factory, {});
+//   HostMemory memory = engine.hostMemory(…);                    // of which `batch` and `loss` are parts
 //   std::vector<HostTransfer> writes{engine.transfer(input.ref(), batch)}, reads{engine.transfer(program.loss(), loss)};
 //   engine.submit({.program = 0, .writes = writes, .reads = reads});
 //   …                                                            // the next batch
@@ -54,7 +55,8 @@ public:
   void read(const plan::Ref &from, uint64_t offset, uint64_t bytes, const TakePiece &take) const override;
   void write(const plan::Ref &to, uint64_t offset, uint64_t bytes, const FillPiece &fill) override;
 
-  // For submissions: `host`, as long as the Ref, goes to it or comes from it.
+  // For submissions: memory of the host (device.h), of which `host`, as long as the Ref, goes to it or comes from it.
+  HostMemory hostMemory(uint64_t bytes);
   HostTransfer transfer(const plan::Ref &ref, std::span<std::byte> host) const;
   // Hyper-parameters of group `group` > 0, f32[16] like the HYPER input: to be written before each program that updates.
   HostTransfer hyperTransfer(uint32_t group, std::span<std::byte> host) const;

@@ -42,6 +42,8 @@ Run::Run(const TrainOptions &options, Setup &setup, Device &device, Communicator
 }
 
 void Run::start(int threads) {
+  for (std::optional<Feeder> *feeder : {&setup.feeder, &setup.evalFeeder})
+    if (*feeder) (*feeder)->readWith(threads);
   if (!setup.candidates.empty()) at = resume(rank, setup);
   collectively(rank.communicator, [&] {
     if (setup.resumedFrom)

@@ -5,6 +5,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/plan/validate.h"
 #include <array>
+#include <span>
 #include <vector>
 
 namespace zero::runtime {
@@ -41,12 +42,14 @@ public:
 
 private:
   struct Slot {
+    HostMemory memory; // of all that travels
     Inputs inputs;
-    std::vector<std::array<float, 16>> hyper; // of each group; the first one's is an input
-    std::vector<float> losses;                // of each of the program's micro-steps
-    float squaredNorm = 0;
+    std::span<std::array<float, 16>> hyper; // of each group; the first one's is an input
+    std::span<float> losses;                // of each of the program's micro-steps
+    std::span<float> squaredNorm;           // one
     std::vector<HostTransfer> writes, reads;
   };
+  Slot makeSlot(size_t groups, size_t losses) const;
 
   Engine &engine;
   const plan::Plan &plan;

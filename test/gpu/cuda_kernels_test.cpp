@@ -91,8 +91,12 @@ TEST(CudaKernels, GroupsOfParametersHaveTheirHyperParameters) {
   std::array<std::array<float, 16>, 3> hyper{};
   for (size_t g = 0; g < 3; ++g) hyper[g][0] = 0.5f + static_cast<float>(g);
   run.write(b.hyper, hyper[0]);
+  HostFloats values(*run.engine, 32);
   std::vector<HostTransfer> others;
-  for (uint32_t g : {1, 2}) others.push_back(run.engine->hyperTransfer(g, std::as_writable_bytes(std::span(hyper[g]))));
+  for (uint32_t g : {1, 2}) {
+    std::ranges::copy(hyper[g], values.all().begin() + 16 * (g - 1));
+    others.push_back(run.engine->hyperTransfer(g, values.bytes().subspan(64 * (g - 1), 64)));
+  }
   run.engine->submit({.program = 0, .writes = others});
   run.engine->finish();
   std::vector<float> updated = run.read(b.parameters), sums = run.read(b.sums);

@@ -89,6 +89,28 @@ TEST(CudaMemory, FromAndToDisk) {
   EXPECT_GE(run.device->diskTraffic().written, 3 * b.kShard * 4);
 }
 
+// Transfers of submissions go from and to the very memory that they name, which therefore has to be the device's.
+TEST(CudaMemory, TransfersHaveNoCopyBetween) {
+  PlanBuilder b;
+  Ref given = b.floats("given", 2000), result = b.floats("result", 2000);
+  b.step("copy", {given}, {result}).mutable_copy();
+  Session run(b, true);
+  HostFloats from(*run.engine, 2000), to(*run.engine, 2000);
+  EXPECT_TRUE(std::ranges::all_of(from.all(), [](float value) { return value == 0; }));
+  std::vector<HostTransfer> writes{run.engine->transfer(given, from.bytes())}, reads{run.engine->transfer(result, to.bytes())};
+  for (unsigned round = 0; round < 3; ++round) {
+    std::ranges::copy(randomFloats(2000, round), from.all().begin());
+    run.engine->submit({.program = 0, .writes = writes, .reads = reads});
+    run.engine->finish();
+    EXPECT_TRUE(std::ranges::equal(from.all(), to.all()));
+  }
+  std::vector<float> pageable(2000);
+  writes = {run.engine->transfer(given, std::as_writable_bytes(std::span(pageable)))};
+  run.engine->submit({.program = 0, .writes = writes});
+  std::string sentence = refusalOf([&] { run.engine->finish(); });
+  EXPECT_EQ(sentence.find("program 'step': cannot copy: "), 0u) << sentence;
+}
+
 // Between disk and memory of the host nothing goes another way.
 TEST(CudaMemory, ADiskThatFailsEndsTheRun) {
   Folder folder;

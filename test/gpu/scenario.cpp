@@ -76,14 +76,14 @@ int run() {
   auto factory = connect();
   auto device = deviceFor(file.plan.target(), "p.bin").make({.diskPaths = {folder / "disk"}});
   Engine engine(file, *device, *factory, {.programs = {}, .trace = true});
-  std::vector<float> given(16, 1.0f), square(64);
-  std::vector<HostTransfer> writes{engine.transfer(b.input, std::as_writable_bytes(std::span(given)))},
-      reads{engine.transfer(b.square, std::as_writable_bytes(std::span(square)))};
+  HostFloats given(engine, 16), square(engine, 64);
+  std::ranges::fill(given.all(), 1.0f);
+  std::vector<HostTransfer> writes{engine.transfer(b.input, given.bytes())}, reads{engine.transfer(b.square, square.bytes())};
   for (int i = 0; i < 2; ++i) engine.submit({.program = 0, .writes = writes, .reads = reads});
   engine.finish(), engine.finish();
   engine.endTrace(); // then once as streams, and as graphs
   for (int i = 0; i < 3; ++i) engine.submit({.program = 0, .writes = writes, .reads = reads}), engine.finish();
-  for (float value : square)
+  for (float value : square.all())
     if (value != 4) throw Error("the scenario computed " + std::to_string(value) + " where 4 is right");
   engine.read(b.plan.buckets(0).tensors(0).ref(), 0, 4, [](uint64_t, std::span<const std::byte> piece) {
     float value = 0;

@@ -100,7 +100,8 @@ inline plan::Plan tokenPlan(uint32_t world, uint32_t accumulate, uint64_t batch,
 
 // The inputs of a plan, to be looked at.
 struct InputValues {
-  explicit InputValues(const plan::Plan &plan) : inputs(plan) {}
+  explicit InputValues(const plan::Plan &plan) : memory(Inputs::bytesOf(plan)), inputs(plan, memory) {}
+  std::vector<std::byte> memory;
   Inputs inputs;
   template <class T> std::vector<T> as(int input) {
     std::span<std::byte> bytes = inputs.of(input);

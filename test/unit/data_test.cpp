@@ -3,11 +3,13 @@
 #include "runtime/data/show.h"
 #include "test/unit/data_fixture.h"
 #include <array>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <thread>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -284,6 +286,58 @@ TEST(Feeder, SeedsDifferByRunAndStep) {
       seeds.insert(memory.as<int64_t>(3)[0]);
     }
   EXPECT_EQ(seeds.size(), 6u);
+}
+
+namespace {
+
+// Samples of a number of bytes that are their number, read by whoever; some cannot be read.
+class NumberedSamples : public Dataset {
+public:
+  explicit NumberedSamples(std::set<uint64_t> bad) : bad(std::move(bad)) { path_ = "numbers", samples_ = 64; }
+  void read(int, uint64_t sample, std::span<std::byte> dst) const override {
+    {
+      std::lock_guard lock(mutex);
+      readers.insert(std::this_thread::get_id());
+    }
+    if (bad.contains(sample)) throw Error(fmt::format("sample {} is bad", sample));
+    std::ranges::fill(dst, std::byte(sample));
+  }
+  uint64_t countedLabels(int, uint64_t) const override { return 1; }
+  bool holds(const std::string &) const override { return false; }
+
+  mutable std::mutex mutex;
+  mutable std::set<std::thread::id> readers;
+
+private:
+  std::set<uint64_t> bad;
+};
+
+} // namespace
+
+TEST(Feeder, ThreadsReadLargeSamplesEachIntoItsPlace) {
+  plan::Plan plan = tokenPlan(1, 1, 16);
+  for (int i : {0, 1}) { // 1 MiB of tokens, and a label
+    plan.mutable_inputs(i)->set_shape(1, i == 0 ? 1 << 17 : 1);
+    plan.mutable_inputs(i)->mutable_ref()->set_bytes(16 * sampleElements(plan.inputs(i)) * 8);
+  }
+  for (auto [threads, several] : {std::pair(1, 1u), std::pair(3, 3u), std::pair(64, 4u)}) { // 4 MiB are worth a thread
+    NumberedSamples data({});
+    Feeder feeder(plan, data, 1, "--data");
+    feeder.readWith(threads), feeder.shuffle(5);
+    InputValues memory(plan);
+    feeder.fill({16, 0, 0, 0, {}}, 0, memory.inputs);
+    EXPECT_EQ(data.readers.size(), several);
+    for (uint64_t i = 0; i < 16; ++i) {
+      auto tokens = memory.inputs.of(0).subspan(i << 20, 1 << 20);
+      EXPECT_EQ(std::to_integer<uint64_t>(tokens[0]), feeder.sampleAt(16 + i));
+      EXPECT_TRUE(std::ranges::all_of(tokens, [&](std::byte b) { return b == tokens[0]; }));
+      EXPECT_EQ(memory.inputs.of(1)[8 * i], tokens[0]);
+    }
+    NumberedSamples bad({31, 22, 27}); // of parts of their own
+    Feeder refused(plan, bad, 1, "--data");
+    refused.readWith(threads);
+    EXPECT_EQ(refusalOf([&] { refused.fill({16, 0, 0, 0, {}}, 0, memory.inputs); }), "sample 22 is bad");
+  }
 }
 
 TEST(Sampler, TheStreamIsEndless) {

@@ -65,6 +65,15 @@ private:
   std::vector<float> constants;
 };
 
+// Floats in memory that transfers take.
+struct HostFloats {
+  HostFloats(Engine &engine, size_t count) : memory(engine.hostMemory(count * sizeof(float))), count(count) {}
+  std::span<float> all() const { return {reinterpret_cast<float *>(memory.get()), count}; }
+  std::span<std::byte> bytes() const { return {memory.get(), count * sizeof(float)}; }
+  HostMemory memory;
+  size_t count;
+};
+
 // What three runs leave, each with an input of its own that is written while the one before is under way.
 inline std::vector<float> resultsOf(const PlanFile &file, const Ref &own, const Ref &input, const Ref &result, Device &device) {
   validate(file.plan, file.constants.size());
@@ -74,21 +83,21 @@ inline std::vector<float> resultsOf(const PlanFile &file, const Ref &own, const 
     for (uint64_t i = 0; i < kElements; ++i) values[i] = std::sin(static_cast<float>(i + 1 + static_cast<uint64_t>(world->rank())));
   });
   constexpr int kRuns = 3;
-  std::vector<std::vector<float>> inputs(2, std::vector<float>(kElements)), outputs(2, std::vector<float>(kElements));
+  const std::vector<HostFloats> inputs{{engine, kElements}, {engine, kElements}}, outputs{{engine, kElements}, {engine, kElements}};
   std::vector<HostTransfer> writes, reads;
   for (size_t slot : {0, 1}) {
-    writes.push_back(engine.transfer(input, std::as_writable_bytes(std::span(inputs[slot]))));
-    reads.push_back(engine.transfer(result, std::as_writable_bytes(std::span(outputs[slot]))));
+    writes.push_back(engine.transfer(input, inputs[slot].bytes()));
+    reads.push_back(engine.transfer(result, outputs[slot].bytes()));
   }
   std::vector<float> all;
   auto finish = [&](size_t slot) {
     engine.finish();
-    all.insert(all.end(), outputs[slot].begin(), outputs[slot].end());
+    all.insert(all.end(), outputs[slot].all().begin(), outputs[slot].all().end());
   };
   for (size_t run = 0; run < kRuns; ++run) {
     size_t slot = run % 2;
     if (run >= 2) finish(slot);
-    for (uint64_t i = 0; i < kElements; ++i) inputs[slot][i] = std::cos(static_cast<float>(i + 1000 * run)) / 8;
+    for (uint64_t i = 0; i < kElements; ++i) inputs[slot].all()[i] = std::cos(static_cast<float>(i + 1000 * run)) / 8;
     engine.submit({.program = 0, .writes = std::span(writes).subspan(slot, 1), .reads = std::span(reads).subspan(slot, 1)});
   }
   finish(1), finish(0);

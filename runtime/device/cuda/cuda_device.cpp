@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/target.h"
+#include <cstring>
 #include <deque>
 #include <fmt/format.h>
 #include <optional>
@@ -98,6 +99,14 @@ public:
                   failure, useGraphs);
   }
 
+  HostMemory hostMemory(uint64_t bytes) override {
+    gpu.enter();
+    auto pinned = std::make_shared<PinnedMemory>(allocatePinned(bytes, "inputs and results"));
+    auto *start = static_cast<std::byte *>(pinned->get());
+    std::memset(start, 0, bytes);
+    return {std::move(pinned), start};
+  }
+
   void read(Address from, uint64_t bytes, const TakePiece &take) const override {
     if (auto offset = disk.find(from)) return disk.read(*offset, bytes, take);
     arenas.read(from, bytes, take);
@@ -125,7 +134,7 @@ public:
     products.reset();
   }
 
-  int threads() const override { return hostLane ? hostLane->threads() : 1; }
+  int threads() const override { return hostThreads; }
   DiskTraffic diskTraffic() const override { return disk.traffic(); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = disk.notes();
@@ -158,7 +167,7 @@ private:
   }
 
   bool useGraphs;
-  int hostThreads;        // of updates on the host
+  int hostThreads;
   std::string measuredIn; // the file of the table
   ProductTable table;     // empty: nothing was measured
   Gpu gpu;

@@ -2,19 +2,12 @@
 #include "runtime/device/step_name.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 namespace zero::runtime::cuda {
 namespace {
 
 constexpr auto kLook = std::chrono::microseconds(50); // between two looks at what is waited for
-
-uint64_t sizeOf(std::span<const HostTransfer> transfers) {
-  uint64_t bytes = 0;
-  for (const HostTransfer &transfer : transfers) bytes += transfer.host.size();
-  return bytes;
-}
 
 } // namespace
 
@@ -60,14 +53,6 @@ void CudaQueue::makeEvents() {
       }
     }
   }
-}
-
-std::byte *CudaQueue::Staging::reserve(uint64_t bytes) {
-  if (bytes > room) {
-    memory = allocatePinned(bytes, "inputs and results");
-    room = bytes;
-  }
-  return static_cast<std::byte *>(memory.get());
 }
 
 // ------------------------------------------------------------------------------------------------ into the streams
@@ -150,14 +135,7 @@ void CudaQueue::putInputs(Slot &slot, const Slot &before, const CudaEntry *entry
     for (const OwnedEvent &end : timeline->endsOf(submitted - 1))
       if (end) wait(plan::COMPUTE, end.get());
   record(timeline->beginOf(submitted), plan::COMPUTE);
-  uint64_t written = sizeOf(slot.submission.writes);
-  std::byte *memory = slot.staging.reserve(written + sizeOf(slot.submission.reads));
-  slot.reads = memory + written;
-  for (const HostTransfer &write : slot.submission.writes) {
-    std::memcpy(memory, write.host.data(), write.host.size());
-    copy(pointer(write.at), pointerTo(memory), write.host.size());
-    memory += write.host.size();
-  }
+  for (const HostTransfer &write : slot.submission.writes) copy(pointer(write.at), pointerTo(write.host.data()), write.host.size());
   const OwnedEvent &brought = slot.ticks[plan::COMPUTE][0];
   record(brought, plan::COMPUTE);
   for (int lane = 0; !entry && lane < kLanes; ++lane)
@@ -187,11 +165,7 @@ void CudaQueue::recordTick(const Slot &slot, const CudaOperation &operation) {
 
 void CudaQueue::putResults(Slot &slot) {
   for (const LaneWait &each : slot.program->resultWaits) wait(plan::COMPUTE, slot, each);
-  std::byte *memory = slot.reads;
-  for (const HostTransfer &read : slot.submission.reads) {
-    copy(pointerTo(memory), pointer(read.at), read.host.size());
-    memory += read.host.size();
-  }
+  for (const HostTransfer &read : slot.submission.reads) copy(pointerTo(read.host.data()), pointer(read.at), read.host.size());
   const auto &events = slot.ticks[plan::COMPUTE];
   uint32_t last = slot.program->ticks[plan::COMPUTE];
   if (last < events.size() && events[last]) record(events[last], plan::COMPUTE);
@@ -239,11 +213,6 @@ Completion CudaQueue::completionOf(Slot &slot) {
   for (size_t lane = 0; lane < kLanes; ++lane) {
     completion.lanes[lane].steps = slot.program->ticks[lane] - (lane == plan::COMPUTE);
     completion.lanes[lane].bytes = slot.program->moved[lane];
-  }
-  const std::byte *memory = slot.reads;
-  for (const HostTransfer &read : slot.submission.reads) {
-    std::memcpy(read.host.data(), memory, read.host.size());
-    memory += read.host.size();
   }
   return completion;
 }

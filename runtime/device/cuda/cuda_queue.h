@@ -25,19 +25,11 @@ public:
   Completion finish();
 
 private:
-  // The host's bytes of a submission, in pinned memory: those that are written, and after them those that are read.
-  struct Staging {
-    PinnedMemory memory;
-    uint64_t room = 0;
-    std::byte *reserve(uint64_t bytes);
-  };
   struct Slot {
     Submission submission;
     const CudaProgram *program = nullptr;
     Clock::time_point submitted;
     std::array<std::vector<OwnedEvent>, kLanes> ticks; // null: of those that nobody waits for
-    Staging staging;
-    std::byte *reads = nullptr; // in staging, one after another
   };
   void makeEvents();
   const Graphs *graphsFor(const Submission &submission);

@@ -32,7 +32,6 @@ public:
   HostLane(const HostLane &) = delete;
   HostLane &operator=(const HostLane &) = delete;
 
-  int threads() const { return pool.threads(); }
   // Of one stream, always the same. The call must stay as it is until it is made. Throws a sentence if the driver refuses it.
   void put(const HostCall &call, StreamHandle stream);
 
