@@ -28,7 +28,11 @@ template <typename Op> Attention described(Op op, Attention::Result result) {
   a.bshd = op.getBshd();
   a.packed = op.getPackedKvHeads().has_value();
   a.scale = op.getScale().convertToDouble();
-  a.causal = op.getCausal();
+  if (op.getCausal()) a.last = a.keys - a.queries;
+  if (auto band = op.getBand()) {
+    if ((*band)[0] > 1 - a.queries) a.first = (*band)[0];
+    if ((*band)[1] < a.keys - 1) a.last = std::min((*band)[1], a.last.value_or(a.keys));
+  }
   if (Value mask = op.getMask()) {
     a.mask.emplace();
     llvm::copy(cast<RankedTensorType>(mask.getType()).getShape(), a.mask->begin());

@@ -23,9 +23,9 @@ struct Attention {
   } result = Output;
   int64_t batch = 0, heads = 0, keyHeads = 0, queries = 0, keys = 0, dim = 0;
   double scale = 1;
-  bool bshd = false;   // heads of a position side by side
-  bool packed = false; // q, k and v are one tensor: in each position the heads of q, then those of k, then those of v
-  bool causal = false; // query i sees keys up to i + keys - queries
+  bool bshd = false;                  // heads of a position side by side
+  bool packed = false;                // q, k and v are one tensor: in each position the heads of q, then those of k, then those of v
+  std::optional<int64_t> first, last; // query i sees keys from i + first and up to i + last
   std::optional<std::array<int64_t, 4>> mask; // its dimensions: 1, or those of the scores
   bool bf16 = false;                          // q, k, v and their like in memory: products are those of a GPU's matrix units
   bool warpgroups = false;                    // a product may be one of four warps together (the kernel's attribute kWarpgroupsAttr)

@@ -98,6 +98,7 @@ def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
     What is left to kernels has the heads of a position side by side afterwards (`bshd`), between transpositions that undo those of the model: projections leave
     and read rows of that order, so that these vanish, or become the index of a kernel that does something else. Where q, k and v are, in this order, all
     of one value, by whatever slices, reshapes and transpositions they are taken out of it, attention reads that (`packed_kv_heads`), and its gradient is one value, too.
+    A constant mask that lets each query see the keys of a sliding window, and nothing else, goes: kernels go over the window alone (`band`).
 
     Needs: no use of the second result, which backward alone has. Leaves no other `nn.attention`. After constants were folded, so that the triangle
     stays a comparison.

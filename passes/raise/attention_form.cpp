@@ -11,7 +11,7 @@ namespace {
 /// `op` with other keys, values and mask.
 LogicalResult replace(AttentionOp op, Value k, Value v, Value mask, bool causal, PatternRewriter &r) {
   r.replaceOpWithNewOp<AttentionOp>(op, op.getQ(), k, v, mask, op.getScaleAttr(), r.getBoolAttr(causal), op.getBshdAttr(),
-                                    op.getPackedKvHeadsAttr());
+                                    op.getPackedKvHeadsAttr(), op.getBandAttr());
   return success();
 }
 
@@ -117,6 +117,21 @@ public:
     return true;
   }
 
+  /// Where it lets each query see the keys of a band and hides all others.
+  std::optional<Band> band(int64_t queries, int64_t keys) const {
+    if (shape[0] != 1 || shape[1] != 1 || shape[2] != queries || shape[3] != keys) return std::nullopt;
+    auto sees = [&](int64_t i, int64_t j) { return at(i * keys + j) == 0; };
+    Band band{1 - queries, keys - 1}; // as far as the first and the last query tell
+    for (int64_t j = 0; j < keys && !sees(queries - 1, j); ++j) band.first = j + 1 - (queries - 1);
+    for (int64_t j = keys - 1; j >= 0 && !sees(0, j); --j) band.last = j - 1;
+    for (int64_t i = 0; i < queries; ++i)
+      for (int64_t j = 0; j < keys; ++j) {
+        float v = at(i * keys + j);
+        if (i + band.first <= j && j <= i + band.last ? v != 0 : !(v <= -1e4f)) return std::nullopt;
+      }
+    return band.first <= band.last ? std::optional(band) : std::nullopt;
+  }
+
   Tensor tensor(MLIRContext *context) const {
     Tensor result(RankedTensorType::get(shape, Float32Type::get(context)));
     for (int64_t i = 0; i < result.size(); ++i) result.data<float>()[i] = at(i);
@@ -188,6 +203,11 @@ void simplifyConstantMasks(func::FuncOp function) {
     if (verdict.replacement) op.getMaskMutable().assign(verdict.replacement);
     op.setCausal(verdict.causal);
   }
+}
+
+std::optional<Band> bandOf(AttentionOp op) {
+  auto mask = op.getMask() ? ConstantMask::of(op.getMask()) : std::nullopt;
+  return mask ? mask->band(shapeOf(op.getQ())[2], shapeOf(op.getK())[2]) : std::nullopt;
 }
 
 void populateAttentionFormPatterns(RewritePatternSet &patterns) { patterns.add(groupHeads).add(narrowMask); }

@@ -15,11 +15,10 @@ namespace zero::raise {
 
 namespace {
 
-/// Position i of the queries sees positions up to i + keys - queries.
-Value triangle(Build &b, ArrayRef<int64_t> shape) {
-  int64_t queries = shape[2], keys = shape[3];
-  auto positions = RankedTensorType::get({queries, keys}, b.b.getI64Type());
-  Value seen = b.compare(Predicate::ge, b.add(b.iota(positions, 0), double(keys - queries)), b.iota(positions, 1));
+/// Whether a key is up to `last` after its query.
+Value seenUpTo(Build &b, int64_t last, ArrayRef<int64_t> shape) {
+  auto positions = RankedTensorType::get(shape.take_back(2), b.b.getI64Type());
+  Value seen = b.compare(Predicate::ge, b.add(b.iota(positions, 0), double(last)), b.iota(positions, 1));
   return b.broadcast(seen, shape, {2, 3});
 }
 
@@ -35,9 +34,13 @@ void expand(AttentionOp op) {
   Value scores = b.mul(b.reshape(product, shape), op.getScale().convertToDouble());
   Value nothing = b.like(scores, -INFINITY);
   if (Value mask = op.getMask()) scores = b.add(scores, b.broadcast(b.cast(mask, elementOf(scores)), shape, {0, 1, 2, 3}));
-  if (op.getCausal()) scores = b.select(triangle(b, shape), scores, nothing);
+  if (op.getCausal()) scores = b.select(seenUpTo(b, keys - queries, shape), scores, nothing);
+  if (auto band = op.getBand()) {
+    scores = b.select(seenUpTo(b, (*band)[1], shape), scores, nothing);
+    scores = b.select(seenUpTo(b, (*band)[0] - 1, shape), nothing, scores);
+  }
   Value sighted;
-  if (op.getMask() || (op.getCausal() && queries > keys)) {
+  if (op.getMask() || op.getBand() || (op.getCausal() && queries > keys)) {
     Value sees = b.compare(Predicate::gt, b.maxLast(scores), b.like(b.maxLast(scores), -INFINITY));
     sighted = b.rows(sees, keys);
     scores = b.select(sighted, scores, b.like(scores, 0));
@@ -103,13 +106,14 @@ Value packedIn(AttentionOp op) {
 
 /// Makes an attention whose operands hold the heads of a position side by side, as projections write and read them: all in one where one
 /// projection makes them. The transpositions made here cancel the model's own, or become the index of a neighbouring kernel.
-void turn(AttentionOp op) {
+void turn(AttentionOp op, std::optional<Band> band) {
   OpBuilder builder(op);
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
-    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getScaleAttr(), op.getCausalAttr(), builder.getBoolAttr(true),
-                                            packedKeyHeads);
+    auto inBand = band ? builder.getDenseI64ArrayAttr({band->first, band->last}) : op.getBandAttr();
+    auto made = builder.create<AttentionOp>(b.loc, q, k, v, band ? Value() : op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
+                                            builder.getBoolAttr(true), packedKeyHeads, inBand);
     op.getResult().replaceAllUsesWith(turned(made.getResult()));
   };
   if (Value x = packedIn(op))
@@ -132,8 +136,13 @@ struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
       }
       expand(op);
     }
-    for (AttentionOp op : left)
-      if (op.getLse().use_empty() && !op.getBshd()) turn(op);
+    llvm::DenseMap<Value, std::optional<Band>> bands; // of masks, which layers share
+    for (AttentionOp op : left) {
+      if (!op.getLse().use_empty() || op.getBshd()) continue;
+      auto [band, isNew] = bands.try_emplace(op.getMask());
+      if (isNew && !op.getBand()) band->second = bandOf(op);
+      turn(op, band->second);
+    }
     eraseDead(getOperation());
   }
 };

@@ -228,7 +228,8 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   }
   auto shaped = [&](Value x, ArrayRef<int64_t> s) { return b.reshape(x, {batch, heads, s[1], s[2]}); };
   auto attention = r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, r.getF32FloatAttr(float(scale)),
-                                         /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr());
+                                         /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
+                                         /*band=*/DenseI64ArrayAttr());
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

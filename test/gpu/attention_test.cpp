@@ -19,6 +19,7 @@ struct Shape {
   std::string type = "f32";
   bool warpgroups = false; // products of four warps, where sizes are theirs
   int64_t window = 0;      // the mask has the lowest number where a key is so far from its query, or further
+  std::vector<int64_t> band = {};
 };
 
 std::string tensor(std::vector<int64_t> sizes, const std::string &type) {
@@ -51,6 +52,7 @@ std::string textOf(const Shape &s, const std::string &name, Layout layout = Layo
     results = packed ? x : q + ", " + k + ", " + k, values = packed ? "%a#0" : "%a#0, %a#1, %a#2";
   }
   std::string form = layout == Layout::ByHead ? "" : "bshd = true, ";
+  if (!s.band.empty()) form += "band = array<i64: " + std::to_string(s.band[0]) + ", " + std::to_string(s.band[1]) + ">, ";
   if (packed) form += "packed_kv_heads = " + std::to_string(s.keyHeads) + " : i64, ";
   return "func.func private @kernel(" + arguments + ") -> (" + results + ") attributes {nn.kernel" +
          (s.warpgroups ? ", nn.warpgroups" : "") + "} {\n  %a:" + std::to_string(llvm::count(values, '%')) + " = nn." + name + " " + names +
@@ -189,6 +191,22 @@ TEST(Attention, SlidingWindows) {
   check({1, 2, 1, 150, 150, 24, false, {1, 1, 150, 150}, "f32", false, 20});
   check({1, 2, 1, 150, 150, 24, true, {1, 1, 150, 150}, "bf16", false, 20});
   check({1, 2, 2, 200, 200, 64, false, {1, 1, 200, 200}, "bf16", true, 20});
+}
+
+// Tiles that no query of a tile sees are passed over; rows before and after all keys see nothing.
+TEST(Attention, Bands) {
+  auto banded = [](Shape shape, std::vector<int64_t> band) {
+    shape.band = std::move(band);
+    check(shape);
+  };
+  banded({1, 2, 1, 150, 150, 24, false, {}, "f32"}, {-19, 0});
+  banded({1, 2, 1, 150, 150, 24, false, {}, "bf16"}, {-19, 30});
+  banded({1, 2, 1, 150, 70, 24, true, {}, "bf16"}, {-9, 200});
+  banded({1, 2, 2, 100, 150, 64, false, {}, "bf16"}, {20, 30});
+  banded({1, 1, 1, 150, 40, 40, false, {}, "bf16"}, {-20, -10});
+  banded({1, 2, 2, 200, 200, 64, false, {}, "bf16", true}, {-70, 0});
+  banded({1, 4, 2, 200, 200, 64, false, {}, "bf16", true}, {-20, 20});
+  banded({2, 2, 2, 130, 130, 128, false, {1, 2, 130, 130}, "bf16", true}, {-199, 3});
 }
 
 // Rows that a mask lets see nothing: zeros, and no gradient.

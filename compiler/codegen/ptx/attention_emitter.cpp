@@ -76,35 +76,55 @@ Value AttentionEmitter::maskAt(Value head, Value query, Value key) {
 
 Fragment AttentionEmitter::seen(const Fragment &f, Value query, Value key, bool transposed, Value nothing) {
   bool ends = !transposed && a.keys % tiles.other;
-  if (!a.causal && !ends) return f;
-  // Of a row of queries the last column that counts, of a row of keys the first.
-  Value diagonal = minus(plus(query, number(a.keys - a.queries)), key), last = minus(number(a.keys - 1), key), some;
-  PerRow bound;
-  for (unsigned i = 0; i < rows(); ++i) bound.push_back(transposed ? minus(row(i), diagonal) : a.causal ? plus(row(i), diagonal) : last);
-  if (a.causal) some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
-  if (ends) {
-    Value beyond = negative(minus(last, number(tiles.other - 1)));
-    some = some ? b.create<arith::OrIOp>(loc, some, beyond).getResult() : beyond;
-    for (Value &column : bound) column = smaller(column, last);
-  }
+  // Of a row of queries the columns up to `last` keys after it count, and those from `first` keys on: of a row of keys the reverse.
+  auto edge = [&](const Fragment &f, int64_t distance, bool upTo) {
+    Value diagonal = minus(plus(query, number(distance)), key), beyond = minus(number(a.keys - 1), key), some;
+    PerRow bound;
+    for (unsigned i = 0; i < rows(); ++i) bound.push_back(transposed ? minus(row(i), diagonal) : plus(row(i), diagonal));
+    // Whether any element of the tile does not.
+    if (upTo)
+      some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
+    else
+      some = negative(transposed ? minus(number(1 - tiles.other), diagonal) : minus(number(1 - tiles.own), diagonal));
+    if (upTo && ends) {
+      Value here = negative(minus(beyond, number(tiles.other - 1)));
+      some = b.create<arith::OrIOp>(loc, some, here);
+      for (Value &column : bound) column = smaller(column, beyond);
+    }
+    return within(f, bound, some, upTo != transposed ? arith::CmpIPredicate::sle : arith::CmpIPredicate::sge, nothing);
+  };
+  Fragment counted = f;
+  if (a.last) counted = edge(counted, *a.last, true);
+  if (a.first) counted = edge(counted, *a.first, false);
+  if (a.last || !ends) return counted;
+  Value last = minus(number(a.keys - 1), key), some = negative(minus(last, number(tiles.other - 1)));
+  return within(counted, PerRow(rows(), last), some, arith::CmpIPredicate::sle, nothing);
+}
+
+Fragment AttentionEmitter::within(const Fragment &f, PerRow bound, Value some, arith::CmpIPredicate predicate, Value nothing) {
   for (Value &column : bound) column = b.create<arith::IndexCastOp>(loc, b.getI32Type(), minus(column, this->column({0, 0})));
-  auto predicate = transposed ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
   return changedIf(some, f, [&](Value v, const Entry &entry) {
     Value column = math.whole(b.getI32Type(), entry.column);
     return select(b.create<arith::CmpIOp>(loc, predicate, column, bound[entry.row]), v, nothing);
   });
 }
 
+Value AttentionEmitter::wholeTiles(Value position) { return times(quotient(larger(position, number(0)), tiles.other), tiles.other); }
+
+Value AttentionEmitter::firstKey() { return a.first ? wholeTiles(plus(first, number(*a.first))) : number(0); }
+
 Value AttentionEmitter::keysSeen() {
-  if (!a.causal) return number(a.keys);
-  Value end = plus(smaller(plus(first, number(tiles.own)), number(a.queries)), number(a.keys - a.queries));
+  if (!a.last) return number(a.keys);
+  Value end = plus(smaller(plus(first, number(tiles.own)), number(a.queries)), number(*a.last));
+  if (*a.last > a.keys - a.queries) end = smaller(end, number(a.keys));
   return larger(end, number(0));
 }
 
-Value AttentionEmitter::firstQuery() {
-  if (!a.causal) return number(0);
-  Value query = larger(plus(first, number(a.queries - a.keys)), number(0));
-  return times(quotient(query, tiles.other), tiles.other);
+Value AttentionEmitter::firstQuery() { return a.last ? wholeTiles(plus(first, number(-*a.last))) : number(0); }
+
+Value AttentionEmitter::queriesSeeing() {
+  if (!a.first) return number(a.queries);
+  return larger(smaller(plus(first, number(tiles.own - *a.first)), number(a.queries)), number(0));
 }
 
 PerRow AttentionEmitter::numbersOf(const Tensor &t, double otherwise) {
@@ -161,7 +181,7 @@ Emitter::Values AttentionEmitter::overKeys(Values carried,
   auto onBoth = [&](Value key, Value buffer, Values now) {
     return body(key, at(passed[0], buffer), at(passed[1], buffer), std::move(now));
   };
-  return overTiles(number(0), keysSeen(), std::move(carried), bringBoth, onBoth, tiles.strips > 1 ? keep : std::function<void()>());
+  return overTiles(firstKey(), keysSeen(), std::move(carried), bringBoth, onBoth, tiles.strips > 1 ? keep : std::function<void()>());
 }
 
 } // namespace zero::codegen

@@ -73,11 +73,17 @@ protected:
   mlir::Value minus(mlir::Value x, mlir::Value y) { return b.create<mlir::arith::SubIOp>(loc, x, y); }
   mlir::Value negative(mlir::Value x) { return b.create<mlir::arith::CmpIOp>(loc, mlir::arith::CmpIPredicate::slt, x, number(0)); }
 
-  /// Keys that some query of the block's tile sees: the first so many.
-  mlir::Value keysSeen();
+  /// The fragment with `nothing` where a column is not on this side of its row's bound; `some`: there may be such a column.
+  Fragment within(const Fragment &f, PerRow bound, mlir::Value some, mlir::arith::CmpIPredicate predicate, mlir::Value nothing);
 
-  /// The first query that sees a key of the block's tile, at the beginning of a tile.
+  /// Where the tile of the other side begins that has this position.
+  mlir::Value wholeTiles(mlir::Value position);
+  /// Keys that some query of the block's tile sees: from the first, at the beginning of a tile, and up to before the second.
+  mlir::Value firstKey();
+  mlir::Value keysSeen();
+  /// Queries that see a key of the block's tile, likewise.
   mlir::Value firstQuery();
+  mlir::Value queriesSeeing();
 
   /// A row that sees nothing has lse -inf; with +inf its weights are 0.
   mlir::Value usable(mlir::Value lse) { return select(is(mlir::arith::CmpFPredicate::OEQ, lse, real(-INFINITY)), real(INFINITY), lse); }

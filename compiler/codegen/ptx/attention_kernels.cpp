@@ -21,11 +21,11 @@ public:
     // Whichever side a block owns, its tiles lie in the same memory.
     for (int i = 0; i < (gradient ? 2 : 1); ++i) owned[i] = tile(tiles.own, a.dim);
     for (Tile &buffers : passed) buffers = TileEmitter::tiles(tiles.buffers, tiles.other, a.dim);
-    if (!gradient) return owns(a.queryRows(), block, a.causal), output();
+    if (!gradient) return owns(a.queryRows(), block, a.last.has_value()), output();
     Value ofKeys = number(int64_t(tiles.keyBlocks));
     when(
         below(block, ofKeys), [&] { owns(a.keyRows(), block, false), keyGradients(); },
-        [&] { owns(a.queryRows(), minus(block, ofKeys), a.causal), queryGradients(); });
+        [&] { owns(a.queryRows(), minus(block, ofKeys), a.last.has_value()), queryGradients(); });
   }
 
 private:
@@ -88,7 +88,7 @@ private:
         bringNumbers(at(deltas, buffer), sums(operand(Delta)), head, query);
       };
       // After the last query there are zeros: its weights are 1, and multiply zeros.
-      return overTiles(firstQuery(), number(a.queries), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
+      return overTiles(firstQuery(), queriesSeeing(), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
         Tile q = at(passed[0], buffer), dout = at(passed[1], buffer);
         Fragment s = scores(timesTransposed(owned[0], q), head, query, first, true);
         Fragment lse = map(perColumn(at(lses, buffer)), [&](Value v, const Entry &) { return usable(v); });

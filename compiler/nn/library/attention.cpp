@@ -18,6 +18,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (!whole || k != v || q.getElementType() != k.getElementType() || q.getDimSize(0) != k.getDimSize(0) ||
       q.getDimSize(3) != k.getDimSize(3) || sizes.keyHeads <= 0 || sizes.heads <= 0 || sizes.heads % sizes.keyHeads)
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
+  if (auto band = a.getBand(); band && (band->size() != 2 || (*band)[0] > (*band)[1]))
+    return reject(loc, "nn.attention: a band is the first and the last key that a query sees, as it would be of query 0");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
     int64_t scores[4] = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
@@ -40,7 +42,7 @@ LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &
   SmallVector<Type> types{getQ().getType()};
   if (!getPackedKvHeads()) types.append({getK().getType(), getV().getType()});
   auto grad = b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getResult(), getLse(), d[0], getScaleAttr(),
-                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr());
+                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr());
   llvm::copy(grad.getGradients(), out.begin());
   if (getPackedKvHeads()) out[1] = out[2] = Build{b, getLoc()}.like(getQ(), 0); // the first is that of all three
   return success();
@@ -57,6 +59,7 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   properties.scale = op.getScaleAttr();
   properties.bshd = op.getBshdAttr();
   properties.packed_kv_heads = op.getPackedKvHeadsAttr();
+  properties.band = op.getBandAttr();
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
   return types;
@@ -101,12 +104,13 @@ template <typename T> struct Attention {
   int64_t qHeads, kHeads, firstKey, firstValue;     ///< heads that q, and k and v have in memory, and the first of keys and values there
   const T *q, *k, *v;
   Tensor mask; ///< in T, or without elements
+  std::optional<ArrayRef<int64_t>> band;
   bool masked, causal, bshd;
   double scale;
 
   template <typename Op>
   Attention(Op op, Operands in)
-      : masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()) {
+      : band(op.getBand()), masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()) {
     AttentionSizes sizes = sizesOf(op);
     batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
     bool packed = op.getPackedKvHeads().has_value();
@@ -136,8 +140,8 @@ template <typename T> struct Attention {
   void scores(int64_t b, int64_t h, int64_t i, std::vector<double> &out) const {
     out.resize(keys);
     const T *query = q + queryRow(b, h, i) * dim;
-    int64_t seen = causal ? std::clamp<int64_t>(i + keys - queries + 1, 0, keys) : keys;
-    for (int64_t j = 0; j < keys; ++j) out[j] = j < seen ? scale * dot(query, k + keyRow(b, h, j) * dim, dim) : -INFINITY;
+    int64_t first = band ? i + (*band)[0] : 0, last = std::min(causal ? i + keys - queries : keys - 1, band ? i + (*band)[1] : keys - 1);
+    for (int64_t j = 0; j < keys; ++j) out[j] = first <= j && j <= last ? scale * dot(query, k + keyRow(b, h, j) * dim, dim) : -INFINITY;
     if (!masked) return;
     auto shape = mask.shape();
     auto at = [&](int d, int64_t index) { return shape[d] == 1 ? 0 : index; };
