@@ -55,7 +55,7 @@ Value Math::unit(StringRef name, Value x) {
 namespace {
 // The product of a number with log2(e), rounded to a whole one by adding a number this large: 1.5 * 2^23. The result's low bits are the
 // whole number, on top of what is added to it here.
-constexpr double kLog2e = 1.44269504088896341, kRound = 12582912.0;
+constexpr double kRound = 12582912.0;
 // ln 2 in two parts; multiples of the first by whole numbers below 2^9 are exact.
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2, minimax in the relative error of e^r (3e-9), highest power first.
@@ -65,7 +65,7 @@ constexpr double kExp[] = {1.3820136e-3, 8.368686e-3, 4.1668274e-2, 0.16666521, 
 /// e^x (e^-x if `negated`) = 2^n e^r with |r| <= ln(2) / 2, a little more where x log2(e) is rounded. Results below twice the smallest
 /// normal number are 0: a subnormal one costs a processor a hundred instructions' time, and masked scores have them by the row.
 Value Math::exponential(Value x, bool negated) {
-  if (approximate) return unit("llvm.nvvm.ex2.approx.ftz.f", b.create<arith::MulFOp>(loc, x, constant(x, negated ? -kLog2e : kLog2e)));
+  if (approximate) return approximatePower(b.create<arith::MulFOp>(loc, x, constant(x, negated ? -kLog2e : kLog2e)));
   double sign = negated ? -1 : 1, most = 89.0, least = -86.643394; // above infinity, below 0; NaN is kept
   auto is = [&](arith::CmpFPredicate predicate, Value y) -> Value { return b.create<arith::CmpFOp>(loc, predicate, x, y); };
   Value highest = constant(x, sign * most), lowest = constant(x, sign * least), c;
@@ -132,6 +132,7 @@ Value Math::log(Value x) {
 /// tanh |x| = m / (m + 2) with m = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1): accurate near 0, and near 1 as good as f32 can
 /// say, which derivatives made of 1 - tanh^2 depend on.
 Value Math::tanh(Value x) {
+  if (approximate) return approximateTanh(x);
   Value t = b.create<math::AbsFOp>(loc, x), bound = constant(x, 9.1); // beyond: 1
   t = b.create<arith::SelectOp>(loc, b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OGT, t, bound), bound, t);
   // n is rounded on top of 128, so that its bits are those of the exponent of 2^(n + 1).
@@ -151,6 +152,7 @@ Value Math::tanh(Value x) {
 
 /// An odd polynomial near 0, 1 - e^(polynomial) beyond.
 Value Math::erf(Value x) {
+  if (approximate) return approximateErf(x);
   Value t = b.create<math::AbsFOp>(loc, x), s = b.create<arith::MulFOp>(loc, x, x);
   Value far = fma(constant(x, -1.72853470e-5), t, constant(x, 3.83197126e-4));
   Value u = fma(constant(x, -3.88396438e-3), t, constant(x, 2.42546219e-2));
@@ -168,7 +170,7 @@ Value Math::erf(Value x) {
 
 Value Math::sigmoid(Value x) {
   Value one = constant(x, 1.0), sum = b.create<arith::AddFOp>(loc, one, exponential(x, true));
-  if (approximate) return unit("llvm.nvvm.rcp.approx.ftz.f", sum);
+  if (approximate) return approximateInverse(sum);
   return b.create<arith::DivFOp>(loc, one, sum);
 }
 
@@ -252,13 +254,8 @@ Value Math::random(Value seed, uint64_t id, Value counter) {
 }
 
 Value Math::exp(Value x, Value shift) {
-  if (!approximate) return exp(b.create<arith::SubFOp>(loc, x, shift));
-  // Masks are the lowest number there is, of which no multiple is finite. Where it is a row's maximum, the differences are 0 or as low,
-  // whatever they are multiplied by.
-  Value low = b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, shift, constant(x, -1e30));
-  Value factor = b.create<arith::SelectOp>(loc, low, constant(x, 1), constant(x, kLog2e));
-  Value less = b.create<arith::NegFOp>(loc, b.create<arith::MulFOp>(loc, shift, factor));
-  return unit("llvm.nvvm.ex2.approx.ftz.f", fma(x, factor, less));
+  if (approximate) return approximateExp(x, shift);
+  return exp(b.create<arith::SubFOp>(loc, x, shift));
 }
 
 } // namespace zero::codegen

@@ -14,10 +14,11 @@ struct Math {
   mlir::Location loc;
   bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
   bool nvidia = false; // the same, of a GPU's; a NaN may be another NaN
-  // Exponentials and sigmoids by a GPU's unit for them, off by 2^-22 and by what rounding x log2(e) makes of it: other bits, in a few
-  // instructions. For what is made of half precision, which is off by 2^-9 to begin with.
+  // Exponentials by a GPU's unit for them, off by 2^-22 and by what rounding x log2(e) makes of it, and by them sigmoids, tanh and erf (off
+  // by 10^-6 of 1): other bits, in a few instructions. For what is made of half precision, which is off by 2^-9 to begin with.
   bool approximate = false;
   Constants constants{b, loc};
+  static constexpr double kLog2e = 1.44269504088896341;
 
   mlir::Value constant(mlir::Value like, double number);
   mlir::Value whole(mlir::Type intType, int64_t number);
@@ -53,6 +54,11 @@ private:
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> highestFirst);
   mlir::Value exponential(mlir::Value x, bool negated);
+  mlir::Value approximatePower(mlir::Value x);
+  mlir::Value approximateInverse(mlir::Value x);
+  mlir::Value approximateErf(mlir::Value x);
+  mlir::Value approximateTanh(mlir::Value x);
+  mlir::Value approximateExp(mlir::Value x, mlir::Value shift);
   mlir::Value widenPairs(mlir::Value halves);
   mlir::Value narrowByPairs(mlir::Value single);
   /// A function of one f32, of each lane.

@@ -152,7 +152,8 @@ Division onePerThread(const Program &p, Division::Form form, int64_t points, uns
 
 bool approximates(const Program &p) {
   bool half = llvm::any_of(p.inputs, [](const Argument &a) { return (a.type == Scalar::BF16 || a.type == Scalar::F16) && a.elements > 1; });
-  return half && llvm::any_of(p.nodes, [](const Node &n) { return n.kind == Node::Apply && (n.fn == Fn::Exp || n.fn == Fn::Sigmoid); });
+  auto byExponentials = [](Fn fn) { return fn == Fn::Exp || fn == Fn::Sigmoid || fn == Fn::Tanh || fn == Fn::Erf; };
+  return half && llvm::any_of(p.nodes, [&](const Node &n) { return n.kind == Node::Apply && byExponentials(n.fn); });
 }
 
 Division divisionOf(const Program &p) {

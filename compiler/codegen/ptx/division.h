@@ -35,7 +35,8 @@ inline constexpr unsigned kStaticShared = 48 << 10;
 
 Division divisionOf(const Program &program);
 
-/// Whether the kernel has exponentials that a GPU's unit may approximate (Math::approximate): it reads tensors of half precision.
+/// Whether the kernel has exponentials, or functions made of them, that a GPU's unit may approximate (Math::approximate): it reads tensors
+/// of half precision.
 bool approximates(const Program &program);
 
 } // namespace zero::codegen
