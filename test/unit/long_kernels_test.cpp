@@ -1,6 +1,7 @@
 // Kernels whose threads of a GPU go around more than once: rows of many vectors, and more updates than a block looks at in a round.
 #include "../gpu/gpu_check.h"
 #include <gtest/gtest.h>
+#include <sstream>
 
 using namespace mlir;
 using namespace zero;
@@ -65,6 +66,47 @@ TEST(LongKernels, Softmax) {
         x.set(5 * columns + 1234, NAN);
       });
     }
+}
+
+// Columns that were added to a row, and to a bias for them: shares that end with the row, before it and after it, kept and not. None but
+// the last vectors of a pass ask whether they are such columns, and read a bias number by number.
+TEST(LongKernels, AddedColumns) {
+  for (int64_t columns : {4096, 8 * 2053, 30528, 40000}) {
+    std::string text = replaced(R"(
+  func.func private @softmax(%x: tensor<3xCxbf16>, %b: tensor<Exbf16>) -> (tensor<3xCxbf16>, tensor<3xf32>) attributes {nn.kernel} {
+    %wx = nn.cast %x : tensor<3xCxbf16> -> tensor<3xCxf32>
+    %wb = nn.cast %b : tensor<Exbf16> -> tensor<Exf32>
+    %pad = nn.pad %wb with 0.0 : f32 low [0] high [6] interior [0] : tensor<Exf32> -> tensor<Cxf32>
+    %bias = nn.broadcast %pad dims [1] : tensor<Cxf32> -> tensor<3xCxf32>
+    %sum = nn.add %wx, %bias : tensor<3xCxf32>
+    %i = nn.iota 1 : tensor<3xCxi32>
+    %end = nn.constant dense<E> : tensor<3xCxi32>
+    %exists = nn.compare lt %i, %end : tensor<3xCxi32> -> tensor<3xCxi1>
+    %low = nn.constant dense<0xFF800000> : tensor<3xCxf32>
+    %w = nn.select %exists, %sum, %low : tensor<3xCxi1>, tensor<3xCxf32>
+    %m = nn.reduce max %w dims [1] : tensor<3xCxf32> -> tensor<3xf32>
+    %mb = nn.broadcast %m dims [0] : tensor<3xf32> -> tensor<3xCxf32>
+    %d = nn.sub %w, %mb : tensor<3xCxf32>
+    %e = nn.exp %d : tensor<3xCxf32>
+    %s = nn.reduce sum %e dims [1] : tensor<3xCxf32> -> tensor<3xf32>
+    %y = nn.cast %e : tensor<3xCxf32> -> tensor<3xCxbf16>
+    return %y, %s : tensor<3xCxbf16>, tensor<3xf32>
+  })",
+                                {{"Ex", std::to_string(columns - 6) + "x"},
+                                 {"<E>", "<" + std::to_string(columns - 6) + ">"},
+                                 {"xCx", "x" + std::to_string(columns) + "x"},
+                                 {"<Cx", "<" + std::to_string(columns) + "x"}});
+    check(text, {.tolerance = 1.2e-2});
+    test::Context context;
+    auto module = context.parse(text);
+    auto ptx = codegen::compileToPtx(codegen::GpuKernel{*module->getOps<func::FuncOp>().begin(), {16, 16, 16, 16}}, {"sm_80"}, 1);
+    ASSERT_TRUE(succeeded(ptx));
+    int ofOne = 0, passes = 2, lanes = 8;
+    std::istringstream lines(*ptx);
+    for (std::string line; std::getline(lines, line);)
+      ofOne += line.find("\tld.") != std::string::npos && line.find("16 ") != std::string::npos;
+    EXPECT_LE(ofOne, passes * lanes) << columns << " columns";
+  }
 }
 
 // A norm's gradient, onto another one, and what sums columns of it and beside it, part by part: of threads in one warp and in several, some

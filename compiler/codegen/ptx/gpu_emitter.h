@@ -103,8 +103,10 @@ private:
   /// The body at every `step`-th vector from `first` on, which is below `step`, and at `atOnce` of them before anything is stored; the last
   /// dimension is that of the lanes meanwhile.
   Values share(llvm::ArrayRef<unsigned> dims, mlir::Value first, int64_t step, unsigned atOnce, Values carried, const Body &body);
-  /// Whether the node says that the column of a row is below a constant; and the least of these constants, or the row's length.
+  /// Whether the node says that the column of a row is below a constant; guards that say so; and the least of these constants, or the row's
+  /// length.
   bool isBound(const Node &n) const;
+  llvm::SmallVector<Guard> boundsOfColumns() const;
   int64_t insideOf() const;
   static void storeLast(mlir::Block &block, mlir::Operation *before);
   unsigned atOnce(llvm::ArrayRef<int> roots) const;

@@ -1,5 +1,6 @@
 //===- shares.cpp - what a thread of a GPU works on at once -----------------------------------------------===//
 #include "compiler/codegen/ptx/gpu_emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -36,21 +37,30 @@ GpuEmitter::AtOne GpuEmitter::several(unsigned count, int64_t step, AtOne body) 
 Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
   int64_t vectors = p.points(dims) / lanes, round = step * atOnce;
   // Columns that were added to a row are its last ones: few vectors ask whether they are.
-  int64_t inside = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors, whole = std::min(vectors, inside) / round * round;
+  int64_t inside = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors, whole = inside / round * round;
   auto each = [&](Value mine, Values inside) {
     bindVector(mine, dims);
     llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
     llvm::SaveAndRestore<Value> working(inShare, mine);
     return body(std::move(inside));
   };
-  if (whole) {
+  auto go = [&](Value from, int64_t to, unsigned count) {
+    carried = loop(scopes.size() - 1, from, number(to), step * count, std::nullopt, std::move(carried), several(count, step, each));
+    goTo(scopes.size() - 1);
+  };
+  {
     llvm::SaveAndRestore<bool> below(isInside, inside < vectors);
-    carried = loop(scopes.size() - 1, first, number(whole), round, std::nullopt, std::move(carried), several(atOnce, step, each));
+    size_t assumed = holding.size();
+    if (isInside) holding.append(boundsOfColumns());
+    if (whole) go(first, whole, atOnce);
+    if (whole < inside) go(plus(first, number(whole)), inside, 1);
+    holding.truncate(assumed);
   }
-  if (whole == vectors) return carried;
-  goTo(scopes.size() - 1);
-  return loop(scopes.size() - 1, plus(first, number(whole)), number(vectors), step, std::nullopt, std::move(carried),
-              several(1, step, each));
+  if (inside == vectors) return carried;
+  Value next = plus(first, number(inside / step * step)); // the thread's first vector that is not inside
+  if (inside % step) next = b.create<arith::SelectOp>(loc, below(next, number(inside)), plus(next, number(step)), next);
+  go(next, vectors, 1);
+  return carried;
 }
 
 bool GpuEmitter::isBound(const Node &n) const {
@@ -60,10 +70,21 @@ bool GpuEmitter::isBound(const Node &n) const {
          !isFloat(bound.type);
 }
 
+SmallVector<Guard> GpuEmitter::boundsOfColumns() const {
+  SmallVector<Guard> bounds;
+  for (const Node &n : p.nodes)
+    for (const Guard &g : n.guards) {
+      bool isBound = p.inner.size() == 1 && g.index == nn::Index::atom(p.inner[0]) && g.low <= 0 && g.step == 1;
+      if (isBound && g.high > p.points(p.inner) / 2) bounds.push_back(g); // most of the row is no addition
+    }
+  return bounds;
+}
+
 int64_t GpuEmitter::insideOf() const {
   int64_t inside = p.points(p.inner);
   for (const Node &n : p.nodes)
     if (isBound(n)) inside = std::clamp<int64_t>(p.nodes[n.operands[1]].whole, 0, inside);
+  for (const Guard &g : boundsOfColumns()) inside = std::min(inside, g.high);
   return inside;
 }
 
@@ -84,11 +105,13 @@ unsigned GpuEmitter::atOnce(ArrayRef<int> roots) const {
   auto loads = unsigned(llvm::count_if(p.below(roots, p.reductions), [&](int n) {
     return p.nodes[n].kind == Node::Load && llvm::any_of(p.inner, [&](unsigned dim) { return p.nodes[n].depends[dim]; });
   }));
-  int64_t each = p.points(p.inner) / lanes / d.team; // vectors of a thread
+  int64_t each = insideOf() / lanes / d.team; // vectors of a thread
   auto most = unsigned(std::clamp<int64_t>(std::min<int64_t>(each, kLoads / std::max(loads, 1u)), 1, kMost));
+  // Those that are left over wait for memory one by one.
+  unsigned best = most;
   for (unsigned count = most; count > most / 2; --count)
-    if (each % count == 0) return count;
-  return most;
+    if (each % count < each % best) best = count;
+  return best;
 }
 
 SmallVector<int> GpuEmitter::operandsOf(ArrayRef<int> reductions) const {
