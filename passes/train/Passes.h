@@ -18,7 +18,7 @@ struct TrainOptions {
   int64_t tileTokens = 0;         // as nn-tile-tokens' `tokens`
   bool keepLogits = false;        // as nn-tile's `keep-logits`
   int64_t classMultiple = 1;      // as nn-pad-classes' `multiple`; 1: not run
-  bool geluInProducts = false;    // the target's library takes GELU of what it multiplies
+  bool epilogues = false;         // the target's library adds a bias to what it multiplies, and takes GELU of it, in half precision
 };
 
 /// What nn-tile-tokens has done of @train, on the module: [regions, tiles].

@@ -238,6 +238,27 @@ def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"taken", "taken", "Products that do more">];
 }
 
+def LogitsInProductsPass : Pass<"nn-logits-in-products", "::mlir::func::FuncOp"> {
+  let summary = "Have products add the bias of the logits that a loss reads";
+  let description = [{
+    Needs: composites, for a target whose library can do it (cuBLASLt's BIAS) and half precision. A loss and its gradient go over each row of logits twice, and each time they would read the bias of all
+    classes, as many bytes as the row has, and add it. Where the product is read by nothing but that sum, both become an nn.matmul_epilogue. A bias that is read once costs nothing where it is added
+    (nn-bias-in-products).
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<16x8xf32>, tensor<8x32xf32>) -> tensor<16x32xf32>
+    %r = nn.broadcast %b dims [1] : tensor<32xf32> -> tensor<16x32xf32>
+    %u = nn.add %p, %r : tensor<16x32xf32>
+    %loss, %lse = nn.cross_entropy %u, %labels, %scale {ignore_index = -1} : ...
+    // becomes
+    %u = nn.matmul_epilogue bias %x, %w, %b : (tensor<16x8xf32>, tensor<8x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+    %loss, %lse = nn.cross_entropy %u, %labels, %scale {ignore_index = -1} : ...
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"taken", "taken", "Products that add the bias of their logits">];
+}
+
 def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
   let summary = "Rewrite composites into primitives, from which kernels are generated";
   let description = [{

@@ -29,7 +29,10 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
   if (options.tileTokens) pm.addPass(createSinkLossesPass());
   // Before composites fall apart: duplicates are found whole.
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
-  if (options.geluInProducts) pm.addNestedPass<func::FuncOp>(createGeluInProductsPass());
+  if (options.epilogues) {
+    pm.addNestedPass<func::FuncOp>(createGeluInProductsPass());
+    pm.addNestedPass<func::FuncOp>(createLogitsInProductsPass());
+  }
   pm.addPass(createDecomposePass());
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   RecomputePassOptions recompute;
@@ -50,7 +53,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<int64_t> tileTokens{*this, "tile-tokens", llvm::cl::init(0)};
   Option<bool> keepLogits{*this, "keep-logits", llvm::cl::init(false)};
   Option<int64_t> classMultiple{*this, "class-multiple", llvm::cl::init(1)};
-  Option<bool> geluInProducts{*this, "gelu-in-products", llvm::cl::init(false)};
+  Option<bool> epilogues{*this, "epilogues", llvm::cl::init(false)};
 };
 } // namespace
 
@@ -67,7 +70,7 @@ void registerPasses() {
                                               options.tileTokens = o.tileTokens;
                                               options.keepLogits = o.keepLogits;
                                               options.classMultiple = o.classMultiple;
-                                              options.geluInProducts = o.geluInProducts;
+                                              options.epilogues = o.epilogues;
                                               buildPipeline(pm, options);
                                             });
 }
