@@ -1,6 +1,5 @@
 //===- shares.cpp - what a thread of a GPU works on at once -----------------------------------------------===//
 #include "compiler/codegen/ptx/gpu_emitter.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -36,8 +35,9 @@ GpuEmitter::AtOne GpuEmitter::several(unsigned count, int64_t step, AtOne body) 
 
 Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t step, unsigned atOnce, Values carried, const Body &body) {
   int64_t vectors = p.points(dims) / lanes, round = step * atOnce;
-  // Columns that were added to a row are its last ones: few vectors ask whether they are.
-  int64_t inside = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors, whole = inside / round * round;
+  // Columns that were added to a row are its last ones: no vectors but those of the last time around ask whether they are.
+  int64_t below = dims == ArrayRef(p.inner) ? insideOf() / lanes : vectors;
+  int64_t inside = below == vectors ? vectors : below / step * step, whole = inside / round * round;
   auto each = [&](Value mine, Values inside) {
     bindVector(mine, dims);
     llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, dims.back());
@@ -49,17 +49,14 @@ Emitter::Values GpuEmitter::share(ArrayRef<unsigned> dims, Value first, int64_t 
     goTo(scopes.size() - 1);
   };
   {
-    llvm::SaveAndRestore<bool> below(isInside, inside < vectors);
+    llvm::SaveAndRestore<bool> areInside(isInside, inside < vectors);
     size_t assumed = holding.size();
     if (isInside) holding.append(boundsOfColumns());
     if (whole) go(first, whole, atOnce);
     if (whole < inside) go(plus(first, number(whole)), inside, 1);
     holding.truncate(assumed);
   }
-  if (inside == vectors) return carried;
-  Value next = plus(first, number(inside / step * step)); // the thread's first vector that is not inside
-  if (inside % step) next = b.create<arith::SelectOp>(loc, below(next, number(inside)), plus(next, number(step)), next);
-  go(next, vectors, 1);
+  if (inside < vectors) go(plus(first, number(inside)), vectors, 1);
   return carried;
 }
 
@@ -107,10 +104,13 @@ unsigned GpuEmitter::atOnce(ArrayRef<int> roots) const {
   }));
   int64_t each = insideOf() / lanes / d.team; // vectors of a thread
   auto most = unsigned(std::clamp<int64_t>(std::min<int64_t>(each, kLoads / std::max(loads, 1u)), 1, kMost));
+  for (unsigned count = most; count > most / 2; --count)
+    if (each % count == 0) return count;
   // Those that are left over wait for memory one by one.
+  auto waits = [&](unsigned count) { return each / count + each % count; };
   unsigned best = most;
   for (unsigned count = most; count > most / 2; --count)
-    if (each % count < each % best) best = count;
+    if (waits(count) < waits(best)) best = count;
   return best;
 }
 
