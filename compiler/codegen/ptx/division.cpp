@@ -90,8 +90,9 @@ Division partsOf(const Program &p) {
   int64_t most = std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1));
   d.width = unsigned(std::clamp<int64_t>(functions ? most / 2 : most, 1, kMostRows));
   while (p.points(p.reduced) % d.width) --d.width;
-  // Of two long rows a GPU loads less at once than of one and the next: of 1600 columns in bf16 61 and 42 us (an H200).
-  d.ahead = kMostThreadsOfRows / d.threads < kMostRows;
+  // Where more than one sum of each long row is joined, that takes longer than two rows at once spare (of 1600 columns in bf16 61 and 42 us
+  // on an H200); with one sum they spare more (51 and 57 us of 1536).
+  d.ahead = kMostThreadsOfRows / d.threads < kMostRows && p.reductions.size() > 1;
   if (d.ahead) d.width = 1;
   if (d.width == kMostRows) d.resident = kThreadsOfMostRows / d.threads; // each with 168 registers
   return d;
