@@ -11,10 +11,14 @@
 
 using namespace zero::runtime;
 
-// What `body` returns in a process of its own: as its exit status, or 128 + the signal that ended it.
+// What `body` returns in a process of its own: as its exit status, or 128 + the signal that ended it. A shell that puts the tests into the
+// background has them ignore SIGINT, which a run respects.
 template <class Body> int inAProcess(Body body) {
   pid_t child = fork();
-  if (child == 0) _exit(body());
+  if (child == 0) {
+    signal(SIGINT, SIG_DFL);
+    _exit(body());
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
