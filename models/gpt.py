@@ -75,6 +75,7 @@ def arguments(argv=None):
     for name, default in (("layers", 12), ("hidden", 768), ("heads", 12), ("vocab", 50257), ("seq", 1024), ("batch", 1), ("seed", 0)):
         p.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}")
     p.add_argument("--kv-heads", type=int, metavar="N", help="key/value heads (llama; default: as many as heads)")
+    p.add_argument("--window", type=int, metavar="N", help="a query sees N keys, itself and those before it (llama; default: all before it)")
     p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
     p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
     p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")
@@ -84,7 +85,7 @@ def arguments(argv=None):
     p.add_argument("--no-weights", action="store_true", help="dimensions without data, for zeroc --init random")
     p.add_argument("-o", "--output", required=True, metavar="FILE.onnx")
     a = p.parse_args(argv)
-    for name in ("layers", "hidden", "heads", "vocab", "seq", "batch", "kv_heads", "ffn", "positions"):
+    for name in ("layers", "hidden", "heads", "vocab", "seq", "batch", "kv_heads", "window", "ffn", "positions"):
         if getattr(a, name) is not None and getattr(a, name) < 1:
             p.error(f"--{name.replace('_', '-')} must be at least 1")
     if a.seed < 0:
@@ -96,6 +97,8 @@ def arguments(argv=None):
     a.kv_heads = a.kv_heads or a.heads
     if a.arch == "gpt" and a.kv_heads != a.heads:
         p.error("--kv-heads is for --arch llama")
+    if a.arch == "gpt" and a.window:
+        p.error("--window is for --arch llama")
     if a.heads % a.kv_heads:
         p.error(f"--heads {a.heads} is not a multiple of --kv-heads {a.kv_heads}")
     if a.arch == "llama" and (a.hidden // a.heads) % 2:

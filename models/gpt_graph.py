@@ -60,11 +60,15 @@ class Model:
         return self.g.op("Range", [zero, self.length, one], "arange")
 
     def causal(self, positions):
-        """bool [1, 1, seq, seq]: true where a key lies in the future of its query."""
+        """bool [1, 1, seq, seq]: true where a query sees a key."""
         g = self.g
         rows = g.op("Unsqueeze", [positions, g.ints(0, 1, 3)], "causal_rows")
         cols = g.op("Unsqueeze", [positions, g.ints(0, 1, 2)], "causal_cols")
-        return g.op("LessOrEqual", [cols, rows], "causal_le")
+        seen = g.op("LessOrEqual", [cols, rows], "causal_le")
+        if not self.a.window:
+            return seen
+        near = g.op("Less", [g.op("Sub", [rows, cols], "window_distance"), g.ints(self.a.window)], "window_less")
+        return g.op("And", [seen, near], "window_and")
 
     def linear(self, x, name, out, inner):
         """torch.nn.Linear without bias: the weight is stored [out, in] and transposed by a node."""
