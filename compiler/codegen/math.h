@@ -14,8 +14,8 @@ struct Math {
   mlir::Location loc;
   bool avx512 = false; // one instruction for what otherwise takes a few; the bits are the same
   bool nvidia = false; // the same, of a GPU's; a NaN may be another NaN
-  // Exponentials by a GPU's unit for them, off by 2^-22 and by what rounding x log2(e) makes of it, and by them sigmoids, tanh and erf (off
-  // by 10^-6 of 1): other bits, in a few instructions. For what is made of half precision, which is off by 2^-9 to begin with.
+  // Exponentials by a GPU's unit for them, off by 2^-22 and by what rounding x log2(e) makes of it, and by them sigmoids, tanh and erf (its
+  // absolute error is 10^-6): other bits, in a few instructions. For what is made of half precision, which is off by 2^-9 to begin with.
   bool approximate = false;
   Constants constants{b, loc};
   static constexpr double kLog2e = 1.44269504088896341;

@@ -20,7 +20,7 @@ Value Math::approximatePower(Value x) { return unit("llvm.nvvm.ex2.approx.ftz.f"
 
 Value Math::approximateInverse(Value x) { return unit("llvm.nvvm.rcp.approx.ftz.f", x); }
 
-/// 1 - 2^(t p(t)) with t = |x|. The error is one of 1, not of x where that is small: what takes erf, GELU, adds it to 1.
+/// 1 - 2^(t p(t)) with t = |x|. The error is absolute: small results lose digits, which GELU, that adds 1, does not have.
 Value Math::approximateErf(Value x) {
   Value t = b.create<math::AbsFOp>(loc, x);
   Value rest = approximatePower(b.create<arith::MulFOp>(loc, t, polynomial(t, kErf)));
@@ -32,7 +32,7 @@ Value Math::approximateErf(Value x) {
                                     b.create<arith::OrIOp>(loc, b.create<arith::BitcastOp>(loc, ints, positive), sign).getResult());
 }
 
-/// 1 - 2 / (1 + e^2x), whose error is one of 1; near 0, where that is much, the first terms of the series.
+/// 1 - 2 / (1 + e^2x), whose error is absolute; near 0 the first terms of the series.
 Value Math::approximateTanh(Value x) {
   Value grown = approximatePower(b.create<arith::MulFOp>(loc, x, constant(x, 2 * kLog2e)));
   Value inverse = approximateInverse(b.create<arith::AddFOp>(loc, grown, constant(x, 1.0)));

@@ -105,31 +105,20 @@ public:
     return true;
   }
 
-  /// Whether it forbids exactly what comes later; where `already` causal, whether it forbids nothing more.
+  /// Whether it hides exactly what comes later; where `already` causal, whether it hides nothing more.
   bool isCausal(int64_t queries, int64_t keys, bool already) const {
-    if (shape[0] != 1 || shape[1] != 1 || shape[2] != queries || shape[3] != keys || keys < queries) return false;
-    for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j) {
-        float v = at(i * keys + j);
-        bool seen = j <= i + keys - queries;
-        if (seen ? v != 0 : !already && !(v <= -1e4f)) return false;
-      }
-    return true;
+    return keys >= queries && isBand({1 - queries, keys - queries}, queries, keys, already);
   }
 
   /// Where it lets each query see the keys of a band and hides all others.
   std::optional<Band> band(int64_t queries, int64_t keys) const {
-    if (shape[0] != 1 || shape[1] != 1 || shape[2] != queries || shape[3] != keys) return std::nullopt;
+    if (!isOfPositions(queries, keys)) return std::nullopt;
     auto sees = [&](int64_t i, int64_t j) { return at(i * keys + j) == 0; };
     Band band{1 - queries, keys - 1}; // as far as the first and the last query tell
     for (int64_t j = 0; j < keys && !sees(queries - 1, j); ++j) band.first = j + 1 - (queries - 1);
     for (int64_t j = keys - 1; j >= 0 && !sees(0, j); --j) band.last = j - 1;
-    for (int64_t i = 0; i < queries; ++i)
-      for (int64_t j = 0; j < keys; ++j) {
-        float v = at(i * keys + j);
-        if (i + band.first <= j && j <= i + band.last ? v != 0 : !(v <= -1e4f)) return std::nullopt;
-      }
-    return band.first <= band.last ? std::optional(band) : std::nullopt;
+    if (band.first > band.last || !isBand(band, queries, keys, /*already=*/false)) return std::nullopt;
+    return band;
   }
 
   Tensor tensor(MLIRContext *context) const {
@@ -142,6 +131,22 @@ private:
   std::vector<char> cells; ///< f32, or one byte per choice
   bool choices = false;
   float onTrue = 0, onFalse = 0;
+
+  bool isOfPositions(int64_t queries, int64_t keys) const {
+    return shape[0] == 1 && shape[1] == 1 && shape[2] == queries && shape[3] == keys;
+  }
+
+  /// Whether it hides nothing in the band, and everything outside unless that is hidden `already`.
+  bool isBand(Band band, int64_t queries, int64_t keys, bool already) const {
+    if (!isOfPositions(queries, keys)) return false;
+    for (int64_t i = 0; i < queries; ++i)
+      for (int64_t j = 0; j < keys; ++j) {
+        float v = at(i * keys + j);
+        bool seen = i + band.first <= j && j <= i + band.last;
+        if (seen ? v != 0 : !already && !(v <= -1e4f)) return false;
+      }
+    return true;
+  }
 
   float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
 

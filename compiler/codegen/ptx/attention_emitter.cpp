@@ -76,29 +76,35 @@ Value AttentionEmitter::maskAt(Value head, Value query, Value key) {
 
 Fragment AttentionEmitter::seen(const Fragment &f, Value query, Value key, bool transposed, Value nothing) {
   bool ends = !transposed && a.keys % tiles.other;
-  // Of a row of queries the columns up to `last` keys after it count, and those from `first` keys on: of a row of keys the reverse.
-  auto edge = [&](const Fragment &f, int64_t distance, bool upTo) {
-    Value diagonal = minus(plus(query, number(distance)), key), beyond = minus(number(a.keys - 1), key), some;
+  // Where a row's edge of the band lies: of a row of queries the column of a key, of a row of keys that of a query.
+  auto diagonal = [&](int64_t distance) { return minus(plus(query, number(distance)), key); };
+  auto columns = [&](Value diagonal) {
     PerRow bound;
     for (unsigned i = 0; i < rows(); ++i) bound.push_back(transposed ? minus(row(i), diagonal) : plus(row(i), diagonal));
-    // Whether any element of the tile does not.
-    if (upTo)
-      some = negative(transposed ? minus(diagonal, number(tiles.own - 1)) : minus(diagonal, number(tiles.other - 1)));
-    else
-      some = negative(transposed ? minus(number(1 - tiles.other), diagonal) : minus(number(1 - tiles.own), diagonal));
-    if (upTo && ends) {
-      Value here = negative(minus(beyond, number(tiles.other - 1)));
-      some = b.create<arith::OrIOp>(loc, some, here);
-      for (Value &column : bound) column = smaller(column, beyond);
-    }
-    return within(f, bound, some, upTo != transposed ? arith::CmpIPredicate::sle : arith::CmpIPredicate::sge, nothing);
+    return bound;
   };
   Fragment counted = f;
-  if (a.last) counted = edge(counted, *a.last, true);
-  if (a.first) counted = edge(counted, *a.first, false);
-  if (a.last || !ends) return counted;
-  Value last = minus(number(a.keys - 1), key), some = negative(minus(last, number(tiles.other - 1)));
-  return within(counted, PerRow(rows(), last), some, arith::CmpIPredicate::sle, nothing);
+  if (a.last || ends) {
+    Value some; // whether there may be an element beyond
+    PerRow bound;
+    if (a.last) {
+      Value last = diagonal(*a.last);
+      some = negative(minus(last, number((transposed ? tiles.own : tiles.other) - 1)));
+      bound = columns(last);
+    }
+    if (ends) {
+      Value last = minus(number(a.keys - 1), key), beyond = negative(minus(last, number(tiles.other - 1)));
+      some = some ? b.create<arith::OrIOp>(loc, some, beyond).getResult() : beyond;
+      bound.resize(rows());
+      for (Value &column : bound) column = column ? smaller(column, last) : last;
+    }
+    counted = within(counted, bound, some, transposed ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle, nothing);
+  }
+  if (a.first) {
+    Value first = diagonal(*a.first), some = negative(minus(number(1 - (transposed ? tiles.other : tiles.own)), first));
+    counted = within(counted, columns(first), some, transposed ? arith::CmpIPredicate::sle : arith::CmpIPredicate::sge, nothing);
+  }
+  return counted;
 }
 
 Fragment AttentionEmitter::within(const Fragment &f, PerRow bound, Value some, arith::CmpIPredicate predicate, Value nothing) {

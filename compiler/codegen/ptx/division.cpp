@@ -90,8 +90,8 @@ Division partsOf(const Program &p) {
   int64_t most = std::min<int64_t>(kMostThreadsOfRows / d.threads, kMostLoads / std::max<int64_t>(loads, 1));
   d.width = unsigned(std::clamp<int64_t>(functions ? most / 2 : most, 1, kMostRows));
   while (p.points(p.reduced) % d.width) --d.width;
-  // Where more than one sum of each long row is joined, that takes longer than two rows at once spare (of 1600 columns in bf16 61 and 42 us
-  // on an H200); with one sum they spare more (51 and 57 us of 1536).
+  // Of long rows two at once, or one while the next is loaded. With several sums to join the latter was faster on an H200 (42 us, not 61,
+  // of 1600 columns in bf16), with one sum the former (51 us, not 57, of 1536).
   d.ahead = kMostThreadsOfRows / d.threads < kMostRows && p.reductions.size() > 1;
   if (d.ahead) d.width = 1;
   if (d.width == kMostRows) d.resident = kThreadsOfMostRows / d.threads; // each with 168 registers

@@ -22,7 +22,7 @@ int keptLoad(const Program &p, unsigned lanes) {
   unsigned dim = p.inner.back();
   for (int n : loadsBelow({}, rows.byLevel.begin()->second.reductions)) {
     const Node &load = p.nodes[n];
-    // What all rows read, as a bias, is near anyway.
+    // A bias, which all rows read, stays in a cache anyway.
     bool ofRow = llvm::any_of(p.outer, [&](unsigned d) { return load.depends[d]; });
     bool everyPoint = ofRow && llvm::all_of(p.inner, [&](unsigned d) { return load.depends[d]; }) && load.guards.empty();
     bool neighbours = lanes == 1 || (load.index.scaleOf(dim) == 1 && p.inner.size() == 1);

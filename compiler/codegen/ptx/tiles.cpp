@@ -35,10 +35,9 @@ Value TileEmitter::larger(Value x, Value y) { return b.create<arith::MaxSIOp>(lo
 /// Of numbers in bf16 the exponential of the GPU's unit is exact enough; of f32 it is that of all kernels.
 Value TileEmitter::exponential(Value x, Value shift, double factor) {
   if (!bf16) return math.exp(sub(x, shift));
-  constexpr double kLog2e = 1.44269504088896341;
   // A mask may have added the lowest number there is, of which no multiple is finite.
-  Value power = factor == 1 ? mul(sub(x, shift), real(kLog2e))
-                            : fma(x, real(factor * kLog2e), b.create<arith::NegFOp>(loc, mul(shift, real(kLog2e))));
+  Value power = factor == 1 ? mul(sub(x, shift), real(Math::kLog2e))
+                            : fma(x, real(factor * Math::kLog2e), b.create<arith::NegFOp>(loc, mul(shift, real(Math::kLog2e))));
   return intrinsic("llvm.nvvm.ex2.approx.ftz.f", f32, {power});
 }
 Value TileEmitter::element(Value vector, int64_t i) { return b.create<vector::ExtractOp>(loc, vector, i); }

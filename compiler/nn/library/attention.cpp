@@ -19,7 +19,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       q.getDimSize(3) != k.getDimSize(3) || sizes.keyHeads <= 0 || sizes.heads <= 0 || sizes.heads % sizes.keyHeads)
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (auto band = a.getBand(); band && (band->size() != 2 || (*band)[0] > (*band)[1]))
-    return reject(loc, "nn.attention: a band is the first and the last key that a query sees, as it would be of query 0");
+    return reject(loc, "nn.attention: a band is two distances from a query's position: to the first and to the last key that it sees");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
     int64_t scores[4] = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};

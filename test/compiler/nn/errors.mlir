@@ -103,6 +103,15 @@ func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>) {
 
 // -----
 
+func.func @f(%q: tensor<1x2x4x8xf32>) {
+  // expected-error @+2 {{a band is two distances from a query's position: to the first and to the last key that it sees}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %q, %q, %q {band = array<i64: 1, 0>, scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<1x4x6x8xf32>, %y: tensor<1x4x6x8xf32>) {
   // expected-error @+2 {{packed_kv_heads means that q, k and v are one value with the heads of a position side by side (bshd)}}
   // expected-error @+1 {{failed to infer returned types}}
