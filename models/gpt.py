@@ -76,6 +76,7 @@ def arguments(argv=None):
         p.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}")
     p.add_argument("--kv-heads", type=int, metavar="N", help="key/value heads (llama; default: as many as heads)")
     p.add_argument("--window", type=int, metavar="N", help="a query sees N keys, itself and those before it (llama; default: all before it)")
+    p.add_argument("--padded", action="store_true", help="an input `attention_mask`: 0 where samples are filled up to the same length")
     p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
     p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
     p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")
@@ -117,6 +118,8 @@ def main():
     dims = ["batch", "seq"] if a.dynamic else [a.batch, a.seq]
     graph = onnx.GraphProto(name="main_graph", node=g.nodes)
     graph.input.append(helper.make_tensor_value_info("input_ids", TensorProto.INT64, dims))
+    if a.padded:
+        graph.input.append(helper.make_tensor_value_info("attention_mask", TensorProto.INT64, dims))
     graph.output.append(helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*dims, a.vocab]))
     graph.initializer.extend(g.constants.values())
     graph.initializer.extend(initializers(a, g, a.output))

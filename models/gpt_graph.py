@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import TensorProto, helper
 
 
 class Graph:
@@ -59,8 +59,15 @@ class Model:
         zero, one = self.g.scalar(0, np.int64), self.g.scalar(1, np.int64)
         return self.g.op("Range", [zero, self.length, one], "arange")
 
+    def seen(self, positions):
+        """bool [1 or batch, 1, seq, seq]: true where a query sees a key."""
+        if not self.a.padded:
+            return self.causal(positions)
+        real = self.g.op("Unsqueeze", [self.g.op("Cast", ["attention_mask"], "real", to=TensorProto.BOOL), self.g.ints(1, 2)], "real_keys")
+        return self.g.op("And", [self.causal(positions), real], "seen")
+
     def causal(self, positions):
-        """bool [1, 1, seq, seq]: true where a query sees a key."""
+        """bool [1, 1, seq, seq]: true where a query sees a key, but for padding."""
         g = self.g
         rows = g.op("Unsqueeze", [positions, g.ints(0, 1, 3)], "causal_rows")
         cols = g.op("Unsqueeze", [positions, g.ints(0, 1, 2)], "causal_cols")

@@ -37,8 +37,8 @@ class Gpt(Model):
         tokens = g.op("Gather", [wte, "input_ids"], "embedding", axis=0)
         where = g.op("Gather", [wpe, g.op("Unsqueeze", [positions, g.ints(0)], "position_ids")], "embedding_1", axis=0)
         x = g.op("Add", [tokens, where], "transformer.drop")
-        future = g.op("Not", [self.causal(positions)], "future")
-        mask = lambda scores, name: g.op("Where", [future, g.scalar(-math.inf), scores], f"{name}.masked")
+        hidden = g.op("Not", [self.seen(positions)], "hidden")
+        mask = lambda scores, name: g.op("Where", [hidden, g.scalar(-math.inf), scores], f"{name}.masked")
         for i in range(a.layers):
             h = f"transformer.h.{i}"
             qkv = self.conv1d(self.norm(x, f"{h}.ln_1"), f"{h}.attn.c_attn", a.hidden, 3 * a.hidden)
@@ -103,7 +103,7 @@ class Llama(Model):
         positions = self.positions()
         cos, sin = self.rotary_tables(positions)
         lowest = g.scalar(np.finfo(np.float32).min)
-        bias = g.op("Where", [self.causal(positions), g.scalar(0.0), lowest], "causal_mask")
+        bias = g.op("Where", [self.seen(positions), g.scalar(0.0), lowest], "causal_mask")
         mask = lambda scores, name: g.op("Add", [scores, bias], f"{name}.masked")
         for i in range(a.layers):
             h = f"model.layers.{i}"

@@ -242,12 +242,18 @@ LogicalResult MatMulStep::verify() {
   plan::EpilogueForm epilogue = plan::formOf(plan::MatMul::Epilogue(getEpilogue()));
   return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads())}, {1u + unsigned(epilogue.writesAux)});
 }
+/// What attention and its gradient say of themselves.
+template <typename Op> static LogicalResult verifySizes(Op op) {
+  if (op.getSizes().size() != 6) return op.emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
+  if (auto band = op.getBand(); band && band->size() != 2) return op.emitOpError() << "needs two bounds of a band: first and last";
+  return success();
+}
 LogicalResult AttentionStep::verify() {
-  if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
+  if (failed(verifySizes(*this))) return failure();
   return verifyStep(*this, {getMaskShape() ? 4u : 3u}, {2});
 }
 LogicalResult AttentionGradStep::verify() {
-  if (getSizes().size() != 6) return emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
+  if (failed(verifySizes(*this))) return failure();
   return verifyStep(*this, {getMaskShape() ? 7u : 6u}, {3});
 }
 LogicalResult CollectiveStep::verify() {

@@ -174,12 +174,14 @@ def Plan_MatMulStep : Plan_Step<"matmul",
                 "A and B are of `type`, C of `result_type`; with `tf32` elements of f32 are multiplied with 10 bits of fraction";
 }
 def Plan_AttentionStep : Plan_Step<"attention",
-    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim. Mask and lse are f32, the others of `type`";
 }
 def Plan_AttentionGradStep : Plan_Step<"attention_grad",
-    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+    (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask], out, lse, dout -> dq, dk, dv; types as there";
 }

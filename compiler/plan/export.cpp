@@ -156,6 +156,10 @@ template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   to->set_dim(sizes[5]);
   to->set_scale(op.getScale().convertToFloat());
   to->set_causal(op.getCausal());
+  if (auto band = op.getBand()) {
+    to->mutable_band()->set_first((*band)[0]);
+    to->mutable_band()->set_last((*band)[1]);
+  }
   if (auto shape = op.getMaskShape())
     for (int64_t size : *shape) to->add_mask_shape(size);
 }

@@ -81,8 +81,10 @@ def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
     another size than those of k.
 
     On every `nn.attention`, found here or read from the model: a constant mask that is exactly the causal triangle becomes
-    `causal`; one of zeros vanishes; equal slices along a dimension become one slice; keys and values that repeat heads
-    become fewer key heads.
+    `causal`, one of a sliding window `band`; one of zeros vanishes; equal slices along a dimension become one slice; keys and values that
+    repeat heads become fewer key heads. So it is where a mask joins such a constant with the padding that the data says (as a conjunction of
+    conditions, the negation of a disjunction, a sum, or a choice): the padding alone stays a mask, of one row of a sample, and a query that
+    sees nothing, as one in the padding before a sample, takes the mean of the keys up to itself, not of all.
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let statistics = [Statistic<"found", "found", "Attentions found">];
@@ -98,7 +100,6 @@ def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
     What is left to kernels has the heads of a position side by side afterwards (`bshd`), between transpositions that undo those of the model: projections leave
     and read rows of that order, so that these vanish, or become the index of a kernel that does something else. Where q, k and v are, in this order, all
     of one value, by whatever slices, reshapes and transpositions they are taken out of it, attention reads that (`packed_kv_heads`), and its gradient is one value, too.
-    A constant mask that lets each query see the keys of a sliding window, and nothing else, goes: kernels go over the window alone (`band`).
 
     Needs: no use of the second result, which backward alone has. Leaves no other `nn.attention`. After constants were folded, so that the triangle
     stays a comparison.

@@ -106,14 +106,13 @@ Value packedIn(AttentionOp op) {
 
 /// Makes an attention whose operands hold the heads of a position side by side, as projections write and read them: all in one where one
 /// projection makes them. The transpositions made here cancel the model's own, or become the index of a neighbouring kernel.
-void turn(AttentionOp op, std::optional<Band> band) {
+void turn(AttentionOp op) {
   OpBuilder builder(op);
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
-    auto inBand = band ? builder.getDenseI64ArrayAttr({band->first, band->last}) : op.getBandAttr();
-    auto made = builder.create<AttentionOp>(b.loc, q, k, v, band ? Value() : op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
-                                            builder.getBoolAttr(true), packedKeyHeads, inBand);
+    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getScaleAttr(), op.getCausalAttr(), builder.getBoolAttr(true),
+                                            packedKeyHeads, op.getBandAttr());
     op.getResult().replaceAllUsesWith(turned(made.getResult()));
   };
   if (Value x = packedIn(op))
@@ -136,13 +135,8 @@ struct ExpandAttention : impl::ExpandAttentionPassBase<ExpandAttention> {
       }
       expand(op);
     }
-    llvm::DenseMap<Value, std::optional<Band>> bands; // of masks, which layers share
-    for (AttentionOp op : left) {
-      if (!op.getLse().use_empty() || op.getBshd()) continue;
-      auto [band, isNew] = bands.try_emplace(op.getMask());
-      if (isNew && !op.getBand()) band->second = bandOf(op);
-      turn(op, band->second);
-    }
+    for (AttentionOp op : left)
+      if (op.getLse().use_empty() && !op.getBshd()) turn(op);
     eraseDead(getOperation());
   }
 };

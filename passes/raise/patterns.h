@@ -11,15 +11,9 @@ void populateTidyPatterns(mlir::RewritePatternSet &patterns);
 /// On existing nn.attention: repeated heads once, repeated masks where they are stored.
 void populateAttentionFormPatterns(mlir::RewritePatternSet &patterns);
 
-/// On existing nn.attention: a constant mask becomes `causal`, vanishes, or loses dimensions along which it does not change.
-void simplifyConstantMasks(mlir::func::FuncOp function);
-
-/// Query i sees keys i + first to i + last.
-struct Band {
-  int64_t first, last;
-};
-/// What the constant mask of an nn.attention says, if it says that and nothing else: a sliding window.
-std::optional<Band> bandOf(nn::AttentionOp op);
+/// On existing nn.attention: what a mask hides whatever the data says becomes `causal` or `band`, one of zeros vanishes, and others lose
+/// dimensions along which they do not change.
+void simplifyMasks(mlir::func::FuncOp function);
 
 /// Runs patterns to the fixed point over a function that is not a kernel.
 mlir::LogicalResult applyPatterns(mlir::func::FuncOp function, mlir::RewritePatternSet &&patterns);

@@ -250,7 +250,7 @@ struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
       IRRewriter rewriter(&getContext());
       DominanceInfo dominance(getOperation());
       eliminateCommonSubExpressions(rewriter, dominance, getOperation()); // the layers' masks become one
-      simplifyConstantMasks(getOperation());
+      simplifyMasks(getOperation());
       eraseDead(getOperation());
     }
     found += count() - before;

@@ -72,11 +72,11 @@ void Lowering::lowerJoin(nn::JoinRowsOp op) {
 
 void Lowering::lowerAttention(nn::AttentionOp op) {
   make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                      attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
+                      attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b));
 }
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
   make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                          attentionSizes(op), op.getScale(), op.getCausal(), maskShape(op, b));
+                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b));
 }
 
 void Lowering::lowerPack(state::PackOp op) {

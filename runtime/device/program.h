@@ -43,11 +43,12 @@ template <typename Place> struct MatMulOf : MatMulShape {
   Place bias{}, aux{}; // a row, and a matrix like C, where the epilogue has them; else empty
 };
 
-// See plan.Attention. The mask's strides are in elements, and 0 along broadcast dimensions.
+// See plan.Attention. Query i sees keys i + first to i + last, of those there are. The mask's strides are in elements, and 0 along broadcast
+// dimensions.
 struct AttentionShape {
   int64_t batch, heads, kvHeads, qLen, kvLen, dim;
   float scale;
-  bool causal;
+  int64_t first, last;
   int64_t maskStride[4];
   plan::DType dtype = plan::F32; // of all but mask and lse
 };

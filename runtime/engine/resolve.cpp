@@ -1,4 +1,5 @@
 #include "runtime/engine/resolve.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
@@ -170,7 +171,8 @@ private:
     call.kvLen = static_cast<int64_t>(p.kv_len());
     call.dim = static_cast<int64_t>(p.dim());
     call.scale = p.scale();
-    call.causal = p.causal();
+    auto [first, last] = plan::seenKeys(p);
+    call.first = first, call.last = last;
     call.dtype = p.dtype();
     if (p.mask_shape_size() == 4) {
       call.mask = place(step.reads(3));

@@ -2,6 +2,7 @@
 #include "runtime/files/file.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
@@ -9,13 +10,6 @@
 
 namespace zero::inspect {
 namespace {
-
-/// Pairs of a query and a key it sees, of one head.
-uint64_t pairsOf(const plan::Attention &a) {
-  uint64_t q = a.q_len(), k = a.kv_len();
-  if (!a.causal() || q > k) return q * k;
-  return q * (k - q) + q * (q + 1) / 2; // position i sees k - q + i + 1 keys
-}
 
 /// Bytes a rank sends: each rank's shard travels to the N - 1 others, or one shard for each of the others leaves. An all_reduce
 /// of scalars sends everything to everybody.
@@ -50,7 +44,7 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
     work.touched = plan.kernels(int(launch.kernel())).bytes();
   };
   auto attention = [&](const plan::Attention &a, uint64_t products) {
-    work.flops = 2 * products * a.batch() * a.heads() * pairsOf(a) * a.dim();
+    work.flops = 2 * products * a.batch() * a.heads() * plan::seenPairs(a) * a.dim();
   };
   switch (step.what_case()) {
   case plan::Step::kLaunch:

@@ -121,6 +121,7 @@ struct StepChecker {
       throw Error(what + " has " + std::to_string(call.heads()) + " query heads, not a multiple of its " + std::to_string(call.kv_heads()) +
                   " key/value heads");
     number(call.dtype(), "attends to elements");
+    if (call.has_band()) band(call);
     uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
     AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),
                          product({rows, 4})};
@@ -138,6 +139,14 @@ struct StepChecker {
     }
     reads(3, "the mask", mask);
     return bytes;
+  }
+  void band(const Attention &call) const {
+    auto queries = static_cast<int64_t>(call.q_len()), keys = static_cast<int64_t>(call.kv_len());
+    int64_t first = call.band().first(), last = call.band().last();
+    if (first > last || last <= -queries || first >= keys)
+      throw Error(what + " has queries that see keys from " + std::to_string(first) + " to " + std::to_string(last) +
+                  " after their own position, of " + std::to_string(queries) + " and " + std::to_string(keys) +
+                  " positions; expected some of them");
   }
   // 1 if there is one.
   int masks(const Attention &call) const {

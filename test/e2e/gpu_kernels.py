@@ -23,6 +23,8 @@ WRITTEN = {"written/gpt, 8192 tokens": MANY, "written/llama, 8192 tokens": ["--a
            # A sliding window over several tiles, of which some are passed over.
            "written/window of 20, 150 tokens": ["--arch", "llama", "--layers", 1, "--hidden", 64, "--heads", 4, "--kv-heads", 2, "--vocab", 64,
                                                 "--seq", 150, "--batch", 1, "--window", 20],
+           "written/padded, window of 20, 150 tokens": ["--layers", 1, "--hidden", 64, "--heads", 4, "--vocab", 64, "--seq", 150, "--batch", 2,
+                                                        "--arch", "llama", "--window", 20, "--padded"],
            # Rows of logits that in bf16 are kept in shared memory.
            "written/40000 classes": ["--layers", 1, "--hidden", 32, "--heads", 2, "--vocab", 40000, "--seq", 4, "--batch", 1]}
 # Rows of 64 and 128 elements, which warpgroups multiply, with ends of tiles.

@@ -409,6 +409,11 @@ struct Case {
   bool causal;
   std::vector<int64_t> mask;
   float largest = 1.0f; // size of the queries, to test the streaming maximum
+  std::optional<std::array<int64_t, 2>> band = {};
+
+  // Query i sees keys i + first to i + last.
+  int64_t first() const { return band ? (*band)[0] : -qLen; }
+  int64_t last() const { return std::min(causal ? kvLen - qLen : kvLen, band ? (*band)[1] : kvLen); }
 };
 
 struct Reference {
@@ -437,7 +442,7 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
             for (int x = 0; x < 4; ++x) index = index * s.mask[x] + (s.mask[x] == 1 ? 0 : at[x]);
             score += mask[static_cast<size_t>(index)];
           }
-          if (s.causal && j > i + s.kvLen - s.qLen) score = -INFINITY;
+          if (j < i + s.first() || j > i + s.last()) score = -INFINITY;
           p[static_cast<size_t>(j)] = score;
           max = std::max(max, score);
         }
@@ -496,7 +501,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.q = q.data(), call.k = k.data(), call.v = v.data(), call.mask = mask.empty() ? nullptr : mask.data();
   call.out = out.data(), call.lse = lse.data();
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
-  call.scale = scale, call.causal = s.causal;
+  call.scale = scale, call.first = s.first(), call.last = s.last();
   Executor executor(2, way);
   executor.prepare({{s.dim, s.kvLen, s.qLen, type != plan::F32}});
   auto inHalf = [&]<typename Half>(Half) {
@@ -548,6 +553,27 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
   mask[5] = -INFINITY;
   checkAttention({2, 2, 2, 21, 37, 8, false, {1, 1, 21, 37}}, &mask);
 }
+// Windows narrower and wider than a tile of keys, to one side and to both, over more and over fewer keys than queries, under a mask.
+Case inWindow(int64_t queries, int64_t keys, std::array<int64_t, 2> band, bool causal = false, std::vector<int64_t> mask = {}) {
+  return {1, 2, 1, queries, keys, 16, causal, std::move(mask), 1.0f, band};
+}
+const std::vector<Case> &windows() {
+  static const std::vector<Case> cases{inWindow(150, 150, {-20, 0}),
+                                       inWindow(1300, 1300, {-600, 0}),
+                                       inWindow(700, 700, {-33, 17}),
+                                       inWindow(90, 1200, {550, 1000}),
+                                       inWindow(300, 40, {-100, -3}), // the first queries see no key, and the last ones neither
+                                       inWindow(200, 210, {-5, 200}, /*causal=*/true),
+                                       inWindow(130, 700, {-9, 300}, false, {1, 1, 130, 700}),
+                                       inWindow(40, 40, {-1, 0})};
+  return cases;
+}
+TEST(Attention, Windows) {
+  for (const Case &s : windows()) {
+    checkAttention(s);
+    for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
+  }
+}
 TEST(Attention, Bf16AndF16) {
   for (Case s : {Case{2, 3, 3, 37, 37, 16, false, {}}, Case{2, 2, 2, 150, 150, 64, true, {}}, Case{1, 2, 1, 700, 1100, 8, true, {}},
                  Case{2, 6, 2, 33, 65, 24, true, {}}, Case{3, 2, 1, 5, 3, 5, false, {}}, Case{1, 2, 2, 9, 4, 8, true, {}},
@@ -562,15 +588,16 @@ TEST(Attention, NotANumberStaysVisible) {
   q[8 * 3] = NAN;
   Executor executor(1);
   executor.prepare({{8, 16, 16}});
-  AttentionCall call{{1, 1, 1, 16, 16, 8, 1.0f, false, {}}, q.data(), k.data(), v.data(), nullptr, out.data(), lse.data()};
+  AttentionCall call{{1, 1, 1, 16, 16, 8, 1.0f, -15, 15, {}}, q.data(), k.data(), v.data(), nullptr, out.data(), lse.data()};
   executor.attention(call);
   EXPECT_TRUE(std::isnan(out[8 * 3]));
   EXPECT_NEAR(out[8 * 4], 1.0f, 1e-6);
 }
 // Cut by heads, and by blocks of keys and of queries.
 TEST(Attention, SameBitsWithAnyNumberOfThreads) {
-  for (Case s : {Case{1, 2, 1, 300, 300, 24, true, {}}, Case{1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}},
-                 Case{2, 4, 2, 100, 90, 8, true, {}}, Case{2, 8, 4, 70, 200, 16, true, {}}}) {
+  for (Case s :
+       {Case{1, 2, 1, 300, 300, 24, true, {}}, Case{1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}}, Case{2, 4, 2, 100, 90, 8, true, {}},
+        Case{2, 8, 4, 70, 200, 16, true, {}}, inWindow(700, 700, {-300, 0}), inWindow(130, 700, {-9, 300}, false, {1, 1, 130, 700})}) {
     auto queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
     auto q = randomFloats(queries, 1), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
@@ -578,7 +605,7 @@ TEST(Attention, SameBitsWithAnyNumberOfThreads) {
     std::vector<std::vector<float>> first;
     for (int threads : {1, 2, 3, 8, 17}) {
       std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
-      AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.causal, {0, 0, s.kvLen, 1}};
+      AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.first(), s.last(), {0, 0, s.kvLen, 1}};
       AttentionCall call{shape, q.data(), k.data(), v.data(), s.mask.empty() ? nullptr : mask.data(), out.data(), lse.data()};
       Executor executor(threads);
       executor.prepare({{s.dim, s.kvLen, s.qLen, true}});
@@ -608,18 +635,22 @@ TEST(Attention, LoopsOfEveryLevel) {
          a = randomFloats(rows * dim, 4), b = randomFloats(rows * dim, 5);
     auto probabilities = scores, grads = dscores;
     std::vector<float> max(rows, -INFINITY), sum(rows, 0.0f), out(rows * dim, 1.0f), lse(rows), delta(rows);
-    auto visible = [&](int64_t row) { return std::min<int64_t>(columns, 31 + row); };
+    constexpr int64_t firstSeen = 15, endSeen = 31; // of row 0: the rows see 15 to 31, 16 to 32, …
+    auto sees = [&](int64_t row, int64_t c) { return c >= firstSeen + row && c < std::min<int64_t>(columns, endSeen + row); };
     auto score = [&](int64_t r, int64_t c) { return 0.5 * double(scores[r * ld + c]) + mask[r * columns + c]; };
-    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, 31}, max.data(), sum.data(), out.data(),
-                      dim, true);
+    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, firstSeen, endSeen}, max.data(),
+                      sum.data(), out.data(), dim, true);
     loops.finishRows(rows, dim, max.data(), sum.data(), out.data(), lse.data());
     loops.rowDots(rows, dim, a.data(), b.data(), delta.data());
     auto again = scores;
-    loops.gradTile({again.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, 31}, grads.data(), lse.data(), delta.data());
+    loops.gradTile({again.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, firstSeen, endSeen}, grads.data(), lse.data(),
+                   delta.data());
     for (int64_t r = 0; r < rows; ++r) {
       double largest = -INFINITY, total = 0, dot = 0;
-      for (int64_t c = 0; c < visible(r); ++c) largest = std::max(largest, score(r, c));
-      for (int64_t c = 0; c < visible(r); ++c) total += std::exp(score(r, c) - largest);
+      for (int64_t c = 0; c < columns; ++c)
+        if (sees(r, c)) largest = std::max(largest, score(r, c));
+      for (int64_t c = 0; c < columns; ++c)
+        if (sees(r, c)) total += std::exp(score(r, c) - largest);
       for (int64_t d = 0; d < dim; ++d) dot += double(a[r * dim + d]) * b[r * dim + d];
       EXPECT_NEAR(max[r], largest, 1e-5);
       EXPECT_NEAR(sum[r], total, 1e-5 * total);
@@ -627,7 +658,7 @@ TEST(Attention, LoopsOfEveryLevel) {
       EXPECT_NEAR(delta[r], dot, 1e-5);
       EXPECT_NEAR(out[r * dim], 1 / total, 1e-6);
       for (int64_t c = 0; c < columns; ++c) {
-        double e = c < visible(r) ? std::exp(score(r, c) - largest) : 0, p = e / total;
+        double e = sees(r, c) ? std::exp(score(r, c) - largest) : 0, p = e / total;
         EXPECT_NEAR(probabilities[r * ld + c], e, 1e-5) << r << " " << c;
         EXPECT_NEAR(again[r * ld + c], p, 1e-5) << r << " " << c;
         EXPECT_NEAR(grads[r * ld + c], 0.5 * p * (dscores[r * ld + c] - dot), 1e-5) << r << " " << c;

@@ -1,4 +1,5 @@
 // The plan file and its validator: what was written comes back, and every kind of damage gets its own sentence.
+#include "runtime/plan/attention.h"
 #include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/layout.h"
@@ -305,6 +306,28 @@ TEST(Validate, EachMicroStepOfAVerticalPlanHasItsInputs) {
   }
 }
 
+// Of a few positions each: the keys that a query sees are counted one by one.
+TEST(Attention, PairsThatAreSeen) {
+  Attention a;
+  for (int queries : {1, 4, 7})
+    for (int keys : {1, 4, 9})
+      for (bool causal : {false, true}) {
+        a.set_q_len(uint64_t(queries)), a.set_kv_len(uint64_t(keys)), a.set_causal(causal), a.clear_band();
+        auto expectPairs = [&](int first, int last) {
+          uint64_t pairs = 0;
+          for (int i = 0; i < queries; ++i)
+            for (int j = 0; j < keys; ++j) pairs += j >= i + first && j <= i + last && (!causal || j <= i + keys - queries);
+          EXPECT_EQ(seenPairs(a), pairs) << queries << " queries, " << keys << " keys, " << first << " to " << last << " causal " << causal;
+        };
+        expectPairs(-queries, keys);
+        for (int first = -queries; first < keys; ++first)
+          for (int last = first; last < keys + 2; ++last) {
+            a.mutable_band()->set_first(first), a.mutable_band()->set_last(last);
+            expectPairs(first, last);
+          }
+      }
+}
+
 TEST(Validate, RefusesEveryKindOfDamage) {
   const std::vector<Damage> cases{
       {[](Plan &p) { p.set_format(99); }, "newer"},
@@ -354,6 +377,18 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_buckets(0)->add_axes(1); },
        "bucket 0 'layer' runs along axis 1; expected ascending indices of the plan's 1 axes"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->add_axes(7); }, "runs along axis 7"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->mutable_band()->set_first(1); },
+       "'attention' of program 'step' has queries that see keys from 1 to 0 after their own position"},
+      {[](Plan &p) {
+         stepOf(p, kGradient)->mutable_attention_grad()->mutable_band()->set_first(INT64_MIN),
+             stepOf(p, kGradient)->mutable_attention_grad()->mutable_band()->set_last(-8);
+       },
+       "to -8 after their own position, of 8 and 8 positions; expected some of them"},
+      {[](Plan &p) {
+         auto *band = stepOf(p, kGradient)->mutable_attention_grad()->mutable_band();
+         band->set_first(8), band->set_last(INT64_MAX);
+       },
+       "see keys from 8 to 9223372036854775807 after their own position"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(65); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_m(3); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kProduct)->mutable_matmul()->set_k(33); }, "leading dimension"},
@@ -653,8 +688,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 7");
-  tryBytes(changed(8, std::string("\x06\0\0\0", 4)), "plan format 6, expected 7; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 8");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 8; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

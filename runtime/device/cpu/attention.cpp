@@ -43,18 +43,21 @@ void AttentionScratch::require(const AttentionCall &call) const {
                 " positions was not announced to the device before the first step");
 }
 
-KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys) {
-  if (!call.causal) return {keys, std::numeric_limits<int64_t>::max() / 2};
-  // Query i sees keys j <= i + (kvLen - qLen).
-  int64_t first = query + call.kvLen - call.qLen + 1 - key;
-  return {std::clamp<int64_t>(first + rows - 1, 0, keys), first};
+KeyRange seenKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys) {
+  int64_t begin = std::max(query + call.first - key, int64_t(0)) / kVector * kVector;
+  int64_t end = std::min(query + rows + call.last - key, keys);
+  return {begin, std::max(end - begin, int64_t(0))};
 }
 
-TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t query, int64_t key) {
-  if (!call.mask) return {nullptr, 0, 0};
-  return {static_cast<const float *>(call.mask) + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] +
-              key * call.maskStride[3],
-          call.maskStride[2], call.maskStride[3]};
+Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t head, int64_t query, int64_t rows, int64_t key,
+            int64_t columns) {
+  TileMask mask{};
+  if (call.mask)
+    mask = {static_cast<const float *>(call.mask) + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] +
+                key * call.maskStride[3],
+            call.maskStride[2], call.maskStride[3]};
+  int64_t ld = (columns + kVector - 1) / kVector * kVector;
+  return {scores, rows, columns, ld, call.scale, mask, query + call.first - key, query + call.last + 1 - key};
 }
 
 namespace {
@@ -77,18 +80,16 @@ template <typename T, typename Products> void forward(ThreadPool &pool, Attentio
     std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(sum, rows, 0.0f);
     bool first = true;
-    for (int64_t key = 0; key < call.kvLen; key += kKeyBlock) {
-      KeyRange range = visibleKeys(call, query, rows, key, std::min(kKeyBlock, call.kvLen - key));
-      if (range.columns == 0) break;
-      int64_t ld = (range.columns + kVector - 1) / kVector * kVector;
-      float *scores = thread.scores.data();
-      const auto *keys = Products::rowsOf(k + (keyRow + key) * dim, range.columns, dim, thread.keys);
-      Products::multiply(false, true, rows, range.columns, dim, queries, dim, keys, dim, false, scores, ld, thread);
-      loops.softmaxTile({scores, rows, range.columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, max, sum,
-                        out, dim, first);
-      const auto *values = Products::rowsOf(v + (keyRow + key) * dim, range.columns, dim, thread.values);
-      const auto *weights = Products::tileOf(thread.scores, rows, range.columns, ld, thread.rounded);
-      Products::multiply(false, false, rows, dim, range.columns, weights, ld, values, dim, !first, out, dim, thread);
+    KeyRange seen = seenKeys(call, query, rows, 0, call.kvLen);
+    for (int64_t key = seen.begin, end = seen.begin + seen.columns, columns; key < end; key += columns) {
+      columns = std::min(kKeyBlock, end - key);
+      Tile tile = tileAt(call, thread.scores.data(), batch, head, query, rows, key, columns);
+      const auto *keys = Products::rowsOf(k + (keyRow + key) * dim, columns, dim, thread.keys);
+      Products::multiply(false, true, rows, columns, dim, queries, dim, keys, dim, false, tile.scores, tile.ld, thread);
+      loops.softmaxTile(tile, max, sum, out, dim, first);
+      const auto *values = Products::rowsOf(v + (keyRow + key) * dim, columns, dim, thread.values);
+      const auto *weights = Products::tileOf(thread.scores, rows, columns, tile.ld, thread.rounded);
+      Products::multiply(false, false, rows, dim, columns, weights, tile.ld, values, dim, !first, out, dim, thread);
       first = false;
     }
     if (first) std::fill_n(out, rows * dim, 0.0f);

@@ -66,14 +66,15 @@ template <typename Half> void finishSums(const float *sums, Half *rows, int64_t 
 void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall &call);
 void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionGradCall &call);
 
-// The part of a tile that both directions share: which of the keys [key, key + keys) the queries from `query` on see.
+// Which of the keys [key, key + keys) any of the queries [query, query + rows) sees: those of a tile, which begins at a whole vector of
+// them.
 struct KeyRange {
-  int64_t columns;      // keys any of the rows sees; 0: skip the tile
-  int64_t firstVisible; // see Tile
+  int64_t begin, columns; // columns 0: none
 };
-KeyRange visibleKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys);
+KeyRange seenKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys);
 
-// The additive mask from this query and key on.
-TileMask maskOf(const AttentionCall &call, int64_t batch, int64_t head, int64_t query, int64_t key);
+// The tile of these queries and of the keys from `key` on.
+Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t head, int64_t query, int64_t rows, int64_t key,
+            int64_t columns);
 
 } // namespace zero::runtime

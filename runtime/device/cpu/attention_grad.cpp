@@ -42,25 +42,24 @@ template <typename T, typename Products> struct HeadGrad {
       const auto *v = Products::rowsOf(at(call.v, keyRow + key), keys, dim, thread.values);
       for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
         int64_t rows = std::min(kQueryBlock, queryEnd - query);
-        KeyRange range = visibleKeys(call, query, rows, key, keys);
-        int64_t columns = range.columns;
+        auto [begin, columns] = seenKeys(call, query, rows, key, keys);
         if (columns == 0) continue;
-        int64_t ld = (columns + kVector - 1) / kVector * kVector;
+        Tile tile = tileAt(call, probabilities, batch, head, query, rows, key + begin, columns);
         const auto *qBlock = Products::rowsOf(q + query * dim, rows, dim, thread.queries);
         const auto *doutBlock = Products::rowsOf(dout + query * dim, rows, dim, thread.douts);
-        Products::multiply(false, true, rows, columns, dim, qBlock, dim, k, dim, false, probabilities, ld, thread);
-        Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v, dim, false, dscores, ld, thread);
-        loops.gradTile({probabilities, rows, columns, ld, call.scale, maskOf(call, batch, head, query, key), range.firstVisible}, dscores,
-                       lse + query, delta + query);
-        const auto *dS = Products::tileOf(thread.dscores, rows, columns, ld, thread.roundedGrads);
+        Products::multiply(false, true, rows, columns, dim, qBlock, dim, k + begin * dim, dim, false, tile.scores, tile.ld, thread);
+        Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v + begin * dim, dim, false, dscores, tile.ld, thread);
+        loops.gradTile(tile, dscores, lse + query, delta + query);
+        const auto *dS = Products::tileOf(thread.dscores, rows, columns, tile.ld, thread.roundedGrads);
         if (parts & Keys) {
-          int64_t first = (key - keyBegin) * dim;
-          const auto *p = Products::tileOf(thread.scores, rows, columns, ld, thread.rounded);
-          Products::multiply(true, false, columns, dim, rows, p, ld, doutBlock, dim, true, dv + first, dim, thread);
-          Products::multiply(true, false, columns, dim, rows, dS, ld, qBlock, dim, true, dk + first, dim, thread);
+          int64_t first = (key - keyBegin + begin) * dim;
+          const auto *p = Products::tileOf(thread.scores, rows, columns, tile.ld, thread.rounded);
+          Products::multiply(true, false, columns, dim, rows, p, tile.ld, doutBlock, dim, true, dv + first, dim, thread);
+          Products::multiply(true, false, columns, dim, rows, dS, tile.ld, qBlock, dim, true, dk + first, dim, thread);
         }
         if (parts & Queries)
-          Products::multiply(false, false, rows, dim, columns, dS, ld, k, dim, true, dq + (query - queryBegin) * dim, dim, thread);
+          Products::multiply(false, false, rows, dim, columns, dS, tile.ld, k + begin * dim, dim, true, dq + (query - queryBegin) * dim,
+                             dim, thread);
       }
     }
   }

@@ -64,12 +64,19 @@ ZERO_INLINE float maxOf(const Floats &lanes) {
   return v[0];
 }
 
-ZERO_INLINE int64_t visibleColumns(const Tile &tile, int64_t row) { return std::clamp<int64_t>(tile.firstVisible + row, 0, tile.columns); }
+// What a row sees, and the columns that are computed for it: whole vectors.
+struct Seen {
+  int64_t first, end, from, to;
+};
+ZERO_INLINE Seen seenBy(const Tile &tile, int64_t row) {
+  int64_t first = std::clamp<int64_t>(tile.first + row, 0, tile.columns), end = std::clamp<int64_t>(tile.end + row, first, tile.columns);
+  return {first, end, first / kVector * kVector, (end + kVector - 1) / kVector * kVector};
+}
 
-// scale * score + mask of sixteen columns; those at or beyond `visible` become -inf.
-ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t visible, Floats &s) {
+// scale * score + mask of sixteen columns; those that are not seen become -inf.
+ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const Seen &seen, Floats &s) {
   s = at(tile.scores + row * tile.ld + column) * tile.scale;
-  bool whole = column + kVector <= visible;
+  bool whole = column + kVector <= seen.end;
   if (tile.mask.data) {
     const float *mask = tile.mask.data + row * tile.mask.rowStride + column * tile.mask.columnStride;
     if (tile.mask.columnStride == 0) {
@@ -78,24 +85,30 @@ ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, int64_t v
       s = s + at(mask);
     } else {
       float rest[kVector] = {};
-      for (int64_t i = 0; i < visible - column; ++i) rest[i] = mask[i];
+      for (int64_t i = 0; i < seen.end - column; ++i) rest[i] = mask[i];
       s = s + at(rest);
     }
   }
-  if (!whole) {
-    const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    s = lane < static_cast<int32_t>(visible - column) ? s : Floats{} - kInfinity;
-  }
+  if (whole && column >= seen.first) return;
+  const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  s = lane < static_cast<int32_t>(seen.end - column) ? s : Floats{} - kInfinity;
+  s = lane < static_cast<int32_t>(seen.first - column) ? Floats{} - kInfinity : s;
+}
+
+// Nothing of what is not seen.
+ZERO_INLINE void clearRest(const Tile &tile, const Seen &seen, float *row) {
+  std::fill(row, row + seen.from, 0.0f);
+  for (int64_t c = seen.to; c < tile.columns; ++c) row[c] = 0.0f;
 }
 
 ZERO_INLINE void softmaxRows(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld;
-    int64_t visible = visibleColumns(tile, row);
+    Seen seen = seenBy(tile, row);
     Floats largest = Floats{} - kInfinity;
-    for (int64_t c = 0; c < visible; c += kVector) {
+    for (int64_t c = seen.from; c < seen.to; c += kVector) {
       Floats s;
-      masked(tile, row, c, visible, s);
+      masked(tile, row, c, seen, s);
       at(scores + c) = s;
       largest = s > largest ? s : largest;
     }
@@ -103,14 +116,13 @@ ZERO_INLINE void softmaxRows(const Tile &tile, float *max, float *sum, float *ou
     // A row that has seen nothing but -inf: all its exponentials are 0, whatever is subtracted.
     float reference = now == -kInfinity ? 0.0f : now;
     Floats total{};
-    for (int64_t c = 0; c < visible; c += kVector) {
+    for (int64_t c = seen.from; c < seen.to; c += kVector) {
       Floats p;
       exponential(at(scores + c) - reference, p);
       at(scores + c) = p;
       total = total + p;
     }
-    int64_t written = (visible + kVector - 1) / kVector * kVector;
-    for (int64_t c = written; c < tile.columns; ++c) scores[c] = 0.0f;
+    clearRest(tile, seen, scores);
     float factor = before == now ? 1.0f : std::exp(before - reference);
     max[row] = now;
     sum[row] = sum[row] * factor + sumOf(total);
@@ -131,18 +143,19 @@ ZERO_INLINE void finish(int64_t rows, int64_t dim, const float *max, const float
 ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
-    int64_t visible = lse[row] == -kInfinity ? 0 : visibleColumns(tile, row);
-    for (int64_t c = 0; c < visible; c += kVector) {
+    Seen seen = seenBy(tile, row);
+    if (lse[row] == -kInfinity) seen = {};
+    for (int64_t c = seen.from; c < seen.to; c += kVector) {
       Floats s, p;
-      masked(tile, row, c, visible, s);
+      masked(tile, row, c, seen, s);
       exponential(s - lse[row], p);
       at(scores + c) = p;
-      // Invisible columns of dscores are real numbers (products of real keys), so p = 0 clears them; columns beyond the
+      // Columns of dscores that are not seen are real numbers (products of real keys), so p = 0 clears them; columns beyond the
       // tile are never read.
       at(grads + c) = (at(grads + c) - delta[row]) * p * tile.scale;
     }
-    int64_t written = (visible + kVector - 1) / kVector * kVector;
-    for (int64_t c = written; c < tile.columns; ++c) scores[c] = grads[c] = 0.0f;
+    clearRest(tile, seen, scores);
+    clearRest(tile, seen, grads);
   }
 }
 

@@ -20,8 +20,8 @@ struct Tile {
   int64_t rows, columns, ld;
   float scale;
   TileMask mask;
-  // Row r sees columns below firstVisible + r (clamped to [0, columns]); INT64_MAX / 2 if all are visible.
-  int64_t firstVisible;
+  // Row r sees columns from first + r and before end + r, of those there are.
+  int64_t first, end;
 };
 
 // The loops as compiled for one level of x86-64.

@@ -211,3 +211,94 @@ func.func @half_precision(%q: tensor<2x3x8xf16>, %k: tensor<2x2x8xf16>, %v: tens
   %y = nn.matmul %n, %v : (tensor<2x3x2xf16>, tensor<2x2x8xf16>) -> tensor<2x3x8xf16>
   return %y : tensor<2x3x8xf16>
 }
+
+// -----
+// A constant mask of a sliding window becomes a band; one with a hole stays, and so does one in which the first query sees nothing: its
+// numbers are finite, so that the query gets the mean of all values.
+// CHECK-LABEL: @windows
+// CHECK: nn.attention %arg0, %arg0, %arg0 {band = array<i64: -1, 0>, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 {band = array<i64: -1, 1>, causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask
+func.func @windows(%x: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) {
+  %past = nn.constant dense<[[[[0.0, 0xFF7FFFFF, 0xFF7FFFFF, 0xFF7FFFFF], [0.0, 0.0, 0xFF7FFFFF, 0xFF7FFFFF], [0xFF7FFFFF, 0.0, 0.0, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
+  %both = nn.constant dense<[[[[0.0, 0.0, -1.0e4, -1.0e4], [0.0, 0.0, 0.0, -1.0e4], [-1.0e4, 0.0, 0.0, 0.0], [-1.0e4, -1.0e4, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
+  %hole = nn.constant dense<[[[[0.0, 0xFF7FFFFF, 0xFF7FFFFF, 0xFF7FFFFF], [0.0, 0.0, 0xFF7FFFFF, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
+  %late = nn.constant dense<[[[[-1.0e4, -1.0e4, -1.0e4, -1.0e4], [0.0, -1.0e4, -1.0e4, -1.0e4], [-1.0e4, 0.0, -1.0e4, -1.0e4], [-1.0e4, -1.0e4, 0.0, -1.0e4]]]]> : tensor<1x1x4x4xf32>
+  %a, %la = nn.attention %x, %x, %x mask %past {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %b, %lb = nn.attention %x, %x, %x mask %both {causal = true, scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %c, %lc = nn.attention %x, %x, %x mask %hole {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %d, %ld = nn.attention %x, %x, %x mask %late {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return %a, %b, %c, %d : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>
+}
+
+// -----
+// A triangle and the padding that the data says: the triangle is of the positions, the padding one row of a sample, as a conjunction of
+// conditions, the negation of a disjunction, a sum of masks and a choice between them.
+// CHECK-LABEL: @padded
+// CHECK-SAME: %[[REAL:[a-z0-9]+]]: tensor<2x4xi1>, %[[PADDING:[a-z0-9]+]]: tensor<2x1x1x4xf32>
+// CHECK: %[[ROW:.*]] = nn.reshape %[[REAL]] : tensor<2x4xi1> -> tensor<2x1x1x4xi1>
+// CHECK: %[[SHORT:.*]] = nn.select %[[ROW]], %{{.*}}, %{{.*}} : tensor<2x1x1x4xi1>, tensor<2x1x1x4xf32>
+// CHECK: %[[LONG:.*]] = nn.not %{{.*}} : tensor<2x1x1x4xi1>
+// CHECK: %[[NEGATED:.*]] = nn.select %[[LONG]], %{{.*}}, %{{.*}} : tensor<2x1x1x4xi1>, tensor<2x1x1x4xf32>
+// CHECK: %[[CHOSEN:.*]] = nn.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x1x1x4xi1>, tensor<2x1x1x4xf32>
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[SHORT]] {causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[NEGATED]] {band = array<i64: -1, 0>, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[PADDING]] {causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[CHOSEN]] {causal = true, scale = 1.000000e+00 : f32}
+!x = tensor<2x2x4x8xf32>
+!c = tensor<2x1x4x4xi1>
+!m = tensor<2x1x4x4xf32>
+func.func @padded(%x: !x, %real: tensor<2x4xi1>, %padding: tensor<2x1x1x4xf32>) -> (!x, !x, !x, !x) {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %triangle = nn.constant dense<[[[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]]]> : tensor<1x1x4x4xi1>
+  %outside = nn.constant dense<[[false, true, true, true], [false, false, true, true], [true, false, false, true], [true, true, false, false]]> : tensor<4x4xi1>
+  %added = nn.constant dense<[[[[0.0, -1.0e4, -1.0e4, -1.0e4], [0.0, 0.0, -1.0e4, -1.0e4], [0.0, 0.0, 0.0, -1.0e4], [0.0, 0.0, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
+  %t = nn.broadcast %triangle dims [0, 1, 2, 3] : tensor<1x1x4x4xi1> -> !c
+  %r = nn.broadcast %real dims [0, 3] : tensor<2x4xi1> -> !c
+  %both = nn.and %t, %r : !c
+  %conjunction = nn.select %both, %zero, %low : !c, !m
+  %o = nn.broadcast %outside dims [2, 3] : tensor<4x4xi1> -> !c
+  %s = nn.not %r : !c
+  %either = nn.or %s, %o : !c
+  %disjunction = nn.select %either, %low, %zero : !c, !m
+  %a = nn.broadcast %added dims [0, 1, 2, 3] : tensor<1x1x4x4xf32> -> !m
+  %p = nn.broadcast %padding dims [0, 1, 2, 3] : tensor<2x1x1x4xf32> -> !m
+  %sum = nn.add %p, %a : !m
+  %choice = nn.select %r, %a, %low : !c, !m
+  %y0, %l0 = nn.attention %x, %x, %x mask %conjunction {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  %y1, %l1 = nn.attention %x, %x, %x mask %disjunction {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  %y2, %l2 = nn.attention %x, %x, %x mask %sum {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  %y3, %l3 = nn.attention %x, %x, %x mask %choice {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  return %y0, %y1, %y2, %y3 : !x, !x, !x, !x
+}
+
+// -----
+// What is seen where one of two holds is no band, nor is a window of which queries see nothing, nor a mask of several heads; those stay as
+// they are.
+// CHECK-LABEL: @not_apart
+// CHECK-COUNT-3: nn.attention %arg0, %arg0, %arg0 mask %{{.*}} {scale = 1.000000e+00 : f32} : ({{.*}}, tensor<2x2x4x4xf32>)
+!x = tensor<2x2x4x8xf32>
+!c = tensor<2x2x4x4xi1>
+!m = tensor<2x2x4x4xf32>
+func.func @not_apart(%x: !x, %data: !c) -> (!x, !x, !x) {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %triangle = nn.constant dense<[[[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]]]> : tensor<1x1x4x4xi1>
+  %late = nn.constant dense<[[[[false, false, false, false], [true, false, false, false], [false, true, false, false], [false, false, true, false]]]]> : tensor<1x1x4x4xi1>
+  %heads = nn.constant dense<[[[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]], [[true, true, true, true], [true, true, true, true], [true, true, true, true], [true, true, true, true]]]]> : tensor<1x2x4x4xi1>
+  %t = nn.broadcast %triangle dims [0, 1, 2, 3] : tensor<1x1x4x4xi1> -> !c
+  %l = nn.broadcast %late dims [0, 1, 2, 3] : tensor<1x1x4x4xi1> -> !c
+  %h = nn.broadcast %heads dims [0, 1, 2, 3] : tensor<1x2x4x4xi1> -> !c
+  %either = nn.or %t, %data : !c
+  %none = nn.and %l, %data : !c
+  %some = nn.and %h, %data : !c
+  %m0 = nn.select %either, %zero, %low : !c, !m
+  %m1 = nn.select %none, %zero, %low : !c, !m
+  %m2 = nn.select %some, %zero, %low : !c, !m
+  %y0, %l0 = nn.attention %x, %x, %x mask %m0 {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  %y1, %l1 = nn.attention %x, %x, %x mask %m1 {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  %y2, %l2 = nn.attention %x, %x, %x mask %m2 {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
+  return %y0, %y1, %y2 : !x, !x, !x
+}

@@ -5,8 +5,8 @@
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
 // VALUES-COUNT-4: tensor<
 // What kernels do is left to them: rows of whole vectors, not too long, of any type but f64. The heads of a position lie side by side there.
-// RUN: for f in grouped masked late sliced stacked swapped wider window hole; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
-// RUN: for f in grouped masked late sliced stacked swapped wider window hole; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
+// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
+// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
 // RUN: diff %t.before %t.kernels
 // RUN: zero-opt %s --nn-expand-attention="kernels" | FileCheck %s --check-prefix=KERNELS
 // KERNELS-LABEL: @grouped
@@ -38,12 +38,6 @@
 // KERNELS-LABEL: @wider
 // KERNELS-NOT: packed
 // KERNELS: nn.attention
-// A constant mask of a sliding window goes, and one with a hole stays.
-// KERNELS-LABEL: @window
-// KERNELS-NOT: mask
-// KERNELS: nn.attention {{.*}}band = array<i64: -1, 0>
-// KERNELS-LABEL: @hole
-// KERNELS: nn.attention {{.*}} mask
 // KERNELS-LABEL: @banded
 // KERNELS-NOT: nn.attention
 // KERNELS-LABEL: @constant
@@ -150,18 +144,6 @@ func.func @wider(%x: tensor<2x3x4x8xf32>) -> tensor<2x1x3x8xf32> {
   %v = nn.reshape %v0 : tensor<2x3x1x8xf32> -> tensor<2x1x3x8xf32>
   %y, %lse = nn.attention %q, %k, %v {scale = 0.5 : f32} : (tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>) -> (tensor<2x1x3x8xf32>, tensor<2x1x3xf32>)
   return %y : tensor<2x1x3x8xf32>
-}
-
-func.func @window(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
-  %mask = nn.constant dense<[[[[0.0, 0xFF7FFFFF, 0xFF7FFFFF, 0xFF7FFFFF], [0.0, 0.0, 0xFF7FFFFF, 0xFF7FFFFF], [0xFF7FFFFF, 0.0, 0.0, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
-  %y, %lse = nn.attention %q, %k, %v mask %mask {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
-  return %y : tensor<1x2x4x8xf32>
-}
-
-func.func @hole(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
-  %mask = nn.constant dense<[[[[0.0, 0xFF7FFFFF, 0xFF7FFFFF, 0xFF7FFFFF], [0.0, 0.0, 0xFF7FFFFF, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0xFF7FFFFF], [0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0.0]]]]> : tensor<1x1x4x4xf32>
-  %y, %lse = nn.attention %q, %k, %v mask %mask {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
-  return %y : tensor<1x2x4x8xf32>
 }
 
 // Comparisons of positions, and the last query sees nothing.

@@ -1,0 +1,56 @@
+//===- masks.h - what the additive mask of an attention says ---------------------------------------===//
+#pragma once
+#include "passes/raise/match.h"
+
+namespace zero::raise {
+
+/// Numbers from this one down hide what they are added to: no score is as large.
+inline constexpr float kHides = -1e4f;
+
+/// Query i sees keys i + first to i + last.
+struct Band {
+  int64_t first, last;
+
+  /// Whether each query sees a key.
+  bool reachesAll(int64_t queries, int64_t keys) const { return first <= last && last >= 0 && first <= keys - queries; }
+};
+
+/// A constant mask, with dimensions along which nothing changes reduced to one. Where the program selects between two numbers, the
+/// choices are kept instead of the numbers: a fourth of the memory.
+class ConstantMask {
+public:
+  llvm::SmallVector<int64_t> shape;
+
+  static std::optional<ConstantMask> of(mlir::Value v);
+  /// Of the condition under which a key is seen, or if not `seen`, hidden.
+  static std::optional<ConstantMask> ofCondition(mlir::Value v, bool seen);
+
+  bool isZero() const;
+  /// Whether it hides exactly what comes later; where `already` causal, whether it hides nothing more.
+  bool isCausal(int64_t queries, int64_t keys, bool already) const;
+  /// Where it lets each query see the keys of a band, of which there are some for each, and hides all others: a sliding window.
+  std::optional<Band> band(int64_t queries, int64_t keys) const;
+  nn::Tensor tensor(mlir::MLIRContext *context) const;
+
+private:
+  std::vector<char> cells; ///< f32, or one byte per choice
+  bool choices = false;
+  float onTrue = 0, onFalse = 0;
+
+  void dropEqual();
+  void dropEqual(int d);
+  bool isOfPositions(int64_t queries, int64_t keys) const;
+  bool isBand(Band band, int64_t queries, int64_t keys, bool already) const;
+  float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
+};
+
+/// A mask of rank 4 taken apart: the band of keys that its constant parts let each query see, and what else it says.
+struct MaskParts {
+  std::optional<Band> band;
+  mlir::Value rest; ///< of rank 4, as narrow as what it is made of; null: nothing
+};
+/// Of one that depends on data: a causal triangle or a sliding window, and samples of several lengths. Without a band `rest` is the mask
+/// itself. What is made for it stands after the mask.
+MaskParts takeApart(mlir::Value mask, int64_t queries, int64_t keys);
+
+} // namespace zero::raise

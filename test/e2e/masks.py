@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Samples of several lengths under causal triangles and sliding windows: a query sees the tokens that its position and the padding allow.
+
+What is under the padding, to the right or to the left of a sample, changes neither losses nor gradients; samples without padding train to the bit like a
+model without an attention_mask; and no plan holds a number for each pair of positions. The same plans for a GPU, in its double, follow those of the processor.
+"""
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from harness import Suite, expect, relative
+
+SEQ, BATCH, STEPS, VOCAB = 90, 2, 3, 64
+SIZE = ["--layers", 2, "--hidden", 32, "--heads", 4, "--vocab", VOCAB, "--seq", SEQ, "--batch", BATCH]
+MODELS = {"gpt": [], "llama": ["--arch", "llama", "--kv-heads", 2], "llama, window of 7": ["--arch", "llama", "--kv-heads", 2, "--window", 7],
+          "llama, window of 70": ["--arch", "llama", "--window", 70]}
+suite = Suite(__doc__)
+
+
+def samples(padding):
+    """input_ids, labels and the mask of samples filled up to the right, to the left, or not at all; labels of padding do not count."""
+    rng = np.random.default_rng(7)
+    tokens, lengths = rng.integers(0, VOCAB, (STEPS * BATCH, SEQ)), rng.integers(SEQ // 3, SEQ, (STEPS * BATCH, 1))
+    place = np.arange(SEQ)[None]
+    real = {"right": place < lengths, "left": place >= SEQ - lengths, "none": np.ones_like(tokens, bool)}[padding]
+    return tokens, np.where(real, np.roll(tokens, -1, axis=1), -100), real.astype(np.int64)
+
+
+def trained(plan, tokens, labels, mask=None, env=None):
+    """Losses and first gradients."""
+    save_file({"input_ids": tokens, "labels": labels} | ({} if mask is None else {"attention_mask": mask}), suite.work / "data.safetensors")
+    suite.zerorun(plan, "--data", "data.safetensors", "--steps", STEPS, "--lr", "1e-3", "--gradients", "g.safetensors", "--metrics", "m.jsonl",
+                  *([] if env else ["--threads", 2]), env=env or {})
+    return suite.losses("m.jsonl"), load_file(suite.work / "g.safetensors")
+
+
+def model_of(name, padded):
+    return suite.gpt(f"{name}{' padded' * padded}.onnx".replace(" ", "_"), *SIZE, *MODELS[name], *["--padded"] * padded)
+
+
+def expect_same(found, wanted, why):
+    different = [n for n in wanted[1] if found[1][n].tobytes() != wanted[1][n].tobytes()]
+    expect(found[0] == wanted[0] and not different, f"{why}: losses {found[0]} and {wanted[0]}, {len(different)} gradients differ")
+
+
+def unseen(name, precision):
+    """What is under the padding is not seen, and what is not under it is."""
+    suite.zeroc(model_of(name, True), "p.plan", "--precision", precision)
+    schedule = suite.run([suite.bin / "zero-inspect", "p.plan", "--schedule", "--operands"]).stdout
+    pairs = [line for line in schedule.splitlines() if f"x {SEQ} x {SEQ}]" in line]
+    expect(not pairs, f"steps over all pairs of positions: {pairs[:2]}")
+    form = f"in a window of {MODELS[name][-1]}" if "--window" in MODELS[name] else "causal"
+    expect(f"{form} masked" in schedule, f"attention is not {form} and masked")
+    for padding in ("right", "left"):
+        tokens, labels, mask = samples(padding)
+        first = trained("p.plan", tokens, labels, mask)
+        other = trained("p.plan", np.where(mask, tokens, (tokens + 11) % VOCAB), labels, mask)
+        expect_same(other, first, f"padding to the {padding} is seen")
+        seen = trained("p.plan", tokens, labels, np.ones_like(mask))
+        expect(seen[0][0] != first[0][0] or padding == "right", "padding before a sample changes nothing where it is no padding")
+
+
+def like_unmasked(name, precision):
+    tokens, labels, mask = samples("none")
+    suite.zeroc(model_of(name, True), "p.plan", "--precision", precision)
+    suite.zeroc(model_of(name, False), "u.plan", "--precision", precision)
+    expect_same(trained("p.plan", tokens, labels, mask), trained("u.plan", tokens, labels), "a mask of ones is not as none")
+
+
+def on_gpu(name, precision):
+    tokens, labels, mask = samples("left")
+    flags = ["--precision", precision]
+    suite.zeroc(model_of(name, True), "p.plan", *flags)
+    wanted = trained("p.plan", tokens, labels, mask)
+    suite.zeroc(model_of(name, True), "g.plan", *flags, "--target", "cuda")
+    found = trained("g.plan", tokens, labels, mask, env=suite.without_gpu("g.plan", model_of(name, True), *flags, "--target", "cuda"))
+    far = max(relative(a, b) for a, b in zip(found[0], wanted[0]))
+    expect(far < (1e-6 if precision == "f32" else 1e-3), f"losses {found[0]}, of the processor {wanted[0]}")
+    return f"losses within {far:.0e}"
+
+
+suite.start()
+for name in MODELS:
+    for precision in ("f32", "bf16"):
+        suite.check(f"masks: {name} {precision}, padding is not seen", unseen, name, precision)
+        suite.check(f"masks: {name} {precision}, without padding", like_unmasked, name, precision)
+        suite.check(f"masks: {name} {precision}, in the double of a GPU", on_gpu, name, precision)
+suite.finish()
