@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published architectures, with random weights, from Transformers through models/export.py and zeroc to zerorun, held against PyTorch.
 
-usage: test/architectures/run.py [--only NAME[,NAME]] [--table FILE.md]
+usage: test/architectures/run.py [--only NAME[,NAME]] [--mask] [--table FILE.md]
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
 norm (f32 on both sides, each in its own order of sums), and if --recompute full gives these gradients to the bit. Needs torch, transformers, onnx,
@@ -34,11 +34,11 @@ class Fails(Exception):
     """Where the road ends for a model, in one sentence."""
 
 
-def exported(config, task, work):
+def exported(config, task, mask, work):
     """(arguments of the export, model as exported and its task, what the tool printed)."""
     (work / "config.json").write_text(json.dumps(config))
     sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--static", "--batch", str(BATCH), "--seq", str(SEQUENCE),
-                *(["--task", task] if task else [])]
+                *(["--task", task] if task else []), *["--mask"] * mask]
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -112,9 +112,9 @@ def made_again(task, work):
     return [name for name in kept if kept[name].tobytes() != again[name].tobytes()]
 
 
-def compare(config, task, work):
+def compare(config, task, mask, work):
     """(parameters, how exported, worst relative difference of a loss, of a gradient, gradients compared)."""
-    a, model, task, how = exported(config, task, work)
+    a, model, task, how = exported(config, task, mask, work)
     data = samples(a, model, task)
     save_file(data, work / "data.safetensors")
     program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy", cwd=work)
@@ -144,6 +144,7 @@ def compare(config, task, work):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", metavar="NAME[,NAME]")
+    p.add_argument("--mask", action="store_true", help="give causal and sequence-to-sequence models an attention_mask, too: samples of several lengths")
     p.add_argument("--table", metavar="FILE.md", help="write the rows as a table")
     options = p.parse_args()
     rows, held = [], 0
@@ -151,7 +152,7 @@ def main():
     for name, task, config in chosen:
         with tempfile.TemporaryDirectory() as work:
             try:
-                count, task, how, loss, worst, compared = compare(config, task, pathlib.Path(work))
+                count, task, how, loss, worst, compared = compare(config, task, options.mask, pathlib.Path(work))
                 row, held = f"| {name} | {task} | {count:,} | {how} | {loss:.0e} | {worst:.0e} ({compared}) |", held + 1
             except Fails as e:
                 row = f"| {name} | {task or ''} | | {e} | | |"
