@@ -14,7 +14,6 @@ import collections
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
@@ -28,9 +27,10 @@ from safetensors.numpy import save_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 import plan_file  # noqa: E402
+from turns import GIB, WARM, Torch, Zero, has_torch, measured, take_turns  # noqa: E402
 
 VOCAB, POSITIONS = 50257, 1024
-MIB, GIB = 2**20, 2**30
+MIB = 2**20
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--bin", default=str(ROOT / "build" / "bin"))
@@ -44,27 +44,6 @@ p.add_argument("--layers", type=int, default=12)
 p.add_argument("--no-compile-time", action="store_true", help="leave out the compile times")
 args = p.parse_args()
 BIN = pathlib.Path(args.bin).resolve()
-
-
-def measured(command, cwd):
-    """Seconds and peak resident bytes of a program that must succeed."""
-    begin = time.perf_counter()
-    process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    error = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"gpt2: exit {process.returncode} of {' '.join(map(str, command))}: {error.strip()[-500:]}")
-    return time.perf_counter() - begin, usage.ru_maxrss * 1024
-
-
-def busy_elsewhere():
-    """Share of this machine's CPUs that others use: measured over a second in which no program of ours computes."""
-    def ticks():
-        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        return sum(fields), fields[3] + fields[4]
-    (all0, idle0), _, (all1, idle1) = ticks(), time.sleep(1), ticks()
-    return 1 - (idle1 - idle0) / max(all1 - all0, 1)
 
 
 def copy_bandwidth():
@@ -84,12 +63,9 @@ def copy_bandwidth():
     return 2 * 4 * n / best
 
 
-class Zero:
-    """zerorun, started anew for each turn; its first steps are warm-up."""
-    name, warm = "zerorun", 3
-
+class Gpt2(Zero):
     def __init__(self, work, batch, seq):
-        self.work, self.peak, self.seconds, self.loss = work, 0, [], None
+        super().__init__(BIN, work, args.threads)
         subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", str(args.layers), "--vocab", str(VOCAB), "--batch", str(batch),
                         "--seq", str(seq), "--positions", str(POSITIONS), "--no-weights", "-o", "gpt2.onnx"], cwd=work, check=True, stdout=subprocess.DEVNULL)
         self.compile_seconds, self.compile_peak = measured([BIN / "zeroc", "gpt2.onnx", "-o", "plan.bin", "--init", "random", "--precision", args.precision], work)
@@ -97,47 +73,12 @@ class Zero:
         shape = (batch, seq)  # one batch, again and again, as the peers have it
         save_file({"input_ids": random.integers(0, VOCAB, shape), "labels": random.integers(0, VOCAB, shape)}, work / "data.safetensors")
 
-    def turn(self, trace=False):
-        command = [BIN / "zerorun", "plan.bin", "--data", "data.safetensors", "--steps", self.warm + args.steps, "--lr", "1e-4",
-                   "--threads", args.threads, "--metrics", "metrics.jsonl"]
-        _, peak = measured([*command, "--trace", "trace.json"] if trace else command, self.work)
-        rows = [json.loads(line) for line in (self.work / "metrics.jsonl").read_text().splitlines()]
-        if not trace:
-            self.peak = max(self.peak, peak)
-            self.seconds += [row["seconds"] for row in rows[self.warm:]]
-            self.loss = rows[-1]["loss"]
 
-    def close(self):
-        pass
-
-
-class Torch:
-    """A peer process that waits between its turns."""
-
-    def __init__(self, mode, batch, seq):
-        self.name, self.peak, self.seconds, self.loss = f"torch {mode}", 0, [], None
-        self.process = subprocess.Popen([args.torch, ROOT / "test" / "bench" / "peer_torch.py", "--mode", mode, "--batch", str(batch), "--seq", str(seq),
-                                         "--layers", str(args.layers), "--threads", str(args.threads), "--precision", args.precision],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.take(Zero.warm)  # and compilation
-
-    def take(self, steps):
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"gpt2: {self.name} ended by itself (exit {self.process.wait()})")
-        return json.loads(line)
-
-    def turn(self):
-        answer = self.take(args.steps)
-        self.seconds += answer["seconds"]
-        self.peak = answer["peak"]
-        self.loss = self.loss or answer["loss"]  # of the first turn: zerorun begins anew at each
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+def peers(work, batch, seq):
+    config = work / "config.json"
+    config.write_text(json.dumps({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": args.layers, "vocab_size": VOCAB, "n_positions": POSITIONS}))
+    return [Torch(args.torch, mode, config, "--batch", batch, "--seq", seq, "--threads", args.threads, "--precision", args.precision)
+            for mode in ("eager", "compile")]
 
 
 def launches(plan):
@@ -164,7 +105,7 @@ def kernels(zero, copy):
 
     The first run of each program is left out: it touches its memory for the first time.
     """
-    zero.turn(trace=True)
+    zero.turn(args.steps, trace=True)
     copy = max(copy, copy_bandwidth())
     steps = launches(plan_file.read(zero.work / "plan.bin"))
     table = collections.defaultdict(lambda: [0, 0.0, 0])
@@ -190,28 +131,20 @@ def kernels(zero, copy):
             print(f"    {size / seconds / copy:5.0%}  {1e3 * seconds / count:8.3f} ms x {count:4}  {summary[:100]}")
 
 
-def torch_missing():
-    found = shutil.which(args.torch) and subprocess.run([args.torch, "-c", "import torch, transformers"], capture_output=True).returncode == 0
-    return not found
-
-
 def compare(batch, seq, with_torch):
     with tempfile.TemporaryDirectory(prefix="zero-bench-") as folder:
-        zero = Zero(pathlib.Path(folder), batch, seq)
-        programs = [zero] + ([Torch(mode, batch, seq) for mode in ("eager", "compile")] if with_torch else [])
-        others = []
-        for _ in range(args.rounds):
-            for program in programs:
-                others.append(busy_elsewhere())
-                program.turn()
+        work = pathlib.Path(folder)
+        zero = Gpt2(work, batch, seq)
+        programs = [zero, *(peers(work, batch, seq) if with_torch else [])]
+        others = take_turns(programs, args.rounds, args.steps)
         print(f"GPT-2 {args.layers} x 768, {batch} x {seq} tokens, {args.precision}, {args.threads} threads, {args.rounds} x {args.steps} steps each, in turns; "
-              f"others used {statistics.mean(others):.0%} of the CPUs")
-        if statistics.mean(others) > 0.1:
+              f"others used {others:.0%} of the CPUs")
+        if others > 0.1:
             print("  NOT A VALID MEASUREMENT: other programs were computing; run it again on a quiet machine")
         for program in programs:
             median = statistics.median(program.seconds)
             print(f"  {program.name:14} {median:7.3f} s/step (best {min(program.seconds):.3f}), {batch * seq / median:6.0f} tokens/s, "
-                  f"peak {program.peak / GIB:5.2f} GiB, loss {program.loss:.3f} after {Zero.warm + args.steps} steps")
+                  f"peak {program.peak / GIB:5.2f} GiB, loss {program.loss:.3f} after {WARM + args.steps} steps")
         if with_torch:
             fastest = min(programs[1:], key=lambda t: statistics.median(t.seconds))
             ratio = statistics.median(zero.seconds) / statistics.median(fastest.seconds)
@@ -225,7 +158,7 @@ def compare(batch, seq, with_torch):
 
 
 def main():
-    with_torch = not torch_missing()
+    with_torch = has_torch(args.torch)
     if not with_torch:
         print(f"gpt2: {args.torch} has no torch and transformers, so PyTorch is not measured; give a Python that has them with --torch")
     zeros = [compare(*map(int, size.split("x")), with_torch) for size in args.sizes.split(",")]

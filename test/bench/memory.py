@@ -11,9 +11,9 @@ Plans are for what is run, with --clip or without, and for this machine, as the 
 and the disk are slower than alone.
 
 usage: test/bench/memory.py [--path DIR] [--sizes 4x64,4x256] [--budgets 192,256,384,512,768,1024] [--zeroc FLAGS] [--precision f32|bf16]
-                            [--clip NORM] [--deepspeed PYTHON]
+                            [--clip NORM] [--deepspeed PYTHON] [--model FILE.onnx --data FILE.safetensors]
 
-With --deepspeed, a Python that has torch, transformers and deepspeed: its ZeRO-3 step with parameters and optimizer state on the same disk.
+With --model and --data, those in place of GPT-2. With --deepspeed, a Python that has torch, transformers and deepspeed: its ZeRO-3 step with parameters and optimizer state on the same disk.
 """
 import argparse
 import collections
@@ -37,6 +37,8 @@ p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDes
 p.add_argument("--bin", default=str(ROOT / "build" / "bin"))
 p.add_argument("--path", help="folder on the disk to use (default: the temporary folder)")
 p.add_argument("--sizes", default="4x64,4x256", help="batch x sequence, separated by commas")
+p.add_argument("--model", type=pathlib.Path, help="measure this model in place of GPT-2, on --data")
+p.add_argument("--data", type=pathlib.Path, help="samples of --model")
 p.add_argument("--budgets", default="192,256,384,512,768,1024", help="MiB of device memory, besides unlimited")
 p.add_argument("--zeroc", default="", help="more flags of zeroc")
 p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
@@ -47,6 +49,11 @@ p.add_argument("--steps", type=int, default=8, help="steps counted, after two th
 args = p.parse_args()
 BIN, WARM = pathlib.Path(args.bin).resolve(), 2
 MOST = 10 - WARM  # a trace has the first ten steps
+if bool(args.model) != bool(args.data):
+    p.error("--model and --data go together")
+if args.model and args.deepspeed:
+    p.error("--deepspeed measures GPT-2, not --model")
+MODEL, DATA = (path.resolve() if path else name for path, name in ((args.model, "model.onnx"), (args.data, "tokens.safetensors")))
 if not 1 <= args.steps <= MOST:
     p.error(f"--steps {args.steps}: from 1 to {MOST} can be counted")
 
@@ -113,7 +120,7 @@ def describe(folder, disk, ran=False):
 
 
 def zerorun(plan, steps):
-    return [BIN / "zerorun", plan, "--data", "tokens.safetensors", "--steps", str(WARM + steps), "--threads", str(args.threads), "--lr", "1e-4",
+    return [BIN / "zerorun", plan, "--data", DATA, "--steps", str(WARM + steps), "--threads", str(args.threads), "--lr", "1e-4",
             *(["--clip", args.clip] if args.clip else []), "--disk-path", args.path or "disk"]
 
 
@@ -142,7 +149,7 @@ def run(folder, budget, alone):
     """`alone`: bytes per second of the disk in each direction."""
     flags = [] if budget is None else ["--device-memory", f"{budget}M"]
     title = "unlimited" if budget is None else f"{budget} MiB"
-    result = subprocess.run([BIN / "zeroc", "model.onnx", "-o", "plan.bin", *flags, "--precision", args.precision, "--clip", "always" if args.clip else "never",
+    result = subprocess.run([BIN / "zeroc", MODEL, "-o", "plan.bin", *flags, "--precision", args.precision, "--clip", "always" if args.clip else "never",
                              "--machine", "machine.json", *args.zeroc.split()], cwd=folder, capture_output=True, text=True)
     if result.returncode:
         print(f"  {title:>9}  {result.stderr.strip().splitlines()[-1][:170]}", flush=True)
@@ -196,16 +203,23 @@ def deepspeed(folder, batch, seq):
     return statistics.median(answer["seconds"]), answer["peak"] // 1024
 
 
+def gpt2(folder, batch, seq):
+    """Writes the model and samples to train it on."""
+    subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", str(VOCAB),
+                    "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
+    save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
+
+
 def main():
-    for size in args.sizes.split(","):
-        batch, seq = map(int, size.split("x"))
-        print(f"GPT-2 124M, {batch} x {seq} tokens, {args.precision}, {args.threads} threads, {args.steps} steps each {args.zeroc}")
+    for size in [None] if args.model else args.sizes.split(","):
+        batch, seq = map(int, size.split("x")) if size else (0, 0)
+        title = f"GPT-2 124M, {batch} x {seq} tokens" if size else args.model
+        print(f"{title}, {args.precision}, {args.threads} threads, {args.steps} steps each {args.zeroc}")
         with tempfile.TemporaryDirectory(prefix="zero-bench-", dir=args.path) as name:
             folder = pathlib.Path(name)
-            subprocess.run([sys.executable, ROOT / "models" / "gpt.py", "--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", str(VOCAB),
-                            "--seq", str(seq), "--batch", str(batch), "-o", "model.onnx"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-            tokens = np.random.default_rng(0).integers(0, VOCAB, (batch * 4, seq + 1))
-            save_file({"input_ids": tokens[:, :-1].copy(), "labels": tokens[:, 1:].copy()}, folder / "tokens.safetensors")
+            if size:
+                gpt2(folder, batch, seq)
             alone = {f"disk_{mode}": disk_speed(pathlib.Path(args.path or folder / "disk"), mode) for mode in ("read", "write", "mixed")}
             print("  the disk alone: " + ", ".join(f"{lane} {speed / 1e9:.2f} GB/s" for lane, speed in alone.items()), flush=True)
             describe(folder, alone)

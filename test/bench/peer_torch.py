@@ -1,40 +1,48 @@
 #!/usr/bin/env python3
-"""The same training step in PyTorch: GPT-2 as transformers has it, random weights, f32 (or bf16 by autocast), fused AdamW. Driven by test/bench/gpt2.py over pipes.
+"""The same training step in PyTorch: a model as transformers has it, random weights, f32 (or bf16 by autocast), fused AdamW. Driven by turns.py over pipes.
 
 Each line on stdin is a number of steps to take; the answer is one JSON line: {"seconds": [...], "loss": x, "peak": bytes resident at most}.
 """
 import argparse
 import json
+import pathlib
 import resource
 import sys
 import time
 
 p = argparse.ArgumentParser(description=__doc__)
-for name, default in dict(layers=12, hidden=768, heads=12, vocab=50257, positions=1024, batch=4, seq=64, threads=2).items():
+p.add_argument("model", metavar="config.json")
+for name, default in dict(batch=4, seq=64, threads=2).items():
     p.add_argument(f"--{name}", type=int, default=default)
+p.add_argument("--mask", action="store_true", help="give language models an attention_mask")
 p.add_argument("--mode", choices=("eager", "compile"), default="eager")
 p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+# What models/huggingface.py asks of models/export.py.
+p.set_defaults(task=None, labels=None, image_size=None, static=True, train_mode=False, seed=0)
 a = p.parse_args()
 
 import torch  # noqa: E402
-from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models"))
+import huggingface  # noqa: E402
 
 torch.set_num_threads(a.threads)
-torch.manual_seed(0)
-model = GPT2LMHeadModel(GPT2Config(vocab_size=a.vocab, n_positions=a.positions, n_embd=a.hidden, n_layer=a.layers, n_head=a.heads,
-                                   resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, use_cache=False))
+try:
+    model, task, _ = huggingface.load(a, "sdpa")
+except ValueError:  # transformers has only the plain attention of it
+    model, task, _ = huggingface.load(a, "eager")
 model.train()
+inputs, _ = huggingface.example(a, model, task)
+labels = torch.randint(0, model.config.num_labels, (a.batch,)) if task == "image" else torch.randint(0, model.config.vocab_size, (a.batch * a.seq,))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 forward = torch.compile(model) if a.mode == "compile" else model
-ids = torch.randint(0, a.vocab, (a.batch, a.seq))
-labels = torch.randint(0, a.vocab, (a.batch, a.seq))
 
 
 def step():
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
-        logits = forward(ids).logits
-    loss = torch.nn.functional.cross_entropy(logits.float().view(-1, a.vocab), labels.view(-1))
+        logits = forward(**inputs).logits
+    loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), labels)
     loss.backward()
     optimizer.step()
     return loss.item()
