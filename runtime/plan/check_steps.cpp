@@ -1,9 +1,6 @@
 // One function per kind of step: its form, and its extents against the bytes of its references.
-#include "runtime/plan/checks.h"
 #include "runtime/plan/epilogue.h"
-#include "runtime/plan/error.h"
-#include "runtime/plan/mesh.h"
-#include "runtime/plan/state.h"
+#include "runtime/plan/step_operands.h"
 #include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -11,37 +8,7 @@
 namespace zero::plan {
 namespace {
 
-struct StepChecker {
-  const Plan &plan;
-  const Step &step;
-  int program;
-  std::string what;
-
-  // As many references as the kind has.
-  void form(int reads, int writes) const {
-    if (step.reads_size() != reads || step.writes_size() != writes)
-      throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
-                  " references; one of its kind reads " + std::to_string(reads) + " and writes " + std::to_string(writes));
-  }
-  void operand(const Ref &ref, const std::string &name, uint64_t bytes) const {
-    checkRef(plan, ref, name + " of " + what, program);
-    requireReach(ref.bytes(), bytes, name + " of " + what);
-  }
-  void reads(int index, const std::string &name, uint64_t bytes) const { operand(step.reads(index), name, bytes); }
-  void writes(int index, const std::string &name, uint64_t bytes) const { operand(step.writes(index), name, bytes); }
-  static bool same(const Ref &a, const Ref &b) { return a.SerializeAsString() == b.SerializeAsString(); }
-  uint64_t product(std::initializer_list<uint64_t> factors) const {
-    uint64_t result = 1;
-    for (uint64_t factor : factors) result = multiply(result, factor, what);
-    return result;
-  }
-
-  // What products and attention are made for.
-  void number(DType dtype, const std::string &does) const {
-    if (dtype != F32 && dtype != BF16 && dtype != F16)
-      throw Error(what + " " + does + " of type " + DType_Name(dtype) + "; expected F32, BF16 or F16");
-  }
-
+struct StepChecker : StepOperands {
   void launch(const Launch &launch) const {
     if (launch.kernel() >= static_cast<uint32_t>(plan.kernels_size()))
       throw Error(what + " launches kernel " + std::to_string(launch.kernel()) + ", but the plan has " +
@@ -174,60 +141,6 @@ struct StepChecker {
     writes(2, "dV", bytes.keys);
   }
 
-  void collective(const Collective &call) const {
-    uint64_t part = product({call.count(), bytesOf(call.dtype())});
-    checkAxes(plan, call.axes(), what);
-    uint64_t ranks = groupSize(plan, call.axes()), whole = multiply(part, ranks, what);
-    bool gathers = call.kind() == Collective::ALL_GATHER, scatters = call.kind() == Collective::REDUCE_SCATTER;
-    if (!Collective::Kind_IsValid(call.kind())) throw Error(what + " is a collective of the unknown kind " + std::to_string(call.kind()));
-    form(1, gathers || ranks == 1 || call.order() == Collective::LIBRARY ? 1 : 2);
-    if (!gathers && call.dtype() != F32 && !(scatters && call.dtype() == BF16))
-      throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + "; expected F32" + (scatters ? " or BF16" : ""));
-    if (!gathers && !scatters && !same(step.reads(0), step.writes(0)))
-      throw Error(what + " is an all-reduce with a source that is not its destination");
-    reads(0, "the source", scatters ? whole : part);
-    writes(0, "the destination", gathers ? whole : scatters ? product({call.count(), bytesOf(F32)}) : part);
-    if (scatters && step.reads(0).buffer() == step.writes(0).buffer()) inPlace(call, part);
-    if (!gathers) return sum(call, ranks);
-    if (call.order() || call.slice()) throw Error(what + " gathers, but says how it sums");
-  }
-
-  // While later slices are sent, sums of the earlier ones may lie in this rank's own part alone, which nobody is sent.
-  void inPlace(const Collective &call, uint64_t part) const {
-    if (call.dtype() != F32)
-      throw Error(what + " puts sums in f32 among what it reads of type " + DType_Name(call.dtype()) + "; expected another buffer");
-    auto ownPart = [&](uint64_t rank) {
-      if (offsetOf(plan, step.writes(0), rank) != offsetOf(plan, step.reads(0), rank) + placeOf(plan, call.axes(), rank) * part)
-        throw Error(what + " puts its sums among what rank " + std::to_string(rank) +
-                    " sends to others; expected its own part of it, or another buffer");
-    };
-    ownPart(0);
-    uint64_t neighbour = 1; // along an axis; addresses are affine in the coordinates
-    for (int axis = plan.axes_size() - 1; axis >= 0; neighbour *= plan.axes(axis--).size())
-      if (plan.axes(axis).size() > 1) ownPart(neighbour);
-  }
-
-  // The order is promised, and the slices take all of it through a room that holds one of each rank.
-  void sum(const Collective &call, uint64_t ranks) const {
-    if (call.order() == Collective::LIBRARY) return librarySum(call);
-    if (call.order() != Collective::RANK)
-      throw Error(what + " sums over ranks in the order " +
-                  (Collective::Order_IsValid(call.order()) ? Collective::Order_Name(call.order()) : std::to_string(call.order())) +
-                  "; expected RANK or LIBRARY");
-    if (call.slice() == 0 || call.slice() > call.count())
-      throw Error(what + " goes in slices of " + std::to_string(call.slice()) + " elements, which do not cover the " +
-                  std::to_string(call.count()) + " that it sums; expected at least 1 and no more than these");
-    if (ranks > 1) writes(1, "the staging room", product({ranks, call.slice(), bytesOf(call.dtype())}));
-  }
-
-  void librarySum(const Collective &call) const {
-    if (call.dtype() != F32)
-      throw Error(what + " sums elements of type " + DType_Name(call.dtype()) + " in the order LIBRARY, which is for F32; expected RANK");
-    if (call.slice())
-      throw Error(what + " goes in slices of " + std::to_string(call.slice()) +
-                  " elements, but sums in the order LIBRARY, which goes in one call; expected no slices");
-  }
-
   void copy() const {
     form(1, 1);
     reads(0, "the source", step.writes(0).bytes());
@@ -283,7 +196,7 @@ struct StepChecker {
     case Step::kAttentionGrad:
       return attentionGrad(step.attention_grad());
     case Step::kCollective:
-      return collective(step.collective());
+      return checkCollective(plan, step, program, what);
     case Step::kCopy:
       return copy();
     case Step::kFill:
@@ -310,7 +223,7 @@ void checkStep(const Plan &plan, int program, int index) {
   if (step.name().size() > 4096) throw Error(what + " has a name of " + std::to_string(step.name().size()) + " bytes");
   what += " '" + step.name() + "' of program '" + plan.programs(program).name() + "'";
   if (!Lane_IsValid(step.lane())) throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
-  StepChecker check{plan, step, program, what};
+  StepChecker check{{plan, step, program, what}};
   check.kind();
   checkTiers(plan, step, what);
 }

@@ -47,6 +47,7 @@ void checkMemory(const Plan &plan, uint64_t constantBytes);
 void checkState(const Plan &plan);
 void checkNumbers(const Plan &plan, const Ref &ref, int count, const std::string &what, int program); // an f32[count]
 void checkStep(const Plan &plan, int program, int step);
+void checkCollective(const Plan &plan, const Step &step, int program, const std::string &what);
 // Steps about rows of a table: an update that sets some apart, the update of these, and what writes them to their places. Of the first two
 // the launch was checked.
 void checkApart(const Plan &plan, const Step &step, int program, const std::string &what);

@@ -1,0 +1,42 @@
+// The references of a step, held against the form and the extents that its kind has. Shared between the files that check steps.
+#pragma once
+#include "runtime/plan/checks.h"
+#include "runtime/plan/error.h"
+#include "runtime/plan/state.h"
+#include <initializer_list>
+
+namespace zero::plan {
+
+struct StepOperands {
+  const Plan &plan;
+  const Step &step;
+  int program;
+  std::string what;
+
+  // As many references as the kind has.
+  void form(int reads, int writes) const {
+    if (step.reads_size() != reads || step.writes_size() != writes)
+      throw Error(what + " reads " + std::to_string(step.reads_size()) + " and writes " + std::to_string(step.writes_size()) +
+                  " references; one of its kind reads " + std::to_string(reads) + " and writes " + std::to_string(writes));
+  }
+  void operand(const Ref &ref, const std::string &name, uint64_t bytes) const {
+    checkRef(plan, ref, name + " of " + what, program);
+    requireReach(ref.bytes(), bytes, name + " of " + what);
+  }
+  void reads(int index, const std::string &name, uint64_t bytes) const { operand(step.reads(index), name, bytes); }
+  void writes(int index, const std::string &name, uint64_t bytes) const { operand(step.writes(index), name, bytes); }
+  static bool same(const Ref &a, const Ref &b) { return a.SerializeAsString() == b.SerializeAsString(); }
+  uint64_t product(std::initializer_list<uint64_t> factors) const {
+    uint64_t result = 1;
+    for (uint64_t factor : factors) result = multiply(result, factor, what);
+    return result;
+  }
+
+  // What products and attention are made for.
+  void number(DType dtype, const std::string &does) const {
+    if (dtype != F32 && dtype != BF16 && dtype != F16)
+      throw Error(what + " " + does + " of type " + DType_Name(dtype) + "; expected F32, BF16 or F16");
+  }
+};
+
+} // namespace zero::plan
