@@ -1,6 +1,7 @@
 //===- emit.cpp - building and evaluating nn operations ------------------------------------------===//
 #include "compiler/onnx/emit.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <numeric>
 
 using namespace mlir;
@@ -87,6 +88,10 @@ static bool isTaken(Emitter &e, Operation *op) {
   return false;
 }
 
+/// A larger result that its operands do not have the size of is computed where it is read: the mask of a long sequence, which may turn out
+/// to be a comparison of positions.
+static constexpr int64_t kMostExpanded = int64_t(1) << 24; // elements
+
 Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   if (broken) return {};
   bool known = true;
@@ -97,51 +102,60 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
     }
     known &= v.isConstant();
   }
+  if (known)
+    if (auto folded = fold(operands, build)) return *folded;
   SmallVector<Value> values;
-  if (!known) {
-    for (const Val &v : operands) values.push_back(materialise(v));
-    if (++operations > maxOperations) {
-      fail("by here the model has become more than the " + Twine(maxOperations) + " operations that its number of nodes allows");
-      return {};
-    }
-    Operation *op = build(builder, values);
-    if (!isTaken(*this, op)) return {};
-    for (Type t : op->getResultTypes())
-      if (!fits(cast<ShapedType>(t).getShape())) return {};
-    Vals results;
-    for (Value v : op->getResults()) results.push_back(v);
-    return results;
+  for (const Val &v : operands) values.push_back(materialise(v));
+  if (++operations > maxOperations) {
+    fail("by here the model has become more than the " + Twine(maxOperations) + " operations that its number of nodes allows");
+    return {};
   }
+  Operation *op = build(builder, values);
+  if (!isTaken(*this, op)) return {};
+  for (Type t : op->getResultTypes())
+    if (!fits(cast<ShapedType>(t).getShape())) return {};
+  Vals results;
+  for (Value v : op->getResults()) results.push_back(v);
+  return results;
+}
+
+std::optional<Vals> Emitter::fold(ArrayRef<Val> operands, Build build) {
+  SmallVector<Value> values;
   SmallVector<const nn::Tensor *> tensors;
+  int64_t given = 0; // elements
   for (const Val &v : operands) {
+    given += v.type().getNumElements();
     values.push_back(scratch->addArgument(v.type(), location));
     tensors.push_back(v.constant.get());
   }
   OpBuilder inside(context());
   inside.setInsertionPointToEnd(scratch);
   Operation *op = build(inside, values);
-  Vals results;
-  std::string unknown;
-  bool small = isTaken(*this, op);
+  auto done = llvm::make_scope_exit([&] {
+    op->erase();
+    scratch->eraseArguments([](BlockArgument) { return true; });
+  });
+  if (!isTaken(*this, op)) return Vals();
   for (Type t : op->getResultTypes()) {
     auto shaped = cast<ShapedType>(t);
-    small = small && affords(shaped.getShape(), shaped.getElementType());
+    if (!fits(shaped.getShape())) return Vals();
+    if (shaped.getNumElements() > std::max(kMostExpanded, 2 * given)) return std::nullopt;
+    if (!affords(shaped.getShape(), shaped.getElementType())) return Vals();
   }
-  if (small) {
-    std::string why;
+  std::string why;
+  auto evaluated = [&] {
     ScopedDiagnosticHandler keep(context(), [&](Diagnostic &d) {
       if (why.empty()) why = ": " + StringRef(d.str()).split("' op ").second.str();
       return success();
     });
-    auto evaluated = nn::evaluate(op, tensors);
-    if (mlir::failed(evaluated))
-      unknown = "it cannot be computed at compile time" + why;
-    else
-      for (nn::Tensor &t : *evaluated) results.push_back(std::move(t));
+    return nn::evaluate(op, tensors);
+  }();
+  if (mlir::failed(evaluated)) {
+    fail("it cannot be computed at compile time" + why);
+    return Vals();
   }
-  if (!unknown.empty()) fail(unknown);
-  op->erase();
-  scratch->eraseArguments([](BlockArgument) { return true; });
+  Vals results;
+  for (nn::Tensor &t : *evaluated) results.push_back(std::move(t));
   return results;
 }
 

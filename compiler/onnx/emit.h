@@ -72,7 +72,8 @@ public:
   /// The operand for an operation that is built: constants become nn.constant here.
   mlir::Value materialise(const Val &v);
 
-  /// Any operation of the dialect: built by `build`, or evaluated where all operands are known. Empty (`one`: null) on failure.
+  /// Any operation of the dialect: built by `build`, or evaluated where all operands are known, unless that makes much of little. Empty
+  /// (`one`: null) on failure.
   using Build = llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, mlir::ValueRange)>;
   Vals emit(llvm::ArrayRef<Val> operands, Build build);
   Val one(llvm::ArrayRef<Val> operands, Build build) {
@@ -131,6 +132,8 @@ public:
   mlir::OpBuilder builder;
 
 private:
+  /// Of operands that are known; nothing where a result would be much larger than these. Empty on failure.
+  std::optional<Vals> fold(llvm::ArrayRef<Val> operands, Build build);
   /// Gives both operands the common shape; false on failure.
   bool unify(Val &x, Val &y);
   bool fits(Shape shape);

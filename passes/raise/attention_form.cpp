@@ -93,17 +93,18 @@ Verdict judge(AttentionOp op) {
     int64_t latest = keys - queries; // that the causal triangle lets the first query see
     if (!Band{band->first, op.getCausal() ? std::min(band->last, latest) : band->last}.reachesAll(queries, keys)) return false;
     verdict.mask = rest;
-    if (band->first <= 1 - queries && band->last == latest)
+    bool fromFirst = band->first <= 1 - queries;
+    if (fromFirst && band->last == latest)
       verdict.causal = true;
-    else
+    else if (!fromFirst || band->last < keys - 1)
       verdict.band = band;
     return true;
   };
+  auto [band, rest] = takeApart(op.getMask(), queries, keys);
+  if (keep(band, rest)) return verdict;
   auto mask = ConstantMask::of(op.getMask());
-  if (!mask) {
-    auto [band, rest] = takeApart(op.getMask(), queries, keys);
-    keep(band, rest);
-  } else if (mask->isZero()) {
+  if (!mask) return verdict;
+  if (mask->isZero()) {
     verdict.mask = {};
   } else if (mask->isCausal(queries, keys, op.getCausal())) {
     verdict.causal = true;

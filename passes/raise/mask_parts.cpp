@@ -19,21 +19,19 @@ public:
   /// What `mask` adds to scores of the band; null for nothing.
   Value restOf(Value mask) {
     Value v = narrowed(mask);
-    if (auto constant = ConstantMask::of(v)) {
-      if (constant->isZero() || keep(constant->band(queries, keys))) return {};
-      return v;
-    }
+    if (splatOf(v) == 0.0) return {}; // however large
     if (auto add = v.getDefiningOp<AddOp>()) return joined<AddOp>(restOf(add.getLhs()), restOf(add.getRhs()));
     auto select = v.getDefiningOp<SelectOp>();
-    if (!select) return v;
-    bool seen = !hides(select.getOnTrue()); // where the condition holds
-    Value hidden = seen ? select.getOnFalse() : select.getOnTrue();
-    if (!hides(hidden)) return v;
+    bool seen = select && !hides(select.getOnTrue()); // where the condition holds
+    if (!select || !hides(seen ? select.getOnFalse() : select.getOnTrue())) {
+      auto constant = ConstantMask::of(v);
+      return constant && (constant->isZero() || keep(constant->band(queries, keys))) ? Value() : v;
+    }
     Value rest = restOf(seen ? select.getOnTrue() : select.getOnFalse());
     Value condition = conditionOf(select.getCondition(), seen);
     if (!condition) return rest;
     auto type = withElement(condition, elementOf(v));
-    Value nothing = b.splat(type, 0), low = b.splat(type, *splatOf(hidden));
+    Value nothing = b.splat(type, 0), low = b.splat(type, *splatOf(seen ? select.getOnFalse() : select.getOnTrue()));
     return joined<AddOp>(b.select(condition, nothing, low), rest);
   }
 
@@ -65,8 +63,9 @@ private:
   /// Where keys of the band are seen, of a condition under which they are if `seen`, and else hidden; null for everywhere.
   Value conditionOf(Value condition, bool seen) {
     Value v = narrowed(condition);
-    if (auto constant = ConstantMask::ofCondition(v, seen); constant && (constant->isZero() || keep(constant->band(queries, keys))))
-      return {};
+    if (keep(bandOfPositions(v, seen, queries, keys))) return {};
+    if (auto constant = ConstantMask::ofCondition(v, seen))
+      if (constant->isZero() || keep(constant->band(queries, keys))) return {};
     if (auto negation = v.getDefiningOp<NotOp>()) return conditionOf(negation.getInput(), !seen);
     Operation *op = v.getDefiningOp();
     if (seen ? isa_and_nonnull<AndOp>(op) : isa_and_nonnull<OrOp>(op))

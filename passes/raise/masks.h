@@ -44,6 +44,10 @@ private:
   float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
 };
 
+/// Where `seen` says that a key is seen, or if not, hidden, as far as that is a comparison of positions: of a condition of rank 4, which may
+/// have more elements than can be looked at.
+std::optional<Band> bandOfPositions(mlir::Value condition, bool seen, int64_t queries, int64_t keys);
+
 /// A mask of rank 4 taken apart: the band of keys that its constant parts let each query see, and what else it says.
 struct MaskParts {
   std::optional<Band> band;

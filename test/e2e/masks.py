@@ -3,6 +3,7 @@
 
 What is under the padding, to the right or to the left of a sample, changes neither losses nor gradients; samples without padding train to the bit like a
 model without an attention_mask; and no plan holds a number for each pair of positions. The same plans for a GPU, in its double, follow those of the processor.
+The first tokens of a long sequence, whose mask is not computed but compared, train like a short one.
 """
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -10,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from harness import Suite, expect, relative
 
 SEQ, BATCH, STEPS, VOCAB = 90, 2, 3, 64
+LONG = 4200  # more pairs than are looked at
 SIZE = ["--layers", 2, "--hidden", 32, "--heads", 4, "--vocab", VOCAB, "--seq", SEQ, "--batch", BATCH]
 MODELS = {"gpt": [], "llama": ["--arch", "llama", "--kv-heads", 2], "llama, window of 7": ["--arch", "llama", "--kv-heads", 2, "--window", 7],
           "llama, window of 70": ["--arch", "llama", "--window", 70]}
@@ -78,10 +80,31 @@ def on_gpu(name, precision):
     return f"losses within {far:.0e}"
 
 
+def long(name, padded):
+    """Labels of the first tokens alone count, which see nothing of the others."""
+    found = {}
+    for length in (SEQ, LONG):
+        model = suite.gpt(f"{length}.onnx", *SIZE, *MODELS[name], "--seq", length, "--batch", 1, "--positions", LONG, *["--padded"] * padded)
+        suite.zeroc(model, "p.plan")
+        schedule = suite.run([suite.bin / "zero-inspect", "p.plan", "--schedule"]).stdout
+        expect(f"{length} x {length}]" not in schedule, f"a step over all pairs of {length} positions")
+        rng = np.random.default_rng(3)
+        tokens = rng.integers(0, VOCAB, (STEPS, LONG))
+        labels = np.where(np.arange(LONG) < SEQ, np.roll(tokens, -1, axis=1), -100)
+        mask = np.ones_like(tokens) if padded else None
+        found[length] = trained("p.plan", *(None if x is None else x[:, :length].copy() for x in (tokens, labels, mask)))
+    far = max(relative(a, b) for a, b in zip(found[LONG][0], found[SEQ][0]))
+    error = max(float(np.linalg.norm(g - found[SEQ][1][n]) / np.linalg.norm(found[SEQ][1][n])) for n, g in found[LONG][1].items())
+    expect(far < 1e-6 and error < 1e-5, f"losses {found[LONG][0]}, of the first tokens alone {found[SEQ][0]}, gradients within {error:.0e}")
+    return f"losses within {far:.0e}, gradients within {error:.0e}"
+
+
 suite.start()
 for name in MODELS:
     for precision in ("f32", "bf16"):
         suite.check(f"masks: {name} {precision}, padding is not seen", unseen, name, precision)
         suite.check(f"masks: {name} {precision}, without padding", like_unmasked, name, precision)
         suite.check(f"masks: {name} {precision}, in the double of a GPU", on_gpu, name, precision)
+    for padded in (False, True):
+        suite.check(f"masks: {name}, {LONG} tokens{', padded' * padded}", long, name, padded)
 suite.finish()
