@@ -132,6 +132,10 @@ private:
           auto x = even(op.getInput(), axes);
           return x ? std::optional(sum({}, *x, -1)) : std::nullopt;
         })
+        .Case([&](CastOp op) -> std::optional<Even> { // of whole numbers that both types hold
+          auto holds = [](Value number) { return elementOf(number).isSignlessInteger(32) || elementOf(number).isSignlessInteger(64); };
+          return holds(op.getInput()) && holds(op) ? even(op.getInput(), axes) : std::nullopt;
+        })
         .Case([&](IotaOp op) -> std::optional<Even> {
           Even result;
           if (int64_t d = op.getDim(); axes[d] != Axis::None)

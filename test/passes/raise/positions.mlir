@@ -163,6 +163,30 @@ func.func @everything(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
 }
 
 // -----
+// -key >= -query, of positions in 32 bits
+// CHECK-LABEL: @narrow_numbers(
+// CHECK: nn.attention %arg0, %arg0, %arg0 {causal = true, scale = 1.000000e+00 : f32}
+!c = tensor<1x1x65536x65536xi1>
+!i = tensor<1x1x65536x65536xi64>
+!m = tensor<1x1x65536x65536xf32>
+!x = tensor<1x1x65536x8xf32>
+func.func @narrow_numbers(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %place = nn.iota 0 : tensor<65536xi64>
+  %row = nn.broadcast %place dims [2] : tensor<65536xi64> -> !i
+  %column = nn.broadcast %place dims [3] : tensor<65536xi64> -> !i
+  %n = nn.iota 3 : tensor<1x1x65536x65536xi32>
+  %key = nn.cast %n : tensor<1x1x65536x65536xi32> -> !i
+  %back = nn.neg %key : !i
+  %other = nn.neg %row : !i
+  %c = nn.compare ge %back, %other : !i -> !c
+  %mask = nn.select %c, %zero, %low : !c, !m
+  %y, %lse = nn.attention %x, %x, %x mask %mask {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<1x1x65536xf32>)
+  return %y : !x
+}
+
+// -----
 // key <= 2 query is no band.
 // CHECK-LABEL: @slower(
 // CHECK: nn.attention %arg0, %arg0, %arg0 mask
