@@ -20,6 +20,7 @@ public:
   Value restOf(Value mask) {
     Value v = narrowed(mask);
     if (splatOf(v) == 0.0) return {}; // however large
+    if (!budget.take()) return v;
     if (auto add = v.getDefiningOp<AddOp>()) return joined<AddOp>(restOf(add.getLhs()), restOf(add.getRhs()));
     auto select = v.getDefiningOp<SelectOp>();
     bool seen = select && !hides(select.getOnTrue()); // where the condition holds
@@ -39,6 +40,7 @@ private:
   OpBuilder builder;
   Build b;
   int64_t queries, keys;
+  Budget budget;
 
   static OpBuilder atDefinition(Value v) {
     OpBuilder builder(v.getContext());
@@ -66,8 +68,8 @@ private:
     if (keep(bandOfPositions(v, seen, queries, keys))) return {};
     if (auto constant = ConstantMask::ofCondition(v, seen))
       if (constant->isZero() || keep(constant->band(queries, keys))) return {};
-    if (auto negation = v.getDefiningOp<NotOp>()) return conditionOf(negation.getInput(), !seen);
-    Operation *op = v.getDefiningOp();
+    Operation *op = budget.take() ? v.getDefiningOp() : nullptr;
+    if (auto negation = dyn_cast_or_null<NotOp>(op)) return conditionOf(negation.getInput(), !seen);
     if (seen ? isa_and_nonnull<AndOp>(op) : isa_and_nonnull<OrOp>(op))
       return joined<AndOp>(conditionOf(op->getOperand(0), seen), conditionOf(op->getOperand(1), seen));
     return seen ? v : b.b.create<NotOp>(b.loc, v).getResult();

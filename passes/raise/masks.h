@@ -15,6 +15,15 @@ struct Band {
   bool reachesAll(int64_t queries, int64_t keys) const { return first <= last && last >= 0 && first <= keys - queries; }
 };
 
+/// How much of an expression is looked at: a mask says what it says in a few operations, and a model may have chains of any length.
+class Budget {
+public:
+  bool take() { return left-- > 0; }
+
+private:
+  int left = 256;
+};
+
 /// A constant mask, with dimensions along which nothing changes reduced to one. Where the program selects between two numbers, the
 /// choices are kept instead of the numbers: a fourth of the memory.
 class ConstantMask {
@@ -44,8 +53,8 @@ private:
   float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
 };
 
-/// Where `seen` says that a key is seen, or if not, hidden, as far as that is a comparison of positions: of a condition of rank 4, which may
-/// have more elements than can be looked at.
+/// Where `seen` says that a key is seen, or if not, hidden, as far as that is a comparison of positions: of a condition of rank 4, which
+/// may have more elements than can be looked at.
 std::optional<Band> bandOfPositions(mlir::Value condition, bool seen, int64_t queries, int64_t keys);
 
 /// A mask of rank 4 taken apart: the band of keys that its constant parts let each query see, and what else it says.

@@ -29,7 +29,8 @@ public:
   Positions(int64_t queries, int64_t keys) : all{1 - queries, keys - 1} {}
 
   /// Where `condition` holds, or if not `holds`, does not.
-  std::optional<Band> band(Value condition, Axes axes, bool holds) const {
+  std::optional<Band> band(Value condition, Axes axes, bool holds) {
+    if (!budget.take()) return std::nullopt;
     if (auto number = splatOf(condition)) return (*number != 0) == holds ? std::optional(all) : std::nullopt;
     if (below(condition, axes)) return band(condition, axes, holds);
     Operation *op = condition.getDefiningOp();
@@ -72,6 +73,7 @@ public:
 
 private:
   Band all;
+  Budget budget;
 
   static std::optional<Band> both(std::optional<Band> x, std::optional<Band> y) {
     if (!x || !y) return std::nullopt;
@@ -119,7 +121,8 @@ private:
     return true;
   }
 
-  static std::optional<Even> even(Value v, Axes axes) {
+  std::optional<Even> even(Value v, Axes axes) {
+    if (!budget.take()) return std::nullopt;
     while (below(v, axes)) {
     }
     if (auto number = splatOf(v)) return Even{0, 0, *number};
