@@ -243,7 +243,7 @@ def huge_onehot(g, x):
 
 
 def huge_tile(g, x):
-    return g.ReduceSum(g.Tile(g.Exp(g.const(np.ones((64, 64), np.float32))), g.ints(1 << 14, 1 << 14)))
+    return g.Add(x, g.ReduceSum(g.Tile(g.Exp(g.const(np.ones((64, 64), np.float32))), g.ints(1 << 14, 1 << 14))))
 
 
 def gpt3():
@@ -302,14 +302,14 @@ check("3,500 sums with one value", lambda: sums(3500))
 check("2^200 paths through sums", lambda: doubling("Add", 200))
 check("2^50 paths through products", lambda: doubling("Mul", 50))
 check("functions that call each other 2^30 times", lambda: functions(30), "node 'f0_", "inlined")
-check("a constant of 128 GiB", lambda: sized(huge_constant), "node 'ConstantOfShape_", "constant of")
+check("a constant of 128 GiB", lambda: sized(huge_constant))  # is never made: its sum is computed where it is read
 check("ranges of 2 GiB", lambda: sized(huge_range), "node 'Range_", "memory", flags=LESS)
 check("a tensor of 2^45 elements", lambda: sized(huge_expand), "140737488355840 bytes, more than any machine can address")
 check("a resize by a matrix of 2 TiB", lambda: sized(huge_resize), "node 'Resize_", "constant of")
 check("a pad by 2^40", lambda: sized(huge_pad))
 check("a scatter into 2^42 rows", lambda: sized(huge_scatter), "node 'ScatterND_", "constant of")
-check("2^28 classes", lambda: sized(huge_onehot), "node 'OneHot_", "memory", flags=LESS)
-check("a tiled constant of 4 TiB", lambda: sized(huge_tile), "node 'Tile_", "constant of")
+check("2^28 classes", lambda: sized(huge_onehot), flags=LESS)
+check("a tiled constant of 4 TiB", lambda: sized(huge_tile))
 for memory in ("1G", "2G", "4G"):  # far too little is known after one choice for each stage
     check(f"175 billion parameters in {memory}", gpt3, "--device-memory allows", "it cannot hold 'bucket384.gradient' (transformer.h.95.", loss="cross_entropy",
           seconds_allowed=15, flags=["--init", "random", "--world", "64", "--stage", "auto", "--device-memory", memory, "--target", "sim"])
