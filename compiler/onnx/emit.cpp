@@ -88,8 +88,8 @@ static bool isTaken(Emitter &e, Operation *op) {
   return false;
 }
 
-/// A larger result that its operands do not have the size of is computed where it is read: the mask of a long sequence, which may turn out
-/// to be a comparison of positions.
+/// A broadcast of more elements than this is not folded: it stays an operation, and so does what is computed from it. So a mask of a long
+/// sequence is never a constant of all pairs of positions, and nn-raise-attention may see that it compares them.
 static constexpr int64_t kMostExpanded = int64_t(1) << 24; // elements
 
 Vals Emitter::emit(ArrayRef<Val> operands, Build build) {

@@ -70,12 +70,8 @@ LogicalResult groupHeads(AttentionOp op, PatternRewriter &r) {
 
 /// A mask that is repeated is read where it is stored once.
 LogicalResult narrowMask(AttentionOp op, PatternRewriter &r) {
-  auto broadcast = op.getMask() ? op.getMask().getDefiningOp<BroadcastOp>() : BroadcastOp();
-  if (!broadcast) return failure();
-  SmallVector<int64_t> shape(4, 1);
-  for (auto [i, d] : llvm::enumerate(broadcast.getDims())) shape[d] = shapeOf(broadcast.getInput())[i];
-  Value narrow = Build{r, op.getLoc()}.reshape(broadcast.getInput(), shape);
-  return replace(op, op.getK(), op.getV(), narrow, op.getCausal(), r);
+  if (!op.getMask() || !op.getMask().getDefiningOp<BroadcastOp>()) return failure();
+  return replace(op, op.getK(), op.getV(), narrowed(op.getMask(), Build{r, op.getLoc()}), op.getCausal(), r);
 }
 
 /// What an attention has instead of its mask.
@@ -106,8 +102,7 @@ Verdict judge(AttentionOp op) {
   if (!mask) return verdict;
   if (mask->isZero()) {
     verdict.mask = {};
-  } else if (mask->isCausal(queries, keys, op.getCausal())) {
-    verdict.causal = true;
+  } else if (op.getCausal() && mask->seesTriangle(queries, keys)) {
     verdict.mask = {};
   } else if (!keep(mask->band(queries, keys), {}) && ArrayRef<int64_t>(mask->shape) != shapeOf(op.getMask())) {
     OpBuilder builder(op);

@@ -45,18 +45,19 @@ bool ConstantMask::isZero() const {
   return true;
 }
 
-bool ConstantMask::isCausal(int64_t queries, int64_t keys, bool already) const {
-  return keys >= queries && isBand({1 - queries, keys - queries}, queries, keys, already);
+bool ConstantMask::seesTriangle(int64_t queries, int64_t keys) const {
+  return keys >= queries && sees({1 - queries, keys - queries}, queries, keys);
 }
 
 std::optional<Band> ConstantMask::band(int64_t queries, int64_t keys) const {
   if (!isOfPositions(queries, keys)) return std::nullopt;
-  auto sees = [&](int64_t i, int64_t j) { return at(i * keys + j) == 0; };
+  auto seen = [&](int64_t i, int64_t j) { return at(i * keys + j) == 0; };
   int64_t first = 0, last = keys - 1; // that the last query sees, and that the first one does
-  while (first < keys && !sees(queries - 1, first)) ++first;
-  while (last >= 0 && !sees(0, last)) --last;
+  while (first < keys && !seen(queries - 1, first)) ++first;
+  while (last >= 0 && !seen(0, last)) --last;
   Band band{first - (queries - 1), last};
-  if (first == keys || !band.reachesAll(queries, keys) || !isBand(band, queries, keys, /*already=*/false)) return std::nullopt;
+  if (first == keys || !band.reachesAll(queries, keys) || !sees(band, queries, keys) || !hidesOutside(band, queries, keys))
+    return std::nullopt;
   return band;
 }
 
@@ -70,15 +71,18 @@ bool ConstantMask::isOfPositions(int64_t queries, int64_t keys) const {
   return shape[0] == 1 && shape[1] == 1 && shape[2] == queries && shape[3] == keys;
 }
 
-/// Whether it hides nothing in the band, and everything outside unless that is hidden `already`.
-bool ConstantMask::isBand(Band band, int64_t queries, int64_t keys, bool already) const {
+bool ConstantMask::sees(Band band, int64_t queries, int64_t keys) const {
   if (!isOfPositions(queries, keys)) return false;
   for (int64_t i = 0; i < queries; ++i)
-    for (int64_t j = 0; j < keys; ++j) {
-      float v = at(i * keys + j);
-      bool seen = i + band.first <= j && j <= i + band.last;
-      if (seen ? v != 0 : !already && !(v <= kHides)) return false;
-    }
+    for (int64_t j = std::max<int64_t>(i + band.first, 0); j <= std::min(i + band.last, keys - 1); ++j)
+      if (at(i * keys + j) != 0) return false;
+  return true;
+}
+
+bool ConstantMask::hidesOutside(Band band, int64_t queries, int64_t keys) const {
+  for (int64_t i = 0; i < queries; ++i)
+    for (int64_t j = 0; j < keys; ++j)
+      if ((j < i + band.first || j > i + band.last) && !(at(i * keys + j) <= kHides)) return false;
   return true;
 }
 

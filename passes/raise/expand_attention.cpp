@@ -1,8 +1,8 @@
 //===- expand_attention.cpp - nn-expand-attention ------------------------------------------------------------===//
 #include "compiler/codegen/attention.h"
-#include "compiler/nn/reader.h"
 #include "passes/raise/Passes.h"
 #include "passes/raise/match.h"
+#include "passes/raise/movement.h"
 #include "passes/raise/patterns.h"
 #include <cmath>
 
@@ -52,33 +52,6 @@ void expand(AttentionOp op) {
   op.getResult().replaceAllUsesWith(b.reshape(out, q));
   op.erase();
 }
-
-/// Where an operation that only moves elements of one operand reads it.
-class Movement : public ElementReader {
-public:
-  explicit Movement(Space &space) : indices(space) {}
-
-  /// From an element of a value to the same in what it is made of; false where it is made otherwise.
-  bool follow(Value &v, Indices &at) {
-    auto op = v.getDefiningOp<IndexedOpInterface>();
-    if (!op || op->getNumOperands() != 1 || op.read(*this, at).id < 0) return false;
-    v = op->getOperand(0), at = from;
-    return true;
-  }
-
-private:
-  Space &indices;
-  Indices from;
-
-  Space &space() override { return indices; }
-  Number operand(unsigned, ArrayRef<Index> at) override { return from.assign(at.begin(), at.end()), Number{0}; }
-  std::optional<Index> indexFrom(unsigned, ArrayRef<Index>, int64_t) override { return std::nullopt; }
-  Number choose(ArrayRef<Guard>, function_ref<Number()>, function_ref<Number()>, std::optional<Guard>) override { return {-1}; }
-  Number under(const Guard &, function_ref<Number()>) override { return {-1}; }
-  Number constant(Attribute) override { return {-1}; }
-  Number position(const Index &) override { return {-1}; }
-  Number random(uint64_t, int64_t, const Index &) override { return {-1}; }
-};
 
 /// The value that holds q, k and v as the packed form has them, whichever way they are taken out of it; null where there is none.
 Value packedIn(AttentionOp op) {

@@ -18,7 +18,7 @@ public:
 
   /// What `mask` adds to scores of the band; null for nothing.
   Value restOf(Value mask) {
-    Value v = narrowed(mask);
+    Value v = narrowed(mask, b);
     if (splatOf(v) == 0.0) return {}; // however large
     if (!budget.take()) return v;
     if (auto add = v.getDefiningOp<AddOp>()) return joined<AddOp>(restOf(add.getLhs()), restOf(add.getRhs()));
@@ -53,18 +53,9 @@ private:
     return number && *number <= kHides;
   }
 
-  /// `v` where it is stored once, of rank 4 like it.
-  Value narrowed(Value v) {
-    auto broadcast = v.getDefiningOp<BroadcastOp>();
-    if (!broadcast) return v;
-    SmallVector<int64_t> shape(4, 1);
-    for (auto [size, d] : llvm::zip(shapeOf(broadcast.getInput()), broadcast.getDims())) shape[d] = size;
-    return b.reshape(broadcast.getInput(), shape);
-  }
-
   /// Where keys of the band are seen, of a condition under which they are if `seen`, and else hidden; null for everywhere.
   Value conditionOf(Value condition, bool seen) {
-    Value v = narrowed(condition);
+    Value v = narrowed(condition, b);
     if (keep(bandOfPositions(v, seen, queries, keys))) return {};
     if (auto constant = ConstantMask::ofCondition(v, seen))
       if (constant->isZero() || keep(constant->band(queries, keys))) return {};
@@ -91,6 +82,14 @@ private:
 };
 
 } // namespace
+
+Value narrowed(Value v, Build b) {
+  auto broadcast = v.getDefiningOp<BroadcastOp>();
+  if (!broadcast) return v;
+  SmallVector<int64_t> shape(4, 1);
+  for (auto [size, d] : llvm::zip(shapeOf(broadcast.getInput()), broadcast.getDims())) shape[d] = size;
+  return b.reshape(broadcast.getInput(), shape);
+}
 
 MaskParts takeApart(Value mask, int64_t queries, int64_t keys) {
   Parts parts(mask, queries, keys);

@@ -1,5 +1,6 @@
 //===- masks.h - what the additive mask of an attention says ---------------------------------------===//
 #pragma once
+#include "compiler/nn/build.h"
 #include "passes/raise/match.h"
 
 namespace zero::raise {
@@ -35,8 +36,8 @@ public:
   static std::optional<ConstantMask> ofCondition(mlir::Value v, bool seen);
 
   bool isZero() const;
-  /// Whether it hides exactly what comes later; where `already` causal, whether it hides nothing more.
-  bool isCausal(int64_t queries, int64_t keys, bool already) const;
+  /// Whether it hides nothing but what comes later, which a causal attention hides in any case.
+  bool seesTriangle(int64_t queries, int64_t keys) const;
   /// Where it lets each query see the keys of a band, of which there are some for each, and hides all others: a sliding window.
   std::optional<Band> band(int64_t queries, int64_t keys) const;
   nn::Tensor tensor(mlir::MLIRContext *context) const;
@@ -49,7 +50,8 @@ private:
   void dropEqual();
   void dropEqual(int d);
   bool isOfPositions(int64_t queries, int64_t keys) const;
-  bool isBand(Band band, int64_t queries, int64_t keys, bool already) const;
+  bool sees(Band band, int64_t queries, int64_t keys) const;
+  bool hidesOutside(Band band, int64_t queries, int64_t keys) const;
   float at(int64_t i) const { return choices ? (cells[i] ? onTrue : onFalse) : reinterpret_cast<const float *>(cells.data())[i]; }
 };
 
@@ -57,13 +59,16 @@ private:
 /// may have more elements than can be looked at.
 std::optional<Band> bandOfPositions(mlir::Value condition, bool seen, int64_t queries, int64_t keys);
 
-/// A mask of rank 4 taken apart: the band of keys that its constant parts let each query see, and what else it says.
+/// A value of rank 4 where it is stored once, of rank 4, too.
+mlir::Value narrowed(mlir::Value v, nn::Build b);
+
+/// A mask of rank 4 taken apart: the band of keys that it lets each query see whatever the data says, and what else it says.
 struct MaskParts {
   std::optional<Band> band;
   mlir::Value rest; ///< of rank 4, as narrow as what it is made of; null: nothing
 };
-/// Of one that depends on data: a causal triangle or a sliding window, and samples of several lengths. Without a band `rest` is the mask
-/// itself. What is made for it stands after the mask.
+/// Such as a causal triangle or a sliding window, and the padding of samples. Without a band `rest` is the mask itself. What is made for it
+/// stands after the mask.
 MaskParts takeApart(mlir::Value mask, int64_t queries, int64_t keys);
 
 } // namespace zero::raise

@@ -187,6 +187,48 @@ func.func @narrow_numbers(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
 }
 
 // -----
+// Keys that all queries see are a row of a mask.
+// CHECK-LABEL: @first_keys(
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{.*}} {scale = 1.000000e+00 : f32} : {{.*}}, tensor<1x1x1x65536xf32>)
+!c = tensor<1x1x65536x65536xi1>
+!i = tensor<1x1x65536x65536xi64>
+!m = tensor<1x1x65536x65536xf32>
+!x = tensor<1x1x65536x8xf32>
+func.func @first_keys(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %place = nn.iota 0 : tensor<65536xi64>
+  %row = nn.broadcast %place dims [2] : tensor<65536xi64> -> !i
+  %column = nn.broadcast %place dims [3] : tensor<65536xi64> -> !i
+  %ten = nn.constant dense<10> : !i
+  %c = nn.compare lt %column, %ten : !i -> !c
+  %mask = nn.select %c, %zero, %low : !c, !m
+  %y, %lse = nn.attention %x, %x, %x mask %mask {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<1x1x65536xf32>)
+  return %y : !x
+}
+
+// -----
+// And so are queries that see all keys.
+// CHECK-LABEL: @first_queries(
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{.*}} {scale = 1.000000e+00 : f32} : {{.*}}, tensor<1x1x65536x1xf32>)
+!c = tensor<1x1x65536x65536xi1>
+!i = tensor<1x1x65536x65536xi64>
+!m = tensor<1x1x65536x65536xf32>
+!x = tensor<1x1x65536x8xf32>
+func.func @first_queries(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %place = nn.iota 0 : tensor<65536xi64>
+  %row = nn.broadcast %place dims [2] : tensor<65536xi64> -> !i
+  %column = nn.broadcast %place dims [3] : tensor<65536xi64> -> !i
+  %ten = nn.constant dense<10> : !i
+  %c = nn.compare lt %row, %ten : !i -> !c
+  %mask = nn.select %c, %zero, %low : !c, !m
+  %y, %lse = nn.attention %x, %x, %x mask %mask {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<1x1x65536xf32>)
+  return %y : !x
+}
+
+// -----
 // key <= 2 query is no band.
 // CHECK-LABEL: @slower(
 // CHECK: nn.attention %arg0, %arg0, %arg0 mask
