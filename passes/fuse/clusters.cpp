@@ -163,8 +163,9 @@ void Fusion::join(Operation *op, unsigned number, Evaluation how, bool alone) {
   Level &where = how.place;
   auto reduce = dyn_cast<ReduceOp>(op);
   auto r = reduce ? reductionOf(reduce) : Reduction{Reduction::Trivial, 0, 0};
-  if (isa<ScatterAddOp>(op)) {
+  if (auto scatter = dyn_cast<ScatterAddOp>(op)) {
     cluster.kind = Cluster::Scatter;
+    cluster.points = elementsOf(scatter.getUpdates());
   } else if (r.kind == Reduction::Rows) {
     if (where == Level::Full) { // grows
       for (Operation *m : cluster.members)
@@ -201,7 +202,7 @@ void Fusion::start(Operation *op) {
     else if (r.kind == Reduction::Columns)
       cluster.kind = Cluster::Columns, cluster.points = r.whole, cluster.columns = r.rest;
   }
-  if (isa<ScatterAddOp>(op)) cluster.kind = Cluster::Scatter;
+  if (auto scatter = dyn_cast<ScatterAddOp>(op)) cluster.kind = Cluster::Scatter, cluster.points = elementsOf(scatter.getUpdates());
   if (isa<CumSumOp>(op)) cluster.kind = Cluster::Scan;
   clusters.push_back(cluster);
   extents.push_back({position[op], position[op]});

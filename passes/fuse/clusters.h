@@ -11,7 +11,7 @@ namespace zero::fuse {
 /// Primitives that become one kernel.
 struct Cluster {
   enum Kind { Rows, Columns, Scatter, Scan } kind = Rows;
-  int64_t points = 0;  // Rows: elements of a full result; Columns: elements that are reduced
+  int64_t points = 0;  // Rows: elements of a full result; Columns: elements that are reduced; Scatter: elements that are added
   int64_t columns = 0; // Rows: entries of a row, 0 while no reduction or result per row has said; Columns: elements of a result
   llvm::SmallVector<mlir::Operation *> members;
   llvm::SmallVector<mlir::Value> results; // kept in memory, in order of definition
