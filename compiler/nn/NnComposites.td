@@ -80,4 +80,44 @@ def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Splittable, Nn_Diff, Nn_
   let assemblyFormat = "$input `,` $seed attr-dict `:` type($input) `,` type($seed)";
   let hasVerifier = 1;
 }
+
+//===----------------------------------------------------------------------===//
+// Products of rows with the matrices of their groups, as in a mixture of experts
+//===----------------------------------------------------------------------===//
+
+def Nn_GroupRowsOp : Nn_Op<"group_rows", [Pure, Nn_Composite, Nn_Evaluable]> {
+  let summary = "Where rows go so that each block of rows belongs to one group";
+  let description = [{
+    `group` [rows] says of each row which of the `groups` it belongs to. Rows are put into blocks of `height` slots: those of group 0 in their order, those of
+    group 1 from the next block on, and so on, so that a group has less than a block too many. `slot` [rows]: where each row lies. `row` [blocks x height]: which row
+    lies in each slot, -1 where none does. `group_of` [blocks]: the group of each block, -1 of those that are left over.
+
+    How many blocks there are does not depend on the data: enough for any groups, (rows + groups (height - 1)) / height. So no row is ever dropped, as in
+    MegaBlocks (Gale et al. 2022, arXiv:2211.15841).
+  }];
+  let arguments = (ins Nn_Integer:$group, I64Attr:$groups, I64Attr:$height);
+  let results = (outs Nn_Integer:$slot, Nn_Integer:$row, Nn_Integer:$group_of);
+  let builders = [OpBuilder<(ins "::mlir::Value":$group, "int64_t":$groups, "int64_t":$height)>];
+  let assemblyFormat = "$group attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Nn_GroupedMatMulOp : Nn_Op<"grouped_matmul", [Pure, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
+  let summary = "result[i] = input[i] · op(matrices[group of i])";
+  let description = [{ input [rows, k], matrices [groups, k, n] or with `transpose` [groups, n, k], and the results of an nn.group_rows; result [rows, n]. }];
+  let arguments = (ins Nn_Float:$input, Nn_Float:$matrices, Nn_Integer:$slot, Nn_Integer:$row, Nn_Integer:$group_of,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input `,` $matrices `by` $slot `,` $row `,` $group_of attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Nn_GroupedMatMulGradOp : Nn_Op<"grouped_matmul_grad", [Pure, Nn_Composite, Nn_Evaluable]> {
+  let summary = "The gradient of the matrices: of each group the sum over its rows i of lhs[i]ᵀ · rhs[i]";
+  let description = [{ lhs [rows, m], rhs [rows, n], and `row` and `group_of` of an nn.group_rows; result [groups, m, n]. }];
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$row, Nn_Integer:$group_of);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$lhs `,` $rhs `by` $row `,` $group_of attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
 #endif

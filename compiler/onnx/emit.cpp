@@ -1,5 +1,6 @@
 //===- emit.cpp - building and evaluating nn operations ------------------------------------------===//
 #include "compiler/onnx/emit.h"
+#include "compiler/nn/build.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/ScopeExit.h"
 #include <numeric>
@@ -163,10 +164,21 @@ Value Emitter::materialise(const Val &v) {
   if (!v.isConstant()) return v.value;
   Value &known = materialised[v.constant.get()];
   if (!known) {
-    known = builder.create<nn::ConstantOp>(location, v.constant->toAttribute());
+    known = constant(*v.constant);
     kept.push_back(v.constant);
   }
   return known;
+}
+
+/// Of a large tensor what repeats, as a mask does for every sample, is stored once.
+Value Emitter::constant(const nn::Tensor &tensor) {
+  constexpr int64_t kLarge = 1 << 16; // elements
+  if (tensor.size() < kLarge) return builder.create<nn::ConstantOp>(location, tensor.toAttribute());
+  nn::Tensor once = tensor;
+  once.dropEqual();
+  Value stored = builder.create<nn::ConstantOp>(location, once.toAttribute());
+  if (once.type == tensor.type) return stored;
+  return nn::Build{builder, location}.broadcast(stored, tensor.shape(), llvm::to_vector(llvm::seq<int64_t>(0, tensor.type.getRank())));
 }
 
 TypedAttr Emitter::number(double value, Type element) {

@@ -71,6 +71,7 @@ public:
   Val full(Shape shape, double value, mlir::Type element);
   /// The operand for an operation that is built: constants become nn.constant here.
   mlir::Value materialise(const Val &v);
+  mlir::Value constant(const nn::Tensor &tensor);
 
   /// Any operation of the dialect: built by `build`, or evaluated where all operands are known, unless that makes much of little. Empty
   /// (`one`: null) on failure.

@@ -3,6 +3,26 @@
 #define ZERO_PASSES_FUSE_TD
 include "mlir/Pass/PassBase.td"
 
+def ExpandBlocksPass : Pass<"nn-expand-blocks", "::mlir::ModuleOp"> {
+  let summary = "Products of blocks with the matrices of their groups as batches of products, for a target that has no other";
+  let description = [{
+    Needs: functions of primitives and calls of the library. The matrix of each block is gathered into a batch, and gradients of matrices are made for each block before those of a
+    group are added up: as much memory as there are blocks, which nn-raise-grouped has made few for such a target.
+
+    ```mlir
+    %y = nn.block_matmul %x, %experts by %group_of : …
+    %d = nn.block_matmul_sum %x, %dy by %group_of : …
+    // becomes, with %group the groups as indices
+    %each = nn.gather %experts, %group : …
+    %y = nn.matmul %x, %each : …
+    %parts = nn.matmul %x, %dy {transpose_lhs = true} : …
+    %d = nn.scatter_add %group, %parts : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Products of blocks">];
+}
+
 def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
   let summary = "Look up rows of a table, and add up those of its gradient, by launches of their own";
   let description = [{

@@ -90,6 +90,30 @@ def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"found", "found", "Attentions found">];
 }
 
+def RaiseGroupedPass : Pass<"nn-raise-grouped", "::mlir::func::FuncOp"> {
+  let summary = "Find products of rows each with a matrix of its own, looked up in a table: mixtures of experts";
+  let description = [{
+    Exporters have no operator for what the experts of a model compute, and write a matrix for each token: the weights of its expert, gathered, and a batch of products of
+    one row. Such a batch becomes an `nn.grouped_matmul`, for which rows of one expert are put side by side (`nn.group_rows`, once for all products of the same indices): as
+    many multiplications as there are rows, and no copy of a matrix for each of them.
+
+    Blocks of slots are as high as an expert has rows on average, `height` at most.
+
+    Needs: indices within the table, as exporters clamp them.
+
+    ```mlir
+    %w = nn.gather %experts, %expert : tensor<4x64x32xf32>, tensor<128xi64> -> tensor<128x64x32xf32>
+    %y = nn.matmul %w, %x : (tensor<128x64x32xf32>, tensor<128x32x1xf32>) -> tensor<128x64x1xf32>
+    // becomes, but for reshapes
+    %slot, %row, %group_of = nn.group_rows %expert {groups = 4, height = 32} : …
+    %y = nn.grouped_matmul %x, %experts by %slot, %row, %group_of {transpose = true} : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">];
+  let statistics = [Statistic<"found", "found", "Products found">];
+}
+
 def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
   let summary = "Write attention as products and softmax, for a target that has no other";
   let description = [{

@@ -18,25 +18,14 @@ std::optional<ConstantMask> ConstantMask::of(Value v) {
   bool choices = onTrue && onFalse;
   auto cells = constantOf(choices ? select.getCondition() : v, kLimit);
   if (!cells || cells->size() == 0) return std::nullopt;
-  ConstantMask mask;
-  mask.choices = choices;
-  mask.onTrue = float(onTrue.value_or(0)), mask.onFalse = float(onFalse.value_or(0));
-  mask.shape.assign(cells->shape().begin(), cells->shape().end());
-  mask.cells = choices ? std::move(cells->bytes) : cells->cast(Float32Type::get(v.getContext())).bytes;
-  mask.dropEqual();
-  return mask;
+  return ConstantMask(choices ? std::move(*cells) : cells->cast(Float32Type::get(v.getContext())), choices, float(onTrue.value_or(0)),
+                      float(onFalse.value_or(0)));
 }
 
 std::optional<ConstantMask> ConstantMask::ofCondition(Value v, bool seen) {
   auto cells = constantOf(v, kLimit);
   if (!cells || cells->size() == 0) return std::nullopt;
-  ConstantMask mask;
-  mask.choices = true;
-  (seen ? mask.onFalse : mask.onTrue) = kHides;
-  mask.shape.assign(cells->shape().begin(), cells->shape().end());
-  mask.cells = std::move(cells->bytes);
-  mask.dropEqual();
-  return mask;
+  return ConstantMask(std::move(*cells), true, seen ? 0 : kHides, seen ? kHides : 0);
 }
 
 bool ConstantMask::isZero() const {
@@ -84,23 +73,6 @@ bool ConstantMask::hidesOutside(Band band, int64_t queries, int64_t keys) const 
     for (int64_t j = 0; j < keys; ++j)
       if ((j < i + band.first || j > i + band.last) && !(at(i * keys + j) <= kHides)) return false;
   return true;
-}
-
-void ConstantMask::dropEqual() {
-  for (int d = 0; d < 4; ++d) dropEqual(d);
-}
-
-void ConstantMask::dropEqual(int d) {
-  if (shape[d] == 1) return;
-  int64_t slice = choices ? 1 : sizeof(float);
-  for (int i = d + 1; i < 4; ++i) slice *= shape[i];
-  int64_t run = slice * shape[d], size = int64_t(cells.size());
-  for (int64_t base = 0; base < size; base += run)
-    for (int64_t k = slice; k < run; k += slice)
-      if (std::memcmp(cells.data() + base, cells.data() + base + k, slice) != 0) return;
-  for (int64_t r = 1; r < size / run; ++r) std::memmove(cells.data() + r * slice, cells.data() + r * run, slice);
-  cells.resize(size / shape[d]);
-  shape[d] = 1;
 }
 
 } // namespace zero::raise

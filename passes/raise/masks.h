@@ -43,12 +43,16 @@ public:
   nn::Tensor tensor(mlir::MLIRContext *context) const;
 
 private:
-  std::vector<char> cells; ///< f32, or one byte per choice
-  bool choices = false;
-  float onTrue = 0, onFalse = 0;
+  ConstantMask(nn::Tensor all, bool choices, float onTrue, float onFalse) : choices(choices), onTrue(onTrue), onFalse(onFalse) {
+    all.dropEqual();
+    shape.assign(all.shape().begin(), all.shape().end());
+    cells = std::move(all.bytes);
+  }
 
-  void dropEqual();
-  void dropEqual(int d);
+  std::vector<char> cells; ///< f32, or one byte per choice
+  bool choices;
+  float onTrue, onFalse;
+
   bool isOfPositions(int64_t queries, int64_t keys) const;
   bool sees(Band band, int64_t queries, int64_t keys) const;
   bool hidesOutside(Band band, int64_t queries, int64_t keys) const;

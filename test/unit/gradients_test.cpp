@@ -355,6 +355,20 @@ TEST_F(Gradients, PackedAttention) {
               y));
 }
 
+// A group without rows, and one of more than a block.
+TEST_F(Gradients, MatricesOfGroups) {
+  for (bool transpose : {false, true}) {
+    SCOPED_TRACE(transpose);
+    std::string x = "tensor<7x3xf64>", y = "tensor<7x2xf64>", w = transpose ? "tensor<3x2x3xf64>" : "tensor<3x3x2xf64>";
+    check(parse({{"x", x}, {"w", w}}, "", R"(
+    %g = nn.constant dense<[2, 0, 2, 2, 0, 2, 2]> : tensor<7xi64>
+    %slot, %row, %of = nn.group_rows %g {groups = 3, height = 2} : (tensor<7xi64>) -> (tensor<7xi64>, tensor<10xi64>, tensor<5xi64>)
+    %y = nn.grouped_matmul %x, %w by %slot, %row, %of )" + std::string(transpose ? "{transpose = true} " : "") + ": (" + x + ", " + w +
+                    ", tensor<7xi64>, tensor<10xi64>, tensor<5xi64>) -> " + y,
+                y));
+  }
+}
+
 TEST_F(Gradients, AttentionMaskHasNone) {
   std::string q = "tensor<1x1x3x5xf64>", mask = "tensor<1x1x3x3xf64>";
   auto module = parse({{"q", q}, {"m", mask}}, "",

@@ -48,6 +48,9 @@ struct Tensor {
 
   /// The same elements in another element type, by the rule of nn.cast.
   Tensor cast(mlir::Type elementType) const;
+
+  /// Dimensions along which nothing changes are reduced to one.
+  void dropEqual();
 };
 
 /// Results of one operation of the nn dialect, from its operands in order. Emits an error on `op` and fails where

@@ -78,6 +78,26 @@ Tensor narrowed(const Tensor &from, Type elementType) {
 
 } // namespace
 
+void Tensor::dropEqual() {
+  SmallVector<int64_t> shape(type.getShape());
+  auto width = int64_t(bytes.size()) / std::max<int64_t>(size(), 1);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (shape[dim] <= 1 || bytes.empty()) continue;
+    int64_t slice = width, all = int64_t(bytes.size());
+    for (int64_t inner : ArrayRef(shape).drop_front(dim + 1)) slice *= inner;
+    int64_t run = slice * shape[dim];
+    bool equal = true;
+    for (int64_t base = 0; equal && base < all; base += run)
+      for (int64_t at = slice; equal && at < run; at += slice)
+        equal = std::memcmp(bytes.data() + base, bytes.data() + base + at, size_t(slice)) == 0;
+    if (!equal) continue;
+    for (int64_t r = 1; r < all / run; ++r) std::memmove(bytes.data() + r * slice, bytes.data() + r * run, size_t(slice));
+    bytes.resize(size_t(all / shape[dim]));
+    shape[dim] = 1;
+  }
+  type = RankedTensorType::get(shape, type.getElementType());
+}
+
 Tensor Tensor::cast(Type to) const {
   if (to == elementType()) return *this;
   if (isNarrow(elementType())) return widened(*this).cast(to);

@@ -1,0 +1,91 @@
+//===- raise_grouped.cpp - nn-raise-grouped -------------------------------------------------------===//
+#include "passes/raise/Passes.h"
+#include "passes/raise/match.h"
+#include "passes/raise/patterns.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::raise {
+#define GEN_PASS_DEF_RAISEGROUPEDPASS
+#include "passes/raise/Passes.h.inc"
+
+namespace {
+
+/// Lower blocks are products that no library is good at.
+constexpr int64_t kLowest = 8;
+/// Slots of blocks are found by numbers that f32 holds exactly.
+constexpr int64_t kMostRows = int64_t(1) << 24;
+
+/// The matrices that are looked up, one for each row of a product, and by what.
+GatherOp lookup(Value v, int64_t rows) {
+  auto gather = viewed(v).getDefiningOp<GatherOp>();
+  if (!gather) return {};
+  auto table = typeOf(gather.getInput()), all = typeOf(v);
+  bool each = table.getRank() == 3 && typeOf(gather.getIndices()).getNumElements() == rows && all.getDimSize(0) == rows &&
+              table.getShape().drop_front() == all.getShape().drop_front() && table.getDimSize(0) > 1;
+  return each ? gather : GatherOp();
+}
+
+/// Where the rows of `group` go; found out once for all products of these groups.
+GroupRowsOp rowsOf(Value group, int64_t groups, int64_t height, PatternRewriter &r) {
+  for (Operation *user : group.getUsers())
+    if (auto known = dyn_cast<GroupRowsOp>(user); known && int64_t(known.getGroups()) == groups && int64_t(known.getHeight()) == height)
+      return known;
+  r.setInsertionPointAfterValue(group);
+  return r.create<GroupRowsOp>(group.getLoc(), group, groups, height);
+}
+
+struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
+  using RaiseGroupedPassBase::RaiseGroupedPassBase;
+
+  /// Blocks as high as a group has rows on average, if they are not higher than `height`: lower ones read each matrix more often, higher
+  /// ones have more empty slots.
+  int64_t heightFor(int64_t rows, int64_t groups) {
+    auto average = std::max<int64_t>(rows / groups, 1);
+    return std::clamp<int64_t>(int64_t(llvm::bit_floor(uint64_t(average))), kLowest, std::max<int64_t>(height, kLowest));
+  }
+
+  LogicalResult raise(MatMulOp op, PatternRewriter &r) {
+    auto result = typeOf(op.getResult());
+    if (result.getRank() != 3 || op.getOnto()) return failure();
+    int64_t rows = result.getDimSize(0);
+    // A row is a matrix of one row to the left of the one that is looked up, or one of one column to its right.
+    bool left = result.getDimSize(1) == 1, right = result.getDimSize(2) == 1;
+    GatherOp looked = left ? lookup(op.getRhs(), rows) : GatherOp();
+    bool isLeft = bool(looked);
+    if (!looked && right) looked = lookup(op.getLhs(), rows);
+    if (!looked || rows >= kMostRows || looked.getInput() == op.getResult()) return failure();
+    Value input = isLeft ? op.getLhs() : op.getRhs(), matrices = looked.getInput();
+    // y = x · op(M) as it stands, or (op(M) · x)ᵀ = xᵀ · op(M)ᵀ.
+    bool transpose = isLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
+    int64_t groups = typeOf(matrices).getDimSize(0), k = typeOf(input).getNumElements() / rows, n = result.getNumElements() / rows;
+    Value indices = looked.getIndices();
+    if (typeOf(indices).getRank() != 1) {
+      r.setInsertionPointAfterValue(indices);
+      indices = Build{r, indices.getLoc()}.reshape(indices, {rows});
+    }
+    GroupRowsOp places = rowsOf(indices, groups, heightFor(rows, groups), r);
+    r.setInsertionPoint(op);
+    Build b{r, op.getLoc()};
+    Value product = r.create<GroupedMatMulOp>(op.getLoc(), withShape(input, {rows, n}), b.reshape(input, {rows, k}), matrices,
+                                              places.getSlot(), places.getRow(), places.getGroupOf(), transpose);
+    r.replaceOp(op, b.reshape(product, result.getShape()));
+    ++found;
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<MatMulOp> products;
+    getOperation().walk([&](MatMulOp op) { products.push_back(op); });
+    PatternRewriter rewriter(&getContext());
+    for (MatMulOp op : products) {
+      rewriter.setInsertionPoint(op);
+      (void)raise(op, rewriter);
+    }
+  }
+};
+
+} // namespace
+} // namespace zero::raise
