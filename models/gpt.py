@@ -5,7 +5,7 @@ The graph looks like what PyTorch's exporters write with their optimiser off (op
 initializer under its torch name; masks and rotary tables computed by nodes), so a small file stands for a real export:
 
   gpt    learned positions, LayerNorm, Gemm with bias, gelu_new spelled out, causal Where mask, tied head
-  llama  rotary positions, RMSNorm spelled out, grouped-query attention, SwiGLU, additive mask, own head
+  llama  rotary positions, RMSNorm spelled out, grouped-query attention, SwiGLU (or a mixture of experts), additive mask, own head
 
 Input `input_ids` int64 [batch, seq], output `logits` float32 [batch, seq, vocab].
 
@@ -78,6 +78,8 @@ def arguments(argv=None):
     p.add_argument("--window", type=int, metavar="N", help="a query sees N keys, itself and those before it (llama; default: all before it)")
     p.add_argument("--padded", action="store_true", help="an input `attention_mask`: 0 where samples are filled up to the same length")
     p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
+    p.add_argument("--experts", type=int, metavar="N", help="the MLP is a mixture of N experts, each as wide as --ffn says (llama)")
+    p.add_argument("--top", type=int, default=2, metavar="K", help="experts that a token goes to (default: 2)")
     p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
     p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")
     p.add_argument("--tied", dest="tied", action="store_true", default=None, help="the head is the embedding (default for gpt)")
@@ -86,7 +88,7 @@ def arguments(argv=None):
     p.add_argument("--no-weights", action="store_true", help="dimensions without data, for zeroc --init random")
     p.add_argument("-o", "--output", required=True, metavar="FILE.onnx")
     a = p.parse_args(argv)
-    for name in ("layers", "hidden", "heads", "vocab", "seq", "batch", "kv_heads", "window", "ffn", "positions"):
+    for name in ("layers", "hidden", "heads", "vocab", "seq", "batch", "kv_heads", "window", "ffn", "positions", "experts", "top"):
         if getattr(a, name) is not None and getattr(a, name) < 1:
             p.error(f"--{name.replace('_', '-')} must be at least 1")
     if a.seed < 0:
@@ -100,6 +102,10 @@ def arguments(argv=None):
         p.error("--kv-heads is for --arch llama")
     if a.arch == "gpt" and a.window:
         p.error("--window is for --arch llama")
+    if a.arch == "gpt" and a.experts:
+        p.error("--experts is for --arch llama")
+    if a.experts and a.top > a.experts:
+        p.error(f"a token goes to --top {a.top} of --experts {a.experts}")
     if a.heads % a.kv_heads:
         p.error(f"--heads {a.heads} is not a multiple of --kv-heads {a.kv_heads}")
     if a.arch == "llama" and (a.hidden // a.heads) % 2:

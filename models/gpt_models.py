@@ -95,6 +95,36 @@ class Llama(Model):
             flat = g.ints(a.batch, a.heads, a.seq, self.head_dim)
         return g.op("Reshape", [g.op("Expand", [wide, to], f"{name}.expand"), flat], f"{name}.repeat")
 
+    def mlp(self, y, name):
+        g, a = self.g, self.a
+        gate = self.linear(y, f"{name}.gate_proj", a.ffn, a.hidden)
+        silu = g.op("Mul", [gate, g.op("Sigmoid", [gate], f"{name}.sigmoid")], f"{name}.silu")
+        both = g.op("Mul", [silu, self.linear(y, f"{name}.up_proj", a.ffn, a.hidden)], f"{name}.gated")
+        return self.linear(both, f"{name}.down_proj", a.hidden, a.ffn)
+
+    def experts(self, y, name):
+        """A mixture of experts, as exporters write it: for each choice of a token the matrices of its expert are looked up."""
+        g, a = self.g, self.a
+        flat = g.op("Reshape", [y, g.ints(-1, a.hidden)], f"{name}.view")
+        chances = g.op("Softmax", [self.linear(flat, f"{name}.gate", a.experts, a.hidden)], f"{name}.softmax", axis=-1)
+        best, which = g.op("TopK", [chances, g.ints(a.top)], f"{name}.topk", outputs=2, axis=-1)
+        share = g.op("Div", [best, g.op("ReduceSum", [best, g.ints(-1)], f"{name}.sum")], f"{name}.share")
+        expert = g.op("Reshape", [which, g.ints(-1)], f"{name}.expert")
+        rows = g.op("Expand", [g.op("Unsqueeze", [flat, g.ints(1)], f"{name}.unsqueeze"), g.ints(1, a.top, 1)], f"{name}.expand")
+
+        def product(x, part, out, inner):
+            weight = g.parameter(f"{name}.experts.{part}", (a.experts, out, inner))
+            each = g.op("Gather", [weight, expert], f"{name}.experts.{part}.index", axis=0)
+            column = g.op("Unsqueeze", [g.op("Reshape", [x, g.ints(-1, inner)], f"{name}.experts.{part}.rows"), g.ints(2)], f"{name}.experts.{part}.column")
+            return g.op("Squeeze", [g.op("MatMul", [each, column], f"{name}.experts.{part}.bmm"), g.ints(2)], f"{name}.experts.{part}.squeeze")
+
+        gate, up = g.op("Split", [product(rows, "gate_up_proj", 2 * a.ffn, a.hidden), g.ints(a.ffn, a.ffn)], f"{name}.split", outputs=2, axis=1)
+        silu = g.op("Mul", [gate, g.op("Sigmoid", [gate], f"{name}.sigmoid")], f"{name}.silu")
+        down = product(g.op("Mul", [silu, up], f"{name}.gated"), "down_proj", a.hidden, a.ffn)
+        weighted = g.op("Mul", [down, g.op("Reshape", [share, g.ints(-1, 1)], f"{name}.shares")], f"{name}.weighted")
+        total = g.op("ReduceSum", [g.op("Reshape", [weighted, g.ints(-1, a.top, a.hidden)], f"{name}.choices"), g.ints(1)], f"{name}.total", keepdims=0)
+        return g.op("Reshape", [total, self.shape(name, a.hidden)], name)
+
     def build(self):
         g, a = self.g, self.a
         kv = a.kv_heads * self.head_dim
@@ -115,10 +145,7 @@ class Llama(Model):
             out = self.attend(q, self.repeat(k, f"{s}.key"), self.repeat(v, f"{s}.value"), s, mask)
             x = g.op("Add", [x, self.linear(out, f"{s}.o_proj", a.hidden, a.hidden)], f"{h}.residual")
             y = self.norm(x, f"{h}.post_attention_layernorm")
-            gate = self.linear(y, f"{h}.mlp.gate_proj", a.ffn, a.hidden)
-            silu = g.op("Mul", [gate, g.op("Sigmoid", [gate], f"{h}.mlp.sigmoid")], f"{h}.mlp.silu")
-            both = g.op("Mul", [silu, self.linear(y, f"{h}.mlp.up_proj", a.ffn, a.hidden)], f"{h}.mlp.gated")
-            x = g.op("Add", [x, self.linear(both, f"{h}.mlp.down_proj", a.hidden, a.ffn)], f"{h}.out")
+            x = g.op("Add", [x, self.experts(y, f"{h}.mlp") if a.experts else self.mlp(y, f"{h}.mlp")], f"{h}.out")
         self.head(self.norm(x, "model.norm"), embed)
         return g
 

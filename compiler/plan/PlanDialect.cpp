@@ -240,7 +240,9 @@ LogicalResult LaunchStep::verify() { return verifyStep(*this, {}, {}); }
 LogicalResult MatMulStep::verify() {
   if (getLd().size() != 3 || getStep().size() != 3) return emitOpError() << "needs three leading dimensions and three steps: of A, B and C";
   plan::EpilogueForm epilogue = plan::formOf(plan::MatMul::Epilogue(getEpilogue()));
-  return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads())}, {1u + unsigned(epilogue.writesAux)});
+  bool grouped = getGrouped() != Grouped::none;
+  return verifyStep(*this, {(getAccumulate() ? 3u : 2u) + unsigned(epilogue.reads()) + unsigned(grouped)},
+                    {1u + unsigned(epilogue.writesAux)});
 }
 /// What attention and its gradient say of themselves.
 template <typename Op> static LogicalResult verifySizes(Op op) {

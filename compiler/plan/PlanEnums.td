@@ -23,4 +23,6 @@ def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", 
     I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>]>;
 def Plan_Epilogue : Plan_Enum<"Epilogue", "what a product makes of its result", [
     I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"bias", 3>, I32EnumAttrCase<"gelu", 4>, I32EnumAttrCase<"gelu_gradient", 5>]>;
+def Plan_Grouped : Plan_Enum<"Grouped", "what a product of a batch has of its group", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"rhs", 1>, I32EnumAttrCase<"result", 2>]>;
 #endif

@@ -168,10 +168,13 @@ def Plan_LaunchStep : Plan_Step<"launch", (ins FlatSymbolRefAttr:$kernel), " `:`
 def Plan_MatMulStep : Plan_Step<"matmul",
     (ins TypeAttr:$type, TypeAttr:$result_type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
          UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate, UnitAttr:$tf32,
-         DefaultValuedAttr<Plan_Epilogue, "::zero::planir::Epilogue::none">:$epilogue),
-    " `:` $m `x` $n `x` $k `of` $type `to` $result_type `ld` custom<List>($ld) `batch` $batch custom<List>($step) (`with` $epilogue^)?"> {
+         DefaultValuedAttr<Plan_Epilogue, "::zero::planir::Epilogue::none">:$epilogue,
+         DefaultValuedAttr<Plan_Grouped, "::zero::planir::Grouped::none">:$grouped, DefaultValuedAttr<I64Attr, "0">:$groups),
+    " `:` $m `x` $n `x` $k `of` $type `to` $result_type `ld` custom<List>($ld) `batch` $batch custom<List>($step) (`with` $epilogue^)? "
+    "(`grouped` $grouped^ `of` $groups)?"> {
   let summary = "A, B [, C] [, bias or aux] -> C [, aux]: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C. "
-                "A and B are of `type`, C of `result_type`; with `tf32` elements of f32 are multiplied with 10 bits of fraction";
+                "A and B are of `type`, C of `result_type`; with `tf32` elements of f32 are multiplied with 10 bits of fraction. With `grouped` the group of each "
+                "product is read, too, and `groups` matrices of B, or of C, are one for each group";
 }
 def Plan_AttentionStep : Plan_Step<"attention",
     (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,

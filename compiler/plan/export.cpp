@@ -237,6 +237,8 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_stride_c(product.getStep()[2]);
     to->set_epilogue(plan::MatMul::Epilogue(product.getEpilogue()));
     to->set_tf32(product.getTf32());
+    to->set_grouped(plan::MatMul::Grouped(product.getGrouped()));
+    to->set_groups(product.getGroups());
   } else if (auto attention = dyn_cast<AttentionStep>(*op)) {
     fillSizes(step->mutable_attention(), attention);
   } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {

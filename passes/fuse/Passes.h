@@ -23,6 +23,7 @@ struct Options {
   std::string precision = "f32"; // name of the element type of what lies in memory between kernels
   std::string gradients = "f32"; // and of that in which gradients are handed over
   bool epilogues = false;        // the target's library adds a bias to what it multiplies
+  bool blocks = true;            // it multiplies blocks of rows by the matrices of their groups
   int64_t world = 1;             // ranks
   bool rowsApart = false;   // the target can update rows of tables apart from the rest: one rank adds them by launches of their own, too
   bool manyThreads = false; // of the target: more than few columns can keep busy

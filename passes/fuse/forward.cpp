@@ -47,7 +47,7 @@ Operation *backwardOf(Operation *loss) {
     if (leading.contains(op)) {
       for (Value v : op->getOperands())
         if (Operation *from = v.getDefiningOp()) leading.insert(from);
-    } else if (isa<MatMulOp, MatMulEpilogueOp>(op)) {
+    } else if (isa<MatMulOp, MatMulEpilogueOp, BlockMatMulOp>(op)) {
       first = op;
     }
   }

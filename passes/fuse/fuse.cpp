@@ -53,7 +53,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
 } // namespace
 
 void buildPipeline(OpPassManager &pm, const Options &options) {
-  pm.addPass(createExpandBlocksPass());
+  if (!options.blocks) pm.addPass(createExpandBlocksPass());
   if (options.world > 1 || options.rowsApart) pm.addPass(createTableRowsPass({options.world}));
   if (options.manyThreads) pm.addPass(createFewRowsPass());
   pm.addPass(createFusePass());

@@ -121,6 +121,7 @@ private:
     if (auto attention = dyn_cast<AttentionOp>(op)) return result == attention.getResult();
     if (kept.contains(result)) return false;
     if (auto product = dyn_cast<MatMulOp>(op)) return !product.getOnto();
+    if (isa<BlockMatMulOp>(op)) return true;
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch) return false;
     const KernelFacts &facts = factsOf(launch);
@@ -146,6 +147,8 @@ private:
 
 SmallVector<OpOperand *> halfOperands(Operation *op) {
   if (auto product = dyn_cast<MatMulOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable()};
+  if (auto blocks = dyn_cast<BlockMatMulOp>(op)) return {&blocks.getLhsMutable(), &blocks.getRhsMutable()};
+  if (auto blocks = dyn_cast<BlockMatMulSumOp>(op)) return {&blocks.getLhsMutable(), &blocks.getRhsMutable()};
   if (auto product = dyn_cast<MatMulEpilogueOp>(op))
     return {&product.getLhsMutable(), &product.getRhsMutable(), &product.getOtherMutable()};
   if (auto attention = dyn_cast<AttentionOp>(op)) return {&attention.getQMutable(), &attention.getKMutable(), &attention.getVMutable()};

@@ -38,8 +38,14 @@ bool runPasses(ModuleOp module, const CompileOptions &options, llvm::function_re
 static bool epilogues(const CompileOptions &options) { return options.epilogues && options.target == plan::Target::CUDA; }
 
 void addFusion(OpPassManager &pm, const CompileOptions &options) {
-  fuse::buildPipeline(pm, {options.precision, options.world > 1 ? options.reduceType : "f32", epilogues(options), options.world,
-                           options.target != plan::Target::CUDA, options.target == plan::Target::CUDA});
+  bool cuda = options.target == plan::Target::CUDA;
+  fuse::buildPipeline(pm, {.precision = options.precision,
+                           .gradients = options.world > 1 ? options.reduceType : "f32",
+                           .epilogues = epilogues(options),
+                           .blocks = !cuda,
+                           .world = options.world,
+                           .rowsApart = !cuda,
+                           .manyThreads = cuda});
 }
 
 /// Elements in 16 bytes, of what a GPU's matrix units multiply.

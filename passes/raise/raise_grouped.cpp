@@ -62,10 +62,8 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     bool transpose = isLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
     int64_t groups = typeOf(matrices).getDimSize(0), k = typeOf(input).getNumElements() / rows, n = result.getNumElements() / rows;
     Value indices = looked.getIndices();
-    if (typeOf(indices).getRank() != 1) {
-      r.setInsertionPointAfterValue(indices);
-      indices = Build{r, indices.getLoc()}.reshape(indices, {rows});
-    }
+    r.setInsertionPointAfterValue(indices);
+    indices = Build{r, indices.getLoc()}.cast(Build{r, indices.getLoc()}.reshape(indices, {rows}), r.getI64Type());
     GroupRowsOp places = rowsOf(indices, groups, heightFor(rows, groups), r);
     r.setInsertionPoint(op);
     Build b{r, op.getLoc()};

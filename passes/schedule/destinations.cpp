@@ -8,9 +8,8 @@ namespace zero::schedule {
 
 /// Whether the operation can be told where to write its results.
 static bool takesDestination(Operation *op) {
-  return op &&
-         isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::AttentionOp, nn::AttentionGradOp, state::UpdateOp, state::UpdateRowsOp>(
-             op);
+  return op && isa<nn::LaunchOp, nn::MatMulOp, nn::MatMulEpilogueOp, nn::BlockMatMulOp, nn::BlockMatMulSumOp, nn::AttentionOp,
+                   nn::AttentionGradOp, state::UpdateOp, state::UpdateRowsOp>(op);
 }
 
 /// Which operands of a step that may overwrite them `value` can take the place of.

@@ -72,6 +72,10 @@ LogicalResult Lowering::lower(Operation &op) {
     lowerLaunch(launch);
   } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
     lowerMatMul(product);
+  } else if (auto blocks = dyn_cast<nn::BlockMatMulOp>(op)) {
+    lowerBlocks(blocks);
+  } else if (auto ofGroups = dyn_cast<nn::BlockMatMulSumOp>(op)) {
+    lowerBlockSum(ofGroups);
   } else if (auto product = dyn_cast<nn::MatMulEpilogueOp>(op)) {
     lowerMatMulEpilogue(product);
   } else if (auto join = dyn_cast<nn::JoinRowsOp>(op)) {

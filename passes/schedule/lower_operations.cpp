@@ -34,7 +34,7 @@ template <typename Op> void Lowering::makeMatMul(Op op, ArrayRef<Ref> read, Arra
   make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
                    batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), accumulate,
-                   tf32 && lhs.getElementType().isF32(), epilogue);
+                   tf32 && lhs.getElementType().isF32(), epilogue, Grouped::none, 0);
 }
 
 void Lowering::lowerMatMul(nn::MatMulOp op) {
@@ -44,6 +44,22 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
     read.push_back(at(op.getResult()));
   }
   makeMatMul(op, read, at(op.getResult()), bool(op.getOnto()), Epilogue::none);
+}
+
+void Lowering::lowerBlocks(nn::BlockMatMulOp op) {
+  auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
+  int64_t blocks = lhs.getDimSize(0), height = lhs.getDimSize(1), k = lhs.getDimSize(2), n = result.getDimSize(2);
+  make<MatMulStep>(named(op, "matmul"), at(op.getOperands()), at(op.getResult()), lhs.getElementType(), result.getElementType(), height, n,
+                   k, blocks, ArrayRef<int64_t>{k, rhs.getDimSize(2), n}, ArrayRef<int64_t>{height * k, k * n, height * n}, false,
+                   op.getTransposeRhs(), false, false, Epilogue::none, Grouped::rhs, rhs.getDimSize(0));
+}
+
+void Lowering::lowerBlockSum(nn::BlockMatMulSumOp op) {
+  auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
+  int64_t blocks = lhs.getDimSize(0), height = lhs.getDimSize(1), m = lhs.getDimSize(2), n = rhs.getDimSize(2);
+  make<MatMulStep>(named(op, "matmul"), at(op.getOperands()), at(op.getResult()), lhs.getElementType(), result.getElementType(), m, n,
+                   height, blocks, ArrayRef<int64_t>{m, n, n}, ArrayRef<int64_t>{height * m, height * n, m * n}, true, false, false, false,
+                   Epilogue::none, Grouped::result, result.getDimSize(0));
 }
 
 void Lowering::lowerMatMulEpilogue(nn::MatMulEpilogueOp op) {

@@ -23,6 +23,8 @@ private:
   mlir::LogicalResult lower(mlir::Operation &op);
   void lowerLaunch(nn::LaunchOp op);
   void lowerMatMul(nn::MatMulOp op);
+  void lowerBlocks(nn::BlockMatMulOp op);
+  void lowerBlockSum(nn::BlockMatMulSumOp op);
   void lowerMatMulEpilogue(nn::MatMulEpilogueOp op);
   template <typename Op>
   void makeMatMul(Op op, llvm::ArrayRef<planir::Ref> read, llvm::ArrayRef<planir::Ref> written, bool accumulate, planir::Epilogue epilogue);

@@ -34,6 +34,8 @@ struct MatMulShape {
   plan::DType dtype = plan::F32, cDtype = plan::F32; // of A and B, of C
   plan::MatMul::Epilogue epilogue = plan::MatMul::NONE;
   bool tf32 = false;
+  plan::MatMul::Grouped grouped = plan::MatMul::UNGROUPED;
+  int64_t groups = 0;
 
   // As messages name it: "M x N x K".
   std::string text() const { return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k); }
@@ -41,6 +43,7 @@ struct MatMulShape {
 template <typename Place> struct MatMulOf : MatMulShape {
   Place a, b, c;
   Place bias{}, aux{}; // a row, and a matrix like C, where the epilogue has them; else empty
+  Place group{};       // of each product, where they are grouped; else empty
 };
 
 // See plan.Attention. Query i sees keys i + first to i + last, of those there are. The mask's strides are in elements, and 0 along broadcast

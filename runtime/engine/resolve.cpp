@@ -150,11 +150,12 @@ private:
 
   MatMulOf<Place> matmul(const plan::Step &step, const plan::MatMul &p) const {
     auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
-    MatMulShape shape{i(p.m()),       i(p.n()),   i(p.k()),    i(p.batch()),    p.trans_a(),     p.trans_b(),
-                      i(p.lda()),     i(p.ldb()), i(p.ldc()),  i(p.stride_a()), i(p.stride_b()), i(p.stride_c()),
-                      p.accumulate(), p.dtype(),  p.c_dtype(), p.epilogue(),    p.tf32()};
+    MatMulShape shape{i(p.m()),    i(p.n()),     i(p.k()),        i(p.batch()),    p.trans_a(),     p.trans_b(),    i(p.lda()),
+                      i(p.ldb()),  i(p.ldc()),   i(p.stride_a()), i(p.stride_b()), i(p.stride_c()), p.accumulate(), p.dtype(),
+                      p.c_dtype(), p.epilogue(), p.tf32(),        p.grouped(),     i(p.groups())};
     MatMulOf<Place> call{shape, place(step.reads(0)), place(step.reads(1)), place(step.writes(0))};
     plan::EpilogueForm epilogue = plan::formOf(p.epilogue());
+    if (p.grouped() != plan::MatMul::UNGROUPED) call.group = place(step.reads(2));
     if (epilogue.readsBias) call.bias = place(step.reads(2));
     if (epilogue.hasAux()) call.aux = place(epilogue.readsAux ? step.reads(2) : step.writes(1));
     return call;

@@ -56,9 +56,10 @@ std::string whatText(const plan::Plan &plan, const plan::Step &step) {
     return fmt::format("write {} of {} bytes", counted(plan::rowsOf(step), "row"), step.write_rows().row_bytes());
   case plan::Step::kMatmul: {
     const plan::MatMul &m = step.matmul();
-    return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
+    std::string grouped = m.grouped() == plan::MatMul::UNGROUPED ? "" : fmt::format(" in {}", counted(m.groups(), "group"));
+    return fmt::format("matmul {}{}x{}x{}{}{}{}{}{}{}{}{}", m.batch() > 1 ? fmt::format("{} of ", m.batch()) : "", m.m(), m.n(), m.k(),
                        m.trans_a() ? " A^T" : "", m.trans_b() ? " B^T" : "", m.accumulate() ? " added" : "", typeText(m.dtype()),
-                       m.tf32() ? " as tf32" : "", m.c_dtype() == m.dtype() ? "" : " to f32", plan::formOf(m.epilogue()).text);
+                       m.tf32() ? " as tf32" : "", m.c_dtype() == m.dtype() ? "" : " to f32", plan::formOf(m.epilogue()).text, grouped);
   }
   case plan::Step::kAttention:
     return "attention " + attentionText(step.attention());

@@ -4,6 +4,7 @@
 #include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
+#include <limits>
 
 namespace zero::plan {
 namespace {
@@ -46,24 +47,40 @@ struct StepChecker : StepOperands {
       throw Error(what + " is a product" + epilogue.text + ", which is for one that overwrites its result, in a plan for cuda");
     if (call.tf32() && (plan.target().kind() == Target::CPU || call.dtype() != F32))
       throw Error(what + " multiplies " + DType_Name(call.dtype()) + " in TF32, which is for F32 in a plan for cuda");
-    form((call.accumulate() ? 3 : 2) + epilogue.reads(), 1 + epilogue.writesAux);
+    form((call.accumulate() ? 3 : 2) + epilogue.reads() + (call.grouped() != MatMul::UNGROUPED), 1 + epilogue.writesAux);
+    if (call.grouped() != MatMul::UNGROUPED) grouped(call);
     if (call.m() == 0 || call.n() == 0 || call.k() == 0 || call.batch() == 0)
       throw Error(what + " is an empty product: m, n, k and batch must all be at least 1");
     number(call.dtype(), "multiplies elements");
     if (call.c_dtype() != F32 && call.c_dtype() != call.dtype())
       throw Error(what + " makes a product of type " + DType_Name(call.c_dtype()) + " from " + DType_Name(call.dtype()) + "; expected F32" +
                   (call.dtype() == F32 ? "" : " or " + DType_Name(call.dtype())));
-    if (call.batch() > 1 && call.stride_c() == 0) throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
+    if (call.batch() > 1 && call.stride_c() == 0 && call.grouped() != MatMul::GROUPED_C)
+      throw Error(what + " writes all products of its batch to the same place (stride_c is 0)");
     for (uint64_t extent : {call.m(), call.n(), call.k(), call.batch()}) multiply(extent, 1, what);
     uint64_t element = bytesOf(call.dtype());
     auto rowsA = call.trans_a() ? call.k() : call.m(), columnsA = call.trans_a() ? call.m() : call.k();
     auto rowsB = call.trans_b() ? call.n() : call.k(), columnsB = call.trans_b() ? call.k() : call.n();
+    auto countOf = [&](MatMul::Grouped one) { return call.grouped() == one ? call.groups() : call.batch(); }; // matrices
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
-    reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), call.batch(), call.stride_b(), element));
-    writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), call.batch(), call.stride_c(), bytesOf(call.c_dtype())));
+    reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), countOf(MatMul::GROUPED_B), call.stride_b(), element));
+    writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), countOf(MatMul::GROUPED_C), call.stride_c(), bytesOf(call.c_dtype())));
     if (epilogue.readsBias) reads(2, "the bias", product({call.n(), bytesOf(call.c_dtype())}));
     if (epilogue.hasAux()) aux(call, epilogue.readsAux);
     if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
+  }
+
+  void grouped(const MatMul &call) const {
+    if (!MatMul::Grouped_IsValid(call.grouped())) throw Error(what + " is grouped in the unknown way " + std::to_string(call.grouped()));
+    if (plan.target().kind() == Target::CUDA || call.accumulate() || call.epilogue() != MatMul::NONE)
+      throw Error(what + " is a product of groups, which overwrites its result, without an epilogue, in a plan for cpu");
+    if (call.groups() == 0 || call.groups() > std::numeric_limits<int32_t>::max())
+      throw Error(what + " has " + std::to_string(call.groups()) + " groups");
+    if (call.grouped() == MatMul::GROUPED_C && call.c_dtype() != F32)
+      throw Error(what + " sums the products of groups in " + DType_Name(call.c_dtype()) + "; expected F32");
+    if (call.groups() > 1 && (call.grouped() == MatMul::GROUPED_B ? call.stride_b() : call.stride_c()) == 0)
+      throw Error(what + " has the matrices of all groups in the same place");
+    reads(2, "the groups", product({call.batch(), 8}));
   }
 
   void aux(const MatMul &call, bool isRead) const {

@@ -28,6 +28,8 @@ uint64_t multiplyAddsOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, uint64_t>(op)
       .Case([](MatMulOp product) { return ofProduct(product); })
       .Case([](MatMulEpilogueOp product) { return ofProduct(product); })
+      .Case([](BlockMatMulOp blocks) { return elements(blocks.getResult()) * uint64_t(typeOf(blocks.getLhs()).getDimSize(2)); })
+      .Case([](BlockMatMulSumOp blocks) { return elements(blocks.getLhs()) * uint64_t(typeOf(blocks.getRhs()).getDimSize(2)); })
       .Case([](AttentionOp attention) { return ofScores(attention, 2, 13); })
       .Case([](AttentionGradOp attention) { return ofScores(attention, 5, 16); })
       .Case([](AttentionGradByRowSumsOp attention) { return ofScores(attention, 7, 32); }) // the scores twice

@@ -23,7 +23,7 @@ struct Binder {
     for (uint32_t a = 0; a < op.args; ++a) args.push_back(pointer(program.args[op.firstArg + a]));
     return LaunchCall{kernels[op.kernel], first, op.extent, op.grain, op.begin};
   }
-  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, any(op.a), any(op.b), any(op.c), nullptr, nullptr}; }
+  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, any(op.a), any(op.b), any(op.c), nullptr, nullptr, any(op.group)}; }
   AttentionCall attention(const AttentionOf<Place> &op) const {
     return {op, any(op.q), any(op.k), any(op.v), any(op.mask), any(op.out), any(op.lse)};
   }

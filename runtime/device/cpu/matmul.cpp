@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <dnnl.h>
 #include <omp.h>
 
@@ -61,6 +62,53 @@ bool fillCacheOfSmallPieces() {
   return true;
 }
 
+// A piece of f32, in calls of so many columns that little is packed at a time.
+void multiply(const MatMulShape &of, int64_t m, int64_t n, int64_t k, bool accumulate, const float *a, const float *b, float *c) {
+  int64_t atOnce = columnsOfACall(m, n);
+  for (int64_t first = 0; first < n; first += atOnce)
+    singleMatmul(of.transA, of.transB, m, std::min(atOnce, n - first), k, 1.0f, a, of.lda, b + first * (of.transB ? of.ldb : 1), of.ldb,
+                 accumulate, c + first, of.ldc);
+}
+
+// The group of a product, -1 if it is left out.
+int64_t groupOf(const MatMulCall &call, int64_t batch) {
+  int64_t group = static_cast<const int64_t *>(call.group)[batch];
+  if (group >= call.groups) throw Error("a product belongs to group " + std::to_string(group) + " of " + std::to_string(call.groups));
+  return group;
+}
+
+void clear(void *c, int64_t rows, int64_t bytes, int64_t stride) {
+  for (int64_t row = 0; row < rows; ++row) std::memset(static_cast<char *>(c) + row * stride, 0, static_cast<size_t>(bytes));
+}
+
+// Each group's matrix of C, the sum of its products. Products that follow each other are one of that depth, where they lie one after
+// another: stored transposed, as rows of tokens are.
+void matmulOfGroups(ThreadPool &pool, const HalfProducts &halfProducts, const MatMulCall &call) {
+  ProductGrid grid = gridOf(call, pool.threads());
+  int64_t perGroup = grid.rows * grid.columns, size = call.dtype == plan::F32 ? 4 : 2;
+  bool joins =
+      call.dtype == plan::F32 && call.transA && !call.transB && call.strideA == call.k * call.lda && call.strideB == call.k * call.ldb;
+  pool.run(call.groups * perGroup, [&](int64_t piece, int thread) {
+    int64_t group = piece / perGroup, part = piece % perGroup;
+    int64_t row = part / grid.columns * grid.rowsPerPiece, column = part % grid.columns * grid.columnsPerPiece;
+    MatMulShape shape = call;
+    shape.m = std::min(grid.rowsPerPiece, call.m - row), shape.n = std::min(grid.columnsPerPiece, call.n - column), shape.accumulate = true;
+    float *c = static_cast<float *>(call.c) + group * call.strideC + row * call.ldc + column;
+    clear(c, shape.m, shape.n * int64_t(sizeof(float)), call.ldc * int64_t(sizeof(float)));
+    for (int64_t batch = 0, next = 0; batch < call.batch; batch = next) {
+      next = batch + 1;
+      if (groupOf(call, batch) != group) continue;
+      while (joins && next < call.batch && groupOf(call, next) == group) ++next;
+      const void *a = static_cast<const char *>(call.a) + size * (batch * call.strideA + (call.transA ? row : row * call.lda));
+      const void *b = static_cast<const char *>(call.b) + size * (batch * call.strideB + (call.transB ? column * call.ldb : column));
+      if (call.dtype != plan::F32)
+        halfProducts.run(shape, a, b, c, thread);
+      else
+        multiply(call, shape.m, shape.n, call.k * (next - batch), true, static_cast<const float *>(a), static_cast<const float *>(b), c);
+    }
+  });
+}
+
 } // namespace
 
 void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
@@ -75,9 +123,12 @@ void singleMatmul(bool transA, bool transB, int64_t m, int64_t n, int64_t k, flo
 }
 
 ProductGrid gridOf(const MatMulShape &shape, int threads) {
-  // Batches are spread over the threads first; only what is left of the parallelism cuts the single product.
-  bool few = shape.batch < 4 * threads && shape.batch % threads != 0;
-  ProductGrid grid = gridFor(shape.m, shape.n, shape.k, few ? threads : 1, speedOf(shape.dtype));
+  // Batches are spread over the threads first; only what is left of the parallelism cuts the single product. Of groups whose products are
+  // added up, each is one of its own.
+  bool summed = shape.grouped == plan::MatMul::GROUPED_C;
+  int64_t products = summed ? shape.groups : shape.batch, depth = summed ? shape.k * piecesOf(shape.batch, shape.groups) : shape.k;
+  bool few = products < 4 * threads && products % threads != 0;
+  ProductGrid grid = gridFor(shape.m, shape.n, depth, few ? threads : 1, speedOf(shape.dtype));
   if (shape.cDtype != plan::F32) {
     grid.columnsPerPiece = columnsOfAHalfCall(grid.rowsPerPiece, grid.columnsPerPiece);
     grid.columns = piecesOf(shape.n, grid.columnsPerPiece);
@@ -91,12 +142,14 @@ std::vector<MatMulShape> piecesOf(const MatMulShape &shape, int threads) {
   for (int64_t row : {int64_t(0), (grid.rows - 1) * grid.rowsPerPiece})
     for (int64_t column : {int64_t(0), (grid.columns - 1) * grid.columnsPerPiece}) {
       pieces.push_back(shape);
+      pieces.back().accumulate |= shape.grouped == plan::MatMul::GROUPED_C;
       pieces.back().m = std::min(grid.rowsPerPiece, shape.m - row), pieces.back().n = std::min(grid.columnsPerPiece, shape.n - column);
     }
   return pieces;
 }
 
 void matmul(ThreadPool &pool, const HalfProducts &halfProducts, const MatMulCall &call) {
+  if (call.grouped == plan::MatMul::GROUPED_C) return matmulOfGroups(pool, halfProducts, call);
   int threads = pool.threads();
   ProductGrid grid = gridOf(call, threads);
   int64_t perBatch = grid.rows * grid.columns;
@@ -106,14 +159,13 @@ void matmul(ThreadPool &pool, const HalfProducts &halfProducts, const MatMulCall
     MatMulShape shape = call;
     shape.m = std::min(grid.rowsPerPiece, call.m - row), shape.n = std::min(grid.columnsPerPiece, call.n - column);
     const void *a = static_cast<const char *>(call.a) + size * (batch * call.strideA + (call.transA ? row : row * call.lda));
-    const void *b = static_cast<const char *>(call.b) + size * (batch * call.strideB + (call.transB ? column * call.ldb : column));
     void *c = static_cast<char *>(call.c) + sizeC * (batch * call.strideC + row * call.ldc + column);
+    int64_t matrix = call.group ? groupOf(call, batch) : batch;
+    if (matrix < 0) return clear(c, shape.m, shape.n * sizeC, call.ldc * sizeC);
+    const void *b = static_cast<const char *>(call.b) + size * (matrix * call.strideB + (call.transB ? column * call.ldb : column));
     if (call.dtype != plan::F32) return halfProducts.run(shape, a, b, c, thread);
-    int64_t atOnce = columnsOfACall(shape.m, shape.n);
-    for (int64_t first = 0; first < shape.n; first += atOnce)
-      singleMatmul(call.transA, call.transB, shape.m, std::min(atOnce, shape.n - first), call.k, 1.0f, static_cast<const float *>(a),
-                   call.lda, static_cast<const float *>(b) + first * (call.transB ? call.ldb : 1), call.ldb, call.accumulate,
-                   static_cast<float *>(c) + first, call.ldc);
+    multiply(call, shape.m, shape.n, call.k, call.accumulate, static_cast<const float *>(a), static_cast<const float *>(b),
+             static_cast<float *>(c));
   };
   // Small products are claimed several at a time.
   int64_t total = call.batch * perBatch;
