@@ -195,6 +195,49 @@ TEST(Validate, WhatEpiloguesReadAndWrite) {
   }
 }
 
+// Four products of 16 rows, that belong to three groups: with a matrix of each to multiply with, or to be added to.
+Plan groupedPlan(MatMul::Grouped grouped) {
+  PlanBuilder b = goodPlan();
+  bool summed = grouped == MatMul::GROUPED_C;
+  Ref groups = b.floats("groups", 2 * 4), others = b.floats("others", summed ? 64 * 16 : 3 * 32 * 16),
+      result = b.floats("result", summed ? 3 * 32 * 16 : 64 * 16, false);
+  Step *step = stepOf(b.plan, kProduct);
+  *step->mutable_reads(1) = others, *step->add_reads() = groups, *step->mutable_writes(0) = result;
+  MatMul *product = step->mutable_matmul();
+  product->set_m(summed ? 32 : 16), product->set_k(summed ? 16 : 32), product->set_trans_a(summed), product->set_batch(4);
+  product->set_stride_a(16 * 32), product->set_stride_b(summed ? 16 * 16 : 32 * 16), product->set_stride_c(summed ? 32 * 16 : 16 * 16);
+  product->set_grouped(grouped), product->set_groups(3);
+  return b.plan;
+}
+
+TEST(Validate, ProductsOfGroups) {
+  auto product = [](Plan &p) { return stepOf(p, kProduct)->mutable_matmul(); };
+  for (MatMul::Grouped grouped : {MatMul::GROUPED_B, MatMul::GROUPED_C}) {
+    bool summed = grouped == MatMul::GROUPED_C;
+    EXPECT_EQ("", refusalOf([&] { validate(groupedPlan(grouped), kConstantBytes); }));
+    const std::vector<Damage> cases{
+        {[&](Plan &p) { product(p)->set_groups(4); }, summed ? "C of step 0 'product'" : "B of step 0 'product'"},
+        {[&](Plan &p) { product(p)->set_groups(0); }, "has 0 groups"},
+        {[&](Plan &p) { product(p)->set_groups(uint64_t(1) << 40); }, "has 1099511627776 groups"},
+        {[&](Plan &p) { product(p)->set_grouped(MatMul::Grouped(7)); }, "grouped in the unknown way 7"},
+        {[&](Plan &p) { summed ? product(p)->set_stride_c(0) : product(p)->set_stride_b(0); },
+         "the matrices of all groups in the same place"},
+        {[&](Plan &p) { stepOf(p, kProduct)->mutable_reads(2)->set_bytes(24); },
+         "the groups of step 0 'product' of program 'step' has 24 bytes"},
+        {[&](Plan &p) { stepOf(p, kProduct)->mutable_reads()->RemoveLast(); }, "reads 2 and writes 1 references; one of its kind reads 3"},
+        {[](Plan &p) { forCuda(p); }, "in a plan for cpu"},
+    };
+    for (const Damage &damage : cases) {
+      Plan plan = groupedPlan(grouped);
+      damage.apply(plan);
+      expectError([&] { validate(plan, kConstantBytes); }, damage.sentence);
+    }
+  }
+  Plan half = groupedPlan(MatMul::GROUPED_C);
+  product(half)->set_dtype(BF16), product(half)->set_c_dtype(BF16);
+  expectError([&] { validate(half, kConstantBytes); }, "sums the products of groups in BF16; expected F32");
+}
+
 // Copies between all tiers, each on the lane of its link.
 PlanBuilder tieredPlan() {
   PlanBuilder b(4);
@@ -688,8 +731,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 8");
-  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 8; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 9");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 9; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");
