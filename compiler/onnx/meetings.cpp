@@ -63,6 +63,8 @@ Fact Analysis::meet(Operation &op) {
   f.kind = isa<nn::CompareOp>(op) ? Kind::Plain : k;
   if (isa<nn::CrossEntropyOp>(op)) f.kind = Kind::Hidden;
   if (f.kind == Kind::Scores && !toSoftmax.contains(op.getResult(0))) f.kind = Kind::Hidden;
+  // A bias table with a mask from the data, which is added or chosen where nothing is seen; scores come later.
+  auto masked = [&](unsigned i) { return k == Kind::Plain && (additive || (choice && i > 0)); };
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     Fact &o = facts[op.getOperand(i)];
     bool scaled = multiplicative && llvm::all_of(llvm::enumerate(op.getOperands()), [&](auto other) {
@@ -73,7 +75,7 @@ Fact Analysis::meet(Operation &op) {
       if (scaled) {
         f.sources = o.sources;
         f.table = true;
-      } else if (additive && k == Kind::Plain) { // bias table with a mask from the data; scores come later
+      } else if (masked(i)) {
         f.sources = o.sources;
         f.table = true;
       } else if (!multiplicative || squared || !bounded(o)) {
@@ -84,7 +86,7 @@ Fact Analysis::meet(Operation &op) {
       continue;
     }
     if (o.kind != Kind::Known || o.sources.empty()) continue;
-    if (additive && k == Kind::Plain && o.table) {
+    if (masked(i) && o.table) {
       f.sources = o.sources;
       f.table = true;
       continue;

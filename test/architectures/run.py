@@ -4,7 +4,7 @@
 usage: test/architectures/run.py [--only NAME[,NAME]] [--mask] [--table FILE.md]
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
-norm (f32 on both sides, each in its own order of sums), and if --recompute full gives these gradients to the bit. Needs torch, transformers, onnx,
+norm (f32 on both sides, each in its own order of sums), if --recompute full gives these gradients to the bit, and if as many numbers are trained. Needs torch, transformers, onnx,
 onnxscript and safetensors; set-up does not install these, so this runs by hand: about half a minute for each architecture.
 """
 import argparse
@@ -101,6 +101,7 @@ def program(name, *args, cwd):
     done = subprocess.run([ROOT / "build" / "bin" / name, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise Fails((done.stderr.strip() or f"{name} ended with status {done.returncode}").splitlines()[-1])
+    return done.stdout
 
 
 def made_again(task, work):
@@ -121,6 +122,10 @@ def compare(config, task, mask, work):
     program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0.01", "--threads", "1",
             "--metrics", "metrics.jsonl", "--gradients", "gradients.safetensors", cwd=work)
     losses, gradients = trained_by_torch(model, task, data)
+    trained = json.loads(program("zero-inspect", "plan.bin", "--json", cwd=work))["parameter_elements"]
+    wanted = sum(p.numel() for p in model.parameters() if p.grad is not None)
+    if trained < wanted:
+        raise Fails(f"{trained:,} numbers are trained, and {wanted:,} in PyTorch")
     ours = [json.loads(line)["loss"] for line in (work / "metrics.jsonl").read_text().splitlines()]
     loss = max(abs(x - y) / max(1, abs(y)) for x, y in zip(ours, losses, strict=True))
     floor = 1e-4 * max(np.linalg.norm(g) for g in gradients.values())  # a key bias has no gradient but noise

@@ -146,6 +146,17 @@ def rotary(cached):
     return g.model(g.attend(turn(q), turn(k), v))
 
 
+def chosen_bias():
+    """As in T5's encoder: where the attention mask shows a key, the bias of its relative position is chosen, and elsewhere the lowest number."""
+    g = Graph()
+    x = embedded(g)
+    q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
+    buckets = np.abs(np.subtract.outer(np.arange(T), np.arange(T)))
+    relative = g.Unsqueeze(g.Transpose(g.Gather(g.normal("relative_attention_bias", T, H), g.const(buckets)), perm=[2, 0, 1]), g.const(np.array([0])))
+    seen = g.Unsqueeze(g.Cast(g.ids("attention_mask"), to=TensorProto.BOOL), g.const(np.array([1, 2])))
+    return g.model(g.attend(q, k, v, lambda s: g.Add(s, g.Where(seen, relative, g.const(-3e38)))))
+
+
 def bias():
     """A relative-position table looked up by known buckets, and ALiBi slopes times the attention mask's positions."""
     g = Graph()
