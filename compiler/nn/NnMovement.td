@@ -70,10 +70,19 @@ def Nn_GatherOp : Nn_Op<"gather", [Pure, Nn_Movement, Nn_Indexed, Nn_Diff, Nn_Ev
 }
 
 def Nn_TakeAlongOp : Nn_Op<"take_along", [Pure, Nn_Movement, Nn_Indexed, Nn_Splittable, Nn_Diff, Nn_Evaluable]> {
-  let summary = "One element per row: result[i…] = input[i…, indices[i…]] over the last dimension";
+  let summary = "Elements of each row by index, over the last dimension: one, result[i…] = input[i…, indices[i…]], or several, result[i…, j] = input[i…, indices[i…, j]]";
   let arguments = (ins Nn_Tensor:$input, Nn_Integer:$indices);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "$input `,` $indices attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Nn_PutAlongOp : Nn_Op<"put_along", [Pure, Nn_Evaluable]> {
+  let summary = "Where several elements of each row were taken, their sums: result[i…, c] = sum of updates[i…, j] where indices[i…, j] = c, in order of j";
+  let description = [{ The gradient of an nn.take_along of several. It is no primitive: what it becomes depends on the target (nn-expand-put-along). }];
+  let arguments = (ins Nn_Float:$updates, Nn_Integer:$indices);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$updates `,` $indices attr-dict `:` type($updates) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -132,7 +132,8 @@ Val Emitter::gather(const Val &table, const Val &indices) {
 
 Val Emitter::takeAlong(const Val &x, const Val &indices) {
   if (!x || !indices || broken) return {};
-  if (x.rank() == 0 || indices.shape() != x.shape().drop_back()) return fail("one index per row is needed");
+  if (x.rank() == 0 || indices.rank() > x.rank() || indices.shape().take_front(x.rank() - 1) != x.shape().drop_back())
+    return fail("an index of each row is needed, or several");
   return one({x, indices}, [&](OpBuilder &b, ValueRange v) {
     return b.create<nn::TakeAlongOp>(location, RankedTensorType::get(indices.shape(), x.element()), v[0], v[1]);
   });

@@ -131,8 +131,8 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   }
   if (choice || !along) return;
   if (content(o, [](const Content &c) { return c.isSinusoid(); })) return refuse(o, "a sinusoidal table");
-  if (shape.size() > 2 && o.varying.test(0) && content(o, [](const Content &c) { return c.isCopies(); }))
-    return refuse(o, "one copy for each sample");
+  auto isCopies = [](const Content &c) { return c.isCopies() && !(c.isConstant() && c.isOfModule()); }; // fresh biases are zeros
+  if (shape.size() > 2 && o.varying.test(0) && content(o, isCopies)) return refuse(o, "one copy for each sample");
   evidence(o, "position");
 }
 

@@ -16,11 +16,34 @@ def ExpandBlocksPass : Pass<"nn-expand-blocks", "::mlir::ModuleOp"> {
     %each = nn.gather %experts, %group : …
     %y = nn.matmul %x, %each : …
     %parts = nn.matmul %x, %dy {transpose_lhs = true} : …
-    %d = nn.scatter_add %group, %parts : …
+    %d = nn.scatter_add %group, %parts : …  // few and large matrices in pieces, each a row of its own
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let statistics = [Statistic<"expanded", "expanded", "Products of blocks">];
+}
+
+def ExpandPutAlongPass : Pass<"nn-expand-put-along", "::mlir::ModuleOp"> {
+  let summary = "Sums of the elements that were taken out of rows, as the target makes them fastest";
+  let description = [{
+    Needs: functions of primitives and calls of the library. A processor adds one update after another to the flat tensor. With `compare`, for a target whose threads are many and
+    must not add to the same place, each column compares its number with all indices of its row: of a table that single elements are the rows of, each
+    block of a GPU would look at all updates there are.
+
+    ```mlir
+    %d = nn.put_along %dy, %index : tensor<8x4xf32>, tensor<8x4xi64> -> tensor<8x16xf32>
+    // becomes
+    %flat = nn.add %index, %begin_of_row : tensor<8x4xi64>
+    %d = nn.scatter_add %flat, %dy : tensor<8x4xi64>, tensor<8x4xf32> -> tensor<128xf32>
+    // or, with `compare`
+    %falls = nn.compare eq %index_of_each_column, %column : tensor<8x4x16xi64> -> tensor<8x4x16xi1>
+    %mine = nn.select %falls, %dy_of_each_column, %zeros : tensor<8x4x16xi1>, tensor<8x4x16xf32>
+    %d = nn.reduce sum %mine dims [1] : tensor<8x4x16xf32> -> tensor<8x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"compare", "compare", "bool", "false", "Columns compare their numbers with indices">];
+  let statistics = [Statistic<"expanded", "expanded", "Sums of elements that were taken">];
 }
 
 def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
@@ -145,7 +168,7 @@ def FewRowsPass : Pass<"nn-few-rows", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"rows", "rows", "int64_t", "8", "Most rows of a table">,
+  let options = [Option<"rows", "rows", "int64_t", "32", "Most rows of a table">,
                  Option<"least", "least", "int64_t", "262144", "Elements that are worth it">];
   let statistics = [Statistic<"sums", "sums", "Tables that are summed by columns">];
 }

@@ -21,9 +21,19 @@ Value product(Build &b, BlockMatMulOp op) {
   return b.b.create<MatMulOp>(b.loc, op.getLhs(), matrices, false, op.getTransposeRhs());
 }
 
+/// Rows of a table that is added to, so that each of a GPU's blocks has some; and columns that its threads go over together at least.
+constexpr int64_t kRows = 2048, kColumns = 1024;
+
+/// What is made for each block, in as many parts as the gradients of few matrices need to keep all threads busy.
 Value sum(Build &b, BlockMatMulSumOp op) {
-  Value each = b.b.create<MatMulOp>(b.loc, op.getLhs(), op.getRhs(), true, false);
-  return b.b.create<ScatterAddOp>(b.loc, op.getType(), indexOf(b, op.getGroupOf()), each);
+  Value each = b.b.create<MatMulOp>(b.loc, op.getLhs(), op.getRhs(), true, false), group = indexOf(b, op.getGroupOf());
+  ArrayRef<int64_t> shape = op.getType().getShape();
+  int64_t blocks = typeOf(each).getDimSize(0), elements = shape[1] * shape[2], parts = 1;
+  while (shape[0] * parts < kRows && elements % (parts * 2) == 0 && elements / (parts * 2) >= kColumns) parts *= 2;
+  auto index = withShape(group, {blocks, parts});
+  Value rows = b.add(b.mul(b.broadcast(group, index.getShape(), {0}), double(parts)), b.iota(index, 1));
+  auto table = withShape(op, {shape[0] * parts, elements / parts});
+  return b.reshape(b.b.create<ScatterAddOp>(b.loc, table, rows, b.reshape(each, {blocks, parts, elements / parts})), shape);
 }
 
 struct ExpandBlocks : impl::ExpandBlocksPassBase<ExpandBlocks> {

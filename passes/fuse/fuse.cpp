@@ -53,6 +53,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
 } // namespace
 
 void buildPipeline(OpPassManager &pm, const Options &options) {
+  pm.addPass(createExpandPutAlongPass({/*compare=*/options.manyThreads}));
   if (!options.blocks) pm.addPass(createExpandBlocksPass());
   if (options.world > 1 || options.rowsApart) pm.addPass(createTableRowsPass({options.world}));
   if (options.manyThreads) pm.addPass(createFewRowsPass());

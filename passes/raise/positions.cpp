@@ -102,7 +102,9 @@ private:
     while (movement.follow(v, at)) {
     }
     if (auto number = splatOf(v)) return whole(*number);
-    return llvm::TypeSwitch<Operation *, std::optional<Index>>(v.getDefiningOp())
+    Operation *made = v.getDefiningOp();
+    if (!made) return std::nullopt; // by nobody: data
+    return llvm::TypeSwitch<Operation *, std::optional<Index>>(made)
         .Case<AddOp, SubOp>([&](auto op) -> std::optional<Index> {
           auto x = affine(op.getLhs(), at), y = affine(op.getRhs(), at);
           if (!x || !y) return std::nullopt;

@@ -234,6 +234,9 @@ TEST_F(Gradients, Indexing) {
   check(parse({{"x", "tensor<3x5xf64>"}}, "%i: tensor<3xi64>",
               "    %y = nn.take_along %x, %i : tensor<3x5xf64>, tensor<3xi64> -> tensor<3xf64>", "tensor<3xf64>"),
         {}, {integers({3}, {4, 0, 2})});
+  check(parse({{"x", "tensor<2x3xf64>"}}, "%i: tensor<2x4xi64>",
+              "    %y = nn.take_along %x, %i : tensor<2x3xf64>, tensor<2x4xi64> -> tensor<2x4xf64>", "tensor<2x4xf64>"),
+        {}, {integers({2, 4}, {2, 0, 2, 2, 1, 1, 0, 0})});
   check(parse({{"x", "tensor<4x3xf64>"}}, "%i: tensor<4xi64>",
               "    %y = nn.scatter_add %i, %x : tensor<4xi64>, tensor<4x3xf64> -> tensor<5x3xf64>", "tensor<5x3xf64>"),
         {}, {integers({4}, {4, 1, 1, 0})});

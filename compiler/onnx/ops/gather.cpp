@@ -99,12 +99,7 @@ Vals gatherElements(NodeContext &c) {
     Shape rows = Shape(shape).drop_back();
     return {c.e.transpose(c.e.reshape(c.e.takeAlong(x, c.e.reshape(indices, rows)), shape), perm)};
   }
-  // Several elements per row: look up in the flat tensor.
-  int64_t columns = x.shape().back(), rows = *elementsOf(x.shape().drop_back());
-  Val base = c.e.mul(c.e.iota({rows, 1}, 0, indices.element()), c.e.scalar(double(columns), indices.element()));
-  Val flat = c.e.add(c.e.reshape(indices, {rows, shape.back()}), base);
-  Val y = rowsAt(c, c.e.reshape(x, {rows * columns}), flat);
-  return {c.e.transpose(c.e.reshape(y, shape), perm)};
+  return {c.e.transpose(c.e.takeAlong(x, indices), perm)};
 }
 
 Vals gatherNd(NodeContext &c) {

@@ -62,6 +62,7 @@ EXCEPTIONS = {
     "passes/fuse/kernel_table.cpp": ("kernels get names for people", "Iota Reduce"),
     "passes/fuse/bias_in_products.cpp": ("recognises kernels that add a bias", "Add Broadcast Cast"),
     "passes/fuse/expand_blocks.cpp": ("writes products of blocks as lookups and sums", "Gather ScatterAdd"),
+    "passes/fuse/expand_put_along.cpp": ("writes sums as comparisons or as those of a table", "ScatterAdd"),
     "passes/fuse/few_rows.cpp": ("a table of few rows is sums of columns", "Concat ScatterAdd"),
     "passes/fuse/split_columns.cpp": ("", "Reduce"),
     "passes/fuse/sums_in_rows.cpp": ("recognises sums of columns; what is not stored is not rounded", "Cast Reduce"),

@@ -30,7 +30,7 @@ func.func @one(%x: tensor<8x4xf32>) -> tensor<1x4xf32> {
 
 // CHECK-LABEL: func.func @words
 // CHECK: nn.scatter_add
-func.func @words(%i: tensor<8xi64>, %x: tensor<8x4xf32>) -> tensor<9x4xf32> {
-  %y = nn.scatter_add %i, %x : tensor<8xi64>, tensor<8x4xf32> -> tensor<9x4xf32>
-  return %y : tensor<9x4xf32>
+func.func @words(%i: tensor<8xi64>, %x: tensor<8x4xf32>) -> tensor<40x4xf32> {
+  %y = nn.scatter_add %i, %x : tensor<8xi64>, tensor<8x4xf32> -> tensor<40x4xf32>
+  return %y : tensor<40x4xf32>
 }

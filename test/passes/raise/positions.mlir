@@ -249,3 +249,23 @@ func.func @slower(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
   %y, %lse = nn.attention %x, %x, %x mask %mask {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<1x1x65536xf32>)
   return %y : !x
 }
+
+// -----
+// Numbers that the data says are not followed: how many keys of a sample count.
+// CHECK-LABEL: @lengths(
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask
+!c = tensor<1x1x65536x65536xi1>
+!i = tensor<1x1x65536x65536xi64>
+!m = tensor<1x1x65536x65536xf32>
+!x = tensor<1x1x65536x8xf32>
+func.func @lengths(%x: !x, %length: tensor<1xi64>) -> !x {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<0xFF7FFFFF> : !m
+  %place = nn.iota 0 : tensor<65536xi64>
+  %column = nn.broadcast %place dims [3] : tensor<65536xi64> -> !i
+  %end = nn.broadcast %length dims [0] : tensor<1xi64> -> !i
+  %c = nn.compare lt %column, %end : !i -> !c
+  %mask = nn.select %c, %zero, %low : !c, !m
+  %y, %lse = nn.attention %x, %x, %x mask %mask {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<1x1x65536xf32>)
+  return %y : !x
+}
