@@ -173,6 +173,26 @@ def FewRowsPass : Pass<"nn-few-rows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"sums", "sums", "Tables that are summed by columns">];
 }
 
+def SplitReductionsPass : Pass<"nn-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Few and long sums over dimensions around others in two steps: of rows, and of what these leave";
+  let description = [{
+    Needs: functions of primitives, for a target whose threads are many. A reduction of the first and the last dimensions, as a batch norm has of its channels, is neither one of rows
+    nor one of columns: each result is made by one thread. Of fewer than `most` results with `least` terms or more the last dimensions are reduced first, as rows, and what
+    they leave as columns.
+
+    ```mlir
+    %sum = nn.reduce sum %x dims [0, 2] : tensor<64x256x3136xf32> -> tensor<256xf32>
+    // becomes
+    %rows = nn.reduce sum %x dims [2] : tensor<64x256x3136xf32> -> tensor<64x256xf32>
+    %sum = nn.reduce sum %rows dims [0] : tensor<64x256xf32> -> tensor<256xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"most", "most", "int64_t", "65536", "Results that keep all threads busy">,
+                 Option<"least", "least", "int64_t", "1024", "Terms that are worth a second step">];
+  let statistics = [Statistic<"split", "split", "Reductions in two steps">];
+}
+
 def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
   let summary = "Sum few and long columns in parts, which a second kernel adds up";
   let description = [{

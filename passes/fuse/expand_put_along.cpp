@@ -31,6 +31,7 @@ struct ExpandPutAlong : impl::ExpandPutAlongPassBase<ExpandPutAlong> {
   /// Every column asks all updates of its row whether they are its own.
   Value bySearch(Build &b, Value updates, Value indices, int64_t columns) {
     int64_t rows = typeOf(updates).getDimSize(0), each = typeOf(updates).getDimSize(1);
+    indices = b.cast(indices, b.b.getI32Type()); // compared once for each column
     auto all = withShape(updates, {rows, each, columns});
     Value column = b.iota(RankedTensorType::get(all.getShape(), elementOf(indices)), 2);
     Value falls = b.compare(Predicate::eq, b.broadcast(indices, all.getShape(), {0, 1}), column);

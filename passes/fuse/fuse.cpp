@@ -56,7 +56,10 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   pm.addPass(createExpandPutAlongPass({/*compare=*/options.manyThreads}));
   if (!options.blocks) pm.addPass(createExpandBlocksPass());
   if (options.world > 1 || options.rowsApart) pm.addPass(createTableRowsPass({options.world}));
-  if (options.manyThreads) pm.addPass(createFewRowsPass());
+  if (options.manyThreads) {
+    pm.addPass(createFewRowsPass());
+    pm.addPass(createSplitReductionsPass());
+  }
   pm.addPass(createFusePass());
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));

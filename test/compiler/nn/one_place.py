@@ -65,6 +65,7 @@ EXCEPTIONS = {
     "passes/fuse/expand_put_along.cpp": ("writes sums as comparisons or as those of a table", "ScatterAdd"),
     "passes/fuse/few_rows.cpp": ("a table of few rows is sums of columns", "Concat ScatterAdd"),
     "passes/fuse/split_columns.cpp": ("", "Reduce"),
+    "passes/fuse/split_reductions.cpp": ("", "Reduce"),
     "passes/fuse/sums_in_rows.cpp": ("recognises sums of columns; what is not stored is not rounded", "Cast Reduce"),
     "passes/fuse/sums_in_rows.h": ("", "Reduce"),
     "passes/fuse/repeat.cpp": ("sums and lookups are not made twice", "Gather Reduce CumSum ScatterAdd"),

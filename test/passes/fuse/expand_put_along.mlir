@@ -10,7 +10,7 @@
 // FLAT-LABEL: func.func @f
 // FLAT: nn.scatter_add %{{.*}} : tensor<6x4xi64>, tensor<6x4xf32> -> tensor<30xf32>
 // COLUMNS-LABEL: func.func @f
-// COLUMNS: nn.compare eq %{{.*}} : tensor<6x4x5xi64>
+// COLUMNS: nn.compare eq %{{.*}} : tensor<6x4x5xi32>
 // COLUMNS: nn.reduce sum %{{.*}} dims [1] : tensor<6x4x5xf32> -> tensor<6x5xf32>
 func.func @f(%d: tensor<2x3x4xf32>) -> tensor<2x3x5xf32> {
   %i = nn.constant dense<[[[0, 4, 4, 1], [2, 2, 2, 2], [3, 0, 1, 4]], [[1, 1, 0, 0], [4, 3, 2, 1], [0, 0, 0, 3]]]> : tensor<2x3x4xi64>
