@@ -70,7 +70,8 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
     `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient here (a trainable
     bias keeps the attention decomposed). `causal`: position i sees j <= i + kv_len - q_len. `band` [first, last]: it sees i + first <= j <= i + last
-    alone, as in a sliding window. A row that sees nothing gives zeros.
+    alone, as in a sliding window. A row that sees nothing gives zeros; one that sees nothing but what the mask hides by a finite number gives a mean, and has no
+    gradient (runtime/plan/hidden.h).
     Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
     `bshd`: the heads of a position lie side by side, as products leave them and read them: q and out are [batch, q_len, heads, dim], k and v
     [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.

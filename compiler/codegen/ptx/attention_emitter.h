@@ -4,6 +4,7 @@
 #include "compiler/codegen/ptx/attention_tiles.h"
 #include "compiler/codegen/ptx/tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "runtime/plan/hidden.h"
 #include <cmath>
 
 namespace zero::codegen {
@@ -85,8 +86,8 @@ protected:
   mlir::Value firstQuery();
   mlir::Value queriesSeeing();
 
-  /// A row that sees nothing has lse -inf; with +inf its weights are 0.
-  mlir::Value usable(mlir::Value lse) { return select(is(mlir::arith::CmpFPredicate::OEQ, lse, real(-INFINITY)), real(INFINITY), lse); }
+  /// A row that sees nothing has lse -inf, or a very low one; with +inf its weights are 0.
+  mlir::Value usable(mlir::Value lse) { return select(is(mlir::arith::CmpFPredicate::OLT, lse, real(plan::kHidden)), real(INFINITY), lse); }
   /// Of the thread's rows of the block's tile; `otherwise` where there is none.
   PerRow numbersOf(const Tensor &t, double otherwise);
 

@@ -1,6 +1,7 @@
 //===- attention.cpp - attention and its gradient ----------------------------------------------===//
 #include "compiler/nn/library/attention.h"
 #include "compiler/nn/implement.h"
+#include "runtime/plan/hidden.h"
 #include <cmath>
 
 using namespace mlir;
@@ -195,7 +196,7 @@ void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::f
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.queries; ++i) {
         int64_t row = a.resultRow(b, h, i), query = a.queryRow(b, h, i) * a.dim;
-        if (double(lse[row]) == -INFINITY) continue;
+        if (double(lse[row]) < plan::kHidden) continue;
         a.scores(b, h, i, p);
         const T *g = dy + row * a.dim;
         double delta = mean(row);

@@ -1,6 +1,7 @@
 // Written with the compiler's vector types: sixteen lanes, whatever the machine has (one AVX-512 register, two AVX2, four
 // SSE). The loops are inlined once into a function for each level of x86-64.
 #include "runtime/device/cpu/attention_tile.h"
+#include "runtime/plan/hidden.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -144,7 +145,7 @@ ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, co
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
     Seen seen = seenBy(tile, row);
-    if (lse[row] == -kInfinity) seen = {};
+    if (lse[row] < plan::kHidden) seen = {};
     for (int64_t c = seen.from; c < seen.to; c += kVector) {
       Floats s, p;
       masked(tile, row, c, seen, s);
