@@ -31,6 +31,8 @@ try:
     model, task, _ = huggingface.load(a, "sdpa")
 except ValueError:  # transformers has only the plain attention of it
     model, task, _ = huggingface.load(a, "eager")
+if getattr(model.config, "_experts_implementation", None):
+    model.config._experts_implementation = "grouped_mm"  # transformers' own choice; huggingface.py has one that can be exported
 model.train()
 inputs, _ = huggingface.example(a, model, task)
 labels = torch.randint(0, model.config.num_labels, (a.batch,)) if task == "image" else torch.randint(0, model.config.vocab_size, (a.batch * a.seq,))
