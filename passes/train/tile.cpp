@@ -48,8 +48,9 @@ struct Tile : impl::TilePassBase<Tile> {
     for (nn::GetOp get : reads[p.getSymNameAttr()])
       for (OpOperand &use : get->getUses()) {
         if (!canBeTiled(use)) {
-          note(use.getOwner(), "parameter '" + p.getSymName() +
-                                   "' is not cut into tiles: this node reads it neither as a table nor as a product's weights");
+          note(use.getOwner(),
+               "parameter '" + p.getSymName() +
+                   "' is not cut into tiles: this node reads it neither as a table nor as a product's weights, nor as those of experts");
           return std::nullopt;
         }
         auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
@@ -65,7 +66,8 @@ struct Tile : impl::TilePassBase<Tile> {
     if (!dim) return;
     tiled.dim = *dim;
     auto type = cast<RankedTensorType>(p.getType());
-    tiled.ends = tileEnds(type.getDimSize(*dim), type.getNumElements() / type.getDimSize(*dim), limit);
+    // Rows by what a vector has; a matrix of a group is large.
+    tiled.ends = tileEnds(type.getDimSize(*dim), type.getNumElements() / type.getDimSize(*dim), limit, type.getRank() == 3 ? 1 : 16);
     if (tiled.size() == 1) return;
     for (size_t k = 0; k < tiled.size(); ++k) tiled.tiles.push_back(makeTile(p, tiled, k, symbols));
     tiles += tiled.size();
@@ -102,6 +104,7 @@ struct Tile : impl::TilePassBase<Tile> {
 
   void tileUse(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
     if (auto gather = dyn_cast<nn::GatherOp>(user)) return tileTable(gather, tiled);
+    if (auto grouped = dyn_cast<nn::GroupedMatMulOp>(user)) return tileGroups(grouped, tiled);
     auto product = cast<nn::MatMulOp>(user);
     auto logits = logitsOf(product);
     if (logits && logits->whole.empty()) {

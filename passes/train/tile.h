@@ -6,8 +6,8 @@
 namespace zero::train {
 
 /// Ends of the tiles along a dimension of `extent` indices of `stride` elements each: the fewest of at most `limit` elements, equal but for
-/// the last, rounded up to 16 indices. One end where nothing has to be cut.
-llvm::SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit);
+/// the last, rounded up to `unit` indices. One end where nothing has to be cut.
+llvm::SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit, int64_t unit = 16);
 
 /// A parameter that is cut along one dimension.
 struct TiledParameter {
@@ -21,13 +21,15 @@ struct TiledParameter {
   mlir::Value get(const nn::Build &b, size_t tile) const;
 };
 
-/// Whether `use`, of a parameter's value, is as a table or as the weights of a product.
+/// Whether `use`, of a parameter's value, is as a table, as the weights of a product, or as the matrices of groups.
 bool canBeTiled(mlir::OpOperand &use);
 
 /// Rows of a table; a product's results side by side or, where the tiles lie along the dimension that is summed over, its partial sums.
 /// `user` is replaced and erased.
 void tileTable(nn::GatherOp user, const TiledParameter &table);
 void tileProduct(nn::MatMulOp user, const TiledParameter &weights);
+/// Products of rows with the matrices of their groups, of one tile of groups after another; rows of other groups get zeros.
+void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices);
 
 /// A product whose results are logits, which nothing but a cross-entropy reads.
 struct Logits {

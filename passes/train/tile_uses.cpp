@@ -6,9 +6,9 @@ using namespace mlir;
 
 namespace zero::train {
 
-SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit) {
+SmallVector<int64_t> tileEnds(int64_t extent, int64_t stride, int64_t limit, int64_t unit) {
   int64_t parts = std::clamp<int64_t>(llvm::divideCeil(extent * stride, limit), 1, std::max<int64_t>(extent, 1));
-  int64_t size = parts > 1 ? int64_t(llvm::alignTo(llvm::divideCeil(extent, parts), 16)) : extent;
+  int64_t size = parts > 1 ? int64_t(llvm::alignTo(llvm::divideCeil(extent, parts), unit)) : extent;
   SmallVector<int64_t> ends;
   for (int64_t end = size; end < extent; end += size) ends.push_back(end);
   ends.push_back(extent);
@@ -22,6 +22,7 @@ Value TiledParameter::get(const nn::Build &b, size_t tile) const {
 
 bool canBeTiled(OpOperand &use) {
   if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
+  if (isa<nn::GroupedMatMulOp>(use.getOwner())) return use.getOperandNumber() == 1;
   auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
   return product && use.getOperandNumber() == 1 && product.getLhs() != use.get() && nn::typeOf(product.getResult()).getRank() == 2;
 }
@@ -44,6 +45,23 @@ void tileTable(nn::GatherOp user, const TiledParameter &table) {
     Value local = b.select(here, b.sub(indices, b.like(indices, double(table.begin(k)))), b.like(indices, 0));
     Value rows = builder.create<nn::GatherOp>(b.loc, type, table.get(b, k), local);
     rows = b.select(b.broadcast(here, type.getShape(), dims), rows, b.like(rows, 0));
+    sum = sum ? b.add(sum, rows) : rows;
+  }
+  user.replaceAllUsesWith(sum);
+  user.erase();
+}
+
+void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices) {
+  OpBuilder builder(user);
+  nn::Build b{builder, user.getLoc()};
+  Value group = user.getGroupOf(), sum;
+  auto within = [&](nn::Predicate predicate, int64_t bound) { return b.compare(predicate, group, b.like(group, double(bound))); };
+  for (size_t k = 0; k < matrices.size(); ++k) {
+    Value from = within(nn::Predicate::ge, matrices.begin(k)), to = within(nn::Predicate::lt, matrices.ends[k]);
+    Value here = builder.create<nn::AndOp>(b.loc, from, to);
+    Value local = b.select(here, b.sub(group, b.like(group, double(matrices.begin(k)))), b.like(group, -1));
+    Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), matrices.get(b, k), user.getSlot(),
+                                                     user.getRow(), local, user.getTranspose());
     sum = sum ? b.add(sum, rows) : rows;
   }
   user.replaceAllUsesWith(sum);

@@ -67,6 +67,17 @@ def near(flags, bound, gpu=False):
     return f"losses within {far:.0e}"
 
 
+def tiles():
+    """A tile has some experts; training is that of all at once, and takes less at its fullest with state on disk."""
+    model, peaks = suite.gpt("large.onnx", *SIZE, "--hidden", 256, "--ffn", 512, "--batch", 1, "--seq", 8), []
+    for tile in ([], ["--tile", 6]):
+        suite.zeroc(model, "t.plan", *DISK, *tile)
+        peaks.append(json.loads(suite.run([suite.bin / "zero-inspect", "t.plan", "--json"]).stdout)["memory"]["total_bytes"])
+    whole = EXPERTS * 2 * 512 * 256 * 4
+    expect(peaks[1] < peaks[0] - whole, f"{peaks[1]} bytes in tiles, {peaks[0]} whole, of which the matrices of one layer's experts are {whole}")
+    return f"{peaks[0]} -> {peaks[1]} bytes, {near(['--tile', 6], 1e-6)}"
+
+
 def unchosen():
     """Four tokens of one expert each reach four of six at most."""
     model = suite.gpt("few.onnx", *SIZE, "--batch", 1, "--seq", 4, "--top", 1)
@@ -92,7 +103,11 @@ suite.check("experts: one for each token", same, ["--recompute", "full"], 1, 0, 
 suite.check("experts: all for each token", same, DISK, 1, 0, [], EXPERTS)
 suite.check("experts: bf16", near, ["--precision", "bf16"], 5e-3)
 suite.check("experts: f16", near, ["--precision", "f16"], 5e-3)
-suite.check("experts: in tiles", near, ["--tile", 4], 1e-5)
+suite.check("experts: in tiles", tiles)
+suite.check("experts: in tiles, on disk", same, ["--tile", 6, *DISK], 1, 0, ["--tile", 6])
+suite.check("experts: in tiles, 2 ranks", same, ["--tile", 6], 2, 3, ["--tile", 6])
+suite.check("experts: in tiles, bf16", near, ["--tile", 6, "--precision", "bf16"], 5e-3)
+suite.check("experts: in tiles, in the double of a GPU", near, ["--tile", 6, "--target", "cuda"], 1e-5, True)
 for precision, bound in (("f32", 1e-5), ("bf16", 5e-3)):
     suite.check(f"experts: {precision}, in the double of a GPU", near, ["--precision", precision, "--target", "cuda"], bound, True)
 suite.check("experts: some that no token goes to", unchosen)

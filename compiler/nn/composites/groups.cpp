@@ -15,11 +15,13 @@ int64_t runOf(int64_t rows) {
   return run >= 8 ? run : rows;
 }
 
-/// The rows of `input` in their slots, zeros in the others: [blocks, height, columns].
+/// The rows of `input` in their slots, zeros in the others and in blocks of no group: [blocks, height, columns].
 Value inBlocks(Build &b, Value input, Value row, Value groupOf) {
   int64_t blocks = typeOf(groupOf).getDimSize(0), columns = typeOf(input).getDimSize(1), slots = typeOf(row).getDimSize(0);
   Value rows = b.b.create<GatherOp>(b.loc, withShape(input, {slots, columns}), input, b.max(row, b.like(row, 0)));
-  Value taken = b.broadcast(b.compare(Predicate::ge, row, b.like(row, 0)), {slots, columns}, {0});
+  Value counts = b.broadcast(b.compare(Predicate::ge, groupOf, b.like(groupOf, 0)), {blocks, slots / blocks}, {0});
+  Value filled = b.b.create<AndOp>(b.loc, b.compare(Predicate::ge, row, b.like(row, 0)), b.reshape(counts, {slots}));
+  Value taken = b.broadcast(filled, {slots, columns}, {0});
   return b.reshape(b.select(taken, rows, b.like(rows, 0)), {blocks, slots / blocks, columns});
 }
 
@@ -148,6 +150,7 @@ LogicalResult GroupedMatMulOp::evaluate(Operands in, Results results) {
     int64_t rows = in[0]->shape()[0], k = in[0]->shape()[1], n = results[0].shape()[1], height = in[3]->size() / in[4]->size();
     for (int64_t i = 0; i < rows; ++i) {
       int64_t group = in[4]->integer(in[2]->integer(i) / height);
+      if (group < 0) continue; // zeros
       const T *x = in[0]->data<T>().data() + i * k, *matrix = in[1]->data<T>().data() + group * k * n;
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
@@ -180,7 +183,7 @@ LogicalResult GroupedMatMulGradOp::evaluate(Operands in, Results results) {
     std::vector<double> sums(size_t(results[0].size()));
     for (int64_t s = 0; s < slots; ++s) {
       int64_t row = in[2]->integer(s), group = in[3]->integer(s / height);
-      if (row < 0) continue;
+      if (row < 0 || group < 0) continue;
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j)
           sums[(group * m + i) * n + j] += double(in[0]->data<T>()[row * m + i]) * double(in[1]->data<T>()[row * n + j]);
