@@ -104,8 +104,11 @@ def Nn_GroupRowsOp : Nn_Op<"group_rows", [Pure, Nn_Composite, Nn_Evaluable]> {
 
 def Nn_GroupedMatMulOp : Nn_Op<"grouped_matmul", [Pure, Nn_Diff, Nn_Composite, Nn_Evaluable]> {
   let summary = "result[i] = input[i] · op(matrices[group of i])";
-  let description = [{ input [rows, k], matrices [groups, k, n] or with `transpose` [groups, n, k], and the results of an nn.group_rows; result [rows, n]. }];
-  let arguments = (ins Nn_Float:$input, Nn_Float:$matrices, Nn_Integer:$slot, Nn_Integer:$row, Nn_Integer:$group_of,
+  let description = [{
+    input [rows, k], matrices [groups, k, n] or with `transpose` [groups, n, k], and the results of an nn.group_rows; result [rows, n]. Of several tensors of
+    matrices each has those of some groups, one after another.
+  }];
+  let arguments = (ins Nn_Float:$input, Variadic<Nn_Float>:$matrices, Nn_Integer:$slot, Nn_Integer:$row, Nn_Integer:$group_of,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$input `,` $matrices `by` $slot `,` $row `,` $group_of attr-dict `:` functional-type(operands, results)";
@@ -114,8 +117,10 @@ def Nn_GroupedMatMulOp : Nn_Op<"grouped_matmul", [Pure, Nn_Diff, Nn_Composite, N
 
 def Nn_GroupedMatMulGradOp : Nn_Op<"grouped_matmul_grad", [Pure, Nn_Composite, Nn_Evaluable]> {
   let summary = "The gradient of the matrices: of each group the sum over its rows i of lhs[i]ᵀ · rhs[i]";
-  let description = [{ lhs [rows, m], rhs [rows, n], and `row` and `group_of` of an nn.group_rows; result [groups, m, n]. }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$row, Nn_Integer:$group_of);
+  let description = [{
+    lhs [rows, m], rhs [rows, n], and `row` and `group_of` of an nn.group_rows; result [groups, m, n]. `partial`: of some groups, and -1 stands for the others, too.
+  }];
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$row, Nn_Integer:$group_of, UnitAttr:$partial);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs `by` $row `,` $group_of attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

@@ -47,18 +47,22 @@ def Nn_MatMulEpilogueOp : Nn_Op<"matmul_epilogue", [Pure, Nn_Evaluable]> {
 def Nn_BlockMatMulOp : Nn_Op<"block_matmul", [Pure, Nn_Evaluable]> {
   let summary = "Each block of rows times the matrix of its group: result[b] = lhs[b] · op(rhs[group_of[b]])";
   let description = [{
-    lhs [blocks, height, k], rhs [groups, k, n] or with `transpose_rhs` [groups, n, k], group_of [blocks]. Blocks of group -1 are zeros. Types as those of nn.matmul.
+    lhs [blocks, height, k], rhs [groups, k, n] or with `transpose_rhs` [groups, n, k], group_of [blocks]. Blocks of group -1 are those of `onto`, of the result's type, or
+    zeros where that is not given. `partial`: there are others of group -1 than those whose rows are zeros. Types as those of nn.matmul.
   }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, Optional<Nn_Float>:$onto, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs,
+                       UnitAttr:$partial);
   let results = (outs Nn_Float:$result);
-  let assemblyFormat = "$lhs `,` $rhs `by` $group_of attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$lhs `,` $rhs `by` $group_of (`onto` $onto^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 def Nn_BlockMatMulSumOp : Nn_Op<"block_matmul_sum", [Pure, Nn_Evaluable]> {
   let summary = "Of each group the sum of its blocks' lhs[b]ᵀ · rhs[b], in the order of blocks; zeros where a group has none";
-  let description = [{ lhs [blocks, height, m], rhs [blocks, height, n], group_of [blocks]; result [groups, m, n]. Types as those of nn.matmul. }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of);
+  let description = [{
+    lhs [blocks, height, m], rhs [blocks, height, n], group_of [blocks]; result [groups, m, n]. `partial` as nn.block_matmul has it. Types as those of nn.matmul.
+  }];
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, UnitAttr:$partial);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs `by` $group_of attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

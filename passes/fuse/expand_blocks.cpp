@@ -14,11 +14,19 @@ namespace {
 /// Groups as indices: a block of none, whose rows are zeros, takes part as one of the first.
 Value indexOf(Build &b, Value groupOf) { return b.max(groupOf, b.like(groupOf, 0)); }
 
+/// `taken` in blocks of some group, `others` in the rest; `taken` itself where that is no difference.
+Value inGroups(Build &b, Value groupOf, bool partial, Value taken, Value others) {
+  if (!partial) return taken;
+  Value here = b.compare(Predicate::ge, groupOf, b.like(groupOf, 0));
+  return b.select(b.broadcast(here, typeOf(taken).getShape(), {0}), taken, others ? others : b.like(taken, 0));
+}
+
 Value product(Build &b, BlockMatMulOp op) {
   SmallVector<int64_t> shape(typeOf(op.getRhs()).getShape());
   shape[0] = typeOf(op.getLhs()).getDimSize(0);
   Value matrices = b.b.create<GatherOp>(b.loc, withShape(op.getRhs(), shape), op.getRhs(), indexOf(b, op.getGroupOf()));
-  return b.b.create<MatMulOp>(b.loc, op.getLhs(), matrices, false, op.getTransposeRhs());
+  Value each = b.b.create<MatMulOp>(b.loc, op.getLhs(), matrices, false, op.getTransposeRhs());
+  return inGroups(b, op.getGroupOf(), op.getPartial(), each, op.getOnto());
 }
 
 /// Rows of a table that is added to, so that each of a GPU's blocks has some; and columns that its threads go over together at least.
@@ -26,7 +34,8 @@ constexpr int64_t kRows = 2048, kColumns = 1024;
 
 /// What is made for each block, in as many parts as the gradients of few matrices need to keep all threads busy.
 Value sum(Build &b, BlockMatMulSumOp op) {
-  Value each = b.b.create<MatMulOp>(b.loc, op.getLhs(), op.getRhs(), true, false), group = indexOf(b, op.getGroupOf());
+  Value lhs = inGroups(b, op.getGroupOf(), op.getPartial(), op.getLhs(), {});
+  Value each = b.b.create<MatMulOp>(b.loc, lhs, op.getRhs(), true, false), group = indexOf(b, op.getGroupOf());
   ArrayRef<int64_t> shape = op.getType().getShape();
   int64_t blocks = typeOf(each).getDimSize(0), elements = shape[1] * shape[2], parts = 1;
   while (shape[0] * parts < kRows && elements % (parts * 2) == 0 && elements / (parts * 2) >= kColumns) parts *= 2;

@@ -67,7 +67,7 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     GroupRowsOp places = rowsOf(indices, groups, heightFor(rows, groups), r);
     r.setInsertionPoint(op);
     Build b{r, op.getLoc()};
-    Value product = r.create<GroupedMatMulOp>(op.getLoc(), withShape(input, {rows, n}), b.reshape(input, {rows, k}), matrices,
+    Value product = r.create<GroupedMatMulOp>(op.getLoc(), withShape(input, {rows, n}), b.reshape(input, {rows, k}), ValueRange{matrices},
                                               places.getSlot(), places.getRow(), places.getGroupOf(), transpose);
     r.replaceOp(op, b.reshape(product, result.getShape()));
     ++found;

@@ -16,6 +16,7 @@ static bool takesDestination(Operation *op) {
 FailureOr<SmallVector<unsigned>> Storage::overwritable(Value value) {
   SmallVector<unsigned> found;
   if (auto product = value.getDefiningOp<nn::MatMulOp>(); product && product.getOnto()) found.push_back(2);
+  if (auto blocks = value.getDefiningOp<nn::BlockMatMulOp>(); blocks && blocks.getOnto()) found.push_back(3);
   auto launch = value.getDefiningOp<nn::LaunchOp>();
   if (!launch) return found;
   auto pairs = states.inplace(launch.getKernelAttr());
@@ -93,12 +94,12 @@ LogicalResult Storage::placeJoin(nn::JoinRowsOp join) {
 }
 
 /// A product is made onto what dies with it where that lies; a sum that others still read is copied before.
-void Storage::placeProduct(nn::MatMulOp product) {
+void Storage::placeProduct(Value product, Value onto) {
   if (isPlaced(product)) return;
-  Value onto = product.getOnto();
+  Operation *op = product.getDefiningOp();
   Place place = onto ? placeOf(onto) : Place();
-  bool dies = onto && !place.offset && !place.stride && place.slot->bytes == bytesOf(product) && diesAt(*place.slot, position[product]) &&
-              llvm::all_of(ValueRange{product.getLhs(), product.getRhs()}, [&](Value v) { return placeOf(v).slot != place.slot; });
+  bool dies = onto && !place.offset && !place.stride && place.slot->bytes == bytesOf(product) && diesAt(*place.slot, position[op]) &&
+              llvm::all_of(op->getOperands(), [&](Value v) { return v == onto || placeOf(v).slot != place.slot; });
   put(product, dies ? place : Place{makeFor(product, BufferKind::activation)});
 }
 
@@ -175,7 +176,9 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);
   } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
-    placeProduct(product);
+    placeProduct(product, product.getOnto());
+  } else if (auto blocks = dyn_cast<nn::BlockMatMulOp>(op)) {
+    placeProduct(blocks, blocks.getOnto());
   } else if (auto scatter = dyn_cast<state::ReduceScatterOp>(op)) {
     placeReduceScatter(scatter);
   } else if (auto gather = dyn_cast<state::AllGatherOp>(op)) {

@@ -49,9 +49,14 @@ void Lowering::lowerMatMul(nn::MatMulOp op) {
 void Lowering::lowerBlocks(nn::BlockMatMulOp op) {
   auto lhs = op.getLhs().getType(), rhs = op.getRhs().getType(), result = op.getResult().getType();
   int64_t blocks = lhs.getDimSize(0), height = lhs.getDimSize(1), k = lhs.getDimSize(2), n = result.getDimSize(2);
-  make<MatMulStep>(named(op, "matmul"), at(op.getOperands()), at(op.getResult()), lhs.getElementType(), result.getElementType(), height, n,
-                   k, blocks, ArrayRef<int64_t>{k, rhs.getDimSize(2), n}, ArrayRef<int64_t>{height * k, k * n, height * n}, false,
-                   op.getTransposeRhs(), false, false, Epilogue::none, Grouped::rhs, rhs.getDimSize(0));
+  SmallVector<Ref> read{at(op.getLhs()), at(op.getRhs()), at(op.getGroupOf())};
+  if (Value onto = op.getOnto()) {
+    copy(named(op, "matmul"), at(onto), at(op.getResult()));
+    read.push_back(at(op.getResult()));
+  }
+  make<MatMulStep>(named(op, "matmul"), read, at(op.getResult()), lhs.getElementType(), result.getElementType(), height, n, k, blocks,
+                   ArrayRef<int64_t>{k, rhs.getDimSize(2), n}, ArrayRef<int64_t>{height * k, k * n, height * n}, false,
+                   op.getTransposeRhs(), bool(op.getOnto()), false, Epilogue::none, Grouped::rhs, rhs.getDimSize(0));
 }
 
 void Lowering::lowerBlockSum(nn::BlockMatMulSumOp op) {

@@ -63,7 +63,7 @@ private:
   mlir::LogicalResult placeJoin(nn::JoinRowsOp join);
   mlir::FailureOr<llvm::SmallVector<unsigned>> overwritable(mlir::Value value);
   mlir::LogicalResult placeOverwritten(mlir::Value value);
-  void placeProduct(nn::MatMulOp product);
+  void placeProduct(mlir::Value product, mlir::Value onto);
   mlir::LogicalResult placeResults(mlir::Operation &op);
   mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
   void placeAllGather(state::AllGatherOp op);

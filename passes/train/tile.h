@@ -28,7 +28,7 @@ bool canBeTiled(mlir::OpOperand &use);
 /// `user` is replaced and erased.
 void tileTable(nn::GatherOp user, const TiledParameter &table);
 void tileProduct(nn::MatMulOp user, const TiledParameter &weights);
-/// Products of rows with the matrices of their groups, of one tile of groups after another; rows of other groups get zeros.
+/// Products of rows with the matrices of their groups, of one tile of groups after another.
 void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices);
 
 /// A product whose results are logits, which nothing but a cross-entropy reads.

@@ -22,7 +22,7 @@ Value TiledParameter::get(const nn::Build &b, size_t tile) const {
 
 bool canBeTiled(OpOperand &use) {
   if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
-  if (isa<nn::GroupedMatMulOp>(use.getOwner())) return use.getOperandNumber() == 1;
+  if (auto grouped = dyn_cast<nn::GroupedMatMulOp>(use.getOwner())) return use.getOperandNumber() == 1 && grouped.getMatrices().size() == 1;
   auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
   return product && use.getOperandNumber() == 1 && product.getLhs() != use.get() && nn::typeOf(product.getResult()).getRank() == 2;
 }
@@ -54,17 +54,11 @@ void tileTable(nn::GatherOp user, const TiledParameter &table) {
 void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices) {
   OpBuilder builder(user);
   nn::Build b{builder, user.getLoc()};
-  Value group = user.getGroupOf(), sum;
-  auto within = [&](nn::Predicate predicate, int64_t bound) { return b.compare(predicate, group, b.like(group, double(bound))); };
-  for (size_t k = 0; k < matrices.size(); ++k) {
-    Value from = within(nn::Predicate::ge, matrices.begin(k)), to = within(nn::Predicate::lt, matrices.ends[k]);
-    Value here = builder.create<nn::AndOp>(b.loc, from, to);
-    Value local = b.select(here, b.sub(group, b.like(group, double(matrices.begin(k)))), b.like(group, -1));
-    Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), matrices.get(b, k), user.getSlot(),
-                                                     user.getRow(), local, user.getTranspose());
-    sum = sum ? b.add(sum, rows) : rows;
-  }
-  user.replaceAllUsesWith(sum);
+  SmallVector<Value> tiles;
+  for (size_t k = 0; k < matrices.size(); ++k) tiles.push_back(matrices.get(b, k));
+  Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), tiles, user.getSlot(), user.getRow(),
+                                                   user.getGroupOf(), user.getTranspose());
+  user.replaceAllUsesWith(rows);
   user.erase();
 }
 

@@ -67,13 +67,14 @@ struct StepChecker : StepOperands {
     writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), countOf(MatMul::GROUPED_C), call.stride_c(), bytesOf(call.c_dtype())));
     if (epilogue.readsBias) reads(2, "the bias", product({call.n(), bytesOf(call.c_dtype())}));
     if (epilogue.hasAux()) aux(call, epilogue.readsAux);
-    if (call.accumulate() && !same(step.reads(2), step.writes(0))) throw Error(what + " adds to another place than it reads");
+    if (call.accumulate() && !same(*step.reads().rbegin(), step.writes(0))) throw Error(what + " adds to another place than it reads");
   }
 
   void grouped(const MatMul &call) const {
     if (!MatMul::Grouped_IsValid(call.grouped())) throw Error(what + " is grouped in the unknown way " + std::to_string(call.grouped()));
-    if (plan.target().kind() == Target::CUDA || call.accumulate() || call.epilogue() != MatMul::NONE)
-      throw Error(what + " is a product of groups, which overwrites its result, without an epilogue, in a plan for cpu");
+    if (plan.target().kind() == Target::CUDA || call.epilogue() != MatMul::NONE ||
+        (call.accumulate() && call.grouped() == MatMul::GROUPED_C))
+      throw Error(what + " is a product of groups, which has no epilogue and adds to nothing, in a plan for cpu");
     if (call.groups() == 0 || call.groups() > std::numeric_limits<int32_t>::max())
       throw Error(what + " has " + std::to_string(call.groups()) + " groups");
     if (call.grouped() == MatMul::GROUPED_C && call.c_dtype() != F32)

@@ -358,6 +358,17 @@ TEST_F(Gradients, PackedAttention) {
               y));
 }
 
+// Matrices of groups in two tensors.
+TEST_F(Gradients, MatricesOfGroupsInTiles) {
+  std::string x = "tensor<7x3xf64>", y = "tensor<7x2xf64>", v = "tensor<1x3x2xf64>", w = "tensor<2x3x2xf64>";
+  check(parse({{"x", x}, {"v", v}, {"w", w}}, "", R"(
+    %g = nn.constant dense<[2, 0, 2, 2, 0, 2, 2]> : tensor<7xi64>
+    %slot, %row, %of = nn.group_rows %g {groups = 3, height = 2} : (tensor<7xi64>) -> (tensor<7xi64>, tensor<10xi64>, tensor<5xi64>)
+    %y = nn.grouped_matmul %x, %v, %w by %slot, %row, %of : ()" + x + ", " + v + ", " + w +
+                  ", tensor<7xi64>, tensor<10xi64>, tensor<5xi64>) -> " + y,
+              y));
+}
+
 // A group without rows, and one of more than a block.
 TEST_F(Gradients, MatricesOfGroups) {
   for (bool transpose : {false, true}) {

@@ -15,14 +15,20 @@ int64_t runOf(int64_t rows) {
   return run >= 8 ? run : rows;
 }
 
-/// The rows of `input` in their slots, zeros in the others and in blocks of no group: [blocks, height, columns].
+/// The rows of `input` in their slots, zeros in the others: [blocks, height, columns].
 Value inBlocks(Build &b, Value input, Value row, Value groupOf) {
   int64_t blocks = typeOf(groupOf).getDimSize(0), columns = typeOf(input).getDimSize(1), slots = typeOf(row).getDimSize(0);
   Value rows = b.b.create<GatherOp>(b.loc, withShape(input, {slots, columns}), input, b.max(row, b.like(row, 0)));
-  Value counts = b.broadcast(b.compare(Predicate::ge, groupOf, b.like(groupOf, 0)), {blocks, slots / blocks}, {0});
-  Value filled = b.b.create<AndOp>(b.loc, b.compare(Predicate::ge, row, b.like(row, 0)), b.reshape(counts, {slots}));
-  Value taken = b.broadcast(filled, {slots, columns}, {0});
+  Value taken = b.broadcast(b.compare(Predicate::ge, row, b.like(row, 0)), {slots, columns}, {0});
   return b.reshape(b.select(taken, rows, b.like(rows, 0)), {blocks, slots / blocks, columns});
+}
+
+/// Groups from `begin` on, `count` of them, as they are numbered among themselves; -1 for the others.
+Value some(Build &b, Value groupOf, int64_t begin, int64_t count) {
+  Value from = b.compare(Predicate::ge, groupOf, b.like(groupOf, double(begin)));
+  Value to = b.compare(Predicate::lt, groupOf, b.like(groupOf, double(begin + count)));
+  Value here = b.b.create<AndOp>(b.loc, from, to), local = b.sub(groupOf, b.like(groupOf, double(begin)));
+  return b.select(here, local, b.like(groupOf, -1));
 }
 
 LogicalResult verifyRows(Operation *op, Value row, Value groupOf, ArrayRef<Value> inputs) {
@@ -119,39 +125,60 @@ LogicalResult GroupRowsOp::evaluate(Operands in, Results results) {
 
 LogicalResult GroupedMatMulOp::verify() {
   if (failed(verifyRows(*this, getRow(), getGroupOf(), {getInput()}))) return failure();
-  auto in = typeOf(getInput()), matrices = typeOf(getMatrices());
-  if (matrices.getRank() != 3 || in.getElementType() != matrices.getElementType() ||
-      matrices.getDimSize(getTranspose() ? 2 : 1) != in.getDimSize(1) ||
-      typeOf(getResult()) != with(in, {in.getDimSize(0), matrices.getDimSize(getTranspose() ? 1 : 2)}) ||
-      typeOf(getSlot()).getShape() != in.getShape().take_front())
-    return emitOpError() << "of " << in << " and " << matrices << " does not give " << typeOf(getResult());
+  auto in = typeOf(getInput());
+  if (getMatrices().empty()) return emitOpError() << "needs matrices";
+  for (Value each : getMatrices()) {
+    auto matrices = typeOf(each);
+    if (matrices.getRank() != 3 || in.getElementType() != matrices.getElementType() ||
+        matrices.getDimSize(getTranspose() ? 2 : 1) != in.getDimSize(1) ||
+        typeOf(getResult()) != with(in, {in.getDimSize(0), matrices.getDimSize(getTranspose() ? 1 : 2)}) ||
+        typeOf(getSlot()).getShape() != in.getShape().take_front())
+      return emitOpError() << "of " << in << " and " << matrices << " does not give " << typeOf(getResult());
+  }
   return success();
 }
 
 Composed GroupedMatMulOp::decompose(Build &b) {
-  Value blocks = inBlocks(b, getInput(), getRow(), getGroupOf());
-  int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0);
-  Value product = b.b.create<BlockMatMulOp>(b.loc, withShape(blocks, {typeOf(blocks).getDimSize(0), typeOf(blocks).getDimSize(1), columns}),
-                                            blocks, getMatrices(), getGroupOf(), getTranspose());
+  Value blocks = inBlocks(b, getInput(), getRow(), getGroupOf()), product;
+  int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0), begin = 0;
+  auto type = withShape(blocks, {typeOf(blocks).getDimSize(0), typeOf(blocks).getDimSize(1), columns});
+  bool tiles = getMatrices().size() > 1;
+  for (Value matrices : getMatrices()) {
+    int64_t count = typeOf(matrices).getDimSize(0);
+    Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
+    product = b.b.create<BlockMatMulOp>(b.loc, type, blocks, matrices, groupOf, product, getTranspose(), tiles);
+    begin += count;
+  }
   return {b.b.create<GatherOp>(b.loc, getResult().getType(), b.reshape(product, {slots, columns}), getSlot())};
 }
 
-LogicalResult GroupedMatMulOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
-  out[0] =
-      b.create<GroupedMatMulOp>(getLoc(), getInput().getType(), d[0], getMatrices(), getSlot(), getRow(), getGroupOf(), !getTranspose());
+LogicalResult GroupedMatMulOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = builder.create<GroupedMatMulOp>(getLoc(), getInput().getType(), d[0], getMatrices(), getSlot(), getRow(), getGroupOf(),
+                                           !getTranspose());
   Value lhs = getTranspose() ? d[0] : getInput(), rhs = getTranspose() ? getInput() : d[0];
-  out[1] = b.create<GroupedMatMulGradOp>(getLoc(), getMatrices().getType(), lhs, rhs, getRow(), getGroupOf());
+  bool tiles = getMatrices().size() > 1;
+  int64_t begin = 0;
+  for (auto [i, matrices] : llvm::enumerate(getMatrices())) {
+    int64_t count = typeOf(matrices).getDimSize(0);
+    Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
+    out[1 + i] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, tiles);
+    begin += count;
+  }
   return success();
 }
 
 LogicalResult GroupedMatMulOp::evaluate(Operands in, Results results) {
   return withFloat(results[0].elementType(), [&](auto e) {
     using T = decltype(e);
-    int64_t rows = in[0]->shape()[0], k = in[0]->shape()[1], n = results[0].shape()[1], height = in[3]->size() / in[4]->size();
+    size_t tiles = getMatrices().size();
+    const Tensor &slot = *in[tiles + 1], &groupOf = *in[tiles + 3];
+    int64_t rows = in[0]->shape()[0], k = in[0]->shape()[1], n = results[0].shape()[1], height = in[tiles + 2]->size() / groupOf.size();
     for (int64_t i = 0; i < rows; ++i) {
-      int64_t group = in[4]->integer(in[2]->integer(i) / height);
-      if (group < 0) continue; // zeros
-      const T *x = in[0]->data<T>().data() + i * k, *matrix = in[1]->data<T>().data() + group * k * n;
+      int64_t group = groupOf.integer(slot.integer(i) / height);
+      size_t tile = 1;
+      while (tile < tiles && group >= in[tile]->shape()[0]) group -= in[tile++]->shape()[0];
+      const T *x = in[0]->data<T>().data() + i * k, *matrix = in[tile]->data<T>().data() + group * k * n;
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (int64_t p = 0; p < k; ++p) sum += double(x[p]) * double(getTranspose() ? matrix[j * k + p] : matrix[p * n + j]);
@@ -173,7 +200,7 @@ LogicalResult GroupedMatMulGradOp::verify() {
 
 Composed GroupedMatMulGradOp::decompose(Build &b) {
   Value lhs = inBlocks(b, getLhs(), getRow(), getGroupOf()), rhs = inBlocks(b, getRhs(), getRow(), getGroupOf());
-  return {b.b.create<BlockMatMulSumOp>(b.loc, getResult().getType(), lhs, rhs, getGroupOf())};
+  return {b.b.create<BlockMatMulSumOp>(b.loc, getResult().getType(), lhs, rhs, getGroupOf(), getPartial())};
 }
 
 LogicalResult GroupedMatMulGradOp::evaluate(Operands in, Results results) {

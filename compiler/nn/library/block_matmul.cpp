@@ -17,6 +17,7 @@ LogicalResult BlockMatMulOp::verify() {
       !isSumOf(result.getElementType(), l.getElementType()) || r.getDimSize(getTransposeRhs() ? 2 : 1) != l.getDimSize(2) ||
       result.getShape() != ArrayRef<int64_t>{l.getDimSize(0), l.getDimSize(1), r.getDimSize(getTransposeRhs() ? 1 : 2)})
     return emitOpError() << "of " << l << " and " << r << " by " << groupOf << " does not give " << result;
+  if (getOnto() && getOnto().getType() != result) return emitOpError() << "of " << result << " is made onto " << getOnto().getType();
   return success();
 }
 
@@ -26,7 +27,10 @@ LogicalResult BlockMatMulOp::evaluate(Operands in, Results results) {
     int64_t blocks = in[0]->shape()[0], height = in[0]->shape()[1], k = in[0]->shape()[2], n = results[0].shape()[2];
     for (int64_t row = 0; row < blocks * height; ++row) {
       int64_t group = in[2]->integer(row / height);
-      if (group < 0) continue; // zeros
+      if (group < 0) { // zeros, or what is there
+        if (getOnto()) std::copy_n(in[3]->data<T>().data() + row * n, n, results[0].data<T>().data() + row * n);
+        continue;
+      }
       const T *x = in[0]->data<T>().data() + row * k, *matrix = in[1]->data<T>().data() + group * k * n;
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;

@@ -142,7 +142,7 @@ std::vector<MatMulShape> piecesOf(const MatMulShape &shape, int threads) {
   for (int64_t row : {int64_t(0), (grid.rows - 1) * grid.rowsPerPiece})
     for (int64_t column : {int64_t(0), (grid.columns - 1) * grid.columnsPerPiece}) {
       pieces.push_back(shape);
-      pieces.back().accumulate |= shape.grouped == plan::MatMul::GROUPED_C;
+      if (shape.grouped != plan::MatMul::UNGROUPED) pieces.back().accumulate = shape.grouped == plan::MatMul::GROUPED_C;
       pieces.back().m = std::min(grid.rowsPerPiece, shape.m - row), pieces.back().n = std::min(grid.columnsPerPiece, shape.n - column);
     }
   return pieces;
@@ -161,10 +161,14 @@ void matmul(ThreadPool &pool, const HalfProducts &halfProducts, const MatMulCall
     const void *a = static_cast<const char *>(call.a) + size * (batch * call.strideA + (call.transA ? row : row * call.lda));
     void *c = static_cast<char *>(call.c) + sizeC * (batch * call.strideC + row * call.ldc + column);
     int64_t matrix = call.group ? groupOf(call, batch) : batch;
-    if (matrix < 0) return clear(c, shape.m, shape.n * sizeC, call.ldc * sizeC);
+    if (matrix < 0) {
+      if (!call.accumulate) clear(c, shape.m, shape.n * sizeC, call.ldc * sizeC);
+      return;
+    }
+    shape.accumulate = call.accumulate && !call.group;
     const void *b = static_cast<const char *>(call.b) + size * (matrix * call.strideB + (call.transB ? column * call.ldb : column));
     if (call.dtype != plan::F32) return halfProducts.run(shape, a, b, c, thread);
-    multiply(call, shape.m, shape.n, call.k, call.accumulate, static_cast<const float *>(a), static_cast<const float *>(b),
+    multiply(call, shape.m, shape.n, call.k, shape.accumulate, static_cast<const float *>(a), static_cast<const float *>(b),
              static_cast<float *>(c));
   };
   // Small products are claimed several at a time.
