@@ -56,14 +56,15 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     GatherOp looked = left ? lookup(op.getRhs(), rows) : GatherOp();
     bool isLeft = bool(looked);
     if (!looked && right) looked = lookup(op.getLhs(), rows);
-    if (!looked || rows >= kMostRows || looked.getInput() == op.getResult()) return failure();
+    if (!looked || rows >= kMostRows) return failure();
     Value input = isLeft ? op.getLhs() : op.getRhs(), matrices = looked.getInput();
     // y = x · op(M) as it stands, or (op(M) · x)ᵀ = xᵀ · op(M)ᵀ.
     bool transpose = isLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
     int64_t groups = typeOf(matrices).getDimSize(0), k = typeOf(input).getNumElements() / rows, n = result.getNumElements() / rows;
     Value indices = looked.getIndices();
     r.setInsertionPointAfterValue(indices);
-    indices = Build{r, indices.getLoc()}.cast(Build{r, indices.getLoc()}.reshape(indices, {rows}), r.getI64Type());
+    Build after{r, indices.getLoc()};
+    indices = after.cast(after.reshape(indices, {rows}), r.getI64Type());
     GroupRowsOp places = rowsOf(indices, groups, heightFor(rows, groups), r);
     r.setInsertionPoint(op);
     Build b{r, op.getLoc()};

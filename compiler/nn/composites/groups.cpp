@@ -1,5 +1,6 @@
 //===- groups.cpp - rows in groups, and their products with the matrices of these ----------------===//
 #include "compiler/nn/implement.h"
+#include "compiler/nn/library/row_product.h"
 
 using namespace mlir;
 
@@ -179,11 +180,7 @@ LogicalResult GroupedMatMulOp::evaluate(Operands in, Results results) {
       size_t tile = 1;
       while (tile < tiles && group >= in[tile]->shape()[0]) group -= in[tile++]->shape()[0];
       const T *x = in[0]->data<T>().data() + i * k, *matrix = in[tile]->data<T>().data() + group * k * n;
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t p = 0; p < k; ++p) sum += double(x[p]) * double(getTranspose() ? matrix[j * k + p] : matrix[p * n + j]);
-        results[0].data<T>()[i * n + j] = T(sum);
-      }
+      rowTimes(x, matrix, k, n, getTranspose(), results[0].data<T>().data() + i * n);
     }
     return success();
   });
@@ -211,9 +208,7 @@ LogicalResult GroupedMatMulGradOp::evaluate(Operands in, Results results) {
     for (int64_t s = 0; s < slots; ++s) {
       int64_t row = in[2]->integer(s), group = in[3]->integer(s / height);
       if (row < 0 || group < 0) continue;
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          sums[(group * m + i) * n + j] += double(in[0]->data<T>()[row * m + i]) * double(in[1]->data<T>()[row * n + j]);
+      addOuter(in[0]->data<T>().data() + row * m, in[1]->data<T>().data() + row * n, m, n, sums.data() + group * m * n);
     }
     llvm::transform(sums, results[0].data<T>().begin(), [](double sum) { return T(sum); });
     return success();

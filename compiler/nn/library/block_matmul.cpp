@@ -1,5 +1,6 @@
 //===- block_matmul.cpp - products of blocks of rows with the matrices of their groups ------------===//
 #include "compiler/nn/implement.h"
+#include "compiler/nn/library/row_product.h"
 
 using namespace mlir;
 
@@ -32,11 +33,7 @@ LogicalResult BlockMatMulOp::evaluate(Operands in, Results results) {
         continue;
       }
       const T *x = in[0]->data<T>().data() + row * k, *matrix = in[1]->data<T>().data() + group * k * n;
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int64_t p = 0; p < k; ++p) sum += double(x[p]) * double(getTransposeRhs() ? matrix[j * k + p] : matrix[p * n + j]);
-        results[0].data<T>()[row * n + j] = T(sum);
-      }
+      rowTimes(x, matrix, k, n, getTransposeRhs(), results[0].data<T>().data() + row * n);
     }
     return success();
   });
@@ -60,9 +57,7 @@ LogicalResult BlockMatMulSumOp::evaluate(Operands in, Results results) {
     for (int64_t row = 0; row < blocks * height; ++row) {
       int64_t group = in[2]->integer(row / height);
       if (group < 0) continue;
-      const T *x = in[0]->data<T>().data() + row * m, *y = in[1]->data<T>().data() + row * n;
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) sums[(group * m + i) * n + j] += double(x[i]) * double(y[j]);
+      addOuter(in[0]->data<T>().data() + row * m, in[1]->data<T>().data() + row * n, m, n, sums.data() + group * m * n);
     }
     llvm::transform(sums, results[0].data<T>().begin(), [](double sum) { return T(sum); });
     return success();
