@@ -63,6 +63,8 @@ bool Content::isFilled() const {
 
 bool Content::isOfModule() const { return isModuleName(t.name); }
 
+bool Content::isWeight() const { return isOfModule() && t.name.ends_with(".weight"); }
+
 bool Content::isMask() const {
   if (!known()) return false;
   for (uint64_t i = 0; i < size(); ++i)
@@ -108,7 +110,7 @@ bool Content::isUnit() const {
 }
 
 bool Content::isSinusoid() const {
-  if (!known() || t.dims.size() < 2 || t.dims.back() < 2) return false;
+  if (!known() || t.dims.size() < 2 || t.dims.back() < 2 || isSigns()) return false;
   uint64_t row = uint64_t(t.dims.back()), half = row / 2;
   bool halves = row % 2 == 0, pairs = halves, start = true, zero = false, first = false, changes = false;
   auto one = [&](float s, float c) { return std::fabs(s * s + c * c - 1) < 1e-3f; };

@@ -22,11 +22,13 @@ public:
   bool isCopies() const;                   // equal slices along dimension 0, more than one: a folded repetition
   bool isCopiesFor(int64_t samples) const; // one for each sample, in dimension 0 or 1 of three or more
   bool isUnit() const;                     // a vector of length 1: the estimate of a singular vector beside the matrix it is of
-  bool isSinusoid() const;                 // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1
-  bool isMadeUp() const;                   // its name is none of a module's but one an exporter counts up
-  bool isFilled() const;                   // one number throughout, under the name of the function that fills tensors with it
-  bool isOfModule() const;                 // its name is a path of modules
-  bool isBounded() const;                  // |x| <= 1.5: could be a table of cosines
+  bool isSinusoid()
+      const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1, and are not all signs
+  bool isMadeUp() const;   // its name is none of a module's but one an exporter counts up
+  bool isFilled() const;   // one number throughout, under the name of the function that fills tensors with it
+  bool isOfModule() const; // its name is a path of modules
+  bool isWeight() const;   // and ends as that of a layer's weight does, whatever it starts from (an identity, say)
+  bool isBounded() const;  // |x| <= 1.5: could be a table of cosines
   /// Bitwise equal to `other`, or to its transpose.
   bool equals(const Content &other, bool transposed) const;
 

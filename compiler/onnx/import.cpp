@@ -40,15 +40,36 @@ LogicalResult checkNames(const Model &model, Location loc) {
 }
 
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
-/// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded.
+/// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded, or
+/// the exporter says so.
 bool isCandidate(const Use &use, Weights &weights, const Importer &importer) {
   if (use.statistic) return false;
   if (use.tensor->elements != 1) return use.tensor->elements > 1;
+  if (declaredAs(use) == Declared::Parameter) return true;
   bool vector = use.tensor->dims.size() == 1;
   if (vector && llvm::is_contained({"Add", "Gemm", "Conv", "Mul", "Div"}, use.op)) return true;
   if (vector && llvm::is_contained({"PRelu", "Reshape", "Unsqueeze", "Expand"}, use.op) && Content(*use.tensor, weights).isOfModule())
     return true;
   return use.tensor->dims.size() <= 1 && importer.isCurve(use.op);
+}
+
+/// Takes the exporter's word, where it gives it, for what is a parameter and what a buffer. Not for tables of sines and frequencies: models
+/// keep these as parameters that require no gradient, of which a file says nothing.
+void heedDeclarations(MutableArrayRef<Site> sites) {
+  llvm::DenseSet<const TensorProto *> known, fixed;
+  for (const Site &s : sites) {
+    if (!s.role.empty()) known.insert(s.use.tensor);
+    if (s.use.statistic || s.why == kSinusoid || s.why == kFrequencies) fixed.insert(s.use.tensor);
+  }
+  for (Site &s : sites) {
+    Declared declared = declaredAs(s.use);
+    if (declared == Declared::Parameter && !known.contains(s.use.tensor) && !fixed.contains(s.use.tensor)) {
+      s.role = "parameter";
+    } else if (declared == Declared::Buffer && !s.role.empty()) {
+      s.role.clear();
+      s.why = "a buffer of the model";
+    }
+  }
 }
 
 FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context,
@@ -76,6 +97,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     findRoles(draft->lookupSymbol<func::FuncOp>("forward"), sites, weights);
     forced = walk->forcedConstants;
   }
+  heedDeclarations(sites);
   Quantized quantized = findQuantized(model.graph, weights);
   for (Site &s : sites)
     if (quantized.scales.contains(s.use.tensor->name)) {

@@ -94,7 +94,7 @@ Fact Analysis::meet(Operation &op) {
     if (additive || (choice && i > 0))
       added(o, op, k, choice);
     else if (multiplicative && k == Kind::Feature && toTrig.contains(op.getResult(0)))
-      refuse(o, "frequencies of a sine");
+      refuse(o, kFrequencies);
     else if (isa<nn::MulOp>(op) && k == Kind::Feature && isOuter(op, i, o.varying)) {
       evidence(o, "matmul");
       f.kind = Kind::Hidden;
@@ -130,7 +130,7 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
     return evidence(o, choice ? "token" : "bias");
   }
   if (choice || !along) return;
-  if (content(o, [](const Content &c) { return c.isSinusoid(); })) return refuse(o, "a sinusoidal table");
+  if (content(o, [](const Content &c) { return c.isSinusoid(); })) return refuse(o, kSinusoid);
   auto isCopies = [](const Content &c) { return c.isCopies() && !(c.isConstant() && c.isOfModule()); }; // fresh biases are zeros
   if (shape.size() > 2 && o.varying.test(0) && content(o, isCopies)) return refuse(o, "one copy for each sample");
   evidence(o, "position");
@@ -174,7 +174,7 @@ bool Analysis::filler(const Fact &o, float neutral) {
 }
 
 bool Analysis::structural(const Fact &o) {
-  return content(o, [](const Content &c) { return c.isSigns(); });
+  return content(o, [](const Content &c) { return c.isSigns() && !c.isWeight(); });
 }
 
 bool Analysis::bounded(const Fact &o) {

@@ -33,9 +33,9 @@ std::string pathOf(const Node &node) {
   return printable(module.empty() ? name.str() : module + "/" + name.str());
 }
 
-/// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument.
-static std::string argumentName(StringRef name) {
-  std::string text = "p_";
+/// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument, and a buffer "b_…".
+static std::string argumentName(StringRef name, StringRef kind = "p_") {
+  std::string text = kind.str();
   for (char c : name) text += llvm::isAlnum(c) ? llvm::toLower(c) : '_';
   return text;
 }
@@ -51,6 +51,17 @@ static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
     found.push_back(call.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }));
   }
   return found;
+}
+
+/// What the file calls the tensor: an Identity node may give it a name of a module's.
+static StringRef nameIn(const Use &use) { return use.alias.empty() ? use.tensor->name : use.alias; }
+
+Declared declaredAs(const Use &use) {
+  StringRef name = nameIn(use);
+  if (!isModuleName(name)) return Declared::Unsaid;
+  auto reads = argumentsOf(use.node);
+  if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
+  return llvm::is_contained(reads, argumentName(name, "b_")) ? Declared::Buffer : Declared::Unsaid;
 }
 
 Origins::Origins(llvm::ArrayRef<Site> sites) {
@@ -75,7 +86,7 @@ const Origins::Traces &Origins::traces(const Site &site) const {
   auto &known = read[&site];
   if (known) return *known;
   known = std::make_unique<Traces>();
-  StringRef name = site.use.alias.empty() ? site.use.tensor->name : site.use.alias;
+  StringRef name = nameIn(site.use);
   if (isModuleName(name)) known->name = name;
   if (site.use.node) known->module = moduleOf(*site.use.node);
   known->reads = argumentsOf(site.use.node);

@@ -9,6 +9,7 @@
 namespace zero::onnx {
 
 struct Site;
+struct Use;
 
 /// A path of modules, "transformer.h.0.attn.bias", and not a name that an exporter has made up ("val_12", "onnx::MatMul_88").
 bool isModuleName(StringRef name);
@@ -19,6 +20,12 @@ std::string pathOf(const Node &node);
 
 /// Whether two uses are of one parameter, as far as the exporter says.
 enum class Sameness { Unsaid, Same, Different };
+
+/// What PyTorch called a tensor, as far as the exporter says: torch.export names arguments of calls after it ("p_…", "b_…").
+enum class Declared { Unsaid, Parameter, Buffer };
+
+/// By the call that `use` is an argument of, under the name the file has for it.
+Declared declaredAs(const Use &use);
 
 class Origins {
 public:

@@ -159,7 +159,9 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
   if (asParameter.empty()) {
     // Not by its nodes: an expression that means the parameters of a module would train its scales and masks.
     if (!train.match(ownNames(t.name, uses, origins))) {
-      if (t.elements > 1) report.constants.push_back({t.name.str(), t.dims, why.empty() ? "no parameter's use" : why});
+      bool number = t.elements == 1 && isFloat(t.type) && isModuleName(t.name); // a setting or a parameter: nothing tells
+      if (why.empty()) why = number ? "one number, trained if --train names it" : "no parameter's use";
+      if (t.elements > 1 || number) report.constants.push_back({t.name.str(), t.dims, why});
       return;
     }
     asParameter = uses;

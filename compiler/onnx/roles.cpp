@@ -187,7 +187,7 @@ Fact Analysis::lookup(nn::GatherOp op) {
   Fact &table = facts[op.getInput()], &indices = facts[op.getIndices()];
   Fact f;
   if (table.kind == Kind::Known && content(table, [](const Content &c) { return c.isSinusoid(); })) {
-    refuse(table, "a sinusoidal table"); // positions, whichever rows are read
+    refuse(table, kSinusoid); // positions, whichever rows are read
     f.kind = indices.kind == Kind::Known ? Kind::Known : Kind::Plain;
     f.varying = wide(op.getResult());
     return f;

@@ -23,10 +23,15 @@
 //   multiplied, more              rotary table: constant, unless it does not vary along the sequence
 //   joined to data                class token: parameter, unless repeated for each sample
 //   anything else                 constant
+//
+// Where the exporter names the arguments of calls after what PyTorch called them, a parameter is one at every meeting and a buffer at none.
 #pragma once
 #include "compiler/onnx/importer.h"
 
 namespace zero::onnx {
+
+/// Why some tables are constants, whatever the exporter calls them.
+inline constexpr llvm::StringLiteral kSinusoid = "a sinusoidal table", kFrequencies = "frequencies of a sine";
 
 /// A use of an initializer and what it says.
 struct Site {
