@@ -64,6 +64,24 @@ Declared declaredAs(const Use &use) {
   return llvm::is_contained(reads, argumentName(name, "b_")) ? Declared::Buffer : Declared::Unsaid;
 }
 
+StringRef computedBy(const Use &use) {
+  static const llvm::StringSet<> moving{"alias",   "as_strided", "cat",     "chunk",   "clone",  "contiguous", "detach",    "embedding",
+                                        "expand",  "flatten",    "flip",    "full",    "gather", "getitem",    "index",     "index_select",
+                                        "movedim", "narrow",     "ones",    "permute", "repeat", "reshape",    "roll",      "select",
+                                        "slice",   "split",      "squeeze", "stack",   "t",      "to",         "transpose", "type_as",
+                                        "unbind",  "unsqueeze",  "view",    "zeros"};
+  StringRef name = nameIn(use);
+  if (isModuleName(name) || !llvm::is_contained(argumentsOf(use.node), name)) return {};
+  StringRef call = name.rtrim("0123456789");
+  call.consume_back("_");
+  StringRef made = call;
+  made.consume_front("new_");
+  made.consume_front("_unsafe_");
+  made.consume_back("_copy");
+  made.consume_back("_like");
+  return moving.contains(made) ? StringRef() : call;
+}
+
 Origins::Origins(llvm::ArrayRef<Site> sites) {
   for (const Site &s : sites) {
     for (StringRef name : {s.use.tensor->name, s.use.alias}) {

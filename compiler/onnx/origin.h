@@ -27,6 +27,10 @@ enum class Declared { Unsaid, Parameter, Buffer };
 /// By the call that `use` is an argument of, under the name the file has for it.
 Declared declaredAs(const Use &use);
 
+/// "mul": the call whose result the exporter has computed and stored under its name; empty for a tensor of the model's own, and for what
+/// calls only move or look up, which trains as what it was made of.
+StringRef computedBy(const Use &use);
+
 class Origins {
 public:
   explicit Origins(llvm::ArrayRef<Site> sites);

@@ -207,6 +207,7 @@ LogicalResult Decisions::make() {
                           << "' parts nothing: no parameter that it names is used at more than one place";
   noteApart();
   noteMerged();
+  warnOfComputed();
   for (auto &p : list) {
     if (p->trainable)
       report.parameters.push_back({p->name, p->tensor->dims, name(p->tensor->type).str(), p->role, p->where});
@@ -273,6 +274,16 @@ void Decisions::noteMerged() {
   report.notes.push_back((several ? std::to_string(merged.size()) + " initializers are" : std::string("1 initializer is")) +
                          " used at several places and trained as one parameter" + (several ? " each: " : ": ") + nameSome(merged) +
                          " (if an exporter merged layers that started equal, part them with --untie REGEX)");
+}
+
+void Decisions::warnOfComputed() {
+  std::vector<std::string> computed;
+  for (auto &p : list)
+    if (p->trainable && llvm::any_of(p->uses, [](const Site *s) { return !computedBy(s->use).empty(); })) computed.push_back(p->name);
+  if (computed.empty()) return;
+  report.warnings.push_back("the exporter has computed " + nameSome(computed) +
+                            " from parameters of the model, which the file no longer has; what it computed is trained in their place, otherwise "
+                            "than in PyTorch: torch.onnx.export(..., optimize=False) keeps them");
 }
 
 Reading Decisions::at(const Use &use) const {

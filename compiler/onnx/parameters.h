@@ -53,6 +53,7 @@ private:
   bool maybeMerged(const Uses &uses) const;
   void noteApart();
   void noteMerged();
+  void warnOfComputed();
 
   llvm::ArrayRef<Site> sites;
   Weights &weights;

@@ -368,6 +368,35 @@ def two_models():
     return g.model(*out)
 
 
+def declared():
+    """Arguments of calls that tell parameters ("p_") and buffers ("b_"), whatever they hold; one value the exporter has computed."""
+    g = Graph()
+
+    def at(op, x, name, value, kind="p"):
+        x = op(x, g.weight(name, value))
+        g.said(f"%x, %{kind}_" + name.replace(".", "_"))
+        return x
+    x = at(g.MatMul, g.Gather(g.normal("wte.weight", V, D), g.ids()), "mix.weight", np.eye(D))
+    x = at(g.Mul, x, "norm.alpha", np.array(0.5))
+    x = at(g.Mul, x, "norm.scale", np.array(0.5), "b")
+    x = at(g.Add, x, "attn.k_bias", np.zeros(D), "b")
+    x = at(g.Add, x, "rows.signs", np.eye(T, D))
+    turns = np.arange(T)[:, None] / 2.0 ** np.arange(D // 2)
+    x = at(g.Add, x, "positions.weight", np.concatenate([np.sin(turns), np.cos(turns)], axis=1))
+    x = g.Add(x, g.normal("mul_1", T, D))
+    g.said("%x, %mul_1")
+    x = g.MatMul(x, g.normal("t_1", D, D))
+    g.said("%x, %t_1")
+    return g.model(x)
+
+
+def undeclared():
+    """Numbers of modules of which nothing tells whether they are learnt."""
+    g = Graph()
+    x = g.linear(g.Gather(g.normal("wte.weight", V, D), g.ids()), "w", D, D)
+    return g.model(g.Mul(g.Mul(x, g.weight("norm.alpha", np.array(0.5))), g.const(np.array(0.5))))
+
+
 def calls():
     """What the newer exporter leaves of a layer that is applied twice, and of two that start equal: folded copies, and one tensor for all."""
     g = Graph()
