@@ -81,7 +81,7 @@ bool Content::isTriangle() const {
   return true;
 }
 
-bool Content::isPlaces() const { return t.dims.size() > 2 && t.dims.back() <= 3; }
+bool Content::isPlaces() const { return t.dims.size() > 2 && t.dims.back() <= 3 && !isWeight(); }
 
 bool Content::isCopies() const {
   if (!known() || t.dims.empty() || t.dims[0] < 2) return false;

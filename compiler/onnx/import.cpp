@@ -42,8 +42,9 @@ LogicalResult checkNames(const Model &model, Location loc) {
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
 /// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded, or
 /// the exporter says so.
-bool isCandidate(const Use &use, Weights &weights, const Importer &importer) {
-  if (use.statistic) return false;
+/// PyTorch's exporters write numbers of the program as Constant nodes and tensors of the model never.
+bool isCandidate(const Use &use, const Model &model, Weights &weights, const Importer &importer) {
+  if (use.statistic || (use.tensor->inNode && model.producer == "pytorch")) return false;
   if (use.tensor->elements != 1) return use.tensor->elements > 1;
   if (declaredAs(use) == Declared::Parameter) return true;
   bool vector = use.tensor->dims.size() == 1;
@@ -87,7 +88,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     walk = std::make_unique<Importer>(model, weights, options, *draft, /*quiet=*/true, [&](const Use &use, Emitter &e) -> Val {
       sites.emplace_back().use = use;
       if (use.statistic) sites.back().why = "a running statistic";
-      if (!isCandidate(use, weights, *walk)) return walk->constant(*use.tensor, e);
+      if (!isCandidate(use, model, weights, *walk)) return walk->constant(*use.tensor, e);
       auto type = RankedTensorType::get(use.tensor->dims, e.f32());
       auto get = e.builder.create<nn::GetOp>(e.loc(), type, use.tensor->name);
       sites.back().get = get;

@@ -158,6 +158,7 @@ void liftConstant(Graph &g) {
   if (value.name != "value" || !value.tensor || !value.reference.empty()) return;
   TensorProto t = std::move(*value.tensor);
   t.name = n.outputs[0];
+  t.inNode = true;
   g.initializers.push_back(std::move(t));
   g.nodes.pop_back();
 }

@@ -390,6 +390,22 @@ def declared():
     return g.model(x)
 
 
+def literals():
+    """PyTorch's older exporter: numbers of the program in Constant nodes (a grid of positions that a convolution of 1 projects, a size of Resize
+    that is joined of two), and weights as initializers."""
+    g = Graph()
+    places = g.Conv(g.Sin(g.weight("/pos/Constant_output_0", np.arange(32.0).reshape(1, 4, 4, 2))), g.weight("pos.proj.weight", random.normal(size=(D, 4, 1, 1))))
+    x = g.Add(g.Conv(g.input("image", TensorProto.FLOAT, B, 3, 4, 2), g.weight("conv.weight", random.normal(size=(D, 3, 1, 1)))), places)
+    x = g.Mul(x, g.weight("/Constant_1_output_0", np.full((1,), 2.0)))
+    factors = g.Concat(g.weight("/Constant_2_output_0", np.ones(2)), g.weight("/Constant_3_output_0", np.full(2, 2.0)), axis=0)
+    m = g.model(g.Resize(x, "", factors, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"))
+    m.producer_name = "pytorch"
+    for t in [t for t in m.graph.initializer if t.name.startswith("/")]:
+        m.graph.node.insert(0, helper.make_node("Constant", [], [t.name], name=t.name, value=t))
+        m.graph.initializer.remove(t)
+    return m
+
+
 def undeclared():
     """Numbers of modules of which nothing tells whether they are learnt."""
     g = Graph()
