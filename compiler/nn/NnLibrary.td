@@ -68,7 +68,7 @@ def Nn_BlockMatMulSumOp : Nn_Op<"block_matmul_sum", [Pure, Nn_Evaluable]> {
   let hasVerifier = 1;
 }
 
-def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor]> {
+def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeOpAdaptor, AttrSizedOperandSegments]> {
   let summary = "softmax(scale * q·k^T + mask [causal]) · v, scores never materialised";
   let description = [{
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
@@ -81,13 +81,15 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.
     `packed_kv_heads` (of that layout alone): q, k and v are one value [batch, len, heads + 2 kv_heads, dim], as one product makes them. In each
     position lie the heads of the queries, then those of the keys, whose number this is, then those of the values.
+    `sink` [heads]: one more score of each row, which takes its part of the softmax and has no value (the learnt sinks of GPT-OSS). lse counts it. Only until
+    composites are decomposed (nn-expand-sinks).
   }];
-  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, F32Attr:$scale,
+  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$sink, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
                        DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
                        OptionalAttr<DenseI64ArrayAttr>:$band);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
-  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
 }
 
 /// Gradients of q, k and v of an nn.attention; where they are one value, the gradient of that.

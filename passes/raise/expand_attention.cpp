@@ -45,7 +45,13 @@ void expand(AttentionOp op) {
     sighted = b.rows(sees, keys);
     scores = b.select(sighted, scores, b.like(scores, 0));
   }
+  SmallVector<int64_t> column{batch, heads, queries, 1}, first(4, 0), all(4, 1);
+  if (Value sink = op.getSink()) {
+    Value columns[] = {scores, b.broadcast(sink, column, {1})};
+    scores = builder.create<ConcatOp>(b.loc, columns, 3);
+  }
   Value weights = builder.create<SoftmaxOp>(b.loc, scores);
+  if (op.getSink()) weights = b.slice(weights, first, shape, all);
   if (sighted) weights = b.select(sighted, weights, b.like(weights, 0));
   Value out =
       builder.create<MatMulOp>(b.loc, b.reshape(weights, {groups, rows, keys}), b.reshape(op.getV(), {groups, keys, dim}), false, false);
@@ -84,8 +90,8 @@ void turn(AttentionOp op) {
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
-    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getScaleAttr(), op.getCausalAttr(), builder.getBoolAttr(true),
-                                            packedKeyHeads, op.getBandAttr());
+    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getSink(), op.getScaleAttr(), op.getCausalAttr(),
+                                            builder.getBoolAttr(true), packedKeyHeads, op.getBandAttr());
     op.getResult().replaceAllUsesWith(turned(made.getResult()));
   };
   if (Value x = packedIn(op))

@@ -4,6 +4,7 @@
 #include "passes/raise/Passes.h"
 #include "passes/raise/match.h"
 #include "passes/raise/patterns.h"
+#include "passes/raise/probabilities.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -28,12 +29,6 @@ struct Scores {
   SmallVector<Mask> masks;
   SmallVector<int64_t, 2> heads; ///< [batch, heads] if a value of rank 4 shows them
 };
-
-/// Whether two shapes have the same last two dimensions and as many elements: leading dimensions regrouped.
-bool regroups(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() >= 2 && b.size() >= 2 && a.take_back(2) == b.take_back(2) &&
-         ShapedType::getNumElements(a) == ShapedType::getNumElements(b);
-}
 
 /// Replacing a score by such a number is the same as adding it: it swallows every score.
 bool swallows(std::optional<double> number) { return number && *number <= -1e30; }
@@ -82,31 +77,6 @@ bool trace(Value v, Scores &scores, int &steps) {
            !dependsOnTrainable(select.getCondition());
   }
   return false;
-}
-
-/// The softmax `v` comes from, through reshapes, a conversion, a replacement of NaN by zero, and dropout that drops nothing; null
-/// where something in between has another reader.
-SoftmaxOp softmaxUnder(Value v) {
-  while (Operation *op = v.getDefiningOp()) {
-    if (!isa<SoftmaxOp>(op) && !v.hasOneUse()) return nullptr;
-    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      if (!regroups(shapeOf(reshape.getInput()), shapeOf(v))) return nullptr;
-      v = reshape.getInput();
-    } else if (auto cast = dyn_cast<CastOp>(op)) {
-      v = cast.getInput();
-    } else if (auto dropout = dyn_cast<DropoutOp>(op); dropout && dropout.getRate().isZero()) {
-      v = dropout.getInput();
-    } else if (auto select = dyn_cast<SelectOp>(op)) {
-      auto isNan = select.getCondition().getDefiningOp<IsNanOp>();
-      auto softmax = select.getOnFalse().getDefiningOp<SoftmaxOp>();
-      bool guard = isNan && softmax && isNan.getInput() == softmax && isNan->hasOneUse() && splatOf(select.getOnTrue()) == 0.0;
-      return guard && llvm::range_size(softmax->getUses()) == 2 ? softmax : SoftmaxOp();
-    } else {
-      auto softmax = dyn_cast<SoftmaxOp>(op);
-      return softmax && softmax->hasOneUse() ? softmax : SoftmaxOp();
-    }
-  }
-  return nullptr;
 }
 
 /// `v` without the numbers it is multiplied by below movements; they go to `scale`.
@@ -189,10 +159,10 @@ SmallVector<int64_t> logicalShape(Value v, bool transposed) {
 /// Rooted at the product of the probabilities with the values.
 LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   if (op.getTransposeLhs() || elementOf(op).isF64()) return failure();
-  SoftmaxOp softmax = softmaxUnder(op.getLhs());
+  auto softmax = softmaxUnder(op.getLhs());
   Scores scores;
   int steps = 0;
-  if (!softmax || !trace(softmax.getInput(), scores, steps)) return failure();
+  if (!softmax || !trace(softmax->scores, scores, steps)) return failure();
   MatMulOp product = scores.product;
   auto qs = logicalShape(product.getLhs(), product.getTransposeLhs());
   auto ks = logicalShape(product.getRhs(), !product.getTransposeRhs());
@@ -204,6 +174,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
       scores.heads.assign({shapeOf(reshape.getInput())[0], shapeOf(reshape.getInput())[1]});
   int64_t groups = qs[0], batch = scores.heads.empty() ? groups : scores.heads[0], heads = scores.heads.empty() ? 1 : scores.heads[1];
   if (batch * heads != groups) batch = groups, heads = 1;
+  if (softmax->sink && shapeOf(softmax->sink)[0] != heads) return failure();
   for (const Mask &mask : scores.masks) {
     auto shape = shapeOf(mask.added ? mask.added : mask.condition);
     if (shape.size() > 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
@@ -227,9 +198,10 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
     mask = mask ? sum(mask, term, b) : term;
   }
   auto shaped = [&](Value x, ArrayRef<int64_t> s) { return b.reshape(x, {batch, heads, s[1], s[2]}); };
-  auto attention = r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, r.getF32FloatAttr(float(scale)),
-                                         /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
-                                         /*band=*/DenseI64ArrayAttr());
+  auto attention =
+      r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, softmax->sink, r.getF32FloatAttr(float(scale)),
+                            /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
+                            /*band=*/DenseI64ArrayAttr());
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

@@ -286,6 +286,24 @@ def DecomposePass : Pass<"nn-decompose", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"rewritten", "rewritten", "Composites rewritten">];
 }
 
+def ExpandSinksPass : Pass<"nn-expand-sinks", "::mlir::ModuleOp"> {
+  let summary = "Sinks of attentions as arithmetic of what the attentions without them give";
+  let description = [{
+    Needs: a differentiated module. A sink is a key whose value is zero: it makes the sum of exponentials of a row larger, and the result smaller by as much. So neither a library
+    nor a kernel has to know of it; the gradients of q, k and v are those of an attention that has these results.
+
+    ```mlir
+    %y, %lse = nn.attention %q, %k, %v sink %sink
+    // becomes
+    %y0, %lse0 = nn.attention %q, %k, %v
+    %lse = log(exp(%lse0) + exp(%sink))
+    %y = %y0 * exp(%lse0 - %lse)
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Attentions that had sinks">];
+}
+
 def SimplifyPass : Pass<"nn-simplify", "::mlir::func::FuncOp"> {
   let summary = "Remove dead, duplicate and superfluous work";
   let description = [{

@@ -34,6 +34,7 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
     pm.addNestedPass<func::FuncOp>(createLogitsInProductsPass());
   }
   pm.addPass(createDecomposePass());
+  pm.addPass(createExpandSinksPass());
   pm.addNestedPass<func::FuncOp>(createSimplifyPass());
   RecomputePassOptions recompute;
   recompute.mode = options.recompute;

@@ -29,11 +29,22 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
   }
+  if (a.getSink() && typeOf(a.getSink()).getShape() != ArrayRef(sizes.heads))
+    return reject(loc, "nn.attention: sink ", typeOf(a.getSink()), " is not one number for each of ", sizes.heads, " heads");
   SmallVector<int64_t> shape(q.getShape());
   if (packed) shape[2] = sizes.heads;
   auto result = with(q, shape), lse = with(q, ArrayRef(shape).drop_back());
   out.append({result, isNarrow(q.getElementType()) ? lse.clone(Float32Type::get(lse.getContext())) : lse});
   return success();
+}
+
+/// Of each head: the sum over its rows of -p (dout · out), p being the sink's part of the softmax. It is a key whose value is zero.
+static Value sinkGradient(AttentionOp op, OpBuilder &builder, Value dout) {
+  Build b{builder, op.getLoc()};
+  int64_t head = op.getBshd() ? 2 : 1;
+  Value along = b.sumLast(b.mul(dout, op.getResult()));
+  Value part = b.exp(b.sub(b.broadcast(op.getSink(), typeOf(op.getLse()).getShape(), {head}), op.getLse()));
+  return b.reduce(ReductionKind::sum, b.neg(b.mul(part, along)), {0, 3 - head});
 }
 
 /// Needs the operands, the result and one number per row (lse); the scores are formed again. The mask gets no
@@ -46,6 +57,7 @@ LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &
                                         getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr());
   llvm::copy(grad.getGradients(), out.begin());
   if (getPackedKvHeads()) out[1] = out[2] = Build{b, getLoc()}.like(getQ(), 0); // the first is that of all three
+  if (getSink()) out[getSinkMutable().begin()->getOperandNumber()] = sinkGradient(*this, b, d[0]);
   return success();
 }
 
@@ -61,6 +73,7 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   properties.bshd = op.getBshdAttr();
   properties.packed_kv_heads = op.getPackedKvHeadsAttr();
   properties.band = op.getBandAttr();
+  properties.operandSegmentSizes = {1, 1, 1, bool(op.getMask()), 0};
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
   return types;
@@ -158,19 +171,21 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
     using T = decltype(e);
     Attention<T> a(*this, in);
     T *y = out[0].data<T>().data(), *lse = out[1].data<T>().data();
+    const T *sinks = getSink() ? in[getSinkMutable().begin()->getOperandNumber()]->data<T>().data() : nullptr;
     std::vector<double> p, sum;
     for (int64_t b = 0; b < a.batch; ++b)
       for (int64_t h = 0; h < a.heads; ++h)
         for (int64_t i = 0; i < a.queries; ++i) {
           a.scores(b, h, i, p);
           int64_t row = a.resultRow(b, h, i);
-          double peak = -INFINITY, total = 0;
+          double sunk = sinks ? double(sinks[h]) : -INFINITY, peak = sunk, total = 0;
           for (double s : p) peak = std::max(peak, s);
           if (peak == -INFINITY) { // sees nothing: zeros
             lse[row] = T(-INFINITY);
             continue;
           }
           for (double &s : p) total += s = std::exp(s - peak);
+          total += std::exp(sunk - peak);
           sum.assign(a.dim, 0.0);
           for (int64_t j = 0; j < a.keys; ++j)
             if (const T *value = a.v + a.valueRow(b, h, j) * a.dim; p[j] != 0)
