@@ -118,9 +118,10 @@ def Nn_GroupedMatMulOp : Nn_Op<"grouped_matmul", [Pure, Nn_Diff, Nn_Composite, N
 def Nn_GroupedMatMulGradOp : Nn_Op<"grouped_matmul_grad", [Pure, Nn_Composite, Nn_Evaluable]> {
   let summary = "The gradient of the matrices: of each group the sum over its rows i of lhs[i]ᵀ · rhs[i]";
   let description = [{
-    lhs [rows, m], rhs [rows, n], and `row` and `group_of` of an nn.group_rows; result [groups, m, n]. `partial`: of some groups, and -1 stands for the others, too.
+    lhs [rows, m], rhs [rows, n], and `row` and `group_of` of an nn.group_rows; result [groups, m, n]. `all_groups`: of
+    some groups of so many, and -1 stands for the others, too.
   }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$row, Nn_Integer:$group_of, UnitAttr:$partial);
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$row, Nn_Integer:$group_of, OptionalAttr<I64Attr>:$all_groups);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs `by` $row `,` $group_of attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

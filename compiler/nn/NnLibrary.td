@@ -48,10 +48,11 @@ def Nn_BlockMatMulOp : Nn_Op<"block_matmul", [Pure, Nn_Evaluable]> {
   let summary = "Each block of rows times the matrix of its group: result[b] = lhs[b] · op(rhs[group_of[b]])";
   let description = [{
     lhs [blocks, height, k], rhs [groups, k, n] or with `transpose_rhs` [groups, n, k], group_of [blocks]. Blocks of group -1 are those of `onto`, of the result's type, or
-    zeros where that is not given. `partial`: there are others of group -1 than those whose rows are zeros. Types as those of nn.matmul.
+    zeros where that is not given. `all_groups`: there are so many in all, of which these are some, and
+    blocks of the others are of group -1, too. Types as those of nn.matmul.
   }];
   let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, Optional<Nn_Float>:$onto, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs,
-                       UnitAttr:$partial);
+                       OptionalAttr<I64Attr>:$all_groups);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs `by` $group_of (`onto` $onto^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -60,9 +61,9 @@ def Nn_BlockMatMulOp : Nn_Op<"block_matmul", [Pure, Nn_Evaluable]> {
 def Nn_BlockMatMulSumOp : Nn_Op<"block_matmul_sum", [Pure, Nn_Evaluable]> {
   let summary = "Of each group the sum of its blocks' lhs[b]ᵀ · rhs[b], in the order of blocks; zeros where a group has none";
   let description = [{
-    lhs [blocks, height, m], rhs [blocks, height, n], group_of [blocks]; result [groups, m, n]. `partial` as nn.block_matmul has it. Types as those of nn.matmul.
+    lhs [blocks, height, m], rhs [blocks, height, n], group_of [blocks]; result [groups, m, n]. `all_groups` as nn.block_matmul has it. Types as those of nn.matmul.
   }];
-  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, UnitAttr:$partial);
+  let arguments = (ins Nn_Float:$lhs, Nn_Float:$rhs, Nn_Integer:$group_of, OptionalAttr<I64Attr>:$all_groups);
   let results = (outs Nn_Float:$result);
   let assemblyFormat = "$lhs `,` $rhs `by` $group_of attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -81,13 +82,14 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.
     `packed_kv_heads` (of that layout alone): q, k and v are one value [batch, len, heads + 2 kv_heads, dim], as one product makes them. In each
     position lie the heads of the queries, then those of the keys, whose number this is, then those of the values.
+    `softcap`: scores are softcap · tanh(scale · q·k^T / softcap) before the mask, as in Gemma 2.
     `sink` [heads]: one more score of each row, which takes its part of the softmax and has no value (the learnt sinks of GPT-OSS). lse counts it. Only until
     composites are decomposed (nn-expand-sinks).
   }];
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$sink, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
                        DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
-                       OptionalAttr<DenseI64ArrayAttr>:$band);
+                       OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
 }
@@ -97,7 +99,7 @@ class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, N
   let arguments = !con((ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask), operands,
                        (ins Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
                             DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
-                            OptionalAttr<DenseI64ArrayAttr>:$band));
+                            OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap));
   let results = (outs Variadic<Nn_Float>:$gradients);
   let hasVerifier = 1;
 }

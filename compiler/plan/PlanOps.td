@@ -169,7 +169,8 @@ def Plan_MatMulStep : Plan_Step<"matmul",
     (ins TypeAttr:$type, TypeAttr:$result_type, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$ld, DenseI64ArrayAttr:$step,
          UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate, UnitAttr:$tf32,
          DefaultValuedAttr<Plan_Epilogue, "::zero::planir::Epilogue::none">:$epilogue,
-         DefaultValuedAttr<Plan_Grouped, "::zero::planir::Grouped::none">:$grouped, DefaultValuedAttr<I64Attr, "0">:$groups),
+         DefaultValuedAttr<Plan_Grouped, "::zero::planir::Grouped::none">:$grouped, DefaultValuedAttr<I64Attr, "0">:$groups,
+         DefaultValuedAttr<I64Attr, "0">:$all_groups),
     " `:` $m `x` $n `x` $k `of` $type `to` $result_type `ld` custom<List>($ld) `batch` $batch custom<List>($step) (`with` $epilogue^)? "
     "(`grouped` $grouped^ `of` $groups)?"> {
   let summary = "A, B [, C] [, bias or aux] -> C [, aux]: C[b] (+)= op(A[b]) · op(B[b]); `ld` elements between rows, `step` between matrices, of A, B and C. "
@@ -178,13 +179,13 @@ def Plan_MatMulStep : Plan_Step<"matmul",
 }
 def Plan_AttentionStep : Plan_Step<"attention",
     (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
-     OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim. Mask and lse are f32, the others of `type`";
 }
 def Plan_AttentionGradStep : Plan_Step<"attention_grad",
     (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
-     OptionalAttr<DenseI64ArrayAttr>:$mask_shape),
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask], out, lse, dout -> dq, dk, dv; types as there";
 }

@@ -156,6 +156,7 @@ template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   to->set_dim(sizes[5]);
   to->set_scale(op.getScale().convertToFloat());
   to->set_causal(op.getCausal());
+  if (auto cap = op.getSoftcap()) to->set_softcap(cap->convertToFloat());
   if (auto band = op.getBand()) {
     to->mutable_band()->set_first((*band)[0]);
     to->mutable_band()->set_last((*band)[1]);
@@ -239,6 +240,7 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
     to->set_tf32(product.getTf32());
     to->set_grouped(plan::MatMul::Grouped(product.getGrouped()));
     to->set_groups(product.getGroups());
+    to->set_all_groups(product.getAllGroups());
   } else if (auto attention = dyn_cast<AttentionStep>(*op)) {
     fillSizes(step->mutable_attention(), attention);
   } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {

@@ -52,9 +52,9 @@ struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
     Build b{builder, op.getLoc()};
     Type sums = elementOf(op.getLse());
     Value out = b.cast(op.getOut(), sums), dout = b.cast(op.getDout(), sums), product = b.mul(out, dout), delta = b.sumLast(product);
-    auto gradients = builder.create<AttentionGradByRowSumsOp>(b.loc, op.getResultTypes(), op.getQ(), op.getK(), op.getV(), op.getMask(),
-                                                              op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(),
-                                                              op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr());
+    auto gradients = builder.create<AttentionGradByRowSumsOp>(
+        b.loc, op.getResultTypes(), op.getQ(), op.getK(), op.getV(), op.getMask(), op.getLse(), delta, op.getDout(), op.getScaleAttr(),
+        op.getCausalAttr(), op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
     op->replaceAllUsesWith(gradients);
     Value operands[] = {op.getOut(), op.getDout()};
     op.erase();

@@ -26,7 +26,7 @@ Value product(Build &b, BlockMatMulOp op) {
   shape[0] = typeOf(op.getLhs()).getDimSize(0);
   Value matrices = b.b.create<GatherOp>(b.loc, withShape(op.getRhs(), shape), op.getRhs(), indexOf(b, op.getGroupOf()));
   Value each = b.b.create<MatMulOp>(b.loc, op.getLhs(), matrices, false, op.getTransposeRhs());
-  return inGroups(b, op.getGroupOf(), op.getPartial(), each, op.getOnto());
+  return inGroups(b, op.getGroupOf(), op.getAllGroups().has_value(), each, op.getOnto());
 }
 
 /// Rows of a table that is added to, so that each of a GPU's blocks has some; and columns that its threads go over together at least.
@@ -34,7 +34,7 @@ constexpr int64_t kRows = 2048, kColumns = 1024;
 
 /// What is made for each block, in as many parts as the gradients of few matrices need to keep all threads busy.
 Value sum(Build &b, BlockMatMulSumOp op) {
-  Value lhs = inGroups(b, op.getGroupOf(), op.getPartial(), op.getLhs(), {});
+  Value lhs = inGroups(b, op.getGroupOf(), op.getAllGroups().has_value(), op.getLhs(), {});
   Value each = b.b.create<MatMulOp>(b.loc, lhs, op.getRhs(), true, false), group = indexOf(b, op.getGroupOf());
   ArrayRef<int64_t> shape = op.getType().getShape();
   int64_t blocks = typeOf(each).getDimSize(0), elements = shape[1] * shape[2], parts = 1;

@@ -11,7 +11,7 @@ namespace {
 /// `op` with other keys, values and mask.
 LogicalResult replace(AttentionOp op, Value k, Value v, Value mask, bool causal, PatternRewriter &r) {
   r.replaceOpWithNewOp<AttentionOp>(op, op.getQ(), k, v, mask, op.getSink(), op.getScaleAttr(), r.getBoolAttr(causal), op.getBshdAttr(),
-                                    op.getPackedKvHeadsAttr(), op.getBandAttr());
+                                    op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
   return success();
 }
 

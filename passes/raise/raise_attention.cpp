@@ -26,6 +26,7 @@ struct Mask {
 struct Scores {
   MatMulOp product;
   double scale = 1;
+  std::optional<double> softcap; ///< softcap · tanh(scale · score), below all masks
   SmallVector<Mask> masks;
   SmallVector<int64_t, 2> heads; ///< [batch, heads] if a value of rank 4 shows them
 };
@@ -60,6 +61,12 @@ bool trace(Value v, Scores &scores, int &steps) {
       scores.scale *= *number;
       return trace(scaled, scores, steps);
     });
+  if (auto tanh = dyn_cast<TanhOp>(op)) {
+    if (scores.softcap || !(scores.scale > 0)) return false;
+    scores.softcap = std::exchange(scores.scale, 1); // from here on the scale is that of what is capped
+    return trace(tanh.getInput(), scores, steps);
+  }
+  if (scores.softcap && isa<AddOp, SelectOp>(op)) return false;
   if (isa<AddOp>(op)) {
     Scores before = scores;
     return inEitherOrder<AddOp>(v, [&](Value inner, Value mask) {
@@ -185,6 +192,8 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   Value q = unscaled(product.getTransposeLhs() ? swapped(product.getLhs(), b) : product.getLhs(), scale, r);
   Value k = unscaled(product.getTransposeRhs() ? product.getRhs() : swapped(product.getRhs(), b), scale, r);
   Value v = op.getTransposeRhs() ? swapped(op.getRhs(), b) : op.getRhs();
+  auto softcap = scores.softcap ? r.getF32FloatAttr(float(*scores.softcap)) : FloatAttr();
+  scale *= scores.softcap.value_or(1);
   Value mask;
   for (const Mask &part : scores.masks) {
     Value term = compactMask(part.added ? part.added : part.condition, batch, heads, b);
@@ -201,7 +210,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   auto attention =
       r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, softmax->sink, r.getF32FloatAttr(float(scale)),
                             /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
-                            /*band=*/DenseI64ArrayAttr());
+                            /*band=*/DenseI64ArrayAttr(), softcap);
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

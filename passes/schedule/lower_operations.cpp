@@ -34,7 +34,7 @@ template <typename Op> void Lowering::makeMatMul(Op op, ArrayRef<Ref> read, Arra
   make<MatMulStep>(named(op, "matmul"), read, written, lhs.getElementType(), result.getElementType(), size(result, 0), size(result, 1), k,
                    batched ? lhs.getShape()[0] : 1, ArrayRef<int64_t>{size(lhs, 1), size(rhs, 1), size(result, 1)},
                    ArrayRef<int64_t>{matrix(lhs), matrix(rhs), matrix(result)}, op.getTransposeLhs(), op.getTransposeRhs(), accumulate,
-                   tf32 && lhs.getElementType().isF32(), epilogue, Grouped::none, 0);
+                   tf32 && lhs.getElementType().isF32(), epilogue, Grouped::none, 0, 0);
 }
 
 void Lowering::lowerMatMul(nn::MatMulOp op) {
@@ -56,7 +56,8 @@ void Lowering::lowerBlocks(nn::BlockMatMulOp op) {
   }
   make<MatMulStep>(named(op, "matmul"), read, at(op.getResult()), lhs.getElementType(), result.getElementType(), height, n, k, blocks,
                    ArrayRef<int64_t>{k, rhs.getDimSize(2), n}, ArrayRef<int64_t>{height * k, k * n, height * n}, false,
-                   op.getTransposeRhs(), bool(op.getOnto()), false, Epilogue::none, Grouped::rhs, rhs.getDimSize(0));
+                   op.getTransposeRhs(), bool(op.getOnto()), false, Epilogue::none, Grouped::rhs, rhs.getDimSize(0),
+                   op.getAllGroups().value_or(rhs.getDimSize(0)));
 }
 
 void Lowering::lowerBlockSum(nn::BlockMatMulSumOp op) {
@@ -64,7 +65,7 @@ void Lowering::lowerBlockSum(nn::BlockMatMulSumOp op) {
   int64_t blocks = lhs.getDimSize(0), height = lhs.getDimSize(1), m = lhs.getDimSize(2), n = rhs.getDimSize(2);
   make<MatMulStep>(named(op, "matmul"), at(op.getOperands()), at(op.getResult()), lhs.getElementType(), result.getElementType(), m, n,
                    height, blocks, ArrayRef<int64_t>{m, n, n}, ArrayRef<int64_t>{height * m, height * n, m * n}, true, false, false, false,
-                   Epilogue::none, Grouped::result, result.getDimSize(0));
+                   Epilogue::none, Grouped::result, result.getDimSize(0), op.getAllGroups().value_or(result.getDimSize(0)));
 }
 
 void Lowering::lowerMatMulEpilogue(nn::MatMulEpilogueOp op) {
@@ -93,11 +94,11 @@ void Lowering::lowerJoin(nn::JoinRowsOp op) {
 
 void Lowering::lowerAttention(nn::AttentionOp op) {
   make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                      attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b));
+                      attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr());
 }
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
   make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b));
+                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr());
 }
 
 void Lowering::lowerPack(state::PackOp op) {

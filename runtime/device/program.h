@@ -46,14 +46,15 @@ template <typename Place> struct MatMulOf : MatMulShape {
   Place group{};       // of each product, where they are grouped; else empty
 };
 
-// See plan.Attention. Query i sees keys i + first to i + last, of those there are. The mask's strides are in elements, and 0 along broadcast
-// dimensions.
+// See plan.Attention. Query i sees keys i + first to i + last, of those there are. The mask's strides are in elements, and 0 along
+// broadcast dimensions.
 struct AttentionShape {
   int64_t batch, heads, kvHeads, qLen, kvLen, dim;
   float scale;
   int64_t first, last;
   int64_t maskStride[4];
   plan::DType dtype = plan::F32; // of all but mask and lse
+  float softcap = 0;             // 0: scores are not capped
 };
 template <typename Place> struct AttentionOf : AttentionShape {
   Place q, k, v, mask; // the mask: an empty place if there is none

@@ -172,6 +172,7 @@ private:
     call.kvLen = static_cast<int64_t>(p.kv_len());
     call.dim = static_cast<int64_t>(p.dim());
     call.scale = p.scale();
+    call.softcap = p.softcap();
     auto [first, last] = plan::seenKeys(p);
     call.first = first, call.last = last;
     call.dtype = p.dtype();

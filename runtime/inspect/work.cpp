@@ -25,6 +25,15 @@ uint64_t bytesOfRows(const plan::Plan &plan, const plan::Step &step) {
          (onDisk ? (each + runtime::kBlockBytes - 1) / runtime::kBlockBytes * runtime::kBlockBytes + runtime::kBlockBytes : each);
 }
 
+/// Of products in groups, those whose matrices are elsewhere: as many as there are other groups, if they are alike.
+void leaveOut(Work &work, const plan::Step &step) {
+  const plan::MatMul &product = step.matmul();
+  double part = double(product.groups()) / double(product.all_groups());
+  uint64_t matrices = product.grouped() == plan::MatMul::GROUPED_B ? step.reads(1).bytes() : step.writes(0).bytes();
+  work.flops = uint64_t(double(work.flops) * part);
+  work.touched = matrices + uint64_t(double(work.touched - matrices) * part);
+}
+
 } // namespace
 
 Work &Work::operator+=(const Work &other) {
@@ -62,6 +71,7 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
     break;
   case plan::Step::kMatmul:
     work.flops = 2 * step.matmul().batch() * step.matmul().m() * step.matmul().n() * step.matmul().k();
+    if (step.matmul().grouped() != plan::MatMul::UNGROUPED) leaveOut(work, step);
     break;
   case plan::Step::kAttention: // two products over the pairs
     attention(step.attention(), 2);

@@ -4,6 +4,7 @@
 #include "runtime/plan/target.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace zero::plan {
@@ -77,6 +78,8 @@ struct StepChecker : StepOperands {
       throw Error(what + " is a product of groups, which has no epilogue and adds to nothing, in a plan for cpu");
     if (call.groups() == 0 || call.groups() > std::numeric_limits<int32_t>::max())
       throw Error(what + " has " + std::to_string(call.groups()) + " groups");
+    if (call.all_groups() < call.groups())
+      throw Error(what + " has " + std::to_string(call.groups()) + " groups of " + std::to_string(call.all_groups()));
     if (call.grouped() == MatMul::GROUPED_C && call.c_dtype() != F32)
       throw Error(what + " sums the products of groups in " + DType_Name(call.c_dtype()) + "; expected F32");
     if (call.groups() > 1 && (call.grouped() == MatMul::GROUPED_B ? call.stride_b() : call.stride_c()) == 0)
@@ -106,6 +109,8 @@ struct StepChecker : StepOperands {
       throw Error(what + " has " + std::to_string(call.heads()) + " query heads, not a multiple of its " + std::to_string(call.kv_heads()) +
                   " key/value heads");
     number(call.dtype(), "attends to elements");
+    if (!std::isfinite(call.softcap()) || call.softcap() < 0)
+      throw Error(what + " caps its scores at " + std::to_string(call.softcap()) + "; expected a number above 0, or 0 for none");
     if (call.has_band()) band(call);
     uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
     AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),

@@ -410,6 +410,7 @@ struct Case {
   std::vector<int64_t> mask;
   float largest = 1.0f; // size of the queries, to test the streaming maximum
   std::optional<std::array<int64_t, 2>> band = {};
+  float softcap = 0;
 
   // Query i sees keys i + first to i + last.
   int64_t first() const { return band ? (*band)[0] : -qLen; }
@@ -430,12 +431,16 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
       for (int64_t i = 0; i < s.qLen; ++i) {
         size_t qi = static_cast<size_t>(((b * s.heads + h) * s.qLen + i) * s.dim);
         size_t kv = static_cast<size_t>((b * s.kvHeads + h / (s.heads / s.kvHeads)) * s.kvLen * s.dim);
-        std::vector<double> p(static_cast<size_t>(s.kvLen)), dp(p.size());
+        std::vector<double> p(static_cast<size_t>(s.kvLen)), dp(p.size()), slope(p.size(), 1.0);
         double max = -INFINITY, sum = 0, delta = 0;
         for (int64_t j = 0; j < s.kvLen; ++j) {
           double score = 0;
           for (int64_t d = 0; d < s.dim; ++d) score += double(q[qi + d]) * k[kv + j * s.dim + d];
           score *= scale;
+          if (s.softcap > 0) {
+            double t = std::tanh(score / s.softcap);
+            score = s.softcap * t, slope[static_cast<size_t>(j)] = 1 - t * t;
+          }
           if (!s.mask.empty()) {
             int64_t index = 0;
             const int64_t at[4] = {b, h, i, j};
@@ -459,7 +464,7 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
         }
         for (int64_t j = 0; j < s.kvLen; ++j)
           for (int64_t d = 0; d < s.dim; ++d) {
-            double ds = p[j] * (dp[j] - delta) * scale;
+            double ds = p[j] * (dp[j] - delta) * slope[j] * scale;
             r.dq[qi + d] += ds * k[kv + j * s.dim + d];
             r.dk[kv + j * s.dim + d] += ds * q[qi + d];
           }
@@ -501,7 +506,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.q = q.data(), call.k = k.data(), call.v = v.data(), call.mask = mask.empty() ? nullptr : mask.data();
   call.out = out.data(), call.lse = lse.data();
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
-  call.scale = scale, call.first = s.first(), call.last = s.last();
+  call.scale = scale, call.softcap = s.softcap, call.first = s.first(), call.last = s.last();
   Executor executor(2, way);
   executor.prepare({{s.dim, s.kvLen, s.qLen, type != plan::F32}});
   auto inHalf = [&]<typename Half>(Half) {
@@ -574,6 +579,18 @@ TEST(Attention, Windows) {
     for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
   }
 }
+// Scores far below the cap, near it and far above.
+TEST(Attention, CappedScores) {
+  for (float largest : {0.3f, 3.0f, 60.0f})
+    for (float cap : {1.0f, 50.0f})
+      for (Case s : {Case{2, 4, 2, 37, 53, 16, true, {}}, Case{1, 2, 2, 70, 600, 24, false, {1, 1, 70, 600}}, inWindow(90, 90, {-9, 0})}) {
+        s.largest = largest, s.softcap = cap;
+        SCOPED_TRACE(std::to_string(largest) + " under " + std::to_string(cap));
+        checkAttention(s);
+        if (largest > 3) continue; // where operands' rounding moves whole probabilities
+        for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
+      }
+}
 TEST(Attention, Bf16AndF16) {
   for (Case s : {Case{2, 3, 3, 37, 37, 16, false, {}}, Case{2, 2, 2, 150, 150, 64, true, {}}, Case{1, 2, 1, 700, 1100, 8, true, {}},
                  Case{2, 6, 2, 33, 65, 24, true, {}}, Case{3, 2, 1, 5, 3, 5, false, {}}, Case{1, 2, 2, 9, 4, 8, true, {}},
@@ -638,12 +655,12 @@ TEST(Attention, LoopsOfEveryLevel) {
     constexpr int64_t firstSeen = 15, endSeen = 31; // of row 0: the rows see 15 to 31, 16 to 32, …
     auto sees = [&](int64_t row, int64_t c) { return c >= firstSeen + row && c < std::min<int64_t>(columns, endSeen + row); };
     auto score = [&](int64_t r, int64_t c) { return 0.5 * double(scores[r * ld + c]) + mask[r * columns + c]; };
-    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, firstSeen, endSeen}, max.data(),
+    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, 0.0f, {mask.data(), columns, 1}, firstSeen, endSeen}, max.data(),
                       sum.data(), out.data(), dim, true);
     loops.finishRows(rows, dim, max.data(), sum.data(), out.data(), lse.data());
     loops.rowDots(rows, dim, a.data(), b.data(), delta.data());
     auto again = scores;
-    loops.gradTile({again.data(), rows, columns, ld, 0.5f, {mask.data(), columns, 1}, firstSeen, endSeen}, grads.data(), lse.data(),
+    loops.gradTile({again.data(), rows, columns, ld, 0.5f, 0.0f, {mask.data(), columns, 1}, firstSeen, endSeen}, grads.data(), lse.data(),
                    delta.data());
     for (int64_t r = 0; r < rows; ++r) {
       double largest = -INFINITY, total = 0, dot = 0;

@@ -350,6 +350,23 @@ TEST_F(Gradients, Attention) {
         {}, {m});
 }
 
+// Of each head one more score, scores under a cap, or both, in either layout.
+TEST_F(Gradients, AttentionWithSinksAndCap) {
+  std::string q = "tensor<2x4x3x5xf64>", k = "tensor<2x2x3x5xf64>", lse = "tensor<2x4x3xf64>", sink = "tensor<4xf64>";
+  for (std::string cap : {"", ", softcap = 0.5 : f32"}) {
+    SCOPED_TRACE(cap);
+    check(parse({{"q", q}, {"k", k}, {"v", k}, {"s", sink}}, "",
+                "    %y, %l = nn.attention %q, %k, %v sink %s {scale = 0.4 : f32, causal = true" + cap + "} : (" + q + ", " + k + ", " + k +
+                    ", " + sink + ") -> (" + q + ", " + lse + ")",
+                q));
+    std::string x = "tensor<2x3x8x5xf64>", y = "tensor<2x3x4x5xf64>";
+    check(parse({{"x", x}, {"s", sink}}, "",
+                "    %y, %l = nn.attention %x, %x, %x sink %s {bshd = true, packed_kv_heads = 2 : i64, scale = 0.4 : f32" + cap + "} : (" +
+                    x + ", " + x + ", " + x + ", " + sink + ") -> (" + y + ", tensor<2x3x4xf64>)",
+                y));
+  }
+}
+
 TEST_F(Gradients, PackedAttention) {
   std::string x = "tensor<2x3x8x5xf64>", y = "tensor<2x3x4x5xf64>";
   check(parse({{"x", x}}, "",
@@ -361,11 +378,12 @@ TEST_F(Gradients, PackedAttention) {
 // Matrices of groups in two tensors.
 TEST_F(Gradients, MatricesOfGroupsInTiles) {
   std::string x = "tensor<7x3xf64>", y = "tensor<7x2xf64>", v = "tensor<1x3x2xf64>", w = "tensor<2x3x2xf64>";
-  check(parse({{"x", x}, {"v", v}, {"w", w}}, "", R"(
+  check(parse({{"x", x}, {"v", v}, {"w", w}}, "",
+              R"(
     %g = nn.constant dense<[2, 0, 2, 2, 0, 2, 2]> : tensor<7xi64>
     %slot, %row, %of = nn.group_rows %g {groups = 3, height = 2} : (tensor<7xi64>) -> (tensor<7xi64>, tensor<10xi64>, tensor<5xi64>)
-    %y = nn.grouped_matmul %x, %v, %w by %slot, %row, %of : ()" + x + ", " + v + ", " + w +
-                  ", tensor<7xi64>, tensor<10xi64>, tensor<5xi64>) -> " + y,
+    %y = nn.grouped_matmul %x, %v, %w by %slot, %row, %of : ()" +
+                  x + ", " + v + ", " + w + ", tensor<7xi64>, tensor<10xi64>, tensor<5xi64>) -> " + y,
               y));
 }
 
@@ -374,10 +392,12 @@ TEST_F(Gradients, MatricesOfGroups) {
   for (bool transpose : {false, true}) {
     SCOPED_TRACE(transpose);
     std::string x = "tensor<7x3xf64>", y = "tensor<7x2xf64>", w = transpose ? "tensor<3x2x3xf64>" : "tensor<3x3x2xf64>";
-    check(parse({{"x", x}, {"w", w}}, "", R"(
+    check(parse({{"x", x}, {"w", w}}, "",
+                R"(
     %g = nn.constant dense<[2, 0, 2, 2, 0, 2, 2]> : tensor<7xi64>
     %slot, %row, %of = nn.group_rows %g {groups = 3, height = 2} : (tensor<7xi64>) -> (tensor<7xi64>, tensor<10xi64>, tensor<5xi64>)
-    %y = nn.grouped_matmul %x, %w by %slot, %row, %of )" + std::string(transpose ? "{transpose = true} " : "") + ": (" + x + ", " + w +
+    %y = nn.grouped_matmul %x, %w by %slot, %row, %of )" +
+                    std::string(transpose ? "{transpose = true} " : "") + ": (" + x + ", " + w +
                     ", tensor<7xi64>, tensor<10xi64>, tensor<5xi64>) -> " + y,
                 y));
   }

@@ -206,7 +206,7 @@ Plan groupedPlan(MatMul::Grouped grouped) {
   MatMul *product = step->mutable_matmul();
   product->set_m(summed ? 32 : 16), product->set_k(summed ? 16 : 32), product->set_trans_a(summed), product->set_batch(4);
   product->set_stride_a(16 * 32), product->set_stride_b(summed ? 16 * 16 : 32 * 16), product->set_stride_c(summed ? 32 * 16 : 16 * 16);
-  product->set_grouped(grouped), product->set_groups(3);
+  product->set_grouped(grouped), product->set_groups(3), product->set_all_groups(5);
   return b.plan;
 }
 
@@ -218,7 +218,8 @@ TEST(Validate, ProductsOfGroups) {
     const std::vector<Damage> cases{
         {[&](Plan &p) { product(p)->set_groups(4); }, summed ? "C of step 0 'product'" : "B of step 0 'product'"},
         {[&](Plan &p) { product(p)->set_groups(0); }, "has 0 groups"},
-        {[&](Plan &p) { product(p)->set_groups(uint64_t(1) << 40); }, "has 1099511627776 groups"},
+        {[&](Plan &p) { product(p)->set_all_groups(2); }, "has 3 groups of 2"},
+        {[&](Plan &p) { product(p)->set_groups(uint64_t(1) << 40), product(p)->set_all_groups(uint64_t(1) << 40); }, "has 1099511627776 groups"},
         {[&](Plan &p) { product(p)->set_grouped(MatMul::Grouped(7)); }, "grouped in the unknown way 7"},
         {[&](Plan &p) { summed ? product(p)->set_stride_c(0) : product(p)->set_stride_b(0); },
          "the matrices of all groups in the same place"},
@@ -420,6 +421,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_buckets(0)->add_axes(1); },
        "bucket 0 'layer' runs along axis 1; expected ascending indices of the plan's 1 axes"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->add_axes(7); }, "runs along axis 7"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_softcap(-1); }, "caps its scores at -1"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->mutable_band()->set_first(1); },
        "'attention' of program 'step' has queries that see keys from 1 to 0 after their own position"},
       {[](Plan &p) {
@@ -731,8 +733,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 9");
-  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 9; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 10");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 10; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

@@ -139,15 +139,23 @@ LogicalResult GroupedMatMulOp::verify() {
   return success();
 }
 
+/// How many groups its tensors of matrices have together.
+static IntegerAttr groupsIn(GroupedMatMulOp op) {
+  int64_t groups = 0;
+  for (Value matrices : op.getMatrices()) groups += typeOf(matrices).getDimSize(0);
+  return Builder(op.getContext()).getI64IntegerAttr(groups);
+}
+
 Composed GroupedMatMulOp::decompose(Build &b) {
   Value blocks = inBlocks(b, getInput(), getRow(), getGroupOf()), product;
   int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0), begin = 0;
   auto type = withShape(blocks, {typeOf(blocks).getDimSize(0), typeOf(blocks).getDimSize(1), columns});
   bool tiles = getMatrices().size() > 1;
+  IntegerAttr allGroups = tiles ? groupsIn(*this) : IntegerAttr();
   for (Value matrices : getMatrices()) {
     int64_t count = typeOf(matrices).getDimSize(0);
     Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
-    product = b.b.create<BlockMatMulOp>(b.loc, type, blocks, matrices, groupOf, product, getTranspose(), tiles);
+    product = b.b.create<BlockMatMulOp>(b.loc, type, blocks, matrices, groupOf, product, getTranspose(), allGroups);
     begin += count;
   }
   return {b.b.create<GatherOp>(b.loc, getResult().getType(), b.reshape(product, {slots, columns}), getSlot())};
@@ -159,11 +167,12 @@ LogicalResult GroupedMatMulOp::differentiate(OpBuilder &builder, ValueRange d, G
                                            !getTranspose());
   Value lhs = getTranspose() ? d[0] : getInput(), rhs = getTranspose() ? getInput() : d[0];
   bool tiles = getMatrices().size() > 1;
+  IntegerAttr allGroups = tiles ? groupsIn(*this) : IntegerAttr();
   int64_t begin = 0;
   for (auto [i, matrices] : llvm::enumerate(getMatrices())) {
     int64_t count = typeOf(matrices).getDimSize(0);
     Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
-    out[1 + i] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, tiles);
+    out[1 + i] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, allGroups);
     begin += count;
   }
   return success();
@@ -197,7 +206,7 @@ LogicalResult GroupedMatMulGradOp::verify() {
 
 Composed GroupedMatMulGradOp::decompose(Build &b) {
   Value lhs = inBlocks(b, getLhs(), getRow(), getGroupOf()), rhs = inBlocks(b, getRhs(), getRow(), getGroupOf());
-  return {b.b.create<BlockMatMulSumOp>(b.loc, getResult().getType(), lhs, rhs, getGroupOf(), getPartial())};
+  return {b.b.create<BlockMatMulSumOp>(b.loc, getResult().getType(), lhs, rhs, getGroupOf(), getAllGroupsAttr())};
 }
 
 LogicalResult GroupedMatMulGradOp::evaluate(Operands in, Results results) {

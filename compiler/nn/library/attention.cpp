@@ -21,6 +21,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (auto band = a.getBand(); band && (band->size() != 2 || (*band)[0] > (*band)[1]))
     return reject(loc, "nn.attention: a band is two distances from a query's position: to the first and to the last key that it sees");
+  if (auto cap = a.getSoftcap(); cap && !(cap->convertToDouble() > 0)) return reject(loc, "nn.attention: a softcap is larger than zero");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
     int64_t scores[4] = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
@@ -54,7 +55,7 @@ LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &
   SmallVector<Type> types{getQ().getType()};
   if (!getPackedKvHeads()) types.append({getK().getType(), getV().getType()});
   auto grad = b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getResult(), getLse(), d[0], getScaleAttr(),
-                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr());
+                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr(), getSoftcapAttr());
   llvm::copy(grad.getGradients(), out.begin());
   if (getPackedKvHeads()) out[1] = out[2] = Build{b, getLoc()}.like(getQ(), 0); // the first is that of all three
   if (getSink()) out[getSinkMutable().begin()->getOperandNumber()] = sinkGradient(*this, b, d[0]);
@@ -73,6 +74,7 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   properties.bshd = op.getBshdAttr();
   properties.packed_kv_heads = op.getPackedKvHeadsAttr();
   properties.band = op.getBandAttr();
+  properties.softcap = op.getSoftcapAttr();
   properties.operandSegmentSizes = {1, 1, 1, bool(op.getMask()), 0};
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
@@ -120,11 +122,12 @@ template <typename T> struct Attention {
   Tensor mask; ///< in T, or without elements
   std::optional<ArrayRef<int64_t>> band;
   bool masked, causal, bshd;
-  double scale;
+  double scale, softcap; ///< softcap: 0 where there is none
 
   template <typename Op>
   Attention(Op op, Operands in)
-      : band(op.getBand()), masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()) {
+      : band(op.getBand()), masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()),
+        softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0) {
     AttentionSizes sizes = sizesOf(op);
     batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
     bool packed = op.getPackedKvHeads().has_value();
@@ -150,12 +153,19 @@ template <typename T> struct Attention {
     return sum;
   }
 
-  /// Scores of one query over all keys; what is not seen is -inf.
-  void scores(int64_t b, int64_t h, int64_t i, std::vector<double> &out) const {
+  /// Scores of one query over all keys; what is not seen is -inf. `slopes`: of the cap.
+  void scores(int64_t b, int64_t h, int64_t i, std::vector<double> &out, std::vector<double> *slopes = nullptr) const {
     out.resize(keys);
+    if (slopes) slopes->assign(keys, 1.0);
     const T *query = q + queryRow(b, h, i) * dim;
     int64_t first = band ? i + (*band)[0] : 0, last = std::min(causal ? i + keys - queries : keys - 1, band ? i + (*band)[1] : keys - 1);
     for (int64_t j = 0; j < keys; ++j) out[j] = first <= j && j <= last ? scale * dot(query, k + keyRow(b, h, j) * dim, dim) : -INFINITY;
+    for (int64_t j = 0; j < keys && softcap > 0; ++j) {
+      if (out[j] == -INFINITY) continue;
+      double t = std::tanh(out[j] / softcap);
+      out[j] = softcap * t;
+      if (slopes) (*slopes)[j] = 1 - t * t;
+    }
     if (!masked) return;
     auto shape = mask.shape();
     auto at = [&](int d, int64_t index) { return shape[d] == 1 ? 0 : index; };
@@ -206,20 +216,20 @@ void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::f
   for (const Tensor &result : out) sums.emplace_back(result.size());
   auto sumOf = [&](size_t operand) { return sums[std::min(operand, sums.size() - 1)].data(); };
   double *dq = sumOf(0), *dk = sumOf(1), *dv = sumOf(2);
-  std::vector<double> p;
+  std::vector<double> p, slopes;
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.queries; ++i) {
         int64_t row = a.resultRow(b, h, i), query = a.queryRow(b, h, i) * a.dim;
         if (double(lse[row]) < plan::kHidden) continue;
-        a.scores(b, h, i, p);
+        a.scores(b, h, i, p, &slopes);
         const T *g = dy + row * a.dim;
         double delta = mean(row);
         for (int64_t j = 0; j < a.keys; ++j) {
           double weight = std::exp(p[j] - double(lse[row]));
           if (weight == 0) continue;
           int64_t key = a.keyRow(b, h, j) * a.dim, value = a.valueRow(b, h, j) * a.dim;
-          double ds = weight * (a.dot(g, a.v + value, a.dim) - delta) * a.scale;
+          double ds = weight * (a.dot(g, a.v + value, a.dim) - delta) * slopes[j] * a.scale;
           for (int64_t d = 0; d < a.dim; ++d) {
             dq[query + d] += ds * a.k[key + d];
             dk[key + d] += ds * a.q[query + d];

@@ -22,14 +22,24 @@ template <typename Op> uint64_t ofProduct(Op product) {
   return elements(product.getResult()) * uint64_t(lhs.getDimSize(lhs.getRank() - (product.getTransposeLhs() ? 2 : 1)));
 }
 
+/// Blocks of groups whose matrices are elsewhere are left out.
+template <typename Op> uint64_t ofGroups(Op product, Value blocks, int64_t inner, RankedTensorType matrices) {
+  uint64_t here = uint64_t(matrices.getDimSize(0)), all = uint64_t(product.getAllGroups().value_or(here));
+  return uint64_t(double(elements(blocks)) * double(here) / double(all)) * uint64_t(inner);
+}
+
 } // namespace
 
 uint64_t multiplyAddsOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, uint64_t>(op)
       .Case([](MatMulOp product) { return ofProduct(product); })
       .Case([](MatMulEpilogueOp product) { return ofProduct(product); })
-      .Case([](BlockMatMulOp blocks) { return elements(blocks.getResult()) * uint64_t(typeOf(blocks.getLhs()).getDimSize(2)); })
-      .Case([](BlockMatMulSumOp blocks) { return elements(blocks.getLhs()) * uint64_t(typeOf(blocks.getRhs()).getDimSize(2)); })
+      .Case([](BlockMatMulOp blocks) {
+        return ofGroups(blocks, blocks.getResult(), typeOf(blocks.getLhs()).getDimSize(2), typeOf(blocks.getRhs()));
+      })
+      .Case([](BlockMatMulSumOp blocks) {
+        return ofGroups(blocks, blocks.getLhs(), typeOf(blocks.getRhs()).getDimSize(2), typeOf(blocks.getResult()));
+      })
       .Case([](AttentionOp attention) { return ofScores(attention, 2, 13); })
       .Case([](AttentionGradOp attention) { return ofScores(attention, 5, 16); })
       .Case([](AttentionGradByRowSumsOp attention) { return ofScores(attention, 7, 32); }) // the scores twice

@@ -24,17 +24,6 @@ bool dependsOnParameter(mlir::Value v) {
   return false;
 }
 
-/// Whether a known mask over [queries, keys] hides exactly what lies beyond the diagonal that ends in the last key.
-bool isCausal(const nn::Tensor &mask, int64_t queries, int64_t keys) {
-  if (mask.type.getRank() != 4 || mask.shape()[2] != queries || mask.shape()[3] != keys || keys < queries) return false;
-  for (int64_t at = 0; at < mask.size(); ++at) {
-    int64_t i = at / keys % queries, j = at % keys;
-    double v = mask.at(at);
-    if (j <= i + keys - queries ? v != 0 : v > -1e30) return false;
-  }
-  return true;
-}
-
 Vals attention(NodeContext &c) {
   Val q = c.in(0), k = c.in(1), v = c.in(2);
   if (!q || !k || !v ||
@@ -83,10 +72,6 @@ Vals attention(NodeContext &c) {
     Val bias = c.e.select(seen, c.e.scalar(0, c.e.f32()), c.e.scalar(hidden, c.e.f32()));
     mask = mask ? c.e.add(mask, bias) : bias;
     causal = false;
-  }
-  if (mask && mask.isConstant() && isCausal(*mask.constant, queries, keys)) {
-    mask = Val();
-    causal = true;
   }
   bool learnt = mask && mask.value && dependsOnParameter(mask.value);
   Val y;

@@ -57,7 +57,7 @@ Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t hea
                 key * call.maskStride[3],
             call.maskStride[2], call.maskStride[3]};
   int64_t ld = (columns + kVector - 1) / kVector * kVector;
-  return {scores, rows, columns, ld, call.scale, mask, query + call.first - key, query + call.last + 1 - key};
+  return {scores, rows, columns, ld, call.scale, call.softcap, mask, query + call.first - key, query + call.last + 1 - key};
 }
 
 namespace {

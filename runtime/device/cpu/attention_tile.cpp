@@ -74,9 +74,29 @@ ZERO_INLINE Seen seenBy(const Tile &tile, int64_t row) {
   return {first, end, first / kVector * kVector, (end + kVector - 1) / kVector * kVector};
 }
 
-// scale * score + mask of sixteen columns; those that are not seen become -inf.
-ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const Seen &seen, Floats &s) {
+// Of small x by the polynomial of Cephes (tanhf.c), of others by e^2x; NaN stays NaN.
+ZERO_INLINE void hyperbolicTangent(const Floats &x, Floats &result) {
+  Floats size = x < 0.0f ? -x : x, square = x * x, power;
+  Floats p = square * -5.70498872745e-3f + 2.06390887954e-2f;
+  p = p * square - 5.37397155531e-2f;
+  p = p * square + 1.33314422036e-1f;
+  p = p * square - 3.33332819422e-1f;
+  p = p * square * x + x;
+  exponential((size > 20.0f ? Floats{} + 20.0f : size) * 2.0f, power);
+  Floats far = 1.0f - 2.0f / (power + 1.0f);
+  far = x < 0.0f ? -far : far;
+  result = size < 0.625f ? p : far;
+}
+
+// scale * score [capped] + mask of sixteen columns; those that are not seen become -inf. `slope`: of the cap, where there is one.
+ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const Seen &seen, Floats &s, Floats &slope) {
   s = at(tile.scores + row * tile.ld + column) * tile.scale;
+  if (tile.softcap != 0.0f) {
+    Floats t;
+    hyperbolicTangent(s / tile.softcap, t);
+    s = t * tile.softcap;
+    slope = 1.0f - t * t;
+  }
   bool whole = column + kVector <= seen.end;
   if (tile.mask.data) {
     const float *mask = tile.mask.data + row * tile.mask.rowStride + column * tile.mask.columnStride;
@@ -108,8 +128,8 @@ ZERO_INLINE void softmaxRows(const Tile &tile, float *max, float *sum, float *ou
     Seen seen = seenBy(tile, row);
     Floats largest = Floats{} - kInfinity;
     for (int64_t c = seen.from; c < seen.to; c += kVector) {
-      Floats s;
-      masked(tile, row, c, seen, s);
+      Floats s, slope;
+      masked(tile, row, c, seen, s, slope);
       at(scores + c) = s;
       largest = s > largest ? s : largest;
     }
@@ -147,13 +167,14 @@ ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, co
     Seen seen = seenBy(tile, row);
     if (lse[row] < plan::kHidden) seen = {};
     for (int64_t c = seen.from; c < seen.to; c += kVector) {
-      Floats s, p;
-      masked(tile, row, c, seen, s);
+      Floats s, p, slope;
+      masked(tile, row, c, seen, s, slope);
       exponential(s - lse[row], p);
       at(scores + c) = p;
       // Columns of dscores that are not seen are real numbers (products of real keys), so p = 0 clears them; columns beyond the
       // tile are never read.
-      at(grads + c) = (at(grads + c) - delta[row]) * p * tile.scale;
+      Floats grad = (at(grads + c) - delta[row]) * p * tile.scale;
+      at(grads + c) = tile.softcap != 0.0f ? grad * slope : grad;
     }
     clearRest(tile, seen, scores);
     clearRest(tile, seen, grads);

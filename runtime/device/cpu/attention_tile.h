@@ -18,7 +18,7 @@ struct TileMask {
 struct Tile {
   float *scores;
   int64_t rows, columns, ld;
-  float scale;
+  float scale, softcap; // softcap: 0 where scores are not capped
   TileMask mask;
   // Row r sees columns from first + r and before end + r, of those there are.
   int64_t first, end;
@@ -28,7 +28,7 @@ struct Tile {
 struct TileLoops {
   const char *level;
 
-  // One step of the streaming softmax: scores become exp(scale * score + mask - max), where max is the row's largest value
+  // One step of the streaming softmax: scores become exp(scale * score [capped] + mask - max), where max is the row's largest value
   // over this and all earlier tiles; `max` and `sum` are carried from tile to tile (-inf and 0 at the start). Each row of
   // `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
   void (*softmaxTile)(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
@@ -36,8 +36,8 @@ struct TileLoops {
   // After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
   void (*finishRows)(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
 
-  // scores become the probabilities P = exp(scale * score + mask - lse), and `dscores` (the tile dO · V^T, same layout)
-  // becomes scale * P * (dscores - delta).
+  // scores become the probabilities P = exp(scale * score [capped] + mask - lse), and `dscores` (the tile dO · V^T, same layout)
+  // becomes scale * P * (dscores - delta), times the slope of the cap.
   void (*gradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta);
 
   // delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.

@@ -103,6 +103,24 @@ func.func @f(%q: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>) {
 
 // -----
 
+func.func @f(%q: tensor<1x2x4x8xf32>, %s: tensor<4xf32>) {
+  // expected-error @+2 {{sink 'tensor<4xf32>' is not one number for each of 2 heads}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %q, %q, %q sink %s {scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x4x8xf32>) {
+  // expected-error @+2 {{a softcap is larger than zero}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %q, %q, %q {softcap = 0.0 : f32, scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
 func.func @f(%q: tensor<1x2x4x8xf32>) {
   // expected-error @+2 {{a band is two distances from a query's position: to the first and to the last key that it sees}}
   // expected-error @+1 {{failed to infer returned types}}

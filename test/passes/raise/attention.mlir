@@ -302,3 +302,85 @@ func.func @not_apart(%x: !x, %data: !c) -> (!x, !x, !x) {
   %y2, %l2 = nn.attention %x, %x, %x mask %m2 {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
   return %y0, %y1, %y2 : !x, !x, !x
 }
+
+// -----
+// GPT-OSS: a column of learnt numbers joined to the scores, whose probability is dropped; the largest of a row taken off before.
+// CHECK-LABEL: @sinks
+// CHECK-SAME: (%[[X:.*]]: tensor<2x2x4x8xf32>, %[[S:.*]]: tensor<2xf32>)
+// CHECK: %[[Y:.*]], %{{.*}} = nn.attention %[[X]], %[[X]], %[[X]] sink %[[S]] {scale = 5.000000e-01 : f32}
+// CHECK-NOT: nn.softmax
+// CHECK: return %[[Y]]
+func.func @sinks(%x: tensor<2x2x4x8xf32>, %sink: tensor<2xf32>) -> tensor<2x2x4x8xf32> {
+  %half = nn.constant dense<0.5> : tensor<2x2x4x4xf32>
+  %rows = nn.reshape %x : tensor<2x2x4x8xf32> -> tensor<4x4x8xf32>
+  %product = nn.matmul %rows, %rows {transpose_rhs = true} : (tensor<4x4x8xf32>, tensor<4x4x8xf32>) -> tensor<4x4x4xf32>
+  %heads = nn.reshape %product : tensor<4x4x4xf32> -> tensor<2x2x4x4xf32>
+  %scores = nn.mul %heads, %half : tensor<2x2x4x4xf32>
+  %column = nn.broadcast %sink dims [1] : tensor<2xf32> -> tensor<2x2x4x1xf32>
+  %joined = nn.concat %scores, %column dim 3 : (tensor<2x2x4x4xf32>, tensor<2x2x4x1xf32>) -> tensor<2x2x4x5xf32>
+  %peak = nn.reduce max %joined dims [3] : tensor<2x2x4x5xf32> -> tensor<2x2x4xf32>
+  %peaks = nn.broadcast %peak dims [0, 1, 2] : tensor<2x2x4xf32> -> tensor<2x2x4x5xf32>
+  %less = nn.sub %joined, %peaks : tensor<2x2x4x5xf32>
+  %p = nn.softmax %less : tensor<2x2x4x5xf32>
+  %kept = nn.slice %p starts [0, 0, 0, 0] sizes [2, 2, 4, 4] steps [1, 1, 1, 1] : tensor<2x2x4x5xf32> -> tensor<2x2x4x4xf32>
+  %q = nn.reshape %kept : tensor<2x2x4x4xf32> -> tensor<4x4x4xf32>
+  %y = nn.matmul %q, %rows : (tensor<4x4x4xf32>, tensor<4x4x8xf32>) -> tensor<4x4x8xf32>
+  %out = nn.reshape %y : tensor<4x4x8xf32> -> tensor<2x2x4x8xf32>
+  return %out : tensor<2x2x4x8xf32>
+}
+
+// -----
+// A column of zeros may come first (x-transformers); one that varies along the queries is no sink, nor is what drops a score and keeps the column.
+// CHECK-LABEL: @columns
+// CHECK: nn.attention %{{.*}} sink %{{.*}} {scale = 1.000000e+00 : f32}
+// CHECK: nn.softmax
+// CHECK: nn.softmax
+func.func @columns(%x: tensor<2x2x4x8xf32>, %sink: tensor<2xf32>, %each: tensor<2x4xf32>) -> (tensor<4x4x8xf32>, tensor<4x4x8xf32>, tensor<4x4x8xf32>) {
+  %rows = nn.reshape %x : tensor<2x2x4x8xf32> -> tensor<4x4x8xf32>
+  %product = nn.matmul %rows, %rows {transpose_rhs = true} : (tensor<4x4x8xf32>, tensor<4x4x8xf32>) -> tensor<4x4x4xf32>
+  %scores = nn.reshape %product : tensor<4x4x4xf32> -> tensor<2x2x4x4xf32>
+  %c0 = nn.broadcast %sink dims [1] : tensor<2xf32> -> tensor<2x2x4x1xf32>
+  %j0 = nn.concat %c0, %scores dim 3 : (tensor<2x2x4x1xf32>, tensor<2x2x4x4xf32>) -> tensor<2x2x4x5xf32>
+  %p0 = nn.softmax %j0 : tensor<2x2x4x5xf32>
+  %k0 = nn.slice %p0 starts [0, 0, 0, 1] sizes [2, 2, 4, 4] steps [1, 1, 1, 1] : tensor<2x2x4x5xf32> -> tensor<2x2x4x4xf32>
+  %q0 = nn.reshape %k0 : tensor<2x2x4x4xf32> -> tensor<4x4x4xf32>
+  %y0 = nn.matmul %q0, %rows : (tensor<4x4x4xf32>, tensor<4x4x8xf32>) -> tensor<4x4x8xf32>
+  %c1 = nn.broadcast %each dims [1, 2] : tensor<2x4xf32> -> tensor<2x2x4x1xf32>
+  %j1 = nn.concat %scores, %c1 dim 3 : (tensor<2x2x4x4xf32>, tensor<2x2x4x1xf32>) -> tensor<2x2x4x5xf32>
+  %p1 = nn.softmax %j1 : tensor<2x2x4x5xf32>
+  %k1 = nn.slice %p1 starts [0, 0, 0, 0] sizes [2, 2, 4, 4] steps [1, 1, 1, 1] : tensor<2x2x4x5xf32> -> tensor<2x2x4x4xf32>
+  %q1 = nn.reshape %k1 : tensor<2x2x4x4xf32> -> tensor<4x4x4xf32>
+  %y1 = nn.matmul %q1, %rows : (tensor<4x4x4xf32>, tensor<4x4x8xf32>) -> tensor<4x4x8xf32>
+  %p2 = nn.softmax %j0 : tensor<2x2x4x5xf32>
+  %k2 = nn.slice %p2 starts [0, 0, 0, 0] sizes [2, 2, 4, 4] steps [1, 1, 1, 1] : tensor<2x2x4x5xf32> -> tensor<2x2x4x4xf32>
+  %q2 = nn.reshape %k2 : tensor<2x2x4x4xf32> -> tensor<4x4x4xf32>
+  %y2 = nn.matmul %q2, %rows : (tensor<4x4x4xf32>, tensor<4x4x8xf32>) -> tensor<4x4x8xf32>
+  return %y0, %y1, %y2 : tensor<4x4x8xf32>, tensor<4x4x8xf32>, tensor<4x4x8xf32>
+}
+
+// -----
+// Gemma 2: scores under a cap, and the triangle after it. A mask below the cap is none.
+// CHECK-LABEL: @capped
+// CHECK: nn.attention %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}} {causal = true, scale = 2.500000e-01 : f32, softcap = 5.000000e+01 : f32}
+// CHECK: nn.softmax
+// CHECK-NOT: nn.attention
+func.func @capped(%x: tensor<4x3x8xf32>) -> (tensor<4x3x8xf32>, tensor<4x3x8xf32>) {
+  %scale = nn.constant dense<0.25> : tensor<4x3x3xf32>
+  %cap = nn.constant dense<50.0> : tensor<4x3x3xf32>
+  %mask = nn.constant dense<[[[0.0, -3.0e38, -3.0e38], [0.0, 0.0, -3.0e38], [0.0, 0.0, 0.0]]]> : tensor<1x3x3xf32>
+  %triangle = nn.broadcast %mask dims [0, 1, 2] : tensor<1x3x3xf32> -> tensor<4x3x3xf32>
+  %product = nn.matmul %x, %x {transpose_rhs = true} : (tensor<4x3x8xf32>, tensor<4x3x8xf32>) -> tensor<4x3x3xf32>
+  %0 = nn.mul %product, %scale : tensor<4x3x3xf32>
+  %1 = nn.div %0, %cap : tensor<4x3x3xf32>
+  %2 = nn.tanh %1 : tensor<4x3x3xf32>
+  %3 = nn.mul %2, %cap : tensor<4x3x3xf32>
+  %4 = nn.add %3, %triangle : tensor<4x3x3xf32>
+  %p = nn.softmax %4 : tensor<4x3x3xf32>
+  %y = nn.matmul %p, %x : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  %5 = nn.add %0, %triangle : tensor<4x3x3xf32>
+  %6 = nn.tanh %5 : tensor<4x3x3xf32>
+  %7 = nn.mul %6, %cap : tensor<4x3x3xf32>
+  %p1 = nn.softmax %7 : tensor<4x3x3xf32>
+  %y1 = nn.matmul %p1, %x : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %y, %y1 : tensor<4x3x8xf32>, tensor<4x3x8xf32>
+}

@@ -1,9 +1,9 @@
 // Attention as products and softmax computes the same.
 // RUN: zero-opt %s --nn-expand-attention | FileCheck %s
-// RUN: for f in grouped masked late banded; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.attention
-// RUN: for f in grouped masked late banded; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
+// RUN: for f in grouped masked late banded sunk; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.attention
+// RUN: for f in grouped masked late banded sunk; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
-// VALUES-COUNT-4: tensor<
+// VALUES-COUNT-5: tensor<
 // What kernels do is left to them: rows of whole vectors, not too long, of any type but f64. The heads of a position lie side by side there.
 // RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
 // RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
@@ -160,4 +160,20 @@ func.func @constant(%k: tensor<1x1x2x8xf32>) -> tensor<1x1x2x8xf32> {
   %q = nn.constant dense<[[[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]]]]> : tensor<1x1x2x8xf32>
   %y, %lse = nn.attention %q, %k, %k {scale = 1.0 : f32} : (tensor<1x1x2x8xf32>, tensor<1x1x2x8xf32>, tensor<1x1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x1x2xf32>)
   return %y : tensor<1x1x2x8xf32>
+}
+
+// One more score for each head, and scores under a cap: for kernels only without the cap.
+// KERNELS-LABEL: @sunk
+// KERNELS: nn.attention %{{.*}} sink %{{.*}} {bshd = true
+// KERNELS-NOT: nn.attention
+// CHECK-LABEL: @sunk
+// CHECK: nn.concat
+// CHECK: nn.softmax %{{.*}} : tensor<2x4x3x6xf32>
+// CHECK: nn.slice
+// CHECK: nn.tanh
+func.func @sunk(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>) {
+  %s = nn.constant dense<[-1.0, 0.0, 1.5, 9.0]> : tensor<4xf32>
+  %y, %l = nn.attention %q, %k, %v sink %s {causal = true, scale = 0.5 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>, tensor<4xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  %z, %m = nn.attention %q, %k, %v {scale = 0.5 : f32, softcap = 0.7 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  return %y, %z : tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>
 }

@@ -13,9 +13,9 @@
 
 // RUN: zero-opt %s --nn-tile=parts=3 --nn-decompose | FileCheck %s --check-prefix=BLOCKS
 // BLOCKS-LABEL: func.func @eval(
-// BLOCKS: %[[Y0:.*]] = nn.block_matmul %[[X:.*]], %{{.*}} by %{{.*}} {partial} :
-// BLOCKS: %[[Y1:.*]] = nn.block_matmul %[[X]], %{{.*}} by %{{.*}} onto %[[Y0]] {partial} :
-// BLOCKS: %[[Y2:.*]] = nn.block_matmul %[[X]], %{{.*}} by %{{.*}} onto %[[Y1]] {partial} :
+// BLOCKS: %[[Y0:.*]] = nn.block_matmul %[[X:.*]], %{{.*}} by %{{.*}} {all_groups = 5 : i64} :
+// BLOCKS: %[[Y1:.*]] = nn.block_matmul %[[X]], %{{.*}} by %{{.*}} onto %[[Y0]] {all_groups = 5 : i64} :
+// BLOCKS: %[[Y2:.*]] = nn.block_matmul %[[X]], %{{.*}} by %{{.*}} onto %[[Y1]] {all_groups = 5 : i64} :
 // BLOCKS: nn.gather
 
 // RUN: for f in one three; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
