@@ -83,8 +83,17 @@ class Graph:
         views = [self.op("Reshape", [p, self.constant([0, 0, heads, width // heads], np.int64)]) for p in parts]
         q, k, v = (self.op("Transpose", [view], perm=[0, 2, 1, 3]) for view in views)
         scores = self.op("MatMul", [q, self.op("Transpose", [k], perm=[0, 1, 3, 2])])
+        if self.random.random() < .5:  # under a cap
+            scores = self.op("Mul", [self.op("Tanh", [self.op("Div", [scores, self.constant(0.7)])]), self.constant(0.7)])
         scores = self.op("Add", [scores, self.constant(np.triu(np.full((self.seq[0],) * 2, -1e9, np.float32), 1))])
-        y = self.op("Transpose", [self.op("MatMul", [self.op("Softmax", [scores], axis=-1), v])], perm=[0, 2, 1, 3])
+        if self.random.random() < .5:  # beside a sink
+            column = self.op("Concat", [self.op("Shape", [scores], start=0, end=3), self.constant([1], np.int64)], axis=0)
+            scores = self.op("Concat", [scores, self.op("Expand", [self.parameter((1, heads, 1, 1)), column])], axis=-1)
+            scores = self.op("Softmax", [self.op("Sub", [scores, self.op("ReduceMax", [scores, self.constant([-1], np.int64)], keepdims=1)])], axis=-1)
+            probabilities = self.op("Slice", [scores, *(self.constant([n], np.int64) for n in (0, self.seq[0], 3))])
+        else:
+            probabilities = self.op("Softmax", [scores], axis=-1)
+        y = self.op("Transpose", [self.op("MatMul", [probabilities, v])], perm=[0, 2, 1, 3])
         return self.op("Reshape", [y, self.constant([0, 0, width], np.int64)])
 
     def block(self, x, width):

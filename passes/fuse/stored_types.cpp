@@ -75,7 +75,10 @@ private:
     if (isa<GradientOp, func::ReturnOp>(op))
       for (Value operand : op.getOperands()) kept.insert(viewed(operand));
     if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
-    if (auto attention = dyn_cast<AttentionGradOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
+    if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
+      kept.insert(viewed(gradient.getLse()));
+      if (gradient.getMask()) kept.insert(viewed(gradient.getMask()));
+    }
     if (auto product = dyn_cast<MatMulOp>(op); product && product.getOnto()) kept.insert(viewed(product.getOnto()));
     if (auto join = dyn_cast<JoinRowsOp>(op)) // in which they lie
       for (Value part : join.getInputs())

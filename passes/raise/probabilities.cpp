@@ -18,7 +18,7 @@ namespace {
 Value withoutPeak(Value scores) {
   auto sub = scores.getDefiningOp<SubOp>();
   Value row = sub ? perRow(sub.getRhs()) : Value();
-  auto peak = row ? row.getDefiningOp<ReduceOp>() : ReduceOp();
+  auto peak = row ? viewed(row).getDefiningOp<ReduceOp>() : ReduceOp();
   return peak && peak.getKind() == ReductionKind::max && peak.getInput() == sub.getLhs() ? sub.getLhs() : scores;
 }
 
@@ -29,7 +29,9 @@ std::optional<Probabilities> withSink(SliceOp kept, SoftmaxOp softmax) {
   bool first = shapeOf(joined.getInputs()[0])[3] == 1; // of two columns of one either is as good
   Value scores = joined.getInputs()[first], column = joined.getInputs()[!first];
   auto broadcast = column.getDefiningOp<BroadcastOp>();
-  bool ofHeads = broadcast && shapeOf(column)[3] == 1 && broadcast.getDims() == ArrayRef<int64_t>{1};
+  bool ofHeads = broadcast && shapeOf(column)[3] == 1 && typeOf(broadcast.getInput()).getNumElements() == shapeOf(column)[1];
+  for (size_t i = 0; ofHeads && i < broadcast.getDims().size(); ++i)
+    ofHeads = broadcast.getDims()[i] == 1 || shapeOf(broadcast.getInput())[i] == 1;
   const int64_t begin[] = {0, 0, 0, first};
   bool leaves = kept.getStarts() == ArrayRef(begin) && shapeOf(kept) == shapeOf(scores) &&
                 llvm::all_of(kept.getSteps(), [](int64_t s) { return s == 1; });

@@ -10,7 +10,7 @@ bool regroups(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 
 struct Probabilities {
   mlir::Value scores;
-  mlir::Value sink; ///< [heads]: one more score of each row, whose probability is dropped; null where there is none
+  mlir::Value sink; ///< of as many elements as heads: one more score of each row, whose probability is dropped; null where there is none
 };
 
 /// What `v` is the softmax of, through reshapes, a conversion, a replacement of NaN by zero, and dropout that drops nothing; nothing where

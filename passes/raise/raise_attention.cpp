@@ -181,7 +181,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
       scores.heads.assign({shapeOf(reshape.getInput())[0], shapeOf(reshape.getInput())[1]});
   int64_t groups = qs[0], batch = scores.heads.empty() ? groups : scores.heads[0], heads = scores.heads.empty() ? 1 : scores.heads[1];
   if (batch * heads != groups) batch = groups, heads = 1;
-  if (softmax->sink && shapeOf(softmax->sink)[0] != heads) return failure();
+  if (softmax->sink && typeOf(softmax->sink).getNumElements() != heads) return failure();
   for (const Mask &mask : scores.masks) {
     auto shape = shapeOf(mask.added ? mask.added : mask.condition);
     if (shape.size() > 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
@@ -192,6 +192,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   Value q = unscaled(product.getTransposeLhs() ? swapped(product.getLhs(), b) : product.getLhs(), scale, r);
   Value k = unscaled(product.getTransposeRhs() ? product.getRhs() : swapped(product.getRhs(), b), scale, r);
   Value v = op.getTransposeRhs() ? swapped(op.getRhs(), b) : op.getRhs();
+  Value sink = softmax->sink ? b.reshape(softmax->sink, {heads}) : Value();
   auto softcap = scores.softcap ? r.getF32FloatAttr(float(*scores.softcap)) : FloatAttr();
   scale *= scores.softcap.value_or(1);
   Value mask;
@@ -207,10 +208,9 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
     mask = mask ? sum(mask, term, b) : term;
   }
   auto shaped = [&](Value x, ArrayRef<int64_t> s) { return b.reshape(x, {batch, heads, s[1], s[2]}); };
-  auto attention =
-      r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, softmax->sink, r.getF32FloatAttr(float(scale)),
-                            /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
-                            /*band=*/DenseI64ArrayAttr(), softcap);
+  auto attention = r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, sink, r.getF32FloatAttr(float(scale)),
+                                         /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
+                                         /*band=*/DenseI64ArrayAttr(), softcap);
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

@@ -384,3 +384,27 @@ func.func @capped(%x: tensor<4x3x8xf32>) -> (tensor<4x3x8xf32>, tensor<4x3x8xf32
   %y1 = nn.matmul %p1, %x : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
   return %y, %y1 : tensor<4x3x8xf32>, tensor<4x3x8xf32>
 }
+
+// -----
+// Of one sample dimensions of size 1 stand where others have none.
+// CHECK-LABEL: @sinks_of_one
+// CHECK-SAME: (%[[X:.*]]: tensor<1x2x4x8xf32>, %[[S:.*]]: tensor<1x2x1x1xf32>)
+// CHECK: %[[ONE:.*]] = nn.reshape %[[S]] : tensor<1x2x1x1xf32> -> tensor<2xf32>
+// CHECK: nn.attention %[[X]], %[[X]], %[[X]] sink %[[ONE]]
+// CHECK-NOT: nn.softmax
+func.func @sinks_of_one(%x: tensor<1x2x4x8xf32>, %sink: tensor<1x2x1x1xf32>) -> tensor<2x4x8xf32> {
+  %rows = nn.reshape %x : tensor<1x2x4x8xf32> -> tensor<2x4x8xf32>
+  %product = nn.matmul %rows, %rows {transpose_rhs = true} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x4xf32>
+  %scores = nn.reshape %product : tensor<2x4x4xf32> -> tensor<1x2x4x4xf32>
+  %column = nn.broadcast %sink dims [0, 1, 2, 3] : tensor<1x2x1x1xf32> -> tensor<1x2x4x1xf32>
+  %joined = nn.concat %scores, %column dim 3 : (tensor<1x2x4x4xf32>, tensor<1x2x4x1xf32>) -> tensor<1x2x4x5xf32>
+  %peak = nn.reduce max %joined dims [3] : tensor<1x2x4x5xf32> -> tensor<1x2x4xf32>
+  %peak1 = nn.reshape %peak : tensor<1x2x4xf32> -> tensor<1x2x4x1xf32>
+  %peaks = nn.broadcast %peak1 dims [0, 1, 2, 3] : tensor<1x2x4x1xf32> -> tensor<1x2x4x5xf32>
+  %less = nn.sub %joined, %peaks : tensor<1x2x4x5xf32>
+  %p = nn.softmax %less : tensor<1x2x4x5xf32>
+  %kept = nn.slice %p starts [0, 0, 0, 0] sizes [1, 2, 4, 4] steps [1, 1, 1, 1] : tensor<1x2x4x5xf32> -> tensor<1x2x4x4xf32>
+  %q = nn.reshape %kept : tensor<1x2x4x4xf32> -> tensor<2x4x4xf32>
+  %y = nn.matmul %q, %rows : (tensor<2x4x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}

@@ -592,6 +592,19 @@ def attention():
     return g.model(g.Attention(q, k, v, mask, q_num_heads=H, kv_num_heads=1, scale=0.5))
 
 
+def sinks():
+    """GPT-OSS: a column of learnt numbers beside the scores, which are under a cap here, too."""
+    g = Graph()
+    x = embedded(g)
+    q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
+    scores = g.Mul(g.Tanh(g.Mul(g.MatMul(q, g.Transpose(k, perm=[0, 1, 3, 2])), g.const(np.array(0.25)))), g.const(np.array(2.0)))
+    column = g.Expand(g.normal("sinks", 1, H, 1, 1), g.const(np.array([B, H, T, 1])))
+    joined = g.Concat(scores, column, axis=-1)
+    p = g.Softmax(g.Sub(joined, g.ReduceMax(joined, g.const(np.array([-1])), keepdims=1)), axis=-1)
+    y = g.MatMul(g.Slice(p, g.const(np.array([0])), g.const(np.array([T])), g.const(np.array([3]))), v)
+    return g.model(g.linear(g.Reshape(g.Transpose(y, perm=[0, 2, 1, 3]), g.const(np.array([0, 0, D]))), "wo", D, D))
+
+
 # ---------------------------------------------------------------------------------------------------- broken files
 def found():
     """Tokens found by a mask of the data."""
