@@ -13,7 +13,8 @@ bool isSingle(Value v) { return cast<RankedTensorType>(v.getType()).getElementTy
 
 /// What is known of the results of a kernel by looking at its body.
 struct KernelFacts {
-  llvm::SmallBitVector statistic;           // a reduction, or made of reductions alone
+  llvm::SmallBitVector statistic;           // a reduction, or made of reductions
+  SmallVector<llvm::SmallBitVector> madeOf; // arguments of f32 that it is made of, element by element
   llvm::SmallBitVector summed;              // in memory, term by term
   SmallVector<SmallVector<unsigned>> terms; // arguments whose elements are added up to it
 };
@@ -26,6 +27,11 @@ public:
     facts.summed.resize(results.size());
     for (auto [i, result] : llvm::enumerate(results)) {
       facts.statistic[i] = isStatistic(result);
+      madeOf.clear();
+      findMadeOf(result);
+      llvm::SmallBitVector &from = facts.madeOf.emplace_back(kernel.getNumArguments());
+      for (Value v : madeOf)
+        if (auto argument = dyn_cast<BlockArgument>(v); argument && isSingle(argument)) from.set(argument.getArgNumber());
       facts.summed[i] = !kernel.getOps<ScatterAddOp>().empty() || !kernel.getOps<CumSumOp>().empty();
       addTerms(result, facts.terms.emplace_back());
     }
@@ -43,6 +49,12 @@ private:
     return statistic[v] = is;
   }
 
+  void findMadeOf(Value v) {
+    Operation *op = v.getDefiningOp();
+    if (!madeOf.insert(v).second || !op || isa<ConstantOp, BroadcastOp, IotaOp, RandomOp>(op)) return;
+    for (Value operand : op->getOperands()) findMadeOf(operand);
+  }
+
   void addTerms(Value v, SmallVectorImpl<unsigned> &terms) {
     if (auto argument = dyn_cast<BlockArgument>(v)) {
       terms.push_back(argument.getArgNumber());
@@ -52,6 +64,7 @@ private:
   }
 
   llvm::DenseMap<Value, bool> statistic;
+  llvm::DenseSet<Value> madeOf;
 };
 
 class Decision {
@@ -64,8 +77,11 @@ public:
       for (OpOperand *operand : halfOperands(&op)) wanted.insert(storedIn(operand->get()));
     for (Operation &op : llvm::reverse(block)) keepBelow(op);
     for (Operation &op : block)
-      for (Value result : op.getResults())
-        if (Type type = isSingle(result) ? typeOf(cast<OpResult>(result)) : Type(); type && !type.isF32()) narrowed[result] = type;
+      for (Value result : op.getResults()) {
+        if (!isSingle(result)) continue;
+        if (isStatistic(cast<OpResult>(result))) statistics.insert(result);
+        if (Type type = typeOf(cast<OpResult>(result)); type && !type.isF32()) narrowed[result] = type;
+      }
     return std::move(narrowed);
   }
 
@@ -75,10 +91,7 @@ private:
     if (isa<GradientOp, func::ReturnOp>(op))
       for (Value operand : op.getOperands()) kept.insert(viewed(operand));
     if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
-    if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
-      kept.insert(viewed(gradient.getLse()));
-      if (gradient.getMask()) kept.insert(viewed(gradient.getMask()));
-    }
+    if (auto attention = dyn_cast<AttentionGradOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
     if (auto product = dyn_cast<MatMulOp>(op); product && product.getOnto()) kept.insert(viewed(product.getOnto()));
     if (auto join = dyn_cast<JoinRowsOp>(op)) // in which they lie
       for (Value part : join.getInputs())
@@ -129,7 +142,18 @@ private:
     if (!launch) return false;
     const KernelFacts &facts = factsOf(launch);
     if (facts.summed[result.getResultNumber()]) return false;
-    return wanted.contains(result) || (!facts.statistic[result.getResultNumber()] && elementsOf(result) > 1);
+    return wanted.contains(result) || (!statistics.contains(result) && elementsOf(result) > 1);
+  }
+
+  /// Made of statistics alone where its kernel makes none.
+  bool isStatistic(OpResult result) {
+    if (auto attention = dyn_cast<AttentionOp>(result.getOwner())) return result == attention.getLse();
+    auto launch = dyn_cast<LaunchOp>(result.getOwner());
+    if (!launch) return false;
+    const KernelFacts &facts = factsOf(launch);
+    if (facts.statistic[result.getResultNumber()]) return true;
+    const llvm::SmallBitVector &from = facts.madeOf[result.getResultNumber()];
+    return from.any() && llvm::all_of(from.set_bits(), [&](unsigned i) { return statistics.contains(viewed(launch.getInputs()[i])); });
   }
 
   const KernelFacts &factsOf(LaunchOp launch) {
@@ -143,6 +167,7 @@ private:
   StoredTypes types;
   llvm::DenseMap<Attribute, KernelFacts> facts; // by kernel
   llvm::DenseSet<Value> kept, wanted;           // roots of views: must stay f32; a product reads them
+  llvm::DenseSet<Value> statistics;             // of those before
   llvm::DenseMap<Value, Type> narrowed;
 };
 

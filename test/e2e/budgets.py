@@ -208,16 +208,16 @@ def named(model):
     return f"{said} bytes"
 
 
-def tiled_logits(model):
+def tiled_logits(model, tiles, data):
     """In bf16: logits of tiles that wait for backward are those that are made again, to the bit."""
-    flags = [model[0], "x.plan", *model[1:], "--precision", "bf16", "--tile", 4]
+    flags = [model[0], "x.plan", *model[1:], "--precision", "bf16", "--tile", tiles]
     top = needs(facts(flags), "device")
-    wanted, losses = reference(1, ())
+    wanted, losses = reference(1, (), data)
     waiting = 0
     for part in (0.9, 0.6):
         plan = facts(flags, "--device-memory", int(top * part))
         waiting += any(d["subject"] == "logits" for d in plan["decisions"])
-        same(wanted, losses, 1, (), f"at {part} of the memory")
+        same(wanted, losses, 1, (), f"at {part} of the memory", data)
     expect(waiting, "no plan keeps logits")
     return f"{waiting} of 2 plans keep logits"
 
@@ -351,7 +351,9 @@ for name, world, stage, accumulate in (("gpt2", 1, 0, 1), ("llama", 1, 0, 2), ("
     suite.check(f"budgets: {name}, {world} ranks, stage {stage}, {accumulate} micro-steps", kept, models[name], f"{name}.safetensors", world, stage, accumulate)
 for name, folder, onnx in (("llama", "llama", "ts17_eager_dyn.onnx"), ("bert_mlm", "bert_mlm", "*.onnx"), ("t5", "t5", "*.onnx")):
     suite.check(f"budgets: {name}, as many bytes as a refusal names", named, [*models.get(name, [next((TINY / folder).glob(onnx))])])
-suite.check("budgets: logits of tiles in bf16", tiled_logits, models["wide"])
+suite.gpt("table.onnx", "--arch", "llama", "--layers", "2", "--hidden", "64", "--heads", "4", "--vocab", "4096", "--seq", "64", "--batch", "2")
+suite.check("budgets: logits of tiles in bf16", tiled_logits, models["wide"], 4, "wide.safetensors")
+suite.check("budgets: logits of two tiles in bf16", tiled_logits, [suite.work / "table.onnx"], 2, "long.safetensors")
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: logits of tiles on disk, {world} ranks, stage {stage}", logits_away, [suite.work / "long.onnx"], world, stage)
 suite.check("budgets: host and disk", tiers, models["wide"])

@@ -122,3 +122,44 @@ func.func @train(%in: tensor<4x8xf32>) -> tensor<4x8xf32> {
   nn.gradient @w, %g : tensor<8x8xf32>
   return %z : tensor<4x8xf32>
 }
+
+// -----
+// What other kernels make of statistics alone stays f32, wherever their boundaries are: @logs of the sums of two tiles. What is made of them and of an
+// activation is bf16.
+// CHECK-LABEL: func.func private @logs
+// CHECK-SAME: (%{{.*}}: tensor<4xf32>, %{{.*}}: tensor<4xf32>) -> tensor<4x2xf32>
+// CHECK-LABEL: func.func private @spread
+// CHECK-SAME: (%{{.*}}: tensor<4x2xf32>, %{{.*}}: tensor<4x2xbf16>) -> tensor<4x2xbf16>
+func.func private @sums(%y: tensor<4x8xf32>) -> tensor<4xf32> attributes {nn.kernel, nn.inplace = []} {
+  %s = nn.reduce sum %y dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+func.func private @logs(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4x2xf32> attributes {nn.kernel, nn.inplace = []} {
+  %c = nn.reshape %a : tensor<4xf32> -> tensor<4x1xf32>
+  %d = nn.reshape %b : tensor<4xf32> -> tensor<4x1xf32>
+  %e = nn.concat %c, %d dim 1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
+  %f = nn.log %e : tensor<4x2xf32>
+  return %f : tensor<4x2xf32>
+}
+func.func private @spread(%a: tensor<4x2xf32>, %b: tensor<4x2xf32>) -> tensor<4x2xf32> attributes {nn.kernel, nn.inplace = []} {
+  %c = nn.add %a, %b : tensor<4x2xf32>
+  return %c : tensor<4x2xf32>
+}
+func.func private @total(%a: tensor<4x2xf32>) -> tensor<4xf32> attributes {nn.kernel, nn.inplace = []} {
+  %s = nn.reduce sum %a dims [1] : tensor<4x2xf32> -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+nn.parameter @w : tensor<8x8xf32> {trainable = true}
+nn.parameter @v : tensor<8x2xf32> {trainable = true}
+func.func @train(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %w = nn.get @w : tensor<8x8xf32>
+  %v = nn.get @v : tensor<8x2xf32>
+  %y = nn.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %z = nn.matmul %x, %v : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+  %s = nn.launch @sums(%y) : (tensor<4x8xf32>) -> tensor<4xf32>
+  %t = nn.launch @sums(%y) : (tensor<4x8xf32>) -> tensor<4xf32>
+  %l = nn.launch @logs(%s, %t) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x2xf32>
+  %m = nn.launch @spread(%l, %z) : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %n = nn.launch @total(%m) : (tensor<4x2xf32>) -> tensor<4xf32>
+  return %n : tensor<4xf32>
+}
