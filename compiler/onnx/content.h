@@ -22,8 +22,7 @@ public:
   bool isCopies() const;                   // equal slices along dimension 0, more than one: a folded repetition
   bool isCopiesFor(int64_t samples) const; // one for each sample, in dimension 0 or 1 of three or more
   bool isUnit() const;                     // a vector of length 1: the estimate of a singular vector beside the matrix it is of
-  bool isSinusoid()
-      const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1, and are not all signs
+  bool isSinusoid() const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1; not all signs
   bool isMadeUp() const;   // its name is none of a module's but one an exporter counts up
   bool isFilled() const;   // one number throughout, under the name of the function that fills tensors with it
   bool isOfModule() const; // its name is a path of modules

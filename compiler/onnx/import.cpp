@@ -39,12 +39,18 @@ LogicalResult checkNames(const Model &model, Location loc) {
   return success();
 }
 
+/// PyTorch's exporters write numbers of the program as Constant nodes, and the model's tensors as initializers; others move those there.
+bool holdsWeightsInNodes(const Model &model) {
+  auto isWeights = [](const TensorProto &t) { return !t.inNode && isFloat(t.type) && t.elements > 1; };
+  return model.producer != "pytorch" || llvm::none_of(model.graph.initializers, isWeights);
+}
+
 /// Worth asking whether it is a parameter. A single number is a constant of the formula unless it stands where a layer of one column
 /// has its bias, is a vector that scales, is moved there under a module's name, or goes through a function that would have been folded, or
 /// the exporter says so.
-/// PyTorch's exporters write numbers of the program as Constant nodes and tensors of the model never.
-bool isCandidate(const Use &use, const Model &model, Weights &weights, const Importer &importer) {
-  if (use.statistic || (use.tensor->inNode && model.producer == "pytorch")) return false;
+/// `nodesHoldWeights`: Constant nodes may be parameters, too.
+bool isCandidate(const Use &use, bool nodesHoldWeights, Weights &weights, const Importer &importer) {
+  if (use.statistic || (use.tensor->inNode && !nodesHoldWeights)) return false;
   if (use.tensor->elements != 1) return use.tensor->elements > 1;
   if (declaredAs(use) == Declared::Parameter) return true;
   bool vector = use.tensor->dims.size() == 1;
@@ -80,6 +86,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
   if (failed(checkOpset(model, loc, report)) || failed(checkNames(model, loc))) return failure();
 
   // First walk: every candidate is a symbol, so that its uses can be seen.
+  bool nodesHoldWeights = holdsWeightsInNodes(model);
   std::vector<Site> sites;
   llvm::DenseSet<const TensorProto *> forced;
   {
@@ -88,7 +95,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     walk = std::make_unique<Importer>(model, weights, options, *draft, /*quiet=*/true, [&](const Use &use, Emitter &e) -> Val {
       sites.emplace_back().use = use;
       if (use.statistic) sites.back().why = "a running statistic";
-      if (!isCandidate(use, model, weights, *walk)) return walk->constant(*use.tensor, e);
+      if (!isCandidate(use, nodesHoldWeights, weights, *walk)) return walk->constant(*use.tensor, e);
       auto type = RankedTensorType::get(use.tensor->dims, e.f32());
       auto get = e.builder.create<nn::GetOp>(e.loc(), type, use.tensor->name);
       sites.back().get = get;

@@ -26,7 +26,7 @@ Value withoutPeak(Value scores) {
 std::optional<Probabilities> withSink(SliceOp kept, SoftmaxOp softmax) {
   auto joined = withoutPeak(softmax.getInput()).getDefiningOp<ConcatOp>();
   if (!joined || joined.getInputs().size() != 2 || joined.getDim() != 3 || shapeOf(joined).size() != 4) return std::nullopt;
-  bool first = shapeOf(joined.getInputs()[0])[3] == 1; // of two columns of one either is as good
+  bool first = shapeOf(joined.getInputs()[0])[3] == 1;
   Value scores = joined.getInputs()[first], column = joined.getInputs()[!first];
   auto broadcast = column.getDefiningOp<BroadcastOp>();
   bool ofHeads = broadcast && shapeOf(column)[3] == 1 && typeOf(broadcast.getInput()).getNumElements() == shapeOf(column)[1];
