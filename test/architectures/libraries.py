@@ -5,7 +5,7 @@ usage: test/architectures/libraries.py [--only TEXT[,TEXT]] [--exporters dynamo,
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4, if as many numbers are trained, and if the first step's
 gradients agree to 1e-3 of their norm where the newer exporter has kept a parameter's name (the older one merges what starts equal under one of the names).
-Needs torch, onnx, onnxscript and safetensors, and the libraries of library_models.py; set-up does not install these, so this runs by hand: some seconds for each model.
+Needs torch, onnxscript and safetensors, and the libraries of library_models.py; set-up does not install these, so this runs by hand: some seconds for each model.
 """
 import argparse
 import contextlib
@@ -18,7 +18,6 @@ import tempfile
 import warnings
 
 import numpy as np
-import onnx
 import torch
 import torch.nn.functional as F
 from safetensors.numpy import load_file, save_file
@@ -34,6 +33,8 @@ def exported(model, batch, exporter, path):
     arguments = tuple(torch.from_numpy(value) for value in batch.values())
     how = {"dynamo": {"dynamo": True, "optimize": False, "external_data": False},
            "torchscript": {"dynamo": False, "opset_version": 17, "do_constant_folding": False}}[exporter]
+    with torch.no_grad():
+        model(*arguments)  # what a model keeps from its first call must not come from the exporter's
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -64,10 +65,12 @@ def compare(build, exporter, work):
     model.eval()
     exported(model, {name: value[0] for name, value in inputs.items()}, exporter, work / "model.onnx")
     save_file({name: np.concatenate(value) for name, value in (inputs | {"labels": labels}).items()}, work / "data.safetensors")
-    stored = {t.name for t in onnx.load(work / "model.onnx", load_external_data=False).graph.initializer}
-    frozen = [f"--freeze=^{re.escape(n)}$" for n, p in model.named_parameters() if not p.requires_grad and n in stored]
-    loss = "mse" if labels.dtype == np.float32 else "cross_entropy"
-    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", loss, *frozen, cwd=work)
+    compiling = ["-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if labels.dtype == np.float32 else "cross_entropy"]
+    program("zeroc", *compiling, cwd=work)
+    taken = {p["name"] for p in json.loads(program("zero-inspect", "plan.bin", "--json", cwd=work))["parameters"]}
+    frozen = [f"--freeze=^{re.escape(n)}$" for n, p in model.named_parameters() if not p.requires_grad and n in taken]
+    if frozen:
+        program("zeroc", *compiling, *frozen, cwd=work)
     program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0.01", "--threads", "1",
             "--metrics", "metrics.jsonl", "--gradients", "gradients.safetensors", cwd=work)
     losses, gradients = trained_by_torch(model, inputs, labels)
