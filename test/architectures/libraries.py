@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from safetensors.numpy import load_file, save_file
 
 import library_models
-from run import Fails, program
+from run import Fails, gradients_within, losses_within, program, write_table
 
 STEPS, RATE = 5, 1e-4
 
@@ -79,15 +79,8 @@ def compare(build, exporter, work):
     wanted = sum(p.numel() for p in model.parameters() if p.grad is not None)
     if numbers != wanted:
         raise Fails(f"{numbers:,} numbers are trained, and {wanted:,} in PyTorch")
-    ours = [json.loads(line)["loss"] for line in (work / "metrics.jsonl").read_text().splitlines()]
-    off = max(abs(x - y) / max(1, abs(y)) for x, y in zip(ours, losses, strict=True))
-    floor = 1e-4 * max(np.linalg.norm(g) for g in gradients.values())  # a key bias has no gradient but noise
-    worst, compared = 0.0, 0
-    for name, got in found.items():
-        want = gradients.get(name)
-        if exporter == "dynamo" and want is not None and want.shape == got.shape:
-            compared += 1
-            worst = max(worst, float(np.linalg.norm(got - want) / max(np.linalg.norm(want), floor)))
+    off = losses_within(losses, work / "metrics.jsonl")
+    worst, compared = gradients_within(gradients, found if exporter == "dynamo" else {})
     if off > 1e-4 or worst > 1e-3:
         raise Fails(f"losses differ by {off:.1e}, gradients by {worst:.1e} of their norm")
     return numbers, off, worst, compared
@@ -115,8 +108,7 @@ def main():
             print(row, flush=True)
     print(f"{held} of {tried} exports hold")
     if options.table:
-        head = "| model | parameters | exporter | losses within | gradients within (compared) |\n|---|---|---|---|---|\n"
-        pathlib.Path(options.table).write_text(head + "\n".join(rows) + "\n")
+        write_table(options.table, "| model | parameters | exporter | losses within | gradients within (compared) |", rows)
     return held != tried
 
 

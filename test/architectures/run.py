@@ -113,6 +113,24 @@ def made_again(task, work):
     return [name for name in kept if kept[name].tobytes() != again[name].tobytes()]
 
 
+def losses_within(losses, metrics):
+    """Worst difference of a loss that zerorun reports, relative where it is above 1."""
+    ours = [json.loads(line)["loss"] for line in metrics.read_text().splitlines()]
+    return max(abs(x - y) / max(1, abs(y)) for x, y in zip(ours, losses, strict=True))
+
+
+def gradients_within(wanted, found):
+    """(worst difference of a gradient by its norm, how many were compared): those that have kept their name and shape; others are an exporter's own."""
+    floor = 1e-4 * max(np.linalg.norm(g) for g in wanted.values())  # a key bias has no gradient but noise
+    both = [(wanted[name], g) for name, g in found.items() if name in wanted and wanted[name].shape == g.shape]
+    return max((float(np.linalg.norm(g - want) / max(np.linalg.norm(want), floor)) for want, g in both), default=0.0), len(both)
+
+
+def write_table(path, head, rows):
+    """`head`: the titles of the columns, as Markdown has them."""
+    pathlib.Path(path).write_text("\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) + "\n")
+
+
 def compare(config, task, mask, work):
     """(parameters, how exported, worst relative difference of a loss, of a gradient, gradients compared)."""
     a, model, task, how = exported(config, task, mask, work)
@@ -126,16 +144,8 @@ def compare(config, task, mask, work):
     wanted = sum(p.numel() for p in model.parameters() if p.grad is not None)
     if trained < wanted:
         raise Fails(f"{trained:,} numbers are trained, and {wanted:,} in PyTorch")
-    ours = [json.loads(line)["loss"] for line in (work / "metrics.jsonl").read_text().splitlines()]
-    loss = max(abs(x - y) / max(1, abs(y)) for x, y in zip(ours, losses, strict=True))
-    floor = 1e-4 * max(np.linalg.norm(g) for g in gradients.values())  # a key bias has no gradient but noise
-    worst, compared = 0.0, 0
-    for name, got in load_file(work / "gradients.safetensors").items():
-        want = gradients.get(name)
-        if want is None or want.shape != got.shape:
-            continue  # an exporter's own name or layout
-        compared += 1
-        worst = max(worst, float(np.linalg.norm(got - want) / max(np.linalg.norm(want), floor)))
+    loss = losses_within(losses, work / "metrics.jsonl")
+    worst, compared = gradients_within(gradients, load_file(work / "gradients.safetensors"))
     if not compared:
         raise Fails("no gradient has the name of a parameter")
     again = made_again(task, work)
@@ -167,8 +177,7 @@ def main():
         print(row, flush=True)
     print(f"{held} of {len(chosen)} architectures hold")
     if options.table:
-        head = "| architecture | task | parameters | export | losses within | gradients within (compared) |\n|---|---|---|---|---|---|\n"
-        pathlib.Path(options.table).write_text(head + "\n".join(rows) + "\n")
+        write_table(options.table, "| architecture | task | parameters | export | losses within | gradients within (compared) |", rows)
     return held != len(chosen)
 
 

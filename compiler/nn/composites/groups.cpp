@@ -139,25 +139,27 @@ LogicalResult GroupedMatMulOp::verify() {
   return success();
 }
 
-/// How many groups its tensors of matrices have together.
-static IntegerAttr groupsIn(GroupedMatMulOp op) {
-  int64_t groups = 0;
-  for (Value matrices : op.getMatrices()) groups += typeOf(matrices).getDimSize(0);
-  return Builder(op.getContext()).getI64IntegerAttr(groups);
+/// Calls `make` for each tensor of matrices, with the group of each block as that tensor numbers it and, where there are several, how many
+/// groups all of them have.
+static void forEachTensor(GroupedMatMulOp op, Build &b,
+                          llvm::function_ref<void(Value matrices, Value groupOf, IntegerAttr allGroups)> make) {
+  if (op.getMatrices().size() == 1) return make(op.getMatrices()[0], op.getGroupOf(), {});
+  int64_t begin = 0, all = 0;
+  for (Value matrices : op.getMatrices()) all += typeOf(matrices).getDimSize(0);
+  for (Value matrices : op.getMatrices()) {
+    int64_t count = typeOf(matrices).getDimSize(0);
+    make(matrices, some(b, op.getGroupOf(), begin, count), b.b.getI64IntegerAttr(all));
+    begin += count;
+  }
 }
 
 Composed GroupedMatMulOp::decompose(Build &b) {
   Value blocks = inBlocks(b, getInput(), getRow(), getGroupOf()), product;
-  int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0), begin = 0;
+  int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0);
   auto type = withShape(blocks, {typeOf(blocks).getDimSize(0), typeOf(blocks).getDimSize(1), columns});
-  bool tiles = getMatrices().size() > 1;
-  IntegerAttr allGroups = tiles ? groupsIn(*this) : IntegerAttr();
-  for (Value matrices : getMatrices()) {
-    int64_t count = typeOf(matrices).getDimSize(0);
-    Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
+  forEachTensor(*this, b, [&](Value matrices, Value groupOf, IntegerAttr allGroups) {
     product = b.b.create<BlockMatMulOp>(b.loc, type, blocks, matrices, groupOf, product, getTranspose(), allGroups);
-    begin += count;
-  }
+  });
   return {b.b.create<GatherOp>(b.loc, getResult().getType(), b.reshape(product, {slots, columns}), getSlot())};
 }
 
@@ -166,15 +168,10 @@ LogicalResult GroupedMatMulOp::differentiate(OpBuilder &builder, ValueRange d, G
   out[0] = builder.create<GroupedMatMulOp>(getLoc(), getInput().getType(), d[0], getMatrices(), getSlot(), getRow(), getGroupOf(),
                                            !getTranspose());
   Value lhs = getTranspose() ? d[0] : getInput(), rhs = getTranspose() ? getInput() : d[0];
-  bool tiles = getMatrices().size() > 1;
-  IntegerAttr allGroups = tiles ? groupsIn(*this) : IntegerAttr();
-  int64_t begin = 0;
-  for (auto [i, matrices] : llvm::enumerate(getMatrices())) {
-    int64_t count = typeOf(matrices).getDimSize(0);
-    Value groupOf = tiles ? some(b, getGroupOf(), begin, count) : Value(getGroupOf());
-    out[1 + i] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, allGroups);
-    begin += count;
-  }
+  size_t next = 1;
+  forEachTensor(*this, b, [&](Value matrices, Value groupOf, IntegerAttr allGroups) {
+    out[next++] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, allGroups);
+  });
   return success();
 }
 
