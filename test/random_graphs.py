@@ -85,6 +85,8 @@ class Graph:
         scores = self.op("MatMul", [q, self.op("Transpose", [k], perm=[0, 1, 3, 2])])
         if self.random.random() < .5:  # under a cap
             scores = self.op("Mul", [self.op("Tanh", [self.op("Div", [scores, self.constant(0.7)])]), self.constant(0.7)])
+        if self.random.random() < .5:  # with relative positions that are learnt
+            scores = self.op("Add", [scores, self.parameter((1, heads, *self.seq * 2))])
         scores = self.op("Add", [scores, self.constant(np.triu(np.full((self.seq[0],) * 2, -1e9, np.float32), 1))])
         if self.random.random() < .5:  # beside a sink
             column = self.op("Concat", [self.op("Shape", [scores], start=0, end=3), self.constant([1], np.int64)], axis=0)

@@ -44,7 +44,7 @@ template <typename Op> Attention described(Op op, Attention::Result result) {
 
 } // namespace
 
-bool hasKernels(AttentionOp op) { return fits(op.getQ()) && !op.getSoftcap(); }
+bool hasKernels(AttentionOp op) { return fits(op.getQ()) && !op.getSoftcap() && !op.getBias(); }
 
 FailureOr<std::optional<Program>> attentionProgram(func::FuncOp kernel) {
   Block &body = kernel.getBody().front();

@@ -60,8 +60,9 @@ private:
 /// Of a kernel for GPUs whose matrix units read both operands from shared memory, for four warps at once (wgmma, sm_90a).
 inline constexpr llvm::StringLiteral kWarpgroupsAttr = "nn.warpgroups";
 
-/// Whether there are kernels for it: any lengths, heads and masks, f32, bf16 and f16, as long as rows are whole vectors and not too long
-/// for a tile to stay near the threads. The rule of which attention nn-expand-attention leaves and nn-attention-kernels takes.
+/// Whether there are kernels for it: any lengths, heads and masks, f32, bf16 and f16, without a cap or a bias that is learnt, as long as
+/// rows are whole vectors and not too long for a tile to stay near the threads. The rule of which attention nn-expand-attention leaves and
+/// nn-attention-kernels takes.
 bool hasKernels(nn::AttentionOp op);
 
 /// The program of a body that is one of these operations; none of another. Fails with an error where nothing is made for its sizes.

@@ -73,8 +73,8 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
   let summary = "softmax(scale * q·k^T + mask [causal]) · v, scores never materialised";
   let description = [{
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
-    `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient here (a trainable
-    bias keeps the attention decomposed). `causal`: position i sees j <= i + kv_len - q_len. `band` [first, last]: it sees i + first <= j <= i + last
+    `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient.
+    `bias` [heads, q_len, kv_len] is additive f32, too, one for all samples, and has a gradient: learnt relative positions (T5, BEiT, Swin). `causal`: position i sees j <= i + kv_len - q_len. `band` [first, last]: it sees i + first <= j <= i + last
     alone, as in a sliding window. A row that sees nothing gives zeros; one that sees nothing but what the mask hides by a finite number gives a mean, and has no
     gradient (runtime/plan/hidden.h).
     Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
@@ -86,17 +86,18 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     `sink` [heads]: one more score of each row, which takes its part of the softmax and has no value (the learnt sinks of GPT-OSS). lse counts it. Only until
     composites are decomposed (nn-expand-sinks).
   }];
-  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$sink, F32Attr:$scale,
+  let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$bias, Optional<Nn_Float>:$sink, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
                        DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
                        OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
-  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`bias` $bias^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
 }
 
-/// Gradients of q, k and v of an nn.attention; where they are one value, the gradient of that.
-class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, Nn_Evaluable]> {
-  let arguments = !con((ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask), operands,
+/// Gradients of q, k and v of an nn.attention, or where they are one value, the gradient of that; and of the bias, where there is one: f32
+/// [parts, heads, q_len, kv_len], each part the sum over batch / parts samples.
+class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, Nn_Evaluable, AttrSizedOperandSegments]> {
+  let arguments = !con((ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$bias), operands,
                        (ins Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
                             DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
                             OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap));
@@ -106,13 +107,13 @@ class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, N
 
 def Nn_AttentionGradOp : Nn_AttentionGrad<"attention_grad", (ins Nn_Float:$out, Nn_Float:$lse)> {
   let summary = "Gradients of q, k and v of an nn.attention, given its operands, results and the gradient of its result";
-  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`bias` $bias^)? `,` $out `,` $lse `,` $dout attr-dict `:` functional-type(operands, results)";
 }
 
 def Nn_AttentionGradByRowSumsOp : Nn_AttentionGrad<"attention_grad_by_row_sums", (ins Nn_Float:$lse, Nn_Float:$delta)> {
   let summary = "The same, given of each row the sum of dout · out, `delta`, instead of out: what a kernel makes of it";
   let description = [{ `delta` has the type of lse. The rest as nn.attention_grad has it. }];
-  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`bias` $bias^)? `,` $lse `,` $delta `,` $dout attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//

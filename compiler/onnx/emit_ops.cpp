@@ -239,7 +239,7 @@ Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask
   Vals operands{q, k, v};
   if (mask) operands.push_back(mask);
   return one(operands, [&](OpBuilder &b, ValueRange o) {
-    return b.create<nn::AttentionOp>(location, o[0], o[1], o[2], o.size() > 3 ? o[3] : Value(), /*sink=*/Value(),
+    return b.create<nn::AttentionOp>(location, o[0], o[1], o[2], o.size() > 3 ? o[3] : Value(), /*bias=*/Value(), /*sink=*/Value(),
                                      b.getF32FloatAttr(float(scale)), b.getBoolAttr(causal), b.getBoolAttr(false), IntegerAttr(),
                                      DenseI64ArrayAttr(), FloatAttr());
   });

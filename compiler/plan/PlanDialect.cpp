@@ -248,15 +248,16 @@ LogicalResult MatMulStep::verify() {
 template <typename Op> static LogicalResult verifySizes(Op op) {
   if (op.getSizes().size() != 6) return op.emitOpError() << "needs six sizes: batch, heads, kv_heads, q_len, kv_len, dim";
   if (auto band = op.getBand(); band && band->size() != 2) return op.emitOpError() << "needs two bounds of a band: first and last";
+  if (op.getBiasParts() == 0) return op.emitOpError() << "needs a part at least of a bias's gradient";
   return success();
 }
 LogicalResult AttentionStep::verify() {
   if (failed(verifySizes(*this))) return failure();
-  return verifyStep(*this, {getMaskShape() ? 4u : 3u}, {2});
+  return verifyStep(*this, {3u + bool(getMaskShape()) + bool(getBiasParts())}, {2});
 }
 LogicalResult AttentionGradStep::verify() {
   if (failed(verifySizes(*this))) return failure();
-  return verifyStep(*this, {getMaskShape() ? 7u : 6u}, {3});
+  return verifyStep(*this, {6u + bool(getMaskShape()) + bool(getBiasParts())}, {3u + bool(getBiasParts())});
 }
 LogicalResult CollectiveStep::verify() {
   bool gathers = getKind() == CollectiveKind::all_gather;

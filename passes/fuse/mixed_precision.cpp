@@ -70,14 +70,9 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
     };
     Type f32 = Float32Type::get(&getContext());
     for (OpOperand *operand : halfOperands(&op)) adapt(*operand, types.activations);
-    if (auto product = dyn_cast<MatMulOp>(op))
-      for (OpOperand &onto : product.getOntoMutable()) adapt(onto, f32);
     if (isa<JoinRowsOp>(op))
       for (OpOperand &part : op.getOpOperands()) adapt(part, elementOf(op.getResult(0)));
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      for (OpOperand &mask : attention.getMaskMutable()) adapt(mask, f32);
-    if (auto gradient = dyn_cast<AttentionGradOp>(op))
-      for (OpOperand &mask : gradient.getMaskMutable()) adapt(mask, f32);
+    for (OpOperand *operand : singleOperands(&op)) adapt(*operand, f32);
     if (isa<GradientOp, func::ReturnOp>(op))
       for (OpOperand &operand : op.getOpOperands()) adapt(operand, isa<GradientOp>(op) ? types.gradients : f32);
   }

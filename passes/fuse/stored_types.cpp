@@ -90,9 +90,7 @@ private:
   void keepBelow(Operation &op) {
     if (isa<GradientOp, func::ReturnOp>(op))
       for (Value operand : op.getOperands()) kept.insert(viewed(operand));
-    if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
-    if (auto attention = dyn_cast<AttentionGradOp>(op); attention && attention.getMask()) kept.insert(viewed(attention.getMask()));
-    if (auto product = dyn_cast<MatMulOp>(op); product && product.getOnto()) kept.insert(viewed(product.getOnto()));
+    for (OpOperand *operand : singleOperands(&op)) kept.insert(viewed(operand->get()));
     if (auto join = dyn_cast<JoinRowsOp>(op)) // in which they lie
       for (Value part : join.getInputs())
         for (auto *values : {&kept, &wanted})
@@ -133,7 +131,8 @@ private:
   bool isHalf(OpResult result) {
     Operation *op = result.getOwner();
     if (isa<GetOp>(op)) return true;
-    if (isa<AttentionGradOp, MatMulEpilogueOp>(op)) return true;
+    if (isa<MatMulEpilogueOp>(op)) return true;
+    if (auto gradient = dyn_cast<AttentionGradOp>(op)) return !gradient.getBias() || result != gradient.getGradients().back();
     if (auto attention = dyn_cast<AttentionOp>(op)) return result == attention.getResult();
     if (kept.contains(result)) return false;
     if (auto product = dyn_cast<MatMulOp>(op)) return !product.getOnto();
@@ -184,6 +183,18 @@ SmallVector<OpOperand *> halfOperands(Operation *op) {
     return {&gradient.getQMutable(), &gradient.getKMutable(), &gradient.getVMutable(), &gradient.getOutMutable(),
             &gradient.getDoutMutable()};
   return {};
+}
+
+SmallVector<OpOperand *> singleOperands(Operation *op) {
+  SmallVector<OpOperand *> operands;
+  auto take = [&](auto &&...optional) {
+    for (MutableOperandRange range : {optional...})
+      for (OpOperand &operand : range) operands.push_back(&operand);
+  };
+  if (auto product = dyn_cast<MatMulOp>(op)) take(product.getOntoMutable());
+  if (auto attention = dyn_cast<AttentionOp>(op)) take(attention.getMaskMutable(), attention.getBiasMutable());
+  if (auto gradient = dyn_cast<AttentionGradOp>(op)) take(gradient.getMaskMutable(), gradient.getBiasMutable());
+  return operands;
 }
 
 llvm::DenseMap<Value, Type> narrowedValues(func::FuncOp function, SymbolTable &kernels, const StoredTypes &types) {

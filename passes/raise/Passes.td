@@ -77,7 +77,9 @@ def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
     because `nn.attention` gives zeros for a row that sees nothing. Finite masks stay finite, so that a row whose every entry is masked
     by the smallest number still gives the mean of v.
 
-    Not raised: a mask that depends on a trainable parameter (it needs a gradient), a softmax that is also used elsewhere, heads of v of
+    What is added and depends on trainable parameters, but not on the samples, is the `bias`; masks that are added to it are taken out of the sum.
+
+    Not raised: what is learnt and depends on samples, too, added to scores (DeBERTa's), a softmax that is also used elsewhere, heads of v of
     another size than those of k.
 
     On every `nn.attention`, found here or read from the model: a constant mask that is exactly the causal triangle becomes

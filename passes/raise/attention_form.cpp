@@ -10,8 +10,8 @@ namespace {
 
 /// `op` with other keys, values and mask.
 LogicalResult replace(AttentionOp op, Value k, Value v, Value mask, bool causal, PatternRewriter &r) {
-  r.replaceOpWithNewOp<AttentionOp>(op, op.getQ(), k, v, mask, op.getSink(), op.getScaleAttr(), r.getBoolAttr(causal), op.getBshdAttr(),
-                                    op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
+  r.replaceOpWithNewOp<AttentionOp>(op, op.getQ(), k, v, mask, op.getBias(), op.getSink(), op.getScaleAttr(), r.getBoolAttr(causal),
+                                    op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
   return success();
 }
 

@@ -34,6 +34,7 @@ void expand(AttentionOp op) {
   Value scores = b.mul(b.reshape(product, shape), op.getScale().convertToDouble());
   if (auto cap = op.getSoftcap()) scores = b.mul(b.tanh(b.mul(scores, 1 / cap->convertToDouble())), cap->convertToDouble());
   Value nothing = b.like(scores, -INFINITY);
+  if (Value bias = op.getBias()) scores = b.add(scores, b.broadcast(b.cast(bias, elementOf(scores)), shape, {1, 2, 3}));
   if (Value mask = op.getMask()) scores = b.add(scores, b.broadcast(b.cast(mask, elementOf(scores)), shape, {0, 1, 2, 3}));
   if (op.getCausal()) scores = b.select(seenUpTo(b, keys - queries, shape), scores, nothing);
   if (auto band = op.getBand()) {
@@ -91,7 +92,7 @@ void turn(AttentionOp op) {
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
-    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getSink(), op.getScaleAttr(), op.getCausalAttr(),
+    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getBias(), op.getSink(), op.getScaleAttr(), op.getCausalAttr(),
                                             builder.getBoolAttr(true), packedKeyHeads, op.getBandAttr(), op.getSoftcapAttr());
     op.getResult().replaceAllUsesWith(turned(made.getResult()));
   };

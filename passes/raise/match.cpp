@@ -130,19 +130,30 @@ SmallVector<Value> partsOf(Value v) {
   return parts;
 }
 
-bool dependsOnTrainable(Value v) {
+/// Whether `v`, or something that it is made of, is what is looked for.
+static bool isMadeOf(Value v, llvm::function_ref<bool(Value)> wanted) {
   SmallVector<Value> work{v};
-  llvm::DenseSet<Operation *> seen;
+  llvm::DenseSet<Value> seen;
   while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || !seen.insert(op).second) continue;
-    if (auto get = dyn_cast<GetOp>(op)) {
-      auto parameter = SymbolTable::lookupNearestSymbolFrom<ParameterOp>(op, get.getParameterAttr());
-      if (!parameter || parameter.getTrainable()) return true;
-    }
-    llvm::append_range(work, op->getOperands());
+    Value at = work.pop_back_val();
+    if (!seen.insert(at).second) continue;
+    if (wanted(at)) return true;
+    if (Operation *op = at.getDefiningOp()) llvm::append_range(work, op->getOperands());
   }
   return false;
+}
+
+bool dependsOnTrainable(Value v) {
+  return isMadeOf(v, [](Value at) {
+    auto get = at.getDefiningOp<GetOp>();
+    if (!get) return false;
+    auto parameter = SymbolTable::lookupNearestSymbolFrom<ParameterOp>(get, get.getParameterAttr());
+    return !parameter || parameter.getTrainable();
+  });
+}
+
+bool dependsOnSamples(Value v) {
+  return isMadeOf(v, [](Value at) { return isa<BlockArgument>(at); });
 }
 
 std::optional<Tensor> constantOf(Value v, int64_t limit) {

@@ -45,6 +45,8 @@ llvm::SmallVector<mlir::Value> partsOf(mlir::Value v);
 
 /// Whether the value can change when a trainable parameter does.
 bool dependsOnTrainable(mlir::Value v);
+/// Whether `v` depends on what the model is given.
+bool dependsOnSamples(mlir::Value v);
 
 /// The elements of a value that depends on constants alone, if it has at most `limit` of them.
 std::optional<nn::Tensor> constantOf(mlir::Value v, int64_t limit = 1 << 24);

@@ -28,6 +28,7 @@ struct Scores {
   double scale = 1;
   std::optional<double> softcap; ///< softcap · tanh(scale · score), below all masks
   SmallVector<Mask> masks;
+  SmallVector<Mask> biases;      ///< those that depend on trainable parameters: values that are added
   SmallVector<int64_t, 2> heads; ///< [batch, heads] if a value of rank 4 shows them
 };
 
@@ -37,6 +38,30 @@ bool swallows(std::optional<double> number) { return number && *number <= -1e30;
 /// More operations than this do not stand between a softmax and its product; sums, of which either operand may lead there, are tried
 /// in both orders.
 constexpr int kMostSteps = 64;
+
+/// Adds to the masks and biases what is `added` to scores: sums, of which a part is learnt and the rest is not, are taken apart. Only a
+/// bias that all samples share is one of attention: what is learnt and depends on samples, too, has the size of the scores.
+bool takeTerms(Value added, double factor, Scores &scores, int &steps) {
+  if (++steps > kMostSteps) return false;
+  if (!dependsOnTrainable(added)) return scores.masks.push_back({.added = added, .condition = {}, .factor = factor}), true;
+  auto below = [&](Value v) { return takeTerms(v, factor, scores, steps); };
+  Operation *op = added.getDefiningOp();
+  if (auto sum = dyn_cast<AddOp>(op)) return below(sum.getLhs()) && below(sum.getRhs());
+  if (auto cast = dyn_cast<CastOp>(op)) return below(cast.getInput());
+  if (auto broadcast = dyn_cast<BroadcastOp>(op); broadcast && llvm::equal(broadcast.getDims(), llvm::seq<int64_t>(shapeOf(added).size())))
+    return below(broadcast.getInput());
+  if (auto select = dyn_cast<SelectOp>(op); select && !dependsOnTrainable(select.getCondition())) {
+    bool where = swallows(splatOf(select.getOnTrue()));
+    auto number = splatOf(where ? select.getOnTrue() : select.getOnFalse());
+    if (swallows(number)) {
+      scores.masks.push_back({.added = {}, .condition = select.getCondition(), .where = where, .number = *number, .factor = factor});
+      return below(where ? select.getOnFalse() : select.getOnTrue());
+    }
+  }
+  if (dependsOnSamples(added)) return false;
+  scores.biases.push_back({.added = added, .condition = {}, .factor = factor});
+  return true;
+}
 
 /// Follows scores from the softmax's operand down to their product; on failure `scores` is meaningless.
 bool trace(Value v, Scores &scores, int &steps) {
@@ -71,8 +96,8 @@ bool trace(Value v, Scores &scores, int &steps) {
     Scores before = scores;
     return inEitherOrder<AddOp>(v, [&](Value inner, Value mask) {
       scores = before;
-      scores.masks.push_back({.added = mask, .condition = {}, .factor = scores.scale});
-      return trace(inner, scores, steps) && !dependsOnTrainable(mask);
+      double factor = scores.scale; // of the sum
+      return trace(inner, scores, steps) && takeTerms(mask, factor, scores, steps);
     });
   }
   if (auto select = dyn_cast<SelectOp>(op)) {
@@ -122,13 +147,21 @@ Value unscaled(Value v, double &scale, OpBuilder &builder) {
   return bare;
 }
 
+/// Whether a value may be added to the scores of `batch` samples and `heads` heads: without a sample's dimension, or one of each kind, or
+/// with those of samples in several, as of images and the windows of each.
+bool isMaskOf(ArrayRef<int64_t> shape, int64_t batch, int64_t heads) {
+  if (shape.size() <= 3) return true;
+  auto fits = [](int64_t size, int64_t of) { return size == 1 || size == of; };
+  return fits(shape[shape.size() - 3], heads) && fits(ShapedType::getNumElements(shape.drop_back(3)), batch);
+}
+
 /// A mask of the scores' shape as rank 4 with dimensions of size 1 where it repeats.
 Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
   if (auto reshape = v.getDefiningOp<ReshapeOp>(); reshape && regroups(shapeOf(reshape.getInput()), shapeOf(v)) &&
                                                    shapeOf(reshape.getInput()).size() == 4 && shapeOf(reshape.getInput())[0] == batch &&
                                                    shapeOf(reshape.getInput())[1] == heads)
     v = reshape.getInput();
-  SmallVector<int64_t> shape(shapeOf(v));
+  SmallVector<int64_t> shape(shapeOf(v)), whole = shape;
   if (auto broadcast = v.getDefiningOp<BroadcastOp>()) {
     shape.assign(shape.size(), 1);
     for (auto [i, d] : llvm::enumerate(broadcast.getDims())) shape[d] = shapeOf(broadcast.getInput())[i];
@@ -139,6 +172,18 @@ Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
     bool repeated = shape[0] == 1;
     shape[0] = repeated ? 1 : heads;
     shape.insert(shape.begin(), repeated ? 1 : batch);
+  }
+  if (shape.size() > 4) { // samples in several dimensions, along all or none of which it repeats as one of rank 4
+    size_t before = shape.size() - 3;
+    auto samples = MutableArrayRef(shape).take_front(before);
+    if (llvm::any_of(samples, [](int64_t size) { return size != 1; })) {
+      v = b.reshape(v, shape);
+      llvm::copy(ArrayRef(whole).take_front(before), shape.begin());
+      v = b.broadcast(v, shape, llvm::to_vector(llvm::seq<int64_t>(shape.size())));
+    }
+    int64_t all = ShapedType::getNumElements(samples);
+    shape.erase(shape.begin(), shape.begin() + before);
+    shape.insert(shape.begin(), all);
   }
   return b.reshape(v, shape);
 }
@@ -182,10 +227,8 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   int64_t groups = qs[0], batch = scores.heads.empty() ? groups : scores.heads[0], heads = scores.heads.empty() ? 1 : scores.heads[1];
   if (batch * heads != groups) batch = groups, heads = 1;
   if (softmax->sink && typeOf(softmax->sink).getNumElements() != heads) return failure();
-  for (const Mask &mask : scores.masks) {
-    auto shape = shapeOf(mask.added ? mask.added : mask.condition);
-    if (shape.size() > 3 && (shape.size() != 4 || shape[0] != batch || shape[1] != heads)) return failure();
-  }
+  for (const Mask &mask : llvm::concat<Mask>(scores.masks, scores.biases))
+    if (!isMaskOf(shapeOf(mask.added ? mask.added : mask.condition), batch, heads)) return failure();
 
   Build b{r, op.getLoc()};
   double scale = scores.scale;
@@ -195,8 +238,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   Value sink = softmax->sink ? b.reshape(softmax->sink, {heads}) : Value();
   auto softcap = scores.softcap ? r.getF32FloatAttr(float(*scores.softcap)) : FloatAttr();
   scale *= scores.softcap.value_or(1);
-  Value mask;
-  for (const Mask &part : scores.masks) {
+  auto termOf = [&](const Mask &part) {
     Value term = compactMask(part.added ? part.added : part.condition, batch, heads, b);
     if (part.condition) {
       auto type = withElement(term, r.getF32Type());
@@ -204,13 +246,23 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
       term = part.where ? b.select(term, low, zero) : b.select(term, zero, low);
     }
     term = b.cast(term, r.getF32Type());
-    if (part.factor != 1) term = b.mul(term, part.factor);
-    mask = mask ? sum(mask, term, b) : term;
-  }
+    return part.factor == 1 ? term : b.mul(term, part.factor);
+  };
+  auto sumOf = [&](ArrayRef<Mask> parts) {
+    Value all;
+    for (const Mask &part : parts) {
+      Value term = termOf(part);
+      all = all ? sum(all, term, b) : term;
+    }
+    return all;
+  };
+  Value mask = sumOf(scores.masks), bias = sumOf(scores.biases);
+  if (bias) bias = b.reshape(b.broadcast(bias, {1, heads, qs[1], ks[1]}, {0, 1, 2, 3}), {heads, qs[1], ks[1]});
   auto shaped = [&](Value x, ArrayRef<int64_t> s) { return b.reshape(x, {batch, heads, s[1], s[2]}); };
-  auto attention = r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, sink, r.getF32FloatAttr(float(scale)),
-                                         /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
-                                         /*band=*/DenseI64ArrayAttr(), softcap);
+  auto attention =
+      r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, bias, sink, r.getF32FloatAttr(float(scale)),
+                            /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
+                            /*band=*/DenseI64ArrayAttr(), softcap);
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

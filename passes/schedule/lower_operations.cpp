@@ -94,11 +94,15 @@ void Lowering::lowerJoin(nn::JoinRowsOp op) {
 
 void Lowering::lowerAttention(nn::AttentionOp op) {
   make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                      attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr());
+                      attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr(),
+                      op.getBias() ? b.getI64IntegerAttr(1) : IntegerAttr());
 }
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
+  IntegerAttr parts;
+  if (op.getBias()) parts = b.getI64IntegerAttr(cast<RankedTensorType>(op.getGradients().back().getType()).getDimSize(0));
   make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr());
+                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr(),
+                          parts);
 }
 
 void Lowering::lowerPack(state::PackOp op) {

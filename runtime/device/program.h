@@ -55,14 +55,17 @@ struct AttentionShape {
   int64_t maskStride[4];
   plan::DType dtype = plan::F32; // of all but mask and lse
   float softcap = 0;             // 0: scores are not capped
+  int64_t biasParts = 0;         // 0: no bias
 };
 template <typename Place> struct AttentionOf : AttentionShape {
   Place q, k, v, mask; // the mask: an empty place if there is none
   Place out, lse;
+  Place bias{}; // likewise
 };
 template <typename Place> struct AttentionGradOf {
   AttentionOf<Place> forward; // out and lse are read
   Place dout, dq, dk, dv;
+  Place dbias{}; // empty where there is no bias
 };
 
 template <typename Place> struct CopyOf {

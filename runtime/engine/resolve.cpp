@@ -95,7 +95,11 @@ private:
     case plan::Step::kAttentionGrad: {
       int last = step.reads_size() - 1; // out, lse and the output's gradient are read after what forward reads
       return AttentionGradOf<Place>{attention(step, step.attention_grad(), step.reads(last - 2), step.reads(last - 1)),
-                                    place(step.reads(last)), place(step.writes(0)), place(step.writes(1)), place(step.writes(2))};
+                                    place(step.reads(last)),
+                                    place(step.writes(0)),
+                                    place(step.writes(1)),
+                                    place(step.writes(2)),
+                                    step.writes_size() > 3 ? place(step.writes(3)) : Place{}};
     }
     case plan::Step::kCollective:
       return collective(step, step.collective());
@@ -173,6 +177,8 @@ private:
     call.dim = static_cast<int64_t>(p.dim());
     call.scale = p.scale();
     call.softcap = p.softcap();
+    call.biasParts = static_cast<int64_t>(p.bias_parts());
+    if (call.biasParts > 0) call.bias = place(step.reads(p.mask_shape_size() == 4 ? 4 : 3));
     auto [first, last] = plan::seenKeys(p);
     call.first = first, call.last = last;
     call.dtype = p.dtype();

@@ -23,8 +23,8 @@ std::string attentionText(const plan::Attention &a) {
   // A window of 3: a query sees its own position, and two before it where it is causal.
   std::string band = a.has_band() ? fmt::format(" in a window of {}", a.band().last() - a.band().first() + 1) : "";
   std::string cap = a.softcap() > 0 ? fmt::format(" capped at {:g}", a.softcap()) : "";
-  return fmt::format("{}x{}x{}x{}{}{}{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "", band,
-                     a.mask_shape_size() ? " masked" : "", cap, typeText(a.dtype()));
+  return fmt::format("{}x{}x{}x{}{}{}{}{}{}{}", a.batch(), a.heads(), a.q_len(), a.dim(), a.causal() ? " causal" : "", band,
+                     a.mask_shape_size() ? " masked" : "", a.bias_parts() ? " biased" : "", cap, typeText(a.dtype()));
 }
 
 std::string collectiveText(const plan::Plan &plan, const plan::Collective &c) {

@@ -98,9 +98,9 @@ struct StepChecker : StepOperands {
       throw Error(what + " has aux in the buffer of another operand; expected one of its own");
   }
 
-  // Q, K, V and the mask, and how many bytes one like Q, one like K and the log-sum-exp take.
+  // Q, K, V, the mask and the bias, and how many bytes one like Q, one like K, the log-sum-exp and the bias take.
   struct AttentionBytes {
-    uint64_t queries, keys, lse;
+    uint64_t queries, keys, lse, bias;
   };
   AttentionBytes attentionInputs(const Attention &call) const {
     for (uint64_t extent : {call.batch(), call.heads(), call.kv_heads(), call.q_len(), call.kv_len(), call.dim()})
@@ -114,10 +114,11 @@ struct StepChecker : StepOperands {
     if (call.has_band()) band(call);
     uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
     AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),
-                         product({rows, 4})};
+                         product({rows, 4}), product({call.heads(), call.q_len(), call.kv_len(), 4})};
     reads(0, "Q", bytes.queries);
     reads(1, "K", bytes.keys);
     reads(2, "V", bytes.keys);
+    if (call.bias_parts() > 0) reads(3 + masks(call), "the bias", bytes.bias);
     if (call.mask_shape_size() == 0) return bytes;
     const uint64_t full[4] = {call.batch(), call.heads(), call.q_len(), call.kv_len()};
     uint64_t mask = 4;
@@ -145,16 +146,21 @@ struct StepChecker : StepOperands {
     return call.mask_shape_size() ? 1 : 0;
   }
 
+  static int biases(const Attention &call) { return call.bias_parts() ? 1 : 0; }
+
   void attention(const Attention &call) const {
-    form(3 + masks(call), 2);
+    form(3 + masks(call) + biases(call), 2);
     AttentionBytes bytes = attentionInputs(call);
     writes(0, "the output", bytes.queries);
     writes(1, "the log-sum-exp", bytes.lse);
   }
 
   void attentionGrad(const Attention &call) const {
-    int inputs = 3 + masks(call);
-    form(inputs + 3, 3);
+    int inputs = 3 + masks(call) + biases(call);
+    form(inputs + 3, 3 + biases(call));
+    if (call.bias_parts() > 0 && call.batch() % call.bias_parts() != 0)
+      throw Error(what + " sums the gradient of a bias in " + std::to_string(call.bias_parts()) + " parts of " +
+                  std::to_string(call.batch()) + " samples; expected as many samples in each");
     AttentionBytes bytes = attentionInputs(call);
     reads(inputs, "the output", bytes.queries);
     reads(inputs + 1, "the log-sum-exp", bytes.lse);
@@ -162,6 +168,7 @@ struct StepChecker : StepOperands {
     writes(0, "dQ", bytes.queries);
     writes(1, "dK", bytes.keys);
     writes(2, "dV", bytes.keys);
+    if (call.bias_parts() > 0) writes(3, "the bias's gradient", product({call.bias_parts(), bytes.bias}));
   }
 
   void copy() const {

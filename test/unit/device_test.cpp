@@ -411,6 +411,7 @@ struct Case {
   float largest = 1.0f; // size of the queries, to test the streaming maximum
   std::optional<std::array<int64_t, 2>> band = {};
   float softcap = 0;
+  int64_t biasParts = 0; // 0: no bias
 
   // Query i sees keys i + first to i + last.
   int64_t first() const { return band ? (*band)[0] : -qLen; }
@@ -418,14 +419,15 @@ struct Case {
 };
 
 struct Reference {
-  std::vector<double> out, lse, dq, dk, dv;
+  std::vector<double> out, lse, dq, dk, dv, dbias;
 };
 
 // Everything in double, directly from the definition.
 Reference reference(const Case &s, float scale, const std::vector<float> &q, const std::vector<float> &k, const std::vector<float> &v,
-                    const std::vector<float> &mask, const std::vector<float> &dout) {
+                    const std::vector<float> &mask, const std::vector<float> &bias, const std::vector<float> &dout) {
   Reference r{std::vector<double>(q.size()), std::vector<double>(static_cast<size_t>(s.batch * s.heads * s.qLen)),
-              std::vector<double>(q.size()), std::vector<double>(k.size()), std::vector<double>(v.size())};
+              std::vector<double>(q.size()), std::vector<double>(k.size()),
+              std::vector<double>(v.size()), std::vector<double>(bias.size() * static_cast<size_t>(s.biasParts))};
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
       for (int64_t i = 0; i < s.qLen; ++i) {
@@ -441,6 +443,7 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
             double t = std::tanh(score / s.softcap);
             score = s.softcap * t, slope[static_cast<size_t>(j)] = 1 - t * t;
           }
+          if (!bias.empty()) score += bias[static_cast<size_t>((h * s.qLen + i) * s.kvLen + j)];
           if (!s.mask.empty()) {
             int64_t index = 0;
             const int64_t at[4] = {b, h, i, j};
@@ -462,12 +465,15 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
           }
           delta += p[j] * dp[j];
         }
-        for (int64_t j = 0; j < s.kvLen; ++j)
+        for (int64_t j = 0; j < s.kvLen; ++j) {
+          double ds = p[j] * (dp[j] - delta);
+          if (!bias.empty()) r.dbias[static_cast<size_t>(((b * s.biasParts / s.batch * s.heads + h) * s.qLen + i) * s.kvLen + j)] += ds;
+          ds *= slope[j] * scale;
           for (int64_t d = 0; d < s.dim; ++d) {
-            double ds = p[j] * (dp[j] - delta) * slope[j] * scale;
             r.dq[qi + d] += ds * k[kv + j * s.dim + d];
             r.dk[kv + j * s.dim + d] += ds * q[qi + d];
           }
+        }
       }
   return r;
 }
@@ -491,8 +497,13 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   size_t queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
   auto q = randomFloats(queries, 1, s.largest), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
-  std::vector<float> mask;
+  std::vector<float> mask, bias;
   AttentionCall call{};
+  if (s.biasParts > 0) {
+    bias = randomFloats(static_cast<size_t>(s.heads * s.qLen * s.kvLen), 6);
+    call.bias = bias.data(), call.biasParts = s.biasParts;
+  }
+  std::vector<float> dbias(bias.size() * static_cast<size_t>(s.biasParts), 99.0f);
   if (!s.mask.empty()) {
     mask = givenMask ? *givenMask : randomFloats(static_cast<size_t>(s.mask[0] * s.mask[1] * s.mask[2] * s.mask[3]), 5);
     int64_t stride = 1;
@@ -514,7 +525,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
     std::vector<Half> out16(queries), dq16(queries), dk16(keys), dv16(keys);
     call.q = q16.data(), call.k = k16.data(), call.v = v16.data(), call.out = out16.data(), call.dtype = type;
     executor.attention(call);
-    executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data()});
+    executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data(), dbias.data()});
     q = widened(q16), k = widened(k16), v = widened(v16), dout = widened(dout16);
     out = widened(out16), dq = widened(dq16), dk = widened(dk16), dv = widened(dv16);
   };
@@ -524,9 +535,9 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
     inHalf(F16{});
   } else {
     executor.attention(call);
-    executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
+    executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data(), dbias.data()});
   }
-  Reference expected = reference(s, scale, q, k, v, mask, dout);
+  Reference expected = reference(s, scale, q, k, v, mask, bias, dout);
   double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
   expectClose(lse, expected.lse, "lse", tolerance);
   if (type != plan::F32)
@@ -535,6 +546,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   expectClose(dq, expected.dq, "dq", tolerance);
   expectClose(dk, expected.dk, "dk", tolerance);
   expectClose(dv, expected.dv, "dv", tolerance);
+  expectClose(dbias, expected.dbias, "dbias", tolerance);
 }
 
 TEST(Attention, Plain) { checkAttention({2, 3, 3, 37, 37, 16, false, {}}); }
@@ -579,6 +591,28 @@ TEST(Attention, Windows) {
     for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
   }
 }
+// Learnt biases, whose gradient is summed over samples: all of them, some, or none.
+const std::vector<Case> &biased() {
+  static const std::vector<Case> cases = [] {
+    std::vector<Case> all{{4, 3, 3, 37, 37, 16, false, {}}, {4, 4, 2, 150, 150, 24, true, {4, 1, 1, 150}},
+                          {2, 2, 2, 70, 600, 8, false, {}}, {6, 2, 1, 9, 53, 8, false, {6, 1, 9, 53}},
+                          {1, 2, 2, 130, 21, 16, true, {}}, {2, 1, 1, 1, 1, 1, false, {}}};
+    for (Case &s : all) s.biasParts = s.batch % 2 ? 1 : s.batch / 2;
+    all.push_back(inWindow(130, 700, {-9, 300})), all.back().biasParts = 1;
+    all.push_back(all[0]), all.back().softcap = 1, all.back().biasParts = 4;
+    all.push_back(all[1]), all.back().biasParts = 1;
+    return all;
+  }();
+  return cases;
+}
+TEST(Attention, Biases) {
+  for (const Case &s : biased()) {
+    SCOPED_TRACE(std::to_string(s.qLen) + " x " + std::to_string(s.kvLen) + " in parts: " + std::to_string(s.biasParts));
+    checkAttention(s);
+    for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, nullptr, plan::BF16, way);
+    checkAttention(s, nullptr, plan::F16);
+  }
+}
 // Scores far below the cap, near it and far above.
 TEST(Attention, CappedScores) {
   for (float largest : {0.3f, 3.0f, 60.0f})
@@ -612,29 +646,44 @@ TEST(Attention, NotANumberStaysVisible) {
 }
 // Cut by heads, and by blocks of keys and of queries.
 TEST(Attention, SameBitsWithAnyNumberOfThreads) {
-  for (Case s :
-       {Case{1, 2, 1, 300, 300, 24, true, {}}, Case{1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}}, Case{2, 4, 2, 100, 90, 8, true, {}},
-        Case{2, 8, 4, 70, 200, 16, true, {}}, inWindow(700, 700, {-300, 0}), inWindow(130, 700, {-9, 300}, false, {1, 1, 130, 700})}) {
+  std::vector<Case> cases{{1, 2, 1, 300, 300, 24, true, {}}, {1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}},
+                          {2, 4, 2, 100, 90, 8, true, {}},   {2, 8, 4, 70, 200, 16, true, {}},
+                          inWindow(700, 700, {-300, 0}),     inWindow(130, 700, {-9, 300}, false, {1, 1, 130, 700})};
+  for (const Case &s : biased())
+    if (s.mask.empty()) cases.push_back(s);
+  for (const Case &s : cases) {
     auto queries = static_cast<size_t>(s.batch * s.heads * s.qLen * s.dim),
          keys = static_cast<size_t>(s.batch * s.kvHeads * s.kvLen * s.dim);
     auto q = randomFloats(queries, 1), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
-    auto mask = randomFloats(static_cast<size_t>(s.qLen * s.kvLen), 5);
+    auto mask = randomFloats(static_cast<size_t>(s.qLen * s.kvLen), 5),
+         bias = randomFloats(static_cast<size_t>(s.heads * s.qLen * s.kvLen), 6);
     std::vector<std::vector<float>> first;
     for (int threads : {1, 2, 3, 8, 17}) {
       std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
       AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.first(), s.last(), {0, 0, s.kvLen, 1}};
-      AttentionCall call{shape, q.data(), k.data(), v.data(), s.mask.empty() ? nullptr : mask.data(), out.data(), lse.data()};
+      shape.softcap = s.softcap, shape.biasParts = s.biasParts;
+      std::vector<float> dbias(bias.size() * static_cast<size_t>(s.biasParts));
+      AttentionCall call{shape,
+                         q.data(),
+                         k.data(),
+                         v.data(),
+                         s.mask.empty() ? nullptr : mask.data(),
+                         out.data(),
+                         lse.data(),
+                         s.biasParts ? bias.data() : nullptr};
       Executor executor(threads);
       executor.prepare({{s.dim, s.kvLen, s.qLen, true}});
       executor.attention(call);
-      executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data()});
-      std::vector<std::vector<float>> found{out, lse, dq, dk, dv};
+      float *biasGradient = s.biasParts ? dbias.data() : nullptr;
+      executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data(), biasGradient});
+      std::vector<std::vector<float>> found{out, lse, dq, dk, dv, dbias};
       auto q16 = rounded(q), k16 = rounded(k), v16 = rounded(v), dout16 = rounded(dout);
       std::vector<Bf16> out16(queries), dq16(queries), dk16(keys), dv16(keys);
       shape.dtype = plan::BF16;
-      call = {shape, q16.data(), k16.data(), v16.data(), call.mask, out16.data(), lse.data()};
+      call = {shape, q16.data(), k16.data(), v16.data(), call.mask, out16.data(), lse.data(), call.bias};
       executor.attention(call);
-      executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data()});
+      executor.attentionGrad({call, dout16.data(), dq16.data(), dk16.data(), dv16.data(), biasGradient});
+      found.push_back(dbias);
       for (const auto &result : {out16, dq16, dk16, dv16}) found.push_back(widened(result));
       if (first.empty()) first = found;
       for (size_t i = 0; i < found.size(); ++i)
@@ -648,20 +697,23 @@ TEST(Attention, LoopsOfEveryLevel) {
   for (const TileLoops &loops : tileLoops()) {
     SCOPED_TRACE(loops.level);
     constexpr int64_t rows = 5, columns = 37, ld = 48, dim = 19;
-    auto scores = randomFloats(rows * ld, 1, 3.0f), mask = randomFloats(rows * columns, 2), dscores = randomFloats(rows * ld, 3),
-         a = randomFloats(rows * dim, 4), b = randomFloats(rows * dim, 5);
+    auto scores = randomFloats(rows * ld, 1, 3.0f), mask = randomFloats(rows * columns, 2), bias = randomFloats(rows * columns, 6),
+         dbias = randomFloats(rows * columns, 7), dscores = randomFloats(rows * ld, 3), a = randomFloats(rows * dim, 4),
+         b = randomFloats(rows * dim, 5);
     auto probabilities = scores, grads = dscores;
     std::vector<float> max(rows, -INFINITY), sum(rows, 0.0f), out(rows * dim, 1.0f), lse(rows), delta(rows);
     constexpr int64_t firstSeen = 15, endSeen = 31; // of row 0: the rows see 15 to 31, 16 to 32, …
     auto sees = [&](int64_t row, int64_t c) { return c >= firstSeen + row && c < std::min<int64_t>(columns, endSeen + row); };
-    auto score = [&](int64_t r, int64_t c) { return 0.5 * double(scores[r * ld + c]) + mask[r * columns + c]; };
-    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, 0.0f, {mask.data(), columns, 1}, firstSeen, endSeen}, max.data(),
-                      sum.data(), out.data(), dim, true);
+    auto score = [&](int64_t r, int64_t c) { return 0.5 * double(scores[r * ld + c]) + mask[r * columns + c] + bias[r * columns + c]; };
+    TileMask masks{mask.data(), columns, 1}, biases{bias.data(), columns, 1};
+    auto added = dbias;
+    loops.softmaxTile({probabilities.data(), rows, columns, ld, 0.5f, 0.0f, masks, biases, firstSeen, endSeen}, max.data(), sum.data(),
+                      out.data(), dim, true);
     loops.finishRows(rows, dim, max.data(), sum.data(), out.data(), lse.data());
     loops.rowDots(rows, dim, a.data(), b.data(), delta.data());
     auto again = scores;
-    loops.gradTile({again.data(), rows, columns, ld, 0.5f, 0.0f, {mask.data(), columns, 1}, firstSeen, endSeen}, grads.data(), lse.data(),
-                   delta.data());
+    loops.gradTile({again.data(), rows, columns, ld, 0.5f, 0.0f, masks, biases, firstSeen, endSeen}, grads.data(), lse.data(), delta.data(),
+                   added.data());
     for (int64_t r = 0; r < rows; ++r) {
       double largest = -INFINITY, total = 0, dot = 0;
       for (int64_t c = 0; c < columns; ++c)
@@ -679,6 +731,7 @@ TEST(Attention, LoopsOfEveryLevel) {
         EXPECT_NEAR(probabilities[r * ld + c], e, 1e-5) << r << " " << c;
         EXPECT_NEAR(again[r * ld + c], p, 1e-5) << r << " " << c;
         EXPECT_NEAR(grads[r * ld + c], 0.5 * p * (dscores[r * ld + c] - dot), 1e-5) << r << " " << c;
+        EXPECT_NEAR(added[r * columns + c], dbias[r * columns + c] + p * (dscores[r * ld + c] - dot), 1e-5) << r << " " << c;
       }
     }
   }

@@ -121,20 +121,22 @@ TEST(Engine, AttentionAndItsGradient) {
   const uint64_t n = 2 * 2 * 8 * 4;
   Ref q = b.floats("q", n), k = b.floats("k", n), v = b.floats("v", n), out = b.floats("out", n), lse = b.floats("lse", 2 * 2 * 8);
   Ref dout = b.floats("dout", n), dq = b.floats("dq", n), dk = b.floats("dk", n), dv = b.floats("dv", n);
-  b.fill("q", q, 0.0f), b.fill("k", k, 1.0f), b.fill("v", v, 3.0f), b.fill("dout", dout, 1.0f);
-  Attention *attention = b.step("attention", {q, k, v}, {out, lse}).mutable_attention();
+  Ref bias = b.floats("bias", 2 * 8 * 8), dbias = b.floats("dbias", 2 * 8 * 8); // as large everywhere as equal scores do not show
+  b.fill("q", q, 0.0f), b.fill("k", k, 1.0f), b.fill("v", v, 3.0f), b.fill("dout", dout, 1.0f), b.fill("bias", bias, 2.0f);
+  Attention *attention = b.step("attention", {q, k, v, bias}, {out, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(2), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
-  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true), attention->set_dtype(F32);
-  *b.step("gradient", {q, k, v, out, lse, dout}, {dq, dk, dv}).mutable_attention_grad() = b.program().steps(4).attention();
+  attention->set_dim(4), attention->set_scale(0.5f), attention->set_causal(true), attention->set_dtype(F32), attention->set_bias_parts(1);
+  *b.step("gradient", {q, k, v, bias, out, lse, dout}, {dq, dk, dv, dbias}).mutable_attention_grad() = b.program().steps(5).attention();
   Session run(b.file());
   run.engine->run(0);
   for (uint64_t i = 0; i < n; ++i) ASSERT_NEAR(run.floats(out)[i], 3.0f, 1e-5);
-  for (uint64_t i = 0; i < 8; ++i) ASSERT_NEAR(run.floats(lse)[i], std::log(float(i + 1)), 1e-5); // equal scores: row i sees i + 1 keys
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_NEAR(run.floats(lse)[i], 2 + std::log(float(i + 1)), 1e-5); // equal scores: row i sees i + 1 keys
   // The first key is seen by all rows: sum of 1 / (i + 1).
   double expected = 0;
   for (int i = 1; i <= 8; ++i) expected += 1.0 / i;
   EXPECT_NEAR(run.floats(dv)[0], expected, 1e-5);
   EXPECT_NEAR(run.floats(dq)[5], 0.0f, 1e-6);
+  for (uint64_t i = 0; i < 2 * 8 * 8; ++i) ASSERT_NEAR(run.floats(dbias)[i], 0.0f, 1e-5); // all keys have the same value
 }
 
 // Each rank gathers shards of r + 1, multiplies, and reduce-scatters the products: lanes wait for each other.

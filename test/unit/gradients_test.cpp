@@ -367,6 +367,24 @@ TEST_F(Gradients, AttentionWithSinksAndCap) {
   }
 }
 
+// A learnt bias, beside a mask or a cap, in either layout.
+TEST_F(Gradients, AttentionWithBias) {
+  std::string q = "tensor<2x4x3x5xf64>", k = "tensor<2x2x3x5xf64>", lse = "tensor<2x4x3xf64>", bias = "tensor<4x3x3xf64>",
+              mask = "tensor<2x1x1x3xf64>";
+  check(parse({{"q", q}, {"k", k}, {"v", k}, {"b", bias}}, "",
+              "    %y, %l = nn.attention %q, %k, %v bias %b {scale = 0.4 : f32, causal = true, softcap = 0.5 : f32} : (" + q + ", " + k +
+                  ", " + k + ", " + bias + ") -> (" + q + ", " + lse + ")",
+              q));
+  nn::Tensor m(RankedTensorType::get({2, 1, 1, 3}, Float64Type::get(&context)));
+  for (int64_t i = 0; i < m.size(); ++i) m.set(i, 0.1 * double(i));
+  std::string x = "tensor<2x3x8x5xf64>", y = "tensor<2x3x4x5xf64>";
+  check(parse({{"x", x}, {"b", bias}}, "%mask: " + mask,
+              "    %y, %l = nn.attention %x, %x, %x mask %mask bias %b {bshd = true, packed_kv_heads = 2 : i64, scale = 0.4 : f32} : (" +
+                  x + ", " + x + ", " + x + ", " + mask + ", " + bias + ") -> (" + y + ", tensor<2x3x4xf64>)",
+              y),
+        {}, {m});
+}
+
 TEST_F(Gradients, PackedAttention) {
   std::string x = "tensor<2x3x8x5xf64>", y = "tensor<2x3x4x5xf64>";
   check(parse({{"x", x}}, "",

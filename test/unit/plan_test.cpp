@@ -41,12 +41,14 @@ PlanBuilder goodPlan(uint32_t world = 4) {
   product->set_lda(32), product->set_ldb(16), product->set_ldc(16);
 
   Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8),
-      mask = b.floats("mask", 8 * 8);
-  Attention *attention = b.step("attention", {q, k, k, mask}, {q, lse}).mutable_attention();
+      mask = b.floats("mask", 8 * 8), bias = b.floats("bias", 4 * 8 * 8);
+  Attention *attention = b.step("attention", {q, k, k, mask, bias}, {q, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(16), attention->set_scale(0.25f), attention->set_dtype(F32);
+  attention->set_bias_parts(1);
   for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
-  *b.step("attention gradient", {q, k, k, mask, q, lse, q}, {q, k, k}).mutable_attention_grad() = b.program().steps(1).attention();
+  *b.step("attention gradient", {q, k, k, mask, bias, q, lse, q}, {q, k, k, bias}).mutable_attention_grad() =
+      b.program().steps(1).attention();
 
   Ref whole = b.floats("bucket", 16 * world), shard = part(whole, 0, 64, 64), staging = b.floats("staging", 16 * world);
   collect(b.step("collective", {whole}, b.staged(shard, staging), REDUCE), Collective::REDUCE_SCATTER, 16);
@@ -219,7 +221,8 @@ TEST(Validate, ProductsOfGroups) {
         {[&](Plan &p) { product(p)->set_groups(4); }, summed ? "C of step 0 'product'" : "B of step 0 'product'"},
         {[&](Plan &p) { product(p)->set_groups(0); }, "has 0 groups"},
         {[&](Plan &p) { product(p)->set_all_groups(2); }, "has 3 groups of 2"},
-        {[&](Plan &p) { product(p)->set_groups(uint64_t(1) << 40), product(p)->set_all_groups(uint64_t(1) << 40); }, "has 1099511627776 groups"},
+        {[&](Plan &p) { product(p)->set_groups(uint64_t(1) << 40), product(p)->set_all_groups(uint64_t(1) << 40); },
+         "has 1099511627776 groups"},
         {[&](Plan &p) { product(p)->set_grouped(MatMul::Grouped(7)); }, "grouped in the unknown way 7"},
         {[&](Plan &p) { summed ? product(p)->set_stride_c(0) : product(p)->set_stride_b(0); },
          "the matrices of all groups in the same place"},
@@ -457,6 +460,12 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_mask_shape(2, 4); }, "mask whose dimension 2 is 4"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->add_mask_shape(1); }, "mask of 5 dimensions"},
       {[](Plan &p) { stepOf(p, kGradient)->mutable_writes(0)->set_bytes(64); }, "dQ of step 2"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->clear_bias_parts(); }, "one of its kind reads 4 and writes 2"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_reads(4)->set_bytes(64); }, "the bias of step 1"},
+      {[](Plan &p) { stepOf(p, kGradient)->mutable_attention_grad()->clear_bias_parts(); }, "one of its kind reads 7 and writes 3"},
+      {[](Plan &p) { stepOf(p, kGradient)->mutable_attention_grad()->set_bias_parts(2); }, "the bias's gradient of step 2"},
+      {[](Plan &p) { stepOf(p, kGradient)->mutable_attention_grad()->set_bias_parts(3); },
+       "in 3 parts of 2 samples; expected as many samples in each"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(17); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_collective()->set_count(15); }, "where the step reaches"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->set_count(15); }, "where the step reaches"},
@@ -535,7 +544,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
        },
        "adds to another place than it reads"},
       {[](Plan &p) { *stepOf(p, kFill)->add_reads() = p.programs(0).steps(kFill).writes(0); }, "reads 1 and writes 1 references"},
-      {[](Plan &p) { stepOf(p, kAttention)->mutable_reads()->RemoveLast(); }, "one of its kind reads 4 and writes 2"},
+      {[](Plan &p) { stepOf(p, kAttention)->mutable_reads()->RemoveLast(); }, "one of its kind reads 5 and writes 2"},
       {[](Plan &p) { stepOf(p, kUpdate)->mutable_update()->clear_part(); }, "neither that it updates the whole bucket nor a shard"},
       {[](Plan &p) { stepOf(p, kFill)->clear_what(); }, "nothing this program knows"},
       {[](Plan &p) { stepOf(p, kFill)->set_lane(Lane(12)); }, "unknown lane 12"},
@@ -733,8 +742,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 10");
-  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 10; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 11");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 11; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

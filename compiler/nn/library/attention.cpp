@@ -30,6 +30,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       if (mask.getDimSize(i) != 1 && mask.getDimSize(i) != scores[i])
         return reject(loc, "nn.attention: mask ", mask, " does not fit scores ", text(scores));
   }
+  if (const int64_t scores[3] = {sizes.heads, sizes.queries, sizes.keys}; a.getBias() && typeOf(a.getBias()).getShape() != ArrayRef(scores))
+    return reject(loc, "nn.attention: bias ", typeOf(a.getBias()), " is not one number for each of ", text(scores), " scores of a sample");
   if (a.getSink() && typeOf(a.getSink()).getShape() != ArrayRef(sizes.heads))
     return reject(loc, "nn.attention: sink ", typeOf(a.getSink()), " is not one number for each of ", sizes.heads, " heads");
   SmallVector<int64_t> shape(q.getShape());
@@ -48,16 +50,37 @@ static Value sinkGradient(AttentionOp op, OpBuilder &builder, Value dout) {
   return b.reduce(ReductionKind::sum, b.neg(b.mul(part, along)), {0, 3 - head});
 }
 
-/// Needs the operands, the result and one number per row (lse); the scores are formed again. The mask gets no
-/// gradient: whoever needs one keeps the attention decomposed.
+/// Into how many parts the gradient of a bias is summed over samples: as few as give every one of many threads a block of queries of a
+/// head and part. It is the shapes that say, so that the order of sums depends on nothing else.
+static int64_t partsOfBias(const AttentionSizes &sizes) {
+  constexpr int64_t kBlock = 64, kEnough = 64; // queries of a block (runtime/device/cpu/attention.h); tasks
+  int64_t parts = 1, each = sizes.keyHeads * ((sizes.queries + kBlock - 1) / kBlock);
+  while (parts < sizes.batch && (parts * each < kEnough || sizes.batch % parts)) ++parts;
+  return parts;
+}
+
+/// Needs the operands, the result and one number per row (lse); the scores are formed again. The mask gets no gradient: what is learnt is
+/// the bias.
 LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
   if (d[1]) return emitOpError() << "has no gradient through its second result (the log of the sum of exponentials)";
   SmallVector<Type> types{getQ().getType()};
   if (!getPackedKvHeads()) types.append({getK().getType(), getV().getType()});
-  auto grad = b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getResult(), getLse(), d[0], getScaleAttr(),
-                                        getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr(), getSoftcapAttr());
-  llvm::copy(grad.getGradients(), out.begin());
-  if (getPackedKvHeads()) out[1] = out[2] = Build{b, getLoc()}.like(getQ(), 0); // the first is that of all three
+  if (getBias()) {
+    AttentionSizes sizes = sizesOf(*this);
+    types.push_back(RankedTensorType::get({partsOfBias(sizes), sizes.heads, sizes.queries, sizes.keys}, elementOf(getLse())));
+  }
+  auto grad =
+      b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getBias(), getResult(), getLse(), d[0], getScaleAttr(),
+                                getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr(), getSoftcapAttr());
+  auto gradients = grad.getGradients();
+  Build build{b, getLoc()};
+  if (getBias()) {
+    Value bias = build.reduce(ReductionKind::sum, gradients.back(), {0});
+    out[getBiasMutable().begin()->getOperandNumber()] = build.cast(bias, elementOf(getBias()));
+    gradients = gradients.drop_back();
+  }
+  llvm::copy(gradients, out.begin());
+  if (getPackedKvHeads()) out[1] = out[2] = build.like(getQ(), 0); // the first is that of all three
   if (getSink()) out[getSinkMutable().begin()->getOperandNumber()] = sinkGradient(*this, b, d[0]);
   return success();
 }
@@ -67,7 +90,8 @@ namespace {
 /// What the forward makes of operands as `op` has them; it says whether they fit together.
 template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   SmallVector<Value> operands{op.getQ(), op.getK(), op.getV()};
-  if (op.getMask()) operands.push_back(op.getMask());
+  for (Value optional : {op.getMask(), op.getBias()})
+    if (optional) operands.push_back(optional);
   SmallVector<Type> types;
   AttentionOp::Properties properties;
   properties.scale = op.getScaleAttr();
@@ -75,18 +99,25 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   properties.packed_kv_heads = op.getPackedKvHeadsAttr();
   properties.band = op.getBandAttr();
   properties.softcap = op.getSoftcapAttr();
-  properties.operandSegmentSizes = {1, 1, 1, bool(op.getMask()), 0};
+  properties.operandSegmentSizes = {1, 1, 1, bool(op.getMask()), bool(op.getBias()), 0};
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
   return types;
 }
 
 template <typename Op> LogicalResult verifyResults(Op op) {
+  TypeRange types = op.getResultTypes();
+  if (op.getBias()) {
+    AttentionSizes sizes = sizesOf(op);
+    auto bias = types.empty() ? RankedTensorType() : dyn_cast<RankedTensorType>(types.back());
+    bool fits = bias && bias.getRank() == 4 && bias.getDimSize(0) > 0 && sizes.batch % bias.getDimSize(0) == 0;
+    if (!fits || bias.getShape().drop_front() != typeOf(op.getBias()).getShape())
+      return op.emitOpError() << "gives a last gradient [parts, heads, q_len, kv_len], of the bias, in parts that divide the batch";
+    types = types.drop_back();
+  }
   if (op.getPackedKvHeads()) {
-    if (op.getResultTypes() != TypeRange(op.getQ().getType()))
-      return op.emitOpError() << "gives one gradient, of the type of the packed value";
-  } else if (SmallVector<Type> types{op.getQ().getType(), op.getK().getType(), op.getV().getType()};
-             op.getResultTypes() != TypeRange(types)) {
+    if (types != TypeRange(op.getQ().getType())) return op.emitOpError() << "gives one gradient, of the type of the packed value";
+  } else if (SmallVector<Type> wanted{op.getQ().getType(), op.getK().getType(), op.getV().getType()}; types != TypeRange(wanted)) {
     return op.emitOpError() << "gives gradients of the types of q, k and v";
   }
   return success();
@@ -119,15 +150,15 @@ template <typename T> struct Attention {
   int64_t batch, heads, queries, dim, groups, keys; ///< groups: heads that share one key head
   int64_t qHeads, kHeads, firstKey, firstValue;     ///< heads that q, and k and v have in memory, and the first of keys and values there
   const T *q, *k, *v;
-  Tensor mask; ///< in T, or without elements
+  Tensor mask, bias; ///< in T, or without elements
   std::optional<ArrayRef<int64_t>> band;
-  bool masked, causal, bshd;
+  bool masked, biased, causal, bshd;
   double scale, softcap; ///< softcap: 0 where there is none
 
   template <typename Op>
   Attention(Op op, Operands in)
-      : band(op.getBand()), masked(bool(op.getMask())), causal(op.getCausal()), bshd(op.getBshd()), scale(op.getScale().convertToDouble()),
-        softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0) {
+      : band(op.getBand()), masked(bool(op.getMask())), biased(bool(op.getBias())), causal(op.getCausal()), bshd(op.getBshd()),
+        scale(op.getScale().convertToDouble()), softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0) {
     AttentionSizes sizes = sizesOf(op);
     batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
     bool packed = op.getPackedKvHeads().has_value();
@@ -135,6 +166,7 @@ template <typename T> struct Attention {
     firstKey = packed ? heads : 0, firstValue = packed ? heads + sizes.keyHeads : 0;
     q = in[0]->data<T>().data(), k = in[1]->data<T>().data(), v = in[2]->data<T>().data();
     if (masked) mask = in[3]->cast(in[0]->elementType());
+    if (biased) bias = in[masked ? 4 : 3]->cast(in[0]->elementType());
   }
 
   int64_t rowOf(int64_t b, int64_t h, int64_t i, int64_t ofHeads, int64_t length) const {
@@ -146,6 +178,9 @@ template <typename T> struct Attention {
   /// Of key and value `j` seen by head `h`.
   int64_t keyRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, firstKey + h / groups, j, kHeads, keys); }
   int64_t valueRow(int64_t b, int64_t h, int64_t j) const { return rowOf(b, firstValue + h / groups, j, kHeads, keys); }
+
+  /// Where the bias has the scores of one query.
+  int64_t biasRow(int64_t h, int64_t i) const { return (h * queries + i) * keys; }
 
   static double dot(const T *a, const T *b, int64_t n) {
     double sum = 0;
@@ -166,6 +201,8 @@ template <typename T> struct Attention {
       out[j] = softcap * t;
       if (slopes) (*slopes)[j] = 1 - t * t;
     }
+    const T *learnt = biased ? bias.template data<T>().data() + biasRow(h, i) : nullptr;
+    for (int64_t j = 0; j < keys && biased; ++j) out[j] += learnt[j];
     if (!masked) return;
     auto shape = mask.shape();
     auto at = [&](int d, int64_t index) { return shape[d] == 1 ? 0 : index; };
@@ -209,12 +246,14 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
 
 namespace {
 
-/// The gradients of q, k and v, or of the one value that they are; `mean` of a row: the sum of dout · out.
+/// The gradients of q, k and v, or of the one value that they are, and of the bias; `mean` of a row: the sum of dout · out.
 template <typename T>
 void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::function_ref<double(int64_t row)> mean, Results out) {
   std::vector<std::vector<double>> sums; // not rounded yet
   for (const Tensor &result : out) sums.emplace_back(result.size());
-  auto sumOf = [&](size_t operand) { return sums[std::min(operand, sums.size() - 1)].data(); };
+  double *biases = a.biased ? sums.back().data() : nullptr;
+  auto sumOf = [&](size_t operand) { return sums[std::min(operand, sums.size() - 1 - a.biased)].data(); };
+  int64_t samples = a.biased ? a.batch / out.back().shape()[0] : 1; // of a part
   double *dq = sumOf(0), *dk = sumOf(1), *dv = sumOf(2);
   std::vector<double> p, slopes;
   for (int64_t b = 0; b < a.batch; ++b)
@@ -224,12 +263,14 @@ void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::f
         if (double(lse[row]) < plan::kHidden) continue;
         a.scores(b, h, i, p, &slopes);
         const T *g = dy + row * a.dim;
-        double delta = mean(row);
+        double delta = mean(row), *dbias = a.biased ? biases + b / samples * a.bias.size() + a.biasRow(h, i) : nullptr;
         for (int64_t j = 0; j < a.keys; ++j) {
           double weight = std::exp(p[j] - double(lse[row]));
           if (weight == 0) continue;
           int64_t key = a.keyRow(b, h, j) * a.dim, value = a.valueRow(b, h, j) * a.dim;
-          double ds = weight * (a.dot(g, a.v + value, a.dim) - delta) * slopes[j] * a.scale;
+          double ds = weight * (a.dot(g, a.v + value, a.dim) - delta);
+          if (dbias) dbias[j] += ds;
+          ds *= slopes[j] * a.scale;
           for (int64_t d = 0; d < a.dim; ++d) {
             dq[query + d] += ds * a.k[key + d];
             dk[key + d] += ds * a.q[query + d];
@@ -246,7 +287,7 @@ void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::f
 LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
-    size_t next = getMask() ? 4 : 3;
+    size_t next = getOutMutable().getOperandNumber();
     Attention<T> a(*this, in);
     const T *y = in[next]->data<T>().data(), *lse = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
     evaluateGradients<T>(
@@ -258,7 +299,7 @@ LogicalResult AttentionGradOp::evaluate(Operands in, Results out) {
 LogicalResult AttentionGradByRowSumsOp::evaluate(Operands in, Results out) {
   return withFloat(in[0]->elementType(), [&](auto e) {
     using T = decltype(e);
-    size_t next = getMask() ? 4 : 3;
+    size_t next = getLseMutable().getOperandNumber();
     Attention<T> a(*this, in);
     const T *lse = in[next]->data<T>().data(), *delta = in[next + 1]->data<T>().data(), *dy = in[next + 2]->data<T>().data();
     evaluateGradients<T>(

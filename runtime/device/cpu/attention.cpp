@@ -56,8 +56,10 @@ Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t hea
     mask = {static_cast<const float *>(call.mask) + batch * call.maskStride[0] + head * call.maskStride[1] + query * call.maskStride[2] +
                 key * call.maskStride[3],
             call.maskStride[2], call.maskStride[3]};
+  TileMask bias{};
+  if (call.bias) bias = {static_cast<const float *>(call.bias) + (head * call.qLen + query) * call.kvLen + key, call.kvLen, 1};
   int64_t ld = (columns + kVector - 1) / kVector * kVector;
-  return {scores, rows, columns, ld, call.scale, call.softcap, mask, query + call.first - key, query + call.last + 1 - key};
+  return {scores, rows, columns, ld, call.scale, call.softcap, mask, bias, query + call.first - key, query + call.last + 1 - key};
 }
 
 namespace {

@@ -10,8 +10,18 @@ namespace {
 // threads idle: then keys and queries are made apart, in seven products a tile and as many tasks as there are blocks.
 bool headsSuffice(int64_t kvHeads, int64_t threads) { return 5 * ((kvHeads + threads - 1) / threads) * threads <= 7 * kvHeads; }
 
-// Which of the gradients a task makes.
+// Which of the gradients a task makes; that of a bias is made with the queries'.
 enum Parts { Keys = 1, Queries = 2 };
+
+// Samples whose gradients of the bias are summed, one after another by one task; 1 where there is no bias.
+int64_t samplesOf(const AttentionGradCall &grad) { return grad.dbias ? grad.forward.batch / grad.forward.biasParts : 1; }
+
+// Rows of the bias's gradient from `query` on, in the part of a sample.
+float *biasRows(const AttentionGradCall &grad, int64_t batch, int64_t head, int64_t query) {
+  const AttentionCall &call = grad.forward;
+  int64_t part = batch / samplesOf(grad);
+  return static_cast<float *>(grad.dbias) + ((part * call.heads + head) * call.qLen + query) * call.kvLen;
+}
 
 // What one query head adds to the gradients, for the queries and keys a task owns.
 template <typename T, typename Products> struct HeadGrad {
@@ -49,7 +59,8 @@ template <typename T, typename Products> struct HeadGrad {
         const auto *doutBlock = Products::rowsOf(dout + query * dim, rows, dim, thread.douts);
         Products::multiply(false, true, rows, columns, dim, qBlock, dim, k + begin * dim, dim, false, tile.scores, tile.ld, thread);
         Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v + begin * dim, dim, false, dscores, tile.ld, thread);
-        loops.gradTile(tile, dscores, lse + query, delta + query);
+        float *dbias = grad.dbias && parts & Queries ? biasRows(grad, batch, head, query) + key + begin : nullptr;
+        loops.gradTile(tile, dscores, lse + query, delta + query, dbias);
         const auto *dS = Products::tileOf(thread.dscores, rows, columns, tile.ld, thread.roundedGrads);
         if (parts & Keys) {
           int64_t first = (key - keyBegin + begin) * dim;
@@ -71,6 +82,10 @@ template <typename T, typename Products> void backward(ThreadPool &pool, Attenti
   const AttentionCall &call = grad.forward;
   const TileLoops &loops = tileLoops().front();
   int64_t group = call.heads / call.kvHeads, kvHeads = call.batch * call.kvHeads, dim = call.dim;
+  int64_t samples = samplesOf(grad), tasks = kvHeads / samples; // of whole heads
+  auto clearBias = [&](int64_t sample, int64_t head, int64_t query, int64_t rows) {
+    if (grad.dbias) std::fill_n(biasRows(grad, sample, head, query), rows * call.kvLen, 0.0f);
+  };
   auto *dqs = static_cast<T *>(grad.dq), *dks = static_cast<T *>(grad.dk), *dvs = static_cast<T *>(grad.dv);
   // Some keys of one key/value head: their dK and dV are summed over the query heads in order.
   auto keysOf = [&](int64_t kvHead, int64_t begin, int64_t end, int thread, int parts) {
@@ -90,8 +105,13 @@ template <typename T, typename Products> void backward(ThreadPool &pool, Attenti
   };
   // Both ways call the same products on the same tiles, element by element in the same order: their bits are equal.
   bool room = call.dtype == plan::F32 || AttentionScratch::sumsWholeHeads(call);
-  if (room && headsSuffice(kvHeads, pool.threads())) {
-    pool.run(kvHeads, [&](int64_t task, int thread) { keysOf(task, 0, call.kvLen, thread, Keys | Queries); });
+  if (room && headsSuffice(tasks, pool.threads())) {
+    pool.run(tasks, [&](int64_t task, int thread) {
+      int64_t head = task % call.kvHeads, first = task / call.kvHeads * samples;
+      clearBias(first, head * group, 0, group * call.qLen);
+      for (int64_t sample = first; sample < first + samples; ++sample)
+        keysOf(sample * call.kvHeads + head, 0, call.kvLen, thread, Keys | Queries);
+    });
     return;
   }
   int64_t blocks = (call.kvLen + kGradKeyBlock - 1) / kGradKeyBlock;
@@ -100,15 +120,17 @@ template <typename T, typename Products> void backward(ThreadPool &pool, Attenti
     keysOf(task / blocks, begin, std::min(begin + kGradKeyBlock, call.kvLen), thread, Keys);
   });
   int64_t queryBlocks = (call.qLen + kQueryBlock - 1) / kQueryBlock;
-  pool.run(call.batch * call.heads * queryBlocks, [&](int64_t task, int thread) {
+  pool.run(tasks * group * queryBlocks, [&](int64_t task, int thread) {
     AttentionScratch::Thread &room = scratch.of(thread);
-    int64_t begin = (queryBlocks - 1 - task % queryBlocks) * kQueryBlock, head = task / queryBlocks;
-    int64_t end = std::min(begin + kQueryBlock, call.qLen);
-    T *rows = dqs + (head * call.qLen + begin) * dim;
-    float *dq = sumsOf(rows, room.sums.data());
-    HeadGrad<T, Products>{grad, loops, room, head / call.heads, head % call.heads, Queries}.run(begin, end, 0, call.kvLen, dq, nullptr,
-                                                                                                nullptr);
-    finishSums(dq, rows, end - begin, dim);
+    int64_t begin = (queryBlocks - 1 - task % queryBlocks) * kQueryBlock, end = std::min(begin + kQueryBlock, call.qLen);
+    int64_t head = task / queryBlocks % call.heads, first = task / queryBlocks / call.heads * samples;
+    clearBias(first, head, begin, end - begin);
+    for (int64_t sample = first; sample < first + samples; ++sample) {
+      T *rows = dqs + ((sample * call.heads + head) * call.qLen + begin) * dim;
+      float *dq = sumsOf(rows, room.sums.data());
+      HeadGrad<T, Products>{grad, loops, room, sample, head, Queries}.run(begin, end, 0, call.kvLen, dq, nullptr, nullptr);
+      finishSums(dq, rows, end - begin, dim);
+    }
   });
 }
 

@@ -88,7 +88,21 @@ ZERO_INLINE void hyperbolicTangent(const Floats &x, Floats &result) {
   result = size < 0.625f ? p : far;
 }
 
-// scale * score [capped] + mask of sixteen columns; those that are not seen become -inf. `slope`: of the cap, where there is one.
+// Adds what sixteen columns of a row have there, of which `count` are the tile's.
+ZERO_INLINE void add(const TileMask &mask, int64_t row, int64_t column, int64_t count, Floats &s) {
+  const float *values = mask.data + row * mask.rowStride + column * mask.columnStride;
+  if (mask.columnStride == 0) {
+    s = s + *values;
+  } else if (count >= kVector) {
+    s = s + at(values);
+  } else {
+    float rest[kVector] = {};
+    for (int64_t i = 0; i < count; ++i) rest[i] = values[i];
+    s = s + at(rest);
+  }
+}
+
+// scale * score [capped] + bias + mask of sixteen columns; those that are not seen become -inf. `slope`: of the cap, where there is one.
 ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const Seen &seen, Floats &s, Floats &slope) {
   s = at(tile.scores + row * tile.ld + column) * tile.scale;
   if (tile.softcap != 0.0f) {
@@ -98,18 +112,8 @@ ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const See
     slope = 1.0f - t * t;
   }
   bool whole = column + kVector <= seen.end;
-  if (tile.mask.data) {
-    const float *mask = tile.mask.data + row * tile.mask.rowStride + column * tile.mask.columnStride;
-    if (tile.mask.columnStride == 0) {
-      s = s + *mask;
-    } else if (whole) {
-      s = s + at(mask);
-    } else {
-      float rest[kVector] = {};
-      for (int64_t i = 0; i < seen.end - column; ++i) rest[i] = mask[i];
-      s = s + at(rest);
-    }
-  }
+  if (tile.bias.data) add(tile.bias, row, column, seen.end - column, s);
+  if (tile.mask.data) add(tile.mask, row, column, seen.end - column, s);
   if (whole && column >= seen.first) return;
   const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   s = lane < static_cast<int32_t>(seen.end - column) ? s : Floats{} - kInfinity;
@@ -161,7 +165,16 @@ ZERO_INLINE void finish(int64_t rows, int64_t dim, const float *max, const float
   }
 }
 
-ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta) {
+// Adds to `count` numbers, of sixteen at most.
+ZERO_INLINE void addTo(float *sums, int64_t count, const Floats &v) {
+  if (count >= kVector) {
+    at(sums) = at(sums) + v;
+  } else {
+    for (int64_t i = 0; i < count; ++i) sums[i] += v[i];
+  }
+}
+
+ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
     Seen seen = seenBy(tile, row);
@@ -173,7 +186,9 @@ ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, co
       at(scores + c) = p;
       // Columns of dscores that are not seen are real numbers (products of real keys), so p = 0 clears them; columns beyond the
       // tile are never read.
-      Floats grad = (at(grads + c) - delta[row]) * p * tile.scale;
+      Floats grad = (at(grads + c) - delta[row]) * p;
+      if (dbias) addTo(dbias + row * tile.bias.rowStride + c, seen.end - c, grad);
+      grad = grad * tile.scale;
       at(grads + c) = tile.softcap != 0.0f ? grad * slope : grad;
     }
     clearRest(tile, seen, scores);
@@ -199,7 +214,9 @@ void softmaxBaseline(const Tile &tile, float *max, float *sum, float *out, int64
 void finishBaseline(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
-void gradBaseline(const Tile &tile, float *dscores, const float *lse, const float *delta) { gradRows(tile, dscores, lse, delta); }
+void gradBaseline(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows(tile, dscores, lse, delta, dbias);
+}
 void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) { dots(rows, dim, a, b, delta); }
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -209,8 +226,8 @@ void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, flo
 [[gnu::target("arch=x86-64-v3")]] void finishV3(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
-[[gnu::target("arch=x86-64-v3")]] void gradV3(const Tile &tile, float *dscores, const float *lse, const float *delta) {
-  gradRows(tile, dscores, lse, delta);
+[[gnu::target("arch=x86-64-v3")]] void gradV3(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows(tile, dscores, lse, delta, dbias);
 }
 [[gnu::target("arch=x86-64-v3")]] void dotsV3(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
   dots(rows, dim, a, b, delta);
@@ -221,8 +238,8 @@ void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, flo
 [[gnu::target("arch=x86-64-v4")]] void finishV4(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
-[[gnu::target("arch=x86-64-v4")]] void gradV4(const Tile &tile, float *dscores, const float *lse, const float *delta) {
-  gradRows(tile, dscores, lse, delta);
+[[gnu::target("arch=x86-64-v4")]] void gradV4(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows(tile, dscores, lse, delta, dbias);
 }
 [[gnu::target("arch=x86-64-v4")]] void dotsV4(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
   dots(rows, dim, a, b, delta);

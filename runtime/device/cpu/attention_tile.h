@@ -8,7 +8,7 @@ namespace zero::runtime {
 
 inline constexpr int64_t kVector = 16;
 
-// The additive mask of the tile: element (row, column) is at data[row * rowStride + column * columnStride];
+// What is added to the scores of the tile: element (row, column) is at data[row * rowStride + column * columnStride];
 // columnStride is 0 or 1.
 struct TileMask {
   const float *data; // null: none
@@ -19,7 +19,7 @@ struct Tile {
   float *scores;
   int64_t rows, columns, ld;
   float scale, softcap; // softcap: 0 where scores are not capped
-  TileMask mask;
+  TileMask mask, bias;
   // Row r sees columns from first + r and before end + r, of those there are.
   int64_t first, end;
 };
@@ -28,7 +28,7 @@ struct Tile {
 struct TileLoops {
   const char *level;
 
-  // One step of the streaming softmax: scores become exp(scale * score [capped] + mask - max), where max is the row's largest value
+  // One step of the streaming softmax: scores become exp(scale * score [capped] + bias + mask - max), where max is the row's largest value
   // over this and all earlier tiles; `max` and `sum` are carried from tile to tile (-inf and 0 at the start). Each row of
   // `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
   void (*softmaxTile)(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
@@ -36,9 +36,10 @@ struct TileLoops {
   // After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
   void (*finishRows)(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
 
-  // scores become the probabilities P = exp(scale * score [capped] + mask - lse), and `dscores` (the tile dO · V^T, same layout)
-  // becomes scale * P * (dscores - delta), times the slope of the cap.
-  void (*gradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta);
+  // scores become the probabilities P = exp(scale * score [capped] + bias + mask - lse), and `dscores` (the tile dO · V^T, same layout)
+  // becomes scale * P * (dscores - delta), times the slope of the cap. Where `dbias` is not null, P * (dscores - delta) is added to it,
+  // whose rows lie as those of the tile's bias do.
+  void (*gradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias);
 
   // delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.
   void (*rowDots)(int64_t rows, int64_t dim, const float *a, const float *b, float *delta);

@@ -23,13 +23,15 @@ struct Binder {
     for (uint32_t a = 0; a < op.args; ++a) args.push_back(pointer(program.args[op.firstArg + a]));
     return LaunchCall{kernels[op.kernel], first, op.extent, op.grain, op.begin};
   }
-  Call operator()(const MatMulOf<Place> &op) const { return MatMulCall{op, any(op.a), any(op.b), any(op.c), nullptr, nullptr, any(op.group)}; }
+  Call operator()(const MatMulOf<Place> &op) const {
+    return MatMulCall{op, any(op.a), any(op.b), any(op.c), nullptr, nullptr, any(op.group)};
+  }
   AttentionCall attention(const AttentionOf<Place> &op) const {
-    return {op, any(op.q), any(op.k), any(op.v), any(op.mask), any(op.out), any(op.lse)};
+    return {op, any(op.q), any(op.k), any(op.v), any(op.mask), any(op.out), any(op.lse), any(op.bias)};
   }
   Call operator()(const AttentionOf<Place> &op) const { return attention(op); }
   Call operator()(const AttentionGradOf<Place> &op) const {
-    return AttentionGradCall{attention(op.forward), any(op.dout), any(op.dq), any(op.dk), any(op.dv)};
+    return AttentionGradCall{attention(op.forward), any(op.dout), any(op.dq), any(op.dk), any(op.dv), any(op.dbias)};
   }
   Call operator()(const CopyOf<Place> &op) const {
     auto memory = [&](const Place &place) { return static_cast<std::byte *>(any(place)); };

@@ -19,8 +19,8 @@ module attributes {zero.world = 2 : i64} {
     plan.matmul compute %x[0, 160], %x[160, 48], %x[256, 120] -> %x[256, 120] : 2 x 3 x 4 of f32 to f32 ld [4, 3, 3] batch 5 [8, 0, 6] {accumulate, transpose_b}
     // CHECK: plan.attention compute {{.*}} : [1, 2, 2, 4, 4, 2] of f32 scale 0.707106769 {causal}
     plan.attention compute %x[0, 64], %x[64, 64], %x[128, 64] -> %x[192, 64], %x[256, 32] : [1, 2, 2, 4, 4, 2] of f32 scale 0.707106769 {causal}
-    // CHECK: plan.attention_grad compute {{.*}} : [1, 2, 2, 4, 4, 2] of f32 scale 1.000000e+00 {mask_shape = array<i64: 1, 1, 4, 4>}
-    plan.attention_grad compute %x[0, 64], %x[64, 64], %x[128, 64], %x[192, 64], %x[256, 64], %x[320, 32], %x[384, 64] -> %x[448, 64], %x[512, 64], %x[576, 64] : [1, 2, 2, 4, 4, 2] of f32 scale 1.0 {mask_shape = array<i64: 1, 1, 4, 4>}
+    // CHECK: plan.attention_grad compute {{.*}} : [1, 2, 2, 4, 4, 2] of f32 scale 1.000000e+00 {bias_parts = 1 : i64, mask_shape = array<i64: 1, 1, 4, 4>}
+    plan.attention_grad compute %x[0, 64], %x[64, 64], %x[128, 64], %x[192, 64], %x[640, 128], %x[256, 64], %x[320, 32], %x[384, 64] -> %x[448, 64], %x[512, 64], %x[576, 64], %x[768, 128] : [1, 2, 2, 4, 4, 2] of f32 scale 1.0 {mask_shape = array<i64: 1, 1, 4, 4>, bias_parts = 1 : i64}
     // CHECK: plan.collective reduce %h.0.mlp[0, 128] -> %h.0.mlp[0 + rank * 64, 64], %h.0.mlp[128, 128] : reduce_scatter 16 of f32 by 16
     plan.collective reduce %x[0, 128] -> %x[0 + rank * 64, 64], %x[128, 128] : reduce_scatter 16 of f32 by 16
     // CHECK: plan.copy compute %c[0, 8] -> %h.0.mlp[8, 8]

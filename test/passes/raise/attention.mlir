@@ -112,15 +112,84 @@ func.func @mild_replacement(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: te
 // -----
 // T5: the added bias is trained.
 // CHECK-LABEL: @trained_bias
-// CHECK-NOT: nn.attention
-// CHECK: nn.softmax
-// CHECK-NOT: nn.attention
+// CHECK: %[[B:.*]] = nn.get @bias
+// CHECK: %[[H:.*]] = nn.reshape %[[B]] : tensor<3x2xf32> -> tensor<1x3x2xf32>
+// CHECK: nn.attention {{.*}} bias %[[H]] {scale = 1.000000e+00 : f32} : (tensor<2x1x3x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<1x3x2xf32>)
+// CHECK-NOT: nn.softmax
 nn.parameter @bias : tensor<3x2xf32> {trainable = true}
 func.func @trained_bias(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>) -> tensor<2x3x8xf32> {
   %b = nn.get @bias : tensor<3x2xf32>
   %bs = nn.broadcast %b dims [1, 2] : tensor<3x2xf32> -> tensor<2x3x2xf32>
   %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
   %biased = nn.add %s, %bs : tensor<2x3x2xf32>
+  %p = nn.softmax %biased : tensor<2x3x2xf32>
+  %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+// With it the padding that the data says, and the triangle of a decoder, as T5 adds them up: each is taken for what it is.
+// CHECK-LABEL: @trained_bias_and_masks
+// CHECK-SAME: %[[PADDING:[^:]*]]: tensor<2x1x1x3xf32>) ->
+// CHECK: %[[B:.*]] = nn.get @bias
+// CHECK: %[[H:.*]] = nn.reshape %[[B]] : tensor<1x2x3x3xf32> -> tensor<2x3x3xf32>
+// CHECK: nn.attention {{.*}} mask %[[PADDING]] bias %[[H]] {causal = true, scale = 1.000000e+00 : f32}
+// CHECK-NOT: nn.softmax
+nn.parameter @bias : tensor<1x2x3x3xf32> {trainable = true}
+func.func @trained_bias_and_masks(%q: tensor<4x3x8xf32>, %k: tensor<4x3x8xf32>, %v: tensor<4x3x8xf32>, %padding: tensor<2x1x1x3xf32>) -> tensor<4x3x8xf32> {
+  %b = nn.get @bias : tensor<1x2x3x3xf32>
+  %c = nn.constant dense<[[0.0, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>
+  %cs = nn.broadcast %c dims [2, 3] : tensor<3x3xf32> -> tensor<1x2x3x3xf32>
+  %later = nn.add %b, %cs : tensor<1x2x3x3xf32>
+  %all = nn.broadcast %later dims [0, 1, 2, 3] : tensor<1x2x3x3xf32> -> tensor<2x2x3x3xf32>
+  %paddings = nn.broadcast %padding dims [0, 1, 2, 3] : tensor<2x1x1x3xf32> -> tensor<2x2x3x3xf32>
+  %added = nn.add %all, %paddings : tensor<2x2x3x3xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<4x3x8xf32>, tensor<4x3x8xf32>) -> tensor<4x3x3xf32>
+  %s4 = nn.reshape %s : tensor<4x3x3xf32> -> tensor<2x2x3x3xf32>
+  %biased = nn.add %s4, %added : tensor<2x2x3x3xf32>
+  %p = nn.softmax %biased : tensor<2x2x3x3xf32>
+  %p3 = nn.reshape %p : tensor<2x2x3x3xf32> -> tensor<4x3x3xf32>
+  %y = nn.matmul %p3, %v : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %y : tensor<4x3x8xf32>
+}
+
+// -----
+// Swin: four windows of two images, some of which are cut in two, and a bias that all of them share.
+// CHECK-LABEL: @windows
+// CHECK: %[[MASK:.*]] = nn.reshape {{.*}} -> tensor<4x1x3x3xf32>
+// CHECK: nn.attention {{.*}} mask %[[MASK]] bias {{.*}} : (tensor<4x2x3x8xf32>, tensor<4x2x3x8xf32>, tensor<4x2x3x8xf32>, tensor<4x1x3x3xf32>, tensor<2x3x3xf32>)
+// CHECK-NOT: nn.softmax
+nn.parameter @bias : tensor<2x3x3xf32> {trainable = true}
+func.func @windows(%q: tensor<8x3x8xf32>, %k: tensor<8x3x8xf32>, %v: tensor<8x3x8xf32>, %cut: tensor<2x3x3xf32>) -> tensor<8x3x8xf32> {
+  %b = nn.get @bias : tensor<2x3x3xf32>
+  %bs = nn.broadcast %b dims [1, 2, 3] : tensor<2x3x3xf32> -> tensor<4x2x3x3xf32>
+  %cuts = nn.broadcast %cut dims [1, 3, 4] : tensor<2x3x3xf32> -> tensor<2x2x2x3x3xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<8x3x8xf32>, tensor<8x3x8xf32>) -> tensor<8x3x3xf32>
+  %s4 = nn.reshape %s : tensor<8x3x3xf32> -> tensor<4x2x3x3xf32>
+  %biased = nn.add %s4, %bs : tensor<4x2x3x3xf32>
+  %s5 = nn.reshape %biased : tensor<4x2x3x3xf32> -> tensor<2x2x2x3x3xf32>
+  %masked = nn.add %s5, %cuts : tensor<2x2x2x3x3xf32>
+  %p = nn.softmax %masked : tensor<2x2x2x3x3xf32>
+  %p3 = nn.reshape %p : tensor<2x2x2x3x3xf32> -> tensor<8x3x3xf32>
+  %y = nn.matmul %p3, %v : (tensor<8x3x3xf32>, tensor<8x3x8xf32>) -> tensor<8x3x8xf32>
+  return %y : tensor<8x3x8xf32>
+}
+
+// -----
+// DeBERTa: what is learnt depends on the samples, too, and has the size of the scores.
+// CHECK-LABEL: @learnt_of_samples
+// CHECK-NOT: nn.attention
+// CHECK: nn.softmax
+// CHECK-NOT: nn.attention
+nn.parameter @w : tensor<2x2xf32> {trainable = true}
+func.func @learnt_of_samples(%q: tensor<2x3x8xf32>, %k: tensor<2x2x8xf32>, %v: tensor<2x2x8xf32>, %x: tensor<2x3x2xf32>) -> tensor<2x3x8xf32> {
+  %w = nn.get @w : tensor<2x2xf32>
+  %x2 = nn.reshape %x : tensor<2x3x2xf32> -> tensor<6x2xf32>
+  %b2 = nn.matmul %x2, %w : (tensor<6x2xf32>, tensor<2x2xf32>) -> tensor<6x2xf32>
+  %b = nn.reshape %b2 : tensor<6x2xf32> -> tensor<2x3x2xf32>
+  %bt = nn.tanh %b : tensor<2x3x2xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x8xf32>, tensor<2x2x8xf32>) -> tensor<2x3x2xf32>
+  %biased = nn.add %s, %bt : tensor<2x3x2xf32>
   %p = nn.softmax %biased : tensor<2x3x2xf32>
   %y = nn.matmul %p, %v : (tensor<2x3x2xf32>, tensor<2x2x8xf32>) -> tensor<2x3x8xf32>
   return %y : tensor<2x3x8xf32>
