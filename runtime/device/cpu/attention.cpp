@@ -7,9 +7,9 @@
 
 namespace zero::runtime {
 
-void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool amxIsUsed) {
+void AttentionScratch::prepare(int count, const AttentionLimits &largest, std::optional<bf16::Unit> unit) {
   limits = largest;
-  onAmx = amxIsUsed && limits.half;
+  unitOfBf16 = limits.half ? unit : std::nullopt;
   threads.resize(static_cast<size_t>(count));
   int64_t ld = (std::min(limits.kvLen, kKeyBlock) + kVector - 1) / kVector * kVector;
   for (Thread &thread : threads) {
@@ -25,13 +25,14 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest, bool a
     thread.values = thread.keys;
     int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
     thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
-    if (!onAmx) continue;
+    if (!unitOfBf16) continue;
+    thread.unit = *unitOfBf16;
     thread.rounded.assign(static_cast<size_t>(kQueryBlock * ld), Bf16{});
     thread.roundedGrads = thread.rounded;
     int64_t keys = std::min(limits.kvLen, kKeyBlock);
     // Scores, sums over keys, sums over queries.
-    size_t room = std::max({amx::mostRoomOf(kQueryBlock, keys, limits.dim), amx::mostRoomOf(kQueryBlock, limits.dim, keys),
-                            amx::mostRoomOf(std::min(keys, kGradKeyBlock), limits.dim, kQueryBlock)});
+    size_t room = std::max({bf16::mostRoomOf(kQueryBlock, keys, limits.dim), bf16::mostRoomOf(kQueryBlock, limits.dim, keys),
+                            bf16::mostRoomOf(std::min(keys, kGradKeyBlock), limits.dim, kQueryBlock)});
     thread.room = MappedArena("packed operands of attention", room);
   }
 }
@@ -106,7 +107,7 @@ void attention(ThreadPool &pool, AttentionScratch &scratch, const AttentionCall 
   scratch.require(call);
   if (call.dtype == plan::F32) return forward<float, WidenedTiles>(pool, scratch, call);
   if (call.dtype == plan::F16) return forward<F16, WidenedTiles>(pool, scratch, call);
-  scratch.usesAmx() ? forward<Bf16, AmxTiles>(pool, scratch, call) : forward<Bf16, WidenedTiles>(pool, scratch, call);
+  scratch.unit() ? forward<Bf16, Bf16Tiles>(pool, scratch, call) : forward<Bf16, WidenedTiles>(pool, scratch, call);
 }
 
 } // namespace zero::runtime

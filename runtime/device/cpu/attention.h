@@ -4,10 +4,12 @@
 // threads.
 #pragma once
 #include "runtime/device/cpu/attention_tile.h"
+#include "runtime/device/cpu/bf16/unit.h"
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/half/half.h"
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/cpu/thread_pool.h"
+#include <optional>
 #include <vector>
 
 namespace zero::runtime {
@@ -19,8 +21,8 @@ inline constexpr int64_t kGradKeyBlock = 256;
 // Per-thread tiles, allocated once for the largest attention of a run.
 class AttentionScratch {
 public:
-  // `onAmx`: bf16 is multiplied on the matrix unit.
-  void prepare(int threads, const AttentionLimits &limits, bool onAmx);
+  // `unit`: on which bf16 is multiplied; without one it is widened.
+  void prepare(int threads, const AttentionLimits &limits, std::optional<bf16::Unit> unit);
 
   struct Thread {
     std::vector<float> scores, dscores; // [kQueryBlock x ld]
@@ -30,13 +32,14 @@ public:
     std::vector<float> queries, douts; // [kQueryBlock x dim]
     std::vector<float> keys, values;   // [kKeyBlock x dim]
     std::vector<float> sums;           // [sumsOf() x dim]
-    // For the matrix unit: tiles rounded to bf16, and what it packs operands in.
+    // For a unit: tiles rounded to bf16, and what it packs operands in.
     std::vector<Bf16> rounded, roundedGrads; // [kQueryBlock x ld]
     MappedArena room;
+    bf16::Unit unit{};
   };
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
-  bool usesAmx() const { return onAmx; }
+  std::optional<bf16::Unit> unit() const { return unitOfBf16; }
 
   // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
   static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
@@ -45,7 +48,7 @@ private:
   static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
-  bool onAmx = false;
+  std::optional<bf16::Unit> unitOfBf16;
 };
 
 // `count` dense rows of an operand as f32: themselves, or widened to `room`.

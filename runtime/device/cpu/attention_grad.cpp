@@ -140,7 +140,7 @@ void attentionGrad(ThreadPool &pool, AttentionScratch &scratch, const AttentionG
   scratch.require(grad.forward);
   if (grad.forward.dtype == plan::F32) return backward<float, WidenedTiles>(pool, scratch, grad);
   if (grad.forward.dtype == plan::F16) return backward<F16, WidenedTiles>(pool, scratch, grad);
-  scratch.usesAmx() ? backward<Bf16, AmxTiles>(pool, scratch, grad) : backward<Bf16, WidenedTiles>(pool, scratch, grad);
+  scratch.unit() ? backward<Bf16, Bf16Tiles>(pool, scratch, grad) : backward<Bf16, WidenedTiles>(pool, scratch, grad);
 }
 
 } // namespace zero::runtime

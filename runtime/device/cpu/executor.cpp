@@ -14,7 +14,7 @@ template <class... Cases> Overloaded(Cases...) -> Overloaded<Cases...>;
 } // namespace
 
 void Executor::prepare(const Needs &needs) {
-  attentionScratch.prepare(pool.threads(), needs.attention, halfProducts.way() == HalfProducts::Amx);
+  attentionScratch.prepare(pool.threads(), needs.attention, halfProducts.unit());
   std::vector<MatMulShape> pieces;
   for (const MatMulShape &shape : needs.halfProducts)
     for (const MatMulShape &piece : piecesOf(shape, pool.threads())) pieces.push_back(piece);

@@ -1,5 +1,4 @@
 #include "runtime/device/cpu/half/products.h"
-#include "runtime/device/cpu/amx/unit.h"
 #include <vector>
 
 namespace zero::runtime {
@@ -7,7 +6,7 @@ namespace zero::runtime {
 std::span<const HalfProducts::Way> HalfProducts::ways() {
   static const std::vector<Way> found = [] {
     std::vector<Way> list;
-    if (amx::available()) list.push_back(Amx);
+    if (bf16::has(bf16::Unit::Matrices)) list.push_back(Matrices);
     if (libraryMultipliesBf16()) list.push_back(Library);
     list.push_back(Widened);
     return list;
@@ -18,11 +17,16 @@ std::span<const HalfProducts::Way> HalfProducts::ways() {
 HalfProducts::HalfProducts(Way way) : ofBf16(way) {}
 HalfProducts::~HalfProducts() = default;
 
+std::optional<bf16::Unit> HalfProducts::unit() const {
+  if (ofBf16 == Widened) return std::nullopt;
+  return ofBf16 == Matrices ? bf16::Unit::Matrices : bf16::Unit::Vectors;
+}
+
 void HalfProducts::prepare(std::span<const MatMulShape> shapes, int threads) {
   if (shapes.empty()) return;
   bool bf16 = shapes.front().dtype == plan::BF16;
   if (bf16 && ofBf16 != Widened) {
-    backend = ofBf16 == Amx ? amxProducts(shapes, threads) : libraryProducts(shapes, threads);
+    backend = ofBf16 == Matrices ? matrixProducts(shapes, threads) : libraryProducts(shapes, threads);
     return;
   }
   backend = widenedProducts(threads);

@@ -1,8 +1,10 @@
 // Products of bf16 or f16 matrices. All ways sum in f32 and round once.
 #pragma once
+#include "runtime/device/cpu/bf16/unit.h"
 #include "runtime/device/program.h"
 #include "runtime/plan/error.h"
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,9 +13,9 @@ namespace zero::runtime {
 class HalfProducts {
 public:
   enum Way {
-    Amx,     // of bf16, on the processor's matrix unit
-    Library, // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16)
-    Widened, // f32 products of widened blocks
+    Matrices, // of bf16, on the processor's matrix unit (AMX)
+    Library,  // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16)
+    Widened,  // f32 products of widened blocks
   };
   // Those that this processor has for bf16, the best first: the one that is used. The others are there for the tests. f16 is always
   // widened.
@@ -21,7 +23,8 @@ public:
 
   explicit HalfProducts(Way way = ways().front());
   ~HalfProducts();
-  Way way() const { return ofBf16; }
+  // That which attention multiplies bf16 on, where the processor has one and these products are not widened.
+  std::optional<bf16::Unit> unit() const;
 
   // Once, before the first product: all shapes that will be run (their batch does not matter) and are all of one type, on so many threads.
   void prepare(std::span<const MatMulShape> shapes, int threads);
@@ -50,7 +53,7 @@ private:
 };
 
 // Of shapes, on so many threads.
-std::unique_ptr<HalfProducts::Backend> amxProducts(std::span<const MatMulShape> shapes, int threads);
+std::unique_ptr<HalfProducts::Backend> matrixProducts(std::span<const MatMulShape> shapes, int threads);
 std::unique_ptr<HalfProducts::Backend> libraryProducts(std::span<const MatMulShape> shapes, int threads);
 std::unique_ptr<HalfProducts::Backend> widenedProducts(int threads);
 bool libraryMultipliesBf16();                // by instructions of this processor

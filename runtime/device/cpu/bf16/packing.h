@@ -1,10 +1,10 @@
-// Operands of a product as the matrix unit reads them: registers of 1 KiB, one after the other in the order in which they are used, with
+// Operands of a product as units read them: registers of 1 KiB, one after the other in the order in which they are used, with
 // zeros where a matrix ends.
 #pragma once
 #include "runtime/device/cpu/half/half.h"
 #include <cstdint>
 
-namespace zero::runtime::amx {
+namespace zero::runtime::bf16 {
 
 inline constexpr int64_t kRows = 16, kDepth = 32;    // of a register: rows or columns of the result, elements that are summed over
 inline constexpr int64_t kRegister = kRows * kDepth; // its elements of bf16
@@ -27,4 +27,4 @@ struct Operand {
 void packA(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to);
 void packB(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to);
 
-} // namespace zero::runtime::amx
+} // namespace zero::runtime::bf16

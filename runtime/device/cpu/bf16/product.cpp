@@ -1,12 +1,11 @@
 // After GotoBLAS (Goto and van de Geijn, 2008): of both operands parts are packed that stay in the caches while they are used.
-#include "runtime/device/cpu/amx/product.h"
-#include "runtime/device/cpu/amx/packing.h"
-#include "runtime/device/cpu/amx/unit.h"
+#include "runtime/device/cpu/bf16/product.h"
+#include "runtime/device/cpu/bf16/block.h"
 #include <algorithm>
 #include <cstring>
 #include <immintrin.h>
 
-namespace zero::runtime::amx {
+namespace zero::runtime::bf16 {
 namespace {
 
 constexpr int64_t kSums = kBlock * kBlock; // of a block of the result
@@ -34,61 +33,11 @@ struct Blocking {
   int64_t elementsOfB(int64_t k) const { return packedElements(columns, std::min(k, kDepthAtOnce)); }
 };
 
-// Of the operand that is packed next, the lines of its rows in memory, one after another, while the unit multiplies.
-struct Prefetch {
-  const char *row = nullptr;
-  int64_t stride = 0, bytes = 0, rows = 0, at = 0;
+ZERO_BF16_INLINE __mmask16 firstOf(int64_t columns) { return columns >= 16 ? 0xffff : columns <= 0 ? 0 : (1U << columns) - 1; }
 
-  Prefetch() = default;
-  Prefetch(const Operand &operand, int64_t outer, int64_t count, int64_t depth, int64_t depths)
-      : row(reinterpret_cast<const char *>(operand.at(outer, depth))), stride(operand.ld * 2),
-        bytes((operand.contiguous ? depths : count) * 2), rows(operand.contiguous ? count : depths) {}
-  int64_t lines() const { return rows * (bytes / 64 + 1); }
-  ZERO_AMX_INLINE void next() {
-    if (rows <= 0) return;
-    _mm_prefetch(row + at, _MM_HINT_T1);
-    at += 64;
-    if (at >= bytes) at = 0, row += stride, --rows;
-  }
-};
+ZERO_BF16_INLINE __m512 widened(__m256i value) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(value), 16)); }
 
-ZERO_AMX_INLINE void loadSums(const float *sums, int64_t ld) {
-  _tile_loadd(0, sums, ld * 4);
-  _tile_loadd(1, sums + 16, ld * 4);
-  _tile_loadd(2, sums + 16 * ld, ld * 4);
-  _tile_loadd(3, sums + 16 * ld + 16, ld * 4);
-}
-ZERO_AMX_INLINE void zeroSums() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-}
-ZERO_AMX_INLINE void storeSums(float *sums, int64_t ld) {
-  _tile_stored(0, sums, ld * 4);
-  _tile_stored(1, sums + 16, ld * 4);
-  _tile_stored(2, sums + 16 * ld, ld * 4);
-  _tile_stored(3, sums + 16 * ld + 16, ld * 4);
-}
-ZERO_AMX_INLINE void multiply(const Bf16 *a, const Bf16 *b, int64_t steps, Prefetch &prefetch, int64_t lines) {
-  for (int64_t s = 0; s < steps; ++s, a += 2 * kRegister, b += 2 * kRegister) {
-    _tile_loadd(4, a, 64);
-    _tile_loadd(6, b, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + kRegister, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + kRegister, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-    for (int64_t i = 0; i < lines; ++i) prefetch.next();
-  }
-}
-
-ZERO_AMX_INLINE __mmask16 firstOf(int64_t columns) { return columns >= 16 ? 0xffff : columns <= 0 ? 0 : (1U << columns) - 1; }
-
-ZERO_AMX_INLINE __m512 widened(__m256i value) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(value), 16)); }
-
-ZERO_AMX_INLINE void roundBlock(const float *sums, int64_t rows, int64_t columns, bool accumulate, Bf16 *c, int64_t ldc) {
+ZERO_BF16_INLINE void roundBlock(const float *sums, int64_t rows, int64_t columns, bool accumulate, Bf16 *c, int64_t ldc) {
   __mmask16 low = firstOf(columns), high = firstOf(columns - kRows);
   __mmask32 both = low | uint32_t(high) << 16;
   for (int64_t r = 0; r < rows; ++r, sums += kBlock, c += ldc) {
@@ -101,7 +50,7 @@ ZERO_AMX_INLINE void roundBlock(const float *sums, int64_t rows, int64_t columns
   }
 }
 
-ZERO_AMX_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int64_t ldTo, int64_t rows, int64_t columns) {
+ZERO_BF16_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int64_t ldTo, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t half = 0; half < kBlock; half += kRows) {
       __mmask16 mask = firstOf(columns - half);
@@ -110,7 +59,7 @@ ZERO_AMX_INLINE void copyBlock(const float *from, int64_t ldFrom, float *to, int
 }
 
 // A whole block, past the caches: what it replaces need not be read.
-ZERO_AMX_INLINE void streamBlock(const float *sums, float *c, int64_t ldc) {
+ZERO_BF16_INLINE void streamBlock(const float *sums, float *c, int64_t ldc) {
   for (int64_t r = 0; r < kBlock; ++r)
     for (int64_t half = 0; half < kBlock; half += kRows) _mm512_stream_ps(c + r * ldc + half, _mm512_load_ps(sums + r * kBlock + half));
 }
@@ -120,30 +69,26 @@ struct Part {
   bool first, last;
   bool streams; // the whole result goes past the caches
 };
-ZERO_AMX_INLINE void block(const MatMulShape &s, Part part, const Bf16 *a, const Bf16 *b, int64_t steps, float *sums, void *c, int64_t rows,
-                           int64_t columns, Prefetch &prefetch, int64_t lines) {
+ZERO_BF16_INLINE void block(MultiplyBlock multiply, const MatMulShape &s, Part part, const Bf16 *a, const Bf16 *b, int64_t steps,
+                            float *sums, void *c, int64_t rows, int64_t columns, Prefetch &prefetch, int64_t lines) {
   alignas(64) float result[kSums];
   auto *wide = static_cast<float *>(c);
   bool toF32 = s.cDtype == plan::F32, whole = rows == kBlock && columns == kBlock;
+  bool aligned = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0, streams = part.streams && aligned && !s.accumulate;
+  Sums inC{wide, s.ldc}, beside{sums, kBlock}, between{result, kBlock};
+  Sums from = part.first ? Sums{} : beside, to = !part.last ? beside : toF32 && whole && !streams ? inC : between;
   if (part.first && s.accumulate && toF32) {
     if (!whole) copyBlock(wide, s.ldc, result, kBlock, rows, columns);
-    whole ? loadSums(wide, s.ldc) : loadSums(result, kBlock);
-  } else if (part.first) {
-    zeroSums();
-  } else {
-    loadSums(sums, kBlock);
+    from = whole ? inC : between;
   }
-  multiply(a, b, steps, prefetch, lines);
-  if (!part.last) return storeSums(sums, kBlock);
-  if (toF32 && whole && s.accumulate) return storeSums(wide, s.ldc);
-  storeSums(result, kBlock);
+  multiply(a, b, steps, rows, from, to, prefetch, lines);
+  if (to.data != result) return;
   if (!toF32) return roundBlock(result, rows, columns, s.accumulate, static_cast<Bf16 *>(c), s.ldc);
-  bool aligned = reinterpret_cast<uintptr_t>(wide) % 64 == 0 && s.ldc % kRows == 0;
-  whole &&aligned &&part.streams ? streamBlock(result, wide, s.ldc) : copyBlock(result, kBlock, wide, s.ldc, rows, columns);
+  whole ? streamBlock(result, wide, s.ldc) : copyBlock(result, kBlock, wide, s.ldc, rows, columns);
 }
 
-ZERO_AMX void run(const MatMulShape &s, const Blocking &blocking, const Operand &a, const Operand &b, char *c, Bf16 *packedA, Bf16 *packedB,
-                  float *sums) {
+ZERO_BF16 void run(MultiplyBlock multiply, const MatMulShape &s, const Blocking &blocking, const Operand &a, const Operand &b, char *c,
+                   Bf16 *packedA, Bf16 *packedB, float *sums) {
   int64_t sizeC = s.cDtype == plan::F32 ? 4 : 2;
   bool streams = s.m * s.n * sizeC >= kStreamedFrom;
   for (int64_t row = 0; row < s.m; row += blocking.rows) {
@@ -164,7 +109,7 @@ ZERO_AMX void run(const MatMulShape &s, const Blocking &blocking, const Operand 
         int64_t lines = (prefetch.lines() + blocks * steps - 1) / (blocks * steps);
         for (int64_t j = 0; j < columns; j += kBlock)
           for (int64_t i = 0; i < rows; i += kBlock)
-            block(s, {depth == 0, depth + depths == s.k, streams}, partA + i / kBlock * steps * 2 * kRegister,
+            block(multiply, s, {depth == 0, depth + depths == s.k, streams}, partA + i / kBlock * steps * 2 * kRegister,
                   packedB + j / kBlock * steps * 2 * kRegister, steps, sums + j / kBlock * sumsOfColumns + i / kBlock * kSums,
                   c + ((row + i) * s.ldc + column + j) * sizeC, std::min(kBlock, rows - i), std::min(kBlock, columns - j), prefetch, lines);
       }
@@ -188,13 +133,14 @@ size_t mostRoomOf(int64_t m, int64_t n, int64_t k) {
   return static_cast<size_t>(ofA + ofB) * sizeof(Bf16) + static_cast<size_t>(sums) * sizeof(float);
 }
 
-void product(const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room) {
+void product(Unit unit, const MatMulShape &shape, const void *a, const void *b, void *c, std::byte *room) {
   Blocking blocking(shape);
   auto *packedA = reinterpret_cast<Bf16 *>(room), *packedB = packedA + blocking.elementsOfA(shape.k);
   auto *sums = reinterpret_cast<float *>(packedB + blocking.elementsOfB(shape.k));
-  Unit unit;
-  run(shape, blocking, {static_cast<const Bf16 *>(a), shape.lda, !shape.transA}, {static_cast<const Bf16 *>(b), shape.ldb, shape.transB},
+  Held held(unit);
+  run(unit == Unit::Matrices ? multiplyOnMatrices : multiplyOnVectors, shape, blocking,
+      {static_cast<const Bf16 *>(a), shape.lda, !shape.transA}, {static_cast<const Bf16 *>(b), shape.ldb, shape.transB},
       static_cast<char *>(c), packedA, packedB, sums);
 }
 
-} // namespace zero::runtime::amx
+} // namespace zero::runtime::bf16

@@ -1,21 +1,21 @@
-#include "runtime/device/cpu/amx/packing.h"
-#include "runtime/device/cpu/amx/unit.h"
+#include "runtime/device/cpu/bf16/packing.h"
+#include "runtime/device/cpu/bf16/unit.h"
 #include <algorithm>
 #include <immintrin.h>
 
-namespace zero::runtime::amx {
+namespace zero::runtime::bf16 {
 namespace {
 
 constexpr int64_t kPair = 2 * kRegister; // elements of the two registers of a block and a depth
 
 // The first `count` of 32 elements, and zeros.
-ZERO_AMX_INLINE __m512i load(const Bf16 *from, int64_t count) {
+ZERO_BF16_INLINE __m512i load(const Bf16 *from, int64_t count) {
   if (count >= kDepth) return _mm512_loadu_si512(from);
   return count <= 0 ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi16((1U << count) - 1, from);
 }
 
 // Elements of two rows, each beside the one below it: of 16 columns in `low`, of the 16 after them in `high`.
-ZERO_AMX_INLINE void interleave(__m512i above, __m512i below, __m512i &low, __m512i &high) {
+ZERO_BF16_INLINE void interleave(__m512i above, __m512i below, __m512i &low, __m512i &high) {
   alignas(64) static constexpr uint16_t kOrder[64] = {
       0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47,
       16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
@@ -24,7 +24,7 @@ ZERO_AMX_INLINE void interleave(__m512i above, __m512i below, __m512i &low, __m5
 }
 
 // 16 rows of 16 numbers of 32 bits.
-ZERO_AMX_INLINE void transpose(__m512i (&r)[16]) {
+ZERO_BF16_INLINE void transpose(__m512i (&r)[16]) {
   __m512i t[16];
   for (int i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
@@ -47,12 +47,12 @@ ZERO_AMX_INLINE void transpose(__m512i (&r)[16]) {
   }
 }
 
-ZERO_AMX_INLINE void store(const __m512i (&rows)[16], Bf16 *to) {
+ZERO_BF16_INLINE void store(const __m512i (&rows)[16], Bf16 *to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kDepth, rows[i]);
 }
 
 // Where depth is contiguous: 16 rows of memory over a depth are a register of A, and transposed in pairs one of B.
-ZERO_AMX void packRows(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
+ZERO_BF16 void packRows(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
   int64_t steps = roundedUp(depths, kDepth) / kDepth;
   for (int64_t block = 0; block < count; block += kBlock)
     for (int64_t half = 0; half < kBlock; half += kRows) {
@@ -70,7 +70,7 @@ ZERO_AMX void packRows(const Operand &operand, bool transposed, int64_t outer, i
 }
 
 // Where the outer extent is: two rows of memory interleaved are a row of B, and 16 such rows transposed a register of A.
-ZERO_AMX void packColumns(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
+ZERO_BF16 void packColumns(const Operand &operand, bool transposed, int64_t outer, int64_t count, int64_t depth, int64_t depths, Bf16 *to) {
   int64_t steps = roundedUp(depths, kDepth) / kDepth;
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t block = 0; block < count; block += kBlock) {
@@ -97,4 +97,4 @@ void packB(const Operand &operand, int64_t outer, int64_t count, int64_t depth, 
   (operand.contiguous ? packRows : packColumns)(operand, operand.contiguous, outer, count, depth, depths, to);
 }
 
-} // namespace zero::runtime::amx
+} // namespace zero::runtime::bf16
