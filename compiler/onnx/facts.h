@@ -66,6 +66,7 @@ private:
   bool bounded(const Fact &o);
   bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
   bool ofBatchNorm(const Fact &o);
+  bool ofConvolution(const Fact &o);
   bool single(const Fact &o);
   bool learntNumber(const Fact &o);
 
