@@ -28,6 +28,7 @@ def of(architecture, model_type, batch, seq, mask=False, **config):
     return dict(config, model_type=model_type, architectures=[architecture]), batch, seq, mask
 
 
+CLASSES = dict(id2label={str(i): str(i) for i in range(1000)})
 GROUPED = dict(hidden_size=1024, num_attention_heads=16, vocab_size=32000)
 CASES = {
     "llama": of("LlamaForCausalLM", "llama", 2, 256, **GROUPED, num_hidden_layers=8, num_key_value_heads=4, intermediate_size=2816),
@@ -44,7 +45,10 @@ CASES = {
     "falcon": of("FalconForCausalLM", "falcon", 2, 256, **GROUPED, num_hidden_layers=8),
     "bert": of("BertForMaskedLM", "bert", 4, 128),
     "modernbert": of("ModernBertForMaskedLM", "modernbert", 1, 512, num_hidden_layers=8),
-    "vit": of("ViTForImageClassification", "vit", 4, 64, id2label={str(i): str(i) for i in range(1000)}),
+    "t5": of("T5ForConditionalGeneration", "t5", 2, 512, d_model=512, d_kv=64, d_ff=1024, num_layers=6, num_heads=8, vocab_size=8192, decoder_start_token_id=0),
+    "vit": of("ViTForImageClassification", "vit", 4, 64, **CLASSES),
+    "swin": of("SwinForImageClassification", "swin", 4, 64, **CLASSES),
+    "convnext": of("ConvNextForImageClassification", "convnext", 4, 64, **CLASSES),
 }
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

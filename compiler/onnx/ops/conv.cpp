@@ -1,6 +1,7 @@
 //===- conv.cpp - convolutions as matrix products ------------------------------------------------===//
 // Transformers convolve to cut patches out of images or frames out of sound. Windows that do not overlap are
-// a reshape; others are gathered offset by offset. Either way one product with the weight follows.
+// a reshape; others are gathered offset by offset. Either way one product with the weight follows, but where
+// each channel has a kernel of its own and there is nothing to sum over channels.
 #include "compiler/onnx/ops/window.h"
 
 namespace zero::onnx {
