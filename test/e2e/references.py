@@ -9,8 +9,9 @@ from safetensors.numpy import load_file
 # In f16 it is 2^-12 of its size: eight times as close. TF32 rounds so what is multiplied, and nothing else.
 BOUNDS = {"f32": (1e-4, 3e-3, 1e-3), "bf16": (2e-3, 3e-3, 4e-2), "f16": (2.5e-4, 3e-3, 5e-3), "tf32": (2.5e-4, 3e-3, 5e-3)}
 # Where a model has ReLUs, gradients jump where one opens: as often as rounding is coarse, and so by the root of that. PyTorch's are off by 4.9
-# and 6.5 % there.
-JUMPING = {"bf16": 8e-2, "f16": 2.8e-2, "tf32": 2.8e-2}
+# and 6.5 % there, and those of t5, as attention multiplies in f32 or rounds probabilities to bf16, by 5.9 and 8.2 % (of models without ReLUs
+# they are off as much either way).
+JUMPING = {"bf16": 9e-2, "f16": 2.8e-2, "tf32": 2.8e-2}
 # A classifier's loss, over a few labels, does not average rounding out: after some updates of vit, plans that differ in nothing but what they
 # round (kept or made again, for processors with and without AVX-512) are off by -9.0e-3 to 4.5e-3 of 2.77.
 OF_CLASSIFIERS = {"bf16": 5e-3}
