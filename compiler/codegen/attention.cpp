@@ -56,6 +56,9 @@ FailureOr<std::optional<Program>> attentionProgram(func::FuncOp kernel) {
     p.attention = described(gradient, Attention::Gradient);
   else
     return std::optional<Program>();
+  auto isPlain = [](auto attention) { return !attention || (!attention.getBias() && !attention.getSoftcap()); };
+  if (!isPlain(dyn_cast<AttentionOp>(op)) || !isPlain(dyn_cast<AttentionGradByRowSumsOp>(op)))
+    return op->emitOpError("has no kernel: scores have a bias that is learnt, or a cap");
   for (Value operand : op->getOperands()) {
     auto argument = dyn_cast<BlockArgument>(operand);
     if (argument) p.attention.operands.push_back(argument.getArgNumber());

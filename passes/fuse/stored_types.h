@@ -14,9 +14,8 @@ struct StoredTypes {
 /// Values of f32 that are stored in fewer bytes, and in which type, views (nn.reshape) aside: as `types.activations` parameters, and what
 /// products, attention and kernels compute, but for
 ///   - gradients of parameters, what is added up to one, and what the function returns,
-///   - statistics: results of reductions, sums of exponentials of attention, and what this kernel or others make of them alone (unless a
-///   product
-///     wants them),
+///   - statistics: results of reductions, sums of exponentials of attention, and what this kernel or others make of
+///     them alone (unless a product wants them),
 ///   - what a kernel adds up in memory,
 ///   - masks and biases of attention and the gradients of these, the row sums of attention, single numbers.
 /// As `types.gradients` a gradient of a parameter that nobody else reads, where what computes it can round it.

@@ -77,26 +77,18 @@ Val columns(NodeContext &c, Val x, const Window &g) {
 /// the channels of a place side by side, so that a tap of all of them is one run of memory.
 Val depthwise(NodeContext &c, const Val &x, const Val &w, const Window &g) {
   int64_t n = int64_t(g.kernel.size()), channels = x.dim(1);
-  Ints last{0}, low{0}, high{0}, shape{x.dim(0)};
+  Ints last{0}, low{0}, high{0};
   for (int64_t i = 0; i < n; ++i) last.push_back(2 + i);
   last.push_back(1);
   low.append(g.before);
   high.append(g.after);
-  shape.append(g.out);
   for (Ints *all : {&low, &high}) all->push_back(0);
-  shape.push_back(channels);
   Val padded = c.e.pad(c.e.transpose(x, last), 0, low, high), kernel = c.e.transpose(c.e.reshape(w, {channels, g.taps}), {1, 0}), y;
   Ints at(n, 0);
   for (int64_t t = 0; t < g.taps && padded; ++t, advance(at, g)) {
-    Ints from{0}, step{1};
-    for (int64_t i = 0; i < n; ++i) {
-      from.push_back(at[i] * g.dilation[i]);
-      step.push_back(g.out[i] == 1 ? 1 : g.stride[i]);
-    }
-    from.push_back(0);
-    step.push_back(1);
-    Val weight = c.e.broadcast(c.e.reshape(c.e.sliceDim(kernel, 0, t, t + 1), {channels}), {n + 1}, shape);
-    Val term = c.e.mul(c.e.slice(padded, from, shape, step), weight);
+    Val tap = tapOf(c, padded, g, at, /*first=*/1);
+    Val weight = c.e.broadcast(c.e.reshape(c.e.sliceDim(kernel, 0, t, t + 1), {channels}), {n + 1}, tap.shape());
+    Val term = c.e.mul(tap, weight);
     y = y ? c.e.add(y, term) : term;
   }
   return y;

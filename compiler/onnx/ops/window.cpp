@@ -35,12 +35,12 @@ bool window(NodeContext &c, const Val &x, Window &g) {
   return true;
 }
 
-Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at) {
-  Ints from{0, 0}, size{padded.dim(0), padded.dim(1)}, step{1, 1};
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at, int64_t first) {
+  Ints from(padded.rank(), 0), size(padded.shape().begin(), padded.shape().end()), step(padded.rank(), 1);
   for (size_t i = 0; i < g.kernel.size(); ++i) {
-    from.push_back(at[i] * g.dilation[i]);
-    size.push_back(g.out[i]);
-    step.push_back(g.out[i] == 1 ? 1 : g.stride[i]);
+    from[first + i] = at[i] * g.dilation[i];
+    size[first + i] = g.out[i];
+    step[first + i] = g.out[i] == 1 ? 1 : g.stride[i];
   }
   return c.e.slice(padded, from, size, step);
 }

@@ -9,7 +9,6 @@ namespace zero::runtime {
 
 void AttentionScratch::prepare(int count, const AttentionLimits &largest, std::optional<bf16::Unit> unit) {
   limits = largest;
-  unitOfBf16 = limits.half ? unit : std::nullopt;
   threads.resize(static_cast<size_t>(count));
   int64_t ld = (std::min(limits.kvLen, kKeyBlock) + kVector - 1) / kVector * kVector;
   for (Thread &thread : threads) {
@@ -25,8 +24,8 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest, std::o
     thread.values = thread.keys;
     int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
     thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
-    if (!unitOfBf16) continue;
-    thread.unit = *unitOfBf16;
+    thread.unit = unit;
+    if (!unit) continue;
     thread.rounded.assign(static_cast<size_t>(kQueryBlock * ld), Bf16{});
     thread.roundedGrads = thread.rounded;
     int64_t keys = std::min(limits.kvLen, kKeyBlock);

@@ -35,11 +35,11 @@ public:
     // For a unit: tiles rounded to bf16, and what it packs operands in.
     std::vector<Bf16> rounded, roundedGrads; // [kQueryBlock x ld]
     MappedArena room;
-    bf16::Unit unit{};
+    std::optional<bf16::Unit> unit; // the same of all threads
   };
   Thread &of(int thread) { return threads[static_cast<size_t>(thread)]; }
   void require(const AttentionCall &call) const;
-  std::optional<bf16::Unit> unit() const { return unitOfBf16; }
+  std::optional<bf16::Unit> unit() const { return threads.front().unit; }
 
   // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
   static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
@@ -48,7 +48,6 @@ private:
   static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
-  std::optional<bf16::Unit> unitOfBf16;
 };
 
 // `count` dense rows of an operand as f32: themselves, or widened to `room`.

@@ -28,7 +28,7 @@ struct Bf16Tiles {
   static void multiply(bool transA, bool transB, int64_t m, int64_t n, int64_t k, const Bf16 *a, int64_t lda, const Bf16 *b, int64_t ldb,
                        bool accumulate, float *c, int64_t ldc, AttentionScratch::Thread &thread) {
     MatMulShape shape{m, n, k, 1, transA, transB, lda, ldb, ldc, 0, 0, 0, accumulate, plan::BF16, plan::F32};
-    bf16::product(thread.unit, shape, a, b, c, thread.room.data());
+    bf16::product(*thread.unit, shape, a, b, c, thread.room.data());
   }
 };
 

@@ -23,7 +23,7 @@ public:
 
   explicit HalfProducts(Way way = ways().front());
   ~HalfProducts();
-  // That which attention multiplies bf16 on, where the processor has one and these products are not widened.
+  // The unit on which attention multiplies bf16; none where products are widened.
   std::optional<bf16::Unit> unit() const;
 
   // Once, before the first product: all shapes that will be run (their batch does not matter) and are all of one type, on so many threads.
