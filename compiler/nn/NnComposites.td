@@ -82,6 +82,23 @@ def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Splittable, Nn_Diff, Nn_
 }
 
 //===----------------------------------------------------------------------===//
+// Convolutions that are no products
+//===----------------------------------------------------------------------===//
+
+def Nn_DepthwiseOp : Nn_Op<"depthwise", [Pure, Nn_Diff, Nn_Composite, Nn_Evaluable, InferTypeOpAdaptor]> {
+  let summary = "A convolution of each channel by itself";
+  let description = [{
+    input [batch, n…, channels], kernel [k…, channels], result [batch, m…, channels]: the sum over taps t of
+    kernel[t] · input[i · stride + t · dilation - low], where what lies outside of the input is zero. `low` and `high`: places before and after the
+    input that windows may begin or end at, no more than the window reaches beyond its first tap.
+  }];
+  let arguments = (ins Nn_Float:$input, Nn_Float:$kernel, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input `by` $kernel `low` $low `high` $high `strides` $strides `dilations` $dilations attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
 // Products of rows with the matrices of their groups, as in a mixture of experts
 //===----------------------------------------------------------------------===//
 

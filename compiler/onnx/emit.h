@@ -127,6 +127,7 @@ public:
   Val rmsNorm(const Val &x, const Val &scale, double eps);
   Val crossEntropy(const Val &logits, const Val &labels, const Val &scale, int64_t ignore);
   Val matmul(const Val &x, const Val &y, bool transposeX = false, bool transposeY = false);
+  Val depthwise(const Val &x, const Val &kernel, Shape low, Shape high, Shape strides, Shape dilations);
   Val attention(const Val &q, const Val &k, const Val &v, const Val &mask, double scale, bool causal);
   Val dropout(const Val &x, mlir::Value seed, double rate, int64_t id);
 

@@ -235,6 +235,11 @@ Val Emitter::matmul(const Val &x, const Val &y, bool transposeX, bool transposeY
   return one({x, y}, [&](OpBuilder &b, ValueRange v) { return b.create<nn::MatMulOp>(location, v[0], v[1], transposeX, transposeY); });
 }
 
+Val Emitter::depthwise(const Val &x, const Val &kernel, Shape low, Shape high, Shape strides, Shape dilations) {
+  return one({x, kernel},
+             [&](OpBuilder &b, ValueRange v) { return b.create<nn::DepthwiseOp>(location, v[0], v[1], low, high, strides, dilations); });
+}
+
 Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask, double scale, bool causal) {
   Vals operands{q, k, v};
   if (mask) operands.push_back(mask);

@@ -32,7 +32,7 @@ private:
   void backward(mlir::Operation &op);
   void forward(mlir::Operation &op);
   Fact known(mlir::Operation &op);
-  Fact product(nn::MatMulOp op);
+  Fact product(mlir::Operation &op, mlir::Value lhs, mlir::Value rhs);
   Fact lookup(nn::GatherOp op);
   Fact norm(mlir::Operation &op);
   Fact attention(mlir::Operation &op);
@@ -66,7 +66,6 @@ private:
   bool bounded(const Fact &o);
   bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
   bool ofBatchNorm(const Fact &o);
-  bool ofConvolution(const Fact &o);
   bool single(const Fact &o);
   bool learntNumber(const Fact &o);
 

@@ -91,11 +91,7 @@ Fact Analysis::meet(Operation &op) {
       f.table = true;
       continue;
     }
-    if (isa<nn::MulOp>(op) && ofConvolution(o) && !structural(o)) { // of each channel by itself: a product without a sum over channels
-      evidence(o, "matmul");
-      f.kind = Kind::Hidden;
-      f.product = true;
-    } else if (additive || (choice && i > 0))
+    if (additive || (choice && i > 0))
       added(o, op, k, choice);
     else if (multiplicative && k == Kind::Feature && toTrig.contains(op.getResult(0)))
       refuse(o, kFrequencies);
@@ -194,10 +190,6 @@ bool Analysis::copied(const Fact &o) {
 
 bool Analysis::ofBatchNorm(const Fact &o) {
   return llvm::any_of(o.sources, [&](unsigned s) { return sites[s].use.op == "BatchNormalization"; });
-}
-
-bool Analysis::ofConvolution(const Fact &o) {
-  return llvm::any_of(o.sources, [&](unsigned s) { return sites[s].use.op == "Conv" || sites[s].use.op == "ConvTranspose"; });
 }
 
 bool Analysis::single(const Fact &o) { return o.sources.size() == 1 && sites[o.sources[0]].use.tensor->dims.size() == 1; }

@@ -103,7 +103,9 @@ void Analysis::forward(Operation &op) {
   }
   Fact f;
   if (auto matmul = dyn_cast<nn::MatMulOp>(op))
-    f = product(matmul);
+    f = product(op, matmul.getLhs(), matmul.getRhs());
+  else if (auto convolution = dyn_cast<nn::DepthwiseOp>(op)) // without a sum over channels, but a product all the same
+    f = product(op, convolution.getInput(), convolution.getKernel());
   else if (auto gather = dyn_cast<nn::GatherOp>(op))
     f = lookup(gather);
   else if (op.hasTrait<nn::RowWise>() && op.getNumOperands() > 1)
@@ -155,21 +157,21 @@ Kind Analysis::most(Operation &op) {
   return k;
 }
 
-Fact Analysis::product(nn::MatMulOp op) {
-  Fact &l = facts[op.getLhs()], &r = facts[op.getRhs()];
-  if (l.kind == Kind::Known && r.kind == Kind::Known) return known(*op);
+Fact Analysis::product(Operation &op, Value lhs, Value rhs) {
+  Fact &l = facts[lhs], &r = facts[rhs];
+  if (l.kind == Kind::Known && r.kind == Kind::Known) return known(op);
   Fact f;
   spend(l);
   spend(r);
   if (l.kind != Kind::Known && r.kind != Kind::Known) {
     f.kind = std::max(l.kind, r.kind);
     if (f.kind >= Kind::Feature)
-      f.kind = std::min(l.kind, r.kind) >= Kind::Feature && toSoftmax.contains(op.getResult()) ? Kind::Scores : Kind::Hidden;
+      f.kind = std::min(l.kind, r.kind) >= Kind::Feature && toSoftmax.contains(op.getResult(0)) ? Kind::Scores : Kind::Hidden;
     return f;
   }
   const Fact &data = l.kind == Kind::Known ? r : l, &weight = l.kind == Kind::Known ? l : r;
   f.kind = data.kind;
-  if (weight.sources.empty() || (data.kind == Kind::Plain && toTrig.contains(op.getResult()))) return f;
+  if (weight.sources.empty() || (data.kind == Kind::Plain && toTrig.contains(op.getResult(0)))) return f;
   if (structural(weight)) return f;
   // Of three dimensions it may be experts that all start from one.
   if (copied(weight) && content(weight, [](const Content &c) { return c.rank() > 3; })) {

@@ -58,7 +58,7 @@ void Analysis::followSequence(Operation &op) {
     bits[rank - 2] = l.test(rank - (product.getTransposeLhs() ? 1 : 2));
     bits[rank - 1] = r.test(rank - (product.getTransposeRhs() ? 2 : 1));
   } else if (op.hasTrait<nn::Elementwise>() || op.hasTrait<nn::RowWise>() ||
-             isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::CumSumOp, nn::DropoutOp>(op)) {
+             isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::CumSumOp, nn::DropoutOp, nn::DepthwiseOp>(op)) {
     for (Value o : op.getOperands())
       if (llvm::SmallBitVector from = sequenceOf(o); from.size() == bits.size()) bits |= from;
   } else {

@@ -43,6 +43,19 @@ bool isFree(Operation *op) {
 
 bool isMovement(Operation *op) { return isa<IndexedOpInterface>(op) && !isa<ReshapeOp>(op); }
 
+bool movesLast(Operation *op) {
+  auto transpose = dyn_cast<TransposeOp>(op);
+  if (!transpose) return false;
+  auto shape = shapeOf(transpose.getInput());
+  auto last = [&](auto dims) { // the last that has several elements
+    int64_t found = -1;
+    for (int64_t d : dims)
+      if (shape[d] > 1) found = d;
+    return found;
+  };
+  return last(transpose.getPerm()) != last(llvm::seq<int64_t>(0, shape.size()));
+}
+
 bool isExpensive(Operation *op) {
   auto formula = dyn_cast<PointwiseOpInterface>(op);
   return formula ? sizeOf(formula).transcendentals > 0 : op->hasTrait<Draws>();

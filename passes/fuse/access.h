@@ -13,6 +13,8 @@ bool isBarrier(mlir::Operation *op);
 bool isFree(mlir::Operation *op);
 /// Changes only which element of its operand is meant.
 bool isMovement(mlir::Operation *op);
+/// Puts another dimension last, so that its elements lie apart in its operand.
+bool movesLast(mlir::Operation *op);
 /// A function of some length (exp, tanh, …), or a formula with one.
 bool isExpensive(mlir::Operation *op);
 /// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.

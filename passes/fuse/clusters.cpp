@@ -50,7 +50,10 @@ void Fusion::place(Operation *op) {
     for (auto &entry : consumers) entry.second.place = Level::Moved;
   if (consumers.empty() && !kept) return; // dead
 
-  bool everywhere = llvm::all_of(consumers, [&](auto &c) { return mayJoin(op, c.first, c.second); });
+  size_t asked = 0;
+  for (auto &[cluster, how] : consumers) asked += how.indices.size();
+  bool everywhere = (asked <= kMostIndices || !isMovement(op) || workOf(op) == 0) &&
+                    llvm::all_of(consumers, [&](auto &c) { return mayJoin(op, c.first, c.second); });
   if (!kept && everywhere && (consumers.size() == 1 || cheapToRepeat(op, consumers))) {
     for (auto &[cluster, how] : consumers) join(op, cluster, how, consumers.size() == 1);
     return;
@@ -71,7 +74,10 @@ void Fusion::place(Operation *op) {
 
 unsigned Fusion::below(OpOperand *operand, unsigned index) {
   auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
-  if (fresh) movements.push_back(movements[index] + 1);
+  if (fresh) {
+    movements.push_back(movements[index] + 1);
+    turned.push_back(turned[index] || movesLast(operand->getOwner()));
+  }
   return it->second;
 }
 
@@ -112,11 +118,33 @@ bool Fusion::readsOtherTile(Operation *op, unsigned number) const {
   return readBy[number].tile && own.several;
 }
 
+bool Fusion::turnsOften(Operation *op, unsigned number, const Evaluation &how) const {
+  int64_t reads = clusters[number].points * int64_t(how.indices.size());
+  return reads >= kManyTurned && reads >= kOftenTurned * elementsOf(op->getResult(0)) && movesLast(op);
+}
+
+bool Fusion::tearsWindow(Operation *op, unsigned number, const Evaluation &how) const {
+  Value v = op->getResult(0);
+  if (!isWindow(v)) return false;
+  const Cluster &cluster = clusters[number];
+  size_t work = effortOf(v).work;
+  bool fits = cluster.work + how.indices.size() * work <= kMostWork;
+  return (!fits && work <= kMostWork) || llvm::any_of(how.indices, [&](unsigned index) { return turned[index]; }) || sumsRows(number);
+}
+
+bool Fusion::sumsRows(unsigned number) const {
+  return llvm::any_of(clusters[number].members, [](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce && reductionOf(reduce).kind == Reduction::Rows;
+  });
+}
+
 bool Fusion::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
   Level where = how.place;
-  if (readsOtherTile(op, number)) return false;
-  if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
+  if (readsOtherTile(op, number) || turnsOften(op, number, how) || tearsWindow(op, number, how)) return false;
+  if (cluster.work + how.indices.size() * workOf(op) > kMostWork ||
+      (how.indices.size() > kMostIndices && !(isMovement(op) && workOf(op) == 0)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {

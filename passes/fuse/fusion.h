@@ -36,8 +36,14 @@ using Consumers = llvm::MapVector<unsigned, Evaluation>; // kernels that need a 
 /// generates its code takes memory for each. Real kernels stay far below.
 constexpr size_t kMostWork = 160;
 /// A value that is asked for at more indices than this is kept in memory rather than computed anew for each: two windows on top of each
-/// other would multiply. Movement alone costs no computation and is repeated freely.
+/// other would multiply. Movement that changes nothing but an index costs nothing and is repeated freely.
 constexpr size_t kMostIndices = 16;
+/// A value that reads each of its tensors at more places than this is a window over them. It is computed once, in the order of what it
+/// reads, and by one kernel where one can.
+constexpr size_t kWindow = 8;
+/// A tensor that is turned and read this often for each of its elements, and this often in all, is turned once: lanes would gather its
+/// elements one by one each time.
+constexpr int64_t kOftenTurned = 16, kManyTurned = 1 << 16;
 /// Movements on top of each other each add conditions to every load below.
 constexpr unsigned kMostMovements = 24;
 
@@ -59,6 +65,10 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> leaves;
+  struct Effort {
+    size_t reads = 1, work = 0; // of tensors, and of what is made of them, for one element
+  };
+  llvm::DenseMap<mlir::Value, Effort> efforts; // of values that their leaves are not
   llvm::DenseSet<mlir::Operation *> holdingExpensive;
   llvm::DenseSet<mlir::Value> leaving;                                      // kernels, see leavesKernels
   llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
@@ -66,6 +76,7 @@ private:
   llvm::DenseMap<mlir::Value, TileRead> readBelow;                          // to compute a value, by its own kernel or an earlier one
   std::vector<TileRead> readBy;                                             // each cluster itself
   std::vector<unsigned> movements{0};                                       // on top of each other, of each index
+  std::vector<bool> turned{false};                                          // each index: another dimension is the last
 
   //--- one operation (clusters.cpp) ---------------------------------------------------------------
   void place(mlir::Operation *op);
@@ -76,6 +87,12 @@ private:
   /// Where a value is needed by a user that stands at `place` of a kernel, and how many columns share it there.
   std::pair<Level, int64_t> levelIn(const Cluster &cluster, const Use &use, Level place);
   bool mayJoin(mlir::Operation *op, unsigned number, const Evaluation &how);
+  /// Whether the kernel would read a tensor turned, over and over.
+  bool turnsOften(mlir::Operation *op, unsigned number, const Evaluation &how) const;
+  /// Whether the kernel would compute a window with its lanes apart in all that it reads, once more for each pass over a row, or only the
+  /// last part of one that a kernel of its own had room for.
+  bool tearsWindow(mlir::Operation *op, unsigned number, const Evaluation &how) const;
+  bool sumsRows(unsigned number) const;
   /// Tiles of a parameter are whole one after another, so a kernel reads one at most.
   bool readsOtherTile(mlir::Operation *op, unsigned number) const;
   /// Whether the kernel could also write the value.
@@ -89,10 +106,14 @@ private:
   void learn(mlir::Operation *op);
   /// Tensors in memory from which the value would be computed; the value itself if it will be in memory.
   llvm::ArrayRef<mlir::Value> leavesOf(mlir::Value v) const;
+  /// What that takes.
+  Effort effortOf(mlir::Value v) const { return efforts.lookup(nn::viewed(v)); }
+  bool isWindow(mlir::Value v) const { return effortOf(v).reads > kWindow * leavesOf(v).size(); }
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
-  /// Whether what one cluster makes from a sum over a row is wanted by the other one for other rows than the one it is at. As one kernel
-  /// they would sum each row once more, element by element: slower, and in an order of its own, where equal sums have equal bits.
-  bool sumsElsewhere(unsigned from, unsigned in);
+  /// Whether what one cluster makes from a sum over a row, or a window of it, is wanted by the other one at other places than the one it is
+  /// at. As one kernel they would compute it twice: slower, and sums in an order of its own, where equal sums have equal bits.
+  bool isWantedElsewhere(unsigned from, unsigned in);
+  bool computesWindow(unsigned number) const;
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 
   //--- order, and kernels side by side (neighbours.cpp) ---------------------------------------------------

@@ -104,8 +104,8 @@ llvm::MapVector<Value, SmallVector<unsigned>> Fusion::touching() {
 bool Fusion::mayMerge(unsigned a, unsigned b) {
   return a != b && fit(clusters[a], clusters[b]) && std::abs(extents[a].last - extents[b].last) <= kNear &&
          clusters[a].members.size() + clusters[b].members.size() <= kMostMembers && clusters[a].work + clusters[b].work <= kMostWork &&
-         (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && !sumsElsewhere(a, b) && !sumsElsewhere(b, a) &&
-         independent(a, b);
+         (!readBy[a].tile || !readBy[b].tile || readBy[a].tile == readBy[b].tile) && !isWantedElsewhere(a, b) && !isWantedElsewhere(b, a) &&
+         !(sumsRows(a) && computesWindow(b)) && !(sumsRows(b) && computesWindow(a)) && independent(a, b);
 }
 
 void Fusion::mergeNeighbours() {

@@ -10,6 +10,9 @@ namespace {
 
 /// A value read from more tensors than this is never cheap to repeat: the others are not listed.
 constexpr size_t kMostLeaves = 32;
+/// What is made of two tensors is not made again in more kernels than this: one tensor read in each is cheaper then, though it is written.
+constexpr size_t kMostRepeats = 8;
+constexpr size_t kMostEffort = 1 << 16; // that is counted
 
 /// How many of the tensors have about as many elements or more.
 int large(ArrayRef<Value> tensors, int64_t elements) {
@@ -47,13 +50,24 @@ void Fusion::learn(Operation *op) {
         if (found.size() < kMostLeaves && !llvm::is_contained(found, leaf)) found.push_back(leaf);
     if (!isFree(op) && !v.hasOneUse() && large(found, elementsOf(v)) > 1) found.assign(1, v);
   }
+  if (!llvm::is_contained(found, v)) {
+    Effort &effort = efforts[v];
+    bool one = isMovement(op); // reads one of its operands
+    effort = {one, isFree(op) ? 0 : workOf(op)};
+    for (Value operand : op->getOperands()) {
+      Effort below = effortOf(operand);
+      effort.reads = one ? std::max(effort.reads, below.reads) : effort.reads + below.reads;
+      effort.work += below.work;
+    }
+    effort = {std::min(effort.reads, kMostEffort), std::min(effort.work, kMostEffort)};
+  }
   leaves[v] = std::move(found);
 }
 
 ArrayRef<Value> Fusion::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }
 
 bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
-  if (isa<ScatterAddOp, CumSumOp, GatherOp>(op)) return false;
+  if (isa<ScatterAddOp, CumSumOp, GatherOp>(op) || isWindow(op->getResult(0))) return false;
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind != Reduction::Trivial) return false;
   SmallVector<Value, 4> from;
   for (Value operand : op->getOperands())
@@ -67,10 +81,14 @@ bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
   int tensors = large(from, points);
   // Sums over rows cannot share the kernel that would write the value: reading two tensors there costs no more.
   int others = llvm::count_if(consumers, [&](auto &c) { return clusters[c.first].kind != Cluster::Columns; });
-  return tensors <= 1 || (tensors == 2 && others <= 1);
+  return tensors <= 1 || (tensors == 2 && others <= 1 && consumers.size() <= kMostRepeats);
 }
 
-bool Fusion::sumsElsewhere(unsigned from, unsigned in) {
+bool Fusion::computesWindow(unsigned number) const {
+  return llvm::any_of(computed[number], [&](Operation *op) { return isWindow(op->getResult(0)); });
+}
+
+bool Fusion::isWantedElsewhere(unsigned from, unsigned in) {
   DenseSet<Operation *> inside(computed[from].begin(), computed[from].end()); // of the two as one kernel
   inside.insert(computed[in].begin(), computed[in].end());
   DenseMap<Operation *, bool> known; // whether an operation needs a sum over a row
@@ -89,8 +107,10 @@ bool Fusion::sumsElsewhere(unsigned from, unsigned in) {
     auto *there = user->second.find(in);
     return there != user->second.end() && levelIn(clusters[in], use, there->second.place).first == Level::Moved;
   };
-  return llvm::any_of(computed[from],
-                      [&](Operation *op) { return llvm::any_of(usesOf(op->getResult(0)), isMoved) && needsSum(op, needsSum); });
+  return llvm::any_of(computed[from], [&](Operation *op) {
+    Value v = op->getResult(0);
+    return llvm::any_of(usesOf(v), isMoved) && (isWindow(v) || needsSum(op, needsSum));
+  });
 }
 
 } // namespace zero::fuse

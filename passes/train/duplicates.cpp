@@ -19,7 +19,7 @@ static bool joinsMarked(Operation *op) {
 
 bool isCheap(Operation *op) {
   return isOperandPart(op) || joinsMarked(op) || op->hasTrait<nn::Elementwise>() ||
-         isa<nn::BroadcastOp, nn::TransposeOp, nn::IotaOp, nn::RandomOp>(op);
+         isa<nn::BroadcastOp, nn::TransposeOp, nn::PadOp, nn::IotaOp, nn::RandomOp>(op);
 }
 
 bool isMarked(Operation *op) {

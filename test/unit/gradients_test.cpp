@@ -421,6 +421,19 @@ TEST_F(Gradients, MatricesOfGroups) {
   }
 }
 
+// Windows that overlap, that stand apart so that places between them are never met, and that reach beyond both ends.
+TEST_F(Gradients, DepthwiseConvolution) {
+  auto of = [&](std::string x, std::string k, std::string y, std::string attributes) {
+    SCOPED_TRACE(attributes);
+    check(parse({{"x", x}, {"k", k}}, "", "    %y = nn.depthwise %x by %k " + attributes + " : (" + x + ", " + k + ") -> " + y, y));
+  };
+  of("tensor<2x5x3xf64>", "tensor<3x3xf64>", "tensor<2x5x3xf64>", "low [1] high [1] strides [1] dilations [1]");
+  of("tensor<2x5x3xf64>", "tensor<4x3xf64>", "tensor<2x5x3xf64>", "low [3] high [0] strides [1] dilations [1]");
+  of("tensor<1x9x2xf64>", "tensor<2x2xf64>", "tensor<1x3x2xf64>", "low [0] high [0] strides [3] dilations [1]");
+  of("tensor<1x6x5x2xf64>", "tensor<3x2x2xf64>", "tensor<1x3x4x2xf64>", "low [1, 0] high [1, 1] strides [2, 1] dilations [1, 2]");
+  of("tensor<1x5x2xf64>", "tensor<3x2xf64>", "tensor<1x3x2xf64>", "low [2] high [2] strides [3] dilations [1]");
+}
+
 TEST_F(Gradients, AttentionMaskHasNone) {
   std::string q = "tensor<1x1x3x5xf64>", mask = "tensor<1x1x3x3xf64>";
   auto module = parse({{"q", q}, {"m", mask}}, "",

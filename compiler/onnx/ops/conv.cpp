@@ -73,25 +73,23 @@ Val columns(NodeContext &c, Val x, const Window &g) {
   return c.e.transpose(all, perm);
 }
 
-/// Each channel by its own kernel: no sum over channels, and so no product of matrices. Taps are multiplied and added where they are, with
-/// the channels of a place side by side, so that a tap of all of them is one run of memory.
+/// Each channel by its own kernel: no sum over channels, and so no product of matrices.
 Val depthwise(NodeContext &c, const Val &x, const Val &w, const Window &g) {
-  int64_t n = int64_t(g.kernel.size()), channels = x.dim(1);
-  Ints last{0}, low{0}, high{0};
-  for (int64_t i = 0; i < n; ++i) last.push_back(2 + i);
-  last.push_back(1);
-  low.append(g.before);
-  high.append(g.after);
-  for (Ints *all : {&low, &high}) all->push_back(0);
-  Val padded = c.e.pad(c.e.transpose(x, last), 0, low, high), kernel = c.e.transpose(c.e.reshape(w, {channels, g.taps}), {1, 0}), y;
-  Ints at(n, 0);
-  for (int64_t t = 0; t < g.taps && padded; ++t, advance(at, g)) {
-    Val tap = tapOf(c, padded, g, at, /*first=*/1);
-    Val weight = c.e.broadcast(c.e.reshape(c.e.sliceDim(kernel, 0, t, t + 1), {channels}), {n + 1}, tap.shape());
-    Val term = c.e.mul(tap, weight);
-    y = y ? c.e.add(y, term) : term;
+  int64_t n = int64_t(g.kernel.size());
+  Ints channelsLast{0}, turned, shape{x.dim(1)}, low, high, before{0}, after{0};
+  for (int64_t i = 0; i < n; ++i) {
+    channelsLast.push_back(2 + i);
+    turned.push_back(1 + i);
+    int64_t reach = (g.kernel[i] - 1) * g.dilation[i]; // zeros beyond it are met by no window that meets the input
+    low.push_back(std::min(g.before[i], reach));
+    high.push_back(std::min(g.after[i], reach));
+    before.push_back(g.before[i] - low[i]);
+    after.push_back(g.after[i] - high[i]);
   }
-  return y;
+  channelsLast.push_back(1), turned.push_back(0), before.push_back(0), after.push_back(0);
+  shape.append(g.kernel);
+  Val places = c.e.pad(c.e.transpose(x, channelsLast), 0, before, after);
+  return c.e.depthwise(places, c.e.transpose(c.e.reshape(w, shape), turned), low, high, g.stride, g.dilation);
 }
 
 /// x [batch, channels, …] by w [filters, channels / groups, …].

@@ -16,9 +16,8 @@ struct Window {
 
 /// Fills in everything but the kernel from the node's attributes, for an input [batch, channels, …]; false after a report.
 bool window(NodeContext &c, const Val &x, Window &g);
-/// The elements tap `at` of the kernel sees in a padded input, whose dimensions from `first` on it moves over: [batch, channels, out…] of
-/// one with the channels before them.
-Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at, int64_t first = 2);
+/// [batch, channels, out…]: the elements of a padded input that tap `at` of the kernel sees.
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at);
 /// The next tap in row-major order.
 void advance(Ints &at, const Window &g);
 

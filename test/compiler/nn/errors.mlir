@@ -203,3 +203,21 @@ func.func @f(%x: tensor<4x4xf32>, %y: tensor<2x4xf32>) {
   %r = nn.matmul %x, %x onto %y : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<1x5x2xf32>, %k: tensor<3x2xf32>) {
+  // expected-error @+2 {{nn.depthwise: dimension 0 of the window does not fit 'tensor<1x5x2xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = "nn.depthwise"(%x, %k) {low = array<i64: 3>, high = array<i64: 0>, strides = array<i64: 1>, dilations = array<i64: 1>} : (tensor<1x5x2xf32>, tensor<3x2xf32>) -> tensor<1x6x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x5x2xf32>, %k: tensor<3x4xf32>) {
+  // expected-error @+2 {{'tensor<1x5x2xf32>' and 'tensor<3x4xf32>' are no places and taps of equal channels}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = "nn.depthwise"(%x, %k) {low = array<i64: 1>, high = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>} : (tensor<1x5x2xf32>, tensor<3x4xf32>) -> tensor<1x5x2xf32>
+  return
+}

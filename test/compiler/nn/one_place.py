@@ -41,13 +41,13 @@ EXCEPTIONS = {
     "compiler/onnx/emit.h": ("operations that broadcast as numpy does", "Add Sub Mul Div"),
     "compiler/onnx/emit.cpp": ("", "Compare Select IsNan Cast"),
     "compiler/onnx/emit_ops.cpp": ("", "Exp Log Broadcast Transpose Slice Pad Concat Gather TakeAlong ScatterAdd Iota Reduce CumSum Softmax Gelu "
-        "LayerNorm RmsNorm CrossEntropy Dropout"),
+        "LayerNorm RmsNorm CrossEntropy Dropout Depthwise"),
     "compiler/onnx/importer.cpp": ("indices are followed to the input they come from, and held inside their table",
         "Max Min Cast Broadcast Slice Transpose"),
     "compiler/onnx/facts.h": ("what a use says about an initializer", "Gather Concat"),
-    "compiler/onnx/roles.cpp": ("", "Sin Cos Mul Cast Compare IsNan Broadcast Transpose Slice Concat Gather Softmax"),
+    "compiler/onnx/roles.cpp": ("", "Sin Cos Mul Cast Compare IsNan Broadcast Transpose Slice Concat Gather Softmax Depthwise"),
     "compiler/onnx/meetings.cpp": ("", "Add Sub Mul Div Select Compare Broadcast Concat CrossEntropy"),
-    "compiler/onnx/sequence.cpp": ("", "Broadcast Transpose Slice Pad Concat Gather Reduce CumSum Dropout"),
+    "compiler/onnx/sequence.cpp": ("", "Broadcast Transpose Slice Pad Concat Gather Reduce CumSum Dropout Depthwise"),
     # Kernels: their kinds are those of sums, and what is stored is rounded.
     "compiler/codegen/classify.h": ("the kinds of kernels are those of the sums in them", "Reduce"),
     "compiler/codegen/classify.cpp": ("", "Reduce CumSum ScatterAdd"),
@@ -57,7 +57,7 @@ EXCEPTIONS = {
     "compiler/codegen/codegen.cpp": ("a kernel that only copies", "Cast Broadcast Iota"),
     "passes/fuse/fuse.cpp": ("many pieces are joined in groups", "Concat"),
     "passes/fuse/access.h": ("the kinds of kernels are those of the sums in them", "Reduce"),
-    "passes/fuse/access.cpp": ("repetitions are looked through", "Broadcast Reduce"),
+    "passes/fuse/access.cpp": ("repetitions are looked through; what is turned", "Broadcast Transpose Reduce"),
     "passes/fuse/clusters.cpp": ("the kinds of kernels; a lookup reads a tile", "Add Broadcast Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/kernel_table.cpp": ("kernels get names for people", "Iota Reduce"),
     "passes/fuse/bias_in_products.cpp": ("recognises kernels that add a bias", "Add Broadcast Cast"),
@@ -71,7 +71,7 @@ EXCEPTIONS = {
     "passes/fuse/repeat.cpp": ("sums and lookups are not made twice", "Gather Reduce CumSum ScatterAdd"),
     "passes/fuse/stored_types.cpp": ("what adds up in memory stays f32", "Add Broadcast Slice Transpose Iota Random Reduce CumSum ScatterAdd"),
     "passes/fuse/mixed_precision.cpp": ("", "Cast"),
-    "passes/train/duplicates.cpp": ("what backward makes again", "Broadcast Transpose Slice Iota Random"),
+    "passes/train/duplicates.cpp": ("what backward makes again", "Broadcast Transpose Slice Pad Iota Random"),
 }
 
 

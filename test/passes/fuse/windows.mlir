@@ -54,3 +54,71 @@ func.func @few(%x: tensor<32xf32>, %y: tensor<32xf32>) -> tensor<8xf32> {
   %m = nn.max %w0, %w1 : tensor<8xf32>
   return %m : tensor<8xf32>
 }
+
+// What windows look at is filled up with zeros once, rather than asked at each of eighteen indices whether it is there.
+// CHECK-LABEL: func.func @padded
+// CHECK: %[[P:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<32xf32>) -> tensor<40xf32>
+// CHECK: nn.launch @{{.*}}(%[[P]]) : (tensor<40xf32>) -> tensor<8xf32>
+func.func @padded(%x: tensor<32xf32>) -> tensor<8xf32> {
+  %p = nn.pad %x with 0.0 : f32 low [4] high [4] interior [0] : tensor<32xf32> -> tensor<40xf32>
+  %w0 = nn.slice %p starts [0] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w1 = nn.slice %p starts [1] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w2 = nn.slice %p starts [2] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w3 = nn.slice %p starts [3] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w4 = nn.slice %p starts [4] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w5 = nn.slice %p starts [5] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w6 = nn.slice %p starts [6] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w7 = nn.slice %p starts [7] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w8 = nn.slice %p starts [8] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w9 = nn.slice %p starts [9] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w10 = nn.slice %p starts [10] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w11 = nn.slice %p starts [11] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w12 = nn.slice %p starts [12] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w13 = nn.slice %p starts [13] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w14 = nn.slice %p starts [14] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w15 = nn.slice %p starts [15] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w16 = nn.slice %p starts [16] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %w17 = nn.slice %p starts [17] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+  %m1 = nn.max %w0, %w1 : tensor<8xf32>
+  %m2 = nn.max %m1, %w2 : tensor<8xf32>
+  %m3 = nn.max %m2, %w3 : tensor<8xf32>
+  %m4 = nn.max %m3, %w4 : tensor<8xf32>
+  %m5 = nn.max %m4, %w5 : tensor<8xf32>
+  %m6 = nn.max %m5, %w6 : tensor<8xf32>
+  %m7 = nn.max %m6, %w7 : tensor<8xf32>
+  %m8 = nn.max %m7, %w8 : tensor<8xf32>
+  %m9 = nn.max %m8, %w9 : tensor<8xf32>
+  %m10 = nn.max %m9, %w10 : tensor<8xf32>
+  %m11 = nn.max %m10, %w11 : tensor<8xf32>
+  %m12 = nn.max %m11, %w12 : tensor<8xf32>
+  %m13 = nn.max %m12, %w13 : tensor<8xf32>
+  %m14 = nn.max %m13, %w14 : tensor<8xf32>
+  %m15 = nn.max %m14, %w15 : tensor<8xf32>
+  %m16 = nn.max %m15, %w16 : tensor<8xf32>
+  %m17 = nn.max %m16, %w17 : tensor<8xf32>
+  return %m17 : tensor<8xf32>
+}
+
+// A kernel that every place reads is turned once, so that its channels lie side by side.
+// CHECK-LABEL: func.func @turned
+// CHECK: %[[T:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<96x2xf32>) -> tensor<2x96xf32>
+// CHECK: nn.launch @{{.*}}(%{{.*}}, %[[T]]) : (tensor<1024x96xf32>, tensor<2x96xf32>) -> tensor<1024x96xf32>
+func.func @turned(%x: tensor<1024x96xf32>, %k: tensor<96x2xf32>) -> tensor<1024x96xf32> {
+  %t = nn.transpose %k perm [1, 0] : tensor<96x2xf32> -> tensor<2x96xf32>
+  %s = nn.slice %t starts [1, 0] sizes [1, 96] steps [1, 1] : tensor<2x96xf32> -> tensor<1x96xf32>
+  %w = nn.broadcast %s dims [0, 1] : tensor<1x96xf32> -> tensor<1024x96xf32>
+  %y = nn.mul %x, %w : tensor<1024x96xf32>
+  return %y : tensor<1024x96xf32>
+}
+
+// For few places it is not worth a kernel.
+// CHECK-LABEL: func.func @turned_for_few
+// CHECK-NEXT: nn.launch @{{.*}}(%{{.*}}, %{{.*}}) : (tensor<64x96xf32>, tensor<96x2xf32>) -> tensor<64x96xf32>
+// CHECK-NEXT: return
+func.func @turned_for_few(%x: tensor<64x96xf32>, %k: tensor<96x2xf32>) -> tensor<64x96xf32> {
+  %t = nn.transpose %k perm [1, 0] : tensor<96x2xf32> -> tensor<2x96xf32>
+  %s = nn.slice %t starts [1, 0] sizes [1, 96] steps [1, 1] : tensor<2x96xf32> -> tensor<1x96xf32>
+  %w = nn.broadcast %s dims [0, 1] : tensor<1x96xf32> -> tensor<64x96xf32>
+  %y = nn.mul %x, %w : tensor<64x96xf32>
+  return %y : tensor<64x96xf32>
+}
