@@ -127,9 +127,14 @@ bool Fusion::tearsWindow(Operation *op, unsigned number, const Evaluation &how) 
   Value v = op->getResult(0);
   if (!isWindow(v)) return false;
   const Cluster &cluster = clusters[number];
-  size_t work = effortOf(v).work;
+  size_t work = efforts.find(viewed(v))->second.work;
   bool fits = cluster.work + how.indices.size() * work <= kMostWork;
   return (!fits && work <= kMostWork) || llvm::any_of(how.indices, [&](unsigned index) { return turned[index]; }) || sumsRows(number);
+}
+
+bool Fusion::multipliesWindows(Operation *op, const Evaluation &how) const {
+  size_t above = how.indices.size(), below = placesOf(op->getResult(0));
+  return !isMovement(op) && above > 1 && below > 1 && above * below > kWindow;
 }
 
 bool Fusion::sumsRows(unsigned number) const {
@@ -142,7 +147,7 @@ bool Fusion::sumsRows(unsigned number) const {
 bool Fusion::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
   Level where = how.place;
-  if (readsOtherTile(op, number) || turnsOften(op, number, how) || tearsWindow(op, number, how)) return false;
+  if (readsOtherTile(op, number) || turnsOften(op, number, how) || tearsWindow(op, number, how) || multipliesWindows(op, how)) return false;
   if (cluster.work + how.indices.size() * workOf(op) > kMostWork ||
       (how.indices.size() > kMostIndices && !(isMovement(op) && workOf(op) == 0)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))

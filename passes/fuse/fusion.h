@@ -38,7 +38,7 @@ constexpr size_t kMostWork = 160;
 /// A value that is asked for at more indices than this is kept in memory rather than computed anew for each: two windows on top of each
 /// other would multiply. Movement that changes nothing but an index costs nothing and is repeated freely.
 constexpr size_t kMostIndices = 16;
-/// A value that reads each of its tensors at more places than this is a window over them. It is computed once, in the order of what it
+/// A value that reads a tensor at more places than this is a window over it. It is computed once, in the order of what it
 /// reads, and by one kernel where one can.
 constexpr size_t kWindow = 8;
 /// A tensor that is turned and read this often for each of its elements, and this often in all, is turned once: lanes would gather its
@@ -65,10 +65,13 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallMapVector<unsigned, Evaluation, 1>> evaluated; // everywhere it is computed
   llvm::DenseMap<mlir::Value, unsigned> home;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> leaves;
+  /// What one element of a value takes to compute from its leaves.
+  using Place = std::pair<const void *, size_t>; // a leaf, and a hash of what moves it
   struct Effort {
-    size_t reads = 1, work = 0; // of tensors, and of what is made of them, for one element
+    llvm::SmallVector<Place, 2> places; // that are read
+    size_t work = 0;
   };
-  llvm::DenseMap<mlir::Value, Effort> efforts; // of values that their leaves are not
+  llvm::DenseMap<mlir::Value, Effort> efforts; // of values that are no leaves
   llvm::DenseSet<mlir::Operation *> holdingExpensive;
   llvm::DenseSet<mlir::Value> leaving;                                      // kernels, see leavesKernels
   llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
@@ -92,6 +95,8 @@ private:
   /// Whether the kernel would compute a window with its lanes apart in all that it reads, once more for each pass over a row, or only the
   /// last part of one that a kernel of its own had room for.
   bool tearsWindow(mlir::Operation *op, unsigned number, const Evaluation &how) const;
+  /// Whether several places are asked for at several indices each, so that together they are a window.
+  bool multipliesWindows(mlir::Operation *op, const Evaluation &how) const;
   bool sumsRows(unsigned number) const;
   /// Tiles of a parameter are whole one after another, so a kernel reads one at most.
   bool readsOtherTile(mlir::Operation *op, unsigned number) const;
@@ -104,11 +109,12 @@ private:
   //--- what computing a value again would read (repeat.cpp) --------------------------------------------
   /// What is known of a value from its operands, in the function's order, so that nothing has to go down the graph.
   void learn(mlir::Operation *op);
+  void learnEffort(mlir::Operation *op);
   /// Tensors in memory from which the value would be computed; the value itself if it will be in memory.
   llvm::ArrayRef<mlir::Value> leavesOf(mlir::Value v) const;
-  /// What that takes.
-  Effort effortOf(mlir::Value v) const { return efforts.lookup(nn::viewed(v)); }
-  bool isWindow(mlir::Value v) const { return effortOf(v).reads > kWindow * leavesOf(v).size(); }
+  /// At how many places it reads one tensor, the one that it reads at most.
+  size_t placesOf(mlir::Value v) const;
+  bool isWindow(mlir::Value v) const { return placesOf(v) > kWindow; }
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
   /// Whether what one cluster makes from a sum over a row, or a window of it, is wanted by the other one at other places than the one it is
   /// at. As one kernel they would compute it twice: slower, and sums in an order of its own, where equal sums have equal bits.

@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kMostLeaves = 32;
 /// What is made of two tensors is not made again in more kernels than this: one tensor read in each is cheaper then, though it is written.
 constexpr size_t kMostRepeats = 8;
-constexpr size_t kMostEffort = 1 << 16; // that is counted
+/// As much as is counted of the places and the work of a value.
+constexpr size_t kMostPlaces = 256, kMostEffort = 1 << 16;
 
 /// How many of the tensors have about as many elements or more.
 int large(ArrayRef<Value> tensors, int64_t elements) {
@@ -50,18 +51,44 @@ void Fusion::learn(Operation *op) {
         if (found.size() < kMostLeaves && !llvm::is_contained(found, leaf)) found.push_back(leaf);
     if (!isFree(op) && !v.hasOneUse() && large(found, elementsOf(v)) > 1) found.assign(1, v);
   }
-  if (!llvm::is_contained(found, v)) {
-    Effort &effort = efforts[v];
-    bool one = isMovement(op); // reads one of its operands
-    effort = {one, isFree(op) ? 0 : workOf(op)};
-    for (Value operand : op->getOperands()) {
-      Effort below = effortOf(operand);
-      effort.reads = one ? std::max(effort.reads, below.reads) : effort.reads + below.reads;
-      effort.work += below.work;
-    }
-    effort = {std::min(effort.reads, kMostEffort), std::min(effort.work, kMostEffort)};
-  }
+  if (!llvm::is_contained(found, v)) learnEffort(op);
   leaves[v] = std::move(found);
+}
+
+void Fusion::learnEffort(Operation *op) {
+  bool free = isFree(op), moves = isMovement(op) && !free;
+  Effort effort{{}, free ? 0 : workOf(op)};
+  for (Value operand : op->getOperands()) {
+    SmallVector<Place, 2> places{{viewed(operand).getAsOpaquePointer(), 0}}; // one, if it is in memory itself
+    if (auto known = efforts.find(viewed(operand)); known != efforts.end()) {
+      effort.work += known->second.work;
+      places = known->second.places;
+    }
+    if (!moves) {
+      effort.places.append(places);
+    } else if (places.size() > effort.places.size()) { // one of several operands is read
+      effort.places.clear();
+      for (auto [leaf, path] : places) effort.places.push_back({leaf, llvm::hash_combine(op, path)});
+    }
+  }
+  llvm::sort(effort.places);
+  effort.places.erase(std::unique(effort.places.begin(), effort.places.end()), effort.places.end());
+  if (effort.places.size() > kMostPlaces) effort.places.resize(kMostPlaces);
+  effort.work = std::min(effort.work, kMostEffort);
+  efforts[op->getResult(0)] = std::move(effort);
+}
+
+size_t Fusion::placesOf(Value v) const {
+  auto effort = efforts.find(viewed(v));
+  if (effort == efforts.end()) return 1;
+  size_t most = 0, run = 0;
+  const void *leaf = nullptr;
+  for (auto [of, path] : effort->second.places) {
+    run = of == leaf ? run + 1 : 1;
+    leaf = of;
+    most = std::max(most, run);
+  }
+  return most;
 }
 
 ArrayRef<Value> Fusion::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }

@@ -85,23 +85,31 @@ void Forms::makeLargeLogitsAgain(Tiling tiling) {
 }
 
 /// chooseForm with other tiles, which `asked` has then. Where nothing fits so far, the choice that needs least of the device is tried
-/// with them first, and nothing else if it does not fit: false if it needs no less. False too if all tiers have no room for the state.
+/// with them first, and what is sparing as a rule if that needs no less; nothing else if neither fits: false if neither needs less. False
+/// too if all tiers have no room for the state.
 bool Forms::chooseFormWith(Tiling tiling) {
   if (fitting.empty() && trials.leastState > room()) return false;
   if (fitting.empty() && trials.least && trials.least->need.of(Tier::device) > trials.limit) {
     uint64_t need = trials.least->need.of(Tier::device);
-    Settings settings = trials.least->settings;
-    settings.tiling = tiling, settings.schedule.activationWork = workFor(tiling);
-    if (trials.needsAtLeast(settings) >= need) return false;
-    uint64_t now = trials.made(settings).need.of(Tier::device);
-    if (now >= need) return false;
+    Tiling before = asked.tiling;
     setTiling(tiling);
+    Settings least = trials.least->settings;
+    least.tiling = tiling, least.schedule.activationWork = asked.schedule.activationWork;
+    uint64_t now = needed(least, need);
+    for (const Settings &settings : mostSparing(stages()))
+      if (now >= need) now = needed(settings, need);
+    if (now >= need) return setTiling(before), false;
     if (now > trials.limit) return true;
   }
   setTiling(tiling);
   bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
   if (!hopeless) chooseForm();
   return true;
+}
+
+/// What these take of the device, or `enough` if that is known to be less.
+uint64_t Forms::needed(const Settings &settings, uint64_t enough) {
+  return trials.needsAtLeast(settings) >= enough ? enough : trials.made(settings).need.of(Tier::device);
 }
 
 /// Adds to `fitting` what fits with these tiles.

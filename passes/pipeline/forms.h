@@ -33,6 +33,7 @@ private:
   bool tilesGainNothing(const std::vector<Trials::Part> &next);
   void makeLargeLogitsAgain(Tiling tiling);
   bool chooseFormWith(Tiling tiling);
+  uint64_t needed(const Settings &settings, uint64_t enough);
   void chooseForm();
   bool areHopeless(llvm::ArrayRef<int64_t> stages);
   std::vector<Settings> mostSparing(llvm::ArrayRef<int64_t> stages);

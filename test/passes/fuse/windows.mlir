@@ -122,3 +122,76 @@ func.func @turned_for_few(%x: tensor<64x96xf32>, %k: tensor<96x2xf32>) -> tensor
   %y = nn.mul %x, %w : tensor<64x96xf32>
   return %y : tensor<64x96xf32>
 }
+
+// A window is computed in the order of what it reads, and turned afterwards.
+// CHECK-LABEL: func.func @window_turned
+// CHECK: %[[W:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<16x4xf32>) -> tensor<8x4xf32>
+// CHECK: nn.launch @{{.*}}(%[[W]], %{{.*}}) : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+func.func @window_turned(%x: tensor<16x4xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w0 = nn.slice %x starts [0, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w1 = nn.slice %x starts [1, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w2 = nn.slice %x starts [2, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w3 = nn.slice %x starts [3, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w4 = nn.slice %x starts [4, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w5 = nn.slice %x starts [5, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w6 = nn.slice %x starts [6, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w7 = nn.slice %x starts [7, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w8 = nn.slice %x starts [8, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %m1 = nn.max %w0, %w1 : tensor<8x4xf32>
+  %m2 = nn.max %m1, %w2 : tensor<8x4xf32>
+  %m3 = nn.max %m2, %w3 : tensor<8x4xf32>
+  %m4 = nn.max %m3, %w4 : tensor<8x4xf32>
+  %m5 = nn.max %m4, %w5 : tensor<8x4xf32>
+  %m6 = nn.max %m5, %w6 : tensor<8x4xf32>
+  %m7 = nn.max %m6, %w7 : tensor<8x4xf32>
+  %m8 = nn.max %m7, %w8 : tensor<8x4xf32>
+  %t = nn.transpose %m8 perm [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+  %s = nn.add %t, %y : tensor<4x8xf32>
+  return %s : tensor<4x8xf32>
+}
+
+// And once, where sums over its rows go over them again.
+// CHECK-LABEL: func.func @window_in_rows
+// CHECK: %[[W:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<16x4xf32>) -> tensor<8x4xf32>
+// CHECK: nn.launch @{{.*}}(%[[W]]) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+func.func @window_in_rows(%x: tensor<16x4xf32>) -> tensor<8x4xf32> {
+  %w0 = nn.slice %x starts [0, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w1 = nn.slice %x starts [1, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w2 = nn.slice %x starts [2, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w3 = nn.slice %x starts [3, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w4 = nn.slice %x starts [4, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w5 = nn.slice %x starts [5, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w6 = nn.slice %x starts [6, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w7 = nn.slice %x starts [7, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %w8 = nn.slice %x starts [8, 0] sizes [8, 4] steps [1, 1] : tensor<16x4xf32> -> tensor<8x4xf32>
+  %m1 = nn.max %w0, %w1 : tensor<8x4xf32>
+  %m2 = nn.max %m1, %w2 : tensor<8x4xf32>
+  %m3 = nn.max %m2, %w3 : tensor<8x4xf32>
+  %m4 = nn.max %m3, %w4 : tensor<8x4xf32>
+  %m5 = nn.max %m4, %w5 : tensor<8x4xf32>
+  %m6 = nn.max %m5, %w6 : tensor<8x4xf32>
+  %m7 = nn.max %m6, %w7 : tensor<8x4xf32>
+  %m8 = nn.max %m7, %w8 : tensor<8x4xf32>
+  %r = nn.reduce sum %m8 dims [1] : tensor<8x4xf32> -> tensor<8xf32>
+  %b = nn.broadcast %r dims [0] : tensor<8xf32> -> tensor<8x4xf32>
+  %s = nn.sub %m8, %b : tensor<8x4xf32>
+  return %s : tensor<8x4xf32>
+}
+
+// Three windows of three places are a window of nine: the inner ones are kept.
+// CHECK-LABEL: func.func @windows_of_windows
+// CHECK: %[[W:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<32xf32>) -> tensor<30xf32>
+// CHECK: nn.launch @{{.*}}(%[[W]]) : (tensor<30xf32>) -> tensor<28xf32>
+func.func @windows_of_windows(%x: tensor<32xf32>) -> tensor<28xf32> {
+  %a = nn.slice %x starts [0] sizes [30] steps [1] : tensor<32xf32> -> tensor<30xf32>
+  %b = nn.slice %x starts [1] sizes [30] steps [1] : tensor<32xf32> -> tensor<30xf32>
+  %c = nn.slice %x starts [2] sizes [30] steps [1] : tensor<32xf32> -> tensor<30xf32>
+  %ab = nn.max %a, %b : tensor<30xf32>
+  %abc = nn.max %ab, %c : tensor<30xf32>
+  %d = nn.slice %abc starts [0] sizes [28] steps [1] : tensor<30xf32> -> tensor<28xf32>
+  %e = nn.slice %abc starts [1] sizes [28] steps [1] : tensor<30xf32> -> tensor<28xf32>
+  %f = nn.slice %abc starts [2] sizes [28] steps [1] : tensor<30xf32> -> tensor<28xf32>
+  %de = nn.max %d, %e : tensor<28xf32>
+  %def = nn.max %de, %f : tensor<28xf32>
+  return %def : tensor<28xf32>
+}
