@@ -66,7 +66,7 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> home;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> leaves;
   /// What one element of a value takes to compute from its leaves.
-  using Place = std::pair<const void *, size_t>; // a leaf, and a hash of what moves it
+  using Place = std::pair<mlir::Value, size_t>; // a leaf, and a hash of what moves it
   struct Effort {
     llvm::SmallVector<Place, 2> places; // that are read
     size_t work = 0;

@@ -13,7 +13,7 @@ constexpr size_t kMostLeaves = 32;
 /// What is made of two tensors is not made again in more kernels than this: one tensor read in each is cheaper then, though it is written.
 constexpr size_t kMostRepeats = 8;
 /// As much as is counted of the places and the work of a value.
-constexpr size_t kMostPlaces = 256, kMostEffort = 1 << 16;
+constexpr size_t kMostPlaces = 128, kMostEffort = 1 << 16;
 
 /// How many of the tensors have about as many elements or more.
 int large(ArrayRef<Value> tensors, int64_t elements) {
@@ -59,21 +59,19 @@ void Fusion::learnEffort(Operation *op) {
   bool free = isFree(op), moves = isMovement(op) && !free;
   Effort effort{{}, free ? 0 : workOf(op)};
   for (Value operand : op->getOperands()) {
-    SmallVector<Place, 2> places{{viewed(operand).getAsOpaquePointer(), 0}}; // one, if it is in memory itself
+    SmallVector<Place, 2> places{{viewed(operand), 0}}; // one, if it is in memory itself
     if (auto known = efforts.find(viewed(operand)); known != efforts.end()) {
       effort.work += known->second.work;
       places = known->second.places;
     }
     if (!moves) {
-      effort.places.append(places);
+      for (const Place &place : places)
+        if (!llvm::is_contained(effort.places, place) && effort.places.size() < kMostPlaces) effort.places.push_back(place);
     } else if (places.size() > effort.places.size()) { // one of several operands is read
       effort.places.clear();
       for (auto [leaf, path] : places) effort.places.push_back({leaf, llvm::hash_combine(op, path)});
     }
   }
-  llvm::sort(effort.places);
-  effort.places.erase(std::unique(effort.places.begin(), effort.places.end()), effort.places.end());
-  if (effort.places.size() > kMostPlaces) effort.places.resize(kMostPlaces);
   effort.work = std::min(effort.work, kMostEffort);
   efforts[op->getResult(0)] = std::move(effort);
 }
@@ -81,13 +79,9 @@ void Fusion::learnEffort(Operation *op) {
 size_t Fusion::placesOf(Value v) const {
   auto effort = efforts.find(viewed(v));
   if (effort == efforts.end()) return 1;
-  size_t most = 0, run = 0;
-  const void *leaf = nullptr;
-  for (auto [of, path] : effort->second.places) {
-    run = of == leaf ? run + 1 : 1;
-    leaf = of;
-    most = std::max(most, run);
-  }
+  llvm::SmallDenseMap<Value, size_t, 4> counts;
+  size_t most = 0;
+  for (auto [leaf, path] : effort->second.places) most = std::max(most, ++counts[leaf]);
   return most;
 }
 
