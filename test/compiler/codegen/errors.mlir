@@ -42,3 +42,19 @@ func.func private @strided_columns(%x: tensor<8x2x4xf32>) -> (tensor<8xf32>, ten
   %c = nn.reduce sum %v dims [1] : tensor<2x4x8xf32> -> tensor<2x8xf32>
   return %r, %c : tensor<8xf32>, tensor<2x8xf32>
 }
+
+// -----
+
+func.func private @capped(%x: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>) attributes {nn.kernel} {
+  // expected-error @below {{has no kernel: scores have a bias that is learnt, or a cap}}
+  %y, %l = nn.attention %x, %x, %x {scale = 0.5 : f32, softcap = 30.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return %y, %l : tensor<1x2x4x8xf32>, tensor<1x2x4xf32>
+}
+
+// -----
+
+func.func private @biased(%x: tensor<1x2x4x8xf32>, %b: tensor<2x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>) attributes {nn.kernel} {
+  // expected-error @below {{has no kernel: scores have a bias that is learnt, or a cap}}
+  %y, %l = nn.attention %x, %x, %x bias %b {scale = 0.5 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<2x4x4xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return %y, %l : tensor<1x2x4x8xf32>, tensor<1x2x4xf32>
+}
