@@ -195,3 +195,63 @@ func.func @windows_of_windows(%x: tensor<32xf32>) -> tensor<28xf32> {
   %def = nn.max %de, %f : tensor<28xf32>
   return %def : tensor<28xf32>
 }
+
+// The same where each window is summed by a kernel of its own at first.
+// CHECK-LABEL: func.func @padded_for_sums
+// CHECK: %[[P:.*]] = nn.launch @{{.*}}(%{{.*}}) : (tensor<32x4xf32>) -> tensor<48x4xf32>
+// CHECK: nn.launch @{{.*}}(%[[P]], %{{.*}}) : (tensor<48x4xf32>, tensor<32x4xf32>) -> (tensor<4xf32>,
+func.func @padded_for_sums(%x: tensor<32x4xf32>, %y: tensor<32x4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %p = nn.pad %x with 0.0 : f32 low [8, 0] high [8, 0] interior [0, 0] : tensor<32x4xf32> -> tensor<48x4xf32>
+  %w0 = nn.slice %p starts [0, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m0 = nn.mul %w0, %y : tensor<32x4xf32>
+  %s0 = nn.reduce sum %m0 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w1 = nn.slice %p starts [1, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m1 = nn.mul %w1, %y : tensor<32x4xf32>
+  %s1 = nn.reduce sum %m1 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w2 = nn.slice %p starts [2, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m2 = nn.mul %w2, %y : tensor<32x4xf32>
+  %s2 = nn.reduce sum %m2 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w3 = nn.slice %p starts [3, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m3 = nn.mul %w3, %y : tensor<32x4xf32>
+  %s3 = nn.reduce sum %m3 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w4 = nn.slice %p starts [4, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m4 = nn.mul %w4, %y : tensor<32x4xf32>
+  %s4 = nn.reduce sum %m4 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w5 = nn.slice %p starts [5, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m5 = nn.mul %w5, %y : tensor<32x4xf32>
+  %s5 = nn.reduce sum %m5 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w6 = nn.slice %p starts [6, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m6 = nn.mul %w6, %y : tensor<32x4xf32>
+  %s6 = nn.reduce sum %m6 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w7 = nn.slice %p starts [7, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m7 = nn.mul %w7, %y : tensor<32x4xf32>
+  %s7 = nn.reduce sum %m7 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w8 = nn.slice %p starts [8, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m8 = nn.mul %w8, %y : tensor<32x4xf32>
+  %s8 = nn.reduce sum %m8 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w9 = nn.slice %p starts [9, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m9 = nn.mul %w9, %y : tensor<32x4xf32>
+  %s9 = nn.reduce sum %m9 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w10 = nn.slice %p starts [10, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m10 = nn.mul %w10, %y : tensor<32x4xf32>
+  %s10 = nn.reduce sum %m10 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w11 = nn.slice %p starts [11, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m11 = nn.mul %w11, %y : tensor<32x4xf32>
+  %s11 = nn.reduce sum %m11 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w12 = nn.slice %p starts [12, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m12 = nn.mul %w12, %y : tensor<32x4xf32>
+  %s12 = nn.reduce sum %m12 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w13 = nn.slice %p starts [13, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m13 = nn.mul %w13, %y : tensor<32x4xf32>
+  %s13 = nn.reduce sum %m13 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w14 = nn.slice %p starts [14, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m14 = nn.mul %w14, %y : tensor<32x4xf32>
+  %s14 = nn.reduce sum %m14 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w15 = nn.slice %p starts [15, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m15 = nn.mul %w15, %y : tensor<32x4xf32>
+  %s15 = nn.reduce sum %m15 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  %w16 = nn.slice %p starts [16, 0] sizes [32, 4] steps [1, 1] : tensor<48x4xf32> -> tensor<32x4xf32>
+  %m16 = nn.mul %w16, %y : tensor<32x4xf32>
+  %s16 = nn.reduce sum %m16 dims [0] : tensor<32x4xf32> -> tensor<4xf32>
+  return %s0, %s1, %s2, %s3, %s4, %s5, %s6, %s7, %s8, %s9, %s10, %s11, %s12, %s13, %s14, %s15, %s16 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}

@@ -56,3 +56,27 @@ func.func @train() -> tensor<f32> {
   return %loss : tensor<f32>
 }
 // WARNING: warning: parameter 'unused' does not influence the loss and is not trained
+
+// -----
+
+// A depthwise convolution's input has the gradient of another: what arrives, apart by the stride, met by the kernel turned round.
+// CHECK-LABEL: func.func @train(
+// CHECK-SAME: %[[D:[a-z0-9]+]]: tensor<1x4x2xf32>
+// CHECK: %[[K:.*]] = nn.get @kernel
+// CHECK: %[[APART:.*]] = nn.pad %[[D]] with 0.000000e+00 : f32 low [0, 0, 0] high [0, 0, 0] interior [0, 1, 0]
+// CHECK: %[[TURNED:.*]] = nn.slice %[[K]] starts [2, 0] sizes [3, 2] steps [-1, 1]
+// CHECK: %[[DX:.*]] = nn.depthwise %[[APART]] by %[[TURNED]] low [1] high [1] strides [1] dilations [1]
+// CHECK-COUNT-3: nn.reduce sum %{{.*}} dims [0, 1]
+// CHECK: %[[DK:.*]] = nn.concat
+// CHECK: nn.gradient @places, %[[DX]]
+// CHECK: nn.gradient @kernel, %[[DK]]
+nn.parameter @kernel : tensor<3x2xf32> {trainable = true}
+nn.parameter @places : tensor<1x7x2xf32> {trainable = true}
+func.func @train(%y: tensor<1x4x2xf32>) -> tensor<f32> {
+  %x = nn.get @places : tensor<1x7x2xf32>
+  %k = nn.get @kernel : tensor<3x2xf32>
+  %c = nn.depthwise %x by %k low [1] high [1] strides [2] dilations [1] : (tensor<1x7x2xf32>, tensor<3x2xf32>) -> tensor<1x4x2xf32>
+  %m = nn.mul %c, %y : tensor<1x4x2xf32>
+  %loss = nn.reduce sum %m dims [0, 1, 2] : tensor<1x4x2xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
