@@ -98,8 +98,16 @@ class Graph:
         y = self.op("Transpose", [self.op("MatMul", [probabilities, v])], perm=[0, 2, 1, 3])
         return self.op("Reshape", [y, self.constant([0, 0, width], np.int64)])
 
+    def convolution(self, x, width):
+        """Along the sequence: each channel by itself, or all of them."""
+        taps, alone = self.random.choice((2, 3, 9)), self.random.random() < .7
+        before = self.random.randint(0, taps - 1)
+        y = self.op("Conv", [self.op("Transpose", [x], perm=[0, 2, 1]), self.parameter((width, 1 if alone else width, taps))], kernel_shape=[taps],
+                    pads=[before, taps - 1 - before], group=width if alone else 1)
+        return self.op("Transpose", [y], perm=[0, 2, 1])
+
     def block(self, x, width):
-        how = self.random.choice(["mlp", "activation", "norm", "scale", "linear", "gate", "swap"] + ["attention"] * 3 * len(self.seq))
+        how = self.random.choice(["mlp", "activation", "norm", "scale", "linear", "gate", "swap"] + (["attention"] * 3 + ["convolution"]) * len(self.seq))
         if how == "mlp":
             inner = self.random.choice((1, 3, 17, 2 * width))
             y = self.linear(self.activation(self.linear(x, width, inner)), inner, width)
@@ -113,7 +121,7 @@ class Graph:
             a, b = self.op("Split", [x, self.constant([cut, width - cut], np.int64)], outputs=2, axis=-1)
             y = self.op("Concat", [self.activation(b), a], axis=-1)
         else:
-            y = {"activation": lambda: self.activation(x), "norm": lambda: self.norm(x, width), "attention": lambda: self.attention(x, width),
+            y = {"activation": lambda: self.activation(x), "norm": lambda: self.norm(x, width), "attention": lambda: self.attention(x, width), "convolution": lambda: self.convolution(x, width),
                  "linear": lambda: self.linear(x, width, width), "swap": lambda: self.op("Add", [x, x])}[how]()
         return self.op("Add", [x, y]) if self.random.random() < .5 else y
 
