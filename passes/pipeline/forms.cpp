@@ -89,10 +89,10 @@ void Forms::makeLargeLogitsAgain(Tiling tiling) {
 /// too if all tiers have no room for the state.
 bool Forms::chooseFormWith(Tiling tiling) {
   if (fitting.empty() && trials.leastState > room()) return false;
+  const Tiling before = asked.tiling;
+  setTiling(tiling);
   if (fitting.empty() && trials.least && trials.least->need.of(Tier::device) > trials.limit) {
     uint64_t need = trials.least->need.of(Tier::device);
-    Tiling before = asked.tiling;
-    setTiling(tiling);
     Settings least = trials.least->settings;
     least.tiling = tiling, least.schedule.activationWork = asked.schedule.activationWork;
     uint64_t now = needed(least, need);
@@ -101,13 +101,12 @@ bool Forms::chooseFormWith(Tiling tiling) {
     if (now >= need) return setTiling(before), false;
     if (now > trials.limit) return true;
   }
-  setTiling(tiling);
   bool hopeless = llvm::all_of(mostSparing(stages()), [&](const Settings &settings) { return isFar(trials.needsAtLeast(settings)); });
   if (!hopeless) chooseForm();
   return true;
 }
 
-/// What these take of the device, or `enough` if that is known to be less.
+/// What these need of the device, or `enough` if that is known to be no more.
 uint64_t Forms::needed(const Settings &settings, uint64_t enough) {
   return trials.needsAtLeast(settings) >= enough ? enough : trials.made(settings).need.of(Tier::device);
 }
