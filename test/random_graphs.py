@@ -121,7 +121,8 @@ class Graph:
             a, b = self.op("Split", [x, self.constant([cut, width - cut], np.int64)], outputs=2, axis=-1)
             y = self.op("Concat", [self.activation(b), a], axis=-1)
         else:
-            y = {"activation": lambda: self.activation(x), "norm": lambda: self.norm(x, width), "attention": lambda: self.attention(x, width), "convolution": lambda: self.convolution(x, width),
+            y = {"activation": lambda: self.activation(x), "norm": lambda: self.norm(x, width), "attention": lambda: self.attention(x, width),
+                 "convolution": lambda: self.convolution(x, width),
                  "linear": lambda: self.linear(x, width, width), "swap": lambda: self.op("Add", [x, x])}[how]()
         return self.op("Add", [x, y]) if self.random.random() < .5 else y
 

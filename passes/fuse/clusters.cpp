@@ -76,7 +76,7 @@ unsigned Fusion::below(OpOperand *operand, unsigned index) {
   auto [it, fresh] = indices.try_emplace({index, operand}, movements.size());
   if (fresh) {
     movements.push_back(movements[index] + 1);
-    turned.push_back(turned[index] || movesLast(operand->getOwner()));
+    transposed.push_back(transposed[index] || movesLast(operand->getOwner()));
   }
   return it->second;
 }
@@ -118,9 +118,9 @@ bool Fusion::readsOtherTile(Operation *op, unsigned number) const {
   return readBy[number].tile && own.several;
 }
 
-bool Fusion::turnsOften(Operation *op, unsigned number, const Evaluation &how) const {
+bool Fusion::transposesOften(Operation *op, unsigned number, const Evaluation &how) const {
   int64_t reads = clusters[number].points * int64_t(how.indices.size());
-  return reads >= kManyTurned && reads >= kOftenTurned * elementsOf(op->getResult(0)) && movesLast(op);
+  return reads >= kWorthTransposing && reads >= kManyReads * elementsOf(op->getResult(0)) && movesLast(op);
 }
 
 bool Fusion::tearsWindow(Operation *op, unsigned number, const Evaluation &how) const {
@@ -129,7 +129,7 @@ bool Fusion::tearsWindow(Operation *op, unsigned number, const Evaluation &how) 
   const Cluster &cluster = clusters[number];
   size_t work = efforts.find(viewed(v))->second.work;
   bool fits = cluster.work + how.indices.size() * work <= kMostWork;
-  return (!fits && work <= kMostWork) || llvm::any_of(how.indices, [&](unsigned index) { return turned[index]; }) || sumsRows(number);
+  return (!fits && work <= kMostWork) || llvm::any_of(how.indices, [&](unsigned index) { return transposed[index]; }) || sumsRows(number);
 }
 
 bool Fusion::multipliesWindows(Operation *op, const Evaluation &how) const {
@@ -147,9 +147,9 @@ bool Fusion::sumsRows(unsigned number) const {
 bool Fusion::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   const Cluster &cluster = clusters[number];
   Level where = how.place;
-  if (readsOtherTile(op, number) || turnsOften(op, number, how) || tearsWindow(op, number, how) || multipliesWindows(op, how)) return false;
-  if (cluster.work + how.indices.size() * workOf(op) > kMostWork ||
-      (how.indices.size() > kMostIndices && !(isMovement(op) && workOf(op) == 0)) ||
+  if (readsOtherTile(op, number) || transposesOften(op, number, how) || tearsWindow(op, number, how) || multipliesWindows(op, how))
+    return false;
+  if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {

@@ -41,9 +41,9 @@ constexpr size_t kMostIndices = 16;
 /// A value that reads a tensor at more places than this is a window over it. It is computed once, in the order of what it
 /// reads, and by one kernel where one can.
 constexpr size_t kWindow = 8;
-/// A tensor that is turned and read this often for each of its elements, and this often in all, is turned once: lanes would gather its
-/// elements one by one each time.
-constexpr int64_t kOftenTurned = 16, kManyTurned = 1 << 16;
+/// A transposed tensor of which each element is read this often, and all together this often, is transposed in memory: lanes would gather
+/// its elements one by one each time.
+constexpr int64_t kManyReads = 16, kWorthTransposing = 1 << 16;
 /// Movements on top of each other each add conditions to every load below.
 constexpr unsigned kMostMovements = 24;
 
@@ -79,7 +79,7 @@ private:
   llvm::DenseMap<mlir::Value, TileRead> readBelow;                          // to compute a value, by its own kernel or an earlier one
   std::vector<TileRead> readBy;                                             // each cluster itself
   std::vector<unsigned> movements{0};                                       // on top of each other, of each index
-  std::vector<bool> turned{false};                                          // each index: another dimension is the last
+  std::vector<bool> transposed{false};                                      // each index: another dimension is the last
 
   //--- one operation (clusters.cpp) ---------------------------------------------------------------
   void place(mlir::Operation *op);
@@ -90,9 +90,9 @@ private:
   /// Where a value is needed by a user that stands at `place` of a kernel, and how many columns share it there.
   std::pair<Level, int64_t> levelIn(const Cluster &cluster, const Use &use, Level place);
   bool mayJoin(mlir::Operation *op, unsigned number, const Evaluation &how);
-  /// Whether the kernel would read a tensor turned, over and over.
-  bool turnsOften(mlir::Operation *op, unsigned number, const Evaluation &how) const;
-  /// Whether the kernel would compute a window with its lanes apart in all that it reads, once more for each pass over a row, or only the
+  /// Whether the kernel would read a tensor through a transposition over and over.
+  bool transposesOften(mlir::Operation *op, unsigned number, const Evaluation &how) const;
+  /// Whether the kernel would compute a window with strided reads, once more for each pass over a row, or only the
   /// last part of one that a kernel of its own had room for.
   bool tearsWindow(mlir::Operation *op, unsigned number, const Evaluation &how) const;
   /// Whether several places are asked for at several indices each, so that together they are a window.
@@ -116,8 +116,8 @@ private:
   size_t placesOf(mlir::Value v) const;
   bool isWindow(mlir::Value v) const { return placesOf(v) > kWindow; }
   bool cheapToRepeat(mlir::Operation *op, const Consumers &consumers);
-  /// Whether what one cluster makes from a sum over a row, or a window of it, is wanted by the other one at other places than the one it is
-  /// at. As one kernel they would compute it twice: slower, and sums in an order of its own, where equal sums have equal bits.
+  /// Whether a window that one cluster computes, or what it makes from a sum over a row, is wanted by the other one at other indices than
+  /// its own. As one kernel they would compute it twice: slower, and sums in an order of its own, where equal sums have equal bits.
   bool isWantedElsewhere(unsigned from, unsigned in);
   bool computesWindow(unsigned number) const;
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }

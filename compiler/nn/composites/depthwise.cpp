@@ -1,6 +1,6 @@
 //===- depthwise.cpp - convolutions of each channel by itself -------------------------------------===//
 // Taps are multiplied and added where they are, with the channels of a place side by side, so that a tap of all of them is one run of
-// memory. The gradient of the input is such a convolution again, of the result's gradient by the kernel turned round; as the gradient of
+// memory. The gradient of the input is such a convolution again, of the result's gradient by the reversed kernel; as the gradient of
 // slices it would be a sum of as many tensors filled up with zeros as there are taps.
 #include "compiler/nn/implement.h"
 
@@ -27,8 +27,8 @@ Value padded(DepthwiseOp op, Build &b) {
   return b.pad(op.getInput(), low, high, none);
 }
 
-/// What one tap meets of the padded input: [batch, out…, channels].
-Value metBy(ArrayRef<int64_t> tap, DepthwiseOp op, Build &b, Value padded) {
+/// The elements of the padded input that one tap is multiplied by: [batch, out…, channels].
+Value tapOf(ArrayRef<int64_t> tap, DepthwiseOp op, Build &b, Value padded) {
   auto out = typeOf(op.getResult()).getShape();
   SmallVector<int64_t> from(out.size(), 0), step(out.size(), 1);
   for (auto [i, at] : llvm::enumerate(tap)) {
@@ -66,35 +66,35 @@ Composed DepthwiseOp::decompose(Build &b) {
   Value all = padded(*this, b), kernel = b.reshape(getKernel(), {ShapedType::getNumElements(window), channels}), sum;
   forEachTap(window, [&](ArrayRef<int64_t> tap) {
     Value weight = b.reshape(b.slice(kernel, {t++, 0}, {1, channels}, {1, 1}), {channels});
-    Value term = b.mul(metBy(tap, *this, b, all), b.columns(weight, out));
+    Value term = b.mul(tapOf(tap, *this, b, all), b.columns(weight, out));
     sum = sum ? b.add(sum, term) : term;
   });
   return {sum};
 }
 
-/// With d apart by the strides, dx[i] = sum over taps t of d[i + low - t dilation] kernel[t], which is d met by the last tap first; and
-/// dkernel[t] is the sum over places of d times what t meets.
+/// With d apart by the strides, dx[i] = sum over taps t of d[i + low - t dilation] kernel[t], a convolution of d by the reversed kernel;
+/// and dkernel[t] is the sum over places of d times the elements that t is multiplied by.
 LogicalResult DepthwiseOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &gradients) {
   Build b{builder, getLoc()};
   auto in = typeOf(getInput()).getShape(), kernel = typeOf(getKernel()).getShape(), out = typeOf(getResult()).getShape();
   size_t n = kernel.size() - 1;
-  SmallVector<int64_t> low, high, none(n + 2, 0), apart(n + 2, 0), unmet(n + 2, 0), last(n + 1, 0), turned(n + 1, -1), ones(n, 1);
-  last[n] = 0, turned[n] = 1;
+  SmallVector<int64_t> low, high, none(n + 2, 0), apart(n + 2, 0), tail(n + 2, 0), last(n + 1, 0), backwards(n + 1, -1), ones(n, 1);
+  last[n] = 0, backwards[n] = 1;
   for (size_t i = 0; i < n; ++i) {
     int64_t reach = (kernel[i] - 1) * getDilations()[i];
     low.push_back(reach - getLow()[i]);
     high.push_back(reach - getHigh()[i]);
     apart[i + 1] = getStrides()[i] - 1;
-    unmet[i + 1] = (in[i + 1] + getLow()[i] + getHigh()[i] - reach - 1) % getStrides()[i]; // places at the end
+    tail[i + 1] = (in[i + 1] + getLow()[i] + getHigh()[i] - reach - 1) % getStrides()[i]; // places that no window reaches
     last[i] = kernel[i] - 1;
   }
-  Value spread = b.pad(d[0], none, unmet, apart), reversed = b.slice(getKernel(), last, kernel, turned);
+  Value spread = b.pad(d[0], none, tail, apart), reversed = b.slice(getKernel(), last, kernel, backwards);
   gradients[0] = b.b.create<DepthwiseOp>(b.loc, spread, reversed, low, high, ones, getDilations());
 
   SmallVector<Value> sums;
   Value all = padded(*this, b);
   forEachTap(kernel.drop_back(), [&](ArrayRef<int64_t> tap) {
-    sums.push_back(b.reshape(b.sumRows(b.mul(metBy(tap, *this, b, all), d[0])), {1, kernel.back()}));
+    sums.push_back(b.reshape(b.sumRows(b.mul(tapOf(tap, *this, b, all), d[0])), {1, kernel.back()}));
   });
   gradients[1] = b.reshape(b.b.create<ConcatOp>(b.loc, sums, 0), kernel);
   return success();

@@ -59,7 +59,7 @@ func.func @train() -> tensor<f32> {
 
 // -----
 
-// A depthwise convolution's input has the gradient of another: what arrives, apart by the stride, met by the kernel turned round.
+// A depthwise convolution's input has the gradient of another: what arrives, apart by the stride, met by the reversed kernel.
 // CHECK-LABEL: func.func @train(
 // CHECK-SAME: %[[D:[a-z0-9]+]]: tensor<1x4x2xf32>
 // CHECK: %[[K:.*]] = nn.get @kernel
