@@ -1,8 +1,6 @@
 //===- emit.cpp - building and evaluating nn operations ------------------------------------------===//
 #include "compiler/onnx/emit.h"
 #include "compiler/nn/build.h"
-#include "mlir/IR/Verifier.h"
-#include "llvm/ADT/ScopeExit.h"
 #include <numeric>
 
 using namespace mlir;
@@ -74,25 +72,6 @@ bool Emitter::affords(Shape shape, Type element) {
   return false;
 }
 
-/// Whether the operation is one for operands of these shapes and types; a report if not.
-static bool isTaken(Emitter &e, Operation *op) {
-  {
-    ScopedDiagnosticHandler quiet(e.context(), [](Diagnostic &) { return success(); }); // it speaks of the dialect's operation
-    if (succeeded(verify(op, /*verifyRecursively=*/false))) return true;
-  }
-  std::string operands;
-  llvm::raw_string_ostream os(operands);
-  llvm::interleave(
-      op->getOperandTypes(), os,
-      [&](Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
-  e.fail("it is not supported for " + operands);
-  return false;
-}
-
-/// A broadcast of more elements than this is not folded: it stays an operation, and so does what is computed from it. So a mask of a long
-/// sequence is never a constant of all pairs of positions, and nn-raise-attention may see that it compares them.
-static constexpr int64_t kMostExpanded = int64_t(1) << 24; // elements
-
 Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   if (broken) return {};
   bool known = true;
@@ -112,51 +91,11 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
     return {};
   }
   Operation *op = build(builder, values);
-  if (!isTaken(*this, op)) return {};
+  if (!isTaken(op)) return {};
   for (Type t : op->getResultTypes())
     if (!fits(cast<ShapedType>(t).getShape())) return {};
   Vals results;
   for (Value v : op->getResults()) results.push_back(v);
-  return results;
-}
-
-std::optional<Vals> Emitter::fold(ArrayRef<Val> operands, Build build) {
-  SmallVector<Value> values;
-  SmallVector<const nn::Tensor *> tensors;
-  int64_t given = 0; // elements
-  for (const Val &v : operands) {
-    given += v.type().getNumElements();
-    values.push_back(scratch->addArgument(v.type(), location));
-    tensors.push_back(v.constant.get());
-  }
-  OpBuilder inside(context());
-  inside.setInsertionPointToEnd(scratch);
-  Operation *op = build(inside, values);
-  auto done = llvm::make_scope_exit([&] {
-    op->erase();
-    scratch->eraseArguments([](BlockArgument) { return true; });
-  });
-  if (!isTaken(*this, op)) return Vals();
-  for (Type t : op->getResultTypes()) {
-    auto shaped = cast<ShapedType>(t);
-    if (!fits(shaped.getShape())) return Vals();
-    if (shaped.getNumElements() > std::max(kMostExpanded, 2 * given)) return std::nullopt;
-    if (!affords(shaped.getShape(), shaped.getElementType())) return Vals();
-  }
-  std::string why;
-  auto evaluated = [&] {
-    ScopedDiagnosticHandler keep(context(), [&](Diagnostic &d) {
-      if (why.empty()) why = ": " + StringRef(d.str()).split("' op ").second.str();
-      return success();
-    });
-    return nn::evaluate(op, tensors);
-  }();
-  if (mlir::failed(evaluated)) {
-    fail("it cannot be computed at compile time" + why);
-    return Vals();
-  }
-  Vals results;
-  for (nn::Tensor &t : *evaluated) results.push_back(std::move(t));
   return results;
 }
 

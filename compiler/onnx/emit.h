@@ -6,6 +6,7 @@
 #include "compiler/nn/Nn.h"
 #include "compiler/nn/eval/eval.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace zero::onnx {
 
@@ -139,6 +140,8 @@ private:
   /// Gives both operands the common shape; false on failure.
   bool unify(Val &x, Val &y);
   bool fits(Shape shape);
+  /// Whether the operation is one for operands of these shapes and types; a report if not.
+  bool isTaken(mlir::Operation *op);
   mlir::TypedAttr number(double value, mlir::Type element);
 
   mlir::Location location;
@@ -146,6 +149,10 @@ private:
   bool broken = false;
   uint64_t maxConstantBytes, maxOperations, operations = 0;
   mlir::Block *scratch; // holds the operands of operations that are evaluated
+  struct Folded {
+    Vals results, operands; // these are kept alive, for a key may hold their addresses
+  };
+  llvm::StringMap<Folded> folded; // large results, by what they are computed from
   llvm::DenseMap<const nn::Tensor *, mlir::Value> materialised;
   std::vector<std::shared_ptr<const nn::Tensor>> kept; // the keys of `materialised`
 };

@@ -14,9 +14,6 @@ namespace zero::raise {
 
 namespace {
 
-/// Operations that cost nothing to repeat at run time and would only blow a constant up.
-bool cheaperThanConstant(Operation *op) { return isa<BroadcastOp, IotaOp>(op); }
-
 /// Big constants are resources, which do not become one by being equal as dense elements do.
 void mergeResources(func::FuncOp function) {
   std::multimap<uint64_t, ConstantOp> seen;
@@ -43,41 +40,70 @@ void mergeResources(func::FuncOp function) {
 struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   using FoldConstantsPassBase::FoldConstantsPassBase;
 
-  DenseSet<Value> constant;      ///< values of this function that depend on constants alone
-  DenseMap<Value, Tensor> known; ///< what they are; of constants as soon as something is computed from them, since they can be large
+  DenseSet<Value> constant;      // values of this function that depend on constants alone
+  DenseSet<Value> written;       // of these, what becomes a constant
+  DenseMap<Value, int64_t> uses; // of those that are computed: by what is computed from them, and one if they are written
+  DenseMap<Value, Tensor> known; // what is computed, until its last use: in a deep model it is much in all
 
   bool evaluable(Operation &op) {
     return canEvaluate(&op) && !op.hasTrait<Draws>() && llvm::all_of(op.getOperands(), [&](Value v) { return constant.count(v); }) &&
            llvm::all_of(op.getResultTypes(), [&](Type t) { return cast<ShapedType>(t).getNumElements() <= limit; });
   }
 
+  /// What becomes a constant so that `read` may stay as it is: an iota and a broadcast cost nothing to repeat at run time, and would only
+  /// blow a constant up.
+  static Value belowRepetition(Value read) {
+    while (auto broadcast = read.getDefiningOp<BroadcastOp>()) read = broadcast.getInput();
+    return read;
+  }
+
+  bool isComputed(Operation &op) const {
+    return llvm::any_of(op.getResults(), [&](Value v) { return uses.contains(v); });
+  }
+
   LogicalResult compute(Operation &op) {
-    for (Value operand : op.getOperands())
-      if (!known.count(operand) && failed(compute(*operand.getDefiningOp()))) return failure();
     SmallVector<const Tensor *> operands;
     for (Value operand : op.getOperands()) operands.push_back(&known.find(operand)->second);
     auto results = evaluate(&op, operands);
     if (failed(results)) return failure();
-    for (auto [value, result] : llvm::zip(op.getResults(), *results)) known[value] = std::move(result);
+    for (auto [value, result] : llvm::zip(op.getResults(), *results))
+      if (uses.contains(value)) known[value] = std::move(result);
+    for (Value operand : op.getOperands()) release(operand);
+    for (Value value : op.getResults()) write(value);
     return success();
   }
 
-  /// A constant in place of `v`, which something that stays reads; below operations that are cheaper than their result, the
-  /// constant is made of their operands.
-  void materialise(Value read) {
-    for (SmallVector<Value> work{read}; !work.empty();) {
-      Value v = work.pop_back_val();
-      auto value = known.find(v);
-      Operation *op = v.getDefiningOp();
-      if (value == known.end() || isa<ConstantOp>(op)) continue;
-      ElementsAttr attribute = value->second.toAttribute();
-      auto dense = dyn_cast<DenseElementsAttr>(attribute);
-      if (cheaperThanConstant(op) && !(dense && dense.isSplat())) {
-        llvm::append_range(work, op->getOperands());
-        continue;
+  void release(Value v) {
+    if (--uses[v] == 0) known.erase(v);
+  }
+
+  /// A constant in place of `v`, if it is to be one.
+  void write(Value v) {
+    if (!written.contains(v)) return;
+    Tensor tensor = std::move(known[v]);
+    Value made = OpBuilder(v.getDefiningOp()).create<ConstantOp>(v.getLoc(), tensor.toAttribute());
+    v.replaceAllUsesWith(made);
+    constant.insert(made);
+    if ((uses[made] = uses[v] - 1)) known[made] = std::move(tensor);
+    known.erase(v);
+    ++folded;
+  }
+
+  /// What repeats one number is a splat, and costs nothing either.
+  void foldSplats(Block &body) {
+    for (Operation &op : llvm::make_early_inc_range(body)) {
+      if (!isa<BroadcastOp, IotaOp>(op) || !constant.contains(op.getResult(0))) continue;
+      auto type = cast<RankedTensorType>(op.getResult(0).getType());
+      OpBuilder builder(&op);
+      TypedAttr number;
+      if (auto iota = dyn_cast<IotaOp>(op)) {
+        if (type.getDimSize(iota.getDim()) == 1) number = builder.getZeroAttr(type.getElementType());
+      } else if (auto below = op.getOperand(0).getDefiningOp<ConstantOp>()) {
+        if (auto splat = dyn_cast<SplatElementsAttr>(below.getValue())) number = splat.getSplatValue<TypedAttr>();
       }
-      OpBuilder builder(op);
-      v.replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), attribute));
+      if (!number) continue;
+      op.getResult(0).replaceAllUsesWith(builder.create<ConstantOp>(op.getLoc(), DenseElementsAttr::get(type, number)));
+      op.erase();
       ++folded;
     }
   }
@@ -85,20 +111,26 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.isExternal() || function->hasAttr(NnDialect::kKernelAttr)) return;
-    constant.clear(), known.clear();
-    SmallVector<Value> read; // by operations that stay
-    for (Operation &op : function.getBody().front()) {
-      if (!evaluable(op)) {
-        llvm::append_range(read, op.getOperands());
+    Block &body = function.getBody().front();
+    for (Operation &op : body) {
+      if (evaluable(op)) {
+        constant.insert(op.getResults().begin(), op.getResults().end());
         continue;
       }
-      constant.insert(op.getResults().begin(), op.getResults().end());
-      if (!isa<ConstantOp>(op) && failed(compute(op))) return signalPassFailure();
+      for (Value read : op.getOperands()) {
+        Value v = belowRepetition(read);
+        if (constant.contains(v) && !isa<ConstantOp, IotaOp>(v.getDefiningOp()) && written.insert(v).second) uses[v] = 1;
+      }
     }
-    for (Value v : read) materialise(v);
+    for (Operation &op : llvm::reverse(body))
+      if (isComputed(op))
+        for (Value operand : op.getOperands()) ++uses[operand];
+    for (Operation &op : llvm::make_early_inc_range(body))
+      if (isComputed(op) && failed(compute(op))) return signalPassFailure();
+    foldSplats(body);
     eraseDead(function);
     mergeResources(function);
-    constant.clear(), known.clear();
+    constant.clear(), written.clear(), uses.clear(), known.clear();
   }
 };
 

@@ -48,3 +48,40 @@ func.func @stays() -> (tensor<2xf32>, tensor<2xf32>) {
   %r = nn.random %s {id = 1 : i64, samples = 1 : i64} : tensor<2xi64> -> tensor<2xf32>
   return %w, %r : tensor<2xf32>, tensor<2xf32>
 }
+
+// -----
+// What is repeated for an operation that stays and computed from as well becomes a constant where it is computed.
+// CHECK-LABEL: @both
+// CHECK-DAG: %[[D:.*]] = nn.constant dense<[2.000000e+00, 4.000000e+00]> : tensor<2xf32>
+// CHECK-DAG: %[[T:.*]] = nn.constant dense<{{\[\[}}4.000000e+00, 8.000000e+00], [4.000000e+00, 8.000000e+00]]> : tensor<2x2xf32>
+// CHECK-DAG: %[[B:.*]] = nn.broadcast %[[D]] dims [1]
+// CHECK: nn.add %arg0, %[[B]]
+// CHECK: nn.add %{{.*}}, %[[T]]
+func.func @both(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %r = nn.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %d = nn.add %r, %r : tensor<2xf32>
+  %b = nn.broadcast %d dims [1] : tensor<2xf32> -> tensor<2x2xf32>
+  %t = nn.add %b, %b : tensor<2x2xf32>
+  %y = nn.add %x, %b : tensor<2x2xf32>
+  %z = nn.add %y, %t : tensor<2x2xf32>
+  return %z : tensor<2x2xf32>
+}
+
+// -----
+// Repetitions of one number are splats, those of positions stay.
+// CHECK-LABEL: @splats
+// CHECK-NEXT: nn.constant dense<6.000000e+00> : tensor<4x2xf32>
+// CHECK-DAG: nn.constant dense<0> : tensor<1x2xi64>
+// CHECK-DAG: nn.iota 1 : tensor<1x2xi64>
+func.func @splats(%x: tensor<4x2xf32>, %i: tensor<1x2xi64>) -> (tensor<4x2xf32>, tensor<1x2xi64>) {
+  %three = nn.constant dense<3.0> : tensor<f32>
+  %six = nn.add %three, %three : tensor<f32>
+  %row = nn.broadcast %six dims [] : tensor<f32> -> tensor<2xf32>
+  %all = nn.broadcast %row dims [1] : tensor<2xf32> -> tensor<4x2xf32>
+  %y = nn.add %x, %all : tensor<4x2xf32>
+  %zeros = nn.iota 0 : tensor<1x2xi64>
+  %counts = nn.iota 1 : tensor<1x2xi64>
+  %j = nn.add %i, %zeros : tensor<1x2xi64>
+  %k = nn.add %j, %counts : tensor<1x2xi64>
+  return %y, %k : tensor<4x2xf32>, tensor<1x2xi64>
+}

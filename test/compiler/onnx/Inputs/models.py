@@ -605,6 +605,18 @@ def sinks():
     return g.model(g.linear(g.Reshape(g.Transpose(y, perm=[0, 2, 1, 3]), g.const(np.array([0, 0, D]))), "wo", D, D))
 
 
+def layers():
+    """Each layer makes the same mask of its own, as PyTorch's attention writes it, beside a window that differs."""
+    g = Graph()
+    x = g.input("x", TensorProto.FLOAT, 1, 1, 160, 160)
+    rows, columns = g.const(np.arange(160).reshape(160, 1)), g.const(np.arange(160).reshape(1, 160))
+    for window in (200, 200, 40):
+        seen = g.And(g.LessOrEqual(columns, rows), g.Greater(g.Add(columns, g.const(np.array(window))), rows))
+        mask = g.Where(seen, g.const(np.array(0.0)), g.const(np.array(-np.inf)))
+        x = g.Add(g.Mul(x, g.normal(f"scale{len(g.nodes)}", 160)), mask)
+    return g.model(x)
+
+
 # ---------------------------------------------------------------------------------------------------- broken files
 def found():
     """Tokens found by a mask of the data."""
