@@ -67,6 +67,11 @@ unsigned workOf(Operation *op) {
   return 1;
 }
 
+size_t furtherReads(Operation *op) {
+  llvm::SmallDenseSet<Value, 4> distinct(op->operand_begin(), op->operand_end());
+  return std::max<size_t>(distinct.size(), 1) - 1;
+}
+
 bool leavesKernels(Value v) {
   for (SmallVector<Value> work{v}; !work.empty();)
     for (Operation *user : work.pop_back_val().getUsers()) {

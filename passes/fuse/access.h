@@ -19,6 +19,10 @@ bool movesLast(mlir::Operation *op);
 bool isExpensive(mlir::Operation *op);
 /// Values that one evaluation takes. A slice or a transposition changes an index only; a long function is a dozen instructions and more.
 unsigned workOf(mlir::Operation *op);
+/// Tensors that a kernel reads and writes at most, by the plan format (kMaxArgs of runtime/plan).
+inline constexpr size_t kMostTensors = 256;
+/// Tensors that a kernel may read more of, once it computes the operation in place of reading its result.
+size_t furtherReads(mlir::Operation *op);
 
 /// How the elements of a value appear in a user: each in its place, each repeated for a row of columns, or otherwise.
 struct Access {

@@ -149,7 +149,8 @@ bool Fusion::mayJoin(Operation *op, unsigned number, const Evaluation &how) {
   Level where = how.place;
   if (readsOtherTile(op, number) || transposesOften(op, number, how) || tearsWindow(op, number, how) || multipliesWindows(op, how))
     return false;
-  if (cluster.work + how.indices.size() * workOf(op) > kMostWork || (how.indices.size() > kMostIndices && !isMovement(op)) ||
+  if (cluster.reads + furtherReads(op) >= kMostTensors || cluster.work + how.indices.size() * workOf(op) > kMostWork ||
+      (how.indices.size() > kMostIndices && !isMovement(op)) ||
       llvm::any_of(how.indices, [&](unsigned index) { return movements[index] > kMostMovements; }))
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -214,6 +215,7 @@ void Fusion::join(Operation *op, unsigned number, Evaluation how, bool alone) {
     cluster.columns = cluster.points / elementsOf(op->getResult(0));
   }
   cluster.work += how.indices.size() * workOf(op);
+  cluster.reads += furtherReads(op);
   if (isa<GatherOp>(op)) readBy[number].add(readBelow.lookup(op->getOperand(0)));
   evaluated[op].insert({number, std::move(how)});
   computed[number].push_back(op);
@@ -242,6 +244,7 @@ void Fusion::start(Operation *op) {
   readBy.push_back(isa<GatherOp>(op) ? readBelow.lookup(op->getOperand(0)) : TileRead());
   unsigned number = clusters.size() - 1;
   clusters[number].work = workOf(op);
+  clusters[number].reads += furtherReads(op);
   evaluated[op].insert({number, {where}});
   computed.push_back({op});
   member[op] = number;

@@ -17,6 +17,7 @@ struct Cluster {
   llvm::SmallVector<mlir::Value> results; // kept in memory, in order of definition
   bool merged = false;                    // into another one
   size_t work = 0;                        // operations times the indices they are computed at, for one point
+  size_t reads = 1;                       // tensors that one of its results is computed from, at most
 };
 
 struct Clusters {

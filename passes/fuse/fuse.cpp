@@ -12,8 +12,8 @@ namespace zero::fuse {
 
 namespace {
 
-/// More pieces than this are joined in groups first: what joins them all at once is a kernel of as many branches.
-constexpr size_t kMostPieces = 256;
+/// More pieces than this are joined in groups first: what joins them all at once is a kernel that reads as many tensors, and writes one.
+constexpr size_t kMostPieces = kMostTensors - 1;
 
 void groupPieces(func::FuncOp function) {
   for (auto op : llvm::make_early_inc_range(function.getOps<nn::ConcatOp>())) {

@@ -101,9 +101,9 @@ KernelTable::KernelTable(ModuleOp module) : symbols(module) {}
 const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place) {
   MLIRContext *context = place->getContext();
   Location nowhere = UnknownLoc::get(context);
-  if (operands.size() + results.size() > kMostArguments) {
+  if (operands.size() + results.size() > kMostTensors) {
     tooMany.why = "it would read and write " + std::to_string(operands.size() + results.size()) + " tensors at once, of at most " +
-                  std::to_string(kMostArguments);
+                  std::to_string(kMostTensors);
     return tooMany;
   }
   OpBuilder b(context);

@@ -23,8 +23,6 @@ public:
 
 private:
   mlir::SymbolTable symbols;
-  /// Of a kernel, by the plan format (kMaxArgs of runtime/plan).
-  static constexpr size_t kMostArguments = 256;
   Entry tooMany;
   llvm::StringMap<Entry> known; // by text
   llvm::StringMap<int> numbers; // next number of a name

@@ -176,6 +176,7 @@ void Fusion::merge(unsigned a, unsigned b) {
   computed[b].clear();
   into.columns = std::max(into.columns, from.columns);
   into.work += from.work;
+  into.reads += from.reads;
   readBy[a].add(readBy[b]);
   extents[a] = {std::min(extents[a].first, extents[b].first), std::max(extents[a].last, extents[b].last)};
   from.members.clear();
