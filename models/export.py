@@ -4,6 +4,7 @@
 usage: models/export.py HF_MODEL_OR_CONFIG -o model.onnx
 
 HF_MODEL_OR_CONFIG is the name of a model on the Hub, a folder saved by `save_pretrained`, or a config.json (then the weights are random).
+With --no-weights it is the graph alone that is exported, of a model of any size: for plans, and for training from random weights.
 The task follows the model's architecture (causal, masked or sequence-to-sequence language model, sequence or image classification, an encoder
 alone); --task overrides it.
 
@@ -23,6 +24,7 @@ import tempfile
 import warnings
 
 import huggingface
+import weightless
 from huggingface import SYMBOLS, TASKS, Refusal
 
 
@@ -44,10 +46,14 @@ def arguments():
     p.add_argument("--mask", action="store_true",
                    help="give causal and sequence-to-sequence models an attention_mask input (masked models, classifiers and encoders always have one)")
     p.add_argument("--train-mode", action="store_true", help="keep dropout in the graph")
+    p.add_argument("--no-weights", action="store_true",
+                   help="dimensions without data, for zeroc --init random: a model need not fit into this machine's memory")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of random weights (default: 0)")
     a = p.parse_args()
     if not os.path.isdir(os.path.dirname(a.output) or "."):
         p.error(f"there is no folder {os.path.dirname(a.output)} for -o {a.output}")
+    if a.no_weights and a.exporter == "torchscript":
+        p.error("--no-weights is not for --exporter torchscript, which runs the model")
     if a.labels is not None and a.labels < 1:
         p.error(f"--labels {a.labels}: a classifier has at least one class")
     return a
@@ -83,8 +89,11 @@ def export(a, model, task, exporter):
     if exporter == "dynamo":
         # one entry per positional argument of forward(*inputs): the tuple of all inputs
         shapes = None if a.static else (tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[n]} for n in names),)
-        torch.onnx.export(module, tuple(inputs.values()), a.output, dynamo=True, optimize=False, verbose=False, dynamic_shapes=shapes,
-                          external_data=model.num_parameters() > 400_000_000, **common)
+        program = torch.onnx.export(module, tuple(inputs.values()), None, dynamo=True, optimize=False, verbose=False, dynamic_shapes=shapes, **common)
+        if a.no_weights:
+            weightless.save(program, a.output)
+        else:
+            program.save(a.output, external_data=model.num_parameters() > 400_000_000)
     else:
         # in any other mode this exporter merges parameters of equal value
         torch.onnx.export(module, tuple(inputs.values()), a.output, dynamo=False, do_constant_folding=False,
@@ -103,7 +112,7 @@ def first_way(a):
     """Tries each exporter with each form of attention; returns what the first that works exported: (model, task, fresh, exporter, attention)."""
     import torch
     attentions = ["sdpa", "eager"] if a.attention == "auto" else [a.attention]
-    exporters = ["dynamo", "torchscript"] if a.exporter == "auto" else [a.exporter]
+    exporters = [a.exporter] if a.exporter != "auto" else ["dynamo"] if a.no_weights else ["dynamo", "torchscript"]
     failures = []
     for exporter in exporters:
         for attention in attentions:

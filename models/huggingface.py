@@ -1,6 +1,9 @@
 """Models of Hugging Face's Transformers as the exporter wants them: the class of a task, loaded without dropout and cache, and example inputs."""
+import contextlib
 import inspect
 import os
+
+import weightless
 
 # What an architecture's name ends in tells its task.
 TASKS = {
@@ -74,13 +77,16 @@ def load(a, attention):
     config._experts_implementation = "batched_mm"
     torch.manual_seed(a.seed)
     kind = class_of(config, task, a.task)
-    if os.path.isfile(a.model):
+    if a.no_weights or os.path.isfile(a.model):
         make = getattr(kind, "from_config", None) or kind._from_config
-        model, fresh = make(config, attn_implementation=attention), []
+        with weightless.building() if a.no_weights else contextlib.nullcontext():
+            model, fresh = make(config, attn_implementation=attention).float(), []
+        if a.no_weights:
+            weightless.forget(model)
     else:
         model, info = kind.from_pretrained(a.model, config=config, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
-        fresh = sorted(info["missing_keys"])
-    return model.float(), task, fresh
+        model, fresh = model.float(), sorted(info["missing_keys"])
+    return model, task, fresh
 
 
 def example(a, model, task):

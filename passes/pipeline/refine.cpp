@@ -66,6 +66,7 @@ Trial Refine::gatherEarlier(const Trial &usual) {
     if (best.time.seconds <= 1.02 * best.time.of(simulate::kProcessors)) break;
     Settings earlier = usual.settings;
     earlier.schedule.earlyBytes = int64_t(usual.bytesOf(kTrained)) * ranks / part;
+    if (uint64_t(earlier.schedule.earlyBytes) > trials.limit) break; // they are all there at once
     Trial trial = trials.attempt(earlier);
     if (!trials.fits(trial)) break;
     trial = reduceLonger(trials.timed(trial));
@@ -75,6 +76,7 @@ Trial Refine::gatherEarlier(const Trial &usual) {
 }
 
 Trial Refine::updateLater(const Trial &placed) {
+  if (placed.settings.shard.programs.clip != "never") return placed; // the step that is estimated clips: its updates are late in any case
   Trial best = placed;
   auto improves = [&](int64_t part) { // of all gradients, with AdamW half of what the optimizer keeps
     if (best.time.seconds <= 1.05 * best.time.of(simulate::kProcessors)) return false; // nothing is left to hide

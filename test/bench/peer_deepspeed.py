@@ -9,7 +9,6 @@ usage: test/bench/peer_deepspeed.py --disk DIR [--batch 4] [--seq 64] [--steps 5
 import argparse
 import json
 import os
-import resource
 import sys
 import time
 
@@ -30,6 +29,8 @@ os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["
 import deepspeed  # noqa: E402
 import torch  # noqa: E402
 from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
+
+from turns import resident_peak  # noqa: E402
 
 torch.set_num_threads(a.threads)
 torch.manual_seed(0)
@@ -55,5 +56,5 @@ for step in range(a.warm + a.steps):
     engine.step()
     if step >= a.warm:
         seconds.append(time.perf_counter() - begin)
-print(json.dumps({"seconds": seconds, "loss": loss.item(), "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), file=answer, flush=True)
+print(json.dumps({"seconds": seconds, "loss": loss.item(), "peak": resident_peak()}), file=answer, flush=True)
 os._exit(0)  # its threads of asynchronous I/O may wait for ever

@@ -6,7 +6,6 @@ Each line on stdin is a number of steps to take; the answer is one JSON line: {"
 import argparse
 import json
 import pathlib
-import resource
 import sys
 import time
 
@@ -18,13 +17,14 @@ p.add_argument("--mask", action="store_true", help="give language models an atte
 p.add_argument("--mode", choices=("eager", "compile"), default="eager")
 p.add_argument("--precision", choices=("f32", "bf16"), default="f32")
 # What models/huggingface.py asks of models/export.py.
-p.set_defaults(task=None, labels=None, image_size=None, static=True, train_mode=False, seed=0)
+p.set_defaults(task=None, labels=None, image_size=None, static=True, train_mode=False, no_weights=False, seed=0)
 a = p.parse_args()
 
 import torch  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models"))
 import huggingface  # noqa: E402
+from turns import resident_peak  # noqa: E402
 
 torch.set_num_threads(a.threads)
 try:
@@ -62,4 +62,4 @@ for line in sys.stdin:
         begin = time.perf_counter()
         loss = step()
         seconds.append(time.perf_counter() - begin)
-    print(json.dumps({"seconds": seconds, "loss": loss, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), flush=True)
+    print(json.dumps({"seconds": seconds, "loss": loss, "peak": resident_peak()}), flush=True)

@@ -1,10 +1,11 @@
 """zerorun and PyTorch on the same model in turns, so that a machine that changes its speed changes that of both."""
 import json
-import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -12,16 +13,30 @@ GIB = 2**30
 WARM = 3  # steps of a turn that are not counted
 
 
+# Runs a program and says on the last line of stderr what it took: seconds, resident kilobytes. A program started by a larger process than it is
+# itself, as one that has loaded a model, is counted with the size of that one, until it begins.
+LAUNCHER = """
+import os, sys, time
+begin = time.perf_counter()
+_, status, usage = os.wait4(os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ), 0)
+print(f"{chr(10)}{time.perf_counter() - begin} {usage.ru_maxrss}", file=sys.stderr)
+sys.exit(abs(os.waitstatus_to_exitcode(status)))
+"""
+
+
 def measured(command, cwd):
     """Seconds and peak resident bytes of a program that must succeed."""
-    begin = time.perf_counter()
-    process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    error = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"exit {process.returncode} of {' '.join(map(str, command))}: {error.strip()[-500:]}")
-    return time.perf_counter() - begin, usage.ru_maxrss * 1024
+    ran = subprocess.run([sys.executable, "-S", "-E", "-c", LAUNCHER, *map(str, command)], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    *said, took = ran.stderr.splitlines()
+    if ran.returncode:
+        raise SystemExit(f"exit {ran.returncode} of {' '.join(map(str, command))}: {chr(10).join(said).strip()[-500:]}")
+    seconds, kilobytes = took.split()
+    return float(seconds), int(kilobytes) * 1024
+
+
+def resident_peak():
+    """Bytes that this process itself has had in memory at once."""
+    return int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) * 1024
 
 
 def busy_elsewhere():
