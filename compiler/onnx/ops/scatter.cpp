@@ -18,9 +18,30 @@ struct Scatter {
   explicit operator bool() const { return data && updates && indices; }
 };
 
+/// The first of consecutive places along `axis`, where whole slices of the updates go to these; nothing where they go elsewhere.
+std::optional<int64_t> firstOfRun(const nn::Tensor &indices, int64_t axis) {
+  int64_t n = indices.shape()[axis], inner = *elementsOf(indices.shape().drop_front(axis + 1)),
+          first = indices.size() ? indices.integer(0) : -1;
+  for (int64_t i = 0; i < indices.size(); ++i)
+    if (indices.integer(i) != first + i / inner % n) return std::nullopt;
+  return first < 0 ? std::nullopt : std::optional(first);
+}
+
+/// Slices of `data` in whose places there are others.
+Val replaceRun(NodeContext &c, const Val &data, const Val &updates, int64_t axis, int64_t first) {
+  int64_t end = first + updates.dim(axis), size = data.dim(axis);
+  if (end > size) return c.e.fail("index " + llvm::Twine(end - 1) + " is out of range");
+  llvm::SmallVector<Val, 3> parts;
+  if (first > 0) parts.push_back(c.e.sliceDim(data, axis, 0, first));
+  parts.push_back(updates);
+  if (end < size) parts.push_back(c.e.sliceDim(data, axis, end, size));
+  return parts.size() == 1 ? updates : c.e.concat(parts, axis);
+}
+
 /// Updates over data of one batch at known rows: a lookup in both joined, by an index computed here.
 Val overwriteKnown(NodeContext &c, const Scatter &s) {
   int64_t rows = s.rows();
+  if (auto first = firstOfRun(*s.indices.constant, 1)) return replaceRun(c, s.data, s.updates, 1, *first);
   if (!c.e.affords({rows}, c.e.i64())) return {};
   nn::Tensor source(mlir::RankedTensorType::get({rows}, c.e.i64()));
   auto from = source.data<int64_t>();
@@ -110,6 +131,11 @@ Vals scatterElements(NodeContext &c) {
     if (d != axis) missing[d] = x.dim(d) - indices.dim(d);
   for (int64_t d = 0; d < x.rank(); ++d)
     if (missing[d] < 0) return c.fail("indices are longer than data along dimension " + llvm::Twine(d));
+  bool whole = indices && indices.isConstant() && llvm::all_of(missing, [](int64_t d) { return d == 0; });
+  if (auto first = whole && c.string("reduction", "none") == "none" ? firstOfRun(*indices.constant, axis) : std::nullopt) {
+    if (auto known = c.importer.known(updates, c.e)) updates = Val(*known); // as in `place`
+    return {replaceRun(c, x, updates, axis, *first)};
+  }
   indices = c.e.pad(indices, -1, none, missing);
   updates = c.e.pad(updates, 0, none, missing);
   Ints perm = upTo(x.rank());

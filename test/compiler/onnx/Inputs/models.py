@@ -605,6 +605,17 @@ def sinks():
     return g.model(g.linear(g.Reshape(g.Transpose(y, perm=[0, 2, 1, 3]), g.const(np.array([0, 0, D]))), "wo", D, D))
 
 
+def slices():
+    """What PyTorch's exporter makes of y[..., 2, :] = a and y[..., 3:5] = b."""
+    g = Graph()
+    x = embedded(g)
+    a = g.ReduceSum(x, g.const(np.array([1])), keepdims=1)
+    y = g.ScatterElements(x, g.const(np.full((B, 1, D), 2)), a, axis=1)
+    turned = g.Transpose(y, perm=[2, 0, 1])
+    b = g.Slice(turned, g.const(np.array([0])), g.const(np.array([2])), g.const(np.array([0])))
+    return g.model(g.Transpose(g.ScatterND(turned, g.const(np.array([[3], [4]])), b), perm=[1, 2, 0]))
+
+
 def layers():
     """Each layer makes the same mask of its own, as PyTorch's attention writes it, beside a window that differs."""
     g = Graph()
