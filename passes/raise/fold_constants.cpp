@@ -111,6 +111,7 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (function.isExternal() || function->hasAttr(NnDialect::kKernelAttr)) return;
+    constant.clear(), written.clear(), uses.clear(), known.clear();
     Block &body = function.getBody().front();
     for (Operation &op : body) {
       if (evaluable(op)) {
@@ -130,7 +131,6 @@ struct FoldConstants : impl::FoldConstantsPassBase<FoldConstants> {
     foldSplats(body);
     eraseDead(function);
     mergeResources(function);
-    constant.clear(), written.clear(), uses.clear(), known.clear();
   }
 };
 
