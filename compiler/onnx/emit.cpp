@@ -1,6 +1,7 @@
 //===- emit.cpp - building and evaluating nn operations ------------------------------------------===//
 #include "compiler/onnx/emit.h"
 #include "compiler/nn/build.h"
+#include "mlir/IR/Verifier.h"
 #include <numeric>
 
 using namespace mlir;
@@ -69,6 +70,20 @@ bool Emitter::affords(Shape shape, Type element) {
   uint64_t bytes = nn::bytesOf(RankedTensorType::get(shape, element));
   if (bytes <= maxConstantBytes) return true;
   fail("folding it makes a constant of " + Twine(bytes) + " bytes, more than the " + Twine(maxConstantBytes) + " allowed");
+  return false;
+}
+
+bool Emitter::isTaken(Operation *op) {
+  {
+    ScopedDiagnosticHandler quiet(context(), [](Diagnostic &) { return success(); }); // it speaks of the dialect's operation
+    if (succeeded(verify(op, /*verifyRecursively=*/false))) return true;
+  }
+  std::string operands;
+  llvm::raw_string_ostream os(operands);
+  llvm::interleave(
+      op->getOperandTypes(), os,
+      [&](Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
+  fail("it is not supported for " + operands);
   return false;
 }
 

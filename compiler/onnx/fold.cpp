@@ -1,6 +1,5 @@
 //===- fold.cpp - evaluating operations whose operands are known -----------------------------------===//
 #include "compiler/onnx/emit.h"
-#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
@@ -13,20 +12,6 @@ static constexpr int64_t kMostExpanded = int64_t(1) << 24; // elements
 /// Operands up to this size are the same if their bytes are, larger ones if they are one tensor. So larger results are remembered: exports
 /// compute the same mask again in every layer.
 static constexpr uint64_t kCompared = 4096; // bytes
-
-bool Emitter::isTaken(Operation *op) {
-  {
-    ScopedDiagnosticHandler quiet(context(), [](Diagnostic &) { return success(); }); // it speaks of the dialect's operation
-    if (succeeded(verify(op, /*verifyRecursively=*/false))) return true;
-  }
-  std::string operands;
-  llvm::raw_string_ostream os(operands);
-  llvm::interleave(
-      op->getOperandTypes(), os,
-      [&](Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
-  fail("it is not supported for " + operands);
-  return false;
-}
 
 /// What an operation of the dialect computes from known operands: the same key, the same results. Types, names and attributes are unique in
 /// their context, so their addresses tell them apart.

@@ -132,10 +132,8 @@ Vals scatterElements(NodeContext &c) {
   for (int64_t d = 0; d < x.rank(); ++d)
     if (missing[d] < 0) return c.fail("indices are longer than data along dimension " + llvm::Twine(d));
   bool whole = indices && indices.isConstant() && llvm::all_of(missing, [](int64_t d) { return d == 0; });
-  if (auto first = whole && c.string("reduction", "none") == "none" ? firstOfRun(*indices.constant, axis) : std::nullopt) {
-    if (auto known = c.importer.known(updates, c.e)) updates = Val(*known); // as in `place`
-    return {replaceRun(c, x, updates, axis, *first)};
-  }
+  if (whole && c.string("reduction", "none") == "none")
+    if (auto first = firstOfRun(*indices.constant, axis)) return {replaceRun(c, x, updates, axis, *first)};
   indices = c.e.pad(indices, -1, none, missing);
   updates = c.e.pad(updates, 0, none, missing);
   Ints perm = upTo(x.rank());

@@ -59,13 +59,13 @@ func.func @train() -> tensor<f32> {
 
 // -----
 
-// A depthwise convolution's input has the gradient of another: what arrives, apart by the stride, met by the reversed kernel.
+// The gradient of a depthwise convolution's input is another one: of what arrives, apart by the stride, by the reversed kernel.
 // CHECK-LABEL: func.func @train(
 // CHECK-SAME: %[[D:[a-z0-9]+]]: tensor<1x4x2xf32>
 // CHECK: %[[K:.*]] = nn.get @kernel
 // CHECK: %[[APART:.*]] = nn.pad %[[D]] with 0.000000e+00 : f32 low [0, 0, 0] high [0, 0, 0] interior [0, 1, 0]
-// CHECK: %[[TURNED:.*]] = nn.slice %[[K]] starts [2, 0] sizes [3, 2] steps [-1, 1]
-// CHECK: %[[DX:.*]] = nn.depthwise %[[APART]] by %[[TURNED]] low [1] high [1] strides [1] dilations [1]
+// CHECK: %[[REVERSED:.*]] = nn.slice %[[K]] starts [2, 0] sizes [3, 2] steps [-1, 1]
+// CHECK: %[[DX:.*]] = nn.depthwise %[[APART]] by %[[REVERSED]] low [1] high [1] strides [1] dilations [1]
 // CHECK-COUNT-3: nn.reduce sum %{{.*}} dims [0, 1]
 // CHECK: %[[DK:.*]] = nn.concat
 // CHECK: nn.gradient @places, %[[DX]]
