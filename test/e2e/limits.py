@@ -234,8 +234,10 @@ def huge_pad(g, x):
     return g.Pad(x, g.ints(0, 1 << 39, 0, 1 << 39))
 
 
-def huge_scatter(g, x):
-    return g.ScatterND(g.Expand(x, g.ints(1 << 42, 4, 8)), g.const(np.array([[0], [1]], np.int64)), g.weight(2, 4, 8))
+def huge_scatter(*rows):
+    def build(g, x):
+        return g.ScatterND(g.Expand(x, g.ints(1 << 42, 4, 8)), g.const(np.array(rows, np.int64)[:, None]), g.weight(len(rows), 4, 8))
+    return build
 
 
 def huge_onehot(g, x):
@@ -307,7 +309,8 @@ check("ranges of 2 GiB", lambda: sized(huge_range), "node 'Range_", "memory", fl
 check("a tensor of 2^45 elements", lambda: sized(huge_expand), "140737488355840 bytes, more than any machine can address")
 check("a resize by a matrix of 2 TiB", lambda: sized(huge_resize), "node 'Resize_", "constant of")
 check("a pad by 2^40", lambda: sized(huge_pad))
-check("a scatter into 2^42 rows", lambda: sized(huge_scatter), "node 'ScatterND_", "constant of")
+check("a scatter into 2^42 rows", lambda: sized(huge_scatter(0, 2)), "node 'ScatterND_", "constant of")  # a lookup with as many
+check("a scatter to neighbours of 2^42 rows", lambda: sized(huge_scatter(0, 1)), "is 'tensor<4398046511104x4x8xf32>'")  # none, but the output
 check("2^28 classes", lambda: sized(huge_onehot), flags=LESS)
 check("a tiled constant of 4 TiB", lambda: sized(huge_tile))
 for memory in ("1G", "2G", "4G"):  # far too little is known after one choice for each stage
