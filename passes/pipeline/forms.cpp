@@ -15,6 +15,14 @@ namespace {
 constexpr int64_t kFewestTokens = 64; // of a micro-step that is worth tiles
 constexpr int64_t kMostTiles = 64;    // of both kinds together: planning takes time with their number
 
+/// Bytes that a step copies less, at the most, if all that programs work on were room for what rests elsewhere: parts gain no more.
+uint64_t sparedWithoutWork(const Trial &trial) {
+  double often = 2; // copies of a byte: an activation's
+  for (const shard::Removal &removal : trial.removals)
+    if (removal.bytes) often = std::max(often, double(removal.traffic) / double(removal.bytes));
+  return uint64_t(often * double(trial.need.work[size_t(Tier::device)]));
+}
+
 } // namespace
 
 void Forms::choose() {
@@ -35,6 +43,7 @@ void Forms::choose() {
   std::vector<Tiling> tiled;
   for (int64_t tileParts : ArrayRef(parts).drop_front()) tiled.push_back({tileParts, best.tokens, best.keepLogits});
   for (size_t i = 0; i < tiled.size(); ++i) {
+    if (!fitting.empty() && isUnnoticed(sparedWithoutWork(fitting[0]), fitting[0])) break;
     std::vector<Trials::Part> next;
     for (Tiling later : ArrayRef(tiled).drop_front(i))
       next.push_back([from = Forms(*this, trials), later](Trials &ahead) { Forms(from, ahead).chooseTiled(later); });

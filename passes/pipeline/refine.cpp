@@ -104,6 +104,7 @@ Trial Refine::deferWrites(const Trial &placed) {
     Settings deferring = settings;
     // Of what programs keep on the device.
     deferring.schedule.deferredBytes = int64_t(placed.need.work[size_t(Tier::device)]) * sixths / 6;
+    if (isUnnoticed(uint64_t(deferring.schedule.deferredBytes), placed)) return false;
     Trial trial = withOffsets(deferring);
     bool better = trials.keeps(trial) && faster(trial, best);
     if (better) best = trial;

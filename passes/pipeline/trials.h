@@ -15,6 +15,10 @@ bool faster(const Trial &a, const Trial &b);
 /// Whether buckets are gathered: from other ranks, or from other tiers.
 bool gathers(const Trial &trial);
 
+/// Whether so many bytes are less than a percent of those that a step copies: not to copy them, or at a better time, makes no choice
+/// faster, since those within a percent of each other are equally fast.
+inline bool isUnnoticed(uint64_t bytes, const Trial &trial) { return bytes < trial.copied / 100; }
+
 class Trials {
 public:
   Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead);
