@@ -25,6 +25,7 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerEinsum(registry);
   registerFourier(registry);
   registerConvolution(registry);
+  registerColumns(registry);
   registerPooling(registry);
   registerResize(registry);
   registerAttention(registry);

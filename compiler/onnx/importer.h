@@ -160,6 +160,7 @@ void registerMatmul(Registry &);
 void registerEinsum(Registry &);
 void registerFourier(Registry &);
 void registerConvolution(Registry &);
+void registerColumns(Registry &);
 void registerPooling(Registry &);
 void registerResize(Registry &);
 void registerAttention(Registry &);

@@ -135,20 +135,6 @@ Vals conv(NodeContext &c) {
   return {convolve(c, x, w, g, groups)};
 }
 
-/// x with stride - 1 zeros between neighbours.
-Val dilate(NodeContext &c, Val x, Shape stride) {
-  for (size_t i = 0; x && i < stride.size(); ++i) {
-    if (stride[i] == 1) continue;
-    int64_t dim = int64_t(i) + 2, n = x.dim(dim);
-    Ints apart(x.shape().begin(), x.shape().end()), joined = apart, none(x.rank() + 1, 0), after = none;
-    apart.insert(apart.begin() + dim + 1, 1);
-    after[dim + 1] = stride[i] - 1;
-    joined[dim] = n * stride[i];
-    x = c.e.sliceDim(c.e.reshape(c.e.pad(c.e.reshape(x, apart), 0, none, after), joined), dim, 0, (n - 1) * stride[i] + 1);
-  }
-  return x;
-}
-
 /// What a convolution does to gradients: the input's elements stand apart by the stride, and the kernel goes over them reversed.
 Vals convTranspose(NodeContext &c) {
   if (!c.only({"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"})) return {};
@@ -192,7 +178,7 @@ Vals convTranspose(NodeContext &c) {
   Ints turned{groups * filters, channels};
   turned.append(g.kernel);
   w = c.e.reshape(c.e.transpose(c.e.reshape(c.e.slice(w, from, size, step), split), perm), turned);
-  x = dilate(c, x, stride);
+  for (int64_t i = 0; i < n; ++i) x = dilate(c, x, i + 2, stride[i]);
   return {x && w ? convolve(c, x, w, g, groups) : Val()};
 }
 

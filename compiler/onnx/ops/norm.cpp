@@ -98,16 +98,17 @@ Vals batchNorm(NodeContext &c) {
   if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
   if (c.integer("training_mode", 0))
     return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval()");
-  Val x = c.in(0), scale = c.in(1), bias = c.in(2);
-  auto mean = c.known(3), variance = c.known(4);
+  Val x = c.in(0), scale = c.in(1), bias = c.in(2), mean = c.in(3), variance = c.in(4);
   if (!x || !scale || !bias || !mean || !variance) return {};
+  for (Val *statistic : {&mean, &variance}) // never trained; computed where weights are normalised before each use
+    if (auto known = c.importer.known(*statistic, c.e)) *statistic = Val(*known);
   if (x.rank() < 2) return c.fail("the input has no channels");
   Ints column(x.rank() - 1, 1);
   column[0] = x.dim(1);
-  for (const Val &v : {scale, bias, Val(*mean), Val(*variance)})
+  for (const Val &v : {scale, bias, mean, variance})
     if (v.shape() != Shape({column[0]})) return c.fail("scale, bias, mean and variance must have one number for each of the channels");
-  Val deviation = c.e.unary<nn::SqrtOp>(c.e.add(*variance, c.e.scalar(c.real("epsilon", 1e-5), x.element())));
-  Val y = c.e.div(c.e.sub(x, c.e.reshape(*mean, column)), c.e.reshape(deviation, column));
+  Val deviation = c.e.unary<nn::SqrtOp>(c.e.add(variance, c.e.scalar(c.real("epsilon", 1e-5), x.element())));
+  Val y = c.e.div(c.e.sub(x, c.e.reshape(mean, column)), c.e.reshape(deviation, column));
   return {c.e.add(c.e.mul(y, c.e.reshape(scale, column)), c.e.reshape(bias, column))};
 }
 

@@ -45,6 +45,16 @@ Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at) {
   return c.e.slice(padded, from, size, step);
 }
 
+Val dilate(NodeContext &c, const Val &x, int64_t dim, int64_t stride) {
+  if (!x || stride == 1) return x;
+  int64_t n = x.dim(dim);
+  Ints apart(x.shape().begin(), x.shape().end()), joined = apart, none(x.rank() + 1, 0), after = none;
+  apart.insert(apart.begin() + dim + 1, 1);
+  after[dim + 1] = stride - 1;
+  joined[dim] = n * stride;
+  return c.e.sliceDim(c.e.reshape(c.e.pad(c.e.reshape(x, apart), 0, none, after), joined), dim, 0, (n - 1) * stride + 1);
+}
+
 void advance(Ints &at, const Window &g) {
   for (int64_t i = int64_t(at.size()) - 1; i >= 0 && ++at[i] == g.kernel[i]; --i) at[i] = 0;
 }

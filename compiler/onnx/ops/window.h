@@ -18,6 +18,8 @@ struct Window {
 bool window(NodeContext &c, const Val &x, Window &g);
 /// [batch, channels, out…]: the elements of a padded input that tap `at` of the kernel sees.
 Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at);
+/// x with stride - 1 zeros between neighbours along `dim`.
+Val dilate(NodeContext &c, const Val &x, int64_t dim, int64_t stride);
 /// The next tap in row-major order.
 void advance(Ints &at, const Window &g);
 
