@@ -94,6 +94,8 @@ TIMM = {
     "efficientformer_l1": {"size": 224}, "fastvit_t8": {"size": 64}, "davit_tiny": {"size": 64}, "focalnet_tiny_srf": {"size": 64}, "edgenext_xx_small": {"size": 64},
     "gcvit_xxtiny": {"size": 224}, "tiny_vit_5m_224": {"size": 224}, "inception_next_atto": {"size": 64}, "rexnet_100": {}, "resnet10t": {}, "efficientnet_lite0": {},
     "mobilenetv4_conv_small": {}, "repvit_m0_9": {}, "starnet_s1": {}, "regnetx_002": {}, "densenet121": {}, "naflexvit_base_patch16_gap": {},
+    "volo_d1_224": {"size": 64, "img_size": 64},
+    "vit_tiny_r_s16_p8_224": {"size": 128, "img_size": 128},
 }
 POOLED_BY_ATTENTION = {**SMALL_VIT, "global_pool": "map", "class_token": False}
 WITH_REGISTERS = {**SMALL_VIT, "reg_tokens": 2, "qk_norm": True, "init_values": 1e-2}

@@ -93,9 +93,11 @@ Vals instanceNorm(NodeContext &c) {
   return x && x.rank() >= 2 ? grouped(c, x.dim(1)) : c.fail("the input has no channels");
 }
 
-/// By running statistics, as a model that is evaluated has it: a scale and a shift per channel.
+/// By running statistics, as a model that is evaluated has it: a scale and a shift per channel. By its own where it is no batch, such as
+/// weights that are normalised before each use.
 Vals batchNorm(NodeContext &c) {
   if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
+  if (c.integer("training_mode", 0) && c.in(0) && c.in(0).rank() >= 2 && c.in(0).dim(0) == 1) return grouped(c, c.in(0).dim(1));
   if (c.integer("training_mode", 0))
     return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval()");
   Val x = c.in(0), scale = c.in(1), bias = c.in(2), mean = c.in(3), variance = c.in(4);
