@@ -63,7 +63,7 @@ private:
   /// none. Refuses them.
   bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
-  bool bounded(const Fact &o);
+  bool rotary(const Fact &o); // may be cosines or sines of positions: a scale for each row is one number, or all of them are the same
   bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
   bool ofBatchNorm(const Fact &o);
   bool single(const Fact &o);

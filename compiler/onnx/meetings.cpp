@@ -78,7 +78,7 @@ Fact Analysis::meet(Operation &op) {
       } else if (masked(i)) {
         f.sources = o.sources;
         f.table = true;
-      } else if (!multiplicative || squared || !bounded(o)) {
+      } else if (!multiplicative || squared || !rotary(o)) {
         evidence(o, "embedding");
       } else {
         refuse(o, "a rotary cache");
@@ -177,10 +177,10 @@ bool Analysis::structural(const Fact &o) {
   return content(o, [](const Content &c) { return c.isSigns() && !c.isWeight(); });
 }
 
-bool Analysis::bounded(const Fact &o) {
+bool Analysis::rotary(const Fact &o) {
   return llvm::all_of(o.sources, [&](unsigned s) {
     Content c(*sites[s].use.tensor, weights);
-    return !c.known() || c.isBounded();
+    return c.rank() > 1 && (!c.known() || (c.isBounded() && !c.isConstant()));
   });
 }
 
