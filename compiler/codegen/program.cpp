@@ -173,8 +173,8 @@ void collapse(Program &p) {
     p.outer.clear();
   }
   if (p.inner.empty() && !(map && !perRow)) p.inner.push_back(p.space.dim(1, -1, 0));
-  if (p.outer.empty() && !p.reductions.empty() && p.kind == Program::Rows)
-    p.outer.push_back(p.space.dim(1, -1, 0)); // one row: what depends on its reductions belongs inside the loop
+  if (p.outer.empty() && p.kind == Program::Rows && (!p.reductions.empty() || perRow))
+    p.outer.push_back(p.space.dim(1, -1, 0)); // one row: what depends on its reductions, or is one for all of it, belongs inside the loop
   fuseNeighbours(p, p.outer);
   fuseNeighbours(p, p.inner);
   fuseNeighbours(p, p.reduced);

@@ -188,7 +188,8 @@ bool Fusion::mayKeep(Operation *op, unsigned number, Level where) {
   if (cluster.kind != Cluster::Rows) return false;
   if (reduce && reductionOf(reduce).kind != Reduction::Trivial) return true; // as `mayJoin` allows it
   if (where == Level::Full) return elements == cluster.points;
-  return elements < cluster.points && cluster.points % elements == 0 &&
+  bool oneRow = elements == 1 && cluster.columns == 0; // for its sake all would be: one thread's
+  return !oneRow && elements < cluster.points && cluster.points % elements == 0 &&
          (cluster.columns == 0 || elements * cluster.columns == cluster.points);
 }
 

@@ -155,8 +155,16 @@ bool isMaskOf(ArrayRef<int64_t> shape, int64_t batch, int64_t heads) {
   return fits(shape[shape.size() - 3], heads) && fits(ShapedType::getNumElements(shape.drop_back(3)), batch);
 }
 
-/// A mask of the scores' shape as rank 4 with dimensions of size 1 where it repeats.
-Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
+/// What a mask repeats, whose shape is `whole`: of rank 4 or more, with dimensions of size 1 where it does.
+struct Repeated {
+  Value value;
+  SmallVector<int64_t> shape, whole;
+  bool varies(size_t dims) const { // along so many of the first ones
+    return llvm::any_of(ArrayRef(shape).take_front(dims), [](int64_t size) { return size != 1; });
+  }
+};
+
+Repeated repeatedBy(Value v, int64_t batch, int64_t heads) {
   if (auto reshape = v.getDefiningOp<ReshapeOp>(); reshape && regroups(shapeOf(reshape.getInput()), shapeOf(v)) &&
                                                    shapeOf(reshape.getInput()).size() == 4 && shapeOf(reshape.getInput())[0] == batch &&
                                                    shapeOf(reshape.getInput())[1] == heads)
@@ -173,10 +181,23 @@ Value compactMask(Value v, int64_t batch, int64_t heads, Build b) {
     shape[0] = repeated ? 1 : heads;
     shape.insert(shape.begin(), repeated ? 1 : batch);
   }
+  return {v, shape, whole};
+}
+
+/// Whether it is the same for all samples.
+bool isSharedBySamples(Value v, int64_t batch, int64_t heads) {
+  Repeated mask = repeatedBy(v, batch, heads);
+  return !mask.varies(mask.shape.size() - 3);
+}
+
+/// A mask of the scores' shape as rank 4 with dimensions of size 1 where it repeats.
+Value compactMask(Value mask, int64_t batch, int64_t heads, Build b) {
+  Repeated repeated = repeatedBy(mask, batch, heads);
+  auto &[v, shape, whole] = repeated;
   if (shape.size() > 4) { // samples in several dimensions, along all or none of which it repeats as one of rank 4
     size_t before = shape.size() - 3;
     auto samples = MutableArrayRef(shape).take_front(before);
-    if (llvm::any_of(samples, [](int64_t size) { return size != 1; })) {
+    if (repeated.varies(before)) {
       v = b.reshape(v, shape);
       llvm::copy(ArrayRef(whole).take_front(before), shape.begin());
       v = b.broadcast(v, shape, llvm::to_vector(llvm::seq<int64_t>(shape.size())));
@@ -229,6 +250,8 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   if (softmax->sink && typeOf(softmax->sink).getNumElements() != heads) return failure();
   for (const Mask &mask : llvm::concat<Mask>(scores.masks, scores.biases))
     if (!isMaskOf(shapeOf(mask.added ? mask.added : mask.condition), batch, heads)) return failure();
+  for (const Mask &bias : scores.biases) // learnt, from indices that a file says for each sample of a batch
+    if (!isSharedBySamples(bias.added, batch, heads)) return failure();
 
   Build b{r, op.getLoc()};
   double scale = scores.scale;

@@ -146,6 +146,19 @@ TEST(Kernels, Columns) {
   }
 }
 
+TEST(Kernels, OneNumberBesideAllElements) {
+  check(R"(
+  func.func private @scaled(%x: tensor<6x5xf32>, %r: tensor<6xf32>, %s: tensor<f32>) -> (tensor<6x5xf32>, tensor<f32>) attributes {nn.kernel} {
+    %root = nn.sqrt %r : tensor<6xf32>
+    %rows = nn.broadcast %root dims [0] : tensor<6xf32> -> tensor<6x5xf32>
+    %d = nn.div %x, %rows : tensor<6x5xf32>
+    %e = nn.exp %s : tensor<f32>
+    %all = nn.broadcast %e dims [] : tensor<f32> -> tensor<6x5xf32>
+    %y = nn.mul %all, %d : tensor<6x5xf32>
+    return %y, %e : tensor<6x5xf32>, tensor<f32>
+  })");
+}
+
 TEST(Kernels, Movement) {
   check(R"(
   func.func private @heads(%x: tensor<2x5x96xf32>, %b: tensor<96xf32>) -> (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) attributes {nn.kernel} {

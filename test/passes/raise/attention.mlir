@@ -154,6 +154,23 @@ func.func @trained_bias_and_masks(%q: tensor<4x3x8xf32>, %k: tensor<4x3x8xf32>, 
 }
 
 // -----
+// A bias of each sample's own, of indices that a file says for every sample of a batch, stays with the scores.
+// CHECK-LABEL: @bias_of_samples
+// CHECK-NOT: nn.attention
+// CHECK: nn.softmax
+nn.parameter @bias : tensor<2x2x3x3xf32> {trainable = true}
+func.func @bias_of_samples(%q: tensor<4x3x8xf32>, %k: tensor<4x3x8xf32>, %v: tensor<4x3x8xf32>) -> tensor<4x3x8xf32> {
+  %b = nn.get @bias : tensor<2x2x3x3xf32>
+  %s = nn.matmul %q, %k {transpose_rhs = true} : (tensor<4x3x8xf32>, tensor<4x3x8xf32>) -> tensor<4x3x3xf32>
+  %s4 = nn.reshape %s : tensor<4x3x3xf32> -> tensor<2x2x3x3xf32>
+  %biased = nn.add %s4, %b : tensor<2x2x3x3xf32>
+  %p = nn.softmax %biased : tensor<2x2x3x3xf32>
+  %p3 = nn.reshape %p : tensor<2x2x3x3xf32> -> tensor<4x3x3xf32>
+  %y = nn.matmul %p3, %v : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %y : tensor<4x3x8xf32>
+}
+
+// -----
 // Swin: four windows of two images, some of which are cut in two, and a bias that all of them share.
 // CHECK-LABEL: @windows
 // CHECK: %[[MASK:.*]] = nn.reshape {{.*}} -> tensor<4x1x3x3xf32>
