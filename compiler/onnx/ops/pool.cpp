@@ -6,9 +6,7 @@ namespace zero::onnx {
 namespace {
 
 /// All of an image at once: [batch, channels, 1…].
-template <nn::ReductionKind kind> Vals globalPool(NodeContext &c) {
-  Val x = c.in(0);
-  if (!x || x.rank() < 3) return c.fail("the input has no dimensions beyond batch and channels");
+template <nn::ReductionKind kind> Val allAtOnce(NodeContext &c, const Val &x) {
   Ints dims, shape{x.dim(0), x.dim(1)};
   int64_t count = 1;
   for (int64_t d = 2; d < x.rank(); ++d) {
@@ -18,7 +16,13 @@ template <nn::ReductionKind kind> Vals globalPool(NodeContext &c) {
   }
   Val r = c.e.reduce(kind, x, dims);
   if (kind == nn::ReductionKind::sum && r) r = c.e.mul(r, c.e.scalar(1.0 / double(count), r.element()));
-  return {c.e.reshape(r, shape)};
+  return c.e.reshape(r, shape);
+}
+
+template <nn::ReductionKind kind> Vals globalPool(NodeContext &c) {
+  Val x = c.in(0);
+  if (!x || x.rank() < 3) return c.fail("the input has no dimensions beyond batch and channels");
+  return {allAtOnce<kind>(c, x)};
 }
 
 /// Tap by tap: sums of strided slices.
@@ -56,6 +60,17 @@ Val largestOfWindow(NodeContext &c, const Val &x, const Window &g) {
   return all;
 }
 
+/// How many elements each window of an average has.
+Val counts(NodeContext &c, const Val &x, Window g) {
+  bool padding = c.integer("count_include_pad", 0);
+  if (padding && llvm::all_of(g.beyond, [](int64_t n) { return n == 0; })) return c.e.scalar(double(g.taps), x.element());
+  Ints shape{1, 1};
+  for (size_t i = 0; i < g.kernel.size(); ++i)
+    shape.push_back(x.dim(int64_t(i) + 2) + (padding ? g.before[i] + g.after[i] - g.beyond[i] : 0));
+  if (padding) g.before.assign(g.kernel.size(), 0), g.after = g.beyond;
+  return sumOfTaps(c, c.e.full(shape, 1, x.element()), g);
+}
+
 template <bool average> Vals pool(NodeContext &c) {
   Val x = c.in(0);
   Window g;
@@ -64,21 +79,16 @@ template <bool average> Vals pool(NodeContext &c) {
   if (x.rank() < 3 || !x.isFloat())
     return c.fail("an input of shape " + text(x.shape()) + " is not supported, only images of floating-point numbers");
   g.kernel = *kernel;
-  if (!window(c, x, g)) return {};
+  if (!window(c, x, g, c.integer("ceil_mode", 0))) return {};
+  if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty()) return c.fail("the places of the maxima are not supported");
+  if (Shape(g.kernel) == x.shape().drop_front(2) && llvm::all_of(g.out, [](int64_t n) { return n == 1; }) &&
+      llvm::all_of(g.before, [](int64_t n) { return n == 0; }) && llvm::all_of(g.dilation, [](int64_t n) { return n == 1; }))
+    return {allAtOnce < average ? nn::ReductionKind::sum : nn::ReductionKind::max > (c, x)};
   if (g.taps > kMostTaps)
     return c.fail("windows of " + llvm::Twine(g.taps) + " elements are not supported (at most " + llvm::Twine(kMostTaps) + ")");
-  if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty()) return c.fail("the places of the maxima are not supported");
-  if (c.integer("ceil_mode", 0))
-    for (size_t i = 0; i < g.kernel.size(); ++i)
-      if ((x.dim(int64_t(i) + 2) + g.before[i] + g.after[i] - (g.kernel[i] - 1) * g.dilation[i] - 1) % g.stride[i])
-        return c.fail("ceil_mode=1 with a last window that is cut off is not supported");
   if (!average) return {largestOfWindow(c, x, g)};
   Val all = sumOfTaps(c, x, g);
-  if (!all) return {};
-  if (c.integer("count_include_pad", 0)) return {c.e.mul(all, c.e.scalar(1.0 / double(g.taps), x.element()))};
-  Ints one{1, 1};
-  one.append(x.shape().begin() + 2, x.shape().end());
-  return {c.e.div(all, sumOfTaps(c, c.e.full(one, 1, x.element()), g))}; // how many elements each window really has
+  return {all ? c.e.div(all, counts(c, x, g)) : Val()};
 }
 
 } // namespace

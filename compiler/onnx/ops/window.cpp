@@ -1,9 +1,10 @@
 //===- window.cpp - where the windows of convolutions and poolings lie ----------------------------===//
 #include "compiler/onnx/ops/window.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace zero::onnx {
 
-bool window(NodeContext &c, const Val &x, Window &g) {
+bool window(NodeContext &c, const Val &x, Window &g, bool cut) {
   int64_t n = x.rank() - 2;
   g.stride = c.ints("strides").value_or(Ints(n, 1));
   g.dilation = c.ints("dilations").value_or(Ints(n, 1));
@@ -24,11 +25,23 @@ bool window(NodeContext &c, const Val &x, Window &g) {
     } else if (padding != "NOTSET") {
       return c.e.fail("auto_pad='" + padding + "' is not known"), false;
     }
-    if (before < 0 || after < 0 || std::max(before, after) > 1 << 20 || size + before + after < reach)
+    if (before < 0 || after < 0 || std::max(before, after) > 1 << 20) return c.e.fail("pads are out of range"), false;
+    int64_t room = size + before + after, beyond = 0;
+    if (cut) {
+      int64_t windows = llvm::divideFloorSigned(room - reach + g.stride[i] - 1, g.stride[i]) + 1;
+      if ((windows - 1) * g.stride[i] >= size + before) --windows;
+      if (windows == 1 && room < reach) {
+        g.kernel[i] = (room - 1) / g.dilation[i] + 1;
+        reach = (g.kernel[i] - 1) * g.dilation[i] + 1;
+      }
+      beyond = windows > 0 ? std::max<int64_t>(0, (windows - 1) * g.stride[i] + reach - room) : 0;
+    }
+    if (room + beyond < reach)
       return c.e.fail("the window of " + llvm::Twine(reach) + " does not fit a dimension of size " + llvm::Twine(size)), false;
     g.before.push_back(before);
-    g.after.push_back(after);
-    g.out.push_back((size + before + after - reach) / g.stride[i] + 1);
+    g.after.push_back(after + beyond);
+    g.beyond.push_back(beyond);
+    g.out.push_back((room + beyond - reach) / g.stride[i] + 1);
     g.taps *= g.kernel[i];
     g.places *= g.out.back();
   }

@@ -11,11 +11,13 @@ constexpr int64_t kMostTapsAtOnce = 64;
 
 struct Window {
   Ints kernel, stride, dilation, before, after, out;
+  Ints beyond;                  // of `after`, what no padding but a last window that is cut off reaches
   int64_t taps = 1, places = 1; // products of kernel and out
 };
 
-/// Fills in everything but the kernel from the node's attributes, for an input [batch, channels, …]; false after a report.
-bool window(NodeContext &c, const Val &x, Window &g);
+/// Fills in everything but the kernel from the node's attributes, for an input [batch, channels, …]; false after a report. With `cut` the
+/// last window may reach beyond the padded input, as long as it begins in front of the padding; of a single one the kernel becomes shorter.
+bool window(NodeContext &c, const Val &x, Window &g, bool cut = false);
 /// [batch, channels, out…]: the elements of a padded input that tap `at` of the kernel sees.
 Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at);
 /// x with stride - 1 zeros between neighbours along `dim`.
