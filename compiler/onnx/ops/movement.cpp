@@ -193,11 +193,35 @@ Vals tile(NodeContext &c) {
   return {c.e.reshape(c.e.broadcast(x, dims, wide), shape)};
 }
 
+/// So many elements of x along `dim` on either side of it: the nearest ones again and again, or as in a mirror, or as if x began anew.
+Val continued(NodeContext &c, const Val &x, StringRef mode, int64_t dim, int64_t before, int64_t after) {
+  if (!x || before + after == 0) return x;
+  int64_t n = x.dim(dim), reach = mode == "edge" ? INT64_MAX : mode == "reflect" ? n - 1 : n;
+  if (n == 0 || std::max(before, after) > reach)
+    return c.e.fail("it pads " + llvm::Twine(std::max(before, after)) + " elements beside " + llvm::Twine(n) + " with mode='" + mode + "'");
+  auto part = [&](int64_t from, int64_t count, int64_t step) {
+    Ints start(x.rank(), 0), size(x.shape().begin(), x.shape().end()), steps(x.rank(), 1);
+    start[dim] = from, size[dim] = count, steps[dim] = step;
+    return c.e.slice(x, start, size, steps);
+  };
+  auto side = [&](int64_t count, bool low) {
+    if (mode == "reflect") return part(low ? count : n - 2, count, -1);
+    if (mode == "wrap") return part(low ? n - count : 0, count, 1);
+    Ints wide(x.shape().begin(), x.shape().end());
+    wide[dim] = count;
+    return c.e.broadcastTo(part(low ? 0 : n - 1, 1, 1), wide);
+  };
+  Vals parts{x};
+  if (before) parts.insert(parts.begin(), side(before, true));
+  if (after) parts.push_back(side(after, false));
+  return c.e.concat(parts, dim);
+}
+
 Vals pad(NodeContext &c) {
   Val x = c.in(0);
   if (!x) return {};
   std::string mode = c.string("mode", "constant");
-  if (mode != "constant") return c.fail("mode='" + mode + "' is not supported, only 'constant'");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") return c.fail("mode='" + mode + "' is not known");
   std::optional<Ints> pads = c.opset < 11 ? c.ints("pads") : c.knownInts(1), axes;
   double value = c.opset < 11 ? c.real("value", 0) : 0;
   if (c.opset >= 11 && c.has(2)) {
@@ -223,7 +247,10 @@ Vals pad(NodeContext &c) {
     size[d] -= from[d] + std::max<int64_t>(0, -after);
     if (size[d] < 0) return c.fail("it crops more than there is");
   }
-  return {c.e.pad(c.e.slice(x, from, size, Ints(x.rank(), 1)), value, low, high)};
+  x = c.e.slice(x, from, size, Ints(x.rank(), 1));
+  if (mode == "constant") return {c.e.pad(x, value, low, high)};
+  for (int64_t d = 0; d < int64_t(low.size()); ++d) x = continued(c, x, mode, d, low[d], high[d]);
+  return {x};
 }
 
 } // namespace

@@ -40,6 +40,13 @@ int64_t countOf(const Val &x, const Ints &axes) {
 
 Val like(NodeContext &c, double value, const Val &x) { return x ? c.e.scalar(value, x.element()) : Val(); }
 
+/// Of a sum of squares. The gradient of a norm is zero where all is zero, as in PyTorch, and that of a root is not a number there.
+Val rootOfSquares(NodeContext &c, const Val &sum) {
+  if (!sum || !sum.isFloat()) return c.e.unary<nn::SqrtOp>(sum);
+  Val none = c.e.compare(nn::Predicate::eq, sum, like(c, 0, sum));
+  return c.e.select(none, like(c, 0, sum), c.e.unary<nn::SqrtOp>(c.e.select(none, like(c, 1, sum), sum)));
+}
+
 /// How each operator prepares its input, reduces and finishes.
 enum class Form { Plain, Mean, L1, L2, SumSquare, LogSum, LogSumExp };
 
@@ -62,7 +69,7 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
     int64_t n = countOf(x, *axes);
     r = x.isFloat() ? c.e.mul(r, like(c, 1.0 / double(n), r)) : c.e.div(r, like(c, double(n), r));
   }
-  if (form == Form::L2) r = c.e.unary<nn::SqrtOp>(r);
+  if (form == Form::L2) r = rootOfSquares(c, r);
   if (form == Form::LogSum) r = c.e.unary<nn::LogOp>(r);
   return {finish(c, r, x, *axes)};
 }

@@ -3,6 +3,7 @@
 // place of the result finds the update that belongs to it, so that nothing depends on the order of writes: of several updates for
 // one place the last counts, or their sum in the order of the updates.
 #include "compiler/onnx/ops/indexing.h"
+#include <cmath>
 #include <numeric>
 
 namespace zero::onnx {
@@ -89,6 +90,16 @@ Val addTo(NodeContext &c, const Scatter &s) {
   return c.e.add(s.data, c.e.reshape(sum, {b, rows, s.inner()}));
 }
 
+/// The largest, or the smallest, of what is there and the updates.
+template <nn::ReductionKind kind, typename Op> Val extremum(NodeContext &c, const Scatter &s) {
+  int64_t b = s.batch(), rows = s.rows(), n = s.count();
+  double far = kind == nn::ReductionKind::max ? -HUGE_VAL : HUGE_VAL;
+  if (!s.data.isFloat()) far = std::copysign(std::ldexp(1.0, s.data.element().getIntOrFloatBitWidth() - 2), far); // no index is so large
+  Val part = c.e.select(c.e.reshape(named(c, s), {b, rows, n, 1}), c.e.reshape(s.updates, {b, 1, n, s.inner()}),
+                        c.e.scalar(far, s.updates.element()));
+  return c.e.binary<Op>(s.data, c.e.reduce(kind, part, {2}));
+}
+
 /// [batch, rows, inner] with the updates in place.
 Val place(NodeContext &c, Scatter s) {
   if (!s) return {};
@@ -98,7 +109,9 @@ Val place(NodeContext &c, Scatter s) {
   if (auto known = c.importer.known(s.updates, c.e)) s.updates = Val(*known);
   std::string reduction = c.string("reduction", "none");
   if (reduction == "add") return addTo(c, s);
-  if (reduction != "none") return c.e.fail("reduction='" + reduction + "' is not supported; 'none' and 'add' are");
+  if (reduction == "max") return extremum<nn::ReductionKind::max, nn::MaxOp>(c, s);
+  if (reduction == "min") return extremum<nn::ReductionKind::min, nn::MinOp>(c, s);
+  if (reduction != "none") return c.e.fail("reduction='" + reduction + "' is not supported; 'none', 'add', 'max' and 'min' are");
   if (s.batch() == 1 && s.indices.isConstant()) return overwriteKnown(c, s);
   return overwrite(c, s);
 }
