@@ -253,6 +253,25 @@ Vals pad(NodeContext &c) {
   return {x};
 }
 
+/// Blocks of an image [batch, channels, height, width] that become channels, or come from them.
+template <bool toDepth> Vals blocks(NodeContext &c) {
+  Val x = c.in(0);
+  int64_t size = c.integer("blocksize", 0);
+  if (!x || x.rank() != 4 || size <= 0 || size > 1 << 20) return c.fail("the input is no image, or blocksize is out of range");
+  int64_t batch = x.dim(0), channels = x.dim(1), height = x.dim(2), width = x.dim(3);
+  if (toDepth ? height % size || width % size : channels % (size * size)) return c.fail("the input cannot be cut into blocks of blocksize");
+  if (toDepth) {
+    Val cut = c.e.reshape(x, {batch, channels, height / size, size, width / size, size});
+    return {c.e.reshape(c.e.transpose(cut, {0, 3, 5, 1, 2, 4}), {batch, channels * size * size, height / size, width / size})};
+  }
+  int64_t left = channels / (size * size);
+  std::string mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return c.fail("mode='" + mode + "' is not known");
+  Val cut = mode == "DCR" ? c.e.transpose(c.e.reshape(x, {batch, size, size, left, height, width}), {0, 3, 4, 1, 5, 2})
+                          : c.e.transpose(c.e.reshape(x, {batch, left, size, size, height, width}), {0, 1, 4, 2, 5, 3});
+  return {c.e.reshape(cut, {batch, left, height * size, width * size})};
+}
+
 } // namespace
 
 void registerMovement(Registry &r) {
@@ -267,6 +286,8 @@ void registerMovement(Registry &r) {
   r["Expand"] = {expand};
   r["Tile"] = {tile};
   r["Pad"] = {pad};
+  r["DepthToSpace"] = {blocks<false>};
+  r["SpaceToDepth"] = {blocks<true>};
 }
 
 } // namespace zero::onnx
