@@ -1,5 +1,6 @@
 //===- import.cpp - the two walks that make a module ---------------------------------------------===//
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/by_mask.h"
 #include "compiler/onnx/content.h"
 #include "compiler/onnx/parameters.h"
 #include "compiler/onnx/text.h"
@@ -143,6 +144,7 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(StringRef path, const ImportOptions
     Weights weights(path.str());
     if (options.reading) options.reading->bytes = weights.mapped();
     Model model = parseModel(weights.model());
+    findMasks(model);
     if (options.reading) options.reading->nodes = model.countNodes();
     return import(model, weights, options, context, loc, report ? *report : unread);
   } catch (const FormatError &e) {

@@ -74,6 +74,7 @@ struct Node {
   StringRef call;   // the call it came from, as PyTorch's exporter prints it; empty elsewhere
   std::vector<StringRef> inputs, outputs;
   std::vector<Attribute> attributes;
+  enum class Mask : uint8_t { None, Put, Pick } mask = Mask::None; // it reads a mask where the file has indices (by_mask.h)
 };
 
 struct Dim {

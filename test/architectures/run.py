@@ -66,6 +66,8 @@ def samples(a, model, task):
             data[name] = rng.integers(0, 2, (n, shape[1]))
         else:
             data[name] = rng.integers(3, model.config.vocab_size, (n, shape[1]))
+    if task == "classification" and getattr(model.config, "is_encoder_decoder", False):
+        data["input_ids"][:, -1] = model.config.eos_token_id  # where the head reads
     if task in ("classification", "image"):
         data["labels"] = rng.integers(0, model.config.num_labels, n)
     elif task == "encoder":

@@ -48,6 +48,7 @@ Val linearIndex(NodeContext &c, const Val &indices, Shape dims) {
 namespace {
 
 Vals gather(NodeContext &c) {
+  if (c.node.mask == Node::Mask::Pick) return pickByMask(c);
   Val x = c.in(0), indices = c.in(1);
   if (!x || !indices) return {};
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());

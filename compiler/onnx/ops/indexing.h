@@ -10,4 +10,10 @@ Val rowsAt(NodeContext &c, const Val &table, const Val &indices);
 /// One index into the flattened dimensions `dims` per tuple in the last dimension of `indices`.
 Val linearIndex(NodeContext &c, const Val &indices, Shape dims);
 
+/// Nodes that by_mask.h marks: data with the source's elements, or rows, in their order where the mask holds; source; from its first element
+/// on, if that is said.
+Vals putByMask(NodeContext &c);
+/// x [batch, length, n] at the first place of each sample where the mask holds, or the last; which; the shape [batch, -1, n] of all of them.
+Vals pickByMask(NodeContext &c);
+
 } // namespace zero::onnx

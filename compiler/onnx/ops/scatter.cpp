@@ -117,6 +117,7 @@ Val place(NodeContext &c, Scatter s) {
 }
 
 Vals scatterNd(NodeContext &c) {
+  if (c.node.mask == Node::Mask::Put) return putByMask(c);
   Val x = c.in(0), indices = c.in(1), updates = c.in(2);
   if (!x || !indices || !updates) return {};
   int64_t k = indices.rank() ? indices.shape().back() : 0;
