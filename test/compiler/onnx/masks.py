@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Tensors that are indexed by a mask, as exporters write them with NonZero, through the reader and the reference interpreter, against onnx's own.
+
+usage: masks.py ONNX-EVAL
+"""
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+HEAD = '<ir_version: 10, opset_import: ["": 18]> g (int64[2, 5] ids, float[2, 5, 4] x, float[{source}] s) => (float[{result}] y)'
+FOUND = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  last = Constant <value_ints = [-1]> ()  column = Unsqueeze (b, last)
+    like = Shape (x)  mask = Expand (column, like)  found = NonZero (mask)  rows = Transpose <perm = [1, 0]> (found)
+    zero = Constant <value_ints = [0]> ()  one = Constant <value_int = 0> ()"""
+COUNT = "shape = Shape (rows)  n = Gather (shape, one)  count = Unsqueeze (n, zero)  flat = Reshape (s, last)"
+CHOSEN = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found = NonZero (b)  rows = Transpose <perm = [1, 0]> (found)
+    chosen = GatherND (x, rows)  all = Constant <value_ints = [2, -1, 4]> ()  each = Reshape (chosen, all)"""
+SUMMED = """last1 = Constant <value_ints = [-1]> ()  ones = Reshape (b, last1)  numbers = Cast <to = 7> (ones)  count = ReduceSum (numbers)
+    width = Constant <value_ints = [4]> ()  wide = Concat <axis = 0> (count, width)"""
+CASES = {  # shape of what is put, shape of the result, nodes
+    "masked_scatter": ("4, 4", "2, 5, 4", f"{FOUND} {COUNT} first = Slice (flat, zero, count, zero)  y = ScatterND (x, rows, first)"),
+    "masked_scatter of odd elements": ("17", "2, 5, 4", f"{FOUND} {COUNT} first = Slice (flat, zero, count, zero)  y = ScatterND (x, rows, first)"),
+    "one row put everywhere": ("4", "2, 5, 4", f"{FOUND} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
+    "as many rows as there are": ("4, 4", "2, 5, 4", f"{FOUND} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
+    "the last of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = -1> ()  y = Gather <axis = 1> (each, end)"),
+    "the first of each sample": ("1", "2, 1, 4", f"{CHOSEN} end = Constant <value_ints = [0]> ()  y = Gather <axis = 1> (each, end)"),
+    "the second of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = 1> ()  y = Gather <axis = 1> (each, end)"),
+    "from the second element on": ("4, 4", "2, 5, 4", f"{FOUND} {COUNT} k = Constant <value_ints = [1]> ()  first = Slice (flat, k, count, zero)  y = ScatterND (x, rows, first)"),
+}
+random = np.random.default_rng(0)
+for name, (source, result, nodes) in CASES.items():
+    model = onnx.parser.parse_model(HEAD.format(source=source, result=result) + "{\n" + nodes.replace(")  ", ")\n").replace(") ", ")\n") + "\n}")
+    feeds = {"ids": np.array([[3, 0, 3, 1, 2], [0, 3, 2, 3, 9]]), "x": random.normal(size=(2, 5, 4)).astype(np.float32),
+             "s": random.normal(size=[int(n) for n in source.split(",")]).astype(np.float32)}
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, f"{folder}/m.onnx")
+        for key, value in feeds.items():
+            value.tofile(f"{folder}/{key}.bin")
+        done = subprocess.run([sys.argv[1], f"{folder}/m.onnx", "--run", folder], capture_output=True, text=True)
+        if done.returncode:
+            print(f"{name}: refused: {done.stderr.strip().splitlines()[-1]}")
+            continue
+        want = ReferenceEvaluator(model).run(None, feeds)[0]
+        have = np.fromfile(f"{folder}/out0.bin", np.float32).reshape(want.shape)
+    print(f"{name}: {'right' if np.array_equal(have, want) else 'wrong'}")
