@@ -132,10 +132,16 @@ bool Content::isSinusoid() const {
   return changes && (halves || pairs || (start && zero && first));
 }
 
-bool Content::isBounded() const {
-  if (!known()) return false;
-  for (uint64_t i = 0; i < size(); ++i)
-    if (!(std::fabs(at(i)) <= 1.5f)) return false;
+bool Content::maybeRotary() const {
+  if (rank() < 2 || !known() || isConstant()) return rank() > 1 && !known();
+  float scale = 0; // of cosines
+  for (uint64_t i = 0; i < size(); ++i) {
+    float v = at(i);
+    if (!(std::fabs(v) <= 1.5f)) return false;
+    if (i >= uint64_t(t.dims.back()) || v == 0) continue;
+    if (scale && v != scale) return false;
+    scale = v;
+  }
   return true;
 }
 

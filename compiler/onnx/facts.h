@@ -13,6 +13,7 @@ struct Fact {
   llvm::SmallVector<unsigned, 2> sources; // sites a known value is made of; of a lookup by data: the table's
   llvm::SmallBitVector varying;           // known values: dimensions along which it varies
   bool table = false;                     // rows looked up in a table
+  bool computed = false;                  // that is computed from what the sources hold, such as cosines from frequencies
   bool product = false;                   // result of a product with a parameter, moved at most
   bool plusOne = false;
   bool picked = false; // one number taken out of several
@@ -63,7 +64,7 @@ private:
   /// none. Refuses them.
   bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
-  bool rotary(const Fact &o); // may be cosines or sines of positions: a scale for each row is one number, or all of them are the same
+  bool rotary(const Fact &o); // may be cosines or sines of positions
   bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
   bool ofBatchNorm(const Fact &o);
   bool single(const Fact &o);

@@ -28,6 +28,7 @@ Fact Analysis::join(nn::ConcatOp op) {
       evidence(o, "token");
   }
   f.table = tables;
+  for (Value v : op.getInputs()) f.computed |= tables && facts[v].computed;
   return f;
 }
 
@@ -65,6 +66,7 @@ Fact Analysis::meet(Operation &op) {
   if (f.kind == Kind::Scores && !toSoftmax.contains(op.getResult(0))) f.kind = Kind::Hidden;
   // A bias table with a mask from the data, which is added or chosen where nothing is seen; scores come later.
   auto masked = [&](unsigned i) { return k == Kind::Plain && (additive || (choice && i > 0)); };
+  auto passesOn = [&](const Fact &o) { f.sources = o.sources, f.table = true, f.computed = o.computed; };
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     Fact &o = facts[op.getOperand(i)];
     bool scaled = multiplicative && llvm::all_of(llvm::enumerate(op.getOperands()), [&](auto other) {
@@ -72,12 +74,8 @@ Fact Analysis::meet(Operation &op) {
                   });
     bool squared = multiplicative && op.getOperand(0) == op.getOperand(1);
     if (o.table && o.kind != Kind::Known) { // rows of a table looked up by data
-      if (scaled) {
-        f.sources = o.sources;
-        f.table = true;
-      } else if (masked(i)) {
-        f.sources = o.sources;
-        f.table = true;
+      if (scaled || masked(i)) {
+        passesOn(o);
       } else if (!multiplicative || squared || !rotary(o)) {
         evidence(o, "embedding");
       } else {
@@ -87,8 +85,7 @@ Fact Analysis::meet(Operation &op) {
     }
     if (o.kind != Kind::Known || o.sources.empty()) continue;
     if (masked(i) && o.table) {
-      f.sources = o.sources;
-      f.table = true;
+      passesOn(o);
       continue;
     }
     if (additive || (choice && i > 0))
@@ -150,6 +147,7 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
     return evidence(o, "scale");
   }
   if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
+  if (o.table && !rotary(o)) return evidence(o, "embedding");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   while (last > 0 && shape[last] == 1) --last; // after it stands the part of a complex number
   along = o.varying.test(last);
@@ -178,10 +176,7 @@ bool Analysis::structural(const Fact &o) {
 }
 
 bool Analysis::rotary(const Fact &o) {
-  return llvm::all_of(o.sources, [&](unsigned s) {
-    Content c(*sites[s].use.tensor, weights);
-    return c.rank() > 1 && (!c.known() || (c.isBounded() && !c.isConstant()));
-  });
+  return o.computed || llvm::all_of(o.sources, [&](unsigned s) { return Content(*sites[s].use.tensor, weights).maybeRotary(); });
 }
 
 bool Analysis::copied(const Fact &o) {

@@ -123,7 +123,7 @@ void Analysis::forward(Operation &op) {
 
 Fact Analysis::known(Operation &op) {
   Fact f;
-  for (Value o : op.getOperands()) f.table |= facts[o].table;
+  for (Value o : op.getOperands()) f.table |= facts[o].table, f.computed |= facts[o].computed;
   for (Value o : op.getOperands()) {
     // A mask folded into a looked-up bias stays a mask.
     if (f.table && !facts[o].table && content(facts[o], [](const Content &c) { return c.isMask(); })) continue;
@@ -185,6 +185,13 @@ Fact Analysis::product(Operation &op, Value lhs, Value rhs) {
   return f;
 }
 
+/// Whether it is a parameter, or constant, as the file has it, but for movement.
+static bool isStored(Value v) {
+  Operation *op = v.getDefiningOp();
+  while (op && (isMovement(*op) || isa<nn::CastOp>(op)) && op->getNumOperands() == 1) op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<nn::GetOp, nn::ConstantOp>(op);
+}
+
 Fact Analysis::lookup(nn::GatherOp op) {
   Fact &table = facts[op.getInput()], &indices = facts[op.getIndices()];
   Fact f;
@@ -197,14 +204,14 @@ Fact Analysis::lookup(nn::GatherOp op) {
   if (table.kind == Kind::Known && indices.kind == Kind::Known) {
     f = known(*op);
     f.sources = table.sources;
-    f.table = !table.sources.empty();
+    f.table = !table.sources.empty(), f.computed |= !isStored(op.getInput());
     f.picked = cast<RankedTensorType>(op.getType()).getNumElements() == 1;
     return f;
   }
   f.kind = table.kind == Kind::Known ? (table.sources.empty() ? Kind::Plain : Kind::Hidden) : table.kind;
   if (table.kind == Kind::Known) {
     f.sources = table.sources;
-    f.table = !table.sources.empty();
+    f.table = !table.sources.empty(), f.computed = table.computed || !isStored(op.getInput());
   }
   return f;
 }

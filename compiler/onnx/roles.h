@@ -12,7 +12,7 @@
 // Where a known value meets the data, the meeting says what its initializers are:
 //
 //   product with data             parameter, unless it multiplies positions on their way to a sine
-//   lookup by data or constants   parameter, unless all it does is multiply activations (rotary cache)
+//   lookup by data or constants   parameter, unless it may hold cosines and all it does is multiply activations (rotary cache)
 //   scale or bias of a norm       parameter
 //   added, varies along one dimension    bias: parameter, unless scores are masked by it, it holds -inf,
 //                                 or it is a [1, n] row of zeros added to the logits (a buffer)

@@ -122,14 +122,18 @@ def masks():
     return g.model(g.attend(q, k, v, lambda s: g.Add(g.Add(s, mask), soft)))
 
 
-def rotary(cached):
-    """Rotary embedding: from a cache looked up by position, or from frequencies times positions."""
+def rotary(form):
+    """Rotary embedding: from a cache looked up by position, one that is made of frequencies, or from frequencies times positions."""
     g = Graph()
     x = embedded(g)
     positions = g.ids("position_ids")
-    if cached:
-        cos = g.Gather(g.weight("cos_cached", np.cos(random.normal(size=(32, HD)))), positions)
-        sin = g.Gather(g.weight("sin_cached", np.sin(random.normal(size=(32, HD)))), positions)
+    if form == "cached":
+        angles = np.outer(np.arange(32), 100.0 ** -np.tile(np.arange(HD // 2) / (HD // 2), 2))
+        cos = g.Gather(g.weight("cos_cached", np.cos(angles)), positions)
+        sin = g.Gather(g.weight("sin_cached", np.sin(angles)), positions)
+    elif form == "made":
+        angle = g.Mul(g.const(np.arange(32, dtype=np.float32)[:, None]), g.weight("inv_freq", [[1.0, 0.1, 1.0, 0.1]]))
+        cos, sin = g.Gather(g.Cos(angle), positions), g.Gather(g.Sin(angle), positions)
     else:
         f = g.Cast(g.Unsqueeze(positions, g.const(np.array([1]))), to=TensorProto.FLOAT)
         angle = g.Transpose(g.MatMul(g.weight("inv_freq", [[[1.0], [0.1]]]), f), perm=[0, 2, 1])
@@ -144,6 +148,16 @@ def rotary(cached):
 
     q, k, v = (g.heads(g.linear(x, w, D, D)) for w in ("wq", "wk", "wv"))
     return g.model(g.attend(turn(q), turn(k), v))
+
+
+def gates():
+    """Activations times rows of learnt tables: of each position, and one number for each of the places that the data chooses."""
+    g = Graph()
+    x = embedded(g)
+    positions = g.ids("position_ids")
+    x = g.Mul(x, g.Gather(g.weight("gates", 0.1 * random.normal(size=(32, D))), positions))
+    scale = g.Unsqueeze(g.Gather(g.weight("scales", np.ones(32)), positions), g.const(np.array([-1])))
+    return g.model(g.linear(g.Mul(x, scale), "w", D, D))
 
 
 def chosen_bias():
@@ -746,7 +760,7 @@ def main():
             os.link(f"{folder}/weights.bin", f"{folder}/hard.bin")
         data = m.SerializeToString()
     else:
-        arguments = {"rotary_cached": (rotary, True), "rotary_frequencies": (rotary, False), "bytes_for_nodes": (bytes_for_names, True)}.get(name)
+        arguments = {"rotary_cached": (rotary, "cached"), "rotary_made": (rotary, "made"), "rotary_frequencies": (rotary, "frequencies"), "bytes_for_nodes": (bytes_for_names, True)}.get(name)
         m = arguments[0](arguments[1]) if arguments else globals()[name]()
         data = m if isinstance(m, bytes) else m.SerializeToString()
     with open(out, "wb") as f:
