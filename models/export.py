@@ -151,6 +151,8 @@ def tidy(a, model, names):
         for entry in node.metadata_props:
             if entry.key == "pkg.torch.onnx.name_scopes":
                 entry.value = entry.value.replace("'inner.", "'").replace("'inner', ", "")
+            elif entry.key == "pkg.torch.onnx.fx_node":  # which says of each argument whether it is a parameter ("p_") or a buffer ("b_")
+                entry.value = entry.value.replace("%p_inner_", "%p_").replace("%b_inner_", "%b_")
     if not a.static:
         for value in graph.graph.input:
             for axis, dim in enumerate(value.type.tensor_type.shape.dim):
