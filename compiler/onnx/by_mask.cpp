@@ -53,14 +53,15 @@ private:
       return counts(size, counted, steps);
     };
     bool found = false;
-    if (const Node *first = maker(source, {"Slice"});
-        first && first->inputs.size() >= 3 && first->inputs.size() < 5 && isCount(first->inputs[2]))
+    const Node *first = maker(source, {"Slice"});
+    if (first && first->inputs.size() >= 3 && first->inputs.size() < 5 && isCount(first->inputs[2])) {
       source = first->inputs[0], starts = first->inputs[1], found = true;
-    else
-      for (const Node *same; !found && (same = maker(source, {"Reshape", "Expand"}));) {
-        source = same->inputs[0];
-        found = same->op == "Expand" && same->inputs.size() == 2 && isCount(same->inputs[1]);
-      }
+      if (const Node *flat = maker(source, {"Reshape"})) source = flat->inputs[0];
+    }
+    for (const Node *same; !found && (same = maker(source, {"Reshape", "Expand"}));) {
+      source = same->inputs[0];
+      found = same->op == "Expand" && same->inputs.size() == 2 && isCount(same->inputs[1]);
+    }
     if (!found) return;
     n.inputs = {n.inputs[0], mask, source, starts};
     n.mask = Node::Mask::Put;

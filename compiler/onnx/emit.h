@@ -10,11 +10,14 @@
 
 namespace zero::onnx {
 
+struct Chosen;
+
 /// What an ONNX name stands for: a value of the function, a tensor known now, or a sequence of these.
 struct Val {
   mlir::Value value;
   std::shared_ptr<const nn::Tensor> constant;
   std::shared_ptr<const std::vector<Val>> sequence;
+  std::shared_ptr<const Chosen> chosen; // of whose rows not all count (chosen.h); null: all do
 
   Val() = default;
   Val(mlir::Value value) : value(value) {}

@@ -129,6 +129,10 @@ LogicalResult Importer::run() {
       emitter->fail("it is no tensor");
       return failure();
     }
+    if (v.chosen) {
+      emitter->fail("it has as many rows as a mask of the data chooses, which only the run knows");
+      return failure();
+    }
     results.push_back(emitter->materialise(v));
     names.push_back(b.getStringAttr(o.name));
   }

@@ -1,5 +1,6 @@
 //===- importer.cpp - names, scopes and order of an ONNX graph -----------------------------------===//
 #include "compiler/onnx/importer.h"
+#include "compiler/onnx/chosen.h"
 #include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
 
@@ -211,7 +212,8 @@ bool Importer::node(const Node &n, Scope &scope) {
       emitter->fail("input " + Twine(sequence - c.inputs.begin()) + " is a sequence of tensors; a tensor is needed here");
       return false;
     }
-    results = op->second.handler(c);
+    bool chosen = llvm::any_of(c.inputs, [](const Val &v) { return bool(v.chosen); });
+    results = chosen ? handleChosen(c, op->second.handler) : op->second.handler(c);
   }
   if (emitter->failed()) return false;
   for (size_t i = 0; i < n.outputs.size(); ++i) {

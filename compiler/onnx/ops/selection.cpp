@@ -1,4 +1,5 @@
 //===- selection.cpp - extrema, sorting, elements that are not zero --------------------------------===//
+#include "compiler/onnx/chosen.h"
 #include "compiler/onnx/importer.h"
 #include <cmath>
 #include <numeric>
@@ -102,9 +103,7 @@ Vals topK(NodeContext &c) {
 Vals nonZero(NodeContext &c) {
   Val input = c.in(0);
   auto x = input ? c.importer.known(input, c.e) : nullptr;
-  if (!x)
-    return c.fail("how many elements it finds depends on the model's inputs, so that no shape after it is known before the run; experts "
-                  "that look their tokens up can be exported as products (transformers: config._experts_implementation = \"batched_mm\")");
+  if (!x) return {input ? allPlaces(c, input) : Val()};
   int64_t rank = std::max<int64_t>(1, x->type.getRank());
   std::vector<int64_t> hits;
   for (int64_t i = 0; i < x->size(); ++i)

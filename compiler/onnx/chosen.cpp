@@ -1,0 +1,237 @@
+//===- chosen.cpp - rows that a mask of the data chooses --------------------------------------------===//
+#include "compiler/onnx/chosen.h"
+#include "compiler/onnx/ops/indexing.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace zero::onnx {
+namespace {
+
+const llvm::StringSet<> kElementwise{
+    "Abs",         "Add",       "And",      "Cast",  "CastLike",  "Ceil",  "Clip",        "Cos",      "Div",
+    "Dropout",     "Elu",       "Equal",    "Erf",   "Exp",       "Floor", "Gelu",        "Greater",  "GreaterOrEqual",
+    "HardSigmoid", "HardSwish", "Identity", "IsNaN", "LeakyRelu", "Less",  "LessOrEqual", "Log",      "Max",
+    "Min",         "Mish",      "Mod",      "Mul",   "Neg",       "Not",   "Or",          "PRelu",    "Pow",
+    "Reciprocal",  "Relu",      "Round",    "Selu",  "Sigmoid",   "Sign",  "Sin",         "Softplus", "Sqrt",
+    "Sub",         "Swish",     "Tanh",     "Where", "Xor"};
+
+constexpr llvm::StringLiteral kSupported =
+    "; rows that are computed each by itself and put back where they came from are supported (experts that look their tokens up can be "
+    "exported as products: in transformers, config._experts_implementation = \"batched_mm\")";
+
+/// The dimension of a tensor of shape `to`, with the elements of one of shape `from`, that is dimension `dim` of that.
+std::optional<int64_t> kept(Shape from, int64_t dim, Shape to) {
+  int64_t before = *elementsOf(from.take_front(dim)), so = 1;
+  for (auto [i, size] : llvm::enumerate(to)) {
+    if (so == before && size == from[dim]) return int64_t(i);
+    so *= size;
+  }
+  return std::nullopt;
+}
+
+/// Of each row in turn.
+constexpr int64_t kMostInTurn = 16;
+
+/// What a mask is, in whatever shape.
+mlir::Value root(const Val &mask) {
+  mlir::Value v = mask.value;
+  while (v && llvm::isa_and_nonnull<nn::ReshapeOp, nn::BroadcastOp>(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
+  return v;
+}
+
+class Rows {
+public:
+  explicit Rows(NodeContext &c) : c(c), op(c.node.op) {
+    for (auto [i, v] : llvm::enumerate(c.inputs))
+      if (v && v.chosen) (v.chosen->dim == Chosen::kCount ? counts : rows).push_back(i);
+  }
+
+  Vals handle(Vals (*handler)(NodeContext &)) {
+    for (size_t i : rows)
+      if (root(c.inputs[i].chosen->mask) != root(chosen().mask)) return refuse("they are those of two masks");
+    if (c.node.mask == Node::Mask::Put) return putByMask();
+    if (!rows.empty() && rows[0] == 1 && (op == "ScatterND" || op == "ScatterElements")) return putBack(handler);
+    if (!counts.empty() && !mayCount()) return refuse("it computes with how many there are");
+    Vals results = handler(c);
+    if (c.e.failed() || results.empty() || !results[0]) return results;
+    if (rows.empty() && isShape()) return results;
+    auto dim = rows.empty() || op == "Shape" ? std::optional(Chosen::kCount) : dimOf(results[0]);
+    if (!dim) return refuse("it mixes them");
+    for (Val &v : results)
+      if (v) v.chosen = std::make_shared<Chosen>(Chosen{(rows.empty() ? *c.inputs[counts[0]].chosen : chosen()).mask, *dim});
+    return results;
+  }
+
+private:
+  const Chosen &chosen() const { return *c.inputs[rows[0]].chosen; }
+  bool only(size_t input) const { return rows.size() == 1 && rows[0] == input; }
+
+  Vals refuse(const llvm::Twine &why) {
+    return c.fail("it reads rows that a mask of the data chooses, whose number only the run knows, and " + why + kSupported);
+  }
+
+  /// Whether a count is nothing but the shape that something is made in.
+  bool isShape() const { return op == "Reshape" || op == "Expand" || op == "ConstantOfShape"; }
+  bool mayCount() const {
+    if (isShape()) return true;
+    bool whole = llvm::all_of(c.inputs, [](const Val &v) { return !v || !v.isFloat(); }) && !(op == "Cast" && isFloatCast());
+    bool moves = op == "Gather" || op == "Slice" || op == "Concat" || op == "Unsqueeze" || op == "Squeeze" || kElementwise.contains(op);
+    return rows.empty() && whole && moves;
+  }
+  bool isFloatCast() const {
+    int64_t to = c.integer("to", 0);
+    return to == 1 || to == 10 || to == 11 || to == 16;
+  }
+
+  /// That of the result along which not all rows count; none where rows are mixed.
+  std::optional<int64_t> dimOf(const Val &result) {
+    int64_t dim = chosen().dim, rank = c.inputs[rows[0]].rank();
+    if (kElementwise.contains(op) || op == "Expand") return aligned(result);
+    if (op == "MatMul") return only(0) && rank > 1 && dim != rank - 1 ? std::optional(result.rank() - (rank - dim)) : std::nullopt;
+    if (op == "Gemm") return only(0) && dim == 0 && !c.integer("transA", 0) ? std::optional<int64_t>(0) : std::nullopt;
+    if (op == "Gather") return gathered(dim, rank);
+    if (op == "GatherND") return only(1) && dim + 1 < rank && !c.integer("batch_dims", 0) ? std::optional(dim) : std::nullopt;
+    if (op == "GatherElements") return dim != axis(0, rank) ? aligned(result) : std::nullopt;
+    if (op == "Concat") return dim != axis(0, rank) ? aligned(result) : std::nullopt;
+    if (!only(0)) return std::nullopt;
+    Shape from = c.inputs[0].shape();
+    if (op == "Reshape" || op == "Flatten" || op == "Unsqueeze" || op == "Squeeze") return kept(from, dim, result.shape());
+    if (op == "Transpose") return transposed(dim, rank);
+    if (op == "Slice") return result.dim(dim) == from[dim] ? std::optional(dim) : std::nullopt;
+    if (op == "Split" || op == "Softmax" || op == "LogSoftmax")
+      return dim != axis(op == "Split" ? 0 : -1, rank) ? std::optional(dim) : std::nullopt;
+    if (op == "LayerNormalization" || op == "RMSNormalization") return dim < axis(-1, rank) ? std::optional(dim) : std::nullopt;
+    if (op.starts_with("Reduce")) return reduced(dim, rank);
+    return std::nullopt;
+  }
+
+  int64_t axis(int64_t otherwise, int64_t rank) {
+    int64_t a = c.integer("axis", otherwise);
+    return a < 0 ? a + rank : a;
+  }
+
+  /// As broadcasting has it.
+  std::optional<int64_t> aligned(const Val &result) {
+    std::optional<int64_t> at;
+    for (size_t i : rows) {
+      const Val &v = c.inputs[i];
+      int64_t dim = result.rank() - (v.rank() - v.chosen->dim);
+      if (at && *at != dim) return std::nullopt;
+      at = dim;
+    }
+    return at;
+  }
+
+  std::optional<int64_t> gathered(int64_t dim, int64_t rank) {
+    if (only(1)) return axis(0, c.inputs[0].rank()) + dim;
+    int64_t a = axis(0, rank);
+    if (!only(0) || a == dim) return std::nullopt;
+    return dim < a ? dim : dim - 1 + c.inputs[1].rank();
+  }
+
+  std::optional<int64_t> transposed(int64_t dim, int64_t rank) {
+    auto perm = c.ints("perm");
+    if (!perm) return rank - 1 - dim;
+    return llvm::find(*perm, dim) - perm->begin();
+  }
+
+  std::optional<int64_t> reduced(int64_t dim, int64_t rank) {
+    auto axes = c.ints("axes");
+    if (!axes && c.has(1)) axes = c.knownInts(1);
+    if (!axes) return std::nullopt;
+    int64_t before = 0;
+    for (int64_t a : *axes) {
+      if (a < 0) a += rank;
+      if (a == dim) return std::nullopt;
+      before += a < dim;
+    }
+    return c.integer("keepdims", 1) ? dim : dim - before;
+  }
+
+  /// Rows that do not count are left out: as zeros of a sum, or where what was there stays.
+  Vals putBack(Vals (*handler)(NodeContext &)) {
+    Val data = c.inputs[0], indices = c.inputs[1], updates = c.inputs[2];
+    const Chosen chosen = this->chosen();
+    bool nd = op == "ScatterND", sum = c.string("reduction", "none") == "add";
+    bool fits = data && updates && !data.chosen && indices.isConstant() && chosen.dim == 0 &&
+                (!updates.chosen || updates.chosen->dim == 0) && updates.rank() > 0 && data.rank() > 0 &&
+                (nd ? indices.rank() == 2 : axis(0, data.rank()) == 0);
+    if (!fits) return refuse("it puts them to other rows");
+    int64_t n = chosen.mask.type().getNumElements();
+    Val counts = c.e.reshape(chosen.mask, {n});
+    for (Val *v : {&indices, &updates}) v->chosen = nullptr;
+    if (sum) {
+      Ints column(updates.rank(), 1);
+      column[0] = n;
+      c.inputs = {data, indices, c.e.select(c.e.reshape(counts, column), updates, c.e.scalar(0, updates.element()))};
+      return handler(c);
+    }
+    int64_t k = nd ? indices.shape().back() : 1;
+    if (k <= 0 || k > data.rank()) return refuse("it puts them to other rows");
+    int64_t rows = *elementsOf(data.shape().take_front(k)), inner = *elementsOf(data.shape().drop_front(k));
+    auto places = placesOfRows(nd ? linearIndex(c, indices, data.shape().take_front(k)) : firstOfEach(indices), n, rows);
+    if (places.empty() || updates.type().getNumElements() != n * inner) return refuse("it puts them to other rows");
+    Val all = c.e.reshape(data, {rows, inner}), from = c.e.reshape(updates, {n, inner});
+    for (const nn::Tensor &place : places) // of several for one row the last counts
+      all = c.e.select(c.e.reshape(rowsAt(c, counts, Val(place)), {rows, 1}), rowsAt(c, from, Val(place)), all);
+    return {c.e.reshape(all, data.shape())};
+  }
+
+  /// [n] of indices [n, …] that are the same throughout each row; null if they are not.
+  static Val firstOfEach(const Val &indices) {
+    const nn::Tensor &given = *indices.constant;
+    int64_t n = given.shape()[0], each = given.size() / std::max<int64_t>(1, n);
+    nn::Tensor first(mlir::RankedTensorType::get({n}, indices.element()));
+    for (int64_t i = 0; i < given.size(); ++i) {
+      if (given.integer(i) != given.integer(i / each * each)) return {};
+      first.set(i / each, double(given.integer(i)));
+    }
+    return Val(std::move(first));
+  }
+
+  /// Of each row the first place that goes there, the second, and so on, all of them known and as many for each; empty if that is not so.
+  std::vector<nn::Tensor> placesOfRows(const Val &rowOf, int64_t n, int64_t rows) {
+    std::vector<nn::Tensor> places;
+    if (!rowOf || !rowOf.isConstant() || rows == 0 || n % rows || n / rows > kMostInTurn) return places;
+    for (int64_t i = 0; i < n / rows; ++i) places.emplace_back(mlir::RankedTensorType::get({rows}, c.e.i64()));
+    std::vector<int64_t> seen(rows, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t row = rowOf.constant->integer(i);
+      if (row < 0 || row >= rows || seen[row] == n / rows) return {};
+      places[seen[row]++].data<int64_t>()[row] = i;
+    }
+    return places;
+  }
+
+  /// Where by_mask.h has found that they are put where the same mask holds.
+  Vals putByMask() {
+    Val data = c.inputs[0], mask = c.inputs[1], source = c.inputs[2];
+    bool same = rows.size() == 1 && rows[0] == 2 && chosen().dim == 0 && root(mask) == root(chosen().mask) &&
+                source.type().getNumElements() == data.type().getNumElements();
+    return same ? Vals{c.e.select(mask, c.e.reshape(source, data.shape()), data)} : refuse("it puts them to other rows");
+  }
+
+  NodeContext &c;
+  StringRef op;
+  llvm::SmallVector<size_t, 2> rows, counts; // inputs
+};
+
+} // namespace
+
+Val allPlaces(NodeContext &c, const Val &mask) {
+  int64_t rank = mask.rank(), n = mask.type().getNumElements();
+  if (rank == 0 || n == 0 || !c.e.affords({rank, n}, c.e.i64()))
+    return c.e.failed() ? Val() : c.e.fail("its input is a single element, or none");
+  nn::Tensor places(mlir::RankedTensorType::get({rank, n}, c.e.i64()));
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i;
+    for (int64_t d = rank - 1; d >= 0; rest /= mask.dim(d--)) places.data<int64_t>()[d * n + i] = rest % mask.dim(d);
+  }
+  Val found(std::move(places));
+  Val held = mask.isBool() ? mask : c.e.compare(nn::Predicate::ne, mask, c.e.scalar(0, mask.element()));
+  if (held) found.chosen = std::make_shared<Chosen>(Chosen{held, 1});
+  return found;
+}
+
+Vals handleChosen(NodeContext &c, Vals (*handler)(NodeContext &)) { return Rows(c).handle(handler); }
+
+} // namespace zero::onnx
