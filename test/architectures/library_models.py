@@ -204,7 +204,26 @@ SOUND = {
     "PatchTST": transformers_model("PatchTSTConfig", {"num_input_channels": 2, "context_length": 32, "patch_length": 8, "patch_stride": 8, "prediction_length": 6, "d_model": 32,
                                                       "num_attention_heads": 4, "num_hidden_layers": 2, "ffn_dim": 48, "norm_type": "layernorm", "loss": "mse"},
                                    "PatchTSTForPrediction", lambda: {"x": real(32, 2)}, lambda: real(6, 2), lambda m, x: m(past_values=x).prediction_outputs),
+    # The image's tokens are put where the text has places for them.
+    "BLIP-2": transformers_model("Blip2Config", {"vision_config": {**LAYERS, "image_size": 32, "patch_size": 8}, "num_query_tokens": 4, "image_token_index": 2,
+                                                 "qformer_config": {**LAYERS, "vocab_size": 50, "encoder_hidden_size": 32, "cross_attention_frequency": 2},
+                                                 "text_config": {"model_type": "opt", "vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 1, "ffn_dim": 64,
+                                                                 "num_attention_heads": 4, "max_position_embeddings": 64, "word_embed_proj_dim": 32}},
+                                 "Blip2ForConditionalGeneration", lambda: {"words": np.concatenate([np.full((STEPS, BATCH, 4), 2), 3 + whole(47, 12)], -1), "image": real(3, 32, 32)},
+                                 lambda: whole(50, 16), lambda m, w, i: m(pixel_values=i, input_ids=w).logits),
+    "Swin2SR": transformers_model("Swin2SRConfig", {"image_size": 16, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4, "upscale": 2},
+                                  "Swin2SRForImageSuperResolution", lambda: {"image": real(3, 16, 16)}, lambda: real(3, 32, 32), lambda m, x: m(x).reconstruction),
 }
+
+
+# ---------------------------------------------------------------------------------------------------- experts
+def experts(name):
+    def build():
+        import expert_models
+        torch.manual_seed(0)
+        return expert_models.LanguageModel(getattr(expert_models, name), WORDS), {"ids": whole(WORDS, LENGTH)}, whole(WORDS, LENGTH)
+    return build
+
 
 MODELS = {
     **{f"x-transformers: {name}": x_transformer(**options) for name, options in X_TRANSFORMERS.items()},
@@ -216,4 +235,5 @@ MODELS = {
     "torch.nn: encoder": torch_encoder(), "torch.nn: encoder, norms first": torch_encoder(norm_first=True, activation="gelu"),
     "torch.nn: encoder, sequence first": torch_encoder(batch_first=False), "open_clip: text": clip_text, "open_clip: images": clip_image,
     **{f"Transformers: {name}": build for name, build in SOUND.items()},
+    **{f"experts: {name}": experts(name) for name in ("ByMask", "ByIndex", "AddedByIndex", "PutByMask")},
 }
