@@ -2,6 +2,7 @@
 #include "compiler/onnx/chosen.h"
 #include "compiler/onnx/ops/indexing.h"
 #include "llvm/ADT/StringSet.h"
+#include <cmath>
 
 namespace zero::onnx {
 namespace {
@@ -51,6 +52,8 @@ public:
     if (c.node.mask == Node::Mask::Put) return putByMask();
     if (!rows.empty() && rows[0] == 1 && (op == "ScatterND" || op == "ScatterElements")) return putBack(handler);
     if (!counts.empty() && !mayCount()) return refuse("it computes with how many there are");
+    if (only(0) && op.starts_with("Reduce") && sums()) return overAll(handler);
+    if (op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") return lossOf(handler);
     Vals results = handler(c);
     if (c.e.failed() || results.empty() || !results[0]) return results;
     if (rows.empty() && isShape()) return results;
@@ -100,7 +103,7 @@ private:
     if (op == "Split" || op == "Softmax" || op == "LogSoftmax")
       return dim != axis(op == "Split" ? 0 : -1, rank) ? std::optional(dim) : std::nullopt;
     if (op == "LayerNormalization" || op == "RMSNormalization") return dim < axis(-1, rank) ? std::optional(dim) : std::nullopt;
-    if (op.starts_with("Reduce")) return reduced(dim, rank);
+    if (op.starts_with("Reduce")) return reduced(dim);
     return std::nullopt;
   }
 
@@ -134,17 +137,55 @@ private:
     return llvm::find(*perm, dim) - perm->begin();
   }
 
-  std::optional<int64_t> reduced(int64_t dim, int64_t rank) {
+  /// What a reduction reduces, not negative.
+  Ints reducedAxes() {
+    int64_t rank = c.inputs[0].rank();
     auto axes = c.ints("axes");
     if (!axes && c.has(1)) axes = c.knownInts(1);
-    if (!axes) return std::nullopt;
-    int64_t before = 0;
-    for (int64_t a : *axes) {
-      if (a < 0) a += rank;
-      if (a == dim) return std::nullopt;
-      before += a < dim;
-    }
+    if (!axes || axes->empty()) return c.integer("noop_with_empty_axes", 0) ? Ints() : upTo(rank);
+    for (int64_t &a : *axes) a += a < 0 ? rank : 0;
+    return *axes;
+  }
+  bool sums() { return llvm::is_contained(reducedAxes(), chosen().dim); }
+
+  std::optional<int64_t> reduced(int64_t dim) {
+    Ints axes = reducedAxes();
+    int64_t before = llvm::count_if(axes, [dim](int64_t a) { return a < dim; });
     return c.integer("keepdims", 1) ? dim : dim - before;
+  }
+
+  /// Which rows count, beside a value of this rank.
+  Val held(int64_t rank) {
+    int64_t n = chosen().mask.type().getNumElements();
+    Ints column(rank, 1);
+    column[chosen().dim] = n;
+    return c.e.reshape(chosen().mask, column);
+  }
+
+  /// A reduction over the rows: those that do not count are what changes nothing in it.
+  Vals overAll(Vals (*handler)(NodeContext &)) {
+    Val x = c.inputs[0];
+    bool largest = op == "ReduceMax", extreme = largest || op == "ReduceMin", mean = op == "ReduceMean";
+    bool known = extreme || mean || op == "ReduceSum" || op == "ReduceL1" || op == "ReduceL2" || op == "ReduceSumSquare";
+    if (!known || (!x.isFloat() && (extreme || mean))) return refuse("it mixes them");
+    double nothing = !extreme ? 0 : largest ? -HUGE_VAL : HUGE_VAL;
+    Val counts = c.e.convert(chosen().mask, c.e.f32());
+    auto n = double(chosen().mask.type().getNumElements());
+    c.inputs[0] = c.e.select(held(x.rank()), x, c.e.scalar(nothing, x.element()));
+    Vals results = handler(c);
+    if (!mean || results.empty() || !results[0]) return results;
+    Val many = c.e.reduce(nn::ReductionKind::sum, counts, upTo(counts.rank()));
+    return {c.e.mul(results[0], c.e.convert(c.e.div(c.e.scalar(n, c.e.f32()), many), x.element()))};
+  }
+
+  /// The labels of rows that do not count are those that a loss ignores.
+  Vals lossOf(Vals (*handler)(NodeContext &)) {
+    bool fits = rows.size() == 2 && rows[1] == 1 && chosen().dim == 0 && c.inputs[1].chosen->dim == 0 && c.attribute("ignore_index");
+    if (!fits || c.string("reduction", "mean") == "none") return refuse("its loss is of them");
+    Val labels = c.inputs[1];
+    c.inputs[1] = c.e.select(held(labels.rank()), labels, c.e.scalar(double(c.integer("ignore_index", 0)), labels.element()));
+    c.inputs[0].chosen = nullptr;
+    return handler(c);
   }
 
   /// Rows that do not count are left out: as zeros of a sum, or where what was there stays.

@@ -35,7 +35,12 @@ CASES = {  # shape of what is put, shape of the result, nodes
     "rows of both samples added": ("5, 4", "5, 4", f"{ROWS} {TOKENS} y = ScatterND <reduction = \"add\"> (s, tokens, chosen)"),
     "rows of both samples put": ("5, 4", "5, 4", f"{ROWS} {TOKENS} y = ScatterND (s, tokens, chosen)"),
     "elements added": ("5, 4", "5, 4", f"{ROWS} {TOKENS} like = Shape (chosen)  wide = Expand (tokens, like)  y = ScatterElements <axis = 0, reduction = \"add\"> (s, wide, chosen)"),
-    "a mean over rows": ("4", "2, 5, 4", f"{ROWS} mean = ReduceMean (chosen, zero)  y = Add (x, mean)"),
+    "a mean over all rows": ("4", "2, 5, 4", f"{ROWS} mean = ReduceMean (chosen, zero)  y = Add (x, mean)"),
+    "the largest of rows": ("4", "2, 5, 4", f"{ROWS} most = ReduceMax <keepdims = 0> (chosen, zero)  y = Add (x, most)"),
+    "a norm of everything": ("4", "2, 5, 4", f"{ROWS} norm = ReduceL2 <keepdims = 0> (chosen)  y = Add (x, norm)"),
+    "a loss of rows": ("4", "", f"""{ROWS} picked = GatherND (ids, rows)  four = Constant <value_int = 4> ()  classes = Mod (picked, four)
+        y = SoftmaxCrossEntropyLoss <ignore_index = -100> (chosen, classes)"""),
+    "a running sum of rows": ("4", "2, 5, 4", f"{ROWS} run = CumSum (chosen, zero)  mean = ReduceMean (run, zero)  y = Add (x, mean)"),
     "how many there are": ("4", "2, 5, 4", f"{ROWS} shape = Shape (chosen)  n = Gather (shape, zero)  k = Cast <to = 1> (n)  y = Add (x, k)"),
     "the first two rows": ("4", "2, 4", f"{ROWS} y = Slice (chosen, zero, two, zero)"),
     "rows as a result": ("4", "k, 4", f"{ROWS} y = Relu (chosen)"),
