@@ -151,7 +151,8 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   while (last > 0 && shape[last] == 1) --last; // after it stands the part of a complex number
   along = o.varying.test(last);
-  bool table = lengths.empty() || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
+  bool told = !lengths.empty() || (content(o, [](const Content &c) { return c.isOfModule(); }) && !rotary(o)); // images have no sequence
+  bool table = !told || o.table || !along || !content(o, [](const Content &c) { return c.known(); });
   llvm::SmallBitVector positions = bySize(op.getResult(0)), followed(positions.size());
   for (Value v : op.getOperands())
     if (facts[v].kind != Kind::Known) followed |= sequenceOf(v);
