@@ -25,7 +25,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models"), str(pathlib.Path(__file__).resolve().parent)]
 import export  # noqa: E402  of models/
 import huggingface  # noqa: E402
-from configs import CONFIGS  # noqa: E402
+from configs import CONFIGS as FIRST  # noqa: E402
+from decoder_configs import DECODERS  # noqa: E402
+from encoder_configs import ENCODERS  # noqa: E402
+
+CONFIGS = FIRST + DECODERS + ENCODERS
 
 STEPS, BATCH, SEQUENCE, RATE = 5, 2, 16, 1e-3
 
