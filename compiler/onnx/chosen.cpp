@@ -58,14 +58,18 @@ public:
     if (c.e.failed() || results.empty() || !results[0]) return results;
     if (rows.empty() && isShape()) return results;
     auto dim = rows.empty() || op == "Shape" ? std::optional(Chosen::kCount) : dimOf(results[0]);
-    if (!dim) return refuse("it mixes them");
-    for (Val &v : results)
-      if (v) v.chosen = std::make_shared<Chosen>(Chosen{(rows.empty() ? *c.inputs[counts[0]].chosen : chosen()).mask, *dim});
+    for (Val &v : results) {
+      if (!v) continue;
+      bool whole = dim && (*dim == Chosen::kCount || (*dim < v.rank() && v.dim(*dim) == places()));
+      if (!whole) return refuse("it mixes them");
+      v.chosen = std::make_shared<Chosen>(Chosen{(rows.empty() ? *c.inputs[counts[0]].chosen : chosen()).mask, *dim});
+    }
     return results;
   }
 
 private:
   const Chosen &chosen() const { return *c.inputs[rows[0]].chosen; }
+  int64_t places() const { return chosen().mask.type().getNumElements(); }
   bool only(size_t input) const { return rows.size() == 1 && rows[0] == input; }
 
   Vals refuse(const llvm::Twine &why) {
@@ -100,8 +104,9 @@ private:
     if (op == "Reshape" || op == "Flatten" || op == "Unsqueeze" || op == "Squeeze") return kept(from, dim, result.shape());
     if (op == "Transpose") return transposed(dim, rank);
     if (op == "Slice") return result.dim(dim) == from[dim] ? std::optional(dim) : std::nullopt;
-    if (op == "Split" || op == "Softmax" || op == "LogSoftmax")
-      return dim != axis(op == "Split" ? 0 : -1, rank) ? std::optional(dim) : std::nullopt;
+    if (op == "Split") return dim != axis(0, rank) ? std::optional(dim) : std::nullopt;
+    if (op == "Softmax" || op == "LogSoftmax") // before opset 13 over all dimensions from the axis on
+      return (c.opset < 13 ? dim < axis(1, rank) : dim != axis(-1, rank)) ? std::optional(dim) : std::nullopt;
     if (op == "LayerNormalization" || op == "RMSNormalization") return dim < axis(-1, rank) ? std::optional(dim) : std::nullopt;
     if (op.starts_with("Reduce")) return reduced(dim);
     return std::nullopt;
@@ -156,9 +161,8 @@ private:
 
   /// Which rows count, beside a value of this rank.
   Val held(int64_t rank) {
-    int64_t n = chosen().mask.type().getNumElements();
     Ints column(rank, 1);
-    column[chosen().dim] = n;
+    column[chosen().dim] = places();
     return c.e.reshape(chosen().mask, column);
   }
 
@@ -170,7 +174,7 @@ private:
     if (!known || (!x.isFloat() && (extreme || mean))) return refuse("it mixes them");
     double nothing = !extreme ? 0 : largest ? -HUGE_VAL : HUGE_VAL;
     Val counts = c.e.convert(chosen().mask, c.e.f32());
-    auto n = double(chosen().mask.type().getNumElements());
+    auto n = double(places());
     c.inputs[0] = c.e.select(held(x.rank()), x, c.e.scalar(nothing, x.element()));
     Vals results = handler(c);
     if (!mean || results.empty() || !results[0]) return results;
@@ -192,28 +196,29 @@ private:
   Vals putBack(Vals (*handler)(NodeContext &)) {
     Val data = c.inputs[0], indices = c.inputs[1], updates = c.inputs[2];
     const Chosen chosen = this->chosen();
-    bool nd = op == "ScatterND", sum = c.string("reduction", "none") == "add";
+    std::string reduction = c.string("reduction", "none");
+    bool nd = op == "ScatterND", sum = reduction == "add";
+    int64_t n = places(), k = nd && indices.rank() ? indices.shape().back() : 1;
     bool fits = data && updates && !data.chosen && indices.isConstant() && chosen.dim == 0 &&
-                (!updates.chosen || updates.chosen->dim == 0) && updates.rank() > 0 && data.rank() > 0 &&
-                (nd ? indices.rank() == 2 : axis(0, data.rank()) == 0);
+                (!updates.chosen || updates.chosen->dim == 0) && updates.rank() > 0 && k > 0 && k <= data.rank() &&
+                (nd ? indices.rank() == 2 : axis(0, data.rank()) == 0) && (sum || reduction == "none");
     if (!fits) return refuse("it puts them to other rows");
-    int64_t n = chosen.mask.type().getNumElements();
-    Val counts = c.e.reshape(chosen.mask, {n});
+    Val counts = c.e.reshape(chosen.mask, {n}), zero = c.e.scalar(0, updates.element());
     for (Val *v : {&indices, &updates}) v->chosen = nullptr;
-    if (sum) {
-      Ints column(updates.rank(), 1);
-      column[0] = n;
-      c.inputs = {data, indices, c.e.select(c.e.reshape(counts, column), updates, c.e.scalar(0, updates.element()))};
-      return handler(c);
-    }
-    int64_t k = nd ? indices.shape().back() : 1;
-    if (k <= 0 || k > data.rank()) return refuse("it puts them to other rows");
     int64_t rows = *elementsOf(data.shape().take_front(k)), inner = *elementsOf(data.shape().drop_front(k));
     auto places = placesOfRows(nd ? linearIndex(c, indices, data.shape().take_front(k)) : firstOfEach(indices), n, rows);
-    if (places.empty() || updates.type().getNumElements() != n * inner) return refuse("it puts them to other rows");
+    if (places.empty() || updates.type().getNumElements() != n * inner) {
+      if (!sum) return refuse("it puts them to other rows");
+      Ints column(updates.rank(), 1);
+      column[0] = n;
+      c.inputs = {data, indices, c.e.select(c.e.reshape(counts, column), updates, zero)};
+      return handler(c);
+    }
     Val all = c.e.reshape(data, {rows, inner}), from = c.e.reshape(updates, {n, inner});
-    for (const nn::Tensor &place : places) // of several for one row the last counts
-      all = c.e.select(c.e.reshape(rowsAt(c, counts, Val(place)), {rows, 1}), rowsAt(c, from, Val(place)), all);
+    for (const nn::Tensor &place : places) { // of several for one row the last counts, or their sum
+      Val here = c.e.reshape(rowsAt(c, counts, Val(place)), {rows, 1}), put = rowsAt(c, from, Val(place));
+      all = sum ? c.e.add(all, c.e.select(here, put, zero)) : c.e.select(here, put, all);
+    }
     return {c.e.reshape(all, data.shape())};
   }
 

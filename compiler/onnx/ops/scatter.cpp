@@ -75,18 +75,9 @@ Val overwrite(NodeContext &c, const Scatter &s) {
   return c.e.select(c.e.reshape(hit, {b, rows, 1}), chosen, s.data);
 }
 
-/// All of so many rows in order, maybe several times.
-bool allInOrder(const nn::Tensor &indices, int64_t rows) {
-  bool all = rows > 0 && indices.size() % rows == 0;
-  for (int64_t i = 0; all && i < indices.size(); ++i) all = indices.integer(i) == i % rows;
-  return all;
-}
-
 Val addTo(NodeContext &c, const Scatter &s) {
   int64_t b = s.batch(), rows = s.rows(), n = s.count();
   Val zero = c.e.scalar(0, s.updates.element());
-  if (b == 1 && s.indices.isConstant() && allInOrder(*s.indices.constant, rows))
-    return c.e.add(s.data, c.e.reduce(nn::ReductionKind::sum, c.e.reshape(s.updates, {b, n / rows, rows, s.inner()}), {1}));
   if (!s.data.isFloat()) { // whole numbers: exact in any order
     Val part = c.e.select(c.e.reshape(named(c, s), {b, rows, n, 1}), c.e.reshape(s.updates, {b, 1, n, s.inner()}), zero);
     return c.e.add(s.data, c.e.reduce(nn::ReductionKind::sum, part, {2}));

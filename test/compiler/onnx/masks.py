@@ -44,6 +44,7 @@ CASES = {  # shape of what is put, shape of the result, nodes
     "how many there are": ("4", "2, 5, 4", f"{ROWS} shape = Shape (chosen)  n = Gather (shape, zero)  k = Cast <to = 1> (n)  y = Add (x, k)"),
     "the first two rows": ("4", "2, 4", f"{ROWS} y = Slice (chosen, zero, two, zero)"),
     "rows as a result": ("4", "k, 4", f"{ROWS} y = Relu (chosen)"),
+    "the largest of rows put": ("5, 4", "5, 4", f"{ROWS} {TOKENS} y = ScatterND <reduction = \"max\"> (s, tokens, chosen)"),
     "rows put in another order": ("4", "2, 5, 4", f"{ROWS} last = Constant <value_ints = [-1]> ()  turned = Mul (rows, last)  y = ScatterND (x, turned, chosen)"),
     "rows put to one row": ("4", "2, 5, 4", f"{ROWS} first = Mul (rows, zero)  y = ScatterND (x, first, chosen)"),
     "the second of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = 1> ()  y = Gather <axis = 1> (each, end)"),
