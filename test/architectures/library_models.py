@@ -1,7 +1,9 @@
-"""Small models of x-transformers, timm, diffusers, torchvision, open_clip, torch.nn and Transformers' audio and vision: (model, inputs by name, labels), each of STEPS batches."""
+"""Small models of x-transformers, timm, vit-pytorch, diffusers, torchvision, open_clip, torch.nn and Transformers' audio and vision: (model, inputs by name, labels), each of STEPS batches."""
 import numpy as np
 import torch
 from torch import nn
+
+from vit_models import VARIANTS
 
 STEPS, BATCH, LENGTH, WORDS, CLASSES = 5, 2, 12, 50, 10
 
@@ -216,6 +218,14 @@ SOUND = {
 }
 
 
+def vit_pytorch(module, name, size, options):
+    def build():
+        from importlib import import_module
+        torch.manual_seed(0)
+        return getattr(import_module(f"vit_pytorch.{module}".rstrip(".")), name)(**options), {"image": real(3, size, size)}, whole(CLASSES)
+    return build
+
+
 # ---------------------------------------------------------------------------------------------------- experts
 def experts(name):
     def build():
@@ -231,6 +241,7 @@ MODELS = {
     **{f"timm: {name}": timm_model(name, **options) for name, options in TIMM.items()},
     "timm: vit pooled by attention": timm_model("vit_tiny_patch16_224", **POOLED_BY_ATTENTION), "timm: vit with registers": timm_model("vit_tiny_patch16_224", **WITH_REGISTERS),
     "torchvision: ViT": torchvision_vit, "torchvision: Swin": torchvision_swin(False), "torchvision: Swin v2": torchvision_swin(True),
+    **{f"vit-pytorch: {name}": vit_pytorch(*variant) for name, variant in VARIANTS.items()},
     **{f"diffusers: {name}": build for name, build in DIFFUSERS.items()},
     "torch.nn: encoder": torch_encoder(), "torch.nn: encoder, norms first": torch_encoder(norm_first=True, activation="gelu"),
     "torch.nn: encoder, sequence first": torch_encoder(batch_first=False), "open_clip: text": clip_text, "open_clip: images": clip_image,
