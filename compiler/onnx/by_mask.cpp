@@ -11,18 +11,25 @@ constexpr int kMostSteps = 24;
 
 class Masks {
 public:
-  explicit Masks(std::vector<Node> &nodes) {
+  Masks(std::vector<Node> &nodes, llvm::ArrayRef<TensorProto> initializers) {
     for (Node &n : nodes)
       for (StringRef o : n.outputs) made[o] = &n;
+    for (const TensorProto &t : initializers) stored[t.name] = &t;
   }
 
   void find(Node &n) {
     if (!n.domain.empty()) return;
-    if (n.op == "ScatterND" && n.inputs.size() == 3) put(n);
-    if (n.op == "Gather" && n.inputs.size() == 2) pick(n);
+    const Attribute *axis = attribute(n, "axis"), *reduction = attribute(n, "reduction");
+    if (n.op == "ScatterND" && n.inputs.size() == 3 && (!reduction || reduction->s == "none")) put(n);
+    if (n.op == "Gather" && n.inputs.size() == 2 && axis && axis->i == 1) pick(n);
   }
 
 private:
+  static const Attribute *attribute(const Node &n, StringRef name) {
+    auto found = llvm::find_if(n.attributes, [&](const Attribute &a) { return a.name == name; });
+    return found == n.attributes.end() ? nullptr : &*found;
+  }
+
   const Node *maker(StringRef name, llvm::ArrayRef<StringRef> ops) const {
     Node *n = made.lookup(name);
     return n && n->domain.empty() && !n->inputs.empty() && llvm::is_contained(ops, n->op) ? n : nullptr;
@@ -67,9 +74,18 @@ private:
     n.mask = Node::Mask::Put;
   }
 
+  /// A shape of three dimensions.
+  bool isOfRank3(StringRef shape) const {
+    if (const TensorProto *t = stored.lookup(shape)) return t->elements == 3;
+    const Node *n = made.lookup(shape);
+    if (!n || (n->op != "Concat" && n->op != "Constant")) return false;
+    if (n->op == "Concat") return n->inputs.size() == 3;
+    return llvm::any_of(n->attributes, [](const Attribute &a) { return a.ints.size() == 3 || (a.tensor && a.tensor->elements == 3); });
+  }
+
   void pick(Node &n) {
     const Node *rows = maker(n.inputs[0], {"Reshape"}), *chosen = rows ? maker(rows->inputs[0], {"GatherND"}) : nullptr;
-    if (!chosen || rows->inputs.size() != 2 || chosen->inputs.size() != 2) return;
+    if (!chosen || rows->inputs.size() != 2 || chosen->inputs.size() != 2 || !isOfRank3(rows->inputs[1])) return;
     StringRef mask = maskOf(chosen->inputs[1]);
     if (mask.empty()) return;
     n.inputs = {chosen->inputs[0], mask, n.inputs[1], rows->inputs[1]};
@@ -77,19 +93,20 @@ private:
   }
 
   llvm::DenseMap<StringRef, Node *> made;
+  llvm::DenseMap<StringRef, const TensorProto *> stored;
 };
 
-void findIn(std::vector<Node> &nodes) {
+void findIn(std::vector<Node> &nodes, llvm::ArrayRef<TensorProto> initializers) {
   if (llvm::none_of(nodes, [](const Node &n) { return n.op == "NonZero"; })) return;
-  Masks masks(nodes);
+  Masks masks(nodes, initializers);
   for (Node &n : nodes) masks.find(n);
 }
 
 } // namespace
 
 void findMasks(Model &model) {
-  findIn(model.graph.nodes);
-  for (Function &f : model.functions) findIn(f.nodes);
+  findIn(model.graph.nodes, model.graph.initializers);
+  for (Function &f : model.functions) findIn(f.nodes, {});
 }
 
 } // namespace zero::onnx

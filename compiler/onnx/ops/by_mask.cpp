@@ -5,18 +5,26 @@
 namespace zero::onnx {
 namespace {
 
-/// Elements of the last dimensions along which the mask repeats: as one they are put, or are not.
-int64_t repeated(const Val &mask) {
-  int64_t elements = 1;
-  auto broadcast = mask.value ? mask.value.getDefiningOp<nn::BroadcastOp>() : nn::BroadcastOp();
-  if (!broadcast) return elements;
-  auto from = llvm::cast<mlir::RankedTensorType>(broadcast.getInput().getType()).getShape();
-  for (int64_t d = mask.rank() - 1; d >= 0; --d) {
-    auto at = llvm::find(broadcast.getDims(), d);
-    if (at != broadcast.getDims().end() && from[at - broadcast.getDims().begin()] != 1) break;
-    elements *= mask.dim(d);
+/// How many dimensions there are in front of those last ones along which a mask repeats: as one these are put, or are not.
+int64_t dimensionsBefore(const Val &mask) {
+  int64_t d = mask.rank();
+  if (mask.isConstant()) {
+    const nn::Tensor &known = *mask.constant;
+    for (int64_t block = 1; d > 0; --d) {
+      block *= mask.dim(d - 1);
+      for (int64_t i = 0; i < known.size(); ++i)
+        if (known.at(i) != known.at(i / block * block)) return d;
+    }
+    return d;
   }
-  return elements;
+  auto broadcast = mask.value ? mask.value.getDefiningOp<nn::BroadcastOp>() : nn::BroadcastOp();
+  if (!broadcast) return d;
+  auto from = llvm::cast<mlir::RankedTensorType>(broadcast.getInput().getType()).getShape();
+  for (; d > 0; --d) {
+    auto at = llvm::find(broadcast.getDims(), d - 1);
+    if (at != broadcast.getDims().end() && from[at - broadcast.getDims().begin()] != 1) break;
+  }
+  return d;
 }
 
 /// The rows of `source` [m, inner] in their order at the rows of a mask [rows] that hold.
@@ -32,13 +40,19 @@ Val inOrder(NodeContext &c, const Val &source, const Val &mask) {
 Vals putByMask(NodeContext &c) {
   Val data = c.in(0), mask = c.in(1), source = c.in(2);
   if (!data || !mask || !source) return {};
-  if (mask.shape() != data.shape() || !mask.isBool()) return c.fail("the mask and the data do not fit together");
+  if (mask.rank() > data.rank() || mask.shape() != data.shape().take_front(mask.rank()) || !mask.isBool())
+    return c.fail("the mask and the data do not fit together");
   if (!c.node.inputs[3].empty())
     if (auto from = c.knownInts(3); !from || *from != Ints{0}) return c.fail("what a mask puts must begin with the first element");
   if (source.type().getNumElements() == 0) return {data};
-  int64_t all = data.type().getNumElements(), inner = repeated(mask), given = source.type().getNumElements();
-  if (given == 1 || (given == inner && data.rank() > 0 && inner == data.shape().back())) // the same everywhere
-    return {c.e.select(mask, c.e.reshape(source, {given}), data)};
+  bool whole = mask.rank() == data.rank();
+  int64_t before = whole ? dimensionsBefore(mask) : mask.rank(), all = data.type().getNumElements(), given = source.type().getNumElements();
+  if (!whole) mask = c.e.broadcast(mask, upTo(before), data.shape());
+  // One of the same everywhere, as broadcasting has it, has no dimension of rows.
+  Shape last = data.shape().drop_front(before), one = source.shape().drop_while([](int64_t size) { return size == 1; });
+  if (auto common = broadcastShapes(one, last); common && Shape(*common) == last)
+    return {c.e.select(mask, c.e.broadcastTo(c.e.reshape(source, one), data.shape()), data)};
+  int64_t inner = *elementsOf(last);
   if (given % inner) inner = 1;
   Val rows = c.e.reshape(c.e.sliceDim(c.e.reshape(mask, {all / inner, inner}), 1, 0, 1), {all / inner});
   Val put = inOrder(c, c.e.reshape(source, {given / inner, inner}), rows);

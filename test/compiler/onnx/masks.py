@@ -20,6 +20,7 @@ CHOSEN = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found 
     chosen = GatherND (x, rows)  all = Constant <value_ints = [2, -1, 4]> ()  each = Reshape (chosen, all)"""
 SUMMED = """last1 = Constant <value_ints = [-1]> ()  ones = Reshape (b, last1)  numbers = Cast <to = 7> (ones)  count = ReduceSum (numbers)
     width = Constant <value_ints = [4]> ()  wide = Concat <axis = 0> (count, width)"""
+KNOWN = FOUND.replace("Equal (ids, held)", "Equal (known, held)").replace("held =", "known = Constant <value = int64[2, 5] {3, 0, 3, 1, 2, 0, 3, 2, 3, 9}> ()  held =", 1)
 ROWS = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found = NonZero (b)  rows = Transpose <perm = [1, 0]> (found)
     chosen = GatherND (x, rows)  zero = Constant <value_ints = [0]> ()  one = Constant <value_ints = [1]> ()  two = Constant <value_ints = [2]> ()"""
 TOKENS = "tokens = Slice (rows, one, two, one)"  # of each sample's five: two samples may name the same
@@ -27,6 +28,8 @@ CASES = {  # shape of what is put, shape of the result, nodes
     "masked_scatter": ("4, 4", "2, 5, 4", f"{FOUND} {COUNT} first = Slice (flat, zero, count, zero)  y = ScatterND (x, rows, first)"),
     "masked_scatter of odd elements": ("17", "2, 5, 4", f"{FOUND} {COUNT} first = Slice (flat, zero, count, zero)  y = ScatterND (x, rows, first)"),
     "one row put everywhere": ("4", "2, 5, 4", f"{FOUND} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
+    "one row put where a known mask holds": ("4", "2, 5, 4", f"{KNOWN} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
+    "one row put by a mask of rows": ("4", "2, 5, 4", f"{ROWS} {SUMMED} same = Expand (s, wide)  y = ScatterND (x, rows, same)"),
     "as many rows as there are": ("4, 4", "2, 5, 4", f"{FOUND} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
     "the last of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = -1> ()  y = Gather <axis = 1> (each, end)"),
     "the first of each sample": ("1", "2, 1, 4", f"{CHOSEN} end = Constant <value_ints = [0]> ()  y = Gather <axis = 1> (each, end)"),
