@@ -27,8 +27,8 @@ public:
   bool isFilled() const;   // one number throughout, under the name of the function that fills tensors with it
   bool isOfModule() const; // its name is a path of modules
   bool isWeight() const;   // and ends as that of a layer's weight does, whatever it starts from (an identity, say)
-  bool maybeRotary()
-      const; // cosines or sines, maybe times a number: |x| <= 1.5, and those of 0 first; true of more than one dimension if not known
+  /// Cosines or sines, maybe times a number: |x| <= 1.5, and those of 0 first. Of what is not known, whatever has several dimensions.
+  bool maybeRotary() const;
   /// Bitwise equal to `other`, or to its transpose.
   bool equals(const Content &other, bool transposed) const;
 

@@ -109,6 +109,7 @@ Val place(NodeContext &c, Scatter s) {
   if (auto known = c.importer.known(s.updates, c.e)) s.updates = Val(*known);
   std::string reduction = c.string("reduction", "none");
   if (reduction == "add") return addTo(c, s);
+  if (s.data.isBool() && reduction != "none") return c.e.fail("reduction='" + reduction + "' of booleans is not supported");
   if (reduction == "max") return extremum<nn::ReductionKind::max, nn::MaxOp>(c, s);
   if (reduction == "min") return extremum<nn::ReductionKind::min, nn::MinOp>(c, s);
   if (reduction != "none") return c.e.fail("reduction='" + reduction + "' is not supported; 'none', 'add', 'max' and 'min' are");
