@@ -64,8 +64,9 @@ private:
   /// none. Refuses them.
   bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
-  bool rotary(const Fact &o); // may be cosines or sines of positions
-  bool copied(const Fact &o); // one copy for each sample, which an exporter has folded
+  bool ofModules(const Fact &o);  // no source has a name that an exporter has made up
+  bool rotary(const Fact &o);     // may be cosines or sines of positions
+  bool copied(const Fact &o);     // one copy for each sample, which an exporter has folded
   bool ofBatchNorm(const Fact &o);
   bool single(const Fact &o);
   bool learntNumber(const Fact &o);

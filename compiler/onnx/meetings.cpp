@@ -147,7 +147,7 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
     return evidence(o, "scale");
   }
   if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
-  if (o.table && single(o) && !rotary(o)) return evidence(o, "embedding");
+  if (o.table && ofModules(o) && !rotary(o)) return evidence(o, "embedding");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   while (last > 0 && shape[last] == 1) --last; // after it stands the part of a complex number
   along = o.varying.test(last);
@@ -178,6 +178,10 @@ bool Analysis::structural(const Fact &o) {
 
 bool Analysis::rotary(const Fact &o) {
   return o.computed || llvm::all_of(o.sources, [&](unsigned s) { return Content(*sites[s].use.tensor, weights).maybeRotary(); });
+}
+
+bool Analysis::ofModules(const Fact &o) {
+  return llvm::all_of(o.sources, [&](unsigned s) { return Content(*sites[s].use.tensor, weights).isOfModule(); });
 }
 
 bool Analysis::copied(const Fact &o) {
