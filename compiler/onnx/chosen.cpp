@@ -1,19 +1,19 @@
 //===- chosen.cpp - rows that a mask of the data chooses --------------------------------------------===//
 #include "compiler/onnx/chosen.h"
 #include "compiler/onnx/ops/indexing.h"
-#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 namespace zero::onnx {
 namespace {
 
-const llvm::StringSet<> kElementwise{
-    "Abs",         "Add",       "And",      "Cast",  "CastLike",  "Ceil",  "Clip",        "Cos",      "Div",
-    "Dropout",     "Elu",       "Equal",    "Erf",   "Exp",       "Floor", "Gelu",        "Greater",  "GreaterOrEqual",
-    "HardSigmoid", "HardSwish", "Identity", "IsNaN", "LeakyRelu", "Less",  "LessOrEqual", "Log",      "Max",
-    "Min",         "Mish",      "Mod",      "Mul",   "Neg",       "Not",   "Or",          "PRelu",    "Pow",
-    "Reciprocal",  "Relu",      "Round",    "Selu",  "Sigmoid",   "Sign",  "Sin",         "Softplus", "Sqrt",
-    "Sub",         "Swish",     "Tanh",     "Where", "Xor"};
+bool isElementwise(StringRef op) {
+  static const Registry family = [] {
+    Registry all;
+    registerElementwise(all);
+    return all;
+  }();
+  return op == "Dropout" || family.contains(op);
+}
 
 constexpr llvm::StringLiteral kSupported =
     "; rows that are computed each by itself and put back where they came from are supported (experts that look their tokens up can be "
@@ -49,7 +49,7 @@ public:
   Vals handle(Vals (*handler)(NodeContext &)) {
     for (size_t i : rows)
       if (root(c.inputs[i].chosen->mask) != root(chosen().mask)) return refuse("they are those of two masks");
-    if (c.node.mask == Node::Mask::Put) return putByMask();
+    if (c.node.mask == Node::Mask::Put) return putInPlace();
     if (!rows.empty() && rows[0] == 1 && (op == "ScatterND" || op == "ScatterElements")) return putBack(handler);
     if (!counts.empty() && !mayCount()) return refuse("it computes with how many there are");
     if (only(0) && op.starts_with("Reduce") && sums()) return overAll(handler);
@@ -80,19 +80,16 @@ private:
   bool isShape() const { return op == "Reshape" || op == "Expand" || op == "ConstantOfShape"; }
   bool mayCount() const {
     if (isShape()) return true;
-    bool whole = llvm::all_of(c.inputs, [](const Val &v) { return !v || !v.isFloat(); }) && !(op == "Cast" && isFloatCast());
-    bool moves = op == "Gather" || op == "Slice" || op == "Concat" || op == "Unsqueeze" || op == "Squeeze" || kElementwise.contains(op);
+    bool whole =
+        llvm::all_of(c.inputs, [](const Val &v) { return !v || !v.isFloat(); }) && !(op == "Cast" && isFloat(Type(c.integer("to", 0))));
+    bool moves = op == "Gather" || op == "Slice" || op == "Concat" || op == "Unsqueeze" || op == "Squeeze" || isElementwise(op);
     return rows.empty() && whole && moves;
-  }
-  bool isFloatCast() const {
-    int64_t to = c.integer("to", 0);
-    return to == 1 || to == 10 || to == 11 || to == 16;
   }
 
   /// That of the result along which not all rows count; none where rows are mixed.
   std::optional<int64_t> dimOf(const Val &result) {
     int64_t dim = chosen().dim, rank = c.inputs[rows[0]].rank();
-    if (kElementwise.contains(op) || op == "Expand") return aligned(result);
+    if (isElementwise(op) || op == "Expand") return aligned(result);
     if (op == "MatMul") return only(0) && rank > 1 && dim != rank - 1 ? std::optional(result.rank() - (rank - dim)) : std::nullopt;
     if (op == "Gemm") return only(0) && dim == 0 && !c.integer("transA", 0) ? std::optional<int64_t>(0) : std::nullopt;
     if (op == "Gather") return gathered(dim, rank);
@@ -112,10 +109,7 @@ private:
     return std::nullopt;
   }
 
-  int64_t axis(int64_t otherwise, int64_t rank) {
-    int64_t a = c.integer("axis", otherwise);
-    return a < 0 ? a + rank : a;
-  }
+  int64_t axis(int64_t otherwise, int64_t rank) { return c.dimension(c.integer("axis", otherwise), rank); }
 
   /// As broadcasting has it.
   std::optional<int64_t> aligned(const Val &result) {
@@ -249,7 +243,7 @@ private:
   }
 
   /// Where by_mask.h has found that they are put where the same mask holds.
-  Vals putByMask() {
+  Vals putInPlace() {
     Val data = c.inputs[0], mask = c.inputs[1], source = c.inputs[2];
     bool same = rows.size() == 1 && rows[0] == 2 && chosen().dim == 0 && root(mask) == root(chosen().mask) &&
                 source.type().getNumElements() == data.type().getNumElements();

@@ -1,8 +1,8 @@
 //===- chosen.h - rows that a mask of the data chooses ---------------------------------------------===//
-// How many places of a mask hold is known when a step runs, and shapes are known before. In the stead of those that hold there are all
-// places, in order: what is computed row by row is then computed for rows that nobody asked for, too, and these are left out where the rows
-// are put back. This is how experts are written that look their tokens up, "rows = nonzero(mask)", "y[rows] += expert(x[rows])". Every
-// value on the way says along which dimension not all rows count; what would mix rows is refused.
+// How many places of a mask hold is known when a step runs, and shapes are known before. So all places are taken, in order: what is
+// computed row by row is computed for rows that nobody asked for, too, and the mask leaves these out where the rows are put back. This is
+// how experts are written that look their tokens up, "rows = nonzero(mask)", "y[rows] += expert(x[rows])". Every value on the way says
+// along which dimension not all rows count; what would mix rows is refused.
 #pragma once
 #include "compiler/onnx/emit.h"
 

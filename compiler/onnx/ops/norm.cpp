@@ -1,7 +1,14 @@
 //===- norm.cpp - normalisations -----------------------------------------------------------------===//
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/ops/norm.h"
 
 namespace zero::onnx {
+
+Val rootOfSquares(NodeContext &c, const Val &sum) {
+  if (!sum || !sum.isFloat()) return c.e.unary<nn::SqrtOp>(sum);
+  Val zero = c.e.scalar(0, sum.element()), none = c.e.compare(nn::Predicate::eq, sum, zero);
+  return c.e.select(none, zero, c.e.unary<nn::SqrtOp>(c.e.select(none, c.e.scalar(1, sum.element()), sum)));
+}
+
 namespace {
 
 /// The input with the normalised dimensions flattened into one, scale and bias to match.
@@ -123,7 +130,7 @@ Vals lpNorm(NodeContext &c) {
   Ints kept(x.shape().begin(), x.shape().end());
   kept[axis] = 1;
   Val size = c.e.reduce(nn::ReductionKind::sum, p == 1 ? c.e.unary<nn::AbsOp>(x) : c.e.mul(x, x), {axis});
-  if (p == 2) size = c.e.unary<nn::SqrtOp>(size);
+  if (p == 2) size = rootOfSquares(c, size);
   if (size) // what is all zero stays zero
     size = c.e.select(c.e.compare(nn::Predicate::eq, size, c.e.scalar(0, size.element())), c.e.scalar(1, size.element()), size);
   return {c.e.div(x, c.e.reshape(size, kept))};

@@ -72,6 +72,7 @@ Val counts(NodeContext &c, const Val &x, Window g) {
 }
 
 template <bool average> Vals pool(NodeContext &c) {
+  constexpr auto kind = average ? nn::ReductionKind::sum : nn::ReductionKind::max;
   Val x = c.in(0);
   Window g;
   auto kernel = c.ints("kernel_shape");
@@ -83,7 +84,7 @@ template <bool average> Vals pool(NodeContext &c) {
   if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty()) return c.fail("the places of the maxima are not supported");
   if (Shape(g.kernel) == x.shape().drop_front(2) && llvm::all_of(g.out, [](int64_t n) { return n == 1; }) &&
       llvm::all_of(g.before, [](int64_t n) { return n == 0; }) && llvm::all_of(g.dilation, [](int64_t n) { return n == 1; }))
-    return {allAtOnce < average ? nn::ReductionKind::sum : nn::ReductionKind::max > (c, x)};
+    return {allAtOnce<kind>(c, x)};
   if (g.taps > kMostTaps)
     return c.fail("windows of " + llvm::Twine(g.taps) + " elements are not supported (at most " + llvm::Twine(kMostTaps) + ")");
   if (!average) return {largestOfWindow(c, x, g)};

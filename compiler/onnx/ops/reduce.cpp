@@ -1,5 +1,5 @@
 //===- reduce.cpp - sums and extrema along axes, softmax -----------------------------------------===//
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/ops/norm.h"
 
 namespace zero::onnx {
 namespace {
@@ -39,13 +39,6 @@ int64_t countOf(const Val &x, const Ints &axes) {
 }
 
 Val like(NodeContext &c, double value, const Val &x) { return x ? c.e.scalar(value, x.element()) : Val(); }
-
-/// Of a sum of squares. The gradient of a norm is zero where all is zero, as in PyTorch, and that of a root is not a number there.
-Val rootOfSquares(NodeContext &c, const Val &sum) {
-  if (!sum || !sum.isFloat()) return c.e.unary<nn::SqrtOp>(sum);
-  Val none = c.e.compare(nn::Predicate::eq, sum, like(c, 0, sum));
-  return c.e.select(none, like(c, 0, sum), c.e.unary<nn::SqrtOp>(c.e.select(none, like(c, 1, sum), sum)));
-}
 
 /// How each operator prepares its input, reduces and finishes.
 enum class Form { Plain, Mean, L1, L2, SumSquare, LogSum, LogSumExp };

@@ -642,6 +642,13 @@ def layers():
     return g.model(x)
 
 
+def norms_of_vectors():
+    """Rows over their norm, by an operator and by hand."""
+    g = Graph()
+    x = g.LpNormalization(embedded(g), axis=-1, p=2)
+    return g.model(g.Div(x, g.ReduceL2(x, g.const(np.array([-1])), keepdims=1)))
+
+
 # ---------------------------------------------------------------------------------------------------- broken files
 def found():
     """Tokens found by a mask of the data."""
