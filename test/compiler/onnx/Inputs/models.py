@@ -212,6 +212,14 @@ def numbers():
     return g.model(g.Mul(g.Mul(x, g.weight("val_3", [2.0])), g.weight("embed_scale", 8.0)))
 
 
+def sums_begin():
+    """What sums begin with, as exporters fold zeros_like(x), for all samples and for all tokens; positions start from zeros, too."""
+    g = Graph()
+    x = g.Add(embedded(g), g.weight("val_7", np.zeros((1, T, D))))
+    x = g.Reshape(g.Add(g.weight("val_8", np.zeros((B, T, D))), x), g.const(np.array([B * T, D])))
+    return g.model(g.Reshape(g.Add(g.weight("val_9", np.zeros((B * T, D))), x), g.const(np.array([B, T, D]))))
+
+
 def tables():
     """Coordinates through a little network make a position table; a decay is a lower triangle."""
     g = Graph()
