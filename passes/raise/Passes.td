@@ -116,6 +116,33 @@ def RaiseGroupedPass : Pass<"nn-raise-grouped", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"found", "found", "Products found">];
 }
 
+def RaiseExpertsPass : Pass<"nn-raise-experts", "::mlir::func::FuncOp"> {
+  let summary = "Find experts that are computed one after another, each for the tokens that have chosen it";
+  let description = [{
+    People write experts as a loop: rows whose number is e are computed with the weights of expert e and added, or put, where they came from. The reader has all
+    rows computed by each of them (compiler/onnx/chosen.h), and a mask leaves out those of others. What differs between experts is only what they are
+    made with, so all of them are computed at once, each row by its own: products become `nn.grouped_matmul` with the matrices one after another, vectors
+    are looked up by the row's number, columns of a table picked by it. As many multiplications as there are rows, where it was as many for each expert.
+
+    A sum of masked values, or a chain of choices between them, is looked at; experts may be anything that is computed row by row, as long as all of them are computed in
+    the same way. What a row's number is compared with must be successive numbers; several numbers of a row (its choices) are so many rows.
+
+    ```mlir
+    %0 = nn.matmul %x, %w0 : …  // masks: nn.compare eq %chosen, 0 and 1
+    %1 = nn.matmul %x, %w1 : …
+    %y0 = nn.select %mask0, %0, %zeros : …
+    %y1 = nn.select %mask1, %1, %zeros : …
+    %y = nn.add %y0, %y1 : …
+    // becomes, but for rows that have chosen neither
+    %slot, %row, %group_of = nn.group_rows %chosen {groups = 2, height = 32} : …
+    %y = nn.grouped_matmul %x, %w0, %w1 by %slot, %row, %group_of : …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">];
+  let statistics = [Statistic<"found", "found", "Sets of experts found">];
+}
+
 def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
   let summary = "Write attention as products and softmax, for a target that has no other";
   let description = [{

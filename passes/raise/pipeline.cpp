@@ -20,6 +20,7 @@ void buildPipeline(OpPassManager &pm, bool kernels) {
   functions.addPass(createRaiseAttentionPass());
   // On a GPU a block is a product of a batch, which has the matrix copied.
   functions.addPass(createRaiseGroupedPass({kernels ? 512 : 128}));
+  functions.addPass(createRaiseExpertsPass({kernels ? 512 : 128}));
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
   functions.addPass(createCSEPass());

@@ -1,5 +1,6 @@
 //===- raise_grouped.cpp - nn-raise-grouped -------------------------------------------------------===//
 #include "passes/raise/Passes.h"
+#include "passes/raise/groups.h"
 #include "passes/raise/match.h"
 #include "passes/raise/patterns.h"
 #include "llvm/Support/MathExtras.h"
@@ -8,15 +9,25 @@ using namespace mlir;
 using namespace zero::nn;
 
 namespace zero::raise {
+
+/// Lower blocks are products that no library is good at.
+static constexpr int64_t kLowest = 8;
+
+GroupRowsOp groupRows(Value group, int64_t groups, int64_t height, OpBuilder &b) {
+  int64_t average = std::max<int64_t>(typeOf(group).getDimSize(0) / groups, 1);
+  height = std::clamp<int64_t>(int64_t(llvm::bit_floor(uint64_t(average))), kLowest, std::max<int64_t>(height, kLowest));
+  for (Operation *user : group.getUsers())
+    if (auto known = dyn_cast<GroupRowsOp>(user); known && int64_t(known.getGroups()) == groups && int64_t(known.getHeight()) == height)
+      return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(group);
+  return b.create<GroupRowsOp>(group.getLoc(), group, groups, height);
+}
+
 #define GEN_PASS_DEF_RAISEGROUPEDPASS
 #include "passes/raise/Passes.h.inc"
 
 namespace {
-
-/// Lower blocks are products that no library is good at.
-constexpr int64_t kLowest = 8;
-/// Slots of blocks are found by numbers that f32 holds exactly.
-constexpr int64_t kMostRows = int64_t(1) << 24;
 
 /// The matrices that are looked up, one for each row of a product, and by what.
 GatherOp lookup(Value v, int64_t rows) {
@@ -28,24 +39,8 @@ GatherOp lookup(Value v, int64_t rows) {
   return each ? gather : GatherOp();
 }
 
-/// Where the rows of `group` go; found out once for all products of these groups.
-GroupRowsOp rowsOf(Value group, int64_t groups, int64_t height, PatternRewriter &r) {
-  for (Operation *user : group.getUsers())
-    if (auto known = dyn_cast<GroupRowsOp>(user); known && int64_t(known.getGroups()) == groups && int64_t(known.getHeight()) == height)
-      return known;
-  r.setInsertionPointAfterValue(group);
-  return r.create<GroupRowsOp>(group.getLoc(), group, groups, height);
-}
-
 struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
   using RaiseGroupedPassBase::RaiseGroupedPassBase;
-
-  /// Blocks as high as a group has rows on average, if they are not higher than `height`: lower ones read each matrix more often, higher
-  /// ones have more empty slots.
-  int64_t heightFor(int64_t rows, int64_t groups) {
-    auto average = std::max<int64_t>(rows / groups, 1);
-    return std::clamp<int64_t>(int64_t(llvm::bit_floor(uint64_t(average))), kLowest, std::max<int64_t>(height, kLowest));
-  }
 
   LogicalResult raise(MatMulOp op, PatternRewriter &r) {
     auto result = typeOf(op.getResult());
@@ -56,7 +51,7 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     GatherOp looked = left ? lookup(op.getRhs(), rows) : GatherOp();
     bool isLeft = bool(looked);
     if (!looked && right) looked = lookup(op.getLhs(), rows);
-    if (!looked || rows >= kMostRows) return failure();
+    if (!looked || rows >= kMostGroupedRows) return failure();
     Value input = isLeft ? op.getLhs() : op.getRhs(), matrices = looked.getInput();
     // y = x · op(M) as it stands, or (op(M) · x)ᵀ = xᵀ · op(M)ᵀ.
     bool transpose = isLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
@@ -65,7 +60,7 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     r.setInsertionPointAfterValue(indices);
     Build after{r, indices.getLoc()};
     indices = after.cast(after.reshape(indices, {rows}), r.getI64Type());
-    GroupRowsOp places = rowsOf(indices, groups, heightFor(rows, groups), r);
+    GroupRowsOp places = groupRows(indices, groups, height, r);
     r.setInsertionPoint(op);
     Build b{r, op.getLoc()};
     Value product = r.create<GroupedMatMulOp>(op.getLoc(), withShape(input, {rows, n}), b.reshape(input, {rows, k}), ValueRange{matrices},
