@@ -79,6 +79,7 @@ def arguments(argv=None):
     p.add_argument("--padded", action="store_true", help="an input `attention_mask`: 0 where samples are filled up to the same length")
     p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
     p.add_argument("--experts", type=int, metavar="N", help="the MLP is a mixture of N experts, each as wide as --ffn says (llama)")
+    p.add_argument("--loop", action="store_true", help="one expert after another looks its tokens up, as models are often written; not all at once")
     p.add_argument("--top", type=int, default=2, metavar="K", help="experts that a token goes to (default: 2)")
     p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
     p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")

@@ -103,12 +103,33 @@ class Llama(Model):
         return self.linear(both, f"{name}.down_proj", a.hidden, a.ffn)
 
     def experts(self, y, name):
-        """A mixture of experts, as exporters write it: for each choice of a token the matrices of its expert are looked up."""
+        """A mixture of experts."""
         g, a = self.g, self.a
         flat = g.op("Reshape", [y, g.ints(-1, a.hidden)], f"{name}.view")
         chances = g.op("Softmax", [self.linear(flat, f"{name}.gate", a.experts, a.hidden)], f"{name}.softmax", axis=-1)
         best, which = g.op("TopK", [chances, g.ints(a.top)], f"{name}.topk", outputs=2, axis=-1)
         share = g.op("Div", [best, g.op("ReduceSum", [best, g.ints(-1)], f"{name}.sum")], f"{name}.share")
+        total = (self.experts_in_turn if a.loop else self.experts_at_once)(flat, which, share, name)
+        return g.op("Reshape", [total, self.shape(name, a.hidden)], name)
+
+    def experts_in_turn(self, flat, which, share, name):
+        """As models are often written: one expert after another looks up the tokens that have chosen it, and adds to them."""
+        g = self.g
+        total = g.op("Expand", [g.scalar(0.0), g.op("Shape", [flat], f"{name}.size")], f"{name}.zeros")
+        for e in range(self.a.experts):
+            own = f"{name}.experts.{e}"
+            places = g.op("NonZero", [g.op("Equal", [which, g.constant(e, np.int64)], f"{own}.chosen")], f"{own}.places")
+            each = g.op("Transpose", [places], f"{own}.each", perm=[1, 0])
+            row = g.op("Slice", [each, g.ints(0), g.ints(1), g.ints(1)], f"{own}.row")
+            x = g.op("GatherND", [flat, row], f"{own}.tokens")
+            shares = g.op("Unsqueeze", [g.op("GatherND", [share, each], f"{own}.share"), g.ints(1)], f"{own}.shares")
+            weighted = g.op("Mul", [self.mlp(x, own), shares], f"{own}.weighted")
+            total = g.op("ScatterND", [total, row, weighted], f"{own}.total", reduction="add")
+        return total
+
+    def experts_at_once(self, flat, which, share, name):
+        """As exporters write it that have no operator for it: for each choice of a token the matrices of its expert are looked up."""
+        g, a = self.g, self.a
         expert = g.op("Reshape", [which, g.ints(-1)], f"{name}.expert")
         rows = g.op("Expand", [g.op("Unsqueeze", [flat, g.ints(1)], f"{name}.unsqueeze"), g.ints(1, a.top, 1)], f"{name}.expand")
 
@@ -122,8 +143,7 @@ class Llama(Model):
         silu = g.op("Mul", [gate, g.op("Sigmoid", [gate], f"{name}.sigmoid")], f"{name}.silu")
         down = product(g.op("Mul", [silu, up], f"{name}.gated"), "down_proj", a.hidden, a.ffn)
         weighted = g.op("Mul", [down, g.op("Reshape", [share, g.ints(-1, 1)], f"{name}.shares")], f"{name}.weighted")
-        total = g.op("ReduceSum", [g.op("Reshape", [weighted, g.ints(-1, a.top, a.hidden)], f"{name}.choices"), g.ints(1)], f"{name}.total", keepdims=0)
-        return g.op("Reshape", [total, self.shape(name, a.hidden)], name)
+        return g.op("ReduceSum", [g.op("Reshape", [weighted, g.ints(-1, a.top, a.hidden)], f"{name}.choices"), g.ints(1)], f"{name}.total", keepdims=0)
 
     def build(self):
         g, a = self.g, self.a

@@ -7,6 +7,9 @@ using namespace zero::nn;
 
 namespace zero::raise {
 
+/// Steps from what experts give to what they are given.
+static constexpr unsigned kMostSteps = 256;
+
 static bool isBefore(const SmallVector<Value> &x, const SmallVector<Value> &y) {
   return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end(), [](Value v, Value w) { return v.getImpl() < w.getImpl(); });
 }
@@ -33,8 +36,10 @@ Value MergeRows::repeated(Value v) {
 
 Value MergeRows::merged(ArrayRef<Value> values) {
   auto [entry, isNew] = known.try_emplace(Values(values));
-  if (!isNew) return entry->second;
+  if (!isNew || steps == kMostSteps) return entry->second;
+  ++steps;
   Value result = llvm::all_equal(values) ? repeated(values[0]) : compute(values);
+  --steps;
   return known[Values(values)] = result;
 }
 

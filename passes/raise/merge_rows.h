@@ -33,6 +33,7 @@ private:
   int64_t numbers, count, height;
   nn::Rows rows;             // "some" of the values' rows: each as often as it has numbers
   mlir::Value group, isHeld; // numbers from 0 on; of rows without a value it is some
+  unsigned steps = 0; // of the recursion
   std::map<Values, mlir::Value, bool (*)(const Values &, const Values &)> known;
 };
 

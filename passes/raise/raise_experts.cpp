@@ -13,6 +13,11 @@ namespace zero::raise {
 
 namespace {
 
+/// Experts of one sum, each as often as a row has choices.
+constexpr size_t kMostExperts = 16384;
+/// Kinds of experts in one sum.
+constexpr size_t kMostSets = 64;
+
 /// The rows of `value` where a number is this one and none of the excluded ones is; of all rows the slices are left.
 struct Term {
   Value value;
@@ -140,7 +145,7 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
     while (auto select = viewed(v).getDefiningOp<SelectOp>()) {
       Value mask = perRow(select.getCondition());
       auto here = mask ? choices->of(mask) : std::vector<Choice>();
-      if (here.empty()) break;
+      if (here.empty() || all.terms.size() > kMostExperts) break;
       Term term{select.getOnTrue(), typeOf(v), {}, {}, {}, {}};
       auto chosen = choices->of(peel(term, mask));
       if (chosen.size() != here.size()) return {};
@@ -185,19 +190,17 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
 
   /// All that is added up to `end`.
   Value sum(AddOp end, OpBuilder &b) {
-    SmallVector<Value> leaves;
-    addends(end, leaves);
-    return assembled(leaves, b);
-  }
-
-  void addends(AddOp add, SmallVectorImpl<Value> &leaves) {
-    for (Value v : add->getOperands())
+    SmallVector<Value> leaves, left{end.getRhs(), end.getLhs()};
+    while (!left.empty()) {
+      Value v = left.pop_back_val();
       if (auto more = v.getDefiningOp<AddOp>(); more && v.hasOneUse()) {
         visited.insert(more);
-        addends(more, leaves);
+        left.append({more.getRhs(), more.getLhs()});
       } else {
         leaves.push_back(v);
       }
+    }
+    return assembled(leaves, b);
   }
 
   /// Choices between experts, onto what was there.
@@ -222,6 +225,7 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
       SmallVector<size_t> &its = setsOf.emplace_back();
       if (Terms all = termsOf(leaf); leaf.hasOneUse() && !all.terms.empty() && splatOf(all.base) == 0.0)
         for (const Term &term : all.terms) its.push_back(add(term, sets));
+      if (sets.size() > kMostSets) return {};
     }
     compute(sets, {}, b);
     Value whole;
