@@ -218,12 +218,12 @@ private:
 
   /// [n] of indices [n, …] that are the same throughout each row; null if they are not.
   static Val firstOfEach(const Val &indices) {
-    const nn::Tensor &given = *indices.constant;
-    int64_t n = given.shape()[0], each = given.size() / std::max<int64_t>(1, n);
+    std::vector<int64_t> given = indices.constant->integers();
+    int64_t n = indices.dim(0), each = int64_t(given.size()) / std::max<int64_t>(1, n);
     nn::Tensor first(mlir::RankedTensorType::get({n}, indices.element()));
-    for (int64_t i = 0; i < given.size(); ++i) {
-      if (given.integer(i) != given.integer(i / each * each)) return {};
-      first.set(i / each, double(given.integer(i)));
+    for (int64_t i = 0; i < int64_t(given.size()); ++i) {
+      if (given[i] != given[i / each * each]) return {};
+      if (i % each == 0) first.set(i / each, double(given[i]));
     }
     return Val(std::move(first));
   }
@@ -233,9 +233,9 @@ private:
     std::vector<nn::Tensor> places;
     if (!rowOf || !rowOf.isConstant() || rows == 0 || n % rows || n / rows > kMostInTurn) return places;
     for (int64_t i = 0; i < n / rows; ++i) places.emplace_back(mlir::RankedTensorType::get({rows}, c.e.i64()));
-    std::vector<int64_t> seen(rows, 0);
+    std::vector<int64_t> seen(rows, 0), rowOfEach = rowOf.constant->integers();
     for (int64_t i = 0; i < n; ++i) {
-      int64_t row = rowOf.constant->integer(i);
+      int64_t row = rowOfEach[i];
       if (row < 0 || row >= rows || seen[row] == n / rows) return {};
       places[seen[row]++].data<int64_t>()[row] = i;
     }

@@ -82,11 +82,12 @@ Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
   if (!indices || e.failed()) return {};
   Val zero = e.scalar(0, indices.element()), size = e.scalar(double(rows), indices.element());
   if (indices.isConstant()) {
-    for (int64_t i = 0; i < indices.constant->size(); ++i) {
-      double v = indices.constant->at(i);
-      if (v < -double(rows) || v >= double(rows))
-        return e.fail("index " + Twine(int64_t(v)) + " is out of the range of " + Twine(rows) + " rows");
+    bool fromEnd = false;
+    for (int64_t v : indices.constant->integers()) {
+      if (v < -rows || v >= rows) return e.fail("index " + Twine(v) + " is out of the range of " + Twine(rows) + " rows");
+      fromEnd |= v < 0;
     }
+    if (!fromEnd) return indices;
     return e.select(e.compare(nn::Predicate::lt, indices, zero), e.add(indices, size), indices);
   }
   // Elements of an input stay elements of the input however they are moved; the runtime checks inputs once per

@@ -22,18 +22,18 @@ bool Movement::follow(Value &v, Indices &at) {
 
 std::optional<Index> Movement::indexFrom(unsigned, ArrayRef<Index> at, int64_t size) {
   auto [entry, isNew] = constants.try_emplace(lookedUp);
-  if (isNew && isConstant(lookedUp)) entry->second = constantOf(lookedUp, kMostIndices);
-  if (!entry->second) return std::nullopt;
-  const Tensor &table = *entry->second;
-  Index linear = indices.linearize(at, table.shape()), affine;
+  if (isNew && isConstant(lookedUp))
+    if (auto known = constantOf(lookedUp, kMostIndices)) entry->second = known->integers();
+  const std::vector<int64_t> &table = entry->second;
+  Index linear = indices.linearize(at, shapeOf(lookedUp)), affine;
   auto [low, high] = indices.range(linear);
-  if (low < 0 || high >= table.size()) return std::nullopt;
+  if (low < 0 || high >= int64_t(table.size())) return std::nullopt;
   // Each atom's step from where all are 0; then all indices are asked whether they keep to it.
-  affine.constant = table.integer(linear.constant);
+  affine.constant = table[linear.constant];
   int64_t all = 1;
   for (const nn::Term &term : linear.terms) {
     int64_t sizeOf = indices.atoms[term.atom].size;
-    if (sizeOf > 1) affine = affine + Index::atom(term.atom, table.integer(linear.constant + term.scale) - affine.constant);
+    if (sizeOf > 1) affine = affine + Index::atom(term.atom, table[linear.constant + term.scale] - affine.constant);
     if ((all *= sizeOf) > kMostIndices) return std::nullopt;
   }
   for (int64_t i = 0; i < all; ++i) {
@@ -43,7 +43,7 @@ std::optional<Index> Movement::indexFrom(unsigned, ArrayRef<Index> at, int64_t s
       rest /= indices.atoms[term.atom].size;
       place += n * term.scale, expected += n * affine.scaleOf(term.atom);
     }
-    if (table.integer(place) != expected) return std::nullopt;
+    if (table[place] != expected) return std::nullopt;
   }
   auto [first, last] = indices.range(affine);
   return first >= 0 && last < size ? std::optional(affine) : std::nullopt;

@@ -1,6 +1,6 @@
 //===- movement.h - elements followed through what moves them ---------------------------------------===//
 #pragma once
-#include "compiler/nn/eval/eval.h"
+#include "compiler/nn/Nn.h"
 #include "compiler/nn/reader.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -21,7 +21,7 @@ private:
   Space &indices;
   Indices from;
   mlir::Value lookedUp; // the indices of the operation that is followed, if it looks rows up
-  llvm::DenseMap<mlir::Value, std::optional<nn::Tensor>> constants;
+  llvm::DenseMap<mlir::Value, std::vector<int64_t>> constants; // such indices; none where they are not known
 
   Space &space() override { return indices; }
   Number operand(unsigned, llvm::ArrayRef<Index> at) override { return from.assign(at.begin(), at.end()), Number{0}; }

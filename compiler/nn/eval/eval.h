@@ -34,6 +34,8 @@ struct Tensor {
   double at(int64_t index) const;
   /// One element as an integer, by the rule of nn.cast: exact where it is one, saturated where it is out of range.
   int64_t integer(int64_t index) const;
+  /// All of them, in row-major order: much faster than one by one.
+  std::vector<int64_t> integers() const;
   void set(int64_t index, double value);
 
   /// From DenseElementsAttr (splat or not, i1 packed or not) or DenseResourceElementsAttr; fails on another

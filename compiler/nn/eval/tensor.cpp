@@ -135,6 +135,20 @@ int64_t Tensor::integer(int64_t index) const {
   return value;
 }
 
+std::vector<int64_t> Tensor::integers() const {
+  std::vector<int64_t> all(size());
+  if (isNarrow(elementType())) {
+    for (int64_t i = 0; i < size(); ++i) all[i] = integer(i);
+    return all;
+  }
+  (void)eval::withElement(elementType(), [&](auto element) {
+    using T = decltype(element);
+    llvm::transform(data<T>(), all.begin(), [](T value) { return convert<int64_t>(value); });
+    return success();
+  });
+  return all;
+}
+
 void Tensor::set(int64_t index, double value) {
   if (elementType().isF16())
     data<uint16_t>()[index] = toF16(float(value));

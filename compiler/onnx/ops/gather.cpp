@@ -7,10 +7,10 @@ namespace {
 /// first and step of known indices that form an arithmetic progression.
 std::optional<std::pair<int64_t, int64_t>> progression(const Val &indices) {
   if (!indices || !indices.isConstant() || indices.constant->size() == 0) return std::nullopt;
-  const nn::Tensor &t = *indices.constant;
-  int64_t first = t.integer(0), step = t.size() > 1 ? t.integer(1) - first : 1;
-  for (int64_t i = 1; i < t.size(); ++i)
-    if (t.integer(i) != first + i * step) return std::nullopt;
+  std::vector<int64_t> t = indices.constant->integers();
+  int64_t first = t[0], step = t.size() > 1 ? t[1] - first : 1;
+  for (size_t i = 1; i < t.size(); ++i)
+    if (t[i] != first + int64_t(i) * step) return std::nullopt;
   if (step == 0) return std::nullopt;
   return std::pair{first, step};
 }
