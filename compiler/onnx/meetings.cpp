@@ -108,7 +108,7 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   if (data == Kind::Scores) return refuse(o, "added to attention scores");
   if (data < Kind::Feature || filler(o, 0)) return;
   if (ofBatchNorm(o)) return evidence(o, "bias");
-  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
+  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, kFilled);
   size_t n = o.varying.count();
   bool along = last >= 0 && o.varying.test(last);
   if (n == 0) { // one number, or a vector of a single column
@@ -128,11 +128,12 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   }
   if (choice || !along) return;
   if (content(o, [](const Content &c) { return c.isSinusoid(); })) return refuse(o, kSinusoid);
+  if (structural(o) && !ofModules(o)) return refuse(o, "zeros and ones"); // an identity, say
   // What a sum begins with, such as that of experts: zeros_like(x), folded. Positions that start from zeros have a name, or one row for all
   // samples.
   bool whole = n == size_t(llvm::count_if(shape, [](int64_t d) { return d > 1; }));
   if (whole && content(o, [](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == 0; }))
-    return refuse(o, "zeros that something is added to");
+    return refuse(o, kBegins);
   auto isCopies = [](const Content &c) { return c.isCopies() && !(c.isConstant() && c.isOfModule()); }; // fresh biases are zeros
   if (shape.size() > 2 && o.varying.test(0) && content(o, isCopies)) return refuse(o, "one copy for each sample");
   evidence(o, "position");
@@ -145,7 +146,8 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   if (data >= Kind::Hidden && n == 0 && learntNumber(o)) return evidence(o, "scale");
   if (data < Kind::Feature || n == 0 || filler(o, 1) || structural(o)) return;
   if (ofBatchNorm(o)) return evidence(o, "scale");
-  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, "filled with one number");
+  if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, kFilled);
+  if (begins(o)) return refuse(o, kBegins);
   bool along = o.varying.test(last);
   if (n == 1) {
     if (data == Kind::Feature ? !along : data == Kind::Scores ? along : false) return;
@@ -179,6 +181,10 @@ bool Analysis::filler(const Fact &o, float neutral) {
 
 bool Analysis::structural(const Fact &o) {
   return content(o, [](const Content &c) { return c.isSigns() && !c.isWeight(); });
+}
+
+bool Analysis::begins(const Fact &o) {
+  return content(o, [](const Content &c) { return c.rank() > 2 && !c.isOfModule() && c.isConstant() && c.at(0) == 0; });
 }
 
 bool Analysis::rotary(const Fact &o) {

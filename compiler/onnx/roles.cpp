@@ -173,6 +173,11 @@ Fact Analysis::product(Operation &op, Value lhs, Value rhs) {
   f.kind = data.kind;
   if (weight.sources.empty() || (data.kind == Kind::Plain && toTrig.contains(op.getResult(0)))) return f;
   if (structural(weight)) return f;
+  bool filled = content(weight, [](const Content &c) { return c.isFilled(); });
+  if (filled || begins(weight)) {
+    refuse(weight, filled ? kFilled : kBegins);
+    return f;
+  }
   // Of three dimensions it may be experts that all start from one.
   if (copied(weight) && content(weight, [](const Content &c) { return c.rank() > 3; })) {
     refuse(weight, "one copy for each sample");

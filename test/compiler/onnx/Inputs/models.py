@@ -213,11 +213,14 @@ def numbers():
 
 
 def sums_begin():
-    """What sums begin with, as exporters fold zeros_like(x), for all samples and for all tokens; positions start from zeros, too."""
+    """What sums and recurrences begin with, as exporters fold zeros_like(x), for all samples and for all tokens, and an identity; positions start from zeros, too."""
     g = Graph()
     x = g.Add(embedded(g), g.weight("val_7", np.zeros((1, T, D))))
     x = g.Reshape(g.Add(g.weight("val_8", np.zeros((B, T, D))), x), g.const(np.array([B * T, D])))
-    return g.model(g.Reshape(g.Add(g.weight("val_9", np.zeros((B * T, D))), x), g.const(np.array([B, T, D]))))
+    x = g.Reshape(g.Add(g.weight("val_9", np.zeros((B * T, D))), x), g.const(np.array([B, T, D])))
+    x = g.Add(x, g.MatMul(x, g.weight("clone_5", np.zeros((B, D, D)))))
+    x = g.Add(x, g.Mul(x, g.weight("clone_6", np.zeros((B, T, D)))))
+    return g.model(g.MatMul(x, g.Add(g.MatMul(g.Transpose(x, perm=[0, 2, 1]), x), g.weight("_to_copy_1", np.eye(D)))))
 
 
 def tables():
