@@ -99,7 +99,10 @@ private:
     if (!only(0)) return std::nullopt;
     Shape from = c.inputs[0].shape();
     if (op == "Reshape" || op == "Flatten" || op == "Unsqueeze" || op == "Squeeze") return kept(from, dim, result.shape());
-    if (op == "Transpose") return transposed(dim, rank);
+    if (op == "Transpose") {
+      Ints perm = c.permutation(rank);
+      return llvm::find(perm, dim) - perm.begin();
+    }
     if (op == "Slice") return result.dim(dim) == from[dim] ? std::optional(dim) : std::nullopt;
     if (op == "Split") return dim != axis(0, rank) ? std::optional(dim) : std::nullopt;
     if (op == "Softmax" || op == "LogSoftmax") // before opset 13 over all dimensions from the axis on
@@ -128,12 +131,6 @@ private:
     int64_t a = axis(0, rank);
     if (!only(0) || a == dim) return std::nullopt;
     return dim < a ? dim : dim - 1 + c.inputs[1].rank();
-  }
-
-  std::optional<int64_t> transposed(int64_t dim, int64_t rank) {
-    auto perm = c.ints("perm");
-    if (!perm) return rank - 1 - dim;
-    return llvm::find(*perm, dim) - perm->begin();
   }
 
   /// What a reduction reduces, not negative.

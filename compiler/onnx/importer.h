@@ -53,6 +53,8 @@ struct NodeContext {
   std::optional<Ints> axesSince(int64_t opset, StringRef name, size_t i);
   /// A dimension of a tensor of `rank`, counted from the end where negative; -1 after a report.
   int64_t dimension(int64_t axis, int64_t rank);
+  /// The attribute "perm": which dimension of the input each of the result is; all of them backwards without it.
+  Ints permutation(int64_t rank);
   Vals fail(const llvm::Twine &message) {
     e.fail(message);
     return {};

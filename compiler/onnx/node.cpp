@@ -79,4 +79,13 @@ int64_t NodeContext::dimension(int64_t axis, int64_t rank) {
   return -1;
 }
 
+Ints NodeContext::permutation(int64_t rank) {
+  Ints perm = upTo(rank);
+  std::reverse(perm.begin(), perm.end());
+  if (auto given = ints("perm")) perm = *given;
+  for (int64_t &p : perm) // PyTorch's older exporter writes dimensions from the end as the model has them
+    if (p < 0 && p >= -rank) p += rank;
+  return perm;
+}
+
 } // namespace zero::onnx

@@ -36,10 +36,7 @@ Vals reshape(NodeContext &c) {
 Vals transpose(NodeContext &c) {
   Val x = c.in(0);
   if (!x) return {};
-  Ints perm = upTo(x.rank());
-  std::reverse(perm.begin(), perm.end());
-  if (auto given = c.ints("perm")) perm = *given;
-  return {c.e.transpose(x, perm)};
+  return {c.e.transpose(x, c.permutation(x.rank()))};
 }
 
 Vals flatten(NodeContext &c) {

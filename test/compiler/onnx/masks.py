@@ -21,7 +21,8 @@ CHOSEN = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found 
 SUMMED = """last1 = Constant <value_ints = [-1]> ()  ones = Reshape (b, last1)  numbers = Cast <to = 7> (ones)  count = ReduceSum (numbers)
     width = Constant <value_ints = [4]> ()  wide = Concat <axis = 0> (count, width)"""
 KNOWN = FOUND.replace("Equal (ids, held)", "Equal (known, held)").replace("held =", "known = Constant <value = int64[2, 5] {3, 0, 3, 1, 2, 0, 3, 2, 3, 9}> ()  held =", 1)
-ROWS = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found = NonZero (b)  rows = Transpose <perm = [1, 0]> (found)
+# Dimensions are counted from the end, too, as PyTorch's older exporter writes them.
+ROWS = """held = Constant <value_ints = [3]> ()  b = Equal (ids, held)  found = NonZero (b)  rows = Transpose <perm = [-1, 0]> (found)
     chosen = GatherND (x, rows)  zero = Constant <value_ints = [0]> ()  one = Constant <value_ints = [1]> ()  two = Constant <value_ints = [2]> ()"""
 TOKENS = "tokens = Slice (rows, one, two, one)"  # of each sample's five: two samples may name the same
 CASES = {  # shape of what is put, shape of the result, nodes
