@@ -59,7 +59,8 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
       tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
       each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`) or, with `keep-logits`, forward keeps them. Where somebody else reads them, logits are made whole.
 
-    - The matrices of experts (`nn.grouped_matmul`): some experts are a tile, whose rows are multiplied onto those of the tiles before.
+    - The matrices of experts (`nn.grouped_matmul`): some experts are a tile, whose rows are multiplied onto those of the tiles before. Where each expert's
+      matrix is a parameter of its own, all of them are cut alike, and multiplied tile by tile as the weights of a product are.
 
     Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
     where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.

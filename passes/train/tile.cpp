@@ -35,6 +35,9 @@ struct Tile : impl::TilePassBase<Tile> {
     SymbolTable symbols(module);
     for (nn::ParameterOp p : parameters)
       if (elementsOf(p) > limit) cut(p, limit, symbols);
+    SmallVector<nn::GroupedMatMulOp> experts;
+    module.walk([&](nn::GroupedMatMulOp grouped) { experts.push_back(grouped); });
+    for (nn::GroupedMatMulOp grouped : experts) tileExperts(grouped);
   }
 
   static int64_t elementsOf(nn::ParameterOp p) { return cast<ShapedType>(p.getType()).getNumElements(); }
@@ -105,6 +108,7 @@ struct Tile : impl::TilePassBase<Tile> {
   void tileUse(Operation *user, nn::ParameterOp p, const TiledParameter &tiled) {
     if (auto gather = dyn_cast<nn::GatherOp>(user)) return tileTable(gather, tiled);
     if (auto grouped = dyn_cast<nn::GroupedMatMulOp>(user)) return tileGroups(grouped, tiled);
+    if (auto expert = dyn_cast<nn::ReshapeOp>(user)) return tileExpert(expert, tiled);
     auto product = cast<nn::MatMulOp>(user);
     auto logits = logitsOf(product);
     if (logits && logits->whole.empty()) {

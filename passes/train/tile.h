@@ -30,6 +30,11 @@ void tileTable(nn::GatherOp user, const TiledParameter &table);
 void tileProduct(nn::MatMulOp user, const TiledParameter &weights);
 /// Products of rows with the matrices of their groups, of one tile of groups after another.
 void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices);
+/// The one matrix of a group among others, put together from its tiles, for tileExperts.
+void tileExpert(nn::ReshapeOp user, const TiledParameter &matrix);
+/// Products with matrices that are parameters of their own and all cut alike: of one tile of each after another, as tileProduct. Nothing
+/// where they are not.
+void tileExperts(nn::GroupedMatMulOp user);
 
 /// A product whose results are logits, which nothing but a cross-entropy reads.
 struct Logits {

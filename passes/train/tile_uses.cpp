@@ -23,6 +23,11 @@ Value TiledParameter::get(const nn::Build &b, size_t tile) const {
 bool canBeTiled(OpOperand &use) {
   if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
   if (auto grouped = dyn_cast<nn::GroupedMatMulOp>(use.getOwner())) return use.getOperandNumber() == 1 && grouped.getMatrices().size() == 1;
+  if (auto reshape = dyn_cast<nn::ReshapeOp>(use.getOwner())) { // one expert of several
+    auto grouped = reshape->hasOneUse() ? dyn_cast<nn::GroupedMatMulOp>(*reshape->user_begin()) : nn::GroupedMatMulOp();
+    return grouped && grouped.getMatrices().size() > 1 && nn::typeOf(use.get()).getRank() == 2 &&
+           nn::typeOf(reshape).getShape().drop_front() == nn::typeOf(use.get()).getShape();
+  }
   auto product = dyn_cast<nn::MatMulOp>(use.getOwner());
   return product && use.getOperandNumber() == 1 && product.getLhs() != use.get() && nn::typeOf(product.getResult()).getRank() == 2;
 }
@@ -59,6 +64,44 @@ void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices) {
   Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), tiles, user.getSlot(), user.getRow(),
                                                    user.getGroupOf(), user.getTranspose());
   user.replaceAllUsesWith(rows);
+  user.erase();
+}
+
+void tileExpert(nn::ReshapeOp user, const TiledParameter &matrix) {
+  OpBuilder builder(user);
+  nn::Build b{builder, user.getLoc()};
+  SmallVector<Value> tiles;
+  for (size_t k = 0; k < matrix.size(); ++k) tiles.push_back(matrix.get(b, k));
+  Value whole = builder.create<nn::ConcatOp>(b.loc, user.getInput().getType(), tiles, builder.getI64IntegerAttr(matrix.dim));
+  user.getInputMutable().assign(whole);
+}
+
+void tileExperts(nn::GroupedMatMulOp user) {
+  SmallVector<nn::ConcatOp> wholes;
+  for (Value matrix : user.getMatrices())
+    if (auto reshape = matrix.getDefiningOp<nn::ReshapeOp>())
+      if (auto whole = reshape.getInput().getDefiningOp<nn::ConcatOp>()) wholes.push_back(whole);
+  if (wholes.size() < 2 || wholes.size() != user.getMatrices().size()) return;
+  nn::ConcatOp first = wholes[0];
+  for (nn::ConcatOp whole : wholes)
+    if (whole.getDim() != 0 || !llvm::equal(whole->getOperandTypes(), first->getOperandTypes())) return;
+  OpBuilder builder(user);
+  nn::Build b{builder, user.getLoc()};
+  bool sideBySide = user.getTranspose();
+  SmallVector<Value> results;
+  SmallVector<int64_t> starts(2, 0), sizes(nn::typeOf(user.getInput()).getShape()), result(nn::typeOf(user.getResult()).getShape());
+  for (size_t k = 0; k < first.getInputs().size(); ++k) {
+    auto shape = nn::typeOf(first.getInputs()[k]).getShape();
+    auto tiles = llvm::map_to_vector(wholes, [&](nn::ConcatOp whole) { return b.reshape(whole.getInputs()[k], {1, shape[0], shape[1]}); });
+    (sideBySide ? result : sizes)[1] = shape[0];
+    Value rows = sideBySide ? user.getInput() : b.slice(user.getInput(), starts, sizes, {1, 1});
+    starts[1] += shape[0];
+    results.push_back(builder.create<nn::GroupedMatMulOp>(b.loc, nn::withShape(user.getResult(), result), rows, tiles, user.getSlot(),
+                                                          user.getRow(), user.getGroupOf(), user.getTranspose()));
+    if (!sideBySide && k) results = {b.add(results[0], results[1])};
+  }
+  Value all = sideBySide ? builder.create<nn::ConcatOp>(b.loc, results, builder.getI64IntegerAttr(1)).getResult() : results[0];
+  user.replaceAllUsesWith(all);
   user.erase();
 }
 

@@ -138,6 +138,7 @@ for name, flags, world, stage, against in (("2 ranks, stage 3", [], 2, 3, []), (
                                            ("2 ranks, stage 3, on disk, bf16", [*DISK, "--precision", "bf16"], 2, 3, ["--precision", "bf16"])):
     suite.check(f"experts in turn: {name}", same, flags, world, stage, against, 2, LOOP)
 suite.check("experts in turn: in tiles", near, ["--tile", 6], 1e-5, False, LOOP)
+suite.check("experts in turn: in tiles, 2 ranks, stage 3, on disk", same, ["--tile", 6, *DISK], 2, 3, ["--tile", 6], 2, LOOP)
 suite.check("experts in turn: in the double of a GPU", near, ["--target", "cuda"], 1e-5, True, LOOP)
 suite.check("experts: one for each token", same, ["--recompute", "full"], 1, 0, [], 1)
 suite.check("experts: all for each token", same, DISK, 1, 0, [], EXPERTS)
