@@ -145,7 +145,20 @@ Sameness Origins::byName(const Site &a, const Site &b) const {
   StringRef first = traces(a).name, second = traces(b).name;
   if (first.empty() || second.empty()) return Sameness::Unsaid;
   if (first != second) return Sameness::Different;
-  return renamed.contains(a.use.tensor->name) ? Sameness::Same : Sameness::Unsaid;
+  bool called = isCalledIn(traces(a).module, first) && isCalledIn(traces(b).module, first);
+  return called || renamed.contains(a.use.tensor->name) ? Sameness::Same : Sameness::Unsaid;
+}
+
+/// The older exporter names the calls of a module after the first "value_1", "value_2", and one that is not made by its parent after the
+/// module that makes it: "layer.1.LayerNorm" is "layer.1.output.LayerNorm" there.
+bool Origins::isCalledIn(StringRef module, StringRef parameter) const {
+  StringRef own = parameter.rsplit('.').first;
+  if (module == own) return true;
+  if (module.empty() || owns(module)) return false;
+  StringRef call = module.rtrim("0123456789");
+  if (call.size() == module.size() || !call.consume_back("_")) call = module;
+  auto [parent, last] = call.rsplit('.');
+  return call == own || (own.rsplit('.').second == last && own.starts_with((parent + ".").str()));
 }
 
 Sameness Origins::byModule(const Site &a, const Site &b) const {

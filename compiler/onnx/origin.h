@@ -49,6 +49,7 @@ private:
   };
   const Traces &traces(const Site &site) const;
   bool owns(StringRef module) const;
+  bool isCalledIn(StringRef module, StringRef parameter) const; // where a node says it stands in this module
   Sameness byCall(const Site &a, const Site &b) const;
   Sameness byName(const Site &a, const Site &b) const;
   Sameness byModule(const Site &a, const Site &b) const;

@@ -565,6 +565,18 @@ def shared():
     return g.model(x)
 
 
+def called_again():
+    """Modules that are called more than once, as the older exporter names nodes: by their parent, and by another module. What a tool has merged since is used in modules of its own."""
+    g = Graph()
+    norm = lambda x, name, path: g.LayerNormalization(x, *params[name], axis=-1, name=f"/{path}/LayerNormalization")
+    params = {name: [g.weight(f"h.{name}.{part}", fill(D)) for part, fill in (("weight", np.ones), ("bias", np.zeros))] for name in ("0.norm", "0.out.last", "0.first")}
+    x = embedded(g)
+    for name, path in (("0.norm", "h.0/norm"), ("0.norm", "h.0/norm_1"), ("0.norm", "h.0/norm_2"), ("0.out.last", "h.0/out/last"), ("0.out.last", "h.0/last"),
+                       ("0.first", "h.0/first"), ("0.first", "h.1/first")):
+        x = norm(g.Relu(x), name, path)
+    return g.model(x)
+
+
 # ---------------------------------------------------------------------------------------------------- forms
 def branches():
     """An If with a known condition, a sequence, a model-local function and a training dropout."""
