@@ -132,8 +132,7 @@ void Analysis::added(Fact &o, Operation &op, Kind data, bool choice) {
   // What a sum begins with, such as that of experts: zeros_like(x), folded. Positions that start from zeros have a name, or one row for all
   // samples.
   bool whole = n == size_t(llvm::count_if(shape, [](int64_t d) { return d > 1; }));
-  if (whole && content(o, [](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == 0; }))
-    return refuse(o, kBegins);
+  if (whole && content(o, [](const Content &c) { return c.isMadeUp() && c.isConstant() && c.at(0) == 0; })) return refuse(o, kBegins);
   auto isCopies = [](const Content &c) { return c.isCopies() && !(c.isConstant() && c.isOfModule()); }; // fresh biases are zeros
   if (shape.size() > 2 && o.varying.test(0) && content(o, isCopies)) return refuse(o, "one copy for each sample");
   evidence(o, "position");

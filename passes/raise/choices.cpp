@@ -76,7 +76,8 @@ bool Choices::find(Value v, Indices at, Choice so) {
     for (int64_t i = 0; i < many; ++i) {
       SmallVector<int64_t> place(reduce.getDims().size());
       int64_t rest = i;
-      for (size_t d = place.size(); d-- > 0; rest /= from.getDimSize(reduce.getDims()[d])) place[d] = rest % from.getDimSize(reduce.getDims()[d]);
+      for (size_t d = place.size(); d-- > 0; rest /= from.getDimSize(reduce.getDims()[d]))
+        place[d] = rest % from.getDimSize(reduce.getDims()[d]);
       Indices inside = at;
       for (auto [d, p] : llvm::zip(reduce.getDims(), place)) inside.insert(inside.begin() + d, Index(p));
       Choice here = so;

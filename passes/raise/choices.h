@@ -1,6 +1,6 @@
 //===- choices.h - rows for which a number of the data is one of a few ----------------------------------===//
-// Routers number the experts that each token goes to, and who computes for one of them asks where its number stands: "chosen == 3", one of a
-// one-hot table's columns, "any(chosen == 3)".
+// Routers number the experts that each token goes to, and who computes for one of them asks where its number stands: "chosen == 3", one of
+// a one-hot table's columns, "any(chosen == 3)".
 #pragma once
 #include "passes/raise/movement.h"
 #include <map>
@@ -12,9 +12,9 @@ struct Choice {
   mlir::Value numbers; // of integers, where they are computed
   Index place;         // of a row's number among these
   int64_t number = 0;
-  mlir::Value compared;                                            // with this number, element by element, and
-  llvm::SmallVector<mlir::Operation *> path;                       // what makes the mask of that, the comparison last
-  llvm::SmallVector<llvm::SmallVector<int64_t>> inReduced;         // of each reduction on the path: where along its dimensions
+  mlir::Value compared;                                    // with this number, element by element, and
+  llvm::SmallVector<mlir::Operation *> path;               // what makes the mask of that, the comparison last
+  llvm::SmallVector<llvm::SmallVector<int64_t>> inReduced; // of each reduction on the path: where along its dimensions
 
   /// Whether both ask for the same number of a row.
   bool isOfSameNumbers(const Choice &other) const { return numbers == other.numbers && place == other.place; }
@@ -27,7 +27,6 @@ public:
   /// What the choice is made of, in the shape of its mask.
   static mlir::Value numbersOf(const Choice &choice, mlir::OpBuilder &b);
 
-  /// Whether the element of `x` at each index of a value of this shape, and after `steps` of movement, is that of `y`; see Movement.
   Space space;
   Movement movement{space};
   /// Any index of a tensor of this shape.

@@ -19,14 +19,13 @@ MergeRows::MergeRows(ArrayRef<Value> each, int64_t first, int64_t count, int64_t
   rows.all = typeOf(each[0]).getNumElements(), rows.begin = 0, rows.count = numbers * rows.all;
   auto flat = llvm::map_to_vector(each, [&](Value v) { return b.cast(b.reshape(v, {rows.all}), builder.getI64Type()); });
   Value all = numbers == 1 ? flat[0] : builder.create<ConcatOp>(b.loc, withShape(flat[0], {rows.count}), flat, 0);
-  Value from = b.compare(Predicate::ge, all, b.like(all, double(first))), to = b.compare(Predicate::lt, all, b.like(all, double(first + count)));
+  Value from = b.compare(Predicate::ge, all, b.like(all, double(first))),
+        to = b.compare(Predicate::lt, all, b.like(all, double(first + count)));
   isHeld = builder.create<AndOp>(b.loc, from, to);
   group = b.select(isHeld, b.sub(all, b.like(all, double(first))), b.like(all, 0));
 }
 
-Value MergeRows::merge(ArrayRef<Value> values) {
-  return leadingOf(typeOf(values[0]).getShape(), rows.all) ? merged(values) : Value();
-}
+Value MergeRows::merge(ArrayRef<Value> values) { return leadingOf(typeOf(values[0]).getShape(), rows.all) ? merged(values) : Value(); }
 
 Value MergeRows::repeated(Value v) {
   auto type = typeOfRows(typeOf(v), {rows.all, 0, rows.all});
@@ -52,6 +51,7 @@ Value MergeRows::compute(ArrayRef<Value> values) {
                                               other->getNumOperands() != op->getNumOperands())
       return {};
   bool alike = llvm::all_of(values, [&](Value v) { return v.getDefiningOp()->getAttrDictionary() == op->getAttrDictionary(); });
+  if (isa<DropoutOp>(op)) return drop(values);
   if (!alike) return isa<SliceOp>(op) ? pick(values) : Value();
   llvm::SmallBitVector cut;
   if (!readsRows(op, rows.all, cut)) return {};
@@ -71,6 +71,22 @@ Value MergeRows::compute(ArrayRef<Value> values) {
   return makeRows(b, op, rows, operands)->getResult(number(values[0]));
 }
 
+/// Each number's dropout draws from a stream of its own; all rows draw from the first.
+Value MergeRows::drop(ArrayRef<Value> values) {
+  auto first = values[0].getDefiningOp<DropoutOp>();
+  SmallVector<Value> inputs;
+  for (Value v : values) {
+    auto dropout = v.getDefiningOp<DropoutOp>();
+    inputs.push_back(dropout.getInput());
+    if (dropout.getSeed() != first.getSeed() || dropout.getRateAttr() != first.getRateAttr() || dropout.getSamples() != first.getSamples())
+      return {};
+  }
+  Value input = leadingOf(typeOf(inputs[0]).getShape(), rows.all) ? merged(inputs) : Value();
+  if (!input) return {};
+  return b.b.create<DropoutOp>(first.getLoc(), input.getType(), input, first.getSeed(), first.getRateAttr(), first.getIdAttr(),
+                               first.getSamplesAttr());
+}
+
 /// Rows times the matrix of each row's number.
 Value MergeRows::product(ArrayRef<Value> values, Value input) {
   auto first = values[0].getDefiningOp<MatMulOp>();
@@ -80,7 +96,7 @@ Value MergeRows::product(ArrayRef<Value> values, Value input) {
   for (Value v : values) {
     Value matrix = v.getDefiningOp<MatMulOp>().getRhs();
     auto shape = typeOf(matrix).getShape();
-    matrices.push_back(b.reshape(matrix, {1, shape[0], shape[1]}));
+    matrices.push_back(Build{b.b, v.getLoc()}.reshape(matrix, {1, shape[0], shape[1]}));
   }
   GroupRowsOp places = groupRows(group, count, height, b.b);
   return b.b.create<GroupedMatMulOp>(first.getLoc(), typeOfRows(type, rows), input, matrices, places.getSlot(), places.getRow(),
@@ -111,8 +127,8 @@ Value MergeRows::pick(ArrayRef<Value> values) {
   if (table.getNumElements() != rows.all * width || first.getSizes()[last] != 1) return {};
   for (auto [i, v] : llvm::enumerate(values)) {
     auto slice = v.getDefiningOp<SliceOp>();
-    bool isColumn = slice.getInput() == first.getInput() && slice.getSizes() == first.getSizes() && slice.getStarts()[last] == from + int64_t(i) &&
-                    slice.getSizes().drop_back() == table.getShape().drop_back();
+    bool isColumn = slice.getInput() == first.getInput() && slice.getSizes() == first.getSizes() &&
+                    slice.getStarts()[last] == from + int64_t(i) && slice.getSizes().drop_back() == table.getShape().drop_back();
     if (!isColumn) return {};
   }
   Value all = b.reshape(repeated(first.getInput()), {rows.count, width});

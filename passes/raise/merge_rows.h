@@ -9,12 +9,12 @@ namespace zero::raise {
 /// its number is wanted, and it is computed alone.
 class MergeRows {
 public:
-  /// `numbers`: of each row, as many elements as there are rows; where it has several, its value of each is wanted. Whatever is made is made
-  /// where `b` stands, after all of the values.
+  /// `numbers`: of each row, as many elements as there are rows; where it has several, its value of each is wanted. Whatever is made is
+  /// made where `b` stands, after all of the values.
   MergeRows(llvm::ArrayRef<mlir::Value> numbers, int64_t first, int64_t count, int64_t height, mlir::OpBuilder &b);
 
-  /// [numbers x rows, …]: of each row the value of its first number, then of its second, or some value where none has that number; null where
-  /// they are not computed alike.
+  /// [numbers x rows, …]: of each row the value of its first number, then of its second, or some value where none has that number; null
+  /// where they are not computed alike.
   mlir::Value merge(llvm::ArrayRef<mlir::Value> values);
   /// [numbers x rows]: where there is a value of the number.
   mlir::Value held() const { return isHeld; }
@@ -25,6 +25,7 @@ private:
   mlir::Value compute(llvm::ArrayRef<mlir::Value> values);
   /// What is the same for all numbers.
   mlir::Value repeated(mlir::Value v);
+  mlir::Value drop(llvm::ArrayRef<mlir::Value> values);
   mlir::Value product(llvm::ArrayRef<mlir::Value> values, mlir::Value input);
   mlir::Value lookup(llvm::ArrayRef<mlir::Value> values);
   mlir::Value pick(llvm::ArrayRef<mlir::Value> values);
@@ -33,7 +34,7 @@ private:
   int64_t numbers, count, height;
   nn::Rows rows;             // "some" of the values' rows: each as often as it has numbers
   mlir::Value group, isHeld; // numbers from 0 on; of rows without a value it is some
-  unsigned steps = 0; // of the recursion
+  unsigned steps = 0;        // of the recursion
   std::map<Values, mlir::Value, bool (*)(const Values &, const Values &)> known;
 };
 

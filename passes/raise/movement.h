@@ -20,7 +20,7 @@ public:
 private:
   Space &indices;
   Indices from;
-  mlir::Value lookedUp; // the indices of the operation that is followed, if it looks rows up
+  mlir::Value lookedUp;                                        // the indices of the operation that is followed, if it looks rows up
   llvm::DenseMap<mlir::Value, std::vector<int64_t>> constants; // such indices; none where they are not known
 
   Space &space() override { return indices; }

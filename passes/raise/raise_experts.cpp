@@ -3,6 +3,7 @@
 #include "passes/raise/choices.h"
 #include "passes/raise/match.h"
 #include "passes/raise/merge_rows.h"
+#include "passes/raise/separate_sums.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -30,8 +31,8 @@ struct Term {
   bool isBeside(const Term &other) const {
     auto same = [](const Choice &x, const Choice &y) { return x.isOfSameNumbers(y); };
     auto cut = [](SliceOp x, SliceOp y) { return x->getAttrDictionary() == y->getAttrDictionary(); };
-    return type == other.type && value.getType() == other.value.getType() && all.isOfSameNumbers(other.all) && here.isOfSameNumbers(other.here) &&
-           llvm::equal(excluded, other.excluded, same) && llvm::equal(slices, other.slices, cut);
+    return type == other.type && value.getType() == other.value.getType() && all.isOfSameNumbers(other.all) &&
+           here.isOfSameNumbers(other.here) && llvm::equal(excluded, other.excluded, same) && llvm::equal(slices, other.slices, cut);
   }
 };
 
@@ -63,11 +64,10 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
   using RaiseExpertsPassBase::RaiseExpertsPassBase;
 
   void runOnOperation() override {
+    separateSums(getOperation());
     Choices known;
     choices = &known;
     OpBuilder builder(&getContext());
-    SmallVector<SelectOp> selects(getOperation().getOps<SelectOp>());
-    for (SelectOp select : selects) separate(select, builder);
     SmallVector<Operation *> ends;
     for (Operation &op : llvm::reverse(getOperation().front()))
       if (isa<AddOp, SelectOp>(op)) ends.push_back(&op);
@@ -76,62 +76,6 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
       builder.setInsertionPoint(op);
       Value whole = isa<AddOp>(op) ? sum(cast<AddOp>(op), builder) : chain(cast<SelectOp>(op), builder);
       if (whole) op->replaceAllUsesWith(ValueRange{whole});
-    }
-  }
-
-  //===--------------------------------------------------------------------===//
-  // What is added to where it is put
-  //===--------------------------------------------------------------------===//
-
-  /// "mask ? y + x : y", as "y[rows] += x" is written, is y + (mask ? x : 0). The sum may lie behind movement.
-  void separate(SelectOp select, OpBuilder &b) {
-    Value rest = select.getOnFalse(), v = select.getOnTrue();
-    if (!perRow(select.getCondition()) || splatOf(rest)) return;
-    Indices all = choices->anywhere(shapeOf(v)), at = all;
-    SmallVector<Operation *> moved;
-    while (!v.getDefiningOp<AddOp>()) {
-      Operation *op = v.getDefiningOp();
-      if (!op || moved.size() > 8 || !choices->movement.follow(v, at)) return;
-      moved.push_back(op);
-    }
-    auto added = v.getDefiningOp<AddOp>();
-    // What a mask before this one has added to y is put beside it.
-    Value base = rest, before;
-    for (int side : {0, 1}) {
-      Value y = added->getOperand(side), x = added->getOperand(1 - side);
-      auto from = choices->origin(y, at);
-      if (from != choices->origin(base, all)) {
-        auto earlier = rest.getDefiningOp<AddOp>();
-        if (!earlier || from != choices->origin(earlier.getLhs(), all)) continue;
-        base = earlier.getLhs(), before = earlier.getRhs();
-      }
-      b.setInsertionPoint(select);
-      Build here{b, select.getLoc()};
-      for (Operation *op : llvm::reverse(moved)) {
-        SmallVector<Value> operands(op->getOperands());
-        operands[0] = x;
-        x = b.create(OperationState(op->getLoc(), op->getName(), operands, op->getResultTypes(), op->getAttrs()))->getResult(0);
-      }
-      // In this order, which the next mask expects.
-      Value part = here.select(select.getCondition(), x, before ? before : here.like(x, 0));
-      Value sum = b.create<AddOp>(select.getLoc(), base, part);
-      select.replaceAllUsesWith(sum);
-      eraseUnread(select);
-      return;
-    }
-  }
-
-  /// With what only it has read: that would count as a use.
-  static void eraseUnread(Operation *op) {
-    SmallVector<Operation *> unread{op};
-    while (!unread.empty()) {
-      op = unread.pop_back_val();
-      SetVector<Operation *> from;
-      for (Value v : op->getOperands())
-        if (Operation *made = v.getDefiningOp()) from.insert(made);
-      op->erase();
-      for (Operation *made : from)
-        if (isOpTriviallyDead(made)) unread.push_back(made);
     }
   }
 
@@ -255,8 +199,7 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
 
   /// What each set gives, onto `base` or zeros. Where the same is computed for several numbers of a row, it is computed at once.
   void compute(std::vector<Experts> &sets, Value base, OpBuilder &b) {
-    for (Experts &set : sets)
-      llvm::stable_sort(set.terms, [](const Term &x, const Term &y) { return x.here.number < y.here.number; });
+    for (Experts &set : sets) llvm::stable_sort(set.terms, [](const Term &x, const Term &y) { return x.here.number < y.here.number; });
     std::vector<bool> done(sets.size(), false);
     for (size_t i = 0; i < sets.size(); ++i) {
       if (done[i] || !sets[i].areSuccessive()) continue;

@@ -92,7 +92,9 @@ void tileExperts(nn::GroupedMatMulOp user) {
   SmallVector<int64_t> starts(2, 0), sizes(nn::typeOf(user.getInput()).getShape()), result(nn::typeOf(user.getResult()).getShape());
   for (size_t k = 0; k < first.getInputs().size(); ++k) {
     auto shape = nn::typeOf(first.getInputs()[k]).getShape();
-    auto tiles = llvm::map_to_vector(wholes, [&](nn::ConcatOp whole) { return b.reshape(whole.getInputs()[k], {1, shape[0], shape[1]}); });
+    auto tiles = llvm::map_to_vector(wholes, [&](nn::ConcatOp whole) {
+      return nn::Build{builder, whole.getLoc()}.reshape(whole.getInputs()[k], {1, shape[0], shape[1]});
+    });
     (sideBySide ? result : sizes)[1] = shape[0];
     Value rows = sideBySide ? user.getInput() : b.slice(user.getInput(), starts, sizes, {1, 1});
     starts[1] += shape[0];

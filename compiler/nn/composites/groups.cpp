@@ -140,15 +140,16 @@ LogicalResult GroupedMatMulOp::verify() {
 }
 
 /// Calls `make` for each tensor of matrices, with the group of each block as that tensor numbers it and, where there are several, how many
-/// groups all of them have.
-static void forEachTensor(GroupedMatMulOp op, Build &b,
-                          llvm::function_ref<void(Value matrices, Value groupOf, IntegerAttr allGroups)> make) {
-  if (op.getMatrices().size() == 1) return make(op.getMatrices()[0], op.getGroupOf(), {});
+/// groups all of them have. What it makes stands where that tensor does, which may be of an expert of its own.
+static void forEachTensor(GroupedMatMulOp op, Build b,
+                          llvm::function_ref<void(Build &b, Value matrices, Value groupOf, IntegerAttr allGroups)> make) {
+  if (op.getMatrices().size() == 1) return make(b, op.getMatrices()[0], op.getGroupOf(), {});
   int64_t begin = 0, all = 0;
   for (Value matrices : op.getMatrices()) all += typeOf(matrices).getDimSize(0);
   for (Value matrices : op.getMatrices()) {
     int64_t count = typeOf(matrices).getDimSize(0);
-    make(matrices, some(b, op.getGroupOf(), begin, count), b.b.getI64IntegerAttr(all));
+    Build there{b.b, matrices.getLoc()};
+    make(there, matrices, some(b, op.getGroupOf(), begin, count), b.b.getI64IntegerAttr(all));
     begin += count;
   }
 }
@@ -157,8 +158,8 @@ Composed GroupedMatMulOp::decompose(Build &b) {
   Value blocks = inBlocks(b, getInput(), getRow(), getGroupOf()), product;
   int64_t columns = typeOf(getResult()).getDimSize(1), slots = typeOf(getRow()).getDimSize(0);
   auto type = withShape(blocks, {typeOf(blocks).getDimSize(0), typeOf(blocks).getDimSize(1), columns});
-  forEachTensor(*this, b, [&](Value matrices, Value groupOf, IntegerAttr allGroups) {
-    product = b.b.create<BlockMatMulOp>(b.loc, type, blocks, matrices, groupOf, product, getTranspose(), allGroups);
+  forEachTensor(*this, b, [&](Build &there, Value matrices, Value groupOf, IntegerAttr allGroups) {
+    product = b.b.create<BlockMatMulOp>(there.loc, type, blocks, matrices, groupOf, product, getTranspose(), allGroups);
   });
   return {b.b.create<GatherOp>(b.loc, getResult().getType(), b.reshape(product, {slots, columns}), getSlot())};
 }
@@ -169,8 +170,8 @@ LogicalResult GroupedMatMulOp::differentiate(OpBuilder &builder, ValueRange d, G
                                            !getTranspose());
   Value lhs = getTranspose() ? d[0] : getInput(), rhs = getTranspose() ? getInput() : d[0];
   size_t next = 1;
-  forEachTensor(*this, b, [&](Value matrices, Value groupOf, IntegerAttr allGroups) {
-    out[next++] = builder.create<GroupedMatMulGradOp>(getLoc(), matrices.getType(), lhs, rhs, getRow(), groupOf, allGroups);
+  forEachTensor(*this, b, [&](Build &there, Value matrices, Value groupOf, IntegerAttr allGroups) {
+    out[next++] = builder.create<GroupedMatMulGradOp>(there.loc, matrices.getType(), lhs, rhs, getRow(), groupOf, allGroups);
   });
   return success();
 }

@@ -106,7 +106,9 @@ Vals batchNorm(NodeContext &c) {
   if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
   if (c.integer("training_mode", 0) && c.in(0) && c.in(0).rank() >= 2 && c.in(0).dim(0) == 1) return grouped(c, c.in(0).dim(1));
   if (c.integer("training_mode", 0))
-    return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval()");
+    return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval(), "
+                  "dynamo=True and optimize=False, as "
+                  "models/export.py does");
   Val x = c.in(0), scale = c.in(1), bias = c.in(2), mean = c.in(3), variance = c.in(4);
   if (!x || !scale || !bias || !mean || !variance) return {};
   for (Val *statistic : {&mean, &variance}) // never trained; computed where weights are normalised before each use

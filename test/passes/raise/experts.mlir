@@ -211,3 +211,25 @@ func.func @unlike(%x: tensor<6x2xf32>, %chosen: tensor<6xi64>, %y: tensor<6x3xf3
   %y1 = nn.select %m1, %p1, %y0 : tensor<6x3xi1>, tensor<6x3xf32>
   return %y1 : tensor<6x3xf32>
 }
+
+// One stream of random numbers for the rows of all experts.
+// CHECK-LABEL: func.func @dropped
+// CHECK: nn.grouped_matmul
+// CHECK: nn.dropout %{{.*}}, %{{.*}} {id = 3 : i64,
+// CHECK-NOT: nn.dropout
+// CHECK: return
+func.func @dropped(%x: tensor<6x2xf32>, %chosen: tensor<6xi64>, %seed: tensor<2xi64>, %y: tensor<6x3xf32>, %w0: tensor<2x3xf32>, %w1: tensor<2x3xf32>) -> tensor<6x3xf32> {
+  %zero = nn.constant dense<0> : tensor<6xi64>
+  %one = nn.constant dense<1> : tensor<6xi64>
+  %mask0 = nn.compare eq %chosen, %zero : tensor<6xi64> -> tensor<6xi1>
+  %mask1 = nn.compare eq %chosen, %one : tensor<6xi64> -> tensor<6xi1>
+  %p0 = nn.matmul %x, %w0 : (tensor<6x2xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
+  %d0 = nn.dropout %p0, %seed {id = 3 : i64, rate = 0.5 : f32, samples = 1 : i64} : tensor<6x3xf32>, tensor<2xi64>
+  %p1 = nn.matmul %x, %w1 : (tensor<6x2xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
+  %d1 = nn.dropout %p1, %seed {id = 4 : i64, rate = 0.5 : f32, samples = 1 : i64} : tensor<6x3xf32>, tensor<2xi64>
+  %m0 = nn.broadcast %mask0 dims [0] : tensor<6xi1> -> tensor<6x3xi1>
+  %m1 = nn.broadcast %mask1 dims [0] : tensor<6xi1> -> tensor<6x3xi1>
+  %y0 = nn.select %m0, %d0, %y : tensor<6x3xi1>, tensor<6x3xf32>
+  %y1 = nn.select %m1, %d1, %y0 : tensor<6x3xi1>, tensor<6x3xf32>
+  return %y1 : tensor<6x3xf32>
+}
