@@ -92,6 +92,9 @@ Origins::Origins(llvm::ArrayRef<Site> sites) {
     if (isModuleName(s.use.alias)) renamed.insert(s.use.tensor->name);
   }
   llvm::sort(names);
+  for (const Site &s : sites)
+    if (StringRef name = nameIn(s.use); isModuleName(name) && !(s.use.node && isCalledIn(moduleOf(*s.use.node), name)))
+      usedElsewhere.insert(name);
 }
 
 bool Origins::owns(StringRef module) const {
@@ -145,20 +148,24 @@ Sameness Origins::byName(const Site &a, const Site &b) const {
   StringRef first = traces(a).name, second = traces(b).name;
   if (first.empty() || second.empty()) return Sameness::Unsaid;
   if (first != second) return Sameness::Different;
-  bool called = isCalledIn(traces(a).module, first) && isCalledIn(traces(b).module, first);
-  return called || renamed.contains(a.use.tensor->name) ? Sameness::Same : Sameness::Unsaid;
+  return !usedElsewhere.contains(first) || renamed.contains(a.use.tensor->name) ? Sameness::Same : Sameness::Unsaid;
 }
 
-/// The older exporter names the calls of a module after the first "value_1", "value_2", and one that is not made by its parent after the
-/// module that makes it: "layer.1.LayerNorm" is "layer.1.output.LayerNorm" there.
+/// The older exporter names the calls of a module after the first "value_1", "value_2", and leaves out modules that are not called
+/// themselves: "layer.1.LayerNorm" is "layer.1.output.LayerNorm", where another than its parent calls it.
 bool Origins::isCalledIn(StringRef module, StringRef parameter) const {
   StringRef own = parameter.rsplit('.').first;
   if (module == own) return true;
   if (module.empty() || owns(module)) return false;
   StringRef call = module.rtrim("0123456789");
   if (call.size() == module.size() || !call.consume_back("_")) call = module;
-  auto [parent, last] = call.rsplit('.');
-  return call == own || (own.rsplit('.').second == last && own.starts_with((parent + ".").str()));
+  llvm::SmallVector<StringRef> parts, all;
+  call.split(parts, '.');
+  own.split(all, '.');
+  if (parts.back() != all.back()) return false;
+  const StringRef *next = parts.begin();
+  for (StringRef part : all) next += next != parts.end() && *next == part;
+  return next == parts.end();
 }
 
 Sameness Origins::byModule(const Site &a, const Site &b) const {
