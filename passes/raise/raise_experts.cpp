@@ -86,11 +86,13 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
   Terms termsOf(Value v) {
     Terms all;
     std::vector<Choice> earlier;
+    auto type = typeOf(v);
     while (auto select = viewed(v).getDefiningOp<SelectOp>()) {
       Value mask = perRow(select.getCondition());
+      if (mask) mask = viewed(mask);
       auto here = mask ? choices->of(mask) : std::vector<Choice>();
-      if (here.empty() || all.terms.size() > kMostExperts) break;
-      Term term{select.getOnTrue(), typeOf(v), {}, {}, {}, {}};
+      if (here.empty() || all.terms.size() > kMostExperts || !leadingOf(type.getShape(), typeOf(mask).getNumElements())) break;
+      Term term{viewed(select.getOnTrue()), type, {}, {}, {}, {}};
       auto chosen = choices->of(peel(term, mask));
       if (chosen.size() != here.size()) return {};
       for (auto [i, choice] : llvm::enumerate(here)) {
@@ -112,18 +114,16 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
 
   /// Takes slices of rows off a term and its mask, which is returned without.
   Value peel(Term &term, Value mask) {
-    mask = viewed(mask);
     while (true) {
-      Value value = viewed(term.value);
-      auto slice = value.getDefiningOp<SliceOp>(), ofMask = mask.getDefiningOp<SliceOp>();
-      if (!slice || !ofMask || shapeOf(mask).size() != 1 || shapeOf(value).empty()) break;
+      auto slice = term.value.getDefiningOp<SliceOp>(), ofMask = mask.getDefiningOp<SliceOp>();
+      if (!slice || !ofMask || shapeOf(mask).size() != 1 || shapeOf(term.value).empty()) break;
       auto first = [](SliceOp op) { return std::array{op.getStarts()[0], op.getSizes()[0], op.getSteps()[0]}; };
       auto from = typeOf(slice.getInput()).getShape();
       bool rows = first(slice) == first(ofMask) && from[0] == typeOf(ofMask.getInput()).getDimSize(0) &&
-                  from.drop_front() == shapeOf(value).drop_front();
+                  from.drop_front() == shapeOf(term.value).drop_front();
       if (!rows) break;
       term.slices.push_back(slice);
-      term.value = slice.getInput(), mask = viewed(ofMask.getInput());
+      term.value = viewed(slice.getInput()), mask = viewed(ofMask.getInput());
     }
     return mask;
   }
@@ -152,13 +152,18 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
     Terms all = termsOf(end);
     visited.insert(all.selects.begin(), all.selects.end());
     if (all.terms.size() < 2) return {};
-    if (splatOf(all.base) == 0.0) return assembled({end}, b);
+    bool alone = splatOf(all.base) == 0.0;
     std::vector<Experts> sets;
     for (const Term &term : all.terms) add(term, sets);
     const Term &first = sets[0].terms[0];
-    if (sets.size() > 1 || !first.slices.empty() || !first.excluded.empty()) return {};
-    compute(sets, all.base, b);
-    return sets[0].result;
+    if (!alone && (sets.size() > 1 || !first.slices.empty() || !first.excluded.empty())) return {};
+    compute(sets, alone ? Value() : all.base, b);
+    Value whole;
+    for (const Experts &set : sets) {
+      if (!set.result) return {};
+      whole = whole ? b.create<AddOp>(end.getLoc(), whole, set.result) : set.result;
+    }
+    return whole;
   }
 
   /// The sum of these, with what experts give to it computed at once; null if there are none.

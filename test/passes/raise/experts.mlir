@@ -1,11 +1,11 @@
 // Experts that are computed one after another, each for the rows that have chosen it, as readers of exports get them: computed for all rows, with the others masked.
 // The numbers stay what they were where each row is computed by its own expert alone.
 // RUN: zero-opt %s --nn-raise-experts="height=8" --canonicalize | FileCheck %s
-// RUN: for f in sum chain any onto other_rows; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
-// RUN: for f in sum chain any onto other_rows; do zero-opt %s --nn-raise-experts="height=8" --nn-evaluate="function=$f digits=4" -o /dev/null; done | diff %t.before -
-// RUN: for f in sum chain any onto other_rows; do zero-opt %s --nn-raise-experts="height=8" --nn-decompose --nn-evaluate="function=$f digits=4" -o /dev/null; done | diff %t.before -
-// RUN: grep -c "result tensor<6x3xf32>" %t.before | FileCheck %s --check-prefix=FIVE
-// FIVE: 5
+// RUN: for f in sum chain any onto other_rows twice; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
+// RUN: for f in sum chain any onto other_rows twice; do zero-opt %s --nn-raise-experts="height=8" --nn-evaluate="function=$f digits=4" -o /dev/null; done | diff %t.before -
+// RUN: for f in sum chain any onto other_rows twice; do zero-opt %s --nn-raise-experts="height=8" --nn-decompose --nn-evaluate="function=$f digits=4" -o /dev/null; done | diff %t.before -
+// RUN: grep -c "result tensor<6x3xf32>" %t.before | FileCheck %s --check-prefix=SIX
+// SIX: 6
 
 // A layer each, whose rows are the choices of all tokens, first choices first; number 7 is no expert's. Masks are columns of a one-hot table.
 // CHECK-LABEL: func.func @sum
@@ -232,4 +232,30 @@ func.func @dropped(%x: tensor<6x2xf32>, %chosen: tensor<6xi64>, %seed: tensor<2x
   %y0 = nn.select %m0, %d0, %y : tensor<6x3xi1>, tensor<6x3xf32>
   %y1 = nn.select %m1, %d1, %y0 : tensor<6x3xi1>, tensor<6x3xf32>
   return %y1 : tensor<6x3xf32>
+}
+
+// A choice onto nothing, of another shape, that is read twice.
+// CHECK-LABEL: func.func @twice
+// CHECK-NOT: nn.matmul
+// CHECK: nn.grouped_matmul
+// CHECK: return
+func.func @twice(%x: tensor<6x2xf32>, %w0: tensor<2x3xf32>, %w1: tensor<2x3xf32>) -> tensor<6x3xf32> {
+  %zeros = nn.constant dense<0.0> : tensor<6x3xf32>
+  %chosen = nn.constant dense<[1, 0, 1, 0, 3, 0]> : tensor<6xi64>
+  %zero = nn.constant dense<0> : tensor<6xi64>
+  %one = nn.constant dense<1> : tensor<6xi64>
+  %mask0 = nn.compare eq %chosen, %zero : tensor<6xi64> -> tensor<6xi1>
+  %mask1 = nn.compare eq %chosen, %one : tensor<6xi64> -> tensor<6xi1>
+  %p0 = nn.matmul %x, %w0 : (tensor<6x2xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
+  %p1 = nn.matmul %x, %w1 : (tensor<6x2xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
+  %m0 = nn.broadcast %mask0 dims [0] : tensor<6xi1> -> tensor<6x3xi1>
+  %y0 = nn.select %m0, %p0, %zeros : tensor<6x3xi1>, tensor<6x3xf32>
+  %r0 = nn.reshape %y0 : tensor<6x3xf32> -> tensor<2x3x3xf32>
+  %pairs = nn.reshape %mask1 : tensor<6xi1> -> tensor<2x3xi1>
+  %m1 = nn.broadcast %pairs dims [0, 1] : tensor<2x3xi1> -> tensor<2x3x3xi1>
+  %r1 = nn.reshape %p1 : tensor<6x3xf32> -> tensor<2x3x3xf32>
+  %y1 = nn.select %m1, %r1, %r0 : tensor<2x3x3xi1>, tensor<2x3x3xf32>
+  %flat = nn.reshape %y1 : tensor<2x3x3xf32> -> tensor<6x3xf32>
+  %square = nn.mul %flat, %flat : tensor<6x3xf32>
+  return %square : tensor<6x3xf32>
 }
