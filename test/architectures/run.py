@@ -84,10 +84,10 @@ def samples(a, model, task):
     return data
 
 
-def trained_by_torch(model, task, data):
+def trained_by_torch(model, task, data, decay=0.01):
     """(losses, gradients of the first step by parameter's name)."""
     model.eval()  # without dropout; its configuration has none either
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=decay)
     losses, gradients = [], {}
     for step in range(STEPS):
         batch = {k: torch.from_numpy(v[step * BATCH:(step + 1) * BATCH]) for k, v in data.items()}
