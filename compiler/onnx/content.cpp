@@ -102,6 +102,10 @@ bool Content::isCopiesFor(int64_t samples) const {
   return false;
 }
 
+bool Content::isStateFor(int64_t samples) const {
+  return known() && t.dims.size() > 2 && t.dims[0] == samples && !isOfModule() && isConstant() && at(0) == 0;
+}
+
 bool Content::isUnit() const {
   if (!known() || t.dims.size() != 1 || t.elements < 2) return false;
   double sum = 0;

@@ -21,6 +21,7 @@ public:
   bool isPlaces() const;                   // a grid of points of up to three coordinates
   bool isCopies() const;                   // equal slices along dimension 0, more than one: a folded repetition
   bool isCopiesFor(int64_t samples) const; // one for each sample, in dimension 0 or 1 of three or more
+  bool isStateFor(int64_t samples) const;  // zeros of three dimensions or more, of no module: for each sample what a recurrence begins with
   bool isUnit() const;                     // a vector of length 1: the estimate of a singular vector beside the matrix it is of
   bool isSinusoid() const; // rows hold sines and cosines, in halves or in turn, or begin with those of 0 and keep within 1; not all signs
   bool isMadeUp() const;   // its name is none of a module's but one an exporter counts up

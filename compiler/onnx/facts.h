@@ -67,7 +67,7 @@ private:
   /// none. Refuses them.
   bool filler(const Fact &o, float neutral);
   bool structural(const Fact &o); // zeros and ones: a permutation, a selection, a padding mask
-  bool begins(const Fact &o);     // zeros of more dimensions than a matrix has: the state of a recurrence
+  bool begins(const Fact &o);     // zeros for each sample: the state of a recurrence
   bool ofModules(const Fact &o);  // no source has a name that an exporter has made up
   bool rotary(const Fact &o);     // may be cosines or sines of positions
   bool copied(const Fact &o);     // one copy for each sample, which an exporter has folded

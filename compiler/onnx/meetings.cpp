@@ -146,13 +146,13 @@ void Analysis::multiplied(Fact &o, Operation &op, Kind data) {
   if (data < Kind::Feature || n == 0 || filler(o, 1) || structural(o)) return;
   if (ofBatchNorm(o)) return evidence(o, "scale");
   if (content(o, [](const Content &c) { return c.isFilled(); })) return refuse(o, kFilled);
-  if (begins(o)) return refuse(o, kBegins);
   bool along = o.varying.test(last);
   if (n == 1) {
     if (data == Kind::Feature ? !along : data == Kind::Scores ? along : false) return;
     return evidence(o, "scale");
   }
   if (content(o, [](const Content &c) { return c.isTriangle(); })) return refuse(o, "a triangle");
+  if (begins(o)) return refuse(o, kBegins);
   if (o.table && ofModules(o) && !rotary(o)) return evidence(o, "embedding");
   // Several dimensions: norms with a weight per head and column are parameters, tables along the sequence are not.
   while (last > 0 && shape[last] == 1) --last; // after it stands the part of a complex number
@@ -183,7 +183,7 @@ bool Analysis::structural(const Fact &o) {
 }
 
 bool Analysis::begins(const Fact &o) {
-  return content(o, [](const Content &c) { return c.rank() > 2 && !c.isOfModule() && c.isConstant() && c.at(0) == 0; });
+  return content(o, [&](const Content &c) { return c.isStateFor(samples); });
 }
 
 bool Analysis::rotary(const Fact &o) {

@@ -4,8 +4,8 @@
 usage: test/architectures/placements.py [--only NAME[,NAME]] [--mask] [--precision f32|bf16|f16]
 
 Each model of configs.py makes four AdamW steps. The same bits of every weight and loss as resident: with all state and activations on disk, and with as
-little device memory as zeroc says that a plan needs; as resident in tiles: tiles with as little memory. The same bits on two ranks: stages 0 and 3, and
-stage 3 with its state on disk. With --tile auto in the memory that this needs losses agree to 1e-4 (2e-2 in half precision). Needs what run.py needs, and mpirun.
+little device memory as zeroc says that a plan needs; as resident in tiles: tiles with as little memory. The same bits of two micro-steps, clipped: resident, on disk, and bucket by bucket. The same on two ranks: stages 0
+and 3, and stage 3 with its state on disk. With --tile auto in the memory that this needs losses agree to 1e-4 (2e-2 in half precision). Needs what run.py needs, and mpirun.
 """
 import argparse
 import json
@@ -41,13 +41,13 @@ class Case:
     def zeroc(self, *flags):
         return self.run([ROOT / "build/bin/zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", self.loss, "--precision", self.precision, *flags])
 
-    def trained(self, *flags, world=1):
-        """(weights, losses) of a plan with these flags."""
+    def trained(self, *flags, world=1, clip=0):
+        """(weights, losses) of a plan with these flags, with the norm of gradients clipped at `clip` (0: not)."""
         made = self.zeroc(*flags, *(["--world", world] if world > 1 else []))
         if made.returncode:
             raise Fails(f"{flags}: {made.stderr.strip()}")
         launch = ["mpirun", "--oversubscribe", "-n", world] if world > 1 else []
-        done = self.run([*launch, ROOT / "build/bin/zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", "1e-3", "--threads", 2 // world,
+        done = self.run([*launch, ROOT / "build/bin/zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", "1e-3", "--threads", 2 // world, "--clip", clip,
                          "--export", "final.safetensors", "--metrics", "metrics.jsonl", "--disk-path", self.work / "disk"])
         if done.returncode:
             raise Fails(f"{flags}: {done.stderr.strip()}")
@@ -80,6 +80,9 @@ def check(case):
         off = max(abs(x - y) / max(1, abs(y)) for x, y in zip(losses, resident[1], strict=True))
         if off > (1e-4 if case.precision == "f32" else 2e-2):
             raise Fails(f"{what}: losses differ by {off:.1e}")
+    micro = case.trained("--accumulate", 2, clip=0.5)
+    same("two micro-steps on disk, clipped", case.trained("--accumulate", 2, *DISK, "--offload-activations", "disk", clip=0.5), micro)
+    same("two micro-steps bucket by bucket on disk, clipped", case.trained("--accumulate", 2, "--accumulate-order", "vertical", *DISK, clip=0.5), micro)
     ranks = case.trained("--stage", 0, world=2)
     for flags in (["--stage", 3], ["--stage", 3, *DISK]):
         same(f"two ranks, {' '.join(map(str, flags))}", case.trained(*flags, world=2), ranks)
