@@ -2,6 +2,7 @@
 #include "compiler/onnx/by_mask.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cstring>
 
 namespace zero::onnx {
 namespace {
@@ -83,8 +84,45 @@ private:
     return llvm::any_of(n->attributes, [](const Attribute &a) { return a.ints.size() == 3 || (a.tensor && a.tensor->elements == 3); });
   }
 
+  static std::optional<int64_t> single(const TensorProto &t) {
+    int64_t number = 0;
+    StringRef bytes = t.inPlace.empty() ? StringRef(t.decoded.data(), t.decoded.size()) : t.inPlace;
+    if (t.elements != 1 || t.type != Type::Int64 || bytes.size() != sizeof(number)) return std::nullopt;
+    std::memcpy(&number, bytes.data(), sizeof(number));
+    return number;
+  }
+
+  /// A whole number that stands in the file, converted and given another shape at most.
+  std::optional<int64_t> number(StringRef name) const {
+    for (int steps = 0; steps < kMostSteps; ++steps) {
+      if (const TensorProto *t = stored.lookup(name)) return single(*t);
+      const Node *n = made.lookup(name);
+      if (n && n->op == "Constant" && n->domain.empty() && n->attributes.size() == 1) {
+        const Attribute &value = n->attributes[0];
+        if (value.tensor) return single(*value.tensor);
+        return value.name == "value_int" ? std::optional(value.i) : value.ints.size() == 1 ? std::optional(value.ints[0]) : std::nullopt;
+      }
+      const Node *moved = maker(name, {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Identity"});
+      if (!moved) return std::nullopt;
+      name = moved->inputs[0];
+    }
+    return std::nullopt;
+  }
+
+  /// "x[:]", as the newer exporter writes it where the number of samples is symbolic.
+  bool isWhole(const Node &slice) const {
+    llvm::ArrayRef<StringRef> in = slice.inputs;
+    return in.size() >= 4 && number(in[1]) == 0 && number(in[2]) >= int64_t(1) << 31 && number(in[3]) == 0 &&
+           (in.size() < 5 || number(in[4]) == 1);
+  }
+
   void pick(Node &n) {
-    const Node *rows = maker(n.inputs[0], {"Reshape"}), *chosen = rows ? maker(rows->inputs[0], {"GatherND"}) : nullptr;
+    StringRef samples = n.inputs[0];
+    while (const Node *slice = maker(samples, {"Slice"})) {
+      if (!isWhole(*slice)) return;
+      samples = slice->inputs[0];
+    }
+    const Node *rows = maker(samples, {"Reshape"}), *chosen = rows ? maker(rows->inputs[0], {"GatherND"}) : nullptr;
     if (!chosen || rows->inputs.size() != 2 || chosen->inputs.size() != 2 || !isOfRank3(rows->inputs[1])) return;
     StringRef mask = maskOf(chosen->inputs[1]);
     if (mask.empty()) return;

@@ -33,6 +33,9 @@ CASES = {  # shape of what is put, shape of the result, nodes
     "one row put by a mask of rows": ("4", "2, 5, 4", f"{ROWS} {SUMMED} same = Expand (s, wide)  y = ScatterND (x, rows, same)"),
     "as many rows as there are": ("4, 4", "2, 5, 4", f"{FOUND} {SUMMED} same = Expand (s, wide)  put = Reshape (same, last)  y = ScatterND (x, rows, put)"),
     "the last of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = -1> ()  y = Gather <axis = 1> (each, end)"),
+    "the last of each sample, of all samples": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = -1> ()  flat = Constant <value_ints = [-1]> ()  first = Constant <value_int = 0> ()"
+                                                " low = Reshape (first, flat)  most = Constant <value_ints = [9223372036854775807]> ()  whole = Slice (each, low, most, low)"
+                                                "  y = Gather <axis = 1> (whole, end)"),
     "the first of each sample": ("1", "2, 1, 4", f"{CHOSEN} end = Constant <value_ints = [0]> ()  y = Gather <axis = 1> (each, end)"),
     "rows put back": ("4, 4", "2, 5, 4", f"{ROWS} product = MatMul (chosen, s)  new = Relu (product)  y = ScatterND (x, rows, new)"),
     "rows added": ("2, 5, 4", "2, 5, 4", f"{ROWS} scale = Softmax (chosen)  new = Mul (chosen, scale)  y = ScatterND <reduction = \"add\"> (s, rows, new)"),
@@ -52,6 +55,8 @@ CASES = {  # shape of what is put, shape of the result, nodes
     "rows put in another order": ("4", "2, 5, 4", f"{ROWS} last = Constant <value_ints = [-1]> ()  turned = Mul (rows, last)  y = ScatterND (x, turned, chosen)"),
     "rows put to one row": ("4", "2, 5, 4", f"{ROWS} first = Mul (rows, zero)  y = ScatterND (x, first, chosen)"),
     "the second of each sample": ("1", "2, 4", f"{CHOSEN} end = Constant <value_int = 1> ()  y = Gather <axis = 1> (each, end)"),
+    "the last of one sample": ("1", "1, 4", f"{CHOSEN} end = Constant <value_int = -1> ()  low = Constant <value_ints = [0]> ()  high = Constant <value_ints = [1]> ()"
+                                            "  one = Slice (each, low, high, low)  y = Gather <axis = 1> (one, end)"),
     "from the second element on": ("4, 4", "2, 5, 4", f"{FOUND} {COUNT} k = Constant <value_ints = [1]> ()  first = Slice (flat, k, count, zero)  y = ScatterND (x, rows, first)"),
 }
 random = np.random.default_rng(0)
