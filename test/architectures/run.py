@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published architectures, with random weights, from Transformers through models/export.py and zeroc to zerorun, held against PyTorch.
 
-usage: test/architectures/run.py [--only NAME[,NAME]] [--mask] [--table FILE.md]
+usage: test/architectures/run.py [--only NAME[,NAME]] [--mask] [--symbolic] [--table FILE.md]
 
 Each model makes five AdamW steps in PyTorch and in zerorun. It holds if every loss agrees to 1e-4 and the first step's gradients to 1e-3 of their
 norm (f32 on both sides, each in its own order of sums), if --recompute full gives these gradients to the bit, and if as many numbers are trained. Needs torch, transformers, onnx,
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
 import torch
 import torch.nn.functional as F
 from safetensors.numpy import load_file, save_file
@@ -38,11 +39,11 @@ class Fails(Exception):
     """Where the road ends for a model, in one sentence."""
 
 
-def exported(config, task, mask, work):
-    """(arguments of the export, model as exported and its task, what the tool printed)."""
+def exported(config, task, mask, work, symbolic=False):
+    """(arguments of the export, model as exported and its task, what the tool printed). Symbolic sizes are those of another example."""
     (work / "config.json").write_text(json.dumps(config))
-    sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--static", "--batch", str(BATCH), "--seq", str(SEQUENCE),
-                *(["--task", task] if task else []), *["--mask"] * mask]
+    sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--batch", str(BATCH), "--seq", str(SEQUENCE + 8 * symbolic),
+                *["--static"] * (not symbolic), *(["--task", task] if task else []), *["--mask"] * mask]
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -50,6 +51,7 @@ def exported(config, task, mask, work):
     except SystemExit as e:
         raise Fails(f"{err.getvalue()}{e}".strip().replace("\n", "; "))
     a = export.arguments()
+    a.seq = SEQUENCE
     attention = "eager" if "eager attention" in out.getvalue() else "sdpa"
     model, task, _ = huggingface.load(a, attention)
     exporter = "dynamo" if "exporter dynamo" in out.getvalue() else "torchscript"
@@ -110,10 +112,17 @@ def program(name, *args, cwd):
     return done.stdout
 
 
+def bound(work):
+    """zeroc's flags that give symbolic dimensions their sizes."""
+    inputs = onnx.load(work / "model.onnx", load_external_data=False).graph.input
+    names = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
+    return [word for name in sorted(names) for word in ("--bind", f"{name}={BATCH if name == 'batch' else SEQUENCE}")]
+
+
 def made_again(task, work):
     """Gradients of the first step that differ where forward's results are made again in backward."""
     loss = "mse" if task == "encoder" else "cross_entropy"
-    program("zeroc", "-q", "model.onnx", "-o", "again.bin", "--recompute", "full", "--loss", loss, cwd=work)
+    program("zeroc", "-q", "model.onnx", "-o", "again.bin", "--recompute", "full", "--loss", loss, *bound(work), cwd=work)
     program("zerorun", "again.bin", "--data", "data.safetensors", "--steps", 1, "--threads", "1", "--gradients", "again.safetensors", cwd=work)
     kept, again = (load_file(work / f"{name}.safetensors") for name in ("gradients", "again"))
     return [name for name in kept if kept[name].tobytes() != again[name].tobytes()]
@@ -137,12 +146,12 @@ def write_table(path, head, rows):
     pathlib.Path(path).write_text("\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) + "\n")
 
 
-def compare(config, task, mask, work):
+def compare(config, task, mask, work, symbolic=False):
     """(parameters, how exported, worst relative difference of a loss, of a gradient, gradients compared)."""
-    a, model, task, how = exported(config, task, mask, work)
+    a, model, task, how = exported(config, task, mask, work, symbolic)
     data = samples(a, model, task)
     save_file(data, work / "data.safetensors")
-    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy", cwd=work)
+    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy", *bound(work), cwd=work)
     program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0.01", "--threads", "1",
             "--metrics", "metrics.jsonl", "--gradients", "gradients.safetensors", cwd=work)
     losses, gradients = trained_by_torch(model, task, data)
@@ -166,6 +175,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", metavar="NAME[,NAME]")
     p.add_argument("--mask", action="store_true", help="give causal and sequence-to-sequence models an attention_mask, too: samples of several lengths")
+    p.add_argument("--symbolic", action="store_true", help="export with symbolic sizes, which zeroc is told")
     p.add_argument("--table", metavar="FILE.md", help="write the rows as a table")
     options = p.parse_args()
     rows, held = [], 0
@@ -173,7 +183,7 @@ def main():
     for name, task, config in chosen:
         with tempfile.TemporaryDirectory() as work:
             try:
-                count, task, how, loss, worst, compared = compare(config, task, options.mask, pathlib.Path(work))
+                count, task, how, loss, worst, compared = compare(config, task, options.mask, pathlib.Path(work), options.symbolic)
                 row, held = f"| {name} | {task} | {count:,} | {how} | {loss:.0e} | {worst:.0e} ({compared}) |", held + 1
             except Fails as e:
                 row = f"| {name} | {task or ''} | | {e} | | |"
