@@ -99,7 +99,7 @@ def RaiseGroupedPass : Pass<"nn-raise-grouped", "::mlir::func::FuncOp"> {
     one row. Such a batch becomes an `nn.grouped_matmul`, for which rows of one expert are put side by side (`nn.group_rows`, once for all products of the same indices): as
     many multiplications as there are rows, and no copy of a matrix for each of them.
 
-    Blocks of slots are as high as an expert has rows on average, `height` at most.
+    Blocks of slots are so high that an expert fills `blocks` of them on average, `height` at most.
 
     Needs: indices within the table, as exporters clamp them.
 
@@ -112,7 +112,8 @@ def RaiseGroupedPass : Pass<"nn-raise-grouped", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">];
+  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">,
+                 Option<"blocks", "blocks", "int64_t", "2", "Blocks that the rows of a group of average size fill">];
   let statistics = [Statistic<"found", "found", "Products found">];
 }
 
@@ -139,7 +140,8 @@ def RaiseExpertsPass : Pass<"nn-raise-experts", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">];
+  let options = [Option<"height", "height", "int64_t", "128", "Most rows of a block">,
+                 Option<"blocks", "blocks", "int64_t", "2", "Blocks that the rows of a group of average size fill">];
   let statistics = [Statistic<"found", "found", "Sets of experts found">];
 }
 

@@ -1,6 +1,5 @@
 //===- merge_rows.cpp - the same computation with weights of each row's own -------------------------------===//
 #include "passes/raise/merge_rows.h"
-#include "passes/raise/groups.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -14,8 +13,8 @@ static bool isBefore(const SmallVector<Value> &x, const SmallVector<Value> &y) {
   return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end(), [](Value v, Value w) { return v.getImpl() < w.getImpl(); });
 }
 
-MergeRows::MergeRows(ArrayRef<Value> each, int64_t first, int64_t count, int64_t height, OpBuilder &builder)
-    : b{builder, each[0].getLoc()}, numbers(int64_t(each.size())), count(count), height(height), known(isBefore) {
+MergeRows::MergeRows(ArrayRef<Value> each, int64_t first, int64_t count, Blocks blocks, OpBuilder &builder)
+    : b{builder, each[0].getLoc()}, numbers(int64_t(each.size())), count(count), blocks(blocks), known(isBefore) {
   rows.all = typeOf(each[0]).getNumElements(), rows.begin = 0, rows.count = numbers * rows.all;
   auto flat = llvm::map_to_vector(each, [&](Value v) { return b.cast(b.reshape(v, {rows.all}), builder.getI64Type()); });
   Value all = numbers == 1 ? flat[0] : builder.create<ConcatOp>(b.loc, withShape(flat[0], {rows.count}), flat, 0);
@@ -98,7 +97,7 @@ Value MergeRows::product(ArrayRef<Value> values, Value input) {
     auto shape = typeOf(matrix).getShape();
     matrices.push_back(Build{b.b, v.getLoc()}.reshape(matrix, {1, shape[0], shape[1]}));
   }
-  GroupRowsOp places = groupRows(group, count, height, b.b);
+  GroupRowsOp places = groupRows(group, count, blocks, b.b);
   return b.b.create<GroupedMatMulOp>(first.getLoc(), typeOfRows(type, rows), input, matrices, places.getSlot(), places.getRow(),
                                      places.getGroupOf(), first.getTransposeRhs());
 }

@@ -1,6 +1,7 @@
 //===- merge_rows.h - the same computation with weights of each row's own ---------------------------------===//
 #pragma once
 #include "compiler/nn/rows.h"
+#include "passes/raise/groups.h"
 #include <map>
 
 namespace zero::raise {
@@ -11,7 +12,7 @@ class MergeRows {
 public:
   /// `numbers`: of each row, as many elements as there are rows; where it has several, its value of each is wanted. Whatever is made is
   /// made where `b` stands, after all of the values.
-  MergeRows(llvm::ArrayRef<mlir::Value> numbers, int64_t first, int64_t count, int64_t height, mlir::OpBuilder &b);
+  MergeRows(llvm::ArrayRef<mlir::Value> numbers, int64_t first, int64_t count, Blocks blocks, mlir::OpBuilder &b);
 
   /// [numbers x rows, …]: of each row the value of its first number, then of its second, or some value where none has that number; null
   /// where they are not computed alike.
@@ -31,7 +32,8 @@ private:
   mlir::Value pick(llvm::ArrayRef<mlir::Value> values);
 
   nn::Build b;
-  int64_t numbers, count, height;
+  int64_t numbers, count;
+  Blocks blocks;
   nn::Rows rows;             // "some" of the values' rows: each as often as it has numbers
   mlir::Value group, isHeld; // numbers from 0 on; of rows without a value it is some
   unsigned steps = 0;        // of the recursion

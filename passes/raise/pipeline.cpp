@@ -19,8 +19,8 @@ void buildPipeline(OpPassManager &pm, bool kernels) {
   functions.addPass(createRaiseNormPass());
   functions.addPass(createRaiseAttentionPass());
   // On a GPU a block is a product of a batch, which has the matrix copied.
-  functions.addPass(createRaiseGroupedPass({kernels ? 512 : 128}));
-  functions.addPass(createRaiseExpertsPass({kernels ? 512 : 128}));
+  functions.addPass(createRaiseGroupedPass({kernels ? 512 : 128, kernels ? 1 : 2}));
+  functions.addPass(createRaiseExpertsPass({kernels ? 512 : 128, kernels ? 1 : 2}));
   functions.addPass(createFoldConstantsPass());
   functions.addPass(createTidyImportPass());
   functions.addPass(createCSEPass());

@@ -220,7 +220,7 @@ struct RaiseExperts : impl::RaiseExpertsPassBase<RaiseExperts> {
         done[j] = true;
       }
       auto each = llvm::map_to_vector(numbers, [&](const Choice &choice) { return Choices::numbersOf(choice, b); });
-      MergeRows rows(each, sets[i].first(), int64_t(values.size()), height, b);
+      MergeRows rows(each, sets[i].first(), int64_t(values.size()), {height, blocks}, b);
       Value all = rows.merge(values);
       if (!all) continue;
       ++found;

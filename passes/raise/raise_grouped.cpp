@@ -13,9 +13,9 @@ namespace zero::raise {
 /// Lower blocks are products that no library is good at.
 static constexpr int64_t kLowest = 8;
 
-GroupRowsOp groupRows(Value group, int64_t groups, int64_t height, OpBuilder &b) {
-  int64_t average = std::max<int64_t>(typeOf(group).getDimSize(0) / groups, 1);
-  height = std::clamp<int64_t>(int64_t(llvm::bit_floor(uint64_t(average))), kLowest, std::max<int64_t>(height, kLowest));
+GroupRowsOp groupRows(Value group, int64_t groups, Blocks blocks, OpBuilder &b) {
+  int64_t rows = std::max<int64_t>(typeOf(group).getDimSize(0) / groups / std::max<int64_t>(blocks.each, 1), 1);
+  int64_t height = std::clamp<int64_t>(int64_t(llvm::bit_floor(uint64_t(rows))), kLowest, std::max<int64_t>(blocks.height, kLowest));
   for (Operation *user : group.getUsers())
     if (auto known = dyn_cast<GroupRowsOp>(user); known && int64_t(known.getGroups()) == groups && int64_t(known.getHeight()) == height)
       return known;
@@ -60,7 +60,7 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     r.setInsertionPointAfterValue(indices);
     Build after{r, indices.getLoc()};
     indices = after.cast(after.reshape(indices, {rows}), r.getI64Type());
-    GroupRowsOp places = groupRows(indices, groups, height, r);
+    GroupRowsOp places = groupRows(indices, groups, {height, blocks}, r);
     r.setInsertionPoint(op);
     Build b{r, op.getLoc()};
     Value product = r.create<GroupedMatMulOp>(op.getLoc(), withShape(input, {rows, n}), b.reshape(input, {rows, k}), ValueRange{matrices},
