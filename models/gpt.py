@@ -79,7 +79,7 @@ def arguments(argv=None):
     p.add_argument("--padded", action="store_true", help="an input `attention_mask`: 0 where samples are filled up to the same length")
     p.add_argument("--ffn", type=int, metavar="N", help="inner width of the MLP (default: 4 hidden for gpt, 8/3 hidden in steps of 64 for llama)")
     p.add_argument("--experts", type=int, metavar="N", help="the MLP is a mixture of N experts, each as wide as --ffn says (llama)")
-    p.add_argument("--loop", action="store_true", help="one expert after another looks its tokens up, as models are often written; not all at once")
+    p.add_argument("--loop", action="store_true", help="experts look their tokens up one after another, as models are often written, in place of all at once")
     p.add_argument("--top", type=int, default=2, metavar="K", help="experts that a token goes to (default: 2)")
     p.add_argument("--positions", type=int, metavar="N", help="rows of GPT's position table (default: seq)")
     p.add_argument("--rope-theta", type=float, default=10000.0, metavar="X", help="default: 10000")
@@ -105,6 +105,8 @@ def arguments(argv=None):
         p.error("--window is for --arch llama")
     if a.arch == "gpt" and a.experts:
         p.error("--experts is for --arch llama")
+    if a.loop and not a.experts:
+        p.error("--loop is for --experts")
     if a.experts and a.top > a.experts:
         p.error(f"a token goes to --top {a.top} of --experts {a.experts}")
     if a.heads % a.kv_heads:

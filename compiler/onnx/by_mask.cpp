@@ -86,9 +86,8 @@ private:
 
   static std::optional<int64_t> single(const TensorProto &t) {
     int64_t number = 0;
-    StringRef bytes = t.inPlace.empty() ? StringRef(t.decoded.data(), t.decoded.size()) : t.inPlace;
-    if (t.elements != 1 || t.type != Type::Int64 || bytes.size() != sizeof(number)) return std::nullopt;
-    std::memcpy(&number, bytes.data(), sizeof(number));
+    if (t.elements != 1 || t.type != Type::Int64 || t.inModel().size() != sizeof(number)) return std::nullopt;
+    std::memcpy(&number, t.inModel().data(), sizeof(number));
     return number;
   }
 

@@ -45,11 +45,13 @@ struct TensorProto {
   bool hasData = false;      // false: dims alone, legal with random initial values only
   StringRef inPlace;         // the elements where they lie in the file (raw_data, packed float_data and double_data)
   std::vector<char> decoded; // the elements in raw layout where the file has them as varints
-  bool inNode = false; // stands in a Constant node, not among the initializers
+  bool inNode = false;       // stands in a Constant node, not among the initializers
   bool external = false;
   StringRef location, offset, length; // external_data, unparsed
 
   uint64_t bytes() const { return elements * sizeOf(type); }
+  /// The elements in raw layout; empty where another file has them, or none.
+  StringRef inModel() const { return decoded.empty() ? inPlace : StringRef(decoded.data(), decoded.size()); }
 };
 
 struct Graph;

@@ -92,7 +92,7 @@ TensorProto parseTensor(StringRef bytes) {
     for (const Field &run : numbers) append(run, width, t.decoded);
   else
     t.hasData = t.elements == 0;
-  uint64_t have = t.decoded.empty() ? t.inPlace.size() : t.decoded.size();
+  uint64_t have = t.inModel().size();
   if (t.hasData && width && have != t.bytes())
     throw FormatError("is damaged: tensor '" + t.name.str() + "' has " + std::to_string(have) +
                       " bytes of data where its shape and type need " + std::to_string(t.bytes()));

@@ -134,7 +134,7 @@ StringRef Weights::bytes(const TensorProto &t) {
     FileRange p = externalPlace(t, file.size());
     return file.substr(p.offset, p.bytes);
   }
-  return t.decoded.empty() ? t.inPlace : StringRef(t.decoded.data(), t.decoded.size());
+  return t.inModel();
 }
 
 mlir::Type elementType(Type type, mlir::MLIRContext *context) {

@@ -14,7 +14,7 @@ public:
   /// made where `b` stands, after all of the values.
   MergeRows(llvm::ArrayRef<mlir::Value> numbers, int64_t first, int64_t count, Blocks blocks, mlir::OpBuilder &b);
 
-  /// [numbers x rows, …]: of each row the value of its first number, then of its second, or some value where none has that number; null
+  /// [numbers x rows, …]: of each row the value of its first number, then of its second, an arbitrary one where none has that number; null
   /// where they are not computed alike.
   mlir::Value merge(llvm::ArrayRef<mlir::Value> values);
   /// [numbers x rows]: where there is a value of the number.
@@ -34,8 +34,8 @@ private:
   nn::Build b;
   int64_t numbers, count;
   Blocks blocks;
-  nn::Rows rows;             // "some" of the values' rows: each as often as it has numbers
-  mlir::Value group, isHeld; // numbers from 0 on; of rows without a value it is some
+  nn::Rows rows;             // all: of the values; count: of the result, where each row stands once for each of its numbers
+  mlir::Value group, isHeld; // numbers from 0 on, arbitrary where no value has a row's number
   unsigned steps = 0;        // of the recursion
   std::map<Values, mlir::Value, bool (*)(const Values &, const Values &)> known;
 };

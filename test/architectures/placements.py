@@ -10,15 +10,13 @@ and 3, and stage 3 with its state on disk. With --tile auto in the memory that t
 import argparse
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 from safetensors.numpy import load_file, save_file
 
-from run import CONFIGS, ROOT, Fails, exported, samples
+from run import ROOT, Fails, exported, hold, samples
 
 STEPS = 4
 DISK = ["--offload-params", "disk", "--offload-optimizer", "disk"]
@@ -94,17 +92,7 @@ def main():
     p.add_argument("--mask", action="store_true", help="give causal and sequence-to-sequence models an attention_mask, too")
     p.add_argument("--precision", choices=("f32", "bf16", "f16"), default="f32")
     options = p.parse_args()
-    chosen, held = [c for c in CONFIGS if not options.only or c[0] in options.only.split(",")], 0
-    for name, task, config in chosen:
-        with tempfile.TemporaryDirectory() as work:
-            try:
-                check(Case(config, task, options.mask, options.precision, pathlib.Path(work)))
-                held += 1
-                print(f"ok {name}", flush=True)
-            except Fails as e:
-                print(f"FAILS {name}: {e}", flush=True)
-    print(f"{held} of {len(chosen)} architectures hold under every placement")
-    return held != len(chosen)
+    return hold(lambda config, task, work: check(Case(config, task, options.mask, options.precision, work)), options.only, "architectures hold under every placement")
 
 
 if __name__ == "__main__":

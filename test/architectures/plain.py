@@ -9,10 +9,7 @@ parameters that the file no longer has are frozen. All parameters are moved by n
 what was folded into a parameter (1 + w), is 0. Needs what run.py needs.
 """
 import argparse
-import json
-import pathlib
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -20,14 +17,12 @@ import torch
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
-from run import BATCH, CONFIGS, RATE, SEQUENCE, STEPS, Fails, export, huggingface, losses_within, program, samples, trained_by_torch
+from run import RATE, STEPS, Fails, bound, export, hold, huggingface, losses_within, program, samples, set_arguments, trained_by_torch
 
 
 def exported(config, task, exporter, symbolic, work):
     """(arguments, the model and its task), or Fails."""
-    (work / "config.json").write_text(json.dumps(config))
-    sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--static", "--batch", str(BATCH), "--seq", str(SEQUENCE),
-                *(["--task", task] if task else [])]
+    set_arguments(config, task, False, work)
     a = export.arguments()
     try:
         model, task, _ = huggingface.load(a, "sdpa")
@@ -74,9 +69,7 @@ def compare(config, task, exporter, symbolic, work):
     gone = [name for name, p in model.named_parameters() if not is_in(p.detach().numpy(), tensors)]
     for name, p in model.named_parameters():
         p.requires_grad_(name not in gone)
-    sizes = {d.dim_param: BATCH if axis == 0 else data[i.name].shape[axis] for i in graph.input for axis, d in enumerate(i.type.tensor_type.shape.dim) if d.dim_param}
-    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy",
-            *[word for name, size in sizes.items() for word in ("--bind", f"{name}={size}")], cwd=work)
+    program("zeroc", "-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if task == "encoder" else "cross_entropy", *bound(work), cwd=work)
     program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0", "--threads", "1", "--metrics", "metrics.jsonl", cwd=work)
     off = losses_within(trained_by_torch(model, task, data, decay=0)[0], work / "metrics.jsonl")
     if off > 1e-4:
@@ -90,16 +83,7 @@ def main():
     p.add_argument("--only", metavar="NAME[,NAME]")
     p.add_argument("--symbolic", action="store_true", help="symbolic batch and sequence")
     options = p.parse_args()
-    chosen, held = [c for c in CONFIGS if not options.only or c[0] in options.only.split(",")], 0
-    for name, task, config in chosen:
-        with tempfile.TemporaryDirectory() as work:
-            try:
-                print(f"ok {name}: {compare(config, task, options.exporter, options.symbolic, pathlib.Path(work))}", flush=True)
-                held += 1
-            except Fails as e:
-                print(f"FAILS {name}: {e}", flush=True)
-    print(f"{held} of {len(chosen)} plain exports hold")
-    return held != len(chosen)
+    return hold(lambda config, task, work: compare(config, task, options.exporter, options.symbolic, work), options.only, "plain exports hold")
 
 
 if __name__ == "__main__":

@@ -39,11 +39,16 @@ class Fails(Exception):
     """Where the road ends for a model, in one sentence."""
 
 
-def exported(config, task, mask, work, symbolic=False):
-    """(arguments of the export, model as exported and its task, what the tool printed). Symbolic sizes are those of another example."""
+def set_arguments(config, task, mask, work, symbolic=False):
+    """The command line that models/export.py reads. Symbolic sizes are those of another example."""
     (work / "config.json").write_text(json.dumps(config))
     sys.argv = ["export.py", str(work / "config.json"), "-o", str(work / "model.onnx"), "--batch", str(BATCH), "--seq", str(SEQUENCE + 8 * symbolic),
                 *["--static"] * (not symbolic), *(["--task", task] if task else []), *["--mask"] * mask]
+
+
+def exported(config, task, mask, work, symbolic=False):
+    """(arguments of the export, model as exported and its task, what the tool printed)."""
+    set_arguments(config, task, mask, work, symbolic)
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -113,10 +118,10 @@ def program(name, *args, cwd):
 
 
 def bound(work):
-    """zeroc's flags that give symbolic dimensions their sizes."""
+    """zeroc's flags that give symbolic dimensions their sizes: samples come first, and all sequences are of one length."""
     inputs = onnx.load(work / "model.onnx", load_external_data=False).graph.input
-    names = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
-    return [word for name in sorted(names) for word in ("--bind", f"{name}={BATCH if name == 'batch' else SEQUENCE}")]
+    sizes = {d.dim_param: SEQUENCE if axis else BATCH for i in inputs for axis, d in enumerate(i.type.tensor_type.shape.dim) if d.dim_param}
+    return [word for name, size in sorted(sizes.items()) for word in ("--bind", f"{name}={size}")]
 
 
 def made_again(task, work):
@@ -169,6 +174,21 @@ def compare(config, task, mask, work, symbolic=False):
     if loss > 1e-4 or worst > 1e-3:
         raise Fails(f"losses differ by {loss:.1e}, gradients by {worst:.1e} of their norm")
     return sum(p.numel() for p in model.parameters()), task, how, loss, worst, compared
+
+
+def hold(check, only, what):
+    """`check(config, task, folder)` for every architecture, which says something or Fails; prints a line for each and returns the exit status."""
+    chosen, held = [c for c in CONFIGS if not only or c[0] in only.split(",")], 0
+    for name, task, config in chosen:
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                said = check(config, task, pathlib.Path(work))
+                held += 1
+                print(f"ok {name}" + (f": {said}" if said else ""), flush=True)
+            except Fails as e:
+                print(f"FAILS {name}: {e}", flush=True)
+    print(f"{held} of {len(chosen)} {what}")
+    return held != len(chosen)
 
 
 def main():

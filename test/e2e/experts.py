@@ -63,11 +63,11 @@ def same(flags, world=1, stage=0, against=(), top=2, model=()):
 
 
 def near(flags, bound, gpu=False, model=()):
-    onnx = model_of(BATCH, 2, *model)
-    suite.zeroc(onnx, "p.plan")
+    file = model_of(BATCH, 2, *model)
+    suite.zeroc(file, "p.plan")
     wanted = trained("p")
-    suite.zeroc(onnx, "q.plan", *flags)
-    found = trained("q", env=suite.without_gpu("q.plan", onnx, *flags) if gpu else None)
+    suite.zeroc(file, "q.plan", *flags)
+    found = trained("q", env=suite.without_gpu("q.plan", file, *flags) if gpu else None)
     far = max(relative(a, b) for a, b in zip(found[0], wanted[0]))
     expect(far < bound, f"losses {found[0]}, expected {wanted[0]}")
     return f"losses within {far:.0e}"
