@@ -12,7 +12,7 @@ def PartitionPass : Pass<"zero-partition", "::mlir::ModuleOp"> {
 
     Parameters are taken in the order of their first use, trainable and frozen ones apart, and a bucket is closed when the next
     parameter would lift it over `bucket-elements` (0: a sixteenth of the model, at least 64 Ki and at most 8 Mi elements, and no more
-    than the largest tile where there are tiles; on one rank at most 1 Mi). A larger parameter is a bucket of its own, and so is a tile. A larger
+    than the largest tile where there are tiles; on one rank at most 1 Mi or 1/2048 of the model). A larger parameter is a bucket of its own, and so is a tile. A larger
     one whose rows are looked up (a table of the vocabulary) and every tile are alone, in the last buckets, since they are read apart from their neighbours. So
     that nothing travels for little more than its latency, little parameters (together at most 1/64 of that, on one rank of what it would be
     on several), such as a norm between two large matrices, join a neighbour though it is full. Inside, each parameter starts at a multiple of 16 elements (64 bytes); the

@@ -11,7 +11,7 @@ int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multi
 BucketLimit defaultLimit(int64_t total, int64_t tile, bool portions) {
   int64_t most = std::clamp<int64_t>(total / 16, 64 << 10, 8 << 20);
   BucketLimit limit = limitOf(tile ? std::min(most, tile) : most); // others need not be larger than what was cut for being large
-  if (portions) limit.most = std::min<int64_t>(limit.most, 1 << 20);
+  if (portions) limit.most = std::min(limit.most, std::max<int64_t>(1 << 20, total / 2048));
   return limit;
 }
 

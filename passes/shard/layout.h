@@ -25,8 +25,8 @@ struct BucketLayout {
 };
 
 /// Largest bucket for a model of `total` elements whose largest tile has `tile` (0: none are cut): worth a collective's latency, or a GPU's
-/// launches. `portions`: neither is to be worth its while, and buckets are only as large as keeps a disk busy, so that they come, are
-/// updated and go in small portions.
+/// launches. `portions`: neither is to be worth its while, and buckets are only as large as keeps a disk busy and their number within
+/// bounds, so that they come, are updated and go in small portions.
 BucketLimit defaultLimit(int64_t total, int64_t tile, bool portions);
 
 /// Columns of the optimizer's view of a shard of `shard` elements: a power of two from `align` to 1024 that keeps

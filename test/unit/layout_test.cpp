@@ -31,6 +31,8 @@ TEST(Layout, OneRankHasSmallerBucketsAndTheSameLittleOnes) {
   EXPECT_EQ(defaultLimit(1000 * kMi, 0, true).little, defaultLimit(1000 * kMi, 0, false).little);
   EXPECT_EQ(defaultLimit(8 * kMi, 0, true).most, kMi / 2) << "a sixteenth of a small model is smaller still";
   EXPECT_EQ(defaultLimit(1000 * kMi, kMi / 4, true).most, kMi / 4);
+  EXPECT_EQ(defaultLimit(2048 * 3 * kMi, 0, true).most, 3 * kMi) << "the number of buckets does not grow without bound";
+  EXPECT_EQ(defaultLimit(2048 * 30 * kMi, 0, true).most, 8 * kMi);
 }
 
 TEST(Layout, ABucketClosesBeforeItsLimitAndALargerParameterIsAlone) {
