@@ -93,6 +93,9 @@ Origins::Origins(llvm::ArrayRef<Site> sites) {
   }
   llvm::sort(names);
   for (const Site &s : sites)
+    for (StringRef argument : argumentsOf(s.use.node))
+      if (argument.starts_with("p_")) arguments.insert(argument);
+  for (const Site &s : sites)
     if (StringRef name = nameIn(s.use); isModuleName(name) && !(s.use.node && isCalledIn(moduleOf(*s.use.node), name)))
       usedElsewhere.insert(name);
 }
@@ -125,11 +128,19 @@ const Origins::Traces &Origins::traces(const Site &site) const {
   return *known;
 }
 
+/// PyTorch 2.5 numbers an argument that comes again: "p_embed_weight_1" is "p_embed_weight", unless a module has a parameter of that name.
+StringRef Origins::unnumbered(StringRef argument) const {
+  StringRef first = argument.rtrim("0123456789");
+  bool again = first.size() < argument.size() && first.consume_back("_") && arguments.contains(first) && !mangled.contains(argument);
+  return again ? first : argument;
+}
+
 Sameness Origins::byCall(const Site &a, const Site &b) const {
   const Traces &left = traces(a), &right = traces(b);
-  if (!left.claims.empty() && !right.claims.empty())
-    return llvm::any_of(left.claims, [&](StringRef p) { return llvm::is_contained(right.claims, p); }) ? Sameness::Same
-                                                                                                       : Sameness::Different;
+  if (!left.claims.empty() && !right.claims.empty()) {
+    auto isRight = [&](StringRef p) { return llvm::any_of(right.claims, [&](StringRef q) { return unnumbered(p) == unnumbered(q); }); };
+    return llvm::any_of(left.claims, isRight) ? Sameness::Same : Sameness::Different;
+  }
   // A value computed of parameters alone keeps the name of the first call, "neg", where it was merged with "neg_1".
   StringRef name = a.use.tensor->name;
   if (a.use.tensor != b.use.tensor || isModuleName(name)) return Sameness::Unsaid;

@@ -49,6 +49,7 @@ private:
   };
   const Traces &traces(const Site &site) const;
   bool owns(StringRef module) const;
+  StringRef unnumbered(StringRef argument) const;
   bool isCalledIn(StringRef module, StringRef parameter) const; // where a node says it stands in this module
   Sameness byCall(const Site &a, const Site &b) const;
   Sameness byName(const Site &a, const Site &b) const;
@@ -57,6 +58,7 @@ private:
   mutable llvm::DenseMap<const Site *, std::unique_ptr<Traces>> read;
   std::vector<StringRef> names;    // of modules' parameters, sorted: initializers, and what Identity nodes call them
   llvm::StringSet<> mangled;       // the same as PyTorch's calls name them
+  llvm::StringSet<> arguments;     // parameters in calls
   llvm::StringSet<> renamed;       // initializers that Identity nodes give a module's name
   llvm::StringSet<> usedElsewhere; // parameters that some node reads which is no call of their module, as far as it says
 };

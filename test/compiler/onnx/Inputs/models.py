@@ -456,6 +456,19 @@ def calls():
     return g.model(x)
 
 
+def numbered():
+    """What PyTorch 2.5 calls an argument that comes again, and two parameters of a module with names like that."""
+    g = Graph()
+    x, w, v = embedded(g), g.normal("made_1", D, D), g.normal("made_2", D, D)
+    for again in ("", "_1", "_2"):
+        x = g.MatMul(x, w)
+        g.said(f"%x, %p_l__s___table_weight{again}")
+    for name in ("p_mix_weight", "p_mix_weight_1"):
+        x = g.MatMul(x, v)
+        g.said(f"%x, %{name}")
+    return g.model(g.Add(x, g.normal("mix.weight_1", D)))
+
+
 def identities():
     """What the older exporter leaves of the same: tensors merged through Identity nodes, its names on nodes."""
     g = Graph()
