@@ -1,5 +1,6 @@
 #include "runtime/simulate/machine.h"
 #include "runtime/plan/error.h"
+#include "runtime/simulate/machines.h"
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -28,11 +29,17 @@ constexpr std::pair<const char *, double Machine::*> kNumbers[] = {
 
 Machine parseMachine(const std::string &text, const std::string &name) {
   auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
-  std::string names;
-  for (auto [word, number] : kNumbers) names += (names.empty() ? "" : ", ") + std::string(word);
+  std::string names = "like";
+  for (auto [word, number] : kNumbers) names += ", " + std::string(word);
   if (!object.is_object())
     throw Error("'" + name + "' describes no machine: a JSON object with numbers for some of " + names + " is wanted");
   Machine machine;
+  if (auto like = object.find("like"); like != object.end()) {
+    const Machine *named = like->is_string() ? machineNamed(like->get<std::string>()) : nullptr;
+    if (!named) throw Error("'" + name + "' is like no machine that is known by name, which are " + machineNames());
+    machine = *named;
+    object.erase(like);
+  }
   for (const auto &[key, value] : object.items()) {
     auto known = std::find_if(std::begin(kNumbers), std::end(kNumbers), [&](const auto &number) { return key == number.first; });
     if (known == std::end(kNumbers)) throw Error("'" + name + "' says '" + key + "' of a machine, of which there are " + names);
@@ -47,7 +54,7 @@ Machine readMachine(const std::string &path) {
   std::ifstream file(path);
   std::stringstream text;
   if (file) text << file.rdbuf();
-  if (!file) throw Error("the machine's description '" + path + "' cannot be read");
+  if (!file) throw Error("the machine's description '" + path + "' cannot be read; known by name are " + machineNames());
   return parseMachine(text.str(), path);
 }
 

@@ -1,5 +1,6 @@
 //===- machine.h - how fast a machine does what steps do ------------------------------------------------===//
-// Plain data, with a text form in JSON: one object of the names below, each a number above 0; what is left out keeps its default.
+// Plain data, with a text form in JSON: one object of the names below, each a number above 0; what is left out is as in the machine that
+// "like" names (machines.h), or keeps its default.
 #pragma once
 #include <string>
 

@@ -1,5 +1,6 @@
 // Virtual time (runtime/simulate): small schedules whose times are known.
 #include "runtime/plan/error.h"
+#include "runtime/simulate/machines.h"
 #include "runtime/simulate/measured.h"
 #include "runtime/simulate/step_cost.h"
 #include "runtime/simulate/step_time.h"
@@ -304,6 +305,9 @@ TEST(Machine, HasATextForm) {
   EXPECT_EQ(machine.link, 1);
   EXPECT_EQ(machine.memory, Machine().memory);
   EXPECT_EQ(print(parseMachine(print(machine), "again")), print(machine));
+  Machine slowLink = parseMachine("{\"link\": 1, \"like\": \"h100\"}", "m.json");
+  EXPECT_EQ(slowLink.link, 1);
+  EXPECT_EQ(slowLink.productsBf16, machineNamed("h100")->productsBf16);
   auto refusal = [](const std::string &text) -> std::string {
     try {
       parseMachine(text, "m.json");
@@ -314,11 +318,34 @@ TEST(Machine, HasATextForm) {
   };
   EXPECT_NE(refusal("{\"disk_read\": }").find("'m.json' describes no machine"), std::string::npos);
   EXPECT_NE(refusal("{\"link\": 1e999}"), "");
-  EXPECT_NE(refusal("[1]").find("products_f32, products_tf32, products_bf16"), std::string::npos);
+  EXPECT_NE(refusal("[1]").find("like, products_f32, products_tf32, products_bf16"), std::string::npos);
+  for (const char *like : {"\"h1000\"", "1"})
+    EXPECT_NE(
+        refusal(std::string("{\"like\": ") + like + "}").find("'m.json' is like no machine that is known by name, which are a100 and h100"),
+        std::string::npos);
   EXPECT_NE(refusal("{\"disk\": 1}").find("'m.json' says 'disk' of a machine"), std::string::npos);
   for (const char *value : {"0", "-1", "\"fast\"", "null"})
     EXPECT_NE(refusal(std::string("{\"link\": ") + value + "}").find("gives 'link' of a machine no number above 0"), std::string::npos)
         << value;
+}
+
+TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
+  plan::Target target;
+  EXPECT_EQ(print(usualMachine(target)), print(Machine()));
+  target.set_cpu("x86-64-v3");
+  EXPECT_LT(usualMachine(target).productsBf16, usualMachine(target).productsF32) << "they are widened";
+  target.set_kind(plan::Target::CUDA); // and updates on the host
+  target.add_features("sm_80");
+  EXPECT_EQ(print(usualMachine(target)), print(*machineNamed("a100")));
+  target.set_features(0, "sm_90a");
+  EXPECT_EQ(print(usualMachine(target)), print(namedOrRead("h100")));
+  EXPECT_EQ(machineNamed("h1000"), nullptr);
+  try {
+    namedOrRead("/no/h1000");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "the machine's description '/no/h1000' cannot be read; known by name are a100 and h100");
+  }
 }
 
 } // namespace

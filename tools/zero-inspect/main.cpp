@@ -7,6 +7,7 @@
 #include "runtime/plan/micro_steps.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
+#include "runtime/simulate/machines.h"
 #include "runtime/simulate/measured.h"
 #include "runtime/simulate/text.h"
 #include "runtime/simulate/trace.h"
@@ -80,9 +81,10 @@ int main(int argc, char **argv) {
   app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
   app.add_flag("--time", pages.time, "the seconds that a step is estimated to take, and each lane in it")->group("More pages");
   CLI::Option *described =
-      app.add_option("--machine", machine,
-                     "with --time or --trace: how fast the machine is, as JSON (docs/offloading.md) [2 processors and a disk]")
-          ->type_name("FILE")
+      app.add_option(
+             "--machine", machine,
+             "with --time or --trace: how fast the machine is, a name or a file of JSON (docs/offloading.md) [by what the plan is for]")
+          ->type_name("a100|h100|FILE")
           ->group("More pages");
   app.add_flag("--trace", pages.trace,
                "nothing but what each lane is estimated to do when, in four steps, as zerorun --trace writes it of a run")
@@ -106,11 +108,11 @@ int main(int argc, char **argv) {
     zero::parse(app, argc, argv);
     if (*operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
     if (*described && !pages.time && !pages.trace) throw zero::Error("--machine goes with --time or --trace");
-    if (*described) pages.machine = zero::simulate::readMachine(machine);
     if (!problem.empty() && !path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
+    pages.machine = *described ? zero::simulate::namedOrRead(machine) : zero::simulate::usualMachine(file.plan.target());
     if (!measured.empty()) {
       std::cout << zero::simulate::measuredMachine(file.plan, read(measured), measured) << "\n";
       return 0;

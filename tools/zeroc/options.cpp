@@ -1,7 +1,9 @@
 //===- options.cpp - flags into options, and sentences for what is not built -----------------------===//
 #include "tools/zeroc/options.h"
+#include "compiler/codegen/codegen.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
+#include "runtime/simulate/machines.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/values.h"
 #include "llvm/ADT/StringRef.h"
@@ -117,9 +119,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->type_name("SIZE")
       ->group(group);
   app.add_option("--machine", texts.machine,
-                 "how fast the machine is, as JSON: of what fits, the plan whose step is estimated shortest is taken (docs/offloading.md) "
-                 "[2 processors and a disk]")
-      ->type_name("FILE")
+                 "how fast the machine is, a name or a file of JSON: of what fits, the plan whose step is estimated shortest is taken "
+                 "(docs/offloading.md) [by --target: a GPU as --gpu names it in a node of eight, or 2 processors and a disk]")
+      ->type_name("a100|h100|FILE")
       ->group(group);
   app.add_option("--disk-memory", texts.diskMemory, "bytes of disk one rank may use [any]")->type_name("SIZE")->group(group);
   auto addTier = [&](const char *flag, std::string &home, const char *help) {
@@ -178,7 +180,9 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_option("--cpu", o.cpu, "the CPU that kernels are made for; with --target cuda those that update state in host memory [native]")
       ->type_name("native|x86-64-v3|x86-64-v4")
       ->group(group);
-  app.add_option("--gpu", o.gpu, "the GPU that kernels of --target cuda are made for; later ones run them too, but for sm_90a: H100 and H200, faster [sm_80]")
+  app.add_option(
+         "--gpu", o.gpu,
+         "the GPU that kernels of --target cuda are made for; later ones run them too, but for sm_90a: H100 and H200, faster [sm_80]")
       ->type_name("sm_80|sm_90|sm_90a")
       ->group(group);
   app.add_flag("--tf32", o.tf32,
@@ -201,6 +205,14 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 }
 
 /// A plan that is there already is signed and nothing else: no other flag has a say over it.
+/// What is estimated where --machine says nothing.
+simulate::Machine usualMachine(const pipeline::CompileOptions &o) {
+  if (o.target == plan::Target::CUDA) return simulate::usualMachine(o.target, o.gpu);
+  std::string unknown; // is said when kernels are made
+  auto cpu = codegen::CpuTarget::fromName(o.cpu, unknown);
+  return simulate::usualMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "");
+}
+
 void requireSigningAlone(const CLI::App &app) {
   if (app.get_option("--sign")->count() == 0) throw Error("the model is a plan already; all that can be done to it is --sign KEY");
   for (const CLI::Option *option : app.get_options())
@@ -249,7 +261,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (o.accumulateOrder == "vertical" && o.accumulate > pipeline::kMostVertical)
     throw Error("--accumulate-order vertical holds all micro-steps in one program, which takes " + std::to_string(pipeline::kMostVertical) +
                 " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
-  if (!texts.machine.empty()) o.machine = simulate::readMachine(texts.machine);
+  o.machine = texts.machine.empty() ? usualMachine(o) : simulate::namedOrRead(texts.machine);
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})
