@@ -87,8 +87,7 @@ def export(a, model, task, exporter):
     common = dict(input_names=names, output_names=[huggingface.OUTPUTS.get(task, "logits")],
                   opset_version=a.opset or (20 if exporter == "dynamo" else 17))
     if exporter == "dynamo":
-        # one entry per positional argument of forward(*inputs): the tuple of all inputs
-        shapes = None if a.static else (tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[n]} for n in names),)
+        shapes = None if a.static else tuple({axis: torch.export.Dim.DYNAMIC for axis in axes[n]} for n in names)
         program = torch.onnx.export(module, tuple(inputs.values()), None, dynamo=True, optimize=False, verbose=False, dynamic_shapes=shapes, **common)
         if a.no_weights:
             weightless.save(program, a.output)

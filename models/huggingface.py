@@ -53,6 +53,24 @@ def without_dropout(config):
                 setattr(part, name, 0.0)
 
 
+def masks_by_broadcasting():
+    """Transformers 4.53 to 4.57 make masks with vmap, which PyTorch's exporters do not follow: here indices are broadcast, as Transformers 5 does."""
+    try:
+        from transformers import masking_utils
+    except ImportError:  # before 4.53
+        return
+
+    def broadcast(mask, bh_indices=True):
+        def of(*indices):  # of batch, head, query and key, the first two None without bh_indices
+            given = [i for i in indices if i is not None]
+            along = iter([i.reshape([-1] + [1] * (len(given) - 1 - axis)) for axis, i in enumerate(given)])
+            return mask(*[i if i is None else next(along) for i in indices]).expand([i.shape[0] for i in given])
+        return of
+
+    if hasattr(masking_utils, "_vmap_for_bhqkv"):
+        masking_utils._vmap_for_bhqkv = broadcast
+
+
 def load(a, attention):
     """(model, task, names of parameters that the checkpoint does not hold). Random weights are those of --seed."""
     import torch
@@ -66,6 +84,7 @@ def load(a, attention):
     if task == "classification" and getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = 0  # decoders classify by their last token that is no filling
     config.use_cache = False
+    masks_by_broadcasting()
     if not a.train_mode:
         without_dropout(config)
     longest = getattr(config, "max_position_embeddings", None)
@@ -129,8 +148,8 @@ def one_output(model, names, task, exporter):
             super().__init__()
             self.inner = model
 
-        def forward(self, *inputs):
-            given = dict(zip(names, inputs))
+        def forward(self, first, second=None, third=None, fourth=None):  # not *inputs, of which PyTorch 2.9 makes no symbolic sizes
+            given = dict(zip(names, (first, second, third, fourth)))
             if exporter == "torchscript" and task == "causal":
                 # without a mask transformers looks for packed sequences, with operators that exporter does not know
                 given.setdefault("attention_mask", torch.ones_like(given["input_ids"]))

@@ -58,6 +58,7 @@ public:
     node = std::move(what);
   }
   mlir::Location loc() const { return location; }
+  const std::string &what() const { return node; }
   bool failed() const { return broken; }
   /// Reports "node 'x' (Op): …" once and gives the null Val.
   Val fail(const llvm::Twine &message);

@@ -255,7 +255,7 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
   return results;
 }
 
-Vals Importer::branch(const Graph &graph, NodeContext &at) {
+Vals Importer::branch(const Graph &graph, NodeContext &at, ArrayRef<Val> given) {
   Scope scope;
   scope.parent = present;
   scope.opsets = present->opsets;
@@ -264,9 +264,13 @@ Vals Importer::branch(const Graph &graph, NodeContext &at) {
   for (auto &a : present->attributes) scope.attributes[a.first()] = a.second;
   if (scope.depth >= kMaxNesting) return at.fail("graphs are nested too deep");
   for (const TensorProto &t : graph.initializers) scope.names[t.name] = Entry{{}, &t, {}, {}};
+  for (auto [input, value] : llvm::zip(graph.inputs, given)) scope.names[input.name] = Entry{value, nullptr, {}, {}};
   llvm::StringSet<> wanted;
   for (const ValueInfo &o : graph.outputs) wanted.insert(o.name);
+  Location outer = emitter->loc();
+  std::string what = emitter->what();
   if (!nodes(graph.nodes, wanted, scope)) return {};
+  emitter->at(outer, what);
   Vals results;
   for (const ValueInfo &o : graph.outputs) {
     Entry *e = scope.find(o.name);

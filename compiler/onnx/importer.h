@@ -90,8 +90,8 @@ public:
   int64_t nextRandomId() { return randomId++; }
   /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
   Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
-  /// Runs a branch of an If node in the present scope.
-  Vals branch(const Graph &graph, NodeContext &at);
+  /// Runs a branch of an If node, or a turn of a Loop, in the present scope. `given`: the graph's inputs.
+  Vals branch(const Graph &graph, NodeContext &at, llvm::ArrayRef<Val> given = {});
   bool isQuiet() const { return quiet; }
   bool isCurve(StringRef op) const { return registry.lookup(op).curve; }
   /// What the user is told of after the walk.

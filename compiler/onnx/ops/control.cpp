@@ -1,4 +1,4 @@
-//===- control.cpp - sequences and branches, resolved while importing ----------------------------===//
+//===- control.cpp - sequences, branches and loops, resolved while importing ----------------------===//
 #include "compiler/onnx/importer.h"
 
 namespace zero::onnx {
@@ -122,6 +122,43 @@ Vals ifOp(NodeContext &c) {
   return c.importer.branch(*a->graph, c);
 }
 
+/// A turn for each that is known while importing; what turns yield besides is stacked.
+Vals loop(NodeContext &c) {
+  const Attribute *body = c.attribute("body");
+  if (!body || !body->graph || body->graph->inputs.size() < 2) return c.fail("it has no body that takes a number and a condition");
+  if (!c.has(0)) return c.fail("how many turns it takes is not known without its first input");
+  auto turns = c.knownInts(0);
+  if (!turns || turns->size() != 1) return c.e.failed() ? Vals() : c.fail("its number of turns is no single number");
+  size_t carried = body->graph->inputs.size() - 2, yielded = body->graph->outputs.size();
+  if (c.inputs.size() != carried + 2 || yielded < carried + 1) return c.fail("its body does not take or yield what it is given");
+  Val goesOn = c.has(1) ? c.inputs[1] : c.e.scalar(1, c.e.i1());
+  Vals state(c.inputs.begin() + 2, c.inputs.end());
+  std::vector<Vals> rows(yielded - 1 - carried);
+  for (int64_t turn = 0; turn < (*turns)[0]; ++turn) {
+    auto condition = goesOn.sequence ? nullptr : c.importer.known(goesOn, c.e);
+    if (!condition || condition->size() != 1) return c.fail("whether it goes on depends on the data");
+    if (condition->at(0) == 0) break;
+    Vals given{c.e.scalar(double(turn), c.e.i64()), goesOn};
+    given.append(state);
+    Vals results = c.importer.branch(*body->graph, c, given);
+    if (c.e.failed()) return {};
+    goesOn = results[0];
+    state.assign(results.begin() + 1, results.begin() + 1 + carried);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].push_back(results[1 + carried + i]);
+  }
+  for (Vals &parts : rows) {
+    if (parts.empty() || llvm::any_of(parts, [](const Val &v) { return bool(v.sequence); }))
+      return c.fail("what its turns yield is stacked, which takes a turn at least, and tensors");
+    for (Val &v : parts) {
+      Ints shape(v.shape().begin(), v.shape().end());
+      shape.insert(shape.begin(), 1);
+      v = c.e.reshape(v, shape);
+    }
+    state.push_back(c.e.concat(parts, 0));
+  }
+  return state;
+}
+
 } // namespace
 
 void registerControl(Registry &r) {
@@ -133,6 +170,7 @@ void registerControl(Registry &r) {
   r["SequenceLength"] = {sequenceLength, 11, true};
   r["ConcatFromSequence"] = {concatFromSequence, 11, true};
   r["If"] = {ifOp};
+  r["Loop"] = {loop, 1, true};
 }
 
 } // namespace zero::onnx

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Loops whose turns are known while importing, through the reader and the reference interpreter, against numpy; and those that are not.
+
+usage: loops.py ONNX-EVAL
+"""
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+info = helper.make_tensor_value_info
+NUMBER, TRUTH = info("turn", TensorProto.INT64, []), info("on", TensorProto.BOOL, [])
+
+
+def turned_by_numpy(turns):
+    """The value after so many turns, before it the rows that each has yielded."""
+    value, rows = x, []
+    for turn in range(turns):
+        rows.append(value * 0.5)
+        value = rows[-1] + turn
+    return np.stack([value, *rows])
+
+
+def model(nodes, body, outputs, turns=3, condition=True):
+    """A graph of x whose Loop, of these nodes, is named in `nodes` as None; y is its result."""
+    constants = [numpy_helper.from_array(np.array(v), n) for n, v in (("turns", turns), ("true", condition), ("one", 1), ("zero", [0]), ("half", np.float32(0.5)))]
+    loop = helper.make_node("Loop", ["turns", "true", "x"], outputs, name="loop", body=body)
+    graph = helper.make_graph([loop if n is None else n for n in nodes], "g", [info("x", TensorProto.FLOAT, x.shape)],
+                              [info("y", TensorProto.FLOAT, None)], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+def body(nodes, *yielded, on="on"):
+    """Of a turn that carries `v` and yields further tensors."""
+    carried = info("v", TensorProto.FLOAT, None)
+    nodes = [*nodes, helper.make_node("Identity", [on], ["goes_on"])]
+    return helper.make_graph(nodes, "body", [NUMBER, TRUTH, carried], [info("goes_on", TensorProto.BOOL, []), *(info(n, TensorProto.FLOAT, None) for n in yielded)])
+
+
+node = helper.make_node
+turned = [node("Cast", ["turn"], ["t"], to=TensorProto.FLOAT), node("Mul", ["v", "half"], ["h"]), node("Add", ["h", "t"], ["w"])]
+two = node("Concat", ["last", "rows"], ["y"], axis=0)
+CASES = {  # and what comes out; none: it is refused
+    "a value from turn to turn": (model([None], body(turned, "w"), ["y"]), turned_by_numpy(3)[0]),
+    "rows of each turn": (model([None, node("Unsqueeze", ["end", "zero"], ["last"]), two], body(turned, "w", "h"), ["end", "rows"]), turned_by_numpy(3)),
+    "until the condition says so": (model([None], body([*turned, node("Less", ["turn", "one"], ["early"])], "w", on="early"), ["y"], turns=9), turned_by_numpy(2)[0]),
+    "no turn": (model([None], body(turned, "w"), ["y"], condition=False), x),
+    "what the graph around it has": (model([None], body([node("Add", ["v", "x"], ["w"])], "w"), ["y"]), 4 * x),
+    "a condition of the data": (model([None], body([*turned, node("ReduceMax", ["v"], ["m"], keepdims=0), node("Less", ["m", "half"], ["small"])], "w", on="small"), ["y"]), None),
+    "no rows": (model([None, node("Unsqueeze", ["end", "zero"], ["last"]), two], body(turned, "w", "h"), ["end", "rows"], turns=0), None),
+}
+for name, (each, want) in CASES.items():
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(each, f"{folder}/m.onnx")
+        x.tofile(f"{folder}/x.bin")
+        ran = subprocess.run([sys.argv[1], f"{folder}/m.onnx", "--run", folder], capture_output=True, text=True)
+        if want is None or ran.returncode:
+            print(f"{name}: {(ran.stderr.strip() or 'not refused').splitlines()[-1]}")
+            continue
+        have = np.fromfile(f"{folder}/out0.bin", np.float32)
+        right = have.size == want.size and np.allclose(have.reshape(want.shape), want, rtol=1e-5, atol=1e-5)
+        print(f"{name}: {'right' if right else 'wrong'}, {want.size} elements")
