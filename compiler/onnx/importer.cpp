@@ -159,6 +159,14 @@ bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wan
   return ok;
 }
 
+/// Functions that call functions, and turns of loops, can grow without bound from a few bytes.
+bool Importer::visit() {
+  if (++visited <= mostOperations) return true;
+  emitter->fail("the graph has more than the " + Twine(mostOperations) +
+                " nodes that its size allows once its functions are inlined and its loops unrolled");
+  return false;
+}
+
 bool Importer::node(const Node &n, Scope &scope) {
   // "transformer.h.3.mlp/node_addmm_14": where PyTorch says the node stands, and its name in the file.
   std::string label = scope.prefix + printable((n.module.empty() ? "" : n.module.str() + "/") +
@@ -167,10 +175,7 @@ bool Importer::node(const Node &n, Scope &scope) {
   auto named = StringAttr::get(module.getContext(), label);
   emitter->at(NameLoc::get(named), "node '" + label + "' (" + kind + ")");
   if (options.reading) options.reading->node = named.data();
-  if (++visited > mostOperations) { // functions that call functions can grow without bound from a few bytes
-    emitter->fail("the graph has more than the " + Twine(mostOperations) + " nodes that its size allows once its functions are inlined");
-    return false;
-  }
+  if (!visit()) return false;
   auto opset = opsetOf(n.domain, scope);
 
   NodeContext c{*this, *emitter, n, opset.value_or(0), {}};
@@ -263,6 +268,7 @@ Vals Importer::branch(const Graph &graph, NodeContext &at, ArrayRef<Val> given) 
   scope.depth = present->depth + 1;
   for (auto &a : present->attributes) scope.attributes[a.first()] = a.second;
   if (scope.depth >= kMaxNesting) return at.fail("graphs are nested too deep");
+  if (!visit()) return {};
   for (const TensorProto &t : graph.initializers) scope.names[t.name] = Entry{{}, &t, {}, {}};
   for (auto [input, value] : llvm::zip(graph.inputs, given)) scope.names[input.name] = Entry{value, nullptr, {}, {}};
   llvm::StringSet<> wanted;

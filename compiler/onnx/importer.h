@@ -130,6 +130,7 @@ private:
   std::string unbound(const llvm::StringSet<> &initializers) const;
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
   bool node(const Node &node, Scope &scope);
+  bool visit();
   Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);
   Val fetch(Entry &entry, const Node *user, size_t input = 0);
   std::optional<int64_t> opsetOf(StringRef domain, const Scope &scope) const;
@@ -145,7 +146,7 @@ private:
   mlir::func::FuncOp function;
   Scope *present = nullptr;
   int64_t randomId = 0;
-  uint64_t visited = 0, mostOperations = 0; // nodes, functions inlined; and what may be made of them
+  uint64_t visited = 0, mostOperations = 0; // nodes and turns, functions inlined; and what may be made of them
   mlir::Value seedArgument;
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;

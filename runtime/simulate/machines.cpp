@@ -12,9 +12,8 @@ struct Named {
 /// adapters. Products take the part of the peak, and memory of the bandwidth, that zerorun was measured to reach on an H100 (docs/gpu.md):
 /// 62 % of bf16's, 76 % of f32's, 53 % of the memory's.
 const Named kMachines[] = {
-    // DGX A100: NVIDIA's datasheet has 312 TFLOP/s of bf16 for a GPU, 156 of TF32, 19.5 of f32, 2.04 TB/s; for a node of 8 GPUs 8 adapters
-    // of
-    // 200 Gbit/s, 16 channels of DDR4-3200, 4 NVMe drives, PCIe 4.0, of which two GPUs share 16 lanes.
+    // DGX A100: NVIDIA's datasheet has 312 TFLOP/s of bf16 for a GPU, 156 of TF32, 19.5 of f32, 2.04 TB/s; for a node of 8 GPUs
+    // 8 adapters of 200 Gbit/s, 16 channels of DDR4-3200, 4 NVMe drives, PCIe 4.0, of which two GPUs share 16 lanes.
     {"a100",
      {.productsF32 = 7.4e12,
       .productsTf32 = 4.7e13,

@@ -3,6 +3,7 @@
 
 usage: loops.py ONNX-EVAL
 """
+import json
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ def turned_by_numpy(turns):
 
 def model(nodes, body, outputs, turns=3, condition=True):
     """A graph of x whose Loop, of these nodes, is named in `nodes` as None; y is its result."""
-    constants = [numpy_helper.from_array(np.array(v), n) for n, v in (("turns", turns), ("true", condition), ("one", 1), ("zero", [0]), ("half", np.float32(0.5)))]
+    constants = [numpy_helper.from_array(np.array(v), n) for n, v in (("turns", turns), ("true", condition), ("one", 1), ("zero", [0]), ("half", np.float32(0.5)), ("m.bias", np.zeros(4, np.float32)))]
     loop = helper.make_node("Loop", ["turns", "true", "x"], outputs, name="loop", body=body)
     graph = helper.make_graph([loop if n is None else n for n in nodes], "g", [info("x", TensorProto.FLOAT, x.shape)],
                               [info("y", TensorProto.FLOAT, None)], constants)
@@ -50,6 +51,8 @@ CASES = {  # and what comes out; none: it is refused
     "until the condition says so": (model([None], body([*turned, node("Less", ["turn", "one"], ["early"])], "w", on="early"), ["y"], turns=9), turned_by_numpy(2)[0]),
     "no turn": (model([None], body(turned, "w"), ["y"], condition=False), x),
     "what the graph around it has": (model([None], body([node("Add", ["v", "x"], ["w"])], "w"), ["y"]), 4 * x),
+    "a fresh bias in each turn": (model([None], body([node("Tanh", ["v"], ["t"]), node("Add", ["t", "m.bias"], ["w"])], "w"), ["y"]), np.tanh(np.tanh(np.tanh(x)))),
+    "more turns than there may be": (model([None], body([], "v"), ["y"], turns=1 << 40), None),
     "a condition of the data": (model([None], body([*turned, node("ReduceMax", ["v"], ["m"], keepdims=0), node("Less", ["m", "half"], ["small"])], "w", on="small"), ["y"]), None),
     "no rows": (model([None, node("Unsqueeze", ["end", "zero"], ["last"]), two], body(turned, "w", "h"), ["end", "rows"], turns=0), None),
 }
@@ -63,4 +66,4 @@ for name, (each, want) in CASES.items():
             continue
         have = np.fromfile(f"{folder}/out0.bin", np.float32)
         right = have.size == want.size and np.allclose(have.reshape(want.shape), want, rtol=1e-5, atol=1e-5)
-        print(f"{name}: {'right' if right else 'wrong'}, {want.size} elements")
+        print(f"{name}: {'right' if right else 'wrong'}, {want.size} elements, {len(json.loads(ran.stdout)['parameters'])} parameters")
