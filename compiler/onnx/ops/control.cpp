@@ -46,6 +46,7 @@ Vals splitToSequence(NodeContext &c) {
     if (c.inputs[1].rank() == 0) { // one size for all pieces, the last may be shorter
       int64_t size = (*split)[0];
       if (size <= 0 || n / size > 1 << 20) return c.fail("its piece size is out of range");
+      drop = size == 1 && !c.integer("keepdims", 1); // ONNX ignores it beside a size, but PyTorch 2.7 means torch.unbind by that
       for (int64_t at = 0; at < n; at += size) sizes.push_back(std::min(size, n - at));
     } else {
       sizes = *split;

@@ -610,6 +610,13 @@ def branches():
     return m
 
 
+def unbound():
+    """Pieces of one, without their dimension, as PyTorch 2.7 writes torch.unbind."""
+    g = Graph()
+    parts = g.SplitToSequence(embedded(g), g.const(np.array(1)), axis=1, keepdims=0)
+    return g.model(g.Add(g.SequenceAt(parts, g.const(np.array(0))), g.SequenceAt(parts, g.const(np.array(-1)))))
+
+
 def dynamic():
     g = Graph()
     ids = g.input("input_ids", TensorProto.INT64, "batch", "seq")
