@@ -148,7 +148,7 @@ def one_output(model, names, task, exporter):
             super().__init__()
             self.inner = model
 
-        def forward(self, first, second=None, third=None, fourth=None):  # not *inputs, of which PyTorch 2.9 makes no symbolic sizes
+        def forward(self, first, second=None, third=None, fourth=None):  # not *inputs, for which PyTorch 2.9 exports no symbolic sizes
             given = dict(zip(names, (first, second, third, fourth)))
             if exporter == "torchscript" and task == "causal":
                 # without a mask transformers looks for packed sequences, with operators that exporter does not know

@@ -121,7 +121,7 @@ Val Importer::fetch(Entry &entry, const Node *user, size_t input) {
   if (!entry.initializer) return entry.val;
   const TensorProto &t = *entry.initializer;
   if (!isFloat(t.type)) return constant(t, *emitter);
-  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}, user, entry.alias};
+  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}, user, input, entry.alias};
   u.statistic = u.op == "BatchNormalization" && input >= 3;
   if (!entry.alias.empty())
     u.user = printable(entry.alias);
@@ -159,7 +159,7 @@ bool Importer::nodes(const std::vector<Node> &list, const llvm::StringSet<> &wan
   return ok;
 }
 
-/// Functions that call functions, and turns of loops, can grow without bound from a few bytes.
+/// Functions that call functions, and loops, can grow without bound from a few bytes.
 bool Importer::visit() {
   if (++visited <= mostOperations) return true;
   emitter->fail("the graph has more than the " + Twine(mostOperations) +
@@ -255,12 +255,12 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
   Vals results;
   for (StringRef o : f.outputs) {
     Entry *e = body.find(o);
-    results.push_back(e && e->missing.empty() ? fetch(*e, &call.node) : Val());
+    results.push_back(e && e->missing.empty() ? fetch(*e, &call.node, results.size()) : Val());
   }
   return results;
 }
 
-Vals Importer::branch(const Graph &graph, NodeContext &at, ArrayRef<Val> given) {
+Vals Importer::subgraph(const Graph &graph, NodeContext &at, ArrayRef<Val> inputs) {
   Scope scope;
   scope.parent = present;
   scope.opsets = present->opsets;
@@ -270,7 +270,7 @@ Vals Importer::branch(const Graph &graph, NodeContext &at, ArrayRef<Val> given) 
   if (scope.depth >= kMaxNesting) return at.fail("graphs are nested too deep");
   if (!visit()) return {};
   for (const TensorProto &t : graph.initializers) scope.names[t.name] = Entry{{}, &t, {}, {}};
-  for (auto [input, value] : llvm::zip(graph.inputs, given)) scope.names[input.name] = Entry{value, nullptr, {}, {}};
+  for (auto [input, value] : llvm::zip(graph.inputs, inputs)) scope.names[input.name] = Entry{value, nullptr, {}, {}};
   llvm::StringSet<> wanted;
   for (const ValueInfo &o : graph.outputs) wanted.insert(o.name);
   Location outer = emitter->loc();
@@ -280,8 +280,8 @@ Vals Importer::branch(const Graph &graph, NodeContext &at, ArrayRef<Val> given) 
   Vals results;
   for (const ValueInfo &o : graph.outputs) {
     Entry *e = scope.find(o.name);
-    if (!e || !e->missing.empty()) return at.fail("its branch does not define its output '" + o.name + "'");
-    results.push_back(fetch(*e, &at.node));
+    if (!e || !e->missing.empty()) return at.fail("its subgraph does not define its output '" + o.name + "'");
+    results.push_back(fetch(*e, &at.node, results.size()));
   }
   return results;
 }

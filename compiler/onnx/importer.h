@@ -19,6 +19,7 @@ struct Use {
   StringRef op;               // operator that uses it
   std::string user;           // name of the node, or the name an Identity node gave the initializer
   const Node *node = nullptr; // that uses it; none where it is a result of the graph
+  size_t input = 0;           // which of the node's inputs it is
   StringRef alias;            // the name an Identity node gave the initializer; empty where none did
   bool statistic = false;     // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
 };
@@ -90,8 +91,8 @@ public:
   int64_t nextRandomId() { return randomId++; }
   /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
   Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
-  /// Runs a branch of an If node, or a turn of a Loop, in the present scope. `given`: the graph's inputs.
-  Vals branch(const Graph &graph, NodeContext &at, llvm::ArrayRef<Val> given = {});
+  /// Runs a branch of an If node, or one iteration of a Loop, in the present scope. `inputs`: of the graph.
+  Vals subgraph(const Graph &graph, NodeContext &at, llvm::ArrayRef<Val> inputs = {});
   bool isQuiet() const { return quiet; }
   bool isCurve(StringRef op) const { return registry.lookup(op).curve; }
   /// What the user is told of after the walk.
@@ -146,7 +147,7 @@ private:
   mlir::func::FuncOp function;
   Scope *present = nullptr;
   int64_t randomId = 0;
-  uint64_t visited = 0, mostOperations = 0; // nodes and turns, functions inlined; and what may be made of them
+  uint64_t visited = 0, mostOperations = 0; // nodes, functions inlined, and iterations; and what may be made of them
   mlir::Value seedArgument;
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;

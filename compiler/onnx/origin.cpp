@@ -200,7 +200,8 @@ Sameness Origins::byModule(const Site &a, const Site &b) const {
 }
 
 Sameness Origins::compare(const Site &a, const Site &b) const {
-  if (a.use.node && a.use.node == b.use.node && a.use.tensor == b.use.tensor) return Sameness::Same; // in another turn of a loop
+  if (a.use.node && a.use.node == b.use.node && a.use.input == b.use.input && a.use.tensor == b.use.tensor)
+    return Sameness::Same; // another iteration of a loop
   if (Sameness s = byCall(a, b); s != Sameness::Unsaid) return s;
   if (Sameness s = byName(a, b); s != Sameness::Unsaid) return s;
   return byModule(a, b);

@@ -58,7 +58,7 @@ private:
   mutable llvm::DenseMap<const Site *, std::unique_ptr<Traces>> read;
   std::vector<StringRef> names;    // of modules' parameters, sorted: initializers, and what Identity nodes call them
   llvm::StringSet<> mangled;       // the same as PyTorch's calls name them
-  llvm::StringSet<> arguments;     // parameters in calls
+  llvm::StringSet<> arguments;     // parameters that calls name
   llvm::StringSet<> renamed;       // initializers that Identity nodes give a module's name
   llvm::StringSet<> usedElsewhere; // parameters that some node reads which is no call of their module, as far as it says
 };

@@ -58,16 +58,16 @@ const Machine *machineNamed(std::string_view name) {
   return nullptr;
 }
 
-Machine usualMachine(plan::Target::Kind kind, std::string_view level) {
+Machine defaultMachine(plan::Target::Kind kind, std::string_view level) {
   if (kind == plan::Target::CUDA) return *machineNamed(level.starts_with("sm_9") ? "h100" : "a100");
   Machine machine;
   if (level == "x86-64-v3") machine.productsF32 = machine.productsTf32 = 8e10, machine.productsBf16 = 6.5e10; // widened (half/products.h)
   return machine;
 }
 
-Machine usualMachine(const plan::Target &target) {
+Machine defaultMachine(const plan::Target &target) {
   bool cuda = target.kind() == plan::Target::CUDA && target.features_size() > 0;
-  return usualMachine(target.kind(), cuda ? target.features(0) : target.cpu());
+  return defaultMachine(target.kind(), cuda ? target.features(0) : target.cpu());
 }
 
 Machine namedOrRead(const std::string &nameOrPath) {

@@ -6,15 +6,15 @@
 
 namespace zero::simulate {
 
-/// The names, for sentences: "a100 and h100".
+/// The names, for error messages: "a100 and h100".
 std::string machineNames();
-/// Null if it is none of them. Of one GPU of a full node, with its share of the node's memory and disks, among many such nodes.
+/// One GPU of a full node among many, with its share of the node's memory and disks. Null if the name is unknown.
 const Machine *machineNamed(std::string_view name);
 
-/// What a plan for `target` runs on where nobody says: of a GPU's architecture the first that has it, of x86-64-v3 two processors without
-/// products of bf16, else Machine's defaults.
-Machine usualMachine(plan::Target::Kind kind, std::string_view level);
-Machine usualMachine(const plan::Target &target);
+/// What a plan is estimated on without --machine. `level`: a GPU's architecture (sm_80: an A100; sm_90 and sm_90a: an H100), or a CPU's
+/// level (x86-64-v3: two processors without instructions for bf16); otherwise the defaults of Machine.
+Machine defaultMachine(plan::Target::Kind kind, std::string_view level);
+Machine defaultMachine(const plan::Target &target);
 
 /// A machine by its name, or of a file (readMachine).
 Machine namedOrRead(const std::string &nameOrPath);

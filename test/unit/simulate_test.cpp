@@ -331,14 +331,14 @@ TEST(Machine, HasATextForm) {
 
 TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
   plan::Target target;
-  EXPECT_EQ(print(usualMachine(target)), print(Machine()));
+  EXPECT_EQ(print(defaultMachine(target)), print(Machine()));
   target.set_cpu("x86-64-v3");
-  EXPECT_LT(usualMachine(target).productsBf16, usualMachine(target).productsF32) << "they are widened";
+  EXPECT_LT(defaultMachine(target).productsBf16, defaultMachine(target).productsF32) << "they are widened";
   target.set_kind(plan::Target::CUDA); // and updates on the host
   target.add_features("sm_80");
-  EXPECT_EQ(print(usualMachine(target)), print(*machineNamed("a100")));
+  EXPECT_EQ(print(defaultMachine(target)), print(*machineNamed("a100")));
   target.set_features(0, "sm_90a");
-  EXPECT_EQ(print(usualMachine(target)), print(namedOrRead("h100")));
+  EXPECT_EQ(print(defaultMachine(target)), print(namedOrRead("h100")));
   EXPECT_EQ(machineNamed("h1000"), nullptr);
   try {
     namedOrRead("/no/h1000");

@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
-    pages.machine = *described ? zero::simulate::namedOrRead(machine) : zero::simulate::usualMachine(file.plan.target());
+    pages.machine = *described ? zero::simulate::namedOrRead(machine) : zero::simulate::defaultMachine(file.plan.target());
     if (!measured.empty()) {
       std::cout << zero::simulate::measuredMachine(file.plan, read(measured), measured) << "\n";
       return 0;

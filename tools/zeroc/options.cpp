@@ -206,11 +206,11 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
 /// A plan that is there already is signed and nothing else: no other flag has a say over it.
 /// What is estimated where --machine says nothing.
-simulate::Machine usualMachine(const pipeline::CompileOptions &o) {
-  if (o.target == plan::Target::CUDA) return simulate::usualMachine(o.target, o.gpu);
+simulate::Machine defaultMachine(const pipeline::CompileOptions &o) {
+  if (o.target == plan::Target::CUDA) return simulate::defaultMachine(o.target, o.gpu);
   std::string unknown; // is said when kernels are made
   auto cpu = codegen::CpuTarget::fromName(o.cpu, unknown);
-  return simulate::usualMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "");
+  return simulate::defaultMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "");
 }
 
 void requireSigningAlone(const CLI::App &app) {
@@ -261,7 +261,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (o.accumulateOrder == "vertical" && o.accumulate > pipeline::kMostVertical)
     throw Error("--accumulate-order vertical holds all micro-steps in one program, which takes " + std::to_string(pipeline::kMostVertical) +
                 " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
-  o.machine = texts.machine.empty() ? usualMachine(o) : simulate::namedOrRead(texts.machine);
+  o.machine = texts.machine.empty() ? defaultMachine(o) : simulate::namedOrRead(texts.machine);
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})

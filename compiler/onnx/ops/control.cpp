@@ -98,6 +98,18 @@ Vals sequenceLength(NodeContext &c) {
   return {s ? c.e.scalar(double(s->size()), c.e.i64()) : Val()};
 }
 
+/// Tensors of one shape along a new dimension.
+Val stack(NodeContext &c, Vals parts, int64_t axis) {
+  for (Val &v : parts) {
+    if (v.sequence) return c.e.fail("sequences of sequences are not supported");
+    Ints shape(v.shape().begin(), v.shape().end());
+    if (axis > int64_t(shape.size())) return c.e.fail("its parts differ in rank");
+    shape.insert(shape.begin() + axis, 1);
+    v = c.e.reshape(v, shape);
+  }
+  return c.e.concat(parts, axis);
+}
+
 Vals concatFromSequence(NodeContext &c) {
   auto s = sequence(c, 0);
   if (!s || s->empty()) return c.fail("the sequence is empty");
@@ -105,14 +117,7 @@ Vals concatFromSequence(NodeContext &c) {
   bool fresh = c.integer("new_axis", 0);
   int64_t axis = c.dimension(c.integer("axis", 0), parts[0].rank() + fresh);
   if (axis < 0) return {};
-  if (fresh)
-    for (Val &v : parts) {
-      Ints shape(v.shape().begin(), v.shape().end());
-      if (axis > int64_t(shape.size())) return c.fail("its parts differ in rank");
-      shape.insert(shape.begin() + axis, 1);
-      v = c.e.reshape(v, shape);
-    }
-  return {c.e.concat(parts, axis)};
+  return {fresh ? stack(c, std::move(parts), axis) : c.e.concat(parts, axis)};
 }
 
 Vals ifOp(NodeContext &c) {
@@ -120,42 +125,36 @@ Vals ifOp(NodeContext &c) {
   if (!condition || condition->size() != 1) return c.fail("its condition is no single known value");
   const Attribute *a = c.attribute(condition->at(0) != 0 ? "then_branch" : "else_branch");
   if (!a || !a->graph) return c.fail("it has no such branch");
-  return c.importer.branch(*a->graph, c);
+  return c.importer.subgraph(*a->graph, c);
 }
 
-/// A turn for each that is known while importing; what turns yield besides is stacked.
+/// Unrolled: the trip count and, in each iteration, the condition are known while importing.
 Vals loop(NodeContext &c) {
   const Attribute *body = c.attribute("body");
-  if (!body || !body->graph || body->graph->inputs.size() < 2) return c.fail("it has no body that takes a number and a condition");
-  if (!c.has(0)) return c.fail("how many turns it takes is not known without its first input");
-  auto turns = c.knownInts(0);
-  if (!turns || turns->size() != 1) return c.e.failed() ? Vals() : c.fail("its number of turns is no single number");
-  size_t carried = body->graph->inputs.size() - 2, yielded = body->graph->outputs.size();
-  if (c.inputs.size() != carried + 2 || yielded < carried + 1) return c.fail("its body does not take or yield what it is given");
-  Val goesOn = c.has(1) ? c.inputs[1] : c.e.scalar(1, c.e.i1());
+  if (!body || !body->graph || body->graph->inputs.size() < 2) return c.fail("it has no body with an iteration number and a condition");
+  if (!c.has(0)) return c.fail("a loop without a trip count is not supported");
+  auto count = c.knownInts(0);
+  if (!count || count->size() != 1) return c.fail("its trip count is no single number");
+  size_t carried = body->graph->inputs.size() - 2, outputs = body->graph->outputs.size();
+  if (c.inputs.size() != carried + 2 || outputs < carried + 1) return c.fail("its inputs and outputs are not those of its body");
+  Val condition = c.has(1) ? c.inputs[1] : c.e.scalar(1, c.e.i1());
   Vals state(c.inputs.begin() + 2, c.inputs.end());
-  std::vector<Vals> rows(yielded - 1 - carried);
-  for (int64_t turn = 0; turn < (*turns)[0]; ++turn) {
-    auto condition = goesOn.sequence ? nullptr : c.importer.known(goesOn, c.e);
-    if (!condition || condition->size() != 1) return c.fail("whether it goes on depends on the data");
-    if (condition->at(0) == 0) break;
-    Vals given{c.e.scalar(double(turn), c.e.i64()), goesOn};
-    given.append(state);
-    Vals results = c.importer.branch(*body->graph, c, given);
+  std::vector<Vals> scanned(outputs - 1 - carried); // of each scan output, an element for each iteration
+  for (int64_t iteration = 0; iteration < (*count)[0]; ++iteration) {
+    auto known = condition.sequence ? nullptr : c.importer.known(condition, c.e);
+    if (!known || known->size() != 1) return c.fail("its condition depends on the data");
+    if (known->at(0) == 0) break;
+    Vals inputs{c.e.scalar(double(iteration), c.e.i64()), condition};
+    inputs.append(state);
+    Vals results = c.importer.subgraph(*body->graph, c, inputs);
     if (c.e.failed()) return {};
-    goesOn = results[0];
+    condition = results[0];
     state.assign(results.begin() + 1, results.begin() + 1 + carried);
-    for (size_t i = 0; i < rows.size(); ++i) rows[i].push_back(results[1 + carried + i]);
+    for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back(results[1 + carried + i]);
   }
-  for (Vals &parts : rows) {
-    if (parts.empty() || llvm::any_of(parts, [](const Val &v) { return bool(v.sequence); }))
-      return c.fail("what its turns yield is stacked, which takes a turn at least, and tensors");
-    for (Val &v : parts) {
-      Ints shape(v.shape().begin(), v.shape().end());
-      shape.insert(shape.begin(), 1);
-      v = c.e.reshape(v, shape);
-    }
-    state.push_back(c.e.concat(parts, 0));
+  for (const Vals &elements : scanned) {
+    if (elements.empty()) return c.fail("a scan output of no iteration is not supported");
+    state.push_back(stack(c, elements, 0));
   }
   return state;
 }

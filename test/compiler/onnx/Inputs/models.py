@@ -469,6 +469,18 @@ def numbered():
     return g.model(g.Add(x, g.normal("mix.weight_1", D)))
 
 
+def at_one_node():
+    """One tensor for the scale and the bias of a norm, and for two biases of a module that is a function: an exporter has merged what was equal."""
+    g = Graph()
+    both, zeros = g.weight("norm.weight", np.full(D, 0.5)), g.weight("block.first", np.zeros(D))
+    x = g.LayerNormalization(embedded(g), both, both, name="norm")
+    m = g.model(g.Block(x, zeros, zeros, domain="tests", name="call"))
+    block = [helper.make_node("Add", ["x", "a"], ["s"], name="first"), helper.make_node("Tanh", ["s"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"], name="second")]
+    m.functions.append(helper.make_function("tests", "Block", ["x", "a", "b"], ["y"], block, [helper.make_opsetid("", 20)]))
+    m.opset_import.append(helper.make_opsetid("tests", 1))
+    return m
+
+
 def identities():
     """What the older exporter leaves of the same: tensors merged through Identity nodes, its names on nodes."""
     g = Graph()
