@@ -54,8 +54,8 @@ def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
     - The rows of a table (`nn.gather`): each tile contributes those it holds, and zeros for the others, to a running sum.
     - The weights of a product: results side by side where the rows of the parameter are its results (stored transposed), else partial sums, each of the
       part of the other operand that it wants.
-    - The weights of a product whose results are nothing but the logits of a cross-entropy. Its classes are met tile by tile, and logits never
-      exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
+    - The weights of a product whose results are nothing but the logits of a cross-entropy, after a bias, a scale or a cap (`logits.h`). Its
+      classes are met tile by tile, and logits never exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
       tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
       each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`) or, with `keep-logits`, forward keeps them. Where somebody else reads them, logits are made whole.
 

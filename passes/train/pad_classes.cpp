@@ -1,6 +1,6 @@
 //===- pad_classes.cpp - nn-pad-classes ------------------------------------------------------------------===//
 #include "passes/train/Passes.h"
-#include "passes/train/tile.h"
+#include "passes/train/logits.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -38,7 +38,7 @@ struct PadClasses : impl::PadClassesPassBase<PadClasses> {
     return llvm::all_of(ArrayRef(logits.path).drop_back(), [](Operation *op) { return op->getResult(0).hasOneUse(); });
   }
 
-  /// The path from the product to the loss once more, with more classes, all of which the loss reads.
+  /// The product and what follows it once more, with more classes, which the loss takes for impossible.
   void pad(nn::MatMulOp product, const Logits &logits) {
     OpBuilder builder(product);
     nn::Build b{builder, product.getLoc()};
@@ -49,19 +49,9 @@ struct PadClasses : impl::PadClassesPassBase<PadClasses> {
     auto wide = builder.create<nn::MatMulOp>(b.loc, product.getLhs(), b.pad(product.getRhs(), none, high, none), product.getTransposeLhs(),
                                              product.getTransposeRhs(), product.getRecompute());
     wide.setKeepLhs(product.getKeepLhs());
-    Value v = wide;
-    for (Operation *op : ArrayRef(logits.path).drop_front().drop_back()) {
-      builder.setInsertionPoint(op);
-      nn::Build at{builder, op->getLoc()};
-      SmallVector<int64_t> shape(nn::typeOf(op->getResult(0)).getShape());
-      shape.back() += more;
-      if (isa<nn::ReshapeOp>(op))
-        v = at.reshape(v, shape);
-      else
-        v = at.add(v, at.broadcast(at.pad(logits.bias, {0}, {more}, {0}), shape, {int64_t(shape.size()) - 1}));
-    }
     nn::CrossEntropyOp loss = logits.loss;
     builder.setInsertionPoint(loss);
+    Value v = logits.from(builder, wide, [&](nn::Build of, Value numbers) { return of.pad(numbers, {0}, {more}, {0}); });
     nn::Build at{builder, loss.getLoc()};
     Value number = at.iota(nn::withElement(v, builder.getI32Type()), 1);
     Value exists = at.compare(nn::Predicate::lt, number, at.like(number, double(classes)));

@@ -1,7 +1,7 @@
 //===- tile.h - parameters in tiles, and what reads them tile by tile ---------------------------------===//
 // Private to nn-tile.
 #pragma once
-#include "compiler/nn/build.h"
+#include "passes/train/logits.h"
 
 namespace zero::train {
 
@@ -36,14 +36,6 @@ void tileExpert(nn::ReshapeOp user, const TiledParameter &matrix);
 /// where they are not.
 void tileExperts(nn::GroupedMatMulOp user);
 
-/// A product whose results are logits, which nothing but a cross-entropy reads.
-struct Logits {
-  nn::CrossEntropyOp loss;
-  mlir::Value bias;                          // one per class, or null
-  llvm::SmallVector<mlir::Operation *> path; // from the product to the loss
-  std::string whole;                         // why they have to exist whole; empty if they need not
-};
-std::optional<Logits> logitsOf(nn::MatMulOp product);
 /// The loss is replaced, and the whole path to it erased. Backward keeps the logits of tiles or, if `again`, computes them again.
 void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &weights, bool again);
 

@@ -4,45 +4,6 @@
 using namespace mlir;
 
 namespace zero::train {
-namespace {
-
-/// The other operand, where it is one number per class repeated for every row.
-Value biasOf(nn::AddOp add, Value logits) {
-  Value other = add.getLhs() == logits ? add.getRhs() : add.getLhs();
-  auto repeated = other.getDefiningOp<nn::BroadcastOp>();
-  int64_t last = nn::typeOf(logits).getRank() - 1;
-  if (!repeated || repeated.getDims() != ArrayRef<int64_t>{last}) return {};
-  Value bias = repeated.getInput();
-  return nn::typeOf(bias).getDimSize(0) == nn::typeOf(logits).getDimSize(last) ? bias : Value();
-}
-
-} // namespace
-
-std::optional<Logits> logitsOf(nn::MatMulOp product) {
-  Logits found;
-  found.path.push_back(product);
-  int64_t classes = nn::typeOf(product.getResult()).getDimSize(1);
-  for (Value v = product.getResult();;) {
-    for (Operation *user : v.getUsers())
-      if (auto loss = dyn_cast<nn::CrossEntropyOp>(user); loss && loss.getLogits() == v) found.loss = loss;
-    if (found.loss) {
-      found.path.push_back(found.loss);
-      if (!v.hasOneUse() || !found.loss.getLse().use_empty()) found.whole = "not one cross-entropy alone reads them";
-      return found;
-    }
-    if (!v.hasOneUse()) return std::nullopt;
-    Operation *user = *v.user_begin();
-    if (auto add = dyn_cast<nn::AddOp>(user); add && !found.bias)
-      found.bias = biasOf(add, v);
-    else if (!isa<nn::ReshapeOp>(user) || nn::typeOf(user->getResult(0)).getRank() == 0 ||
-             nn::typeOf(user->getResult(0)).getShape().back() != classes)
-      return std::nullopt;
-    if (isa<nn::AddOp>(user) && !found.bias) return std::nullopt;
-    found.path.push_back(user);
-    v = user->getResult(0);
-  }
-}
-
 /// For a label c in tile k: -log softmax(x)[c] = (lse_k - x[c]) + (lse - lse_k), where lse_k is the log of the sum of exponentials of the
 /// tile and lse that of all of them, which is the log of the sum of exponentials of the lse_k. The first is the cross-entropy of the tile's
 /// logits, the second that of the lse_k with k as label. Both have the gradient they have everywhere.
@@ -68,10 +29,8 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
     auto part = builder.create<nn::MatMulOp>(at.loc, product.getLhs(), weights.get(at, k), product.getTransposeLhs(),
                                              product.getTransposeRhs(), again);
     part.setKeepLhs(true); // so that logits made again are those of forward to the bit, however lhs is rounded where it is stored
-    Value scores = part;
-    if (logits.bias)
-      scores = at.add(
-          scores, at.broadcast(at.slice(logits.bias, {weights.begin(k)}, {weights.extent(k)}, {1}), nn::typeOf(scores).getShape(), {1}));
+    Value scores = logits.from(
+        builder, part, [&](nn::Build of, Value classes) { return of.slice(classes, {weights.begin(k)}, {weights.extent(k)}, {1}); });
     auto term = lossOf(scores, b.select(here, b.sub(labels, b.like(labels, double(weights.begin(k)))), none));
     loss = loss ? b.add(loss, term.getLoss()) : term.getLoss();
     sums.push_back(b.reshape(term.getLse(), {rows, 1}));

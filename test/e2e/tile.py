@@ -8,6 +8,8 @@ of a tiled run resumes untiled, and the reverse; exports and gradients have the 
 import json
 
 import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 from harness import TINY, Suite, expect, relative
@@ -108,16 +110,33 @@ def resumed(name, first, second, world=1):
     return f"losses within {far:.0e}, parameters within {apart:.0e}"
 
 
+def capped(name, of):
+    """As published models do to each of their logits: a scale, a cap and, here, a bias."""
+    model = onnx.load(suite.work / of)
+    graph, logits = model.graph, model.graph.output[0].name
+    graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in (
+        ("scale", np.float32(2)), ("cap", np.float32(1.5)),
+        ("lm_head.bias", np.random.default_rng(6).normal(0, 0.1, graph.output[0].type.tensor_type.shape.dim[-1].dim_value).astype(np.float32))))
+    for node in graph.node:
+        node.output[:] = ["products" if o == logits else o for o in node.output]
+    for kind, inputs, result in (("Mul", ["products", "scale"], "scaled"), ("Div", ["scaled", "cap"], "part"), ("Tanh", ["part"], "tanh"),
+                                 ("Mul", ["tanh", "cap"], "capped"), ("Add", ["capped", "lm_head.bias"], logits)):
+        graph.node.append(helper.make_node(kind, inputs, [result]))
+    onnx.save(model, suite.work / f"{name}.onnx")
+
+
 suite.start()
 suite.gpt("untied.onnx", "--layers", "1", "--hidden", "48", "--heads", "2", "--vocab", "515", "--seq", "12", "--batch", "2", "--untied")
 suite.gpt("tied.onnx", "--layers", "2", "--hidden", "40", "--heads", "2", "--vocab", "301", "--seq", "10", "--batch", "2", "--tied")
 suite.gpt("long.onnx", "--layers", "1", "--hidden", "16", "--heads", "2", "--vocab", "301", "--seq", "24", "--batch", "2", "--tied")
 # Of more tokens what is computed from a number of each is large enough to be made again.
 suite.gpt("many.onnx", "--layers", "1", "--hidden", "16", "--heads", "2", "--vocab", "9001", "--seq", "512", "--batch", "4", "--tied")
-MODELS = {name: (suite.work / f"{name}.onnx", []) for name in ("untied", "tied", "long", "many")}
+capped("capped", "untied.onnx")
+MODELS = {name: (suite.work / f"{name}.onnx", []) for name in ("untied", "tied", "long", "many", "capped")}
 for model, file in {"gpt2": "dynamo_sdpa_dyn.onnx", "llama": "ts17_eager_dyn.onnx"}.items():
     MODELS[model] = (TINY / model / file, ["--bind", f"batch=1,seq={suite.tiny_data(model)}"])
 data_of("untied", 515, 12)
+data_of("capped", 515, 12)
 data_of("tied", 301, 10)
 data_of("long", 301, 24)
 data_of("many", 9001, 512)
@@ -132,6 +151,9 @@ suite.check("tile: llama, head by columns, smoothed labels", close, "llama", ["-
 suite.check("tile: llama, head by columns, clipped", close, "llama", ["--tile", 3], LLAMA, ["--clip", "0.5"])
 suite.check("tile: own head, labels that do not count, two micro-steps", close, "untied", ["--tile", 4], UNTIED, zeroc=["--accumulate", 2])
 suite.check("tile: 2048 tokens of a large table", close, "many", ["--tile", 4], {"transformer.wte.weight": 4})
+suite.check("tile: capped logits", close, "capped", ["--tile", 4], UNTIED)
+suite.check("tile: capped logits, smoothed labels", close, "capped", ["--tile", 4], UNTIED, zeroc=["--label-smoothing", "0.1"])
+suite.check("tile: capped logits, tokens and parameters", close, "capped", ["--tile", 4, "--tile-tokens", 5], UNTIED)
 for parts in ("off", 4):
     suite.check(f"tile: same bits: 2048 tokens of a large table, --tile {parts}, optimizer on disk", same, "many", ["--tile", parts], 1, ["--offload-optimizer", "disk"], [], ["--clip", "never"])
 for flags in (["--recompute", "none"], ["--recompute", "full"]):

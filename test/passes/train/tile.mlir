@@ -81,6 +81,7 @@ func.func @train(%x: tensor<4x40xf32>, %labels: tensor<4xi64>, %scale: tensor<1x
 // NOTE: parameter 'other' is not cut into tiles: this node reads it neither as a table nor as a product's weights
 // CHECK: nn.parameter @"head#1"
 // CHECK: nn.parameter @other : tensor<40x48xf32>
+// CHECK-LABEL: func.func @train(
 // CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<4x32xf32>
 // CHECK: nn.cross_entropy %[[A]], {{.*}} {ignore_index = -1 : i64}
 // CHECK: nn.reduce sum %[[A]] dims [1]
@@ -99,4 +100,53 @@ func.func @train(%x: tensor<4x48xf32>, %labels: tensor<4xi64>, %scale: tensor<1x
   %sum = nn.reduce sum %other dims [0, 1] : tensor<40x48xf32> -> tensor<f32>
   %both = nn.add %loss, %sum : tensor<f32>
   return %both : tensor<f32>
+}
+
+// -----
+
+// What is done to each logit alone, as views, a scale, a cap and a number of each class, is done to those of a tile.
+// CHECK-LABEL: func.func @train(
+// CHECK-NOT: nn.div
+// CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<4x32xf32>
+// CHECK: %[[P:.*]] = nn.div %[[A]], %{{.*}} : tensor<4x32xf32>
+// CHECK: %[[T:.*]] = nn.tanh %[[P]] : tensor<4x32xf32>
+// CHECK: %[[W:.*]] = nn.slice %{{.*}} starts [0] sizes [32] steps [1] : tensor<40xf32> -> tensor<32xf32>
+// CHECK: %[[V:.*]] = nn.broadcast %[[W]] dims [1] : tensor<32xf32> -> tensor<4x32xf32>
+// CHECK: %[[L:.*]] = nn.mul %[[T]], %[[V]] : tensor<4x32xf32>
+// CHECK: nn.cross_entropy %[[L]], {{.*}} {ignore_index = -1 : i64}
+// CHECK: %[[B:.*]] = nn.matmul {{.*}} -> tensor<4x8xf32>
+// CHECK: nn.tanh {{.*}} : tensor<4x8xf32>
+// CHECK: nn.slice %{{.*}} starts [32] sizes [8] steps [1] : tensor<40xf32> -> tensor<8xf32>
+nn.parameter @head : tensor<40x48xf32> {trainable = true}
+nn.parameter @weights : tensor<40xf32> {trainable = true}
+func.func @train(%x: tensor<4x48xf32>, %labels: tensor<4xi64>, %scale: tensor<1xf32>) -> tensor<f32> {
+  %head = nn.get @head : tensor<40x48xf32>
+  %weights = nn.get @weights : tensor<40xf32>
+  %y = nn.matmul %x, %head {transpose_rhs = true} : (tensor<4x48xf32>, tensor<40x48xf32>) -> tensor<4x40xf32>
+  %r = nn.reshape %y : tensor<4x40xf32> -> tensor<2x2x40xf32>
+  %cap = nn.constant dense<30.0> : tensor<2x2x40xf32>
+  %part = nn.div %r, %cap : tensor<2x2x40xf32>
+  %tanh = nn.tanh %part : tensor<2x2x40xf32>
+  %each = nn.broadcast %weights dims [2] : tensor<40xf32> -> tensor<2x2x40xf32>
+  %capped = nn.mul %tanh, %each : tensor<2x2x40xf32>
+  %logits = nn.reshape %capped : tensor<2x2x40xf32> -> tensor<4x40xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x40xf32>, tensor<4xi64>, tensor<1xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// What compares classes with each other reads all of them.
+// CHECK-LABEL: func.func @train(
+// CHECK: nn.concat {{.*}} -> tensor<4x40xf32>
+// CHECK: nn.reduce max
+nn.parameter @head : tensor<40x48xf32> {trainable = true}
+func.func @train(%x: tensor<4x48xf32>, %labels: tensor<4xi64>, %scale: tensor<1xf32>) -> tensor<f32> {
+  %head = nn.get @head : tensor<40x48xf32>
+  %y = nn.matmul %x, %head {transpose_rhs = true} : (tensor<4x48xf32>, tensor<40x48xf32>) -> tensor<4x40xf32>
+  %max = nn.reduce max %y dims [1] : tensor<4x40xf32> -> tensor<4xf32>
+  %rows = nn.broadcast %max dims [0] : tensor<4xf32> -> tensor<4x40xf32>
+  %logits = nn.sub %y, %rows : tensor<4x40xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %scale {ignore_index = -100 : i64} : (tensor<4x40xf32>, tensor<4xi64>, tensor<1xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return %loss : tensor<f32>
 }
