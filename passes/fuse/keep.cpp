@@ -51,6 +51,35 @@ Option evaluate(const Block &block, std::vector<uint32_t> dropped, std::vector<b
   return option;
 }
 
+/// What it costs more to drop one item more. Others that are made again stay so, and only what this one needs of what is neither kept nor
+/// made again is added, which is little.
+class Beside {
+public:
+  explicit Beside(const Block &block) : block(block), added(block.size(), 0) {}
+
+  /// `again`: what is made again so far.
+  uint64_t costOf(uint32_t dropped, const std::vector<bool> &again) {
+    ++turn;
+    uint64_t cost = 0;
+    pending.assign(1, dropped);
+    while (!pending.empty()) {
+      uint32_t i = pending.back();
+      pending.pop_back();
+      if (again[i] || added[i] == turn) continue;
+      added[i] = turn;
+      cost += block[i].cost;
+      for (uint32_t need : block[i].needs)
+        if (!block[need].input && !block[need].read) pending.push_back(need);
+    }
+    return cost;
+  }
+
+private:
+  const Block &block;
+  std::vector<uint32_t> added, pending; // the turn in which an item was added last
+  uint32_t turn = 0;
+};
+
 /// Those that nothing beats in both, fewest bytes first.
 void prune(std::vector<Option> &options) {
   std::stable_sort(options.begin(), options.end(),
@@ -79,18 +108,18 @@ std::vector<Option> optionsOf(const Block &block) {
     }
   } else {
     Option now = options[0];
+    Beside beside(block);
     while (!large.empty()) {
+      evaluate(block, now.dropped, again);
       std::optional<std::pair<double, size_t>> best;
-      Option next;
       for (size_t k = 0; k < large.size(); ++k) {
-        auto dropped = now.dropped;
-        dropped.push_back(large[k]);
-        Option option = evaluate(block, std::move(dropped), again);
-        double price = (double(option.cost) - double(now.cost)) / double(std::max<uint64_t>(block[large[k]].bytes, 1));
-        if (!best || price < best->first) best = {price, k}, next = std::move(option);
+        double price = double(beside.costOf(large[k], again)) / double(std::max<uint64_t>(block[large[k]].bytes, 1));
+        if (!best || price < best->first) best = {price, k};
       }
+      auto dropped = std::move(now.dropped);
+      dropped.push_back(large[best->second]);
       large.erase(large.begin() + std::ptrdiff_t(best->second));
-      options.push_back(now = std::move(next));
+      options.push_back(now = evaluate(block, std::move(dropped), again));
     }
   }
   prune(options);

@@ -91,7 +91,7 @@ private:
     if (found.fits) found.placed = trials.takeFastest();
     if (!trials.keeps(found.chosen)) return found; // nobody asks what else it would be
     found.resident = trials.made(forms.onDevice(found.chosen.settings)).need.of(Tier::device);
-    found.leastCopied = leastCopied();
+    found.leastCopied = std::min(leastCopied(), found.chosen.copied);
     return found;
   }
 

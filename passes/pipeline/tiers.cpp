@@ -53,7 +53,11 @@ void Tiers::choose() {
       offer(sizeState(logitsStay));
     }
   }
-  if (state && question.anyRecomputation && (!parametersStay || copiesPrevail()) && !computesAllTheTime()) offer(sizeState(keepingLeast()));
+  auto mayBeFaster = [&](const Settings &settings) {
+    return offered().empty() || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < best().time.seconds;
+  };
+  if (state && question.anyRecomputation && !computesAllTheTime() && (!parametersStay || mayBeFaster(keepingLeast())))
+    offer(sizeState(keepingLeast()));
   if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));
   if (!offered().empty()) return;
   // Whatever may leave is away, then what lies within blocks is made again as well; of state the host has all its room, or none where what
