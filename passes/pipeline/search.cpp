@@ -95,25 +95,39 @@ private:
     return found;
   }
 
-  /// The fastest once lanes run apart and updates are late, which make about as much of one tiling as of another, and of one choice of what
-  /// leaves as of another.
+  /// The fastest once lanes run apart and updates are late. That makes about as much of one tiling as of another, and of one choice of what
+  /// leaves as of another, but most of what takes least with every buffer apart.
   Trial overlap(ArrayRef<Trial> kept) {
-    std::vector<Trials::Part> next{[first = kept[0], &budgets = budgets](Trials &ahead) {
+    const Trial &first = kept[0];
+    SmallVector<Trial, 2> others;
+    auto add = [&](const Trial *trial) {
+      auto isThat = [&](const Trial &other) { return keyOf(other.settings, true) == keyOf(trial->settings, true); };
+      if (trial != kept.end() && !isThat(first) && llvm::none_of(others, isThat)) others.push_back(*trial);
+    };
+    add(llvm::find_if(kept, [&](const Trial &trial) { return trial.settings.tiling != first.settings.tiling && isLike(trial, first); }));
+    if (first.time.seconds > kNearLeast * first.time.least()) add(mostPromising(kept));
+    std::vector<Trials::Part> next{[first, &budgets = budgets](Trials &ahead) {
       Refine refine(ahead, budgets);
       if (std::optional<Trial> spread = refine.spread(first)) refine.overlap(*spread);
     }};
-    auto other =
-        llvm::find_if(kept, [&](const Trial &trial) { return trial.settings.tiling != kept[0].settings.tiling && isLike(trial, kept[0]); });
-    if (other != kept.end()) next.push_back([trial = *other, &budgets = budgets](Trials &ahead) { Refine(ahead, budgets).overlap(trial); });
+    for (const Trial &other : others) next.push_back([other, &budgets = budgets](Trials &ahead) { Refine(ahead, budgets).overlap(other); });
     trials.lookAhead(next);
-    Trial best = refine.overlap(kept[0]);
+    Trial best = refine.overlap(first);
     trials.reached(0);
     if (best.time.seconds > kNearLeast * best.time.least())
-      if (std::optional<Trial> spread = refine.spread(kept[0]); spread && isLike(*spread, best))
+      if (std::optional<Trial> spread = refine.spread(first); spread && isLike(*spread, best))
         best = std::min(best, refine.overlap(*spread), faster);
-    trials.reached(1);
-    if (other != kept.end()) best = std::min(best, refine.overlap(*other), faster);
+    for (const auto &[i, other] : llvm::enumerate(others)) {
+      trials.reached(i + 1);
+      best = std::min(best, refine.overlap(other), faster);
+    }
     return best;
+  }
+
+  /// What takes least if half of what sharing bytes costs is won back.
+  const Trial *mostPromising(ArrayRef<Trial> kept) {
+    auto hoped = [&](const Trial &trial) { return trial.time.seconds + trials.timed(trials.attempt(trial.settings)).time.seconds; };
+    return std::min_element(kept.begin(), kept.end(), [&](const Trial &a, const Trial &b) { return hoped(a) < hoped(b); });
   }
 
   /// Of every form that was tried with all on the device: what is too much must leave, those first that are copied least for each byte.
