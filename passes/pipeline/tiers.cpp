@@ -1,5 +1,6 @@
 //===- tiers.cpp - where everything rests, for one form -----------------------------------------------===//
 #include "passes/pipeline/tiers.h"
+#include <utility>
 
 using namespace mlir;
 
@@ -33,39 +34,36 @@ void Tiers::choose() {
   bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
   size_t before = fitting.size();
   auto offered = [&] { return ArrayRef(fitting).drop_front(before); };
-  bool parametersStay = false;
   auto offer = [&](const std::optional<Trial> &trial) {
     auto isThat = [&](const Trial &other) { return keyOf(other.settings, false) == keyOf(trial->settings, false); };
-    if (!trial || llvm::any_of(offered(), isThat)) return;
-    fitting.push_back(trials.timed(*trial));
-    parametersStay |= !trial->offloadsParameters();
+    if (trial && llvm::none_of(offered(), isThat)) fitting.push_back(trials.timed(*trial));
+    return trial;
   };
   auto best = [&] { return *std::min_element(offered().begin(), offered().end(), faster); };
   auto copiesPrevail = [&] { return !offered().empty() && copiesPrevailIn(best()); };
-  if (activations && !stateMustLeave) offer(sizeActivations());
-  if (question.anyRecomputation && !computesAllTheTime()) offer(sizeKept());
-  if (state) offer(sizeState(onDevice()));
-  if (state && activations && !parametersStay) {
-    std::optional<Trial> away = sizeState(activationsAway());
-    offer(away || !budgets.host ? away : sizeState(activationsAway(Tier::disk)));
-    if (Settings logitsStay = activationsAway(); logitsStay.schedule.activationWork > 0) {
-      logitsStay.schedule.activationWork = 0;
-      offer(sizeState(logitsStay));
-    }
-  }
+  auto offerSizes = [&](const Settings &settings) {
+    auto keepsParameters = [](const std::optional<Trial> &trial) { return trial && !trial->offloadsParameters(); };
+    bool parametersStay = activations && !stateMustLeave && keepsParameters(offer(sizeActivations(settings)));
+    parametersStay |= state && keepsParameters(offer(sizeState(settings)));
+    if (!state || !activations || parametersStay) return;
+    if (!offer(sizeState(away(settings))) && budgets.host) offer(sizeState(away(settings, Tier::disk)));
+    Settings logitsStay = away(settings);
+    if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
+  };
   auto mayBeFaster = [&](const Settings &settings) {
     return offered().empty() || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < best().time.seconds;
   };
-  if (state && question.anyRecomputation && !computesAllTheTime() && (!parametersStay || mayBeFaster(keepingLeast())))
-    offer(sizeState(keepingLeast()));
+  offerSizes(onDevice());
+  if (question.anyRecomputation && !computesAllTheTime() && !offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());
   if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));
   if (!offered().empty()) return;
-  // Whatever may leave is away, then what lies within blocks is made again as well; of state the host has all its room, or none where what
+  // Whatever may leave is away, or what lies within blocks is made again, then both; of state the host has all its room, or none where what
   // else lies there and what updates work on need it.
   std::vector<Settings> sparing;
-  if (activations && budgets.host) sparing.push_back(activationsAway());
-  sparing.push_back(activations ? activationsAway(Tier::disk) : onDevice());
+  if (activations && budgets.host) sparing.push_back(away(onDevice()));
+  sparing.push_back(activations ? away(onDevice(), Tier::disk) : onDevice());
   if (question.anyRecomputation) sparing.push_back(keepingLeast());
+  if (question.anyRecomputation && activations) sparing.push_back(away(keepingLeast(), Tier::disk));
   for (Settings &settings : sparing) {
     auto &tiers = settings.shard.tiers;
     if (state) tiers.deviceBytes = 0, tiers.hostBytes = int64_t(budgets.host.value_or(0));
@@ -84,9 +82,7 @@ Settings Tiers::onDevice() const {
   return settings;
 }
 
-/// On the host only if its budget is named.
-Settings Tiers::activationsAway(Tier tier) const {
-  Settings settings = onDevice();
+Settings Tiers::away(Settings settings, Tier tier) const {
   settings.schedule.activations = budgets.host && tier == Tier::host ? "host" : "disk";
   return settings;
 }
@@ -116,8 +112,8 @@ std::optional<Trial> Tiers::sizeKept() {
 }
 
 /// As many activations as there is room for on the device, all state there.
-std::optional<Trial> Tiers::sizeActivations() {
-  Settings settings = activationsAway();
+std::optional<Trial> Tiers::sizeActivations(Settings settings) {
+  settings = away(settings);
   Trial none = trials.attempt(settings);
   if (!trials.fits(none) && budgets.host) {
     settings.schedule.activations = "disk";
@@ -207,7 +203,8 @@ std::optional<Trial> Tiers::gatherLater(Settings settings) {
 }
 
 Settings Tiers::mostSparing(bool makesAgain) const {
-  Settings settings = inTurn(makesAgain ? keepingLeast() : isOpen(asked.schedule.activations) ? activationsAway() : onDevice());
+  Settings settings = inTurn(makesAgain ? keepingLeast() : onDevice());
+  if (isOpen(asked.schedule.activations)) settings = away(settings);
   if (isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer)) settings.shard.tiers.deviceBytes = 0;
   return settings;
 }

@@ -24,15 +24,16 @@ public:
   /// Everything that is left to choose on the device.
   Settings onDevice() const;
   /// What needs least of the device as a rule: nothing rests there that may lie elsewhere, and everything comes when its turn comes.
-  /// `makesAgain`: activations are made again in place of resting elsewhere.
+  /// `makesAgain`: of activations what lies within blocks is made again.
   Settings mostSparing(bool makesAgain) const;
 
 private:
-  Settings activationsAway(state::Tier tier = state::Tier::host) const;
+  /// With activations on a tier; on the host only if its budget is named.
+  Settings away(Settings settings, state::Tier tier = state::Tier::host) const;
   Settings keepingLeast() const;
   bool computesAllTheTime() const;
   std::optional<Trial> sizeKept();
-  std::optional<Trial> sizeActivations();
+  std::optional<Trial> sizeActivations(Settings settings);
   std::optional<Trial> sizeState(Settings settings);
   Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep);
   Trial fillHost(Trial most);
