@@ -10,7 +10,7 @@ namespace zero::pipeline {
 /// Placed, a choice takes about as much longer than with every buffer apart as others of its kind do, of which there are many with other
 /// numbers of tiles: those that copy activations away, or make them again, or do not. (GPT-2 124M in bf16 under 192 and 256 MiB: 1.15
 /// to 1.18 times as long, 1.24 to 1.33 where blocks are made again.) Without tiles buffers are larger beside the room that there is, and it
-/// may be much longer (ModernBERT of 146 million parameters in bf16 under 333 MiB: 1.26 times without, 1.02 with eight).
+/// may be much longer (ModernBERT of 79 million parameters in bf16 under 333 MiB: 1.26 times without, 1.02 with eight).
 class SharingCost {
 public:
   void learn(const Trial &apart, const Trial &placed) {
