@@ -51,22 +51,22 @@ Option evaluate(const Block &block, std::vector<uint32_t> dropped, std::vector<b
   return option;
 }
 
-/// What it costs more to drop one item more. Others that are made again stay so, and only what this one needs of what is neither kept nor
-/// made again is added, which is little.
-class Beside {
+/// What it costs to drop one item more. What is made again already stays so: added is what this item needs that is neither kept nor made
+/// again, which is little beside the block.
+class MarginalCost {
 public:
-  explicit Beside(const Block &block) : block(block), added(block.size(), 0) {}
+  explicit MarginalCost(const Block &block) : block(block), visited(block.size(), 0) {}
 
   /// `again`: what is made again so far.
-  uint64_t costOf(uint32_t dropped, const std::vector<bool> &again) {
-    ++turn;
+  uint64_t of(uint32_t dropped, const std::vector<bool> &again) {
+    ++visit;
     uint64_t cost = 0;
     pending.assign(1, dropped);
     while (!pending.empty()) {
       uint32_t i = pending.back();
       pending.pop_back();
-      if (again[i] || added[i] == turn) continue;
-      added[i] = turn;
+      if (again[i] || visited[i] == visit) continue;
+      visited[i] = visit;
       cost += block[i].cost;
       for (uint32_t need : block[i].needs)
         if (!block[need].input && !block[need].read) pending.push_back(need);
@@ -76,8 +76,8 @@ public:
 
 private:
   const Block &block;
-  std::vector<uint32_t> added, pending; // the turn in which an item was added last
-  uint32_t turn = 0;
+  std::vector<uint32_t> visited, pending; // the last visit of each item
+  uint32_t visit = 0;
 };
 
 /// Those that nothing beats in both, fewest bytes first.
@@ -108,12 +108,12 @@ std::vector<Option> optionsOf(const Block &block) {
     }
   } else {
     Option now = options[0];
-    Beside beside(block);
+    MarginalCost marginal(block);
     while (!large.empty()) {
       evaluate(block, now.dropped, again);
       std::optional<std::pair<double, size_t>> best;
       for (size_t k = 0; k < large.size(); ++k) {
-        double price = double(beside.costOf(large[k], again)) / double(std::max<uint64_t>(block[large[k]].bytes, 1));
+        double price = double(marginal.of(large[k], again)) / double(std::max<uint64_t>(block[large[k]].bytes, 1));
         if (!best || price < best->first) best = {price, k};
       }
       auto dropped = std::move(now.dropped);

@@ -95,8 +95,8 @@ private:
     return found;
   }
 
-  /// The fastest once lanes run apart and updates are late. That makes about as much of one tiling as of another, and of one choice of what
-  /// leaves as of another, but most of what takes least with every buffer apart.
+  /// The fastest once lanes run apart and updates are late. That gains about as much with one tiling as with another, and with one choice
+  /// of what leaves as with another, but most where sharing bytes costs most.
   Trial overlap(ArrayRef<Trial> kept) {
     const Trial &first = kept[0];
     SmallVector<Trial, 2> others;
@@ -124,7 +124,7 @@ private:
     return best;
   }
 
-  /// What takes least if half of what sharing bytes costs is won back.
+  /// The fastest if half of what sharing bytes costs is gained by that.
   const Trial *mostPromising(ArrayRef<Trial> kept) {
     auto hoped = [&](const Trial &trial) { return trial.time.seconds + trials.timed(trials.attempt(trial.settings)).time.seconds; };
     return std::min_element(kept.begin(), kept.end(), [&](const Trial &a, const Trial &b) { return hoped(a) < hoped(b); });

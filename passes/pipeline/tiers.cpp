@@ -41,6 +41,7 @@ void Tiers::choose() {
   };
   auto best = [&] { return *std::min_element(offered().begin(), offered().end(), faster); };
   auto copiesPrevail = [&] { return !offered().empty() && copiesPrevailIn(best()); };
+  // As much as fits on the device of activations, of state, and of state with activations away.
   auto offerSizes = [&](const Settings &settings) {
     auto keepsParameters = [](const std::optional<Trial> &trial) { return trial && !trial->offloadsParameters(); };
     bool parametersStay = activations && !stateMustLeave && keepsParameters(offer(sizeActivations(settings)));
@@ -50,11 +51,13 @@ void Tiers::choose() {
     Settings logitsStay = away(settings);
     if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
   };
+  // Whether computation alone takes less than the best step so far.
   auto mayBeFaster = [&](const Settings &settings) {
     return offered().empty() || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < best().time.seconds;
   };
   offerSizes(onDevice());
-  if (question.anyRecomputation && !computesAllTheTime() && !offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());
+  if (question.anyRecomputation && !computesAllTheTime())
+    if (!offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());
   if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));
   if (!offered().empty()) return;
   // Whatever may leave is away, or what lies within blocks is made again, then both; of state the host has all its room, or none where what
