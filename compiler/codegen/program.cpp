@@ -47,6 +47,12 @@ int64_t Program::extent() const {
   return 0;
 }
 
+bool Program::oncePerRow(const Node &node) const {
+  for (size_t a = 0; a < node.depends.size(); ++a)
+    if (node.depends[a] && !llvm::is_contained(outer, a)) return false;
+  return true;
+}
+
 bool Program::guarded(const Index &index) const {
   return llvm::any_of(index.terms, [&](const Term &t) {
     const Atom &a = space.atoms[t.atom];
@@ -263,8 +269,8 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
       for (auto [i, n] : llvm::enumerate(p.nodes)) {
         if (n.kind != Node::Load || n.arg != a) continue;
         auto [low, high] = p.space.range(n.index - row);
-        bool same = n.index == s.index && (!perRow || !dependsOnInner(n));          // a row's own result is written ahead of its columns
-        bool before = rowByRow && !dependsOnInner(n) && low >= 0 && high < columns; // read once, ahead of the row's stores
+        bool same = n.index == s.index && (!perRow || !dependsOnInner(n));       // a row's own result is written ahead of its columns
+        bool before = rowByRow && p.oncePerRow(n) && low >= 0 && high < columns; // ahead of the row's stores
         allowed &= (same || before) && !updates[i];
       }
       if (allowed) pairs.push_back({s.result, a});

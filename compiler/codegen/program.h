@@ -95,6 +95,8 @@ struct Program {
   /// Whether the map runs over chunks of one long dimension.
   bool chunked() const { return kind == Rows && reductions.empty() && outer.empty(); }
   int64_t extent() const;
+  /// The rows alone decide its value: neither columns nor an inner loop of its own.
+  bool oncePerRow(const Node &node) const;
   /// Whether a loaded index in it stands under guards.
   bool guarded(const Index &index) const;
   /// Nodes reachable from `roots`, each once, operands first; enters indices (loaded atoms) too, and nothing below `leaves`.

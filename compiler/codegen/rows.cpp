@@ -35,7 +35,7 @@ public:
     for (int n : p.below(roots)) {
       const Node &node = p.nodes[n];
       bool reads = node.kind == Node::Load || (node.kind == Node::Reduce && !isPass(n));
-      if (reads && oncePerRow(node) && !waits(n)) rows.readOncePerRow.push_back(n);
+      if (reads && p.oncePerRow(node) && !waits(n)) rows.readOncePerRow.push_back(n);
     }
     return std::move(rows);
   }
@@ -49,13 +49,6 @@ private:
   static constexpr int kLast = INT_MAX;
 
   bool isPass(int n) const { return llvm::is_contained(p.reductions, n); }
-
-  /// The rows alone decide the value: neither columns nor an inner loop of its own.
-  bool oncePerRow(const Node &n) const {
-    for (size_t a = 0; a < n.depends.size(); ++a)
-      if (n.depends[a] && !llvm::is_contained(p.outer, a)) return false;
-    return true;
-  }
 
   bool waits(int node) const {
     return llvm::any_of(p.below({node}), [&](int n) { return llvm::is_contained(rows.trailing, n); });
@@ -121,7 +114,7 @@ private:
     keptAt[n] = level;
     bool fits = llvm::none_of(evaluatedAfter(level), [&](int m) {
       // What a row reads once it reads before, if it knows by then where.
-      return overwritten(m) && !(oncePerRow(p.nodes[m]) && p.nodes[m].level < level);
+      return overwritten(m) && !(p.oncePerRow(p.nodes[m]) && p.nodes[m].level < level);
     });
     if (fits) {
       rows.byLevel[level].kept.push_back({n, place});

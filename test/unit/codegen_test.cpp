@@ -159,6 +159,25 @@ TEST(Kernels, OneNumberBesideAllElements) {
   })");
 }
 
+// The mean over 16 tokens of 16 normalised columns has the shape of their statistics, which each column's sum reads again.
+TEST(Kernels, SumsReadWhatNoColumnMayOverwrite) {
+  check(R"(
+  func.func private @mean(%x: tensor<2x16x16xf32>, %m: tensor<2x16xf32>, %s: tensor<2x16xf32>, %g: tensor<16xf32>)
+      -> (tensor<2x16xf32>, tensor<2x16xf32>) attributes {nn.kernel} {
+    %mb = nn.broadcast %m dims [0, 1] : tensor<2x16xf32> -> tensor<2x16x16xf32>
+    %d = nn.sub %x, %mb : tensor<2x16x16xf32>
+    %r = nn.tanh %s : tensor<2x16xf32>
+    %rb = nn.broadcast %r dims [0, 1] : tensor<2x16xf32> -> tensor<2x16x16xf32>
+    %h = nn.mul %d, %rb : tensor<2x16x16xf32>
+    %gb = nn.broadcast %g dims [2] : tensor<16xf32> -> tensor<2x16x16xf32>
+    %y = nn.mul %h, %gb : tensor<2x16x16xf32>
+    %t = nn.reduce sum %y dims [1] : tensor<2x16x16xf32> -> tensor<2x16xf32>
+    %n = nn.constant dense<0.0625> : tensor<2x16xf32>
+    %mean = nn.mul %t, %n : tensor<2x16xf32>
+    return %t, %mean : tensor<2x16xf32>, tensor<2x16xf32>
+  })");
+}
+
 TEST(Kernels, Movement) {
   check(R"(
   func.func private @heads(%x: tensor<2x5x96xf32>, %b: tensor<96xf32>) -> (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) attributes {nn.kernel} {
