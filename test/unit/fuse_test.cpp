@@ -14,6 +14,7 @@ class Graph {
 public:
   Graph(MLIRContext &context, unsigned seed) : random(seed), b(&context), build{b, UnknownLoc::get(&context)} {
     batch = 1 + random() % 3, rows = 1 + random() % 5, columns = 2 * (1 + random() % 20);
+    if (seed % 4 == 1) rows = columns = 2 * (1 + random() % 10); // what differs has one shape
     module = ModuleOp::create(build.loc);
     SmallVector<Type> types{tensor({batch, rows, columns}), tensor({batch, rows, columns}),
                             tensor({columns, columns}),     tensor({columns}),
@@ -47,7 +48,7 @@ private:
 
   void step() {
     SmallVector<int64_t> shape{batch, rows, columns};
-    switch (random() % 19) {
+    switch (random() % (rows == columns ? 22 : 19)) {
     case 0:
       full.push_back(build.add(pick(full), pick(full)));
       break;
@@ -139,6 +140,15 @@ private:
       full.push_back(b.create<nn::ConcatOp>(build.loc, pieces, 2));
       break;
     }
+    case 19: // over rows, as many as there are columns
+      row.push_back(bounded(build.reduce(nn::ReductionKind::sum, pick(full), {1})));
+      break;
+    case 20:
+      row.push_back(build.reduce(nn::ReductionKind::max, pick(full), {1}));
+      break;
+    case 21: // rows and columns change places
+      full.push_back(b.create<nn::TransposeOp>(build.loc, pick(full), ArrayRef<int64_t>{0, 2, 1}));
+      break;
     }
   }
 };
