@@ -269,8 +269,9 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
       for (auto [i, n] : llvm::enumerate(p.nodes)) {
         if (n.kind != Node::Load || n.arg != a) continue;
         auto [low, high] = p.space.range(n.index - row);
-        bool same = n.index == s.index && (!perRow || !dependsOnInner(n));       // a row's own result is written ahead of its columns
-        bool before = rowByRow && p.oncePerRow(n) && low >= 0 && high < columns; // ahead of the row's stores
+        bool same = n.index == s.index && (!perRow || !dependsOnInner(n)); // a row's own result is written ahead of its columns
+        // Ahead of the row's stores: no sum of the row says where, for it may be made beside them.
+        bool before = rowByRow && p.oncePerRow(n) && n.level == 0 && low >= 0 && high < columns;
         allowed &= (same || before) && !updates[i];
       }
       if (allowed) pairs.push_back({s.result, a});

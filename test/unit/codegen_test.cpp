@@ -178,6 +178,23 @@ TEST(Kernels, SumsReadWhatNoColumnMayOverwrite) {
   })");
 }
 
+// Where the largest of a row stands is known once the last pass over it, which writes, has been made.
+TEST(Kernels, WhatARowReadsAtItsEndIsNotOverwritten) {
+  check(R"(
+  func.func private @largest(%x: tensor<4x24xf32>) -> (tensor<4x24xf32>, tensor<4xf32>) attributes {nn.kernel} {
+    %e = nn.exp %x : tensor<4x24xf32>
+    %m = nn.reduce max %x dims [1] : tensor<4x24xf32> -> tensor<4xf32>
+    %mb = nn.broadcast %m dims [0] : tensor<4xf32> -> tensor<4x24xf32>
+    %hit = nn.compare eq %x, %mb : tensor<4x24xf32> -> tensor<4x24xi1>
+    %i = nn.iota 1 : tensor<4x24xi64>
+    %none = nn.constant dense<0> : tensor<4x24xi64>
+    %at = nn.select %hit, %i, %none : tensor<4x24xi1>, tensor<4x24xi64>
+    %idx = nn.reduce max %at dims [1] : tensor<4x24xi64> -> tensor<4xi64>
+    %t = nn.take_along %x, %idx : tensor<4x24xf32>, tensor<4xi64> -> tensor<4xf32>
+    return %e, %t : tensor<4x24xf32>, tensor<4xf32>
+  })");
+}
+
 TEST(Kernels, Movement) {
   check(R"(
   func.func private @heads(%x: tensor<2x5x96xf32>, %b: tensor<96xf32>) -> (tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>) attributes {nn.kernel} {
