@@ -270,7 +270,7 @@ std::vector<std::pair<unsigned, unsigned>> inplacePairs(const Program &p) {
         if (n.kind != Node::Load || n.arg != a) continue;
         auto [low, high] = p.space.range(n.index - row);
         bool same = n.index == s.index && (!perRow || !dependsOnInner(n)); // a row's own result is written ahead of its columns
-        // Ahead of the row's stores: no sum of the row says where, for it may be made beside them.
+        // Read ahead of the row's stores. An index that needs a reduction of the row (a level above 0) may be known beside them only.
         bool before = rowByRow && p.oncePerRow(n) && n.level == 0 && low >= 0 && high < columns;
         allowed &= (same || before) && !updates[i];
       }

@@ -159,7 +159,7 @@ TEST(Kernels, OneNumberBesideAllElements) {
   })");
 }
 
-// The mean over 16 tokens of 16 normalised columns has the shape of their statistics, which each column's sum reads again.
+// The mean of 16 normalised tokens of 16 columns has the shape of the norm's statistics, all of which each column's sum reads.
 TEST(Kernels, SumsReadWhatNoColumnMayOverwrite) {
   check(R"(
   func.func private @mean(%x: tensor<2x16x16xf32>, %m: tensor<2x16xf32>, %s: tensor<2x16xf32>, %g: tensor<16xf32>)
@@ -178,8 +178,8 @@ TEST(Kernels, SumsReadWhatNoColumnMayOverwrite) {
   })");
 }
 
-// Where the largest of a row stands is known once the last pass over it, which writes, has been made.
-TEST(Kernels, WhatARowReadsAtItsEndIsNotOverwritten) {
+// The index of a row's largest element is reduced in the pass that stores the row, and only then is the element read.
+TEST(Kernels, AnElementReadAtAReducedIndexIsNotOverwritten) {
   check(R"(
   func.func private @largest(%x: tensor<4x24xf32>) -> (tensor<4x24xf32>, tensor<4xf32>) attributes {nn.kernel} {
     %e = nn.exp %x : tensor<4x24xf32>

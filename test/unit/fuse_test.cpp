@@ -14,7 +14,7 @@ class Graph {
 public:
   Graph(MLIRContext &context, unsigned seed) : random(seed), b(&context), build{b, UnknownLoc::get(&context)} {
     batch = 1 + random() % 3, rows = 1 + random() % 5, columns = 2 * (1 + random() % 20);
-    if (seed % 4 == 1) rows = columns = 2 * (1 + random() % 10); // what differs has one shape
+    if (seed % 4 == 1) rows = columns = 2 * (1 + random() % 10); // sums over rows then have the shape of sums over columns
     module = ModuleOp::create(build.loc);
     SmallVector<Type> types{tensor({batch, rows, columns}), tensor({batch, rows, columns}),
                             tensor({columns, columns}),     tensor({columns}),
