@@ -71,7 +71,8 @@ void heedDeclarations(MutableArrayRef<Site> sites) {
   }
   for (Site &s : sites) {
     Declared declared = declaredAs(s.use);
-    if (declared == Declared::Parameter && !known.contains(s.use.tensor) && !fixed.contains(s.use.tensor)) {
+    bool some = s.use.tensor->elements > 0; // a parameter of no rows, as a model keeps that could have some, is a constant
+    if (declared == Declared::Parameter && some && !known.contains(s.use.tensor) && !fixed.contains(s.use.tensor)) {
       s.role = "parameter";
     } else if (declared == Declared::Buffer && !s.role.empty()) {
       s.role.clear();

@@ -68,7 +68,7 @@ def compare(build, exporter, work):
     compiling = ["-q", "model.onnx", "-o", "plan.bin", "--loss", "mse" if labels.dtype == np.float32 else "cross_entropy"]
     program("zeroc", *compiling, cwd=work)
     taken = {p["name"] for p in json.loads(program("zero-inspect", "plan.bin", "--json", cwd=work))["parameters"]}
-    frozen = [f"--freeze=^{re.escape(n)}$" for n, p in model.named_parameters() if not p.requires_grad and n in taken]
+    frozen = [f"--freeze=^{re.escape(n)}$" for n, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad and n in taken]
     if frozen:
         program("zeroc", *compiling, *frozen, cwd=work)
     program("zerorun", "plan.bin", "--data", "data.safetensors", "--steps", STEPS, "--lr", RATE, "--weight-decay", "0.01", "--threads", "1",

@@ -92,6 +92,16 @@ Val depthwise(NodeContext &c, const Val &x, const Val &w, const Window &g) {
   return c.e.depthwise(places, c.e.transpose(c.e.reshape(w, shape), turned), low, high, g.stride, g.dilation);
 }
 
+/// Whether y gets a bias. Where a convolution in three dimensions has none PyTorch's newer exporter writes zeros [filters, 2].
+bool hasBias(NodeContext &c) {
+  if (!c.has(2)) return false;
+  if (c.inputs[2].rank() == 1) return true;
+  auto known = c.importer.known(c.inputs[2], c.e);
+  if (!known || llvm::any_of(known->bytes, [](char byte) { return byte != 0; }))
+    c.fail("its bias of shape " + text(c.inputs[2].shape()) + " is no vector");
+  return false;
+}
+
 /// x [batch, channels, …] by w [filters, channels / groups, …].
 Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_t groups) {
   bool apart = true;
@@ -112,7 +122,7 @@ Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_
     y = c.e.matmul(rows, c.e.reshape(w, {groups, filters, depth}), false, true);
     y = c.e.reshape(c.e.transpose(y, {1, 0, 2}), {batch * g.places, groups * filters});
   }
-  if (c.has(2)) y = c.e.add(y, c.inputs[2]);
+  if (hasBias(c)) y = c.e.add(y, c.inputs[2]);
   Ints shape{batch};
   shape.append(g.out);
   shape.push_back(groups * filters);

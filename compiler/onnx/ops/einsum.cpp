@@ -107,6 +107,10 @@ Vals einsum(NodeContext &c) {
     all += t.letters;
     operands.push_back(std::move(t));
   }
+  // PyTorch promotes operands of several types, and its exporters write them as they were given.
+  if (llvm::any_of(operands, [](const Lettered &o) { return o.x.isFloat(); }))
+    for (Lettered &o : operands)
+      if (!o.x.isFloat()) o.x = c.e.convert(o.x, c.e.f32());
   std::string out;
   if (equation.find("->") == std::string::npos) { // implicit: "...", then the letters that occur once, in alphabetical order
     std::string once;

@@ -65,39 +65,53 @@ Vals sortBy(NodeContext &c, const Val &x, int64_t k, bool largest) {
   return {c.e.reshape(values, shape), c.e.reshape(place, shape)};
 }
 
-/// Known tensors, masks and schedules, are sorted here; of data few elements are selected one by one, more by comparing all with all.
-Vals topK(NodeContext &c) {
-  Val data = c.in(0);
-  auto count = c.known(1);
-  if (!data || !count) return {};
-  if (count->size() != 1) return c.fail("its number of elements is no single number");
-  int64_t rank = data.rank(), k = count->integer(0);
-  if (rank == 0 || c.dimension(c.integer("axis", -1), rank) != rank - 1) return c.fail("it is supported along the last dimension only");
-  int64_t n = data.shape().back();
-  if (k < 0 || k > n) return c.fail("k is out of range");
-  auto x = c.importer.known(data, c.e);
-  if (!x && k >= 1 && k <= 32 && data.isFloat()) return selectTop(c, data, k, c.integer("largest", 1));
-  if (!x && k >= 1 && n <= 8192) return sortBy(c, data, k, c.integer("largest", 1));
-  if (!x) return c.fail("up to 8192 elements that depend on the model's inputs can be sorted, not " + llvm::Twine(n));
-  int64_t rows = n ? x->size() / n : 0;
-  Ints shape(x->shape().begin(), x->shape().end());
+/// Tensors that are known, masks and schedules.
+Vals sortKnown(const nn::Tensor &x, int64_t k, bool largest, mlir::Type i64) {
+  int64_t n = x.shape().back(), rows = n ? x.size() / n : 0;
+  Ints shape(x.shape().begin(), x.shape().end());
   shape.back() = k;
-  nn::Tensor values(mlir::RankedTensorType::get(shape, x->elementType())), places(mlir::RankedTensorType::get(shape, c.e.i64()));
-  bool largest = c.integer("largest", 1);
+  nn::Tensor values(mlir::RankedTensorType::get(shape, x.elementType())), places(mlir::RankedTensorType::get(shape, i64));
   std::vector<int64_t> order(n);
   for (int64_t r = 0; r < rows; ++r) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      double u = x->at(r * n + a), v = x->at(r * n + b);
+      double u = x.at(r * n + a), v = x.at(r * n + b);
       if (std::isnan(u) || std::isnan(v)) return largest ? std::isnan(u) && !std::isnan(v) : std::isnan(v) && !std::isnan(u); // above all
       return largest ? u > v : u < v;
     });
     for (int64_t i = 0; i < k; ++i) {
-      values.set(r * k + i, x->at(r * n + order[i]));
+      values.set(r * k + i, x.at(r * n + order[i]));
       places.set(r * k + i, double(order[i]));
     }
   }
   return {Val(std::move(values)), Val(std::move(places))};
+}
+
+/// Along the last dimension. Of data few elements are selected one by one, more by comparing all with all.
+Vals topOfRows(NodeContext &c, const Val &x, int64_t k, bool largest) {
+  int64_t n = x.shape().back();
+  if (k < 0 || k > n) return c.fail("k is out of range");
+  if (auto known = c.importer.known(x, c.e)) return sortKnown(*known, k, largest, c.e.i64());
+  if (k >= 1 && k <= 32 && x.isFloat()) return selectTop(c, x, k, largest);
+  if (k >= 1 && n <= 8192) return sortBy(c, x, k, largest);
+  return c.fail("up to 8192 elements that depend on the model's inputs can be sorted, not " + llvm::Twine(n));
+}
+
+Vals topK(NodeContext &c) {
+  Val x = c.in(0);
+  auto count = c.known(1);
+  if (!x || !count) return {};
+  if (count->size() != 1) return c.fail("its number of elements is no single number");
+  if (x.rank() == 0) return c.fail("a single number has no dimension to look along");
+  int64_t axis = c.dimension(c.integer("axis", -1), x.rank()), k = count->integer(0);
+  if (axis < 0) return {};
+  bool largest = c.integer("largest", 1);
+  if (axis == x.rank() - 1) return topOfRows(c, x, k, largest);
+  Ints swapped = upTo(x.rank());
+  std::swap(swapped[axis], swapped.back());
+  Vals top = topOfRows(c, c.e.transpose(x, swapped), k, largest);
+  for (Val &v : top) v = c.e.transpose(v, swapped);
+  return top;
 }
 
 Vals nonZero(NodeContext &c) {
