@@ -40,6 +40,27 @@ def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::zero::nn::NnDialect"];
 }
 
+def ChannelsLastPass : Pass<"nn-channels-last", "::mlir::func::FuncOp"> {
+  let summary = "Keep images as convolutions make them, with the channels of a place side by side";
+  let description = [{
+    A convolution is a product, whose rows are places and whose columns are channels; ONNX has channels first. The transposition that brings
+    them there sinks below what works on each element or on the spatial dimensions alone (arithmetic, norms and activations, padding, slices,
+    sums, repetitions), until it meets its inverse, which the next convolution begins with, or something that does need it. Of four dimensions
+    or more: matrices are transposed for other reasons.
+
+    ```mlir
+    %i = nn.transpose %y perm [0, 3, 1, 2] : tensor<2x8x8x16xf32> -> tensor<2x16x8x8xf32>
+    %s = nn.broadcast %scale dims [1] : tensor<16xf32> -> tensor<2x16x8x8xf32>
+    %n = nn.mul %i, %s : tensor<2x16x8x8xf32>
+    // becomes
+    %s = nn.broadcast %scale dims [3] : tensor<16xf32> -> tensor<2x8x8x16xf32>
+    %m = nn.mul %y, %s : tensor<2x8x8x16xf32>
+    %n = nn.transpose %m perm [0, 3, 1, 2] : tensor<2x8x8x16xf32> -> tensor<2x16x8x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+}
+
 def RaiseNormPass : Pass<"nn-raise-norm", "::mlir::func::FuncOp"> {
   let summary = "Find layer normalisation and RMS normalisation written out as means and square roots";
   let description = [{

@@ -14,6 +14,7 @@ void buildPipeline(OpPassManager &pm, bool kernels) {
   functions.addPass(createCSEPass());
   // A conversion or a mask may have become constant only now.
   functions.addPass(createFoldConstantsPass());
+  functions.addPass(createChannelsLastPass());
   functions.addPass(createRaiseGeluPass());
   functions.addPass(createRaiseSiluPass());
   functions.addPass(createRaiseNormPass());

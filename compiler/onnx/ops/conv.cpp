@@ -31,46 +31,51 @@ Val patches(NodeContext &c, Val x, const Window &g) {
   return c.e.transpose(x, perm);
 }
 
-/// [batch, channels, taps, out…]: one strided slice per tap of the kernel.
+/// One dimension for all taps of the kernel before the channels of [batch, out…, channels].
+Ints withTaps(Shape shape, int64_t taps) {
+  Ints result(shape.begin(), shape.end());
+  result.insert(result.end() - 1, taps);
+  return result;
+}
+
+/// [batch, out…, taps, channels] of [batch, …, channels]: one strided slice per tap of the kernel.
 Val tapByTap(NodeContext &c, const Val &x, const Window &g) {
   Vals taps;
-  Ints at(g.kernel.size(), 0), shape{x.dim(0), x.dim(1), 1};
-  shape.append(g.out);
-  for (int64_t t = 0; t < g.taps; ++t, advance(at, g)) taps.push_back(c.e.reshape(tapOf(c, x, g, at), shape));
-  return c.e.concat(taps, 2);
+  Ints at(g.kernel.size(), 0);
+  for (int64_t t = 0; t < g.taps && !c.e.failed(); ++t, advance(at, g)) {
+    Val tap = tapOf(c, x, g, at, 1);
+    taps.push_back(tap ? c.e.reshape(tap, withTaps(tap.shape(), 1)) : Val());
+  }
+  return c.e.concat(taps, int64_t(g.kernel.size()) + 1);
 }
 
 /// The same dimension by dimension, the last first: the sum of the kernel's sizes where tap by tap takes their product, for
 /// intermediate columns in memory.
 Val dimensionByDimension(NodeContext &c, const Val &x, const Window &g) {
-  Ints shape{x.dim(0), x.dim(1), 1};
-  shape.append(x.shape().begin() + 2, x.shape().end());
+  int64_t n = int64_t(g.kernel.size());
+  Ints shape = withTaps(x.shape(), 1);
   Val all = c.e.reshape(x, shape);
-  for (int64_t i = int64_t(g.kernel.size()) - 1; i >= 0 && all; --i) {
+  for (int64_t i = n - 1; i >= 0 && all; --i) {
     Ints from(shape.size(), 0), step(shape.size(), 1);
-    shape[i + 3] = g.out[i];
-    step[i + 3] = g.out[i] == 1 ? 1 : g.stride[i];
+    shape[i + 1] = g.out[i];
+    step[i + 1] = g.out[i] == 1 ? 1 : g.stride[i];
     Vals taps;
-    for (int64_t t = 0; t < g.kernel[i]; ++t, from[i + 3] += g.dilation[i]) taps.push_back(c.e.slice(all, from, shape, step));
-    all = c.e.concat(taps, 2);
-    shape[2] *= g.kernel[i];
+    for (int64_t t = 0; t < g.kernel[i]; ++t, from[i + 1] += g.dilation[i]) taps.push_back(c.e.slice(all, from, shape, step));
+    all = c.e.concat(taps, n + 1);
+    shape[n + 1] *= g.kernel[i];
   }
   return all;
 }
 
-/// The same columns of any windows.
+/// The columns [batch, out…, taps, channels] of windows that overlap: channels are side by side, as a convolution before has made them.
 Val columns(NodeContext &c, Val x, const Window &g) {
-  int64_t n = int64_t(g.kernel.size());
-  Ints low{0, 0}, high{0, 0};
-  low.append(g.before);
-  high.append(g.after);
-  x = c.e.pad(x, 0, low, high);
+  Ints channelsLast = upTo(x.rank()), low{0}, high{0};
+  std::rotate(channelsLast.begin() + 1, channelsLast.begin() + 2, channelsLast.end());
+  low.append(g.before), low.push_back(0);
+  high.append(g.after), high.push_back(0);
+  x = c.e.pad(c.e.transpose(x, channelsLast), 0, low, high);
   if (!x) return {};
-  Val all = g.taps > kMostTapsAtOnce ? dimensionByDimension(c, x, g) : tapByTap(c, x, g);
-  Ints perm{0};
-  for (int64_t i = 0; i < n; ++i) perm.push_back(3 + i);
-  perm.append({1, 2});
-  return c.e.transpose(all, perm);
+  return g.taps > kMostTapsAtOnce ? dimensionByDimension(c, x, g) : tapByTap(c, x, g);
 }
 
 /// Each channel by its own kernel: no sum over channels, and so no product of matrices.
@@ -103,7 +108,7 @@ bool hasBias(NodeContext &c) {
 }
 
 /// x [batch, channels, …] by w [filters, channels / groups, …].
-Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_t groups) {
+Val convolve(NodeContext &c, const Val &x, Val w, const Window &g, int64_t groups) {
   bool apart = true;
   for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
   if (!apart && g.taps > kMostTaps)
@@ -111,15 +116,17 @@ Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_
                     ")");
   int64_t batch = x.dim(0), channels = x.dim(1) / groups, filters = w.dim(0) / groups, depth = channels * g.taps;
   bool single = !apart && channels == 1 && filters == 1 && groups > 1 && g.taps <= kMostTapsAtOnce;
-  Val rows = single ? Val() : apart ? patches(c, x, g) : columns(c, x, g);
-  Val y;
+  Val rows = single ? Val() : apart ? patches(c, x, g) : columns(c, x, g), y;
   if (single) {
     y = c.e.reshape(depthwise(c, x, w, g), {batch * g.places, groups});
   } else if (groups == 1) {
+    w = apart ? w : c.e.transpose(c.e.reshape(w, {filters, channels, g.taps}), {0, 2, 1});
     y = c.e.matmul(c.e.reshape(rows, {batch * g.places, depth}), c.e.reshape(w, {filters, depth}), false, true);
   } else {
-    rows = c.e.transpose(c.e.reshape(rows, {batch * g.places, groups, depth}), {1, 0, 2});
-    y = c.e.matmul(rows, c.e.reshape(w, {groups, filters, depth}), false, true);
+    Ints split = apart ? Ints{batch * g.places, groups, depth} : Ints{batch * g.places, g.taps, groups, channels};
+    rows = c.e.transpose(c.e.reshape(rows, split), apart ? Ints{1, 0, 2} : Ints{2, 0, 1, 3});
+    w = apart ? w : c.e.transpose(c.e.reshape(w, {groups, filters, channels, g.taps}), {0, 1, 3, 2});
+    y = c.e.matmul(c.e.reshape(rows, {groups, batch * g.places, depth}), c.e.reshape(w, {groups, filters, depth}), false, true);
     y = c.e.reshape(c.e.transpose(y, {1, 0, 2}), {batch * g.places, groups * filters});
   }
   if (hasBias(c)) y = c.e.add(y, c.inputs[2]);

@@ -48,12 +48,12 @@ bool window(NodeContext &c, const Val &x, Window &g, bool cut) {
   return true;
 }
 
-Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at) {
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at, size_t first) {
   Ints from(padded.rank(), 0), size(padded.shape().begin(), padded.shape().end()), step(padded.rank(), 1);
   for (size_t i = 0; i < g.kernel.size(); ++i) {
-    from[i + 2] = at[i] * g.dilation[i];
-    size[i + 2] = g.out[i];
-    step[i + 2] = g.out[i] == 1 ? 1 : g.stride[i];
+    from[first + i] = at[i] * g.dilation[i];
+    size[first + i] = g.out[i];
+    step[first + i] = g.out[i] == 1 ? 1 : g.stride[i];
   }
   return c.e.slice(padded, from, size, step);
 }

@@ -18,8 +18,8 @@ struct Window {
 /// Fills in everything but the kernel from the node's attributes, for an input [batch, channels, …]; false after a report. With `cut` the
 /// last window may reach beyond the padded input, as long as it begins in front of the padding; of a single one the kernel becomes shorter.
 bool window(NodeContext &c, const Val &x, Window &g, bool cut = false);
-/// [batch, channels, out…]: the elements of a padded input that tap `at` of the kernel sees.
-Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at);
+/// The elements of a padded input that tap `at` of the kernel sees: out… in place of its spatial dimensions, which begin with `first`.
+Val tapOf(NodeContext &c, const Val &padded, const Window &g, Shape at, size_t first = 2);
 /// x with stride - 1 zeros between neighbours along `dim`.
 Val dilate(NodeContext &c, const Val &x, int64_t dim, int64_t stride);
 /// The next tap in row-major order.
