@@ -121,7 +121,7 @@ Val Importer::fetch(Entry &entry, const Node *user, size_t input) {
   if (!entry.initializer) return entry.val;
   const TensorProto &t = *entry.initializer;
   if (!isFloat(t.type)) return constant(t, *emitter);
-  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}, user, input, entry.alias};
+  Use u{&t, uses[&t]++, user ? user->op : StringRef(), {}, user, input, entry.alias, entry.moved};
   u.statistic = u.op == "BatchNormalization" && input >= 3;
   if (!entry.alias.empty())
     u.user = printable(entry.alias);
@@ -190,7 +190,8 @@ bool Importer::node(const Node &n, Scope &scope) {
       return false;
     }
     if (n.domain.empty() && n.op == "Identity" && entry->initializer && !n.outputs.empty()) {
-      scope.names[n.outputs[0]] = Entry{{}, entry->initializer, n.outputs[0], {}};
+      const Node *moved = entry->moved || n.call.empty() ? entry->moved : &n;
+      scope.names[n.outputs[0]] = Entry{{}, entry->initializer, n.outputs[0], {}, moved};
       return true;
     }
     if (!entry->missing.empty()) {

@@ -15,13 +15,14 @@ namespace zero::onnx {
 /// One use of a float initializer by one node.
 struct Use {
   const TensorProto *tensor;
-  unsigned occurrence;        // counts the uses of this initializer in walk order, the same in every walk
-  StringRef op;               // operator that uses it
-  std::string user;           // name of the node, or the name an Identity node gave the initializer
-  const Node *node = nullptr; // that uses it; none where it is a result of the graph
-  size_t input = 0;           // which of the node's inputs it is
-  StringRef alias;            // the name an Identity node gave the initializer; empty where none did
-  bool statistic = false;     // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
+  unsigned occurrence;         // counts the uses of this initializer in walk order, the same in every walk
+  StringRef op;                // operator that uses it
+  std::string user;            // name of the node, or the name an Identity node gave the initializer
+  const Node *node = nullptr;  // that uses it; none where it is a result of the graph
+  size_t input = 0;            // which of the node's inputs it is
+  StringRef alias;             // the name an Identity node gave the initializer; empty where none did
+  const Node *moved = nullptr; // the Identity node, first of several, that is a call by which PyTorch read the initializer before
+  bool statistic = false;      // a running mean or variance: never a parameter, though it may be stored as one with a bias that equals it
 };
 
 class Importer;
@@ -113,8 +114,9 @@ private:
   struct Entry {
     Val val;
     const TensorProto *initializer = nullptr;
-    StringRef alias;     // name an Identity node gave the initializer
-    std::string missing; // the node that should have computed it, in a form the reader lacks
+    StringRef alias;             // name an Identity node gave the initializer
+    std::string missing;         // the node that should have computed it, in a form the reader lacks
+    const Node *moved = nullptr; // as Use has it
   };
   struct Scope {
     Scope *parent = nullptr; // enclosing graph of a subgraph; none for a function body

@@ -57,9 +57,9 @@ static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
 static StringRef nameIn(const Use &use) { return use.alias.empty() ? use.tensor->name : use.alias; }
 
 Declared declaredAs(const Use &use) {
-  StringRef name = nameIn(use);
+  StringRef name = use.moved ? use.tensor->name : nameIn(use);
   if (!isModuleName(name)) return Declared::Unsaid;
-  auto reads = argumentsOf(use.node);
+  auto reads = argumentsOf(use.moved ? use.moved : use.node);
   if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
   return llvm::is_contained(reads, argumentName(name, "b_")) ? Declared::Buffer : Declared::Unsaid;
 }
