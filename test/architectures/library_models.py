@@ -1,8 +1,10 @@
-"""Small models of x-transformers, timm, vit-pytorch, diffusers, torchvision, open_clip, torch.nn and Transformers' audio and vision: (model, inputs by name, labels), each of STEPS batches."""
+"""Small models of x-transformers, timm, vit-pytorch, diffusers, torchvision, open_clip, torch.nn, PEFT, Transformers' audio and vision and smaller libraries: (model, inputs by name, labels), each of STEPS batches."""
 import numpy as np
 import torch
 from torch import nn
 
+from adapter_models import NAMES as ADAPTED, adapted
+from small_libraries import MODELS as SMALL
 from vit_models import VARIANTS
 
 STEPS, BATCH, LENGTH, WORDS, CLASSES = 5, 2, 12, 50, 10
@@ -235,6 +237,24 @@ def experts(name):
     return build
 
 
+# ---------------------------------------------------------------------------------------------------- adapters, small libraries
+def adapter(name, kind):
+    def build():
+        torch.manual_seed(0)
+        # Prompts stand before the words.
+        return Calling(adapted(name, kind, WORDS, LENGTH), lambda m, i: m(input_ids=i).logits[:, -LENGTH:]), {"ids": whole(WORDS, LENGTH)}, whole(WORDS, LENGTH)
+    return build
+
+
+def of_small_library(library, name, sizes, reads, gives):
+    def build():
+        from importlib import import_module
+        torch.manual_seed(0)
+        inputs, labels = (real(*shape) if below is None else whole(below, *shape) for below, shape in (reads, gives))
+        return Calling(getattr(import_module(library), name)(**sizes), lambda m, x: m(x)), {"x": inputs}, labels
+    return build
+
+
 MODELS = {
     **{f"x-transformers: {name}": x_transformer(**options) for name, options in X_TRANSFORMERS.items()},
     "x-transformers: images": x_image, "x-transformers: numbers": x_continuous,
@@ -246,5 +266,7 @@ MODELS = {
     "torch.nn: encoder": torch_encoder(), "torch.nn: encoder, norms first": torch_encoder(norm_first=True, activation="gelu"),
     "torch.nn: encoder, sequence first": torch_encoder(batch_first=False), "open_clip: text": clip_text, "open_clip: images": clip_image,
     **{f"Transformers: {name}": build for name, build in SOUND.items()},
+    **{f"PEFT: {name}, {kind}": adapter(name, kind) for name, kind in ADAPTED},
+    **{f"small: {name}": of_small_library(*model) for name, model in SMALL.items()},
     **{f"experts: {name}": experts(name) for name in ("ByMask", "ByIndex", "AddedByIndex", "PutByMask")},
 }
