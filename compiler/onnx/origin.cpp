@@ -33,7 +33,7 @@ std::string pathOf(const Node &node) {
   return printable(module.empty() ? name.str() : module + "/" + name.str());
 }
 
-/// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument, and a buffer "b_…".
+/// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument, a buffer "b_…", and a tensor that the program itself holds "c_…".
 static std::string argumentName(StringRef name, StringRef kind = "p_") {
   std::string text = kind.str();
   for (char c : name) text += llvm::isAlnum(c) ? llvm::toLower(c) : '_';
@@ -61,7 +61,8 @@ Declared declaredAs(const Use &use) {
   if (!isModuleName(name)) return Declared::Unsaid;
   auto reads = argumentsOf(use.moved ? use.moved : use.node);
   if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
-  return llvm::is_contained(reads, argumentName(name, "b_")) ? Declared::Buffer : Declared::Unsaid;
+  bool fixed = llvm::is_contained(reads, argumentName(name, "b_")) || llvm::is_contained(reads, argumentName(name, "c_"));
+  return fixed ? Declared::Buffer : Declared::Unsaid;
 }
 
 StringRef computedBy(const Use &use) {

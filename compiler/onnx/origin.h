@@ -21,7 +21,7 @@ std::string pathOf(const Node &node);
 /// Whether two uses are of one parameter, as far as the exporter says.
 enum class Sameness { Unsaid, Same, Different };
 
-/// What PyTorch called a tensor, as far as the exporter says: torch.export names arguments of calls after it ("p_…", "b_…").
+/// What PyTorch called a tensor, as far as the exporter says: torch.export names arguments of calls after it ("p_…", "b_…", "c_…").
 enum class Declared { Unsaid, Parameter, Buffer };
 
 /// By the call that `use` is an argument of, under the name the file has for it.

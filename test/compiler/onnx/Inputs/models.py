@@ -346,7 +346,7 @@ def router():
 
 def as_given():
     """What PyTorch's exporters write as it was given: operands of an einsum that it promotes, zeros of another rank where a convolution has no
-    bias, a parameter of no rows, a buffer under the name of the call that reads it. The two largest are those along the channels."""
+    bias, a parameter of no rows, a buffer under the name of the call that reads it, a tensor of the program itself. The two largest are those along the channels."""
     g = Graph()
     x = embedded(g)
     memory = g.Expand(g.weight("cell.memory", np.zeros((0, D))), g.const(np.array([B, 0, D])))
@@ -354,6 +354,8 @@ def as_given():
     noise = g.Identity(g.normal("cell.noise", D, D), name="alias")
     g.said("%b_cell_noise", "cell")
     x = g.Einsum(g.const(np.arange(T)), g.MatMul(g.Concat(memory, x, axis=1), noise), equation="t,btd->btd")
+    x = g.Add(x, g.normal("cell.lifted_tensor_0", T, D))
+    g.said("%x, %c_cell_lifted_tensor_0", "cell")
     x = g.Conv(g.Reshape(x, g.const(np.array([B, T, 2, 2, 2]))), g.normal("mix", 4, T, 1, 1, 1), g.const(np.zeros((4, 2))))
     return g.model(g.TopK(x, g.const(np.array([2])), outputs=2, axis=1)[0])
 
