@@ -107,32 +107,35 @@ bool hasBias(NodeContext &c) {
   return false;
 }
 
+/// Columns by weights: [batch · places, filters]. Of windows that overlap, the taps of a column come before its channels: the weight's,
+/// too, then.
+Val product(NodeContext &c, Val rows, Val w, const Window &g, int64_t groups, bool overlap) {
+  if (!rows || !w) return {};
+  int64_t places = rows.dim(0) * g.places, filters = w.dim(0) / groups, channels = w.dim(1), depth = channels * g.taps;
+  if (overlap) w = c.e.transpose(c.e.reshape(w, {groups * filters, channels, g.taps}), {0, 2, 1});
+  if (groups == 1) return c.e.matmul(c.e.reshape(rows, {places, depth}), c.e.reshape(w, {filters, depth}), false, true);
+  rows = overlap ? c.e.transpose(c.e.reshape(rows, {places, g.taps, groups, channels}), {2, 0, 1, 3})
+                 : c.e.transpose(c.e.reshape(rows, {places, groups, depth}), {1, 0, 2});
+  Val y = c.e.matmul(c.e.reshape(rows, {groups, places, depth}), c.e.reshape(w, {groups, filters, depth}), false, true);
+  return c.e.reshape(c.e.transpose(y, {1, 0, 2}), {places, groups * filters});
+}
+
 /// x [batch, channels, …] by w [filters, channels / groups, …].
-Val convolve(NodeContext &c, const Val &x, Val w, const Window &g, int64_t groups) {
-  bool apart = true;
-  for (size_t i = 0; i < g.kernel.size(); ++i) apart &= g.stride[i] >= g.kernel[i] && g.dilation[i] == 1 && !g.before[i] && !g.after[i];
-  if (!apart && g.taps > kMostTaps)
+Val convolve(NodeContext &c, const Val &x, const Val &w, const Window &g, int64_t groups) {
+  bool overlap = false;
+  for (size_t i = 0; i < g.kernel.size(); ++i) overlap |= g.stride[i] < g.kernel[i] || g.dilation[i] != 1 || g.before[i] || g.after[i];
+  if (overlap && g.taps > kMostTaps)
     return c.e.fail("overlapping windows of " + llvm::Twine(g.taps) + " elements are not supported (at most " + llvm::Twine(kMostTaps) +
                     ")");
-  int64_t batch = x.dim(0), channels = x.dim(1) / groups, filters = w.dim(0) / groups, depth = channels * g.taps;
-  bool single = !apart && channels == 1 && filters == 1 && groups > 1 && g.taps <= kMostTapsAtOnce;
-  Val rows = single ? Val() : apart ? patches(c, x, g) : columns(c, x, g), y;
-  if (single) {
-    y = c.e.reshape(depthwise(c, x, w, g), {batch * g.places, groups});
-  } else if (groups == 1) {
-    w = apart ? w : c.e.transpose(c.e.reshape(w, {filters, channels, g.taps}), {0, 2, 1});
-    y = c.e.matmul(c.e.reshape(rows, {batch * g.places, depth}), c.e.reshape(w, {filters, depth}), false, true);
-  } else {
-    Ints split = apart ? Ints{batch * g.places, groups, depth} : Ints{batch * g.places, g.taps, groups, channels};
-    rows = c.e.transpose(c.e.reshape(rows, split), apart ? Ints{1, 0, 2} : Ints{2, 0, 1, 3});
-    w = apart ? w : c.e.transpose(c.e.reshape(w, {groups, filters, channels, g.taps}), {0, 1, 3, 2});
-    y = c.e.matmul(c.e.reshape(rows, {groups, batch * g.places, depth}), c.e.reshape(w, {groups, filters, depth}), false, true);
-    y = c.e.reshape(c.e.transpose(y, {1, 0, 2}), {batch * g.places, groups * filters});
-  }
+  int64_t batch = x.dim(0), filters = w.dim(0);
+  bool single = overlap && x.dim(1) == groups && filters == groups && groups > 1 && g.taps <= kMostTapsAtOnce;
+  Val y = single    ? c.e.reshape(depthwise(c, x, w, g), {batch * g.places, filters})
+          : overlap ? product(c, columns(c, x, g), w, g, groups, true)
+                    : product(c, patches(c, x, g), w, g, groups, false);
   if (hasBias(c)) y = c.e.add(y, c.inputs[2]);
   Ints shape{batch};
   shape.append(g.out);
-  shape.push_back(groups * filters);
+  shape.push_back(filters);
   Ints perm{0, int64_t(shape.size()) - 1};
   for (size_t i = 1; i + 1 < shape.size(); ++i) perm.push_back(int64_t(i));
   return c.e.transpose(c.e.reshape(y, shape), perm);
