@@ -89,6 +89,7 @@ Vals sortKnown(const nn::Tensor &x, int64_t k, bool largest, mlir::Type i64) {
 
 /// Along the last dimension. Of data few elements are selected one by one, more by comparing all with all.
 Vals topOfRows(NodeContext &c, const Val &x, int64_t k, bool largest) {
+  if (!x) return {};
   int64_t n = x.shape().back();
   if (k < 0 || k > n) return c.fail("k is out of range");
   if (auto known = c.importer.known(x, c.e)) return sortKnown(*known, k, largest, c.e.i64());
