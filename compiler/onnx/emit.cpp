@@ -35,6 +35,12 @@ Ints upTo(int64_t n) {
   return r;
 }
 
+Ints channelsLast(int64_t n) {
+  Ints perm = upTo(n);
+  std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+  return perm;
+}
+
 std::string text(Shape shape) {
   std::string s;
   llvm::raw_string_ostream os(s);

@@ -45,6 +45,8 @@ std::optional<int64_t> elementsOf(Shape shape);
 std::string text(Shape shape);
 /// [0, 1, …, n-1].
 Ints upTo(int64_t n);
+/// [0, 2, …, n-1, 1]: the permutation from ONNX's order of dimensions, which has channels or classes second, to the one that has them last.
+Ints channelsLast(int64_t n);
 
 class Emitter {
 public:

@@ -43,8 +43,8 @@ def TidyImportPass : Pass<"nn-tidy-import", "::mlir::func::FuncOp"> {
 def ChannelsLastPass : Pass<"nn-channels-last", "::mlir::func::FuncOp"> {
   let summary = "Keep images as convolutions make them, with the channels of a place side by side";
   let description = [{
-    A convolution is a product, whose rows are places and whose columns are channels; ONNX has channels first. The transposition that brings
-    them there sinks below what works on each element or on the spatial dimensions alone (arithmetic, norms and activations, padding, slices,
+    A convolution is a product, whose rows are places and whose columns are channels (NHWC); ONNX has channels first (NCHW). The transposition
+    that brings them there sinks below what works on each element or on the spatial dimensions alone (arithmetic, norms and activations, padding, slices,
     sums, repetitions), until it meets its inverse, which the next convolution begins with, or something that does need it. Of four dimensions
     or more: matrices are transposed for other reasons.
 

@@ -59,7 +59,7 @@ std::pair<Ints, Ints> placesOf(BroadcastOp op) {
   return {places, order};
 }
 
-/// Whether v can be had with its channels last without a pass over memory.
+/// Whether v can be had with its channels last without a pass over memory: where it is transposed, or repeats what keeps its order.
 bool isFree(Value v) {
   if (under(v) || splatOf(v)) return true;
   auto op = v.getDefiningOp<BroadcastOp>();
@@ -83,10 +83,8 @@ struct SinkBelowElementwise : OpTraitRewritePattern<Elementwise> {
   using OpTraitRewritePattern::OpTraitRewritePattern;
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &r) const override {
     if (op->getNumResults() != 1 || llvm::none_of(op->getOperands(), under) || !llvm::all_of(op->getOperands(), isFree)) return failure();
-    OperationState state(op->getLoc(), op->getName());
-    for (Value operand : op->getOperands()) state.operands.push_back(channelsLast(r, operand));
-    state.addTypes(reordered(op->getResult(0).getType()));
-    state.addAttributes(op->getAttrs());
+    auto operands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return channelsLast(r, v); });
+    OperationState state(op->getLoc(), op->getName(), operands, reordered(op->getResult(0).getType()), op->getAttrs());
     return r.replaceOp(op, toFront(r, r.create(state)->getResult(0))), success();
   }
 };

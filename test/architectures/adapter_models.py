@@ -27,9 +27,8 @@ def adapted(name, kind, words, length):
     import peft
     model, projections, table = base(name, words, length)
     config, options = KINDS[kind]
-    targets = {} if config in WITHOUT_TARGETS else {"target_modules": table if config == "TrainableTokens" else projections}
-    task = {"task_type": "CAUSAL_LM"} if config in WITHOUT_TARGETS else {}
-    model = peft.get_peft_model(model, getattr(peft, f"{config}Config")(**options, **targets, **task))
+    where = {"task_type": "CAUSAL_LM"} if config in WITHOUT_TARGETS else {"target_modules": table if config == "TrainableTokens" else projections}
+    model = peft.get_peft_model(model, getattr(peft, f"{config}Config")(**options, **where))
     random = torch.Generator().manual_seed(5)
     for parameter in model.parameters():  # fresh adapters are zero in part, and so would be gradients
         if parameter.requires_grad:

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from adapter_models import NAMES as ADAPTED, adapted
-from small_libraries import MODELS as SMALL
+import small_libraries
 from vit_models import VARIANTS
 
 STEPS, BATCH, LENGTH, WORDS, CLASSES = 5, 2, 12, 50, 10
@@ -267,6 +267,6 @@ MODELS = {
     "torch.nn: encoder, sequence first": torch_encoder(batch_first=False), "open_clip: text": clip_text, "open_clip: images": clip_image,
     **{f"Transformers: {name}": build for name, build in SOUND.items()},
     **{f"PEFT: {name}, {kind}": adapter(name, kind) for name, kind in ADAPTED},
-    **{f"small: {name}": of_small_library(*model) for name, model in SMALL.items()},
+    **{f"small: {name}": of_small_library(*model) for name, model in small_libraries.models(WORDS, LENGTH, CLASSES).items()},
     **{f"experts: {name}": experts(name) for name in ("ByMask", "ByIndex", "AddedByIndex", "PutByMask")},
 }

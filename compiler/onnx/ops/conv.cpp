@@ -69,11 +69,10 @@ Val dimensionByDimension(NodeContext &c, const Val &x, const Window &g) {
 
 /// The columns [batch, out…, taps, channels] of windows that overlap: channels are side by side, as a convolution before has made them.
 Val columns(NodeContext &c, Val x, const Window &g) {
-  Ints channelsLast = upTo(x.rank()), low{0}, high{0};
-  std::rotate(channelsLast.begin() + 1, channelsLast.begin() + 2, channelsLast.end());
+  Ints low{0}, high{0};
   low.append(g.before), low.push_back(0);
   high.append(g.after), high.push_back(0);
-  x = c.e.pad(c.e.transpose(x, channelsLast), 0, low, high);
+  x = c.e.pad(c.e.transpose(x, channelsLast(x.rank())), 0, low, high);
   if (!x) return {};
   return g.taps > kMostTapsAtOnce ? dimensionByDimension(c, x, g) : tapByTap(c, x, g);
 }
@@ -81,9 +80,8 @@ Val columns(NodeContext &c, Val x, const Window &g) {
 /// Each channel by its own kernel: no sum over channels, and so no product of matrices.
 Val depthwise(NodeContext &c, const Val &x, const Val &w, const Window &g) {
   int64_t n = int64_t(g.kernel.size());
-  Ints channelsLast{0}, turned, shape{x.dim(1)}, low, high, before{0}, after{0};
+  Ints turned, shape{x.dim(1)}, low, high, before{0}, after{0};
   for (int64_t i = 0; i < n; ++i) {
-    channelsLast.push_back(2 + i);
     turned.push_back(1 + i);
     int64_t reach = (g.kernel[i] - 1) * g.dilation[i]; // zeros beyond it are met by no window that meets the input
     low.push_back(std::min(g.before[i], reach));
@@ -91,9 +89,9 @@ Val depthwise(NodeContext &c, const Val &x, const Val &w, const Window &g) {
     before.push_back(g.before[i] - low[i]);
     after.push_back(g.after[i] - high[i]);
   }
-  channelsLast.push_back(1), turned.push_back(0), before.push_back(0), after.push_back(0);
+  turned.push_back(0), before.push_back(0), after.push_back(0);
   shape.append(g.kernel);
-  Val places = c.e.pad(c.e.transpose(x, channelsLast), 0, before, after);
+  Val places = c.e.pad(c.e.transpose(x, channelsLast(x.rank())), 0, before, after);
   return c.e.depthwise(places, c.e.transpose(c.e.reshape(w, shape), turned), low, high, g.stride, g.dilation);
 }
 

@@ -24,13 +24,10 @@ std::optional<Rows> rows(NodeContext &c) {
     c.e.fail("scores and labels do not fit together");
     return std::nullopt;
   }
-  Ints perm{0};
-  for (int64_t i = 2; i < x.rank(); ++i) perm.push_back(i);
-  perm.push_back(1);
   Rows r;
   r.classes = x.dim(1);
   r.count = *elementsOf(labels.shape());
-  r.scores = c.e.reshape(c.e.transpose(x, perm), {r.count, r.classes});
+  r.scores = c.e.reshape(c.e.transpose(x, channelsLast(x.rank())), {r.count, r.classes});
   r.labels = c.e.reshape(labels, {r.count});
   return r;
 }

@@ -345,8 +345,9 @@ def router():
 
 
 def as_given():
-    """What PyTorch's exporters write as it was given: operands of an einsum that it promotes, zeros of another rank where a convolution has no
-    bias, a parameter of no rows, a buffer under the name of the call that reads it, a tensor of the program itself. The two largest are those along the channels."""
+    """What PyTorch's exporters write as it was given: an einsum of integers and numbers, zeros of rank 2 where a convolution has no bias, a
+    parameter of no rows, a buffer behind an alias, a tensor that the program itself holds; and the two largest numbers along a dimension that is
+    not the last."""
     g = Graph()
     x = embedded(g)
     memory = g.Expand(g.weight("cell.memory", np.zeros((0, D))), g.const(np.array([B, 0, D])))
