@@ -107,6 +107,8 @@ LogicalResult BucketOp::verify() {
     if (!getTrainable() && tensor.getRole() != Role::master && tensor.getRole() != Role::compute)
       return emitOpError() << "is frozen and keeps its " << stringifyRole(tensor.getRole());
   }
+  if (!getTrainable() && tensorOf(Role::master) && tensorOf(Role::compute))
+    return emitOpError() << "is frozen and keeps its parameters twice; no update needs the master";
   return success();
 }
 

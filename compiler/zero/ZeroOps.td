@@ -18,7 +18,8 @@ def Zero_BucketOp : Zero_Op<"bucket", [Symbol]> {
   let description = [{
     A flat range of `elements` = world * `shard` elements. `parameters[i]` (an `nn.parameter`) occupies elements from
     `offsets[i]` on, row-major. Elements no parameter owns are padding and stay zero. Rank r owns elements
-    [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no moments.
+    [r * shard, (r + 1) * shard). Frozen parameters have buckets of their own (`trainable = false`): no gradient, no moments, and one copy,
+    in the type that programs read: the master if that is f32, else the compute copy.
     `tensors` is what every rank keeps of it from step to step: which numbers, as what type, all of them or a shard, and where. With a
     compute copy (the master rounded to another type) the programs read and gather that, and only updates touch the master. Where the master
     is whole on the device none is kept: programs that read another type round the master around their uses (`zero.gather` with a kernel).

@@ -28,13 +28,10 @@ std::string homesOf(const Trial &trial) {
   std::string rest = !updates ? "activations: " + away
                      : stay   ? "activations: on the device; gradients of updates: " + away
                               : "activations, and gradients of updates: " + away;
-  ByTier parameters = trial.rests[kTrained], optimizer = trial.rests[kOptimizer];
-  for (size_t tier = 0; tier < 3; ++tier) {
-    parameters[tier] += trial.rests[kFrozen][tier];
-    optimizer[tier] += trial.rests[kUntouched][tier];
-  }
-  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(optimizer) + (tiers.spread ? ", spread over backward" : "") +
-         "; " + rest;
+  ByTier parameters = trial.rests[kTrained];
+  for (size_t tier = 0; tier < 3; ++tier) parameters[tier] += trial.rests[kFrozen][tier];
+  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(trial.rests[kOptimizer]) +
+         (tiers.spread ? ", spread over backward" : "") + "; " + rest;
 }
 
 std::string travelOf(const schedule::Options &options) {

@@ -50,9 +50,8 @@ inline constexpr int64_t kMostVertical = 256;
 
 using ByTier = std::array<uint64_t, 3>;
 
-/// What buckets keep: parameters as programs read them, trained or frozen; what updates alone touch; and masters of frozen parameters that
-/// have a compute copy, which nothing touches.
-enum Kept { kTrained, kFrozen, kOptimizer, kUntouched, kKept };
+/// What buckets keep: parameters as programs read them, trained or frozen, and what updates alone touch.
+enum Kept { kTrained, kFrozen, kOptimizer, kKept };
 
 /// A choice that was tried.
 struct Trial {

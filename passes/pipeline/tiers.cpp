@@ -145,7 +145,7 @@ std::optional<Trial> Tiers::sizeState(Settings settings) {
   if (!trials.fits(none)) return std::nullopt;
   int64_t open = 0;
   if (isOpen(asked.shard.tiers.offloadParams)) open += int64_t(none.bytesOf(kTrained) + none.bytesOf(kFrozen));
-  if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer) + none.bytesOf(kUntouched));
+  if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer));
   return fillHost(grow(none, open, [&](int64_t kept) {
     tiers.deviceBytes = kept;
     return settings;

@@ -14,8 +14,8 @@ namespace zero::pipeline {
 namespace {
 
 Kept keptAs(state::BucketOp bucket, state::TensorAttr tensor) {
-  bool read = tensor.getRole() == bucket.readRole();
-  return bucket.getTrainable() ? read ? kTrained : kOptimizer : read ? kFrozen : kUntouched;
+  if (!bucket.getTrainable()) return kFrozen;
+  return tensor.getRole() == bucket.readRole() ? kTrained : kOptimizer;
 }
 
 /// Programs that need less than others as a rule are left to the choice that is placed: evaluation, and updates that do not wait for the

@@ -160,8 +160,6 @@ struct Lower : impl::LowerPassBase<Lower> {
       copies += lowering.copies;
       inplace += lowering.inplace;
     }
-    for (auto bucket : getOperation().getOps<state::BucketOp>()) // a frozen master has a compute copy in its place and no step touches it
-      if (bucket.tensorOf(state::Role::compute)) states.tensor(bucket, state::Role::master);
     for (func::FuncOp function : programs) function.erase(); // not before: states are inserted where the first stands
   }
 };

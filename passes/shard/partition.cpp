@@ -142,7 +142,8 @@ struct Partition : impl::PartitionPassBase<Partition> {
   }
 
   /// Stage 1 shards what the optimizer keeps, stage 3 the parameters too; a gradient that is kept between programs is one rank's always.
-  /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone.
+  /// Parameters that are read as another type than f32 have a compute copy of that type, and the master is the optimizer's alone: what is
+  /// frozen, and never updated, has none.
   ArrayAttr tensorsOf(OpBuilder &b, bool trainable, Type read) const {
     using state::Part, state::Role;
     SmallVector<Attribute> tensors;
@@ -151,7 +152,7 @@ struct Partition : impl::PartitionPassBase<Partition> {
       tensors.push_back(state::TensorAttr::get(b.getContext(), role, type ? type : b.getF32Type(), part, state::Tier::device));
     };
     bool mixed = !read.isF32();
-    add(Role::master, stage >= (mixed ? 1 : 3));
+    if (trainable || !mixed) add(Role::master, stage >= (mixed ? 1 : 3));
     if (mixed) add(Role::compute, stage == 3, read);
     if (!trainable) return b.getArrayAttr(tensors);
     if (accumulate > 1 && !vertical) add(Role::gradient, true);

@@ -11,6 +11,7 @@
 //   3. Only then older ones go: each is renamed to DIR/step-M.removed, and that is removed.
 // What a killed run leaves, .partial and .removed folders, the next run removes once it holds the lock on DIR (lock.h).
 #pragma once
+#include "runtime/checkpoint/frozen.h"
 #include "runtime/checkpoint/slices.h"
 #include "runtime/plan/error.h"
 #include <optional>
@@ -49,9 +50,9 @@ std::vector<std::string> checkpointsIn(const std::string &directory);
 // is none.
 std::vector<std::string> checkpointsToResume(const std::string &directory);
 
-// Collective. Writes DIR/step-N and returns its path. `previous` is named in the sentence of a failure: of one rank that fails alone, or, as
-// collectively() throws it, if one cannot write its pieces, or a number that it owns is not finite. Nothing is left of it then.
-std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
+// Collective. Writes DIR/step-N and returns its path. `previous` is named in the sentence of a failure: of one rank that fails alone, or,
+// as collectively() throws it, if one cannot write its pieces, or a number that it owns is not finite. Nothing is left of it then.
+std::string saveCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous);
 
 // On rank 0, with the lock: removes what killed runs have left.
@@ -64,8 +65,8 @@ std::vector<std::string> removeOlder(const std::string &directory, uint64_t keep
 // more.
 void setAside(const std::string &checkpoint);
 
-// Fills parameters and optimizer state of this rank from a checkpoint and returns where to go on. Throws a sentence if
-// it does not fit the plan, and Damaged if it is; memory then holds parts of it.
-Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint);
+// Fills what is trained, and the state of its optimizer, of this rank from a checkpoint and returns where to go on. Throws a sentence if
+// it does not fit the plan, or goes with other values of what is frozen, and Damaged if it is; memory then holds parts of it.
+Progress loadCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &checkpoint);
 
 } // namespace zero::runtime

@@ -1,12 +1,16 @@
 // Trained weights as .safetensors, and the choice between the two formats.
 #include "runtime/checkpoint/export.h"
 #include "runtime/checkpoint/export_onnx.h"
+#include "runtime/checkpoint/first_values.h"
 #include "runtime/checkpoint/transposed.h"
 #include "runtime/plan/error.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace zero::runtime {
 namespace {
+
+constexpr uint64_t kPart = uint64_t(1) << 20; // elements of a frozen parameter that are copied at once
 
 struct WeightsLayout {
   SafetensorsLayout file;
@@ -44,19 +48,31 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
   });
   const File &file = shared.file();
   PieceMap map(rank.plan);
+  FirstValues asFrozen(rank.plan);
+  std::vector<float> part;
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    const plan::Ref &master = plan::masterOf(bucket).ref();
-    Range held = heldIn(bucket, plan::masterOf(bucket), rank.rank);
+    const plan::StateTensor &master = plan::masterOf(bucket);
+    Range held = heldIn(bucket, master, rank.rank);
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
+      const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
       auto p = static_cast<size_t>(slice.parameter);
-      readFloats(rank.state, master, slice.at - held.begin, slice.count, [&](uint64_t first, std::span<const float> values) {
+      auto write = [&](uint64_t first, std::span<const float> values) {
         uint64_t at = (slice.start + first) * sizeof(float);
         file.write(offset(layout.parameter[p]) + at, values.data(), values.size_bytes());
-        for (int a = 0; a < rank.plan.parameters(slice.parameter).aliases_size(); ++a)
-          if (!rank.plan.parameters(slice.parameter).aliases(a).transposed())
+        for (int a = 0; a < parameter.aliases_size(); ++a)
+          if (!parameter.aliases(a).transposed())
             file.write(offset(layout.alias[p][static_cast<size_t>(a)]) + at, values.data(), values.size_bytes());
-      });
+      };
+      if (bucket.trainable()) {
+        readFloats(rank.state, master.ref(), slice.at - held.begin, slice.count, write);
+        continue;
+      }
+      for (uint64_t first = 0; first < slice.count; first += part.size()) { // it may rest rounded
+        part.resize(std::min(kPart, slice.count - first));
+        asFrozen.read(parameter, slice.start + first, part);
+        write(first, part);
+      }
     }
   }
   shared.barrier(); // transposed copies are made from what all ranks have written

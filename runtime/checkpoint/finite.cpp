@@ -38,8 +38,7 @@ void requireFinite(const Rank &rank) {
   PieceMap map(rank.plan);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
-    if (!bucket.trainable()) continue; // as the model has it: a mask may well hold -inf
-    for (const SavedTensor &tensor : savedTensors(bucket)) {
+    for (const SavedTensor &tensor : savedTensors(bucket)) { // nothing of what is frozen: a mask may well hold -inf
       Range held = heldIn(bucket, *tensor.tensor, rank.rank);
       for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank)))
         readFloats(rank.state, tensor.tensor->ref(), slice.at - held.begin, slice.count,

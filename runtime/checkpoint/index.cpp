@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,7 +11,7 @@
 namespace zero::runtime {
 namespace {
 
-constexpr uint64_t kFormat = 2;
+constexpr uint64_t kFormat = 3;
 constexpr uint64_t kLargest = uint64_t(1) << 62; // no count overflows when two are added
 constexpr std::string_view kSum = ",\n \"crc32c\": \"";
 
@@ -84,6 +85,21 @@ void readSettings(const nlohmann::json &json, const Fields &fields, Index &index
   }
 }
 
+void readFrozen(const nlohmann::json &json, const Fields &fields, const std::string &name, Index &index) {
+  auto frozen = json.find("frozen");
+  if (frozen == json.end()) return;
+  if (!frozen->is_array()) throw fields.wrong("no list of what is frozen");
+  for (const nlohmann::json &entry : *frozen) {
+    Fields one(entry, name);
+    std::string parameter = one.text("parameter"), text = one.text("sum");
+    uint64_t sum = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum, 16);
+    if (error != std::errc() || end != text.data() + text.size() || text.size() != 16) throw one.wrong(fmt::format("'{}' for 'sum'", text));
+    if (index.pieces.contains(parameter) || !index.frozen.emplace(parameter, sum).second)
+      throw one.wrong(fmt::format("the frozen parameter '{}' twice", parameter));
+  }
+}
+
 } // namespace
 
 std::string indexText(const Index &index) {
@@ -95,6 +111,11 @@ std::string indexText(const Index &index) {
   if (index.progress.scale) json["loss_scale"] = index.progress.scale->value, json["good_steps"] = index.progress.scale->good;
   json["settings"] = nlohmann::ordered_json::object();
   for (const auto &[flag, value] : index.progress.settings) json["settings"][flag] = value;
+  if (!index.frozen.empty()) {
+    auto frozen = nlohmann::ordered_json::array();
+    for (const auto &[parameter, sum] : index.frozen) frozen.push_back({{"parameter", parameter}, {"sum", fmt::format("{:016x}", sum)}});
+    json["frozen"] = std::move(frozen);
+  }
   auto list = nlohmann::ordered_json::array();
   for (const auto &[parameter, tensors] : index.pieces)
     for (const auto &[tensor, pieces] : tensors)
@@ -133,6 +154,7 @@ Index parseIndex(std::string_view text, const std::string &name) {
   auto pieces = json.find("pieces");
   if (pieces == json.end() || !pieces->is_array()) throw fields.wrong("no list of pieces");
   readPieces(*pieces, name, index);
+  readFrozen(json, fields, name, index);
   return index;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 namespace fs = std::filesystem;
 
@@ -112,27 +113,69 @@ private:
   uint64_t keptBlock = 0;
 };
 
+// Of a frozen parameter that the checkpoint has other values of than the model.
+void refuseFrozen(const std::string &checkpoint, const plan::Parameter &parameter, bool trained) {
+  std::string model = parameter.has_source() ? fmt::format("'{}'", parameter.source().file()) : std::string("--init random");
+  if (trained)
+    throw Error(fmt::format("the plan freezes parameter '{}', and checkpoint '{}' has other values of it than {}: it was trained before; "
+                            "write the weights of that run (zerorun with its own plan, --resume and --export to .onnx) and compile those",
+                            parameter.name(), checkpoint, model));
+  throw Error(fmt::format("the frozen parameter '{}' has other values in {} than in the run that saved checkpoint '{}', whose other "
+                          "parameters were trained beside those; run with the weights of then",
+                          parameter.name(), model, checkpoint));
+}
+
+// What is frozen is as it was.
+void checkFrozen(const Rank &rank, const PieceMap &map, const FrozenSums &frozen, Reader &reader) {
+  for (const plan::Parameter &parameter : rank.plan.parameters())
+    if (auto sum = reader.index.frozen.find(parameter.name()); sum != reader.index.frozen.end())
+      if (sum->second != frozen.whole.at(parameter.name())) refuseFrozen(reader.path, parameter, false);
+  std::map<int, uint64_t> sums; // of what this rank owns, where the checkpoint has the numbers
+  std::vector<float> values;
+  for (int b = 0; b < rank.plan.buckets_size(); ++b) {
+    if (rank.plan.buckets(b).trainable()) continue;
+    for (const Slice &slice : map.slices(b, ownedBy(rank.plan.buckets(b), rank.rank))) {
+      const std::string &name = rank.plan.parameters(slice.parameter).name();
+      if (reader.index.frozen.contains(name)) continue;
+      for (uint64_t first = 0; first < slice.count; first += kChecksumBlock) {
+        values.resize(std::min(kChecksumBlock, slice.count - first));
+        reader.read(name, "param", slice.start + first, values.size(), values.data());
+        sums[slice.parameter] += frozenSum(slice.start + first, values);
+      }
+    }
+  }
+  for (auto [parameter, sum] : sums)
+    if (const plan::Parameter &p = rank.plan.parameters(parameter); sum != frozen.owned.at(p.name())) refuseFrozen(reader.path, p, true);
+}
+
 void checkFits(const plan::Plan &plan, Reader &reader) {
   if (reader.index.optimizer != optimizerName(plan))
     throw Error(fmt::format("checkpoint '{}' was trained with {}, but the plan uses {}: their states cannot be exchanged", reader.path,
                             reader.index.optimizer, optimizerName(plan)));
-  for (const plan::Parameter &parameter : plan.parameters())
+  std::set<std::string> names;
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    names.insert(parameter.name());
+    if (!plan::isTrainable(plan, parameter) && reader.index.frozen.contains(parameter.name())) continue;
     if (uint64_t has = reader.elements(parameter.name(), "param"); has != elementsOf(parameter))
       throw Error(fmt::format("checkpoint '{}' has {} elements of parameter '{}', but the plan's has {}: it belongs to another model",
                               reader.path, has, parameter.name(), elementsOf(parameter)));
-  if (reader.index.pieces.size() != static_cast<size_t>(plan.parameters_size()))
-    for (const auto &[name, pieces] : reader.index.pieces)
-      if (std::none_of(plan.parameters().begin(), plan.parameters().end(), [&](const auto &p) { return p.name() == name; }))
+  }
+  auto requireKnown = [&](const auto &parameters) {
+    for (const auto &[name, value] : parameters)
+      if (!names.contains(name))
         throw Error(
             fmt::format("checkpoint '{}' has a parameter '{}' that the plan has not: it belongs to another model", reader.path, name));
+  };
+  requireKnown(reader.index.pieces), requireKnown(reader.index.frozen);
 }
 
 } // namespace
 
-Progress loadCheckpoint(const Rank &rank, const std::string &checkpoint) {
+Progress loadCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &checkpoint) {
   Reader reader(checkpoint);
   checkFits(rank.plan, reader);
   PieceMap map(rank.plan);
+  checkFrozen(rank, map, frozen, reader);
   for (int b = 0; b < rank.plan.buckets_size(); ++b) {
     const plan::Bucket &bucket = rank.plan.buckets(b);
     for (const SavedTensor &saved : savedTensors(bucket)) {

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/initial.h"
+#include "runtime/checkpoint/first_values.h"
 #include "runtime/data/permutation.h"
 #include "runtime/plan/every_level.h"
 #include <algorithm>

@@ -56,7 +56,7 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
       throw Error(fmt::format("'{}' would not lie where '{}' says: this is an error in zerorun", piece.key, path));
     readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count,
                [&](uint64_t first, std::span<const float> values) {
-                 if (rank.plan.buckets(piece.bucket).trainable()) requireFinite(rank.plan, piece.tensor, piece.slice, first, values);
+                 requireFinite(rank.plan, piece.tensor, piece.slice, first, values);
                  sums[i].push_back(checksum(values.data(), values.size_bytes()));
                  writer.write(std::as_bytes(values));
                });
@@ -66,8 +66,8 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
   file.sync();
 }
 
-void writeIndex(const plan::Plan &plan, const PieceMap &map, const Progress &progress, const std::string &path) {
-  Index index{progress, plan.world(), plan.stage(), optimizerName(plan), {}};
+void writeIndex(const plan::Plan &plan, const PieceMap &map, const FrozenSums &frozen, const Progress &progress, const std::string &path) {
+  Index index{progress, plan.world(), plan.stage(), optimizerName(plan), {}, frozen.whole};
   for (uint64_t r = 0; r < plan.world(); ++r)
     for (const Piece &piece : piecesOf(plan, map, r))
       index.pieces[plan.parameters(piece.slice.parameter).name()][piece.tensor].push_back(
@@ -83,8 +83,8 @@ std::string withPrevious(const std::string &sentence, const std::optional<std::s
 }
 
 // Collective. The new checkpoint is under its name on disk when it returns on rank 0.
-void writeWhole(const Rank &rank, const std::string &directory, const Progress &progress, const std::optional<std::string> &previous,
-                const std::string &partial, const std::string &final) {
+void writeWhole(const Rank &rank, const FrozenSums &frozen, const std::string &directory, const Progress &progress,
+                const std::optional<std::string> &previous, const std::string &partial, const std::string &final) {
   PieceMap map(rank.plan);
   if (rank.rank == 0) makePartial(partial);
   rank.communicator.barrier();
@@ -99,7 +99,7 @@ void writeWhole(const Rank &rank, const std::string &directory, const Progress &
     }
   });
   if (rank.rank != 0) return;
-  writeIndex(rank.plan, map, progress, (fs::path(partial) / "index.json").string());
+  writeIndex(rank.plan, map, frozen, progress, (fs::path(partial) / "index.json").string());
   syncDirectory(partial);
   if (hasIndex(final))
     setAside(final); // damaged, or it would be the one this run goes on from
@@ -111,7 +111,7 @@ void writeWhole(const Rank &rank, const std::string &directory, const Progress &
 
 } // namespace
 
-std::string saveCheckpoint(const Rank &rank, const std::string &directory, const Progress &progress,
+std::string saveCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous) {
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";
   auto removePartial = [&] { // on a full disk it would be in the way of everything else
@@ -119,7 +119,7 @@ std::string saveCheckpoint(const Rank &rank, const std::string &directory, const
     fs::remove_all(partial, ignored);
   };
   try {
-    writeWhole(rank, directory, progress, previous, partial, final);
+    writeWhole(rank, frozen, directory, progress, previous, partial, final);
   } catch (const ReportedElsewhere &) {
     throw;
   } catch (const CollectiveError &) {

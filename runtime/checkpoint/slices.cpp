@@ -10,9 +10,9 @@ Range heldIn(const plan::Bucket &bucket, const plan::StateTensor &tensor, uint64
 }
 
 std::vector<const plan::StateTensor *> copiesOfParameters(const plan::Bucket &bucket) {
-  std::vector<const plan::StateTensor *> copies{&plan::masterOf(bucket)};
-  if (const plan::StateTensor *compute = plan::tensorOf(bucket, plan::StateTensor::COMPUTE)) copies.push_back(compute);
-  return copies;
+  const plan::StateTensor &master = plan::masterOf(bucket), &read = plan::readOf(bucket);
+  if (&master == &read) return {&master};
+  return {&master, &read};
 }
 
 void writeNumbers(State &state, const plan::StateTensor &tensor, uint64_t at, uint64_t count,

@@ -14,8 +14,9 @@ struct SavedTensor {
 
 inline const char *optimizerName(const plan::Plan &plan) { return plan.optimizer().kind() == plan::SGD ? "sgd" : "adamw"; }
 
-// What the next step needs: no copies of it, and no gradient, which is complete when a step ends.
+// What the next step needs: no copies of it, and no gradient, which is complete when a step ends. Nothing of what is frozen (frozen.h).
 inline std::vector<SavedTensor> savedTensors(const plan::Bucket &bucket) {
+  if (!bucket.trainable()) return {};
   static constexpr std::pair<plan::StateTensor::Role, const char *> kNames[] = {{plan::StateTensor::MASTER, "param"},
                                                                                 {plan::StateTensor::FIRST_MOMENT, "m"},
                                                                                 {plan::StateTensor::SECOND_MOMENT, "v"},

@@ -3,16 +3,6 @@
 #include <algorithm>
 
 namespace zero::judge {
-namespace {
-
-/// The tensor that programs read.
-const plan::StateTensor &readOf(const plan::Bucket &bucket) {
-  const plan::StateTensor *copy = plan::tensorOf(bucket, plan::StateTensor::COMPUTE);
-  return copy ? *copy : plan::masterOf(bucket);
-}
-
-} // namespace
-
 bool Tiers::isOnHost(const plan::Ref &ref) const {
   const plan::Buffer &buffer = plan.buffers(int(ref.buffer()));
   return buffer.program() >= 0 && buffer.kind() == plan::GRADIENT && tierOf(ref) == plan::HOST;
@@ -55,7 +45,7 @@ void Tiers::updateOnHost(int s, const plan::Step &step) {
 void Tiers::makeResult(int s, const plan::Step &step) {
   uint32_t b = step.update().bucket();
   const plan::Bucket &bucket = plan.buckets(int(b));
-  const plan::StateTensor &isRead = readOf(bucket);
+  const plan::StateTensor &isRead = plan::readOf(bucket);
   const plan::Ref &result = resultOf(step);
   bool copied = isRead.role() == plan::StateTensor::COMPUTE, atHome = tierOf(isRead.ref()) == plan::HOST;
   Kept kept{{b, isRead.role()}, beginOf(step, isRead)};
@@ -87,7 +77,7 @@ void Tiers::addOnHost(int s, const plan::Step &step) {
 const plan::Ref &Tiers::resultOf(const plan::Step &update) const {
   const plan::Bucket &bucket = plan.buckets(int(update.update().bucket()));
   auto after = int(1 + plan::momentsOf(plan.optimizer().kind()).size());
-  bool rounded = readOf(bucket).dtype() != plan::masterOf(bucket).dtype() && after < update.writes_size();
+  bool rounded = plan::readOf(bucket).dtype() != plan::masterOf(bucket).dtype() && after < update.writes_size();
   return update.writes(rounded ? after : 0);
 }
 

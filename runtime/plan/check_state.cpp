@@ -29,15 +29,22 @@ void checkTensor(const Plan &plan, const Bucket &bucket, const StateTensor &tens
 
 // The optimizer finds its tensors, and nothing else is kept: each role once.
 void checkTensors(const Plan &plan, const Bucket &bucket, const std::string &what) {
-  std::set<StateTensor::Role> found, expected{StateTensor::MASTER};
+  std::set<StateTensor::Role> found, expected;
   for (const StateTensor &tensor : bucket.tensors()) {
     if (!StateTensor::Role_IsValid(tensor.role()) || tensor.role() == StateTensor::ROLE_UNSPECIFIED)
       throw Error(what + " keeps a tensor of the unknown role " + std::to_string(tensor.role()));
     if (!found.insert(tensor.role()).second) throw Error(what + " keeps its " + roleName(tensor.role()) + " twice");
     checkTensor(plan, bucket, tensor, std::string("the ") + roleName(tensor.role()) + " of " + what);
   }
-  if (bucket.trainable())
+  if (bucket.trainable()) {
+    expected.insert(StateTensor::MASTER);
     for (StateTensor::Role role : momentsOf(plan.optimizer().kind())) expected.insert(role);
+  } else {
+    bool master = found.contains(StateTensor::MASTER);
+    if (master && found.contains(StateTensor::COMPUTE))
+      throw Error(what + " is frozen and keeps its parameters twice, as master and as compute copy");
+    expected.insert(master ? StateTensor::MASTER : StateTensor::COMPUTE);
+  }
   for (StateTensor::Role role : expected)
     if (!found.contains(role)) throw Error(what + " keeps no " + roleName(role));
   if (const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE); compute && found.erase(StateTensor::COMPUTE)) {

@@ -12,9 +12,15 @@ const StateTensor *tensorOf(const Bucket &bucket, StateTensor::Role role) {
   return nullptr;
 }
 
+const StateTensor &readOf(const Bucket &bucket) {
+  const StateTensor *compute = tensorOf(bucket, StateTensor::COMPUTE);
+  return compute ? *compute : masterOf(bucket);
+}
+
 const StateTensor &masterOf(const Bucket &bucket) {
   if (const StateTensor *tensor = tensorOf(bucket, StateTensor::MASTER)) return *tensor;
-  throw Error("bucket '" + bucket.name() + "' keeps no master copy");
+  if (const StateTensor *tensor = tensorOf(bucket, StateTensor::COMPUTE); tensor && !bucket.trainable()) return *tensor;
+  throw Error("bucket '" + bucket.name() + "' keeps no " + roleName(StateTensor::MASTER));
 }
 
 uint64_t elementsOf(const Bucket &bucket, Part part) { return part == WHOLE ? bucket.elements() : bucket.shard_elements(); }

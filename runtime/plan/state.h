@@ -16,7 +16,9 @@ struct Range {
 
 // The bucket's tensor of this role; null if it keeps none.
 const StateTensor *tensorOf(const Bucket &bucket, StateTensor::Role role);
-// The same, of which every valid bucket has one.
+// What steps other than updates read of its parameters: the compute copy if it keeps one, else the master.
+const StateTensor &readOf(const Bucket &bucket);
+// What its parameters are to the optimizer: the master, or of what is frozen the one copy there is.
 const StateTensor &masterOf(const Bucket &bucket);
 
 // Elements of `part` of the bucket, and those that this is on the rank at `place` along the bucket's axes (mesh.h; where there is one axis,

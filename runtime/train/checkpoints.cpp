@@ -9,13 +9,13 @@ namespace fs = std::filesystem;
 
 namespace zero::runtime {
 
-Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank)
-    : options(options), setup(setup), rank(rank), last(setup.resumedFrom) {
+Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen)
+    : options(options), setup(setup), rank(rank), frozen(frozen), last(setup.resumedFrom) {
   if (options.checkpoint && setup.damaged.empty()) removeOld(); // a run that was killed may not have come to it
 }
 
 void Checkpoints::save(const Progress &at) {
-  last = saveCheckpoint(rank, *options.checkpoint, at, last);
+  last = saveCheckpoint(rank, frozen, *options.checkpoint, at, last);
   removeOld();
 }
 

@@ -1,5 +1,6 @@
 // --checkpoint and --keep: what a run saves, and which of it stays.
 #pragma once
+#include "runtime/checkpoint/frozen.h"
 #include "runtime/train/setup.h"
 #include <optional>
 #include <string>
@@ -8,8 +9,8 @@ namespace zero::runtime {
 
 class Checkpoints {
 public:
-  // `setup` and `rank` outlive it. After resume().
-  Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank);
+  // `setup`, `rank` and `frozen` outlive it. After resume().
+  Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen);
 
   // Collective. Throws a sentence if a number is not finite, and what was saved before stays.
   void save(const Progress &at);
@@ -23,6 +24,7 @@ private:
   const TrainOptions &options;
   Setup &setup;
   const Rank &rank;
+  const FrozenSums &frozen;
   std::optional<std::string> last; // saved or resumed
 };
 

@@ -116,14 +116,14 @@ void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, 
   }
 }
 
-Progress resume(const Rank &rank, Setup &setup) {
+Progress resume(const Rank &rank, const FrozenSums &frozen, Setup &setup) {
   std::vector<std::string> sentences; // why each newer one was not taken
   for (const std::string &candidate : setup.candidates) {
     Progress progress;
     std::string damage;
     collectively(rank.communicator, [&] {
       try {
-        progress = loadCheckpoint(rank, candidate);
+        progress = loadCheckpoint(rank, frozen, candidate);
       } catch (const Damaged &error) {
         damage = error.what();
       }

@@ -1,6 +1,7 @@
 // Which checkpoint a run goes on from. Rank 0 looks and chooses, and the others are told: ranks that looked for themselves might see
 // different folders.
 #pragma once
+#include "runtime/checkpoint/frozen.h"
 #include "runtime/train/setup.h"
 
 namespace zero::runtime {
@@ -11,7 +12,7 @@ void chooseCheckpoints(const TrainOptions &options, Communicator &communicator, 
 
 // Collective. Fills the ranks' memory from the newest candidate that is whole (setup.resumedFrom) and returns where it stands. Each one
 // before it is said to be damaged.
-Progress resume(const Rank &rank, Setup &setup);
+Progress resume(const Rank &rank, const FrozenSums &frozen, Setup &setup);
 
 // Throws a sentence for a flag that the run which is resumed at `at` cannot go on with.
 void checkResumed(const TrainOptions &options, const Setup &setup, const Progress &at);

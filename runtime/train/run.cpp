@@ -44,12 +44,15 @@ Run::Run(const TrainOptions &options, Setup &setup, Device &device, Communicator
 void Run::start(int threads) {
   for (std::optional<Feeder> *feeder : {&setup.feeder, &setup.evalFeeder})
     if (*feeder) (*feeder)->readWith(threads);
-  if (!setup.candidates.empty()) at = resume(rank, setup);
+  Fill fill = setup.candidates.empty() ? Fill::All : Fill::Frozen;
+  collectively(rank.communicator, [&] { frozen = initialiseParameters(rank, threads, fill); });
+  shareSums(rank.communicator, frozen);
+  if (fill == Fill::Frozen) at = resume(rank, frozen, setup);
   collectively(rank.communicator, [&] {
     if (setup.resumedFrom)
       checkResumed(options, setup, at);
     else
-      initialiseParameters(rank, threads), at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
+      at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
     if (setup.feeder && at.shuffled) setup.feeder->shuffle(at.seed);
     if (options.metrics && leads)
       metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
@@ -59,7 +62,7 @@ void Run::start(int threads) {
   if (setup.device->tune) settings.emplace_back("the table of algorithms beside the plan", textOf(setup.measured)); // they decide bits
   if (setup.resumedFrom) changed = changes(at.settings, settings);
   at.settings = std::move(settings);
-  checkpoints.emplace(options, setup, rank);
+  checkpoints.emplace(options, setup, rank, frozen);
 }
 
 int Run::train() {

@@ -53,6 +53,7 @@ private:
   Rank rank;
   bool leads; // rank 0, which reports for all
   Progress at;
+  FrozenSums frozen; // of the model's values
   Runs runs;
   TrainingStep trainingStep;
   std::optional<Checkpoints> checkpoints;

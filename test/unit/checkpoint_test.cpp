@@ -18,12 +18,12 @@ TEST(Checkpoint, AnyWorldAndStageResumes) {
     plan::Plan from = makePlan(world, stage);
     auto saved = onRanks(from, [&](const Rank &rank, Memory &memory) {
       fillState(rank, memory);
-      saveCheckpoint(rank, folder / "c", {20, 160, 42}, std::nullopt);
+      saveCheckpoint(rank, fillFrozen(rank), folder / "c", {20, 160, 42}, std::nullopt);
     });
     for (auto [toWorld, toStage] : {std::pair{1u, 0u}, {1u, 3u}, {2u, 3u}, {4u, 2u}, {2u, 0u}}) {
       plan::Plan to = makePlan(toWorld, toStage);
       auto loaded = onRanks(to, [&](const Rank &rank, Memory &) {
-        Progress progress = loadCheckpoint(rank, checkpointsToResume(folder / "c").front());
+        Progress progress = loadCheckpoint(rank, fillFrozen(rank), checkpointsToResume(folder / "c").front());
         EXPECT_EQ(progress.step, 20u);
         EXPECT_EQ(progress.position, 160u);
         EXPECT_EQ(progress.seed, 42u);
@@ -46,16 +46,15 @@ TEST(Checkpoint, ResumesAcrossPrecisions) {
     plan::Plan from = makePlan(world, stage, bf16);
     auto saved = onRanks(from, [&](const Rank &rank, Memory &memory) {
       fillState(rank, memory);
-      saveCheckpoint(rank, folder / "c", {20, 160, 42}, std::nullopt);
+      saveCheckpoint(rank, fillFrozen(rank), folder / "c", {20, 160, 42}, std::nullopt);
     });
     if (bf16) expectRounded(from, saved);
     for (auto [toWorld, toStage, toBf16] :
          {std::tuple{1u, 0u, true}, {2u, 0u, true}, {2u, 1u, true}, {4u, 2u, true}, {4u, 3u, true}, {2u, 3u, false}}) {
       plan::Plan to = makePlan(toWorld, toStage, toBf16);
-      auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-20"); });
-      for (int bucket : {0, 1})
-        EXPECT_EQ(whole(from, saved, plan::StateTensor::MASTER, from.buckets(bucket)),
-                  whole(to, loaded, plan::StateTensor::MASTER, to.buckets(bucket)));
+      auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-20"); });
+      EXPECT_EQ(whole(from, saved, plan::StateTensor::MASTER, from.buckets(0)),
+                whole(to, loaded, plan::StateTensor::MASTER, to.buckets(0)));
       EXPECT_EQ(whole(from, saved, plan::StateTensor::FIRST_MOMENT, from.buckets(0)),
                 whole(to, loaded, plan::StateTensor::FIRST_MOMENT, to.buckets(0)));
       if (toBf16) expectRounded(to, loaded);
@@ -84,18 +83,18 @@ TEST(Checkpoint, LargeTensorsComeInPieces) {
   auto saved = onRanks(from, [&](const Rank &rank, Memory &) {
     initialiseParameters(rank, 1);
     requireFinite(rank);
-    saveCheckpoint(rank, folder / "c", {1, 8, 42}, std::nullopt);
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {1, 8, 42}, std::nullopt);
   });
   auto expected = whole(from, saved, plan::StateTensor::MASTER, from.buckets(0));
   for (uint32_t world : {1u, 2u, 3u}) {
     plan::Plan to = planOf(world);
-    auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
+    auto loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-1"); });
     EXPECT_TRUE(expected == whole(to, loaded, plan::StateTensor::MASTER, to.buckets(0))) << world;
     plan::Bucket *bucket = to.mutable_buckets(0); // and a compute copy
     plan::Ref copy;
     copy.set_buffer(9), copy.set_bytes(2 * elements);
     addTensor(*bucket, plan::StateTensor::COMPUTE, copy, plan::WHOLE, plan::BF16);
-    loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, folder / "c/step-1"); });
+    loaded = onRanks(to, [&](const Rank &rank, Memory &) { loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-1"); });
     expectRounded(to, loaded);
   }
 }
@@ -111,7 +110,7 @@ TEST(Checkpoint, ThereIsAlwaysAWholeOne) {
   EXPECT_NE(refusalOf([&] { checkpointsToResume(folder / "c"); }).find("no whole checkpoint"), std::string::npos);
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    for (uint64_t step : {9u, 10u, 11u, 20u}) saveCheckpoint(rank, folder / "c", {step, 0, 0}, std::nullopt);
+    for (uint64_t step : {9u, 10u, 11u, 20u}) saveCheckpoint(rank, fillFrozen(rank), folder / "c", {step, 0, 0}, std::nullopt);
   });
   EXPECT_EQ(checkpointsIn(folder / "c").size(), 4u);
   removeLeftovers(folder / "c");
@@ -136,7 +135,8 @@ TEST(Checkpoint, WhatSomebodyHasPlantedIsNotFollowed) {
   std::filesystem::create_directory_symlink(folder / "theirs", folder / "c/step-9.partial");
   onRanks(makePlan(1, 0), [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    EXPECT_EQ(loadCheckpoint(rank, saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt)).step, 9u);
+    EXPECT_EQ(loadCheckpoint(rank, fillFrozen(rank), saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt)).step,
+              9u);
   });
   EXPECT_FALSE(std::filesystem::is_symlink(folder / "c/step-9"));
   std::filesystem::create_directory_symlink(folder / "theirs", folder / "c/step-8.removed");
@@ -185,10 +185,10 @@ TEST(Checkpoint, NothingIsSavedOfARunThatHasDiverged) {
   std::vector<std::string> said(2), saved(2);
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    saved[rank.rank] = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+    saved[rank.rank] = saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt);
     if (rank.rank == 1) static_cast<float *>(memory.at(v.ref()))[0] = NAN;
     try {
-      saveCheckpoint(rank, folder / "c", {10, 0, 0}, saved[rank.rank]);
+      saveCheckpoint(rank, fillFrozen(rank), folder / "c", {10, 0, 0}, saved[rank.rank]);
       said[rank.rank] = "saved";
     } catch (const ReportedElsewhere &) {
       said[rank.rank] = "reported elsewhere";
@@ -216,10 +216,10 @@ TEST(Checkpoint, WhatIsNotWholeIsInNobodysWay) {
   EXPECT_TRUE(checkpointsIn(folder / "c").empty());
   onRanks(makePlan(1, 0), [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    std::string saved = saveCheckpoint(rank, folder / "c", {10, 0, 0}, std::nullopt);
-    EXPECT_EQ(loadCheckpoint(rank, saved).step, 10u);
-    EXPECT_EQ(saveCheckpoint(rank, folder / "c", {10, 0, 0}, saved), saved); // it replaces itself
-    EXPECT_EQ(loadCheckpoint(rank, saved).step, 10u);
+    std::string saved = saveCheckpoint(rank, fillFrozen(rank), folder / "c", {10, 0, 0}, std::nullopt);
+    EXPECT_EQ(loadCheckpoint(rank, fillFrozen(rank), saved).step, 10u);
+    EXPECT_EQ(saveCheckpoint(rank, fillFrozen(rank), folder / "c", {10, 0, 0}, saved), saved); // it replaces itself
+    EXPECT_EQ(loadCheckpoint(rank, fillFrozen(rank), saved).step, 10u);
   });
 }
 
@@ -238,7 +238,7 @@ TEST(Checkpoint, AChangedByteIsNoticed) {
   Folder folder;
   onRanks(makePlan(2, 3), [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt);
   });
   std::string file = "c/step-9/rank-1.safetensors", bytes = folder.read(file);
   for (const Tensor &tensor : openSafetensors(folder / file).tensors) {
@@ -247,8 +247,9 @@ TEST(Checkpoint, AChangedByteIsNoticed) {
     folder.write(file, damaged);
     for (uint32_t world : {1u, 4u}) { // whole pieces, and parts of them
       std::vector<std::string> sentences(world);
-      onRanks(makePlan(world, 3),
-              [&](const Rank &rank, Memory &) { sentences[rank.rank] = refusalOf([&] { loadCheckpoint(rank, folder / "c/step-9"); }); });
+      onRanks(makePlan(world, 3), [&](const Rank &rank, Memory &) {
+        sentences[rank.rank] = refusalOf([&] { loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-9"); });
+      });
       std::string all;
       for (const std::string &sentence : sentences) all += sentence;
       EXPECT_NE(all.find("rank-1.safetensors' is damaged: the elements 0 to"), std::string::npos) << tensor.name << " on " << world;
@@ -261,15 +262,15 @@ TEST(Checkpoint, AFullDiskSparesTheOneBefore) {
   plan::Plan plan = makePlan(1, 0);
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    auto first = saveCheckpoint(rank, folder / "c", {9, 0, 0}, std::nullopt);
+    auto first = saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt);
     auto bytes = std::filesystem::file_size(first + "/rank-0.safetensors");
     for (auto limit : {bytes / 2, bytes - 1}) {
       zero::test::FullDisk full(limit);
-      std::string sentence = refusalOf([&] { saveCheckpoint(rank, folder / "c", {10, 0, 0}, first); });
+      std::string sentence = refusalOf([&] { saveCheckpoint(rank, fillFrozen(rank), folder / "c", {10, 0, 0}, first); });
       EXPECT_NE(sentence.find("step-9' is still whole"), std::string::npos) << sentence;
       EXPECT_FALSE(std::filesystem::exists(folder / "c/step-10.partial"));
     }
-    EXPECT_EQ(loadCheckpoint(rank, checkpointsToResume(folder / "c").front()).step, 9u);
+    EXPECT_EQ(loadCheckpoint(rank, fillFrozen(rank), checkpointsToResume(folder / "c").front()).step, 9u);
   });
 }
 
@@ -278,11 +279,13 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   plan::Plan plan = makePlan(1, 0);
   onRanks(plan, [&](const Rank &rank, Memory &memory) {
     fillState(rank, memory);
-    saveCheckpoint(rank, folder / "c", {1, 0, 0}, std::nullopt);
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {1, 0, 0}, std::nullopt);
   });
   auto refused = [&](const plan::Plan &other) {
     std::string sentence;
-    onRanks(other, [&](const Rank &rank, Memory &) { sentence = refusalOf([&] { loadCheckpoint(rank, folder / "c/step-1"); }); });
+    onRanks(other, [&](const Rank &rank, Memory &) {
+      sentence = refusalOf([&] { loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-1"); });
+    });
     return sentence;
   };
   EXPECT_EQ(refused(plan), "");
@@ -322,6 +325,13 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   EXPECT_NE(changed([](auto &i) { i["settings"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["settings"]["--lr"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["frozen"] = 1; }).find("no list of what is frozen"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["frozen"][0] = 1; }), "");
+  for (const char *sum : {"", "00c0ffee00c0ffee0", "x", "-1", "12 "})
+    EXPECT_NE(changed([&](auto &i) { i["frozen"][0]["sum"] = sum; }).find("for 'sum'"), std::string::npos) << sum;
+  EXPECT_NE(changed([](auto &i) { i["frozen"].push_back(i["frozen"][0]); }).find("'e' twice"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["frozen"][0]["parameter"] = "b"; }).find("'b' twice"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i.erase("frozen"); }).find("no param of parameter 'e'"), std::string::npos);
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["tensor"] = "w"; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["count"] = 0; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["start"] = -1; }), "");
@@ -345,7 +355,7 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["start"] = UINT64_MAX; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0]["file"] = "../rank-0.safetensors"; }).find("outside"), std::string::npos);
   EXPECT_NE(changed([](auto &i) { i["pieces"] = 3; }), "");
-  EXPECT_NE(changed([](auto &i) { i["format"] = 3; }).find("format 3"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["format"] = 4; }).find("format 4"), std::string::npos);
   EXPECT_EQ(changed([](auto &) {}), "");
   EXPECT_EQ(changed([](auto &i) { std::reverse(i["pieces"].begin(), i["pieces"].end()); }), ""); // their order means nothing
   EXPECT_EQ(changed([](auto &) {}), "");

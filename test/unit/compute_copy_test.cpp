@@ -114,7 +114,7 @@ TEST(ComputeCopy, IsWrittenByItsUpdateAlone) {
   expectSentence(DEVICE, "writes the compute copy of bucket 'layer' but is not its update", [](Plan &plan) {
     plan.mutable_programs(0)->set_role(Program::EVAL);
     plan.mutable_buckets(0)->set_trainable(false);
-    plan.mutable_buckets(0)->mutable_tensors()->DeleteSubrange(1, 1);
+    plan.mutable_buckets(0)->mutable_tensors()->DeleteSubrange(0, 2);
     plan.mutable_programs(0)->mutable_steps()->DeleteSubrange(1, 3);
     Step &backward = named(plan, "backward");
     *backward.mutable_writes(0) = backward.reads(0);

@@ -588,6 +588,10 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::Role(9)); }, "a tensor of the unknown role 9"},
       {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::GRADIENT); }, "keeps no momentum"},
       {[](Plan &p) { p.mutable_buckets(0)->set_trainable(false); }, "keeps a momentum, which nothing that is frozen has"},
+      {[](Plan &p) {
+         p.mutable_buckets(0)->set_trainable(false), p.mutable_buckets(0)->mutable_tensors(1)->set_role(StateTensor::COMPUTE);
+       },
+       "is frozen and keeps its parameters twice, as master and as compute copy"},
       {[](Plan &p) { p.mutable_buckets(0)->mutable_tensors(0)->set_role(StateTensor::COMPUTE); }, "keeps no master copy"},
       {[](Plan &p) { *p.mutable_buckets(0)->mutable_tensors(1)->mutable_ref() = part(p.buckets(0).tensors(0).ref(), 64, 64); },
        "the momentum of bucket 0 'layer' shares bytes with the master copy of bucket 0 'layer'"},
@@ -742,8 +746,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 11");
-  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 11; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 12");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 12; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

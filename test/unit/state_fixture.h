@@ -1,6 +1,7 @@
 // A model of three parameters in two buckets, its ranks as threads, and their memory without an engine.
 #pragma once
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/first_values.h"
 #include "runtime/checkpoint/initial.h"
 #include "runtime/data/element.h"
 #include "runtime/data/tensor_file.h"
@@ -17,7 +18,7 @@ using namespace zero::runtime;
 constexpr uint64_t kShardOf2 = 32; // elements; shards are multiples of 64 bytes
 
 // Bucket 0: w [5 x 7], b [3], padding; bucket 1: e [4 x 4] frozen. Whole parameters at stage 0 to 2, shards at 3; whole states at 0. In
-// bf16 these parameters are compute copies, and the masters lie as the states do.
+// bf16 these parameters are compute copies, and the masters of what is trained lie as the states do.
 inline plan::Plan makePlan(uint32_t world, uint32_t stage, bool bf16 = false) {
   plan::Plan plan;
   plan.set_world(world), plan.set_stage(stage);
@@ -35,7 +36,7 @@ inline plan::Plan makePlan(uint32_t world, uint32_t stage, bool bf16 = false) {
       addTensor(*bucket, role, ref, part, type);
     };
     plan::Part parameters = stage == 3 ? plan::SHARD : plan::WHOLE, states = stage == 0 ? plan::WHOLE : plan::SHARD;
-    add(plan::StateTensor::MASTER, bf16 ? states : parameters);
+    if (trainable || !bf16) add(plan::StateTensor::MASTER, bf16 ? states : parameters);
     for (auto role : {plan::StateTensor::FIRST_MOMENT, plan::StateTensor::SECOND_MOMENT})
       if (trainable) add(role, states);
     if (bf16) add(plan::StateTensor::COMPUTE, parameters);
@@ -116,11 +117,15 @@ inline std::vector<float> whole(const plan::Plan &plan, std::vector<Memory> &mem
   return all;
 }
 
-// Every rank's compute copies are the masters, rounded.
+// Every rank's compute copies are the masters, rounded; of what is frozen, the first values.
 inline void expectRounded(const plan::Plan &plan, std::vector<Memory> &memories) {
   for (const plan::Bucket &bucket : plan.buckets()) {
     const plan::StateTensor &copy = *plan::tensorOf(bucket, plan::StateTensor::COMPUTE);
-    std::vector<float> masters = whole(plan, memories, plan::StateTensor::MASTER, bucket);
+    std::vector<float> masters(bucket.elements());
+    if (bucket.trainable())
+      masters = whole(plan, memories, plan::StateTensor::MASTER, bucket);
+    else
+      FirstValues(plan).read(plan.parameters(2), 0, std::span(masters).first(16));
     bool filled = false;
     for (uint64_t r = 0; r < plan.world(); ++r) {
       Range held = heldIn(bucket, copy, r);
@@ -132,6 +137,13 @@ inline void expectRounded(const plan::Plan &plan, std::vector<Memory> &memories)
     }
     EXPECT_TRUE(filled) << "bucket '" << bucket.name() << "'";
   }
+}
+
+// Fills what is frozen; collective.
+inline FrozenSums fillFrozen(const Rank &rank) {
+  FrozenSums sums = initialiseParameters(rank, 1, Fill::Frozen);
+  shareSums(rank.communicator, sums);
+  return sums;
 }
 
 // Fills parameters from rules and states with numbers that tell their place.
