@@ -14,18 +14,23 @@ constexpr uint64_t kPart = uint64_t(1) << 20; // elements of a frozen parameter 
 
 struct WeightsLayout {
   SafetensorsLayout file;
-  std::vector<size_t> parameter;          // tensor of each parameter
-  std::vector<std::vector<size_t>> alias; // tensors of each parameter's aliases
+  std::vector<size_t> parameter;          // tensor of each parameter that is exported
+  std::vector<std::vector<size_t>> alias; // tensors of each such parameter's aliases
 };
 
-WeightsLayout layoutWeights(const plan::Plan &plan) {
+bool belongs(const plan::Plan &plan, const plan::Parameter &parameter, Exported which) {
+  return which == Exported::All || plan::isTrainable(plan, parameter);
+}
+
+WeightsLayout layoutWeights(const plan::Plan &plan, Exported which) {
   WeightsLayout layout;
   std::vector<TensorSpec> specs;
   for (const plan::Parameter &parameter : plan.parameters()) {
     std::vector<uint64_t> shape(parameter.shape().begin(), parameter.shape().end());
     layout.parameter.push_back(specs.size());
-    specs.push_back({parameter.name(), Element::F32, shape});
     layout.alias.emplace_back();
+    if (!belongs(plan, parameter, which)) continue;
+    specs.push_back({parameter.name(), Element::F32, shape});
     for (const plan::Alias &alias : parameter.aliases()) {
       layout.alias.back().push_back(specs.size());
       std::vector<uint64_t> reversed(shape.rbegin(), shape.rend());
@@ -39,8 +44,8 @@ WeightsLayout layoutWeights(const plan::Plan &plan) {
   return layout;
 }
 
-void exportSafetensors(const Rank &rank, const std::string &path) {
-  WeightsLayout layout = layoutWeights(rank.plan);
+void exportSafetensors(const Rank &rank, const std::string &path, Exported which) {
+  WeightsLayout layout = layoutWeights(rank.plan, which);
   auto offset = [&](size_t tensor) { return layout.file.offsets[tensor]; };
   SharedFile shared(path, rank.communicator, [&](const File &empty) {
     empty.reserve(layout.file.bytes);
@@ -56,6 +61,7 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
     Range held = heldIn(bucket, master, rank.rank);
     for (const Slice &slice : map.slices(b, ownedBy(bucket, rank.rank))) {
       const plan::Parameter &parameter = rank.plan.parameters(slice.parameter);
+      if (!belongs(rank.plan, parameter, which)) continue;
       auto p = static_cast<size_t>(slice.parameter);
       auto write = [&](uint64_t first, std::span<const float> values) {
         uint64_t at = (slice.start + first) * sizeof(float);
@@ -88,11 +94,13 @@ void exportSafetensors(const Rank &rank, const std::string &path) {
 
 } // namespace
 
-void checkExport(const plan::Plan &plan, const std::string &path) {
+void checkExport(const plan::Plan &plan, const std::string &path, Exported which) {
+  if (path.ends_with(".onnx") && which == Exported::Trained)
+    throw Error(fmt::format("--export '{}' with --only-trained: an ONNX file holds the whole model; export to .safetensors", path));
   if (path.ends_with(".onnx"))
     checkOnnxExport(plan, path);
   else if (path.ends_with(".safetensors"))
-    layoutWeights(plan);
+    layoutWeights(plan, which);
   else
     throw Error(fmt::format("--export '{}' has an ending that is not known: .safetensors or .onnx", path));
 }
@@ -101,12 +109,12 @@ std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string
   return path.ends_with(".onnx") ? exportedOnnxFiles(plan, path) : std::vector<std::string>{path};
 }
 
-void exportWeights(const Rank &rank, const std::string &path) {
-  checkExport(rank.plan, path);
+void exportWeights(const Rank &rank, const std::string &path, Exported which) {
+  checkExport(rank.plan, path, which);
   if (path.ends_with(".onnx"))
     exportOnnx(rank, path);
   else
-    exportSafetensors(rank, path);
+    exportSafetensors(rank, path, which);
 }
 
 } // namespace zero::runtime

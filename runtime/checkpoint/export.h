@@ -35,11 +35,14 @@ private:
   std::vector<uint64_t> seen; // elements of each bucket's gradient that were added
 };
 
+// Which parameters to export: adapters beside a large model are wanted alone.
+enum class Exported { All, Trained };
+
 // Collective. Refuses, with a sentence, what the ending .safetensors or .onnx cannot hold.
-void exportWeights(const Rank &rank, const std::string &path);
+void exportWeights(const Rank &rank, const std::string &path, Exported which = Exported::All);
 
 // The same checks without writing, so that a run does not fail after its last step.
-void checkExport(const plan::Plan &plan, const std::string &path);
+void checkExport(const plan::Plan &plan, const std::string &path, Exported which = Exported::All);
 
 // The files that exportWeights() will write: `path`, and beside an .onnx file its data files.
 std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string &path);

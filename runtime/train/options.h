@@ -33,6 +33,7 @@ struct TrainOptions {
   bool tune = false;     // measures the plan's products instead of training
   // Results
   std::optional<std::string> metrics, gradients, checkpoint, resume, exportTo, trace;
+  bool onlyTrained = false; // of the export
   std::optional<uint64_t> every, keep;
   // Evaluation
   std::optional<std::string> evalData;

@@ -112,7 +112,7 @@ int Run::train() {
   }
   if (options.exportTo) {
     collectively(rank.communicator, [&] { checkpoints->requireFinite(at, "it is not exported"); });
-    exportWeights(rank, *options.exportTo);
+    exportWeights(rank, *options.exportTo, options.onlyTrained ? Exported::Trained : Exported::All);
     say(fmt::format("wrote {}", *options.exportTo));
   }
   if (options.metrics && agreed(vote()) == kUnwritten) endUnwritten(""); // the line of the last step

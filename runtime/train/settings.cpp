@@ -33,8 +33,8 @@ std::string fileName(const std::optional<std::string> &path) {
 Settings flagSettings(const TrainOptions &options) {
   // Naming every member here is what keeps a new flag from being forgotten: without its place in the list below this does not compile.
   const auto &[plan, requireSignature, data, reading, showBatch, shuffle, steps, lr, schedule, warmup, weightDecay, eps, clip, lossScale,
-               betas, noDecay, lrScales, seed, drain, noGraphs, tune, metrics, gradients, checkpoint, resume, exportTo, trace, every, keep,
-               evalData, evalEvery, diskPaths, threads, timeout] = options;
+               betas, noDecay, lrScales, seed, drain, noGraphs, tune, metrics, gradients, checkpoint, resume, exportTo, trace, onlyTrained,
+               every, keep, evalData, evalEvery, diskPaths, threads, timeout] = options;
   static_cast<void>(showBatch); // rank 0 shows it
   static_cast<void>(plan);      // compared by its contents
   static_cast<void>(threads);   // machines have what they have
@@ -64,6 +64,7 @@ Settings flagSettings(const TrainOptions &options) {
           {"--checkpoint", given(checkpoint)},
           {"--resume", given(resume)},
           {"--export", fileName(exportTo)},
+          {"--only-trained", onlyTrained ? "given" : ""},
           {"--trace", fileName(trace)},
           {"--every", text(every)},
           {"--keep", text(keep)},

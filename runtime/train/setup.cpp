@@ -35,6 +35,8 @@ void checkFlags(const TrainOptions &options) {
   if (options.keep && *options.keep == 0) throw Error("--keep must be at least 1");
   if (options.evalEvery && !options.evalData) throw Error("--eval-every N needs --eval-data FILE: it says how often to evaluate on it");
   if (options.evalEvery && *options.evalEvery == 0) throw Error("--eval-every must be at least 1");
+  if (options.onlyTrained && !options.exportTo)
+    throw Error("--only-trained needs --export FILE.safetensors: it leaves out of it what is frozen");
   if (options.gradients && steps == 0) throw Error("--gradients shows the first step's gradients, but no step is asked for");
   if (options.gradients && !options.gradients->ends_with(".safetensors"))
     throw Error(fmt::format("--gradients '{}' must end in .safetensors", *options.gradients));
@@ -124,7 +126,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkLossScale(plan, options);
   setup.groups = resolveGroups(plan, options, setup.hyper);
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0 && !plan.scales_loss(), options.evalData.has_value());
-  if (options.exportTo) checkExport(plan, *options.exportTo);
+  if (options.exportTo) checkExport(plan, *options.exportTo, options.onlyTrained ? Exported::Trained : Exported::All);
   checkWritable("--export", options.exportTo, Written::Whole);
   checkWritable("--gradients", options.gradients, Written::Whole);
   checkWritable("--metrics", options.metrics, Written::ByLine);

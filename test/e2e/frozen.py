@@ -85,6 +85,19 @@ def export_onnx(precision):
     expect(changed and all("h.1." in name for name in changed), f"{changed[:4]} changed")
 
 
+def only_trained():
+    plan("one.plan", "--world", 2, "--stage", 3, "--accumulate", 1)
+    whole, _ = train("one.plan", "whole", world=2)
+    part, _ = train("one.plan", "part", "--only-trained", world=2)
+    expect(set(part) == {n for n in whole if "h.1." in n} and not different(part, whole), f"it holds {sorted(part)[:4]}")
+    refusals = {("--export", "x.onnx", "--only-trained"): "an ONNX file holds the whole model", ("--only-trained",): "--only-trained needs --export"}
+    plan("alone.plan")
+    for flags, sentence in refusals.items():
+        failed = suite.run([suite.bin / "zerorun", "alone.plan", "--data", "gpt2.safetensors", "--steps", 1, *flags], check=False)
+        expect(failed.returncode == 1 and sentence in failed.stderr, f"{flags}: exit {failed.returncode}: {failed.stderr.strip()[-200:]}")
+    return f"{len(part)} of {len(whole)} tensors"
+
+
 def goes_on(precision, first, second):
     """A checkpoint holds what is trained alone, and resumes at other worlds and stages: with the same ranks to the bit."""
     shutil.rmtree(suite.work / "kept", ignore_errors=True)
@@ -144,6 +157,7 @@ suite.start()
 seq, straight = suite.tiny_data("gpt2"), {}
 weights = initial()
 suite.check("frozen: rests once", rests_once)
+suite.check("frozen: left out of an export", only_trained)
 for precision in ("f32", "bf16"):
     for world, stage in ((1, 0), (2, 0), (2, 1), (2, 2), (2, 3)):
         for homes in ("none", "disk") if stage in (0, 3) else ("none",):

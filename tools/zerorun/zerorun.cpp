@@ -160,6 +160,7 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
   app.add_option("--export", o.exportTo, ".safetensors or .onnx: trained weights, in the model's names and layouts")
       ->type_name("FILE")
       ->group(group);
+  app.add_flag("--only-trained", o.onlyTrained, "leave what is frozen out of --export FILE.safetensors: adapters alone")->group(group);
   app.add_option("--metrics", o.metrics, ".jsonl: loss, learning rate, speed and more, a JSON object a line for every step")
       ->type_name("FILE")
       ->group(group);
