@@ -3,7 +3,8 @@
 
 usage: models/export.py HF_MODEL_OR_CONFIG -o model.onnx
 
-HF_MODEL_OR_CONFIG is the name of a model on the Hub, a folder saved by `save_pretrained`, or a config.json (then the weights are random).
+HF_MODEL_OR_CONFIG is the name of a model on the Hub, a folder saved by `save_pretrained`, of PEFT's adapters too (then the model has them), or a
+config.json (then the weights are random).
 With --no-weights it is the graph alone that is exported, of a model of any size: for plans, and for training from random weights.
 The task follows the model's architecture (causal, masked or sequence-to-sequence language model, sequence or image classification, an encoder
 alone); --task overrides it.

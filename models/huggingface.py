@@ -1,6 +1,7 @@
 """Models of Hugging Face's Transformers as the exporter wants them: the class of a task, loaded without dropout and cache, and example inputs."""
 import contextlib
 import inspect
+import json
 import os
 
 import weightless
@@ -71,11 +72,37 @@ def masks_by_broadcasting():
         masking_utils._vmap_for_bhqkv = broadcast
 
 
+def base_of(folder):
+    """The model whose adapters PEFT has saved in this folder; None if it holds none."""
+    path = os.path.join(folder, "adapter_config.json")
+    if not os.path.isfile(path):
+        return None
+    with open(path) as file:
+        base = json.load(file).get("base_model_name_or_path")
+    if not base:
+        raise Refusal(f"{path} does not say which model its adapters are for (base_model_name_or_path)")
+    return base
+
+
+def with_adapters(model, folder):
+    """The model with the layers of its adapters in place of its own. Prompts are no layers, but inputs that PEFT makes around the model."""
+    try:
+        import peft
+    except ImportError:
+        raise Refusal(f"{folder} holds adapters, which need peft (pip install peft)") from None
+    config = peft.PeftConfig.from_pretrained(folder)
+    if config.is_prompt_learning:
+        raise Refusal(f"{folder} holds {config.peft_type.value}, which is no layer of the model; export the PeftModel itself with torch.onnx.export")
+    return peft.PeftModel.from_pretrained(model, folder, is_trainable=True).base_model.model.float()
+
+
 def load(a, attention):
     """(model, task, names of parameters that the checkpoint does not hold). Random weights are those of --seed."""
     import torch
     from transformers import AutoConfig
-    config = AutoConfig.from_pretrained(a.model)
+    base = base_of(a.model)
+    source = base or a.model
+    config = AutoConfig.from_pretrained(source)
     task = task_of(config, a.task)
     if a.labels is not None:
         if task not in ("classification", "image"):
@@ -96,6 +123,8 @@ def load(a, attention):
     config._experts_implementation = "batched_mm"
     torch.manual_seed(a.seed)
     kind = class_of(config, task, a.task)
+    if base and a.no_weights:
+        raise Refusal(f"{a.model} holds adapters, which --no-weights cannot take")
     if a.no_weights or os.path.isfile(a.model):
         make = getattr(kind, "from_config", None) or kind._from_config
         with weightless.building() if a.no_weights else contextlib.nullcontext():
@@ -103,8 +132,10 @@ def load(a, attention):
         if a.no_weights:
             weightless.forget(model)
     else:
-        model, info = kind.from_pretrained(a.model, config=config, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
+        model, info = kind.from_pretrained(source, config=config, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
         model, fresh = model.float(), sorted(info["missing_keys"])
+    if base:
+        model = with_adapters(model, a.model)
     return model, task, fresh
 
 
