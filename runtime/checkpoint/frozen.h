@@ -9,8 +9,8 @@
 
 namespace zero::runtime {
 
-// Of elements of one parameter, from `start` on: the sum, modulo 2^64, of numbers made of an element's index and bits. That of a whole is
-// the sum of its parts' sums, however ranks share it.
+// Of elements of one parameter, from `start` on: the sum, modulo 2^64, of products of an element's bits and a number that its index makes.
+// That of a whole is the sum of its parts' sums, however ranks share it.
 uint64_t frozenSum(uint64_t start, std::span<const float> values);
 
 // By parameter, of all that are frozen.

@@ -173,11 +173,12 @@ void convert(Element from, const std::byte *src, plan::DType to, std::byte *dst,
   switch (to) {
   case plan::F32:
     if (from == Element::F16) return each<float>(dst, count, [&](uint64_t i) { return halfToFloat(load<uint16_t>(src, i)); });
-    if (from == Element::BF16) return each<float>(dst, count, [&](uint64_t i) { return bfloatToFloat(load<uint16_t>(src, i)); });
+    if (from == Element::BF16) return bfloatsToFloats(src, dst, count);
     return each<float>(dst, count, [&](uint64_t i) { return static_cast<float>(floatAt(from, src, i)); });
   case plan::F16:
     return each<uint16_t>(dst, count, [&](uint64_t i) { return floatToHalf(static_cast<float>(floatAt(from, src, i))); });
   case plan::BF16:
+    if (from == Element::F32) return floatsToBfloats(src, dst, count);
     return each<uint16_t>(dst, count, [&](uint64_t i) { return floatToBfloat(static_cast<float>(floatAt(from, src, i))); });
   case plan::I64:
     return each<int64_t>(dst, count, [&](uint64_t i) { return integerWithin(from, src, i, INT64_MIN, INT64_MAX); });

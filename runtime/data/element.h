@@ -30,5 +30,8 @@ float halfToFloat(uint16_t);
 uint16_t floatToHalf(float); // round to nearest even
 inline float bfloatToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 uint16_t floatToBfloat(float);
+// The same of many, which need not be aligned.
+void floatsToBfloats(const std::byte *from, std::byte *to, uint64_t count);
+void bfloatsToFloats(const std::byte *from, std::byte *to, uint64_t count);
 
 } // namespace zero::runtime
