@@ -70,11 +70,11 @@ void exportSafetensors(const Rank &rank, const std::string &path, Exported which
           if (!parameter.aliases(a).transposed())
             file.write(offset(layout.alias[p][static_cast<size_t>(a)]) + at, values.data(), values.size_bytes());
       };
-      if (bucket.trainable()) {
+      if (master.dtype() == plan::F32) {
         readFloats(rank.state, master.ref(), slice.at - held.begin, slice.count, write);
         continue;
       }
-      for (uint64_t first = 0; first < slice.count; first += part.size()) { // it may rest rounded
+      for (uint64_t first = 0; first < slice.count; first += part.size()) { // frozen, it rests rounded
         part.resize(std::min(kPart, slice.count - first));
         asFrozen.read(parameter, slice.start + first, part);
         write(first, part);

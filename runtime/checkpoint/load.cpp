@@ -117,8 +117,9 @@ private:
 void refuseFrozen(const std::string &checkpoint, const plan::Parameter &parameter, bool trained) {
   std::string model = parameter.has_source() ? fmt::format("'{}'", parameter.source().file()) : std::string("--init random");
   if (trained)
-    throw Error(fmt::format("the plan freezes parameter '{}', and checkpoint '{}' has other values of it than {}: it was trained before; "
-                            "write the weights of that run (zerorun with its own plan, --resume and --export to .onnx) and compile those",
+    throw Error(fmt::format("the plan freezes parameter '{}', and checkpoint '{}' has other values of it than {}: it was trained until "
+                            "then, or that has changed; write the weights of that run (zerorun with its own plan, --resume and --export to "
+                            ".onnx) and compile those",
                             parameter.name(), checkpoint, model));
   throw Error(fmt::format("the frozen parameter '{}' has other values in {} than in the run that saved checkpoint '{}', whose other "
                           "parameters were trained beside those; run with the weights of then",

@@ -121,7 +121,8 @@ TEST(Frozen, WhatWasTrainedMustBeInTheModel) {
     for (bool bf16 : {false, true})
       EXPECT_EQ(refusal(makePlan(world, stage, bf16), folder / "d/step-7"),
                 "the plan freezes parameter 'e', and checkpoint '" + (folder / "d/step-7") +
-                    "' has other values of it than --init random: it was trained before; write the weights of that run (zerorun with its "
+                    "' has other values of it than --init random: it was trained until then, or that has changed; write the weights of "
+                    "that run (zerorun with its "
                     "own plan, --resume and --export to .onnx) and compile those");
   }
 }
