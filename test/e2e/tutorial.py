@@ -12,14 +12,16 @@ suite = Suite(__doc__)
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 
 
-def commands(page):
-    """Lines of the blocks without a language, continued ones joined."""
-    language = None  # of the block the line stands in
+def commands(page, without_torch=False):
+    """Lines of the blocks without a language, continued ones joined. What follows a command of PyTorch's Python in a block needs what that makes."""
+    language, torch = None, False  # of the block the line stands in
     for line in page.replace("\\\n", " ").splitlines():
         if line.startswith("```"):
-            language = line[3:] if language is None else None
+            language, torch = line[3:] if language is None else None, False
         elif language == "":
-            yield re.sub(r"\s+#.*", "", line).strip()
+            torch |= line.startswith("python ")
+            if not (torch and without_torch):
+                yield re.sub(r"\s+#.*", "", line).strip()
 
 
 def walk():
@@ -31,7 +33,7 @@ def walk():
     env = {"PATH": f"{suite.bin}{os.pathsep}{os.environ['PATH']}", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
     ran = []
-    for command in commands(TUTORIAL):
+    for command in commands(TUTORIAL, without_torch=True):
         if command.startswith((".venv/bin/python", "zeroc ", "zero-inspect ", "zerorun ", "mpirun ")):
             suite.run(re.sub(r"(--steps|--every|--warmup) (\d+)0\b", r"\1 \2", command).split(), env=env)
             ran.append(command)
