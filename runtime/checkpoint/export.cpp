@@ -10,8 +10,6 @@
 namespace zero::runtime {
 namespace {
 
-constexpr uint64_t kPart = uint64_t(1) << 20; // elements of a frozen parameter that are copied at once
-
 struct WeightsLayout {
   SafetensorsLayout file;
   std::vector<size_t> parameter;          // tensor of each parameter that is exported
@@ -75,7 +73,7 @@ void exportSafetensors(const Rank &rank, const std::string &path, Exported which
         continue;
       }
       for (uint64_t first = 0; first < slice.count; first += part.size()) { // frozen, it rests rounded
-        part.resize(std::min(kPart, slice.count - first));
+        part.resize(std::min(kPieceBytes / sizeof(float), slice.count - first));
         asFrozen.read(parameter, slice.start + first, part);
         write(first, part);
       }

@@ -87,12 +87,6 @@ uint16_t floatToHalf(float value) {
   return static_cast<uint16_t>(sign | (rounded - 0x38000000) >> 13);
 }
 
-uint16_t floatToBfloat(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 namespace {
 
 template <class T> T load(const std::byte *data, uint64_t index) {

@@ -4,7 +4,6 @@
 gpt2 of models/tiny with one block trained: stages and placements agree to the bit in f32 and bf16, a stopped run goes on with the bits of one that was not,
 another number of ranks goes on too, and a checkpoint that belongs to other values of what is frozen is refused with a sentence.
 """
-import itertools
 import json
 import shutil
 
