@@ -30,6 +30,7 @@ template <typename ConcreteType> struct RowWise : mlir::OpTrait::TraitBase<Concr
 template <typename ConcreteType> struct Movement : mlir::OpTrait::TraitBase<ConcreteType, Movement> {};
 template <typename ConcreteType> struct Accumulates : mlir::OpTrait::TraitBase<ConcreteType, Accumulates> {};
 template <typename ConcreteType> struct Draws : mlir::OpTrait::TraitBase<ConcreteType, Draws> {};
+template <typename ConcreteType> struct NoGradient : mlir::OpTrait::TraitBase<ConcreteType, NoGradient> {};
 } // namespace zero::nn
 
 #include "compiler/nn/NnDialect.h.inc"

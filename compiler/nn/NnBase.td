@@ -81,6 +81,9 @@ def Nn_Accumulates : NativeOpTrait<"Accumulates"> { let cppNamespace = "::zero::
 /// Marks operations whose numbers come from a seed: equal ones are equal only within one step, and none is a constant.
 def Nn_Draws : NativeOpTrait<"Draws"> { let cppNamespace = "::zero::nn"; }
 
+/// Marks operations that give their operands no gradient, as in PyTorch: steps, noise, and what is detached.
+def Nn_NoGradient : NativeOpTrait<"NoGradient"> { let cppNamespace = "::zero::nn"; }
+
 /// An elementwise primitive: says by a formula what it does to the numbers at one index.
 class Nn_PointwiseOp<string mnemonic, list<Trait> traits = []>
     : Nn_Op<mnemonic, !listconcat([Pure, Nn_Elementwise, Nn_Pointwise], traits)>;

@@ -81,6 +81,18 @@ def Nn_DropoutOp : Nn_Op<"dropout", [Pure, Nn_Draws, Nn_Splittable, Nn_Diff, Nn_
   let hasVerifier = 1;
 }
 
+def Nn_NoiseOp : Nn_Op<"noise", [Pure, Nn_Draws, Nn_NoGradient, Nn_Splittable, Nn_Composite, Nn_Evaluable, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Random numbers of the input's shape and type, uniform in [0, 1) or of the standard normal distribution";
+  let description = [{
+    The numbers are those of nn.random: one for each uniform number, two for each normal one (Box and Muller), of the streams `id` and `id` + 1.
+    The input says which samples they are drawn for. `samples` is set by nn-add-loss, which knows what the batch is.
+  }];
+  let arguments = (ins Nn_Float:$input, StaticShapeTensorOf<[I64]>:$seed, BoolAttr:$normal, I64Attr:$id, I64Attr:$samples);
+  let results = (outs Nn_Float:$result);
+  let assemblyFormat = "$input `,` $seed attr-dict `:` type($input) `,` type($seed)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Convolutions that are no products
 //===----------------------------------------------------------------------===//

@@ -27,7 +27,9 @@ def Nn_ErfOp   : Nn_Unary<"erf", Nn_Float, [Nn_Diff]> { let summary = "Error fun
 def Nn_SinOp   : Nn_Unary<"sin", Nn_Float, [Nn_Diff]> { let summary = "Sine"; }
 def Nn_CosOp   : Nn_Unary<"cos", Nn_Float, [Nn_Diff]> { let summary = "Cosine"; }
 def Nn_AsinhOp  : Nn_Unary<"asinh", Nn_Float, [Nn_Diff]> { let summary = "Inverse hyperbolic sine"; }
-def Nn_FloorOp : Nn_Unary<"floor", Nn_Float> { let summary = "Largest integer not above x (no gradient)"; }
+def Nn_AtanOp  : Nn_Unary<"atan", Nn_Float, [Nn_Diff]> { let summary = "Inverse tangent"; }
+def Nn_FloorOp : Nn_Unary<"floor", Nn_Float, [Nn_NoGradient]> { let summary = "Largest integer not above x"; }
+def Nn_DetachOp : Nn_Unary<"detach", Nn_Float, [Nn_NoGradient]> { let summary = "x, which gets no gradient; nn-differentiate removes it"; }
 def Nn_SigmoidOp : Nn_Unary<"sigmoid", Nn_Float, [Nn_Diff]> { let summary = "1 / (1 + e^-x)"; }
 
 def Nn_IsNanOp : Nn_PointwiseOp<"is_nan", [SameOperandsAndResultShape]> {

@@ -34,7 +34,7 @@ inline std::string text(llvm::ArrayRef<int64_t> shape) {
   return s + "]";
 }
 
-/// What nn.random and nn.dropout say of the stream they draw from.
+/// What nn.random, nn.dropout and nn.noise say of the stream they draw from.
 template <typename Op> mlir::LogicalResult verifyStream(Op op) {
   if (typeOf(op.getSeed()).getShape() != llvm::ArrayRef<int64_t>{2})
     return op.emitOpError() << "needs a seed of two numbers, not " << op.getSeed().getType();

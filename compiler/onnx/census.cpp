@@ -25,6 +25,10 @@ void Census::tell(const Quantized &quantized, ImportReport &report) const {
       text = counted(times, "cast") + " to float16 or bfloat16 (first '" + first +
              "'), as autocast leaves them: without effect, everything is computed in f32";
       break;
+    case Seen::Detached:
+      text = counted(times, "value") + " (first at '" + first +
+             "'): no gradient, as PyTorch's detach() has it, which its exporters leave as an Identity node or in (x - y) + y";
+      break;
     }
     report.notes.push_back(text);
   }

@@ -6,7 +6,7 @@
 namespace zero::onnx {
 
 /// Nodes that training treats otherwise than a reader of the graph may expect.
-enum class Seen { RestingDropout, Dropout, HalfCast };
+enum class Seen { RestingDropout, Dropout, HalfCast, Detached };
 
 /// Counted during the walk, told once.
 class Census {

@@ -10,6 +10,7 @@ bool isElementwise(StringRef op) {
   static const Registry family = [] {
     Registry all;
     registerElementwise(all);
+    registerTrigonometry(all);
     return all;
   }();
   return op == "Dropout" || family.contains(op);

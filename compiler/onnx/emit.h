@@ -137,6 +137,8 @@ public:
   Val depthwise(const Val &x, const Val &kernel, Shape low, Shape high, Shape strides, Shape dilations);
   Val attention(const Val &q, const Val &k, const Val &v, const Val &mask, double scale, bool causal);
   Val dropout(const Val &x, mlir::Value seed, double rate, int64_t id);
+  /// Of the shape and type of x, and for its samples; takes the streams `id` and `id` + 1.
+  Val noise(const Val &x, mlir::Value seed, bool normal, int64_t id);
 
   mlir::OpBuilder builder;
 

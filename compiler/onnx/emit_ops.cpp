@@ -258,4 +258,11 @@ Val Emitter::dropout(const Val &x, Value seed, double rate, int64_t id) {
                                              builder.getI64IntegerAttr(id), samples));
 }
 
+Val Emitter::noise(const Val &x, Value seed, bool normal, int64_t id) {
+  if (!x || broken) return {};
+  IntegerAttr samples = builder.getI64IntegerAttr(1); // until nn-add-loss says
+  return Value(builder.create<nn::NoiseOp>(location, x.type(), materialise(x), seed, builder.getBoolAttr(normal),
+                                           builder.getI64IntegerAttr(id), samples));
+}
+
 } // namespace zero::onnx

@@ -90,6 +90,24 @@ bool Importer::arguments(func::FuncOp f) {
   return true;
 }
 
+/// What depends on no parameter is not detached: passes see its formulas as they are.
+void Importer::settleDetached(Block &block) {
+  llvm::DenseSet<Value> ofParameters;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    bool depends = isa<nn::GetOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) { return ofParameters.contains(v); });
+    auto detached = dyn_cast<nn::DetachOp>(op);
+    if (depends && !detached) ofParameters.insert(op.result_begin(), op.result_end());
+    if (!detached) continue;
+    if (depends) {
+      auto named = dyn_cast<NameLoc>(op.getLoc());
+      census.count(Seen::Detached, named ? named.getName().getValue() : StringRef());
+    } else {
+      detached.getResult().replaceAllUsesWith(detached.getInput());
+      op.erase();
+    }
+  }
+}
+
 /// A node becomes a handful of operations, a convolution thousands.
 static constexpr uint64_t kLeastOperations = 200'000, kOperationsPerNode = 64;
 
@@ -144,6 +162,7 @@ LogicalResult Importer::run() {
   b.create<func::ReturnOp>(module.getLoc(), results);
   function.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));
   for (auto [i, name] : llvm::enumerate(names)) function.setResultAttr(i, nn::NnDialect::kNameAttr, name);
+  settleDetached(*entry);
   // What only index arithmetic that folded away has read.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*entry)))
     if (isOpTriviallyDead(&op)) op.erase();

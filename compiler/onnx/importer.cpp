@@ -1,6 +1,7 @@
 //===- importer.cpp - names, scopes and order of an ONNX graph -----------------------------------===//
 #include "compiler/onnx/importer.h"
 #include "compiler/onnx/chosen.h"
+#include "compiler/onnx/origin.h"
 #include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
 
@@ -19,6 +20,7 @@ Importer::Entry *Importer::Scope::find(StringRef name) {
 Importer::Importer(const Model &model, Weights &weights, const ImportOptions &options, ModuleOp module, bool quiet, InitializerUse use)
     : model(model), weights(weights), options(options), module(module), quiet(quiet), use(std::move(use)) {
   registerElementwise(registry);
+  registerTrigonometry(registry);
   registerMovement(registry);
   registerReductions(registry);
   registerNorms(registry);
@@ -29,6 +31,9 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerColumns(registry);
   registerPooling(registry);
   registerResize(registry);
+  registerRandom(registry);
+  registerRecurrent(registry);
+  registerGridSample(registry);
   registerAttention(registry);
   registerShape(registry);
   registerGathers(registry);
@@ -189,7 +194,7 @@ bool Importer::node(const Node &n, Scope &scope) {
       emitter->fail("it reads '" + name + "', which no node before it, input or initializer defines");
       return false;
     }
-    if (n.domain.empty() && n.op == "Identity" && entry->initializer && !n.outputs.empty()) {
+    if (n.domain.empty() && n.op == "Identity" && entry->initializer && !n.outputs.empty() && !isDetach(n)) {
       const Node *moved = entry->moved || n.call.empty() ? entry->moved : &n;
       scope.names[n.outputs[0]] = Entry{{}, entry->initializer, n.outputs[0], {}, moved};
       return true;

@@ -130,6 +130,7 @@ private:
   friend struct NodeContext;
 
   bool arguments(mlir::func::FuncOp function);
+  void settleDetached(mlir::Block &block);
   std::string unbound(const llvm::StringSet<> &initializers) const;
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
   bool node(const Node &node, Scope &scope);
@@ -159,6 +160,7 @@ private:
 };
 
 void registerElementwise(Registry &);
+void registerTrigonometry(Registry &);
 void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerNorms(Registry &);
@@ -169,6 +171,9 @@ void registerConvolution(Registry &);
 void registerColumns(Registry &);
 void registerPooling(Registry &);
 void registerResize(Registry &);
+void registerRandom(Registry &);
+void registerRecurrent(Registry &);
+void registerGridSample(Registry &);
 void registerAttention(Registry &);
 void registerShape(Registry &);
 void registerGathers(Registry &);

@@ -33,6 +33,8 @@ std::string pathOf(const Node &node) {
   return printable(module.empty() ? name.str() : module + "/" + name.str());
 }
 
+bool isDetach(const Node &node) { return node.op == "Identity" && node.call.contains("=torch.ops.aten.detach"); }
+
 /// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument, a buffer "b_…", and a tensor that the program itself holds "c_…".
 static std::string argumentName(StringRef name, StringRef kind = "p_") {
   std::string text = kind.str();

@@ -18,6 +18,9 @@ std::string moduleOf(const Node &node);
 /// "transformer.h.3.mlp/node_addmm_14": a node's module, if known, and its name, or what it computes where it has none.
 std::string pathOf(const Node &node);
 
+/// An Identity node that PyTorch's newer exporter has written for detach().
+bool isDetach(const Node &node);
+
 /// Whether two uses are of one parameter, as far as the exporter says.
 enum class Sameness { Unsaid, Same, Different };
 

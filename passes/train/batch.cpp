@@ -81,13 +81,21 @@ public:
     for (unsigned i : inputs)
       train.setArgAttr(i, NnDialect::kRoleAttr, StringAttr::get(train.getContext(), llvm::is_contained(data, i) ? "data" : "shared"));
     for (unsigned i : inputs) train.removeArgAttr(i, NnDialect::kSymbolsAttr);
-    // What depends on no sample is dropped alike for all of them.
-    llvm::DenseSet<Value> ofSamples;
+    // What depends on no sample is drawn alike for all of them; but noise that nothing but its shape is known of, and that has as many rows
+    // as there are samples, is theirs.
+    llvm::DenseSet<Value> ofSamples, ofNothing;
     for (unsigned i : data) ofSamples.insert(train.getArgument(i));
     for (Operation &op : train.getBody().front()) {
-      bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return ofSamples.contains(v); });
+      auto among = [&](const llvm::DenseSet<Value> &set) { return [&](Value v) { return set.contains(v); }; };
+      bool depends = llvm::any_of(op.getOperands(), among(ofSamples));
       if (depends) ofSamples.insert(op.result_begin(), op.result_end());
-      if (auto dropout = dyn_cast<nn::DropoutOp>(op)) dropout.setSamples(depends ? size : 0);
+      bool known = op.hasTrait<OpTrait::ConstantLike>() || (op.getNumOperands() && llvm::all_of(op.getOperands(), among(ofNothing)));
+      if (known) ofNothing.insert(op.result_begin(), op.result_end());
+      if (!op.hasTrait<nn::Draws>()) continue;
+      auto type = nn::typeOf(op.getResult(0));
+      depends |= ofNothing.contains(op.getOperand(0)) && type.getRank() && type.getDimSize(0) == size;
+      bool divides = size && type.getNumElements() % size == 0;
+      op.setAttr("samples", IntegerAttr::get(IntegerType::get(train.getContext(), 64), depends && divides ? size : 0));
     }
     return success();
   }

@@ -127,7 +127,7 @@ struct Reverse {
     for (Operation &op : block) {
       auto get = dyn_cast<nn::GetOp>(op);
       bool depends = get ? isTrainable(get) : llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); });
-      if (depends)
+      if (depends && !op.hasTrait<nn::NoGradient>())
         for (Value v : op.getResults())
           if (nn::isFloat(v)) active.insert(v);
       for (Value v : op.getOperands())
@@ -229,6 +229,10 @@ struct Differentiate : impl::DifferentiatePassBase<Differentiate> {
         ++emitted;
       op = before;
     }
+    module.walk([](nn::DetachOp detached) {
+      detached.getResult().replaceAllUsesWith(detached.getInput());
+      detached.erase();
+    });
     for (auto parameter : module.getOps<nn::ParameterOp>())
       if (parameter.getTrainable() && !reverse.done.contains(parameter.getSymNameAttr())) {
         parameter.emitWarning() << "parameter '" << parameter.getSymName() << "' does not influence the loss and is not trained";

@@ -4,30 +4,13 @@ import torch
 from torch import nn
 
 from adapter_models import NAMES as ADAPTED, adapted
+import mixed_models
 import small_libraries
+import vision_models
+from model_parts import BATCH, STEPS, Calling, real, whole
 from vit_models import VARIANTS
 
-STEPS, BATCH, LENGTH, WORDS, CLASSES = 5, 2, 12, 50, 10
-
-
-def real(*shape):
-    return np.random.default_rng(len(shape)).standard_normal((STEPS, BATCH, *shape)).astype(np.float32)
-
-
-def whole(below, *shape):
-    return np.random.default_rng(below).integers(0, below, (STEPS, BATCH, *shape))
-
-
-class Calling(nn.Module):
-    """`model` as one function of tensors."""
-
-    def __init__(self, model, call):
-        super().__init__()
-        self.model, self.call = model, call
-
-    def forward(self, *inputs):
-        return self.call(self.model, *inputs)
-
+LENGTH, WORDS, CLASSES = 12, 50, 10
 
 # ---------------------------------------------------------------------------------------------------- x-transformers
 OF_WRAPPER = ("num_memory_tokens", "use_abs_pos_emb", "scaled_sinu_pos_emb", "post_emb_norm", "tie_embedding", "l2norm_embed")
@@ -265,7 +248,7 @@ MODELS = {
     **{f"diffusers: {name}": build for name, build in DIFFUSERS.items()},
     "torch.nn: encoder": torch_encoder(), "torch.nn: encoder, norms first": torch_encoder(norm_first=True, activation="gelu"),
     "torch.nn: encoder, sequence first": torch_encoder(batch_first=False), "open_clip: text": clip_text, "open_clip: images": clip_image,
-    **{f"Transformers: {name}": build for name, build in SOUND.items()},
+    **{f"Transformers: {name}": build for name, build in (SOUND | vision_models.SEES | mixed_models.MIXES).items()},
     **{f"PEFT: {name}, {kind}": adapter(name, kind) for name, kind in ADAPTED},
     **{f"small: {name}": of_small_library(*model) for name, model in small_libraries.models(WORDS, LENGTH, CLASSES).items()},
     **{f"experts: {name}": experts(name) for name in ("ByMask", "ByIndex", "AddedByIndex", "PutByMask")},

@@ -538,6 +538,7 @@ TEST(Kernels, Elementary) {
                         {"tanh", std::tanh, -10, 10, 3},
                         {"erf", std::erf, -5, 5, 2},
                         {"asinh", std::asinh, -20, 20, 4},
+                        {"atan", std::atan, -20, 20, 4},
                         {"sqrt", std::sqrt, 0, 1e30, 0.5},
                         {"sin", std::sin, -3.1, 3.1, 3},
                         {"cos", std::cos, -1.5, 1.5, 3},

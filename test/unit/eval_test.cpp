@@ -75,15 +75,44 @@ TEST_F(Eval, FormulasKeepTheirDigits) {
   for (Type type : {f32(), f64()}) {
     std::string t = "tensor<" + std::to_string(at.size()) + (type.isF32() ? "xf32>" : "xf64>");
     Tensor x = tensor({int64_t(at.size())}, type, at);
-    auto y = run("func.func @f(%x: " + t + ") -> " + t + " {\n %y = nn.asinh %x : " + t + "\n return %y : " + t + "\n}", {x});
-    ASSERT_TRUE(succeeded(y)) << diagnostics;
-    for (int64_t i = 0; i < x.size(); ++i) {
-      double exact = std::asinh(x.at(i)), off = std::abs((*y)[0].at(i) - exact);
-      if (std::isinf(exact))
-        EXPECT_EQ((*y)[0].at(i), exact);
-      else
-        EXPECT_LE(off, std::abs(exact) * (type.isF32() ? 3e-7 : 5e-16)) << "at " << x.at(i);
+    for (auto [name, function] : {std::pair<const char *, double (*)(double)>{"asinh", std::asinh}, {"atan", std::atan}}) {
+      auto y = run("func.func @f(%x: " + t + ") -> " + t + " {\n %y = nn." + name + " %x : " + t + "\n return %y : " + t + "\n}", {x});
+      ASSERT_TRUE(succeeded(y)) << diagnostics;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        double exact = function(x.at(i)), off = std::abs((*y)[0].at(i) - exact);
+        if (std::isinf(exact))
+          EXPECT_EQ((*y)[0].at(i), exact);
+        else
+          EXPECT_LE(off, std::abs(exact) * (type.isF32() ? 3e-7 : 5e-16)) << name << " at " << x.at(i);
+      }
     }
+  }
+}
+
+// Noise has the moments of its distribution, and a sample the same numbers whichever rank draws them.
+TEST_F(Eval, Noise) {
+  auto drawn = [&](int samples, int64_t first, bool normal) {
+    std::string shape = "tensor<" + std::to_string(samples) + "x1000xf32>";
+    return run(
+        "func.func @f(%x: " + shape + ", %s: tensor<2xi64>) -> " + shape +
+            " {\n %y = nn.noise %x, %s {id = 4 : i64, normal = " + (normal ? "true" : "false") + ", samples = " + std::to_string(samples) +
+            " : i64} : " + shape + ", tensor<2xi64>\n return %y : " + shape + "\n}",
+        {tensor({samples, 1000}, f32(), std::vector<double>(size_t(samples) * 1000, 7)), tensor({2}, integer(64), {11, double(first)})});
+  };
+  for (bool normal : {false, true}) {
+    auto all = drawn(8, 0, normal), part = drawn(2, 6, normal);
+    ASSERT_TRUE(succeeded(all) && succeeded(part)) << diagnostics;
+    double sum = 0, squares = 0, fourth = 0, beside = 0;
+    for (int64_t i = 0; i < 8000; ++i) {
+      double v = (*all)[0].at(i) - (normal ? 0 : 0.5);
+      sum += v, squares += v * v, fourth += v * v * v * v, beside += i ? v * ((*all)[0].at(i - 1) - (normal ? 0 : 0.5)) : 0;
+    }
+    double variance = normal ? 1 : 1.0 / 12;
+    EXPECT_NEAR(sum / 8000, 0, 0.04);
+    EXPECT_NEAR(squares / 8000, variance, variance * 0.06);
+    EXPECT_NEAR(fourth / 8000, normal ? 3 : 1.0 / 80, (normal ? 3 : 1.0 / 80) * 0.15);
+    EXPECT_NEAR(beside / 8000, 0, variance * 0.04);
+    for (int64_t i = 0; i < 2000; ++i) EXPECT_EQ((*part)[0].at(i), (*all)[0].at(6000 + i));
   }
 }
 

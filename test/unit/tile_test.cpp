@@ -169,8 +169,9 @@ TEST_F(Tiles, OfTokensChangeNeitherLossNorGradients) {
     }
 }
 
-// Inside a region dropout draws the numbers that it draws for all tokens at once, of samples or of a tensor that all samples share.
-TEST_F(Tiles, OfTokensDropTheSameElements) {
+// Inside a region dropout and noise draw the numbers that they draw for all tokens at once, of samples or of a tensor that all samples
+// share.
+TEST_F(Tiles, OfTokensDrawTheSameNumbers) {
   for (int64_t samples : {0, 2}) {
     std::string text = R"(module {
       nn.parameter @up : tensor<4x9xf64> {trainable = true}
@@ -181,13 +182,15 @@ TEST_F(Tiles, OfTokensDropTheSameElements) {
         %u = nn.matmul %x, %up : (tensor<8x4xf64>, tensor<4x9xf64>) -> tensor<8x9xf64>
         %u3 = nn.reshape %u : tensor<8x9xf64> -> tensor<2x4x9xf64>
         %d = nn.dropout %u3, %seed {id = 5 : i64, rate = 0.5 : f32, samples = SAMPLES : i64} : tensor<2x4x9xf64>, tensor<2xi64>
-        %d2 = nn.reshape %d : tensor<2x4x9xf64> -> tensor<8x9xf64>
+        %n = nn.noise %u3, %seed {id = 6 : i64, normal = true, samples = SAMPLES : i64} : tensor<2x4x9xf64>, tensor<2xi64>
+        %dn = nn.add %d, %n : tensor<2x4x9xf64>
+        %d2 = nn.reshape %dn : tensor<2x4x9xf64> -> tensor<8x9xf64>
         %y = nn.matmul %d2, %down : (tensor<8x9xf64>, tensor<9x3xf64>) -> tensor<8x3xf64>
         %y3 = nn.reshape %y : tensor<8x3xf64> -> tensor<2x4x3xf64>
         return %y3 : tensor<2x4x3xf64>
       }
     })";
-    text.replace(text.find("SAMPLES"), 7, std::to_string(samples));
+    for (size_t at; (at = text.find("SAMPLES")) != std::string::npos;) text.replace(at, 7, std::to_string(samples));
     std::vector<std::vector<double>> results;
     for (int64_t tokens : {0, 3}) {
       auto module = parseSourceString<ModuleOp>(text, &context);

@@ -1,6 +1,5 @@
-//===- activation.cpp - GELU, SiLU and dropout -------------------------------------------------===//
-// The gradients of GELU and SiLU are computed from their input, which the product before them needs anyway; dropout draws the same numbers
-// again instead of keeping a mask.
+//===- activation.cpp - GELU and SiLU ----------------------------------------------------------===//
+// Their gradients are computed from their input, which the product before them needs anyway.
 #include "compiler/nn/composites/gelu.h"
 #include "compiler/nn/implement.h"
 
@@ -80,58 +79,6 @@ LogicalResult SiluOp::differentiate(OpBuilder &builder, ValueRange d, Gradients 
 
 LogicalResult SiluOp::evaluate(Operands in, Results out) {
   return eachFloat(in, out, [](double x) { return x * sigmoid(x); });
-}
-
-//===----------------------------------------------------------------------===//
-// Dropout
-//===----------------------------------------------------------------------===//
-
-LogicalResult DropoutOp::verify() {
-  float rate = getRate().convertToFloat();
-  if (!(rate >= 0 && rate <= 1)) return emitOpError() << "drops at a rate of " << rate << ", which is not in [0, 1]";
-  return verifyStream(*this);
-}
-
-bool DropoutOp::readsRows(int64_t rows, llvm::SmallBitVector &cut) {
-  cut.set(0);
-  auto lead = leadingOf(typeOf(getInput()).getShape(), rows);
-  return lead && rows % std::max<int64_t>(getSamples(), 1) == 0;
-}
-
-/// The part draws the numbers that these rows have in the whole: as many samples as rows, and the first of them by its number.
-void DropoutOp::takeRows(Build &b, const Rows &rows, OperationState &part) {
-  auto type = typeOf(getSeed());
-  auto numbers = [&](int64_t first, int64_t second) -> Value {
-    return b.b.create<ConstantOp>(b.loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{first, second}));
-  };
-  int64_t perSample = getSamples() ? rows.all / int64_t(getSamples()) : 0; // the same for every sample: counted from the tensor's beginning
-  part.operands[1] = b.add(b.mul(getSeed(), numbers(1, perSample)), numbers(0, rows.begin));
-  part.attributes.set(getSamplesAttrName(), b.b.getI64IntegerAttr(rows.count));
-}
-
-Composed DropoutOp::decompose(Build &b) {
-  Value x = getInput();
-  double rate = getRate().convertToFloat();
-  if (rate == 0) return {x};
-  auto type = withElement(x, b.b.getF32Type());
-  Value number = b.b.create<RandomOp>(b.loc, type, getSeed(), getIdAttr(), getSamplesAttr());
-  Value keep = b.compare(Predicate::ge, number, b.splat(type, rate));
-  return {b.select(keep, rate < 1 ? b.mul(x, 1 / (1 - rate)) : x, b.like(x, 0))};
-}
-
-LogicalResult DropoutOp::differentiate(OpBuilder &b, ValueRange d, Gradients &out) {
-  out[0] = b.create<DropoutOp>(getLoc(), d[0].getType(), d[0], getSeed(), getRateAttr(), getIdAttr(), getSamplesAttr());
-  return success();
-}
-
-LogicalResult DropoutOp::evaluate(Operands in, Results out) {
-  float rate = getRate().convertToFloat(), factor = float(1.0 / (1.0 - double(rate)));
-  return withFloat(out[0].elementType(), [&](auto e) {
-    using T = decltype(e);
-    auto x = in[0]->data<T>();
-    auto y = out[0].data<T>();
-    return draw(*this, *in[1], out[0].size(), [&](size_t i, float number) { y[i] = number >= rate ? x[i] * T(factor) : T(0); });
-  });
 }
 
 } // namespace zero::nn

@@ -114,6 +114,34 @@ LogicalResult AsinhOp::differentiate(OpBuilder &builder, ValueRange d, Gradients
   return success();
 }
 
+/// The atan of Cephes: |x| above tan(3 pi / 8), or above 0.66, is turned by a half or a quarter of pi, and of what is left a quotient of
+/// polynomials is the inverse tangent.
+Number AtanOp::compute(ScalarBuilder &b, Numbers x) {
+  Number a = b.abs(x[0]), one = b.constant(a, 1), zero = b.constant(a, 0);
+  auto polynomial = [&](Number at, ArrayRef<double> coefficients) {
+    Number sum = b.constant(at, coefficients[0]);
+    for (double c : coefficients.drop_front()) sum = b.add(b.mul(sum, at), b.constant(at, c));
+    return sum;
+  };
+  Number far = b.apply(Fn::Gt, {a, b.constant(a, 2.41421356237309504880)}), near = b.apply(Fn::Gt, {a, b.constant(a, 0.66)});
+  Number t = b.select(far, b.neg(b.div(one, a)), b.select(near, b.div(b.sub(a, one), b.add(a, one)), a));
+  Number turn = b.select(far, b.constant(a, std::numbers::pi / 2), b.select(near, b.constant(a, std::numbers::pi / 4), zero));
+  Number z = b.mul(t, t);
+  Number above = polynomial(z, {-8.750608600031904122785E-1, -1.615753718733365076637E1, -7.500855792314704667340E1,
+                                -1.228866684490136173410E2, -6.485021904942025371773E1});
+  Number below = polynomial(z, {1, 2.485846490142306297962E1, 1.650270098316988542046E2, 4.328810604912902668951E2,
+                                4.853903996359136964868E2, 1.945506571482613964425E2});
+  Number y = b.add(turn, b.add(b.mul(t, b.div(b.mul(z, above), below)), t));
+  return b.select(b.apply(Fn::Lt, {x[0], zero}), b.neg(y), y);
+}
+/// 1 / (x^2 + 1).
+LogicalResult AtanOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.div(d[0], b.add(b.mul(getInput(), getInput()), 1));
+  return success();
+}
+
 Number FloorOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Floor, x); }
+Number DetachOp::compute(ScalarBuilder &, Numbers x) { return x[0]; }
 
 } // namespace zero::nn

@@ -1,5 +1,5 @@
 //===- elementwise.cpp - arithmetic, comparisons, activations, casts -----------------------------===//
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/ops/arithmetic.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
 
@@ -13,17 +13,27 @@ template <typename Op> Vals unary(NodeContext &c) {
   return {c.e.unary<Op>(x)};
 }
 
-/// Operations the dialect has for floats only.
-template <typename Op> Vals floatUnary(NodeContext &c) {
-  Val x = c.in(0);
-  if (x && !x.isFloat()) return c.fail("it is supported for floats only");
-  return {c.e.unary<Op>(x)};
-}
-Operator curve(Handler handler, int64_t since = 1) { return {handler, since, /*sequences=*/false, /*curve=*/true}; }
-
 template <typename Op> Vals binary(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
   return {c.e.binary<Op>(x, y)};
+}
+
+/// The difference that `sum` is of, if it is x - y.
+nn::SubOp lessThan(const Val &sum, const Val &y) {
+  auto difference = sum.value && y.value ? sum.value.getDefiningOp<nn::SubOp>() : nn::SubOp();
+  return difference && difference.getRhs() == y.value ? difference : nn::SubOp();
+}
+
+/// (x - y) + y is what ONNX has of a straight-through estimator, x - y.detach() + y or y + (x - y).detach(), which are x and have the
+/// gradient of y. Without detach() nobody would compute it.
+Vals add(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (!x || !y) return {};
+  if (auto difference = lessThan(x, y); difference && y.isFloat())
+    x = c.e.sub(Val(difference.getLhs()), c.e.unary<nn::DetachOp>(y));
+  else if (lessThan(y, x) && x.isFloat())
+    y = c.e.unary<nn::DetachOp>(y);
+  return {c.e.add(x, y)};
 }
 
 /// Max, Min, Sum: any number of operands.
@@ -41,13 +51,6 @@ template <P predicate> Vals comparison(NodeContext &c) {
     if (predicate == P::eq) return {c.e.unary<nn::NotOp>(differ)};
   }
   return {c.e.compare(predicate, x, y)};
-}
-
-Val like(NodeContext &c, double value, const Val &x) { return x ? c.e.scalar(value, x.element()) : Val(); }
-
-/// condition(x ? 0) ? a : b
-Val choose(NodeContext &c, P predicate, const Val &x, const Val &a, const Val &b) {
-  return c.e.select(c.e.compare(predicate, x, like(c, 0, x)), a, b);
 }
 
 Vals mean(NodeContext &c) {
@@ -71,14 +74,19 @@ Vals reciprocal(NodeContext &c) {
 Val ceil(NodeContext &c, const Val &x) { return c.e.unary<nn::NegOp>(c.e.unary<nn::FloorOp>(c.e.unary<nn::NegOp>(x))); }
 Vals ceilOp(NodeContext &c) { return {ceil(c, c.in(0))}; }
 
-/// Halves go to the even neighbour.
-Vals round(NodeContext &c) {
-  Val x = c.in(0), up = c.e.add(x, like(c, 0.5, x)), r = c.e.unary<nn::FloorOp>(up);
+} // namespace
+
+Val rounded(NodeContext &c, const Val &x) {
+  Val up = c.e.add(x, like(c, 0.5, x)), r = c.e.unary<nn::FloorOp>(up);
   Val half = c.e.mul(r, like(c, 0.5, r));
   Val odd = c.e.compare(P::ne, half, c.e.unary<nn::FloorOp>(half));
   Val tie = c.e.compare(P::eq, up, r);
-  return {c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r)};
+  return c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r);
 }
+
+namespace {
+
+Vals round(NodeContext &c) { return {rounded(c, c.in(0))}; }
 
 Vals sign(NodeContext &c) {
   Val x = c.in(0);
@@ -111,6 +119,26 @@ Val expUnit(NodeContext &c, const Val &x, double alpha, double gamma) {
 Vals elu(NodeContext &c) { return {expUnit(c, c.in(0), c.real("alpha", 1), 1)}; }
 Vals selu(NodeContext &c) {
   return {expUnit(c, c.in(0), c.real("alpha", 1.67326319217681884765625), c.real("gamma", 1.05070102214813232421875))};
+}
+
+/// max(0, x) + min(0, alpha * (e^(x / alpha) - 1))
+Vals celu(NodeContext &c) {
+  double alpha = c.real("alpha", 1);
+  Val x = c.in(0);
+  return {choose(c, P::gt, x, x, expUnit(c, c.e.mul(x, like(c, 1 / alpha, x)), alpha, 1))};
+}
+
+Vals thresholdedRelu(NodeContext &c) {
+  Val x = c.in(0);
+  return {c.e.select(c.e.compare(P::gt, x, like(c, c.real("alpha", 1), x)), x, like(c, 0, x))};
+}
+
+/// Towards zero by `bias`, and zero within `lambd` of it.
+Vals shrink(NodeContext &c) {
+  Val x = c.in(0);
+  double bias = c.real("bias", 0), reach = c.real("lambd", 0.5);
+  Val above = c.e.select(c.e.compare(P::gt, x, like(c, reach, x)), c.e.sub(x, like(c, bias, x)), like(c, 0, x));
+  return {c.e.select(c.e.compare(P::lt, x, like(c, -reach, x)), c.e.add(x, like(c, bias, x)), above)};
 }
 
 Val softplus(NodeContext &c, const Val &x) {
@@ -200,12 +228,16 @@ Vals mod(NodeContext &c) {
   return {c.e.sub(x, c.e.mul(q, y))};
 }
 
-Vals identity(NodeContext &c) { return {c.in(0)}; }
+Vals identity(NodeContext &c) {
+  Val x = c.in(0);
+  if (x && !x.sequence && x.isFloat() && isDetach(c.node)) return {c.e.unary<nn::DetachOp>(x)};
+  return {x};
+}
 
 } // namespace
 
 void registerElementwise(Registry &r) {
-  r["Add"] = {binary<nn::AddOp>};
+  r["Add"] = {add};
   r["Sub"] = {binary<nn::SubOp>};
   r["Mul"] = {binary<nn::MulOp>};
   r["Div"] = {binary<nn::DivOp>};
@@ -226,9 +258,6 @@ void registerElementwise(Registry &r) {
   r["Sqrt"] = {floatUnary<nn::SqrtOp>};
   r["Tanh"] = curve(floatUnary<nn::TanhOp>);
   r["Erf"] = curve(floatUnary<nn::ErfOp>);
-  r["Sin"] = curve(floatUnary<nn::SinOp>);
-  r["Cos"] = curve(floatUnary<nn::CosOp>);
-  r["Asinh"] = curve(floatUnary<nn::AsinhOp>, 9);
   r["Floor"] = {floatUnary<nn::FloorOp>};
   r["Sigmoid"] = curve(floatUnary<nn::SigmoidOp>);
   r["Ceil"] = {ceilOp};
@@ -252,6 +281,9 @@ void registerElementwise(Registry &r) {
   r["PRelu"] = {prelu};
   r["Elu"] = {elu};
   r["Selu"] = {selu};
+  r["Celu"] = {celu, 12};
+  r["ThresholdedRelu"] = {thresholdedRelu, 10};
+  r["Shrink"] = {shrink, 9};
   r["Softplus"] = curve(softplusOp);
   r["Softsign"] = {softsign};
   r["Mish"] = {mish, 18};

@@ -42,10 +42,10 @@ class Graph:
             return out[0] if outputs == 1 else out
         return add
 
-    def said(self, call, *scopes):
+    def said(self, call, *scopes, function="it"):
         """What PyTorch's exporter writes of the last node: the call it came from, the modules it stands in."""
         props = self.nodes[-1].metadata_props
-        props.add(key="pkg.torch.onnx.fx_node", value=f"%it : [num_users=1] = call_function[target=torch.ops.aten.it.default](args = ({call}), kwargs = {{}})")
+        props.add(key="pkg.torch.onnx.fx_node", value=f"%it : [num_users=1] = call_function[target=torch.ops.aten.{function}.default](args = ({call}), kwargs = {{}})")
         props.add(key="pkg.torch.onnx.name_scopes", value=str(["", *scopes, "it"]))
 
     def linear(self, x, name, *shape):
@@ -741,9 +741,26 @@ def custom():
     return m
 
 
+def detached():
+    """detach() of a product, of a parameter and of an input, and the two forms of a straight-through estimator."""
+    g = Graph()
+
+    def detach(x):
+        y = g.Identity(x, name=f"detach_{len(g.nodes)}")
+        g.said("%p_" + x.replace(".", "_"), function="detach")
+        return y
+    x = g.input("x", TensorProto.FLOAT, T, D)
+    a = g.linear(x, "w", D, D)
+    b = g.Mul(detach(a), g.Tanh(detach(x)), name="of_detached")
+    c = g.Add(g.MatMul(b, detach(g.normal("fixed.weight", D, D))), g.linear(x, "v", D, D))
+    d = g.Add(g.Sub(g.Round(c), c, name="less"), c, name="rounded")
+    e = g.Floor(d)
+    return g.model(g.Add(d, g.Sub(e, d), name="floored"))
+
+
 def unknown():
     g = Graph()
-    return g.model(g.GridSample(g.input("x", TensorProto.FLOAT, 1, 1, 4, 4), g.input("grid", TensorProto.FLOAT, 1, 4, 4, 2), name="sample"))
+    return g.model(g.Det(g.input("x", TensorProto.FLOAT, 1, 4, 4), name="det"))
 
 
 def runtime_shape():
