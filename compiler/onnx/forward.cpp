@@ -98,6 +98,9 @@ void Importer::settleDetached(Block &block) {
     auto detached = dyn_cast<nn::DetachOp>(op);
     if (depends && !detached) ofParameters.insert(op.result_begin(), op.result_end());
     if (!detached) continue;
+    // The padding of an embedding is no detach() of the model.
+    auto choice = detached->hasOneUse() ? dyn_cast<nn::SelectOp>(*detached->user_begin()) : nn::SelectOp();
+    if (depends && choice && choice.getOnFalse() == detached.getInput()) continue;
     if (depends) {
       auto named = dyn_cast<NameLoc>(op.getLoc());
       census.count(Seen::Detached, named ? named.getName().getValue() : StringRef());

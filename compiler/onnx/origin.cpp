@@ -35,6 +35,17 @@ std::string pathOf(const Node &node) {
 
 bool isDetach(const Node &node) { return node.op == "Identity" && node.call.contains("=torch.ops.aten.detach"); }
 
+std::optional<int64_t> paddingRow(const Node &node) {
+  StringRef call = node.call, name = "=torch.ops.aten.embedding.default](args = (";
+  size_t at = call.find(name);
+  if (at == StringRef::npos) return std::nullopt;
+  llvm::SmallVector<StringRef> arguments;
+  call.drop_front(at + name.size()).take_until([](char c) { return c == ')'; }).split(arguments, ',');
+  int64_t row = -1; // which is none
+  if (arguments.size() < 3 || arguments[2].trim().getAsInteger(10, row) || row < 0) return std::nullopt;
+  return row;
+}
+
 /// "h.0.ln_1.weight" is "p_h_0_ln_1_weight" where it is an argument, a buffer "b_…", and a tensor that the program itself holds "c_…".
 static std::string argumentName(StringRef name, StringRef kind = "p_") {
   std::string text = kind.str();

@@ -21,6 +21,9 @@ std::string pathOf(const Node &node);
 /// An Identity node that PyTorch's newer exporter has written for detach().
 bool isDetach(const Node &node);
 
+/// The row of an embedding that gets no gradient from its lookup, `padding_idx` of the call that this node came from; none for others.
+std::optional<int64_t> paddingRow(const Node &node);
+
 /// Whether two uses are of one parameter, as far as the exporter says.
 enum class Sameness { Unsaid, Same, Different };
 

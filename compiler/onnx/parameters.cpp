@@ -281,9 +281,10 @@ void Decisions::warnOfComputed() {
   for (auto &p : list)
     if (p->trainable && llvm::any_of(p->uses, [](const Site *s) { return !computedBy(s->use).empty(); })) computed.push_back(p->name);
   if (computed.empty()) return;
-  report.warnings.push_back("the exporter has computed " + nameSome(computed) +
-                            " from parameters of the model, which the file no longer has; what it computed is trained in their place, otherwise "
-                            "than in PyTorch: torch.onnx.export(..., optimize=False) keeps them");
+  report.warnings.push_back(
+      "the exporter has computed " + nameSome(computed) +
+      " from parameters of the model, which the file no longer has; what it computed is trained in their place, otherwise "
+      "than in PyTorch: torch.onnx.export(..., optimize=False) keeps them");
 }
 
 Reading Decisions::at(const Use &use) const {

@@ -24,12 +24,16 @@ def masks(m, **inputs):
     return torch.cat([out.class_queries_logits.flatten(1), out.masks_queries_logits.flatten(1)], 1)
 
 
-def of(config, name, options, inputs, labels, call):
+def of(config, name, options, inputs, labels, call, noise=0.0):
+    """`noise`: added to all parameters, where fresh ones give equal scores to choose by."""
     def build():
         import transformers
         torch.manual_seed(0)
         model = getattr(transformers, name)(getattr(transformers, config)(**options() if callable(options) else options))
         model.config._attn_implementation = "eager"
+        with torch.no_grad():
+            for p in model.parameters() if noise else ():
+                p.add_(noise * torch.randn_like(p))
         return Calling(model, call), inputs(), labels()
     return build
 
@@ -57,17 +61,17 @@ SEES = {
     "RT-DETR": of("RTDetrConfig", "RTDetrForObjectDetection", lambda: dict(backbone_config=backbone(**dict(RESNET, model_type="rt_detr_resnet")), encoder_hidden_dim=32, d_model=32,
                   encoder_in_channels=[16, 24, 32], encoder_ffn_dim=48, encoder_attention_heads=4, decoder_in_channels=[32, 32, 32], decoder_ffn_dim=48, decoder_layers=2,
                   decoder_attention_heads=4, decoder_n_points=2, num_queries=6, num_denoising=0, num_labels=5, anchor_image_size=None, hidden_expansion=1.0),
-                  image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x)),
+                  image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x), noise=0.1),
     "RT-DETR v2": of("RTDetrV2Config", "RTDetrV2ForObjectDetection", lambda: dict(backbone_config=backbone(**dict(RESNET, model_type="rt_detr_resnet")), encoder_hidden_dim=32, d_model=32,
                      encoder_in_channels=[16, 24, 32], encoder_ffn_dim=48, encoder_attention_heads=4, decoder_in_channels=[32, 32, 32], decoder_ffn_dim=48, decoder_layers=2,
                      decoder_attention_heads=4, decoder_n_points=2, num_queries=6, num_denoising=0, num_labels=5, hidden_expansion=1.0),
-                     image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x)),
+                     image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x), noise=0.1),
     "D-FINE": of("DFineConfig", "DFineForObjectDetection", lambda: dict(backbone_config=backbone(model_type="hgnet_v2", embedding_size=8, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 24, 32],
                  stem_channels=[3, 8, 8], stage_in_channels=[8, 8, 16, 24], stage_mid_channels=[8, 8, 8, 8], stage_out_channels=[8, 16, 24, 32], stage_num_blocks=[1, 1, 1, 1],
                  stage_downsample=[False, True, True, True], stage_downsample_strides=[2, 2, 2, 2], stage_light_block=[False, False, True, True], stage_kernel_size=[3, 3, 5, 5],
                  stage_numb_of_layers=[1, 1, 1, 1], out_features=["stage2", "stage3", "stage4"]), encoder_hidden_dim=32, d_model=32, encoder_in_channels=[16, 24, 32],
                  encoder_ffn_dim=48, encoder_attention_heads=4, decoder_in_channels=[32, 32, 32], decoder_ffn_dim=48, decoder_layers=2, decoder_attention_heads=4,
-                 decoder_n_points=[2, 2, 2], num_queries=6, num_denoising=0, num_labels=5, hidden_expansion=1.0), image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x)),
+                 decoder_n_points=[2, 2, 2], num_queries=6, num_denoising=0, num_labels=5, hidden_expansion=1.0), image(), lambda: real(6, 9), lambda m, x: boxes(m, pixel_values=x), noise=0.1),
     "YOLOS": of("YolosConfig", "YolosForObjectDetection", dict(VIT, image_size=[32, 32], num_detection_tokens=6, num_labels=5), image(32), lambda: real(6, 10), lambda m, x: boxes(m, pixel_values=x)),
     "OWL-ViT": of("OwlViTConfig", "OwlViTForObjectDetection", dict(text_config=dict(LAYERS, vocab_size=60, max_position_embeddings=16), vision_config=VIT, projection_dim=32),
                   lambda: {"words": whole(58, 12) + 1, "image": real(3, 32, 32)}, lambda: real(16, 5), lambda m, w, x: boxes(m, input_ids=w, pixel_values=x)),

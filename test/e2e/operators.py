@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Gradients through operators that a handler writes out, against finite differences of ONNX's reference evaluator in double precision;
-straight-through estimators against what PyTorch's detach() makes of them; and numbers drawn in the forward pass."""
+straight-through estimators and the padding of embeddings against what PyTorch makes of them; and numbers drawn in the forward pass."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -139,6 +139,22 @@ def straight_through(nodes, *said):
     return f"within {off:.0e}"
 
 
+def padding_row():
+    """The row of an embedding's padding gets no gradient, as the call that the exporter notes says; what else reads the table gives it one."""
+    ids, labels, table = np.array([[2, 0, 1], [0, 0, 3]]), real(2, 3, 5), real(4, 5)
+    lookup = node("Gather", ["table", "ids"], ["rows"])
+    lookup.metadata_props.add(key="pkg.torch.onnx.fx_node", value="%embedding : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_table, %ids, 0), kwargs = {})")
+    nodes = [node("Cast", ["x"], ["ids"], to=TensorProto.INT64), lookup, node("Slice", ["table", "zero", "three"], ["again"]), node("Add", ["rows", "again"], ["y"])]
+    loss, found = trained(nodes, {"table": table}, {"zero": np.array([0]), "three": np.array([3])}, ids.astype(np.float64), labels)
+    d = 2 * (table[ids] + table[:3] - labels) / labels.size
+    want = np.zeros_like(table)
+    np.add.at(want, ids, d * (ids != 0)[..., None])
+    want[:3] += d.sum(0)
+    off = np.linalg.norm(found["table"] - want) / np.linalg.norm(want)
+    expect(off < 1e-5, f"off by {off:.1e}")
+    return f"within {off:.0e}"
+
+
 def codebook():
     """z + (q - z).detach(): the gradient is z's; the table that q is looked up in has none but by the loss of its own, here none."""
     x, labels, w, table = real(BATCH, 6), real(BATCH, 5), real(6, 5), real(3, 5)
@@ -187,6 +203,7 @@ for op, low, high in (("Tan", -1.2, 1.2), ("Asin", -0.95, 0.95), ("Acos", -0.95,
 suite.check("operators: straight through, rounded - x.detach() + x", straight_through, [node("Sub", ["r", "a"], ["d"]), node("Add", ["d", "a"], ["y"])])
 suite.check("operators: straight through, x + (rounded - x).detach()", straight_through, [node("Sub", ["r", "a"], ["d"]), node("Add", ["a", "d"], ["y"])])
 suite.check("operators: straight through to a codebook", codebook)
+suite.check("operators: the padding of an embedding", padding_row)
 suite.check("operators: RandomNormalLike", drawn, "RandomNormalLike", 1.0, 4.0, mean=1.0, scale=2.0)
 suite.check("operators: RandomUniformLike", drawn, "RandomUniformLike", 2.0, 1 / 3, low=1.0, high=3.0)
 suite.check("operators: RandomNormal", drawn, "RandomNormal", 0.0, 1.0, shape=[8, 512])

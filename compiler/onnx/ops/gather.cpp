@@ -1,5 +1,6 @@
 //===- gather.cpp - lookups by index ------------------------------------------------------------===//
 #include "compiler/onnx/ops/indexing.h"
+#include "compiler/onnx/origin.h"
 
 namespace zero::onnx {
 namespace {
@@ -47,6 +48,17 @@ Val linearIndex(NodeContext &c, const Val &indices, Shape dims) {
 
 namespace {
 
+/// Rows of an embedding, of which that of the padding gets no gradient.
+Val embedded(NodeContext &c, const Val &table, const Val &indices) {
+  Val rows = rowsAt(c, table, indices);
+  auto padding = paddingRow(c.node);
+  if (!padding || !rows || rows.isConstant() || !rows.isFloat()) return rows;
+  Ints shape(indices.shape().begin(), indices.shape().end());
+  shape.resize(rows.rank(), 1);
+  Val isPadding = c.e.compare(nn::Predicate::eq, indices, c.e.scalar(double(*padding), indices.element()));
+  return c.e.select(c.e.reshape(isPadding, shape), c.e.unary<nn::DetachOp>(rows), rows);
+}
+
 Vals gather(NodeContext &c) {
   if (c.node.mask == Node::Mask::Pick) return pickByMask(c);
   Val x = c.in(0), indices = c.in(1);
@@ -54,7 +66,7 @@ Vals gather(NodeContext &c) {
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
   if (axis < 0 || x.rank() == 0) return {};
   indices = c.importer.checkedIndices(indices, x.dim(axis), c.e);
-  if (axis == 0 || !indices) return {rowsAt(c, x, indices)};
+  if (axis == 0 || !indices) return {embedded(c, x, indices)};
   if (progression(indices)) { // a slice needs no transposition
     auto [first, by] = *progression(indices);
     Ints from(x.rank(), 0), size(x.shape().begin(), x.shape().end()), step(x.rank(), 1), shape(x.shape().begin(), x.shape().begin() + axis);
