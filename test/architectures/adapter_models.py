@@ -3,7 +3,7 @@ import torch
 
 KINDS = {
     "LoRA": ("Lora", dict(r=4)), "LoRA with a head": ("Lora", dict(r=4, modules_to_save=["lm_head"])), "LoRA with biases": ("Lora", dict(r=4, bias="all")),
-    "rsLoRA": ("Lora", dict(r=4, use_rslora=True)), "AdaLoRA": ("AdaLora", dict(init_r=6, target_r=4, total_step=10)), "LoHa": ("LoHa", dict(r=4)),
+    "rsLoRA": ("Lora", dict(r=4, use_rslora=True)), "DoRA": ("Lora", dict(r=4, use_dora=True)), "AdaLoRA": ("AdaLora", dict(init_r=6, target_r=4, total_step=10)), "LoHa": ("LoHa", dict(r=4)),
     "LoKr": ("LoKr", dict(r=4)), "OFT": ("OFT", dict(r=0, oft_block_size=4)), "VeRA": ("Vera", dict(r=4)), "RandLoRA": ("RandLora", dict(r=4)),
     "FourierFT": ("FourierFT", dict(n_frequency=16)), "norms": ("LNTuning", {}), "prefix": ("PrefixTuning", dict(num_virtual_tokens=4)),
     "prompt": ("PromptTuning", dict(num_virtual_tokens=4)), "P-tuning": ("PromptEncoder", dict(num_virtual_tokens=4, encoder_hidden_size=16)),

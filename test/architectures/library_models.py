@@ -81,7 +81,7 @@ TIMM = {
     "efficientformer_l1": {"size": 224}, "fastvit_t8": {"size": 64}, "davit_tiny": {"size": 64}, "focalnet_tiny_srf": {"size": 64}, "edgenext_xx_small": {"size": 64},
     "gcvit_xxtiny": {"size": 224}, "tiny_vit_5m_224": {"size": 224}, "inception_next_atto": {"size": 64}, "rexnet_100": {}, "resnet10t": {}, "efficientnet_lite0": {},
     "mobilenetv4_conv_small": {}, "repvit_m0_9": {}, "starnet_s1": {}, "regnetx_002": {}, "densenet121": {}, "naflexvit_base_patch16_gap": {},
-    "volo_d1_224": {"size": 64, "img_size": 64},
+    "sequencer2d_s": {"layers": (1, 1, 1, 1), "embed_dims": (16, 16, 16, 16), "hidden_sizes": (4, 4, 4, 4), "img_size": 56, "size": 56}, "volo_d1_224": {"size": 64, "img_size": 64},
     "vit_tiny_r_s16_p8_224": {"size": 128, "img_size": 128},
 }
 POOLED_BY_ATTENTION = {**SMALL_VIT, "global_pool": "map", "class_token": False}
@@ -238,6 +238,20 @@ def of_small_library(library, name, sizes, reads, gives):
     return build
 
 
+# ---------------------------------------------------------------------------------------------------- quantized bottlenecks
+def bottleneck(name, **options):
+    """What is between is whole numbers, or a table's rows; the gradient goes straight through it."""
+    def build():
+        import vector_quantize_pytorch
+        torch.manual_seed(0)
+        model = nn.ModuleList([nn.Linear(8, 16), getattr(vector_quantize_pytorch, name)(dim=16, **options), nn.Linear(16, 8)])
+        return Calling(model, lambda m, x: m[2](m[1](m[0](x))[0])), {"x": real(LENGTH, 8)}, real(LENGTH, 8)
+    return build
+
+
+BOTTLENECKS = {"FSQ": {"levels": [8, 5, 5]}, "LFQ": {"codebook_size": 16}, "VectorQuantize": {"codebook_size": 16, "rotation_trick": False}, "ResidualVQ": {"codebook_size": 16, "num_quantizers": 2, "rotation_trick": False},
+               "ResidualFSQ": {"levels": [5, 5], "num_quantizers": 2}, "SimVQ": {"codebook_size": 16, "rotation_trick": False}}
+
 MODELS = {
     **{f"x-transformers: {name}": x_transformer(**options) for name, options in X_TRANSFORMERS.items()},
     "x-transformers: images": x_image, "x-transformers: numbers": x_continuous,
@@ -251,5 +265,6 @@ MODELS = {
     **{f"Transformers: {name}": build for name, build in (SOUND | vision_models.SEES | mixed_models.MIXES).items()},
     **{f"PEFT: {name}, {kind}": adapter(name, kind) for name, kind in ADAPTED},
     **{f"small: {name}": of_small_library(*model) for name, model in small_libraries.models(WORDS, LENGTH, CLASSES).items()},
+    **{f"bottleneck: {name}": bottleneck(name, **options) for name, options in BOTTLENECKS.items()},
     **{f"experts: {name}": experts(name) for name in ("ByMask", "ByIndex", "AddedByIndex", "PutByMask")},
 }
