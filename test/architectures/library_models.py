@@ -1,4 +1,5 @@
-"""Small models of x-transformers, timm, vit-pytorch, diffusers, torchvision, open_clip, torch.nn, PEFT, Transformers' audio and vision and smaller libraries: (model, inputs by name, labels), each of STEPS batches."""
+"""Small models of x-transformers, timm, vit-pytorch, diffusers, torchvision, open_clip, torch.nn, PEFT and smaller libraries, and of Transformers' for other tasks than
+classifying text and images: (model, inputs by name, labels), each of STEPS batches."""
 import numpy as np
 import torch
 from torch import nn

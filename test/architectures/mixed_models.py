@@ -110,7 +110,6 @@ MIXES = {
                        lambda: {"x": real(32, 2)}, lambda: real(6, 2), lambda m, x: m(past_values=x).prediction_outputs),
     "decision transformer": of("DecisionTransformerConfig", "DecisionTransformerModel", dict(state_dim=6, act_dim=3, hidden_size=32, n_layer=2, n_head=4, max_ep_len=32), lambda: {"states": real(5, 6), "actions": real(5, 3),
                                "returns": real(5, 1), "steps": whole(32, 5)}, lambda: real(5, 3), lambda m, s, a, r, t: m(states=s, actions=a, returns_to_go=r, timesteps=t, attention_mask=torch.ones(2, 5)).action_preds),
-    "YOSO": of("YosoConfig", "YosoForMaskedLM", dict(TEXT, use_expectation=True), lambda: {"words": words()}, lambda: whole(60, 12), lambda m, w: m(input_ids=w).logits),
     "DPR": of("DPRConfig", "DPRQuestionEncoder", dict(TEXT, projection_dim=16), lambda: {"words": words()}, lambda: real(16), lambda m, w: m(input_ids=w).pooler_output),
     "BROS": of("BrosConfig", "BrosForTokenClassification", dict(TEXT, hidden_size=64, num_labels=5, dim_bbox=8), lambda: {"words": words(), "boxes": np.abs(real(12, 4)) / 4}, lambda: whole(5, 12), lambda m, w, b: m(input_ids=w, bbox=b).logits),
     "UDOP": of("UdopConfig", "UdopForConditionalGeneration", dict(vocab_size=60, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_decoder_layers=1, num_heads=4, image_size=32, patch_size=8, max_2d_position_embeddings=32),
