@@ -110,16 +110,20 @@ LogicalResult sinkBelowConcat(ConcatOp op, PatternRewriter &r) {
   return r.replaceOp(op, toFront(r, whole)), success();
 }
 
-/// The dimensions that stay must be in one order either way.
+/// The result, of fewer dimensions, is brought into the order that it had.
 LogicalResult sinkBelowReduce(ReduceOp op, PatternRewriter &r) {
   Value x = under(op.getInput());
   if (!x) return failure();
   int64_t rank = typeOf(x).getRank();
   Ints dims, stay;
   for (int64_t d = 0; d < rank; ++d) (llvm::is_contained(op.getDims(), d) ? dims : stay).push_back(placeOf(d, rank));
-  if (!llvm::is_sorted(stay)) return failure();
   llvm::sort(dims);
-  return r.replaceOp(op, Build{r, op.getLoc()}.reduce(op.getKind(), x, dims)), success();
+  Value reduced = Build{r, op.getLoc()}.reduce(op.getKind(), x, dims);
+  if (llvm::is_sorted(stay)) return r.replaceOp(op, reduced), success();
+  Ints sorted = stay, order;
+  llvm::sort(sorted);
+  for (int64_t place : stay) order.push_back(llvm::find(sorted, place) - sorted.begin());
+  return r.replaceOpWithNewOp<TransposeOp>(op, reduced, order), success();
 }
 
 /// Of the spatial dimensions only.

@@ -112,16 +112,19 @@ Vals gridSample(NodeContext &c) {
     all = std::move(longer);
   }
 
-  Val table = rows(c, x, *elements), sum;
-  Val image = mul(c, c.e.iota({x.dim(0), 1}, 0, c.e.i64()), double(*elements));
+  // All taps of a place side by side: one lookup, and one sum.
+  llvm::SmallVector<Val> indices, weights;
   for (const Tap &t : all) {
-    Val weight = c.e.convert(c.e.reshape(t.weight, {x.dim(0), *places, 1}), x.element());
-    Val part = c.e.mul(c.e.gather(table, c.e.add(t.index, image)), weight);
-    sum = sum ? c.e.add(sum, part) : part;
+    indices.push_back(c.e.reshape(t.index, {x.dim(0), *places, 1}));
+    weights.push_back(c.e.reshape(t.weight, {x.dim(0), *places, 1, 1}));
   }
-  Ints shape{x.dim(0), x.dim(1)};
-  for (int64_t i = 1; i <= n; ++i) shape.push_back(grid.dim(i));
-  return {c.e.reshape(c.e.transpose(sum, {0, 2, 1}), shape)};
+  Val image = mul(c, c.e.iota({x.dim(0), 1, 1}, 0, c.e.i64()), double(*elements));
+  Val found = c.e.gather(rows(c, x, *elements), c.e.add(c.e.concat(indices, 2), image));
+  Val sum = c.e.reduce(nn::ReductionKind::sum, c.e.mul(found, c.e.convert(c.e.concat(weights, 2), x.element())), {2});
+  Ints shape{x.dim(0)}, channelsFirst{0, n + 1};
+  for (int64_t i = 1; i <= n; ++i) shape.push_back(grid.dim(i)), channelsFirst.push_back(i);
+  shape.push_back(x.dim(1));
+  return {c.e.transpose(c.e.reshape(sum, shape), channelsFirst)};
 }
 
 } // namespace
