@@ -114,6 +114,8 @@ void Analysis::forward(Operation &op) {
     f = attention(op);
   else if (auto concat = dyn_cast<nn::ConcatOp>(op))
     f = join(concat);
+  else if (op.hasTrait<nn::Draws>() && op.hasTrait<nn::NoGradient>())
+    f.kind = std::max(most(op), Kind::Feature); // numbers as good as an input's, which a model may scale and shift by what it learns
   else if (isMovement(op) || op.getNumOperands() == 1)
     f = move(op);
   else

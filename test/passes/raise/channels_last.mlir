@@ -43,10 +43,11 @@ func.func @moved(%x: tensor<2x4x4x6xf32>) -> tensor<2x10xf32> {
 }
 
 // -----
-// What stays: a sum that has channels before places, a tensor that would have to be moved, groups of channels, and matrices.
+// A sum that has channels before places moves what it leaves. What stays: a tensor that would have to be moved, groups of channels, and matrices.
 // CHECK-LABEL: @needed
 // CHECK-NEXT: %[[T:.*]] = nn.transpose %arg0 perm [0, 3, 1, 2]
-// CHECK-NEXT: nn.reduce sum %[[T]] dims [3]
+// CHECK-NEXT: %[[S:.*]] = nn.reduce sum %arg0 dims [2] : tensor<2x4x4x6xf32> -> tensor<2x4x6xf32>
+// CHECK-NEXT: nn.transpose %[[S]] perm [0, 2, 1] : tensor<2x4x6xf32> -> tensor<2x6x4xf32>
 // CHECK-NEXT: nn.add %[[T]], %arg1
 // CHECK-NEXT: nn.reshape %[[T]] : tensor<2x6x4x4xf32> -> tensor<2x2x48xf32>
 // CHECK-NEXT: %[[M:.*]] = nn.transpose %arg2 perm [0, 2, 1]
