@@ -86,8 +86,9 @@ Vals gridSample(NodeContext &c) {
   if (n < 1 || grid.rank() != n + 2 || grid.dim(n + 1) != n || grid.dim(0) != x.dim(0))
     return c.fail("an image of shape " + text(x.shape()) + " and a grid of shape " + text(grid.shape()) + " do not fit together");
   if (!x.isFloat() || !grid.isFloat()) return c.fail("it is supported for floats only");
+  if (n > 3) return c.fail("it reads images of " + llvm::Twine(n) + " dimensions; up to three are supported");
   auto elements = elementsOf(x.shape().drop_front(2)), places = elementsOf(grid.shape().drop_front(1).drop_back(1));
-  if (!elements || !places || *elements < 1 || *places < 1) return c.fail("there is nothing to read");
+  if (!elements || !places || *elements < 1 || *places < 1 || x.dim(0) < 1 || x.dim(1) < 1) return c.fail("there is nothing to read");
 
   std::string mode = c.string("mode", "linear"), padding = c.string("padding_mode", "zeros");
   if (mode == "bilinear") mode = "linear"; // opset 16

@@ -107,6 +107,13 @@ template <Cell cell> Vals recurrent(NodeContext &c) {
   bool batchFirst = c.integer("layout", 0) != 0;
   if (batchFirst) x = c.e.transpose(x, {1, 0, 2});
   int64_t steps = x.dim(0), batch = x.dim(1), directions = r.dim(0), hidden = r.dim(2);
+  if (steps < 1 || batch < 1 || hidden < 1) return c.fail("there is nothing to compute");
+  auto fits = [](const Val &v, Shape shape) { return !v || v.shape() == shape; };
+  Ints states = batchFirst ? Ints{batch, directions, hidden} : Ints{directions, batch, hidden};
+  if (!fits(b, {directions, 2 * gates * hidden}) || !fits(initial, states) || !fits(memory, states) ||
+      !fits(peepholes, {directions, 3 * hidden}))
+    return c.fail("its biases, first states or peepholes do not fit weights of shape " + text(w.shape()) + " and " + llvm::Twine(batch) +
+                  " samples");
   if (steps > kMostSteps)
     return c.fail("it has " + llvm::Twine(steps) + " steps, of which each would be laid out; up to " + llvm::Twine(kMostSteps) +
                   " are supported");
