@@ -20,6 +20,15 @@ int large(ArrayRef<Value> tensors, int64_t elements) {
   return llvm::count_if(tensors, [&](Value t) { return elementsOf(t) * 4 > elements; });
 }
 
+/// Whether an element is made of few, which lie near those of its neighbours: not a sum over many, and rows that are looked up only where
+/// the table is small beside them, so that it is read from the cache.
+bool readsFew(Operation *op) {
+  if (isa<ScatterAddOp, CumSumOp>(op)) return false;
+  auto gather = dyn_cast<GatherOp>(op);
+  int64_t all = elementsOf(op->getResult(0));
+  return !gather || (elementsOf(gather.getInput()) * 8 <= all && elementsOf(gather.getIndices()) * 8 <= all);
+}
+
 } // namespace
 
 void Fusion::learn(Operation *op) {
@@ -43,7 +52,7 @@ void Fusion::learn(Operation *op) {
 
   SmallVector<Value, 2> found;
   bool isReduction = isa<ReduceOp>(op) && reductionOf(cast<ReduceOp>(op)).kind != Reduction::Trivial;
-  if ((!isFree(op) && leaving.contains(v)) || isReduction || isa<ScatterAddOp, CumSumOp, GatherOp>(op)) {
+  if ((!isFree(op) && leaving.contains(v)) || isReduction || !readsFew(op)) {
     found.push_back(v);
   } else {
     for (Value operand : op->getOperands())
@@ -88,7 +97,7 @@ size_t Fusion::placesOf(Value v) const {
 ArrayRef<Value> Fusion::leavesOf(Value v) const { return leaves.find(viewed(v))->second; }
 
 bool Fusion::cheapToRepeat(Operation *op, const Consumers &consumers) {
-  if (isa<ScatterAddOp, CumSumOp, GatherOp>(op) || isWindow(op->getResult(0))) return false;
+  if (!readsFew(op) || isWindow(op->getResult(0))) return false;
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reductionOf(reduce).kind != Reduction::Trivial) return false;
   SmallVector<Value, 4> from;
   for (Value operand : op->getOperands())
