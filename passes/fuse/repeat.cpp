@@ -20,12 +20,14 @@ int large(ArrayRef<Value> tensors, int64_t elements) {
   return llvm::count_if(tensors, [&](Value t) { return elementsOf(t) * 4 > elements; });
 }
 
-/// Whether an element is made of few, which lie near those of its neighbours: not a sum over many, and rows that are looked up only where
-/// the table is small beside them, so that it is read from the cache.
+/// Whether an element is made of few, which lie near those of its neighbours: not a sum over many, and rows that are looked up only of an
+/// image that is small beside them, so that it is read from the cache. (Embeddings of few words are looked up once: a GPU's kernels of
+/// norms would need more registers than there are.)
 bool readsFew(Operation *op) {
   if (isa<ScatterAddOp, CumSumOp>(op)) return false;
   auto gather = dyn_cast<GatherOp>(op);
   int64_t all = elementsOf(op->getResult(0));
+  if (gather && viewed(gather.getInput()).getDefiningOp<GetOp>()) return false;
   return !gather || (elementsOf(gather.getInput()) * 8 <= all && elementsOf(gather.getIndices()) * 8 <= all);
 }
 
