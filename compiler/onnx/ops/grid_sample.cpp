@@ -1,6 +1,7 @@
-//===- grid_sample.cpp - images read at places that the model computes ----------------------------===//
-// Deformable attention is made of it. A place lies between whole ones; each of those that count is a lookup of all channels, scaled by a
-// weight, so the image has the gradient of a lookup and the place that of the weights.
+//===- grid_sample.cpp - images sampled at coordinates that the model computes ---------------------===//
+// Deformable attention is made of it. A sample is interpolated from the elements around it (its taps); each is a lookup of all channels,
+// scaled by a weight, so the image has the gradient of a lookup and the coordinates that of the weights. Coordinates, padding and cubic
+// weights are PyTorch's, from which ONNX's reference evaluator differs: it pads those of a cubic sample before its taps.
 #include "compiler/onnx/ops/arithmetic.h"
 
 namespace zero::onnx {

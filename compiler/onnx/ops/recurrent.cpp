@@ -32,8 +32,8 @@ struct Recurrence {
   NodeContext &c;
   Cell cell;
   int64_t gates, hidden;
-  bool resetAfter = false;          // of a GRU: the reset gate scales what the state gives, not the state
-  llvm::SmallVector<Activation> by; // of gates, of what is new and, in an LSTM, of what is told
+  bool resetAfter = false;                   // of a GRU: the reset gate scales what the state gives, not the state
+  llvm::SmallVector<Activation> activations; // of gates, of the candidate state and, in an LSTM, of the output
 
   struct Weights {
     Val inputs, state, inputBias, stateBias, peepholes; // [gates * hidden, n], [gates * hidden, hidden], [gates * hidden] …
@@ -54,20 +54,20 @@ struct Recurrence {
   State lstm(const Val &x, const State &s, const Weights &w) const {
     Val all = plus(x, given(s.h, w.state));
     auto peeped = [&](int64_t i, int64_t k, const Val &state) { return plus(gate(all, i), times(gate(w.peepholes, k), state)); };
-    Val in = by[0](c, peeped(0, 0, s.c)), forget = s.c ? by[0](c, peeped(2, 2, s.c)) : Val();
-    Val next = plus(c.e.mul(in, by[1](c, gate(all, 3))), times(forget, s.c));
-    return {c.e.mul(by[0](c, peeped(1, 1, next)), by[2](c, next)), next};
+    Val in = activations[0](c, peeped(0, 0, s.c)), forget = s.c ? activations[0](c, peeped(2, 2, s.c)) : Val();
+    Val next = plus(c.e.mul(in, activations[1](c, gate(all, 3))), times(forget, s.c));
+    return {c.e.mul(activations[0](c, peeped(1, 1, next)), activations[2](c, next)), next};
   }
 
   State gru(const Val &x, const State &s, const Weights &w) const {
     Val both = plus(gate(x, 0, 2), given(s.h, rows(w.state, 0, 2))), bias = gate(w.stateBias, 2);
     both = plus(both, gate(w.stateBias, 0, 2));
-    Val update = by[0](c, gate(both, 0)), reset = by[0](c, gate(both, 1)), last = rows(w.state, 2), fresh = gate(x, 2);
+    Val update = activations[0](c, gate(both, 0)), reset = activations[0](c, gate(both, 1)), last = rows(w.state, 2), fresh = gate(x, 2);
     if (resetAfter)
       fresh = plus(fresh, times(reset, plus(given(s.h, last), bias)));
     else
       fresh = plus(plus(fresh, given(times(reset, s.h), last)), bias);
-    fresh = by[1](c, fresh);
+    fresh = activations[1](c, fresh);
     Val rest = c.e.sub(like(c, 1, update), update);
     return {plus(c.e.mul(rest, fresh), times(update, s.h)), {}};
   }
@@ -75,7 +75,7 @@ struct Recurrence {
   State step(const Val &x, const State &s, const Weights &w) const {
     if (cell == Cell::Lstm) return lstm(x, s, w);
     if (cell == Cell::Gru) return gru(x, s, w);
-    return {by[0](c, plus(x, given(s.h, w.state))), {}};
+    return {activations[0](c, plus(x, given(s.h, w.state))), {}};
   }
 
   /// One direction of x [steps, batch, n]: the state after each step, in the order of the sequence.
@@ -84,13 +84,13 @@ struct Recurrence {
     Val flat = c.e.matmul(c.e.reshape(x, {steps * batch, x.dim(2)}), w.inputs, false, true);
     flat = plus(flat, w.inputBias);
     if (cell != Cell::Gru) flat = plus(flat, w.stateBias); // which a reset gate scales there
-    llvm::SmallVector<Val> told(steps);
+    llvm::SmallVector<Val> outputs(steps);
     for (int64_t i = 0; i < steps && !c.e.failed(); ++i) {
       int64_t t = backwards ? steps - 1 - i : i;
       s = step(c.e.sliceDim(flat, 0, t * batch, (t + 1) * batch), s, w);
-      told[t] = s.h;
+      outputs[t] = s.h;
     }
-    return {std::move(told), s};
+    return {std::move(outputs), s};
   }
 };
 
@@ -148,19 +148,19 @@ template <Cell cell> Vals recurrent(NodeContext &c) {
     if (isZero(v)) return Val();
     return of(batchFirst ? c.e.transpose(v, {1, 0, 2}) : v, d);
   };
-  llvm::SmallVector<Val> told[2], ends, memories;
+  llvm::SmallVector<Val> outputs[2], ends, memories;
   for (int64_t d = 0; d < directions; ++d) {
     Recurrence one = base;
     for (size_t i = 0; i < each; ++i) {
       StringRef name = names[size_t(d) * each + i];
-      one.by.push_back(activation(name));
-      if (!one.by.back()) return c.fail("activation '" + name + "' is not supported");
+      one.activations.push_back(activation(name));
+      if (!one.activations.back()) return c.fail("activation '" + name + "' is not supported");
     }
     Val bias = of(b, d);
     auto half = [&](int64_t i) { return bias ? c.e.sliceDim(bias, 0, i * gates * hidden, (i + 1) * gates * hidden) : Val(); };
     Recurrence::Weights weights{of(w, d), of(r, d), half(0), half(1), of(peepholes, d)};
     auto [all, end] = one.run(x, {state(initial, d), state(memory, d)}, weights, direction == "reverse" || d == 1);
-    told[d] = std::move(all);
+    outputs[d] = std::move(all);
     ends.push_back(end.h);
     memories.push_back(end.c);
   }
@@ -169,7 +169,7 @@ template <Cell cell> Vals recurrent(NodeContext &c) {
   // Y [steps, directions, batch, hidden], then the last states [directions, batch, hidden].
   llvm::SmallVector<Val> parts;
   for (int64_t t = 0; t < steps; ++t)
-    for (int64_t d = 0; d < directions; ++d) parts.push_back(told[d][t]);
+    for (int64_t d = 0; d < directions; ++d) parts.push_back(outputs[d][t]);
   Val y = c.e.reshape(c.e.concat(parts, 0), {steps, directions, batch, hidden});
   auto last = [&](llvm::ArrayRef<Val> of) {
     Val all = c.e.reshape(c.e.concat(of, 0), {directions, batch, hidden});
