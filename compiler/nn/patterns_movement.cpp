@@ -56,7 +56,22 @@ LogicalResult foldTranspose(TransposeOp op, PatternRewriter &r) {
   return r.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getInput()), success();
 }
 
+/// A slice of which no element is one that the pad has put there. Where `y[:, t] = …` stands in a loop, gradients are slices of pads of
+/// slices, as deep as the loop is long.
+LogicalResult sliceInsidePad(SliceOp op, PadOp pad, PatternRewriter &r) {
+  SmallVector<int64_t> starts(op.getStarts());
+  auto shape = typeOf(pad.getInput()).getShape();
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (op.getSizes()[i] == 0 || (pad.getInterior()[i] && shape[i] > 1)) return failure();
+    starts[i] -= pad.getLow()[i];
+    int64_t last = starts[i] + (op.getSizes()[i] - 1) * op.getSteps()[i];
+    if (std::min(starts[i], last) < 0 || std::max(starts[i], last) >= shape[i]) return failure();
+  }
+  return r.replaceOpWithNewOp<SliceOp>(op, op.getType(), pad.getInput(), starts, op.getSizes(), op.getSteps()), success();
+}
+
 LogicalResult foldSlice(SliceOp op, PatternRewriter &r) {
+  if (auto pad = op.getInput().getDefiningOp<PadOp>()) return sliceInsidePad(op, pad, r);
   if (auto inner = op.getInput().getDefiningOp<SliceOp>()) {
     SmallVector<int64_t> starts, steps;
     for (size_t i = 0; i < op.getStarts().size(); ++i) {

@@ -2,6 +2,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/fuse/Passes.h"
 #include "passes/fuse/clusters.h"
+#include "passes/fuse/hoist_slices.h"
 #include "passes/fuse/outline.h"
 
 using namespace mlir;
@@ -42,6 +43,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
     for (func::FuncOp f : functions) {
       if (failed(nn::verifyTensorFunction(f))) return signalPassFailure();
       groupPieces(f);
+      hoistSlices(f);
       auto count = outline(f, formClusters(f), table);
       if (failed(count)) return signalPassFailure();
       launches += *count;

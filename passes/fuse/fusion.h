@@ -73,13 +73,23 @@ private:
   };
   llvm::DenseMap<mlir::Value, Effort> efforts; // of values that are no leaves
   llvm::DenseSet<mlir::Operation *> holdingExpensive;
+  llvm::DenseMap<mlir::Operation *, bool> free;
   llvm::DenseSet<mlir::Value> leaving;                                      // kernels, see leavesKernels
   llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
   llvm::DenseSet<mlir::StringAttr> tiles;                                   // all parameters that are one
   llvm::DenseMap<mlir::Value, TileRead> readBelow;                          // to compute a value, by its own kernel or an earlier one
-  std::vector<TileRead> readBy;                                             // each cluster itself
-  std::vector<unsigned> movements{0};                                       // on top of each other, of each index
-  std::vector<bool> transposed{false};                                      // each index: another dimension is the last
+  /// Clusters that one needs by way of others, of operations from position `first` on or some before it.
+  struct ByWay {
+    unsigned merges = 0; // that had been made: it is unknown once there are more
+    unsigned asked = 0;
+    int first = std::numeric_limits<int>::max(); // nothing is known
+    llvm::DenseSet<unsigned> clusters = {};
+  };
+  llvm::DenseMap<unsigned, ByWay> byWay;
+  unsigned merges = 0;
+  std::vector<TileRead> readBy;        // each cluster itself
+  std::vector<unsigned> movements{0};  // on top of each other, of each index
+  std::vector<bool> transposed{false}; // each index: another dimension is the last
 
   //--- one operation (clusters.cpp) ---------------------------------------------------------------
   void place(mlir::Operation *op);
@@ -120,6 +130,8 @@ private:
   /// its own. As one kernel they would compute it twice: slower, and sums in an order of its own, where equal sums have equal bits.
   bool isWantedElsewhere(unsigned from, unsigned in);
   bool computesWindow(unsigned number) const;
+  /// isFree, found out once: it looks at all users.
+  bool costsNothing(mlir::Operation *op);
   bool holdsExpensive(mlir::Operation *op) const { return holdingExpensive.contains(op); }
 
   //--- order, and kernels side by side (neighbours.cpp) ---------------------------------------------------
@@ -131,6 +143,9 @@ private:
   /// Whether the cluster needs `op` by a way that leads out of the cluster.
   bool reachesOutside(unsigned cluster, mlir::Operation *op);
   bool independent(unsigned a, unsigned b);
+  /// Whether one needs the other by way of a third.
+  bool leadsByWay(unsigned from, unsigned to);
+  void findWays(unsigned from, ByWay &way, int first);
   /// Kernels over the same points that read, or write and read, the same large tensor.
   void mergeNeighbours();
   /// Large tensors that several kernels touch, and these kernels.

@@ -54,12 +54,17 @@ std::string nameFor(func::FuncOp kernel) {
 
 /// Fills an empty function with the operations between `operands`, its parameters, and `results`, which it returns; operands first, and
 /// equal operations (recomputed ones meet here) once.
-void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp kernel) {
+void copyBetween(ArrayRef<Value> operands, const Parts &parts, ArrayRef<Value> results, func::FuncOp kernel) {
   Location nowhere = kernel.getLoc();
   Block *body = kernel.addEntryBlock();
   OpBuilder b = OpBuilder::atBlockBegin(body);
   IRMapping map;
-  map.map(ValueRange(operands), ValueRange(body->getArguments()));
+  DenseMap<Value, unsigned> cut; // operands of which parts are there
+  for (auto [i, operand, argument] : llvm::enumerate(operands, body->getArguments()))
+    if (parts[i])
+      cut[operand] = unsigned(i);
+    else
+      map.map(operand, argument);
   SmallVector<Operation *> stack;
   llvm::SetVector<Operation *> cloned;
   for (Value v : results)
@@ -70,6 +75,13 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
     Operation *op = stack.back();
     if (cloned.contains(op)) {
       stack.pop_back();
+      continue;
+    }
+    Value whole = wholeOf(op);
+    if (auto of = whole ? cut.find(whole) : cut.end(); of != cut.end()) {
+      stack.pop_back();
+      cloned.insert(op);
+      map.map(op->getResult(0), readFrom(body->getArgument(of->second), *parts[of->second], op, Build{b, nowhere}));
       continue;
     }
     bool ready = true;
@@ -98,7 +110,7 @@ void copyBetween(ArrayRef<Value> operands, ArrayRef<Value> results, func::FuncOp
 
 KernelTable::KernelTable(ModuleOp module) : symbols(module) {}
 
-const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, Operation *place) {
+const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayRef<Value> operands, const Parts &parts, Operation *place) {
   MLIRContext *context = place->getContext();
   Location nowhere = UnknownLoc::get(context);
   if (operands.size() + results.size() > kMostTensors) {
@@ -107,11 +119,12 @@ const KernelTable::Entry &KernelTable::kernelFor(ArrayRef<Value> results, ArrayR
     return tooMany;
   }
   OpBuilder b(context);
-  OwningOpRef<func::FuncOp> kernel =
-      func::FuncOp::create(nowhere, "kernel", b.getFunctionType(TypeRange(ValueRange(operands)), TypeRange(ValueRange(results))));
+  SmallVector<Type> types;
+  for (auto [operand, part] : llvm::zip(operands, parts)) types.push_back(part ? Type(part->typeOf(operand)) : operand.getType());
+  OwningOpRef<func::FuncOp> kernel = func::FuncOp::create(nowhere, "kernel", b.getFunctionType(types, TypeRange(ValueRange(results))));
   kernel->setPrivate();
   (*kernel)->setAttr(NnDialect::kKernelAttr, b.getUnitAttr());
-  copyBetween(operands, results, *kernel);
+  copyBetween(operands, parts, results, *kernel);
 
   std::string text;
   llvm::raw_string_ostream stream(text);

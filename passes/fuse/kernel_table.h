@@ -1,7 +1,6 @@
 //===- kernel_table.h - the kernels of a module, each once ------------------------------------------------===//
 #pragma once
-#include "compiler/nn/Nn.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/fuse/parts.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -18,7 +17,12 @@ public:
     std::vector<int64_t> summed; // dimensions of the rows it sums, as codegen::KernelInfo
   };
   /// A function that computes `results` from `operands`; an equal one if there is one. `place`: where to insert it.
-  const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place);
+  const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, mlir::Operation *place) {
+    return kernelFor(results, operands, Parts(operands.size()), place);
+  }
+  /// The same, that is given parts of operands.
+  const Entry &kernelFor(llvm::ArrayRef<mlir::Value> results, llvm::ArrayRef<mlir::Value> operands, const Parts &parts,
+                         mlir::Operation *place);
   int64_t size() const { return made; }
 
 private:

@@ -18,6 +18,9 @@ constexpr int kNear = 512;
 /// it is not looked for (`outline` takes a kernel apart that turns out to need itself).
 constexpr int kSlack = 256;
 
+/// So many ways from one kernel are looked for one by one, each to the first that is found, before all are found at once.
+constexpr unsigned kWorthAll = 1;
+
 /// A kernel of more operations gains nothing by another: its values are more than the registers hold.
 constexpr size_t kMostMembers = 200;
 
@@ -66,23 +69,47 @@ bool Fusion::reachesOutside(unsigned cluster, Operation *op) {
       std::move(needed), [&](Operation *o) { return o == op; }, position[op]);
 }
 
-bool Fusion::independent(unsigned a, unsigned b) {
-  auto leads = [&](unsigned from, unsigned to) {
-    auto needed = neededBy(from, extents[to].first);
-    llvm::erase_if(needed, [&](Operation *o) { // a direct edge does not matter
+bool Fusion::leadsByWay(unsigned from, unsigned to) {
+  auto [known, fresh] = byWay.try_emplace(from);
+  ByWay &way = known->second;
+  if (way.merges != merges) way = {merges};
+  int first = extents[to].first;
+  if (way.asked++ < kWorthAll && first < way.first) { // of this one alone, which ends with the first way
+    auto isTo = [&](Operation *o) {
       auto it = member.find(o);
       return it != member.end() && it->second == to;
-    });
-    return reaches(
-        std::move(needed),
-        [&](Operation *o) {
-          auto it = member.find(o);
-          return it != member.end() && it->second == to;
-        },
-        extents[to].first);
-  };
-  return !leads(a, b) && !leads(b, a);
+    };
+    auto needed = neededBy(from, first);
+    llvm::erase_if(needed, isTo); // a direct edge does not matter
+    return reaches(std::move(needed), isTo, first);
+  }
+  if (first < way.first) findWays(from, way, std::min(first, extents[from].last - kNear)); // for most that come next, too
+  return way.clusters.contains(to);
 }
+
+void Fusion::findWays(unsigned from, ByWay &way, int first) {
+  way.first = first;
+  SmallVector<Operation *> work = neededBy(from, first);
+  DenseSet<Operation *> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    auto own = member.find(op);
+    auto visit = [&](Operation *o) {
+      for (Value v : o->getOperands()) {
+        Operation *d = v.getDefiningOp();
+        if (!d || position.lookup(d) < first - kSlack) continue;
+        auto of = member.find(d);
+        if (of != member.end() && (own == member.end() || own->second != of->second)) way.clusters.insert(of->second);
+        if (seen.insert(d).second) work.push_back(d);
+      }
+    };
+    visit(op);
+    if (own != member.end())
+      for (Operation *m : clusters[own->second].members) visit(m);
+  }
+}
+
+bool Fusion::independent(unsigned a, unsigned b) { return !leadsByWay(a, b) && !leadsByWay(b, a); }
 
 llvm::MapVector<Value, SmallVector<unsigned>> Fusion::touching() {
   llvm::MapVector<Value, SmallVector<unsigned>> kernels;
@@ -181,6 +208,7 @@ void Fusion::merge(unsigned a, unsigned b) {
   extents[a] = {std::min(extents[a].first, extents[b].first), std::max(extents[a].last, extents[b].last)};
   from.members.clear();
   from.merged = true;
+  ++merges;
 }
 
 } // namespace zero::fuse

@@ -14,7 +14,7 @@ namespace {
 class Writer {
 public:
   Writer(func::FuncOp function, const Clusters &clusters, KernelTable &kernels)
-      : function(function), clusters(clusters), kernels(kernels), launched(clusters.clusters.size(), false) {}
+      : function(function), clusters(clusters), kernels(kernels), manyParts(function), launched(clusters.clusters.size(), false) {}
 
   FailureOr<int64_t> run() {
     Block &block = function.getBody().front();
@@ -47,6 +47,7 @@ private:
     Operation *op = nullptr; // Write: a library call or a view
     unsigned cluster = 0;    // Launch: results of its own one after another, if they do not go together
     SmallVector<Value, 2> results = {}, operands = {}, inputs = {}; // Call
+    Parts parts = {};
     func::FuncOp kernel = {};
     unsigned next = 0; // operand or result
   };
@@ -54,6 +55,7 @@ private:
   func::FuncOp function;
   const Clusters &clusters;
   KernelTable &kernels;
+  ManyParts manyParts;
   std::vector<bool> launched;
   DenseSet<Operation *> written;
   DenseMap<Value, Value> now; // kept values -> results of launches
@@ -112,8 +114,8 @@ private:
     work.pop_back();
   }
 
-  /// Tensors in memory from which the results are computed; `inside` are results of the same kernel.
-  llvm::SetVector<Value> operandsOf(ArrayRef<Value> results) {
+  /// Tensors in memory from which the results are computed, and by what.
+  llvm::SetVector<Value> operandsOf(ArrayRef<Value> results, SmallVectorImpl<Operation *> &computed) {
     llvm::SetVector<Value> operands;
     DenseSet<Value> seen(results.begin(), results.end());
     // In the order of a walk from the results down, operands from the first to the last.
@@ -122,6 +124,7 @@ private:
       for (Value v : llvm::reverse(op->getOperands())) work.push_back(v);
     };
     for (Value v : results) {
+      computed.push_back(v.getDefiningOp());
       push(v.getDefiningOp());
       while (!work.empty()) {
         Value next = work.pop_back_val();
@@ -130,7 +133,7 @@ private:
         if (!from || isBarrier(from) || clusters.home.contains(next))
           operands.insert(next);
         else
-          push(from);
+          computed.push_back(from), push(from);
       }
     }
     return operands;
@@ -161,14 +164,17 @@ private:
   }
 
   bool call(ArrayRef<Value> results, std::string *why = nullptr) {
-    auto wanted = operandsOf(results);
+    SmallVector<Operation *> computed;
+    auto wanted = operandsOf(results, computed);
     SmallVector<Value> operands(wanted.begin(), wanted.end());
-    const KernelTable::Entry &entry = kernels.kernelFor(results, operands, function);
+    Parts parts = manyParts.partsOf(operands, computed, results);
+    const KernelTable::Entry &entry = kernels.kernelFor(results, operands, parts, function);
     if (why) *why = entry.why;
     if (!entry.function) return false;
     Task task{Task::Call};
     task.results.assign(results.begin(), results.end());
     task.operands.assign(operands.begin(), operands.end());
+    task.parts = std::move(parts);
     task.kernel = entry.function;
     work.push_back(std::move(task));
     return true;
@@ -185,6 +191,8 @@ private:
     SmallVector<Location> places;
     for (Value v : task.results) places.push_back(v.getLoc());
     Location loc = FusedLoc::get(function.getContext(), places);
+    for (auto [input, part] : llvm::zip(task.inputs, task.parts))
+      if (part) input = part->of(input, Build{b, loc});
     auto op = b.create<LaunchOp>(loc, TypeRange(ValueRange(task.results)), task.kernel.getSymName(), task.inputs);
     written.insert(op);
     ++count;

@@ -120,6 +120,12 @@ bool Fusion::computesWindow(unsigned number) const {
   return llvm::any_of(computed[number], [&](Operation *op) { return isWindow(op->getResult(0)); });
 }
 
+bool Fusion::costsNothing(Operation *op) {
+  auto [known, fresh] = free.try_emplace(op, false);
+  if (fresh) known->second = isFree(op);
+  return known->second;
+}
+
 bool Fusion::isWantedElsewhere(unsigned from, unsigned in) {
   DenseSet<Operation *> inside(computed[from].begin(), computed[from].end()); // of the two as one kernel
   inside.insert(computed[in].begin(), computed[in].end());
@@ -129,7 +135,7 @@ bool Fusion::isWantedElsewhere(unsigned from, unsigned in) {
     if (auto it = known.find(op); it != known.end()) return it->second;
     bool needs = llvm::any_of(op->getOperands(), [&](Value v) {
       Operation *d = v.getDefiningOp();
-      return d && (isFree(d) || inside.contains(d)) && self(d, self);
+      return d && (inside.contains(d) || costsNothing(d)) && self(d, self);
     });
     return known[op] = needs;
   };
@@ -141,7 +147,7 @@ bool Fusion::isWantedElsewhere(unsigned from, unsigned in) {
   };
   return llvm::any_of(computed[from], [&](Operation *op) {
     Value v = op->getResult(0);
-    return llvm::any_of(usesOf(v), isMoved) && (isWindow(v) || needsSum(op, needsSum));
+    return (isWindow(v) || needsSum(op, needsSum)) && llvm::any_of(usesOf(v), isMoved);
   });
 }
 

@@ -1,6 +1,6 @@
 //===- differentiate.cpp - nn-differentiate ------------------------------------------------------------===//
-#include "compiler/nn/build.h"
 #include "passes/train/Passes.h"
+#include "passes/train/join_pads.h"
 
 using namespace mlir;
 
@@ -40,41 +40,12 @@ struct Partial {
   /// The complete gradient, or null.
   Value take(OpBuilder &builder, Location loc) {
     nn::Build b{builder, loc};
-    Value joined = join(builder, loc);
-    if (joined)
+    if (Value joined = pads.size() > 1 ? joinPads(b, pads, ofRows) : Value())
       sum = sum ? b.add(sum, joined) : joined;
     else
       for (nn::PadOp pad : pads) sum = sum ? b.add(sum, pad) : Value(pad);
     pads.clear();
     return sum;
-  }
-
-private:
-  /// Pieces that differ along one dimension and fill it without gap or overlap, side by side.
-  Value join(OpBuilder &builder, Location loc) {
-    if (pads.size() < 2) return {};
-    auto whole = nn::typeOf(pads[0]);
-    std::optional<int64_t> dim;
-    for (int64_t i = 0; i < whole.getRank(); ++i)
-      if (pads[0].getLow()[i] || pads[0].getHigh()[i]) {
-        if (dim) return {};
-        dim = i;
-      }
-    if (!dim) return {};
-    auto ordered = pads;
-    llvm::stable_sort(ordered, [&](nn::PadOp x, nn::PadOp y) { return x.getLow()[*dim] < y.getLow()[*dim]; });
-    int64_t end = 0;
-    SmallVector<Value> pieces;
-    for (nn::PadOp pad : ordered) {
-      for (int64_t i = 0; i < whole.getRank(); ++i)
-        if (i != *dim && (pad.getLow()[i] || pad.getHigh()[i])) return {};
-      if (pad.getLow()[*dim] != end) return {};
-      end += nn::typeOf(pad.getInput()).getDimSize(*dim);
-      pieces.push_back(pad.getInput());
-    }
-    if (end != whole.getDimSize(*dim)) return {};
-    if (ofRows) return builder.create<nn::JoinRowsOp>(loc, pieces);
-    return builder.create<nn::ConcatOp>(loc, pieces, builder.getI64IntegerAttr(*dim));
   }
 };
 

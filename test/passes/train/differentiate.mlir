@@ -80,3 +80,46 @@ func.func @train(%y: tensor<1x4x2xf32>) -> tensor<f32> {
   %loss = nn.reduce sum %m dims [0, 1, 2] : tensor<1x4x2xf32> -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Gradients of slices that overlap nowhere are joined, along one dimension after another; where no slice was there are zeros.
+// CHECK-LABEL: func.func @train(
+// CHECK-NOT: nn.add
+// CHECK: %[[ROWS:.*]] = nn.concat %{{.*}}, %{{.*}} dim 0 : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<2x2xf32>
+// CHECK: %[[END:.*]] = nn.pad %{{.*}} with 0.000000e+00 : f32 low [0, 0] high [0, 1] interior [0, 0] : tensor<2x1xf32> -> tensor<2x2xf32>
+// CHECK: %[[ALL:.*]] = nn.concat %[[ROWS]], %[[END]] dim 1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+// CHECK: nn.gradient @places, %[[ALL]]
+nn.parameter @places : tensor<2x4xf32> {trainable = true}
+func.func @train(%a: tensor<1x2xf32>, %b: tensor<1x2xf32>, %c: tensor<2x1xf32>) -> tensor<f32> {
+  %x = nn.get @places : tensor<2x4xf32>
+  %p = nn.slice %x starts [1, 0] sizes [1, 2] steps [1, 1] : tensor<2x4xf32> -> tensor<1x2xf32>
+  %q = nn.slice %x starts [0, 0] sizes [1, 2] steps [1, 1] : tensor<2x4xf32> -> tensor<1x2xf32>
+  %r = nn.slice %x starts [0, 2] sizes [2, 1] steps [1, 1] : tensor<2x4xf32> -> tensor<2x1xf32>
+  %pa = nn.mul %p, %a : tensor<1x2xf32>
+  %qb = nn.mul %q, %b : tensor<1x2xf32>
+  %rc = nn.mul %r, %c : tensor<2x1xf32>
+  %s = nn.reduce sum %pa dims [0, 1] : tensor<1x2xf32> -> tensor<f32>
+  %t = nn.reduce sum %qb dims [0, 1] : tensor<1x2xf32> -> tensor<f32>
+  %u = nn.reduce sum %rc dims [0, 1] : tensor<2x1xf32> -> tensor<f32>
+  %st = nn.mul %s, %t : tensor<f32>
+  %loss = nn.mul %st, %u : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Windows over each other are added.
+// CHECK-LABEL: func.func @train(
+// CHECK-COUNT-2: nn.pad
+// CHECK: %[[SUM:.*]] = nn.add
+// CHECK: nn.gradient @places, %[[SUM]]
+nn.parameter @places : tensor<4xf32> {trainable = true}
+func.func @train(%a: tensor<3xf32>) -> tensor<f32> {
+  %x = nn.get @places : tensor<4xf32>
+  %p = nn.slice %x starts [0] sizes [3] steps [1] : tensor<4xf32> -> tensor<3xf32>
+  %q = nn.slice %x starts [1] sizes [3] steps [1] : tensor<4xf32> -> tensor<3xf32>
+  %pq = nn.mul %p, %q : tensor<3xf32>
+  %loss = nn.reduce sum %pq dims [0] : tensor<3xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}

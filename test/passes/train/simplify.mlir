@@ -86,3 +86,17 @@ func.func @train(%x: tensor<4x4xf32>) -> tensor<f32> {
   nn.gradient @w, %g : tensor<4x4xf32>
   return %loss : tensor<f32>
 }
+
+// A slice of what was padded, of which nothing is padding, and one that is part of it.
+// CHECK-LABEL: func.func @padded(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<6xf32>
+// CHECK-DAG: %[[INSIDE:.*]] = nn.slice %[[X]] starts [1] sizes [3] steps [1]
+// CHECK-DAG: %[[PAD:.*]] = nn.pad %[[X]]
+// CHECK-DAG: %[[EDGE:.*]] = nn.slice %[[PAD]] starts [1] sizes [3] steps [1]
+// CHECK: return %[[INSIDE]], %[[EDGE]]
+func.func @padded(%x: tensor<6xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %p = nn.pad %x with 0.0 : f32 low [2] high [1] interior [0] : tensor<6xf32> -> tensor<9xf32>
+  %inside = nn.slice %p starts [3] sizes [3] steps [1] : tensor<9xf32> -> tensor<3xf32>
+  %edge = nn.slice %p starts [1] sizes [3] steps [1] : tensor<9xf32> -> tensor<3xf32>
+  return %inside, %edge : tensor<3xf32>, tensor<3xf32>
+}

@@ -1,0 +1,176 @@
+//===- hoist_slices.cpp - slices before what moves the whole ----------------------------------------------===//
+#include "passes/fuse/hoist_slices.h"
+#include "passes/fuse/access.h"
+#include "passes/fuse/parts.h"
+#include <map>
+
+using namespace mlir;
+using namespace zero::nn;
+
+namespace zero::fuse {
+namespace {
+
+constexpr unsigned kMostHoisted = 16; // operations above each other
+
+/// Neighbouring elements along each dimension.
+struct Range {
+  SmallVector<int64_t> starts, sizes;
+};
+
+/// The dimensions [from, fromEnd) of one shape that are [to, toEnd) of the other one.
+struct Group {
+  size_t from, fromEnd, to, toEnd;
+};
+
+SmallVector<Group> groupsOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  SmallVector<Group> groups;
+  for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
+    Group group{i, i, j, j};
+    int64_t left = 1, right = 1;
+    do {
+      if (j == to.size() || (i < from.size() && left <= right))
+        left *= from[i++];
+      else
+        right *= to[j++];
+    } while (left != right);
+    group.fromEnd = i, group.toEnd = j;
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+/// A range of some dimensions as one of all their elements in a row; none if they do not neighbour each other.
+std::optional<std::pair<int64_t, int64_t>> flatten(ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
+  int64_t start = 0, size = 1;
+  bool several = false; // of a dimension before
+  for (auto [all, first, count] : llvm::zip(shape, starts, sizes)) {
+    if (several && count != all) return std::nullopt;
+    several |= count > 1;
+    start = start * all + first;
+    size *= count;
+  }
+  return std::pair(start, size);
+}
+
+/// `size` elements in a row, from `start` on, as a range of dimensions.
+bool unflatten(ArrayRef<int64_t> shape, int64_t start, int64_t size, Range &range) {
+  int64_t row = 1;
+  for (int64_t all : shape) row *= all;
+  for (int64_t all : shape) {
+    row /= all;
+    int64_t first = start / row;
+    bool inside = start + size <= (first + 1) * row; // of one row
+    if (!inside && (start % row || size % row)) return false;
+    range.starts.push_back(first);
+    range.sizes.push_back(inside ? 1 : size / row);
+    start = inside ? start - first * row : 0;
+    size = inside ? size : row; // of rows that are whole
+  }
+  return true;
+}
+
+/// What `range` of a reshape's result is of its operand.
+std::optional<Range> above(ReshapeOp op, const Range &range) {
+  auto shapeOf = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+  ArrayRef<int64_t> from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
+  Range found;
+  for (const Group &group : groupsOf(from, to)) {
+    auto of = [&](ArrayRef<int64_t> all) { return all.slice(group.to, group.toEnd - group.to); };
+    auto flat = flatten(of(to), of(range.starts), of(range.sizes));
+    if (!flat || !unflatten(from.slice(group.from, group.fromEnd - group.from), flat->first, flat->second, found)) return std::nullopt;
+  }
+  return found;
+}
+
+Range above(TransposeOp op, const Range &range) {
+  Range found = range;
+  for (auto [i, p] : llvm::enumerate(op.getPerm())) found.starts[p] = range.starts[i], found.sizes[p] = range.sizes[i];
+  return found;
+}
+
+/// A repetition's operand has it all where it has one element.
+Range above(BroadcastOp op, const Range &range) {
+  Range found;
+  for (auto [size, dim] : llvm::zip(cast<RankedTensorType>(op.getInput().getType()).getShape(), op.getDims())) {
+    found.starts.push_back(size == 1 ? 0 : range.starts[dim]);
+    found.sizes.push_back(size == 1 ? 1 : range.sizes[dim]);
+  }
+  return found;
+}
+
+/// Whether parts of its result can be computed from parts of its operands, for about as much as all of it.
+bool isCut(Operation *op) {
+  return isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op) || (isa_and_nonnull<PointwiseOpInterface>(op) && !isExpensive(op));
+}
+
+/// The `range` of `v`, computed from parts of what it is computed from. What others need whole is not computed again: it is cut itself.
+Value partOf(Value v, const Range &range, OpBuilder &builder, unsigned depth = 0) {
+  ArrayRef<int64_t> sizes = range.sizes;
+  if (sizes == cast<RankedTensorType>(v.getType()).getShape()) return v;
+  Build b{builder, v.getLoc()};
+  auto type = RankedTensorType::get(sizes, elementOf(v));
+  Operation *op = v.getDefiningOp();
+  if (depth < kMostHoisted && isCut(op) && (isMovement(op) || isa<ReshapeOp>(op) || depth == 0 || op->hasOneUse())) {
+    auto operand = [&](const Range &from) { return partOf(op->getOperand(0), from, builder, depth + 1); };
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      if (std::optional<Range> from = above(reshape, range)) return b.reshape(operand(*from), sizes);
+    } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      return builder.create<TransposeOp>(b.loc, type, operand(above(transpose, range)), transpose.getPerm());
+    } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+      return b.broadcast(operand(above(broadcast, range)), sizes, broadcast.getDims());
+    } else {
+      IRMapping parts;
+      for (Value from : op->getOperands())
+        if (!parts.contains(from)) parts.map(from, partOf(from, range, builder, depth + 1));
+      Operation *copy = builder.clone(*op, parts);
+      copy->getResult(0).setType(type);
+      return copy->getResult(0);
+    }
+  }
+  if (auto number = splatOf(v)) return b.splat(type, *number);
+  return b.slice(v, range.starts, sizes, SmallVector<int64_t>(sizes.size(), 1));
+}
+
+/// What is read no more, and what only that read.
+void eraseUnused(Operation *op) {
+  for (SmallVector<Operation *> work{op}; !work.empty();) {
+    Operation *unused = work.pop_back_val();
+    if (!isCut(unused) || !unused->use_empty()) continue;
+    SmallVector<Value> operands(unused->getOperands());
+    unused->erase();
+    llvm::SmallPtrSet<Operation *, 4> from;
+    for (Value v : operands)
+      if (v.getDefiningOp() && from.insert(v.getDefiningOp()).second) work.push_back(v.getDefiningOp());
+  }
+}
+
+} // namespace
+
+void hoistSlices(func::FuncOp function) {
+  std::map<std::pair<void *, SmallVector<int64_t>>, SmallVector<SliceOp>> alike; // of one tensor and size
+  std::vector<SmallVector<SliceOp> *> inOrder;
+  for (auto slice : function.getOps<SliceOp>()) {
+    Value whole = slice.getInput();
+    Operation *op = whole.getDefiningOp();
+    bool computes = isa_and_nonnull<PointwiseOpInterface>(op);
+    if (!isCut(op) || elementsOf(slice) == 0 || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; })) continue;
+    if (computes && llvm::any_of(op->getUsers(), [](Operation *user) { return !isa<SliceOp>(user); })) continue;
+    auto &parts = alike[{whole.getAsOpaquePointer(), SmallVector<int64_t>(slice.getSizes())}];
+    if (parts.empty()) inOrder.push_back(&parts);
+    parts.push_back(slice);
+  }
+  for (SmallVector<SliceOp> *parts : inOrder) {
+    auto elements = int64_t(parts->size()) * elementsOf(parts->front());
+    if (parts->size() < kManyParts || elements > elementsOf(parts->front().getInput())) continue; // windows over each other
+    Operation *whole = parts->front().getInput().getDefiningOp();
+    for (SliceOp slice : *parts) {
+      OpBuilder builder(slice);
+      Range range{SmallVector<int64_t>(slice.getStarts()), SmallVector<int64_t>(slice.getSizes())};
+      slice.replaceAllUsesWith(partOf(slice.getInput(), range, builder));
+      slice.erase();
+    }
+    eraseUnused(whole);
+  }
+}
+
+} // namespace zero::fuse
