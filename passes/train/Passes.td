@@ -148,7 +148,8 @@ def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
     Needs: `@train` with one result, the loss. Leaves: one `nn.gradient` per trainable parameter, as early as its last contribution
     is known, so that a bucket can be reduced while backward goes on. Gradients of several uses are summed in the order
     in which backward meets them, products onto what there is (`nn.matmul … onto`); those of slices that overlap nowhere are joined instead (`nn.concat`,
-    of rows `nn.join_rows`), along one dimension after another and with zeros where no slice was. Reads of parameters are first moved
+    of rows `nn.join_rows`), along one dimension after another and with zeros where no slice was, and
+    many products of few rows, as weights get from the steps of an unrolled loop, are one of all their rows. Reads of parameters are first moved
     down to their first use. A trainable parameter that the loss does not depend on becomes `trainable = false`, with a
     warning: an optimizer would skip it as PyTorch's do when a gradient is None.
 

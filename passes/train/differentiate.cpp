@@ -1,6 +1,7 @@
 //===- differentiate.cpp - nn-differentiate ------------------------------------------------------------===//
 #include "passes/train/Passes.h"
 #include "passes/train/join_pads.h"
+#include "passes/train/join_products.h"
 
 using namespace mlir;
 
@@ -10,23 +11,47 @@ namespace zero::train {
 
 namespace {
 
+/// Whose gradient it is: what is computed of parameters alone are weights, too.
+enum class Of { Parameter, Weights, Activation };
+
 /// Gradient of one value while its contributions come in. They are added at once, so that none is kept waiting; those of
-/// slices are kept apart, for several may tile the tensor.
+/// slices are kept apart, for several may tile the tensor, and so are those of weights that are products of few rows, one after another.
 struct Partial {
   Value sum;
   SmallVector<nn::PadOp> pads;
-  bool ofRows = true; // all pads
+  SmallVector<nn::MatMulOp> products; // the last first
+  bool ofRows = true;                 // all pads
 
   /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own.
-  void add(OpBuilder &builder, Operation *op, Value more, bool ofParameter) {
+  void add(OpBuilder &builder, Operation *op, Value more, Of of) {
     auto product = more.getDefiningOp<nn::MatMulOp>();
-    if (ofParameter && sum && product && more.use_empty()) {
-      product.getOntoMutable().assign(sum);
-      sum = more;
+    if (of != Of::Activation && product && more.use_empty() && hasFewRows(product)) {
+      if (!products.empty() && products[0].getResult().getType() != more.getType()) addProducts(builder, of);
+      products.push_back(product);
       return;
     }
+    addProducts(builder, of);
     if (more.getDefiningOp<nn::PadOp>()) ofRows &= isa<nn::RowsOp>(op);
-    add(builder, op->getLoc(), more);
+    addOne(builder, op->getLoc(), more, of);
+  }
+
+  /// Products that have come one after another.
+  void addProducts(OpBuilder &builder, Of of) {
+    if (products.size() >= kManyProducts) {
+      SmallVector<nn::MatMulOp> inOrder(llvm::reverse(products)); // of forward, as what is joined there
+      Location loc = inOrder[0].getLoc();
+      addOne(builder, loc, joinProducts({builder, loc}, inOrder), of);
+    } else {
+      for (nn::MatMulOp product : products) addOne(builder, product.getLoc(), product, of);
+    }
+    products.clear();
+  }
+
+  void addOne(OpBuilder &builder, Location loc, Value more, Of of) {
+    auto product = more.getDefiningOp<nn::MatMulOp>();
+    if (of != Of::Parameter || !sum || !product || !more.use_empty()) return add(builder, loc, more);
+    product.getOntoMutable().assign(sum);
+    sum = more;
   }
 
   void add(OpBuilder &builder, Location loc, Value more) {
@@ -38,8 +63,9 @@ struct Partial {
   }
 
   /// The complete gradient, or null.
-  Value take(OpBuilder &builder, Location loc) {
+  Value take(OpBuilder &builder, Location loc, Of of) {
     nn::Build b{builder, loc};
+    addProducts(builder, of);
     if (Value joined = pads.size() > 1 ? joinPads(b, pads, ofRows) : Value())
       sum = sum ? b.add(sum, joined) : joined;
     else
@@ -54,7 +80,8 @@ struct Reverse {
   func::FuncOp train;
   SymbolTable symbols;
   OpBuilder builder;
-  DenseSet<Value> active; // depends on a trainable parameter
+  DenseSet<Value> active;             // depends on a trainable parameter
+  DenseSet<Operation *> ofParameters; // reads of parameters, and what is computed of these alone
   DenseMap<Value, Partial> partials;
   DenseMap<StringAttr, Partial> wanted; // gradients of parameters
   DenseMap<StringAttr, size_t> open;    // uses of a parameter that backward has not met yet
@@ -69,7 +96,6 @@ struct Reverse {
 
   /// What reads parameters alone stands right before its first use, so that backward meets it right after that.
   void sinkParameters(Block &block) {
-    DenseSet<Operation *> ofParameters;
     DenseMap<Operation *, int64_t> places; // of what has sunk that of what it stands before: a block that changes cannot tell at once
     for (Operation &op : block) {
       places[&op] = int64_t(places.size());
@@ -92,6 +118,12 @@ struct Reverse {
       op.moveBefore(first);
       places[&op] = places.lookup(first);
     }
+  }
+
+  Of kindOf(Value v) const {
+    Operation *op = v.getDefiningOp();
+    if (!op || !ofParameters.contains(op)) return Of::Activation;
+    return isa<nn::GetOp>(op) ? Of::Parameter : Of::Weights;
   }
 
   void findActive(Block &block) {
@@ -135,7 +167,7 @@ struct Reverse {
     for (Value v : op->getResults()) {
       auto found = partials.find(v);
       Value d;
-      if (found != partials.end() && active.contains(v)) d = found->second.take(builder, op->getLoc());
+      if (found != partials.end() && active.contains(v)) d = found->second.take(builder, op->getLoc(), kindOf(v));
       partials.erase(v);
       dresults.push_back(d);
       needed |= bool(d);
@@ -154,7 +186,7 @@ struct Reverse {
                                  << ", but that depends on a trainable parameter";
         if (doperands[i].getType() != v.getType())
           return op->emitError() << "the gradient of operand #" << i << " is " << doperands[i].getType() << ", not " << v.getType();
-        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], bool(get));
+        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], kindOf(v));
       }
       if (get) {
         --open[get.getParameterAttr().getAttr()];
@@ -167,12 +199,12 @@ struct Reverse {
   void finishIfComplete(nn::GetOp get) {
     StringAttr name = get.getParameterAttr().getAttr();
     if (auto direct = partials.find(get.getResult()); direct != partials.end()) {
-      wanted[name].add(builder, get.getLoc(), direct->second.take(builder, get.getLoc()));
+      wanted[name].add(builder, get.getLoc(), direct->second.take(builder, get.getLoc(), Of::Parameter));
       partials.erase(get.getResult());
     }
     auto found = wanted.find(name);
     if (open[name] || found == wanted.end() || !done.insert(name).second) return;
-    builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc()));
+    builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc(), Of::Parameter));
     wanted.erase(name);
   }
 };

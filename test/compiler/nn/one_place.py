@@ -26,6 +26,7 @@ EXCEPTIONS = {
     "passes/train/differentiate.cpp": ("gradients of slices are joined; nothing is detached after it", "Pad Detach"),
     "passes/train/join_pads.h": ("gradients of slices are joined", "Pad"),
     "passes/train/join_pads.cpp": ("", "Pad Concat"),
+    "passes/train/join_products.cpp": ("gradients of steps of a loop are one product", "Concat"),
     "passes/fuse/hoist_slices.cpp": ("identities of slices", "Broadcast Slice Transpose"),
     "passes/fuse/parts.cpp": ("slices of which kernels are told apart", "Slice"),
     "passes/train/epilogues.cpp": ("recognises what is made of products", "Add Broadcast"),

@@ -123,3 +123,33 @@ func.func @train(%a: tensor<3xf32>) -> tensor<f32> {
   %loss = nn.reduce sum %pq dims [0] : tensor<3xf32> -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Eight products of one row each, of weights that a loop over time has used eight times, are one of eight rows, in the order of forward.
+// CHECK-LABEL: func.func @train(
+// CHECK: %[[LHS:.*]] = nn.concat %arg0, %arg1, %arg2, %arg3, %arg4, %arg5, %arg6, %arg7 dim 0
+// CHECK: %[[RHS:.*]] = nn.concat
+// CHECK: %[[ALL:.*]] = nn.matmul %[[LHS]], %[[RHS]] {transpose_lhs = true} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT: nn.gradient @weights, %[[ALL]]
+nn.parameter @weights : tensor<8x8xf32> {trainable = true}
+func.func @train(%x0: tensor<1x8xf32>, %x1: tensor<1x8xf32>, %x2: tensor<1x8xf32>, %x3: tensor<1x8xf32>, %x4: tensor<1x8xf32>, %x5: tensor<1x8xf32>, %x6: tensor<1x8xf32>, %x7: tensor<1x8xf32>) -> tensor<f32> {
+  %w = nn.get @weights : tensor<8x8xf32>
+  %y0 = nn.matmul %x0, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y1 = nn.matmul %x1, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y2 = nn.matmul %x2, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y3 = nn.matmul %x3, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y4 = nn.matmul %x4, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y5 = nn.matmul %x5, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y6 = nn.matmul %x6, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %y7 = nn.matmul %x7, %w : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %m1 = nn.mul %y0, %y1 : tensor<1x8xf32>
+  %m2 = nn.mul %m1, %y2 : tensor<1x8xf32>
+  %m3 = nn.mul %m2, %y3 : tensor<1x8xf32>
+  %m4 = nn.mul %m3, %y4 : tensor<1x8xf32>
+  %m5 = nn.mul %m4, %y5 : tensor<1x8xf32>
+  %m6 = nn.mul %m5, %y6 : tensor<1x8xf32>
+  %m7 = nn.mul %m6, %y7 : tensor<1x8xf32>
+  %loss = nn.reduce sum %m7 dims [0, 1] : tensor<1x8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}
