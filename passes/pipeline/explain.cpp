@@ -25,9 +25,11 @@ std::string homesOf(const Trial &trial) {
   bool stay = trial.settings.schedule.activations == "none";
   bool updates = (tiers.hostUpdates && trial.rests[kOptimizer][1]) || (tiers.diskUpdates && trial.rests[kOptimizer][2]);
   std::string away = work[1] || work[2] ? placesOf(work) : "on the device";
-  std::string rest = !updates ? "activations: " + away
-                     : stay   ? "activations: on the device; gradients of updates: " + away
-                              : "activations, and gradients of updates: " + away;
+  bool wait = trial.settings.shard.programs.clip != "never"; // gradients, for the norm: they leave as activations do
+  std::string rest = updates && stay ? "activations: on the device; gradients of updates: " + away
+                     : updates       ? "activations, and gradients of updates: " + away
+                     : wait && !stay ? "activations, and gradients that wait for the norm: " + away
+                                     : "activations: " + away;
   ByTier parameters = trial.rests[kTrained];
   for (size_t tier = 0; tier < 3; ++tier) parameters[tier] += trial.rests[kFrozen][tier];
   return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(trial.rests[kOptimizer]) +
