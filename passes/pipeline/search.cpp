@@ -105,7 +105,7 @@ private:
       if (trial != kept.end() && !isThat(first) && llvm::none_of(others, isThat)) others.push_back(*trial);
     };
     add(llvm::find_if(kept, [&](const Trial &trial) { return trial.settings.tiling != first.settings.tiling && isLike(trial, first); }));
-    if (first.time.seconds > kNearLeast * first.time.least()) add(mostPromising(kept));
+    if (first.time.seconds > kNearLeast * first.time.least()) add(mostPromising(kept.drop_front()));
     std::vector<Trials::Part> next{[first, &budgets = budgets](Trials &ahead) {
       Refine refine(ahead, budgets);
       if (std::optional<Trial> spread = refine.spread(first)) refine.overlap(*spread);
@@ -119,14 +119,17 @@ private:
         best = std::min(best, refine.overlap(*spread), faster);
     for (const auto &[i, other] : llvm::enumerate(others)) {
       trials.reached(i + 1);
-      best = std::min(best, refine.overlap(other), faster);
+      if (apartSeconds(other) < best.time.seconds) best = std::min(best, refine.overlap(other), faster);
     }
     return best;
   }
 
+  /// What no overlap goes below: where buffers share no bytes.
+  double apartSeconds(const Trial &trial) { return trials.timed(trials.attempt(trial.settings)).time.seconds; }
+
   /// The fastest if half of what sharing bytes costs is gained by that.
   const Trial *mostPromising(ArrayRef<Trial> kept) {
-    auto hoped = [&](const Trial &trial) { return trial.time.seconds + trials.timed(trials.attempt(trial.settings)).time.seconds; };
+    auto hoped = [&](const Trial &trial) { return trial.time.seconds + apartSeconds(trial); };
     return std::min_element(kept.begin(), kept.end(), [&](const Trial &a, const Trial &b) { return hoped(a) < hoped(b); });
   }
 
