@@ -77,7 +77,7 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   let summary = "Group primitives into kernels and call them";
   let description = [{
     Needs: functions without composites (nn-decompose). Leaves in every function that is no kernel itself: nn.get, nn.gradient,
-    nn.matmul, nn.attention, nn.attention_grad, nn.reshape, nn.constant of several values, nn.launch and the return. The groups are private functions with
+    nn.matmul, nn.attention, nn.attention_grad, nn.reshape, nn.rows, nn.constant of several values, nn.launch and the return. The groups are private functions with
     `nn.kernel`; equal groups are one function however many layers they come from. `nn.inplace` lists the pairs [result, operand] that
     may be the same bytes.
 
@@ -85,6 +85,10 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
     library call or the function's result wants it, if it is a reduction other kernels read, or if it would have to be made again
     from two or more tensors of its size. Broadcasts, indices, masks, random numbers and constants never do. Kernels over the same
     rows that read the same tensors become one, as far as no library call stands between them.
+
+    Of a tensor that 16 slices of one size cut, as the steps of an unrolled loop over time do, a kernel is given the rows that it reads, where
+    they lie (nn.rows), so that these steps have one kernel. Before, such slices are taken of what the tensor is computed from, if they are
+    all that is read of it.
 
     ```mlir
     %b2 = nn.broadcast %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>

@@ -1,7 +1,7 @@
 //===- kernel_table.h - the kernels of a module, each once ------------------------------------------------===//
 #pragma once
-#include "passes/fuse/parts.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/fuse/parts.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace zero::fuse {
