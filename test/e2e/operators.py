@@ -107,11 +107,11 @@ def grid_sample(mode, padding, corners, size=(5, 6)):
     return by_differences(nodes, parameters, constants, x, real(BATCH, channels, *places), compute)
 
 
-def recurrent(op, direction="forward", **attributes):
-    steps, inputs, hidden = 5, 3, 4
-    gates, directions = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], 2 if direction == "bidirectional" else 1
+def recurrent(op, direction="forward", steps=5, hidden=4, **attributes):
+    """Many steps share a kernel, and weights that are large beside the rows of a step get the gradient of all at once."""
+    inputs, gates, directions = 3, {"LSTM": 4, "GRU": 3, "RNN": 1}[op], 2 if direction == "bidirectional" else 1
     x = real(BATCH, steps, inputs)
-    parameters = {"w": real(directions, gates * hidden, inputs), "r": real(directions, gates * hidden, hidden, scale=0.5), "b": real(directions, 2 * gates * hidden),
+    parameters = {"w": real(directions, gates * hidden, inputs), "r": real(directions, gates * hidden, hidden, scale=hidden**-0.5), "b": real(directions, 2 * gates * hidden),
                   "first": real(directions, 1, hidden)}
     constants = {"state": np.array([directions, BATCH, hidden]), "flat": np.array([BATCH, -1])}
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), node("Expand", ["first", "state"], ["h"]),
@@ -196,6 +196,7 @@ suite.check("operators: GridSample of volumes", grid_sample, "linear", "zeros", 
 for op in ("LSTM", "GRU", "RNN"):
     for direction in ("forward", "reverse", "bidirectional"):
         suite.check(f"operators: {op}, {direction}", recurrent, op, direction)
+    suite.check(f"operators: {op}, many steps", recurrent, op, "bidirectional", steps=24, hidden=32)
 suite.check("operators: GRU, reset after", recurrent, "GRU", linear_before_reset=1)
 for op, low, high in (("Tan", -1.2, 1.2), ("Asin", -0.95, 0.95), ("Acos", -0.95, 0.95), ("Atan", -5.0, 5.0), ("Sinh", -3.0, 3.0), ("Cosh", -3.0, 3.0),
                       ("Acosh", 1.05, 6.0), ("Atanh", -0.9, 0.9), ("Celu", -2.0, 2.0)):
