@@ -10,7 +10,7 @@ using namespace zero::nn;
 namespace zero::fuse {
 namespace {
 
-constexpr unsigned kMostHoisted = 16; // operations above each other
+constexpr unsigned kMostHoisted = 16; // operations of which a slice is taken before
 
 /// Neighbouring elements along each dimension.
 struct Range {
@@ -103,15 +103,18 @@ bool isCut(Operation *op) {
   return isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op) || (isa_and_nonnull<PointwiseOpInterface>(op) && !isExpensive(op));
 }
 
-/// The `range` of `v`, computed from parts of what it is computed from. What others need whole is not computed again: it is cut itself.
-Value partOf(Value v, const Range &range, OpBuilder &builder, unsigned depth = 0) {
+/// The `range` of `v`, computed from parts of what it is computed from, by so many operations at most. What others need whole is not
+/// computed again: it is cut itself, but for what moves the tensor that is cut first.
+Value partOf(Value v, const Range &range, OpBuilder &builder, unsigned &left, bool first = true) {
   ArrayRef<int64_t> sizes = range.sizes;
   if (sizes == cast<RankedTensorType>(v.getType()).getShape()) return v;
   Build b{builder, v.getLoc()};
   auto type = RankedTensorType::get(sizes, elementOf(v));
   Operation *op = v.getDefiningOp();
-  if (depth < kMostHoisted && isCut(op) && (isMovement(op) || isa<ReshapeOp>(op) || depth == 0 || op->hasOneUse())) {
-    auto operand = [&](const Range &from) { return partOf(op->getOperand(0), from, builder, depth + 1); };
+  bool own = left == kMostHoisted || (first && !isa_and_nonnull<PointwiseOpInterface>(op));
+  if (left && isCut(op) && (own || op->hasOneUse())) {
+    --left;
+    auto operand = [&](const Range &from) { return partOf(op->getOperand(0), from, builder, left, first); };
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (std::optional<Range> from = above(reshape, range)) return b.reshape(operand(*from), sizes);
     } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
@@ -121,7 +124,7 @@ Value partOf(Value v, const Range &range, OpBuilder &builder, unsigned depth = 0
     } else {
       IRMapping parts;
       for (Value from : op->getOperands())
-        if (!parts.contains(from)) parts.map(from, partOf(from, range, builder, depth + 1));
+        if (!parts.contains(from)) parts.map(from, partOf(from, range, builder, left, /*first=*/false));
       Operation *copy = builder.clone(*op, parts);
       copy->getResult(0).setType(type);
       return copy->getResult(0);
@@ -129,19 +132,6 @@ Value partOf(Value v, const Range &range, OpBuilder &builder, unsigned depth = 0
   }
   if (auto number = splatOf(v)) return b.splat(type, *number);
   return b.slice(v, range.starts, sizes, SmallVector<int64_t>(sizes.size(), 1));
-}
-
-/// What is read no more, and what only that read.
-void eraseUnused(Operation *op) {
-  for (SmallVector<Operation *> work{op}; !work.empty();) {
-    Operation *unused = work.pop_back_val();
-    if (!isCut(unused) || !unused->use_empty()) continue;
-    SmallVector<Value> operands(unused->getOperands());
-    unused->erase();
-    llvm::SmallPtrSet<Operation *, 4> from;
-    for (Value v : operands)
-      if (v.getDefiningOp() && from.insert(v.getDefiningOp()).second) work.push_back(v.getDefiningOp());
-  }
 }
 
 } // namespace
@@ -159,18 +149,22 @@ void hoistSlices(func::FuncOp function) {
     if (parts.empty()) inOrder.push_back(&parts);
     parts.push_back(slice);
   }
+  bool hoisted = false;
   for (SmallVector<SliceOp> *parts : inOrder) {
     auto elements = int64_t(parts->size()) * elementsOf(parts->front());
     if (parts->size() < kManyParts || elements > elementsOf(parts->front().getInput())) continue; // windows over each other
-    Operation *whole = parts->front().getInput().getDefiningOp();
     for (SliceOp slice : *parts) {
       OpBuilder builder(slice);
       Range range{SmallVector<int64_t>(slice.getStarts()), SmallVector<int64_t>(slice.getSizes())};
-      slice.replaceAllUsesWith(partOf(slice.getInput(), range, builder));
+      unsigned left = kMostHoisted;
+      slice.replaceAllUsesWith(partOf(slice.getInput(), range, builder, left));
       slice.erase();
     }
-    eraseUnused(whole);
+    hoisted = true;
   }
+  if (!hoisted) return;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isCut(&op) && op.use_empty()) op.erase(); // nobody reads it whole any more
 }
 
 } // namespace zero::fuse

@@ -67,7 +67,7 @@ ManyParts::ManyParts(func::FuncOp function) {
   for (auto slice : function.getOps<SliceOp>()) {
     Value whole = viewed(slice.getInput());
     std::optional<Cut> cut = cutOf(slice);
-    if (!cut || isa_and_nonnull<GetOp, ConstantOp>(whole.getDefiningOp()) || isa<BlockArgument>(whole)) continue;
+    if (!cut || !isFloat(whole) || isa_and_nonnull<GetOp, ConstantOp>(whole.getDefiningOp()) || isa<BlockArgument>(whole)) continue;
     auto &of = begins[{whole.getAsOpaquePointer(), cut->columns, cut->apart, cut->height}];
     if (of.insert(cut->first).second && of.size() == kManyParts) tensors.insert(whole);
   }

@@ -23,9 +23,9 @@ struct Partial {
   bool ofRows = true;                 // all pads
 
   /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own.
-  void add(OpBuilder &builder, Operation *op, Value more, Of of) {
+  void add(OpBuilder &builder, Operation *op, Value more, Of of, bool joinsProducts) {
     auto product = more.getDefiningOp<nn::MatMulOp>();
-    if (of != Of::Activation && product && more.use_empty() && hasFewRows(product)) {
+    if (joinsProducts && of != Of::Activation && product && more.use_empty() && hasFewRows(product)) {
       if (!products.empty() && products[0].getResult().getType() != more.getType()) addProducts(builder, of);
       products.push_back(product);
       return;
@@ -86,8 +86,10 @@ struct Reverse {
   DenseMap<StringAttr, Partial> wanted; // gradients of parameters
   DenseMap<StringAttr, size_t> open;    // uses of a parameter that backward has not met yet
   DenseSet<StringAttr> done;
+  const bool joinsProducts; // not of tiles, which are there in order that they are not all in memory
 
-  Reverse(ModuleOp module, func::FuncOp train) : module(module), train(train), symbols(module), builder(train.getContext()) {}
+  Reverse(ModuleOp module, func::FuncOp train)
+      : module(module), train(train), symbols(module), builder(train.getContext()), joinsProducts(!module->hasAttr(kTokenTiles)) {}
 
   bool isTrainable(nn::GetOp get) {
     auto parameter = symbols.lookup<nn::ParameterOp>(get.getParameter());
@@ -186,7 +188,7 @@ struct Reverse {
                                  << ", but that depends on a trainable parameter";
         if (doperands[i].getType() != v.getType())
           return op->emitError() << "the gradient of operand #" << i << " is " << doperands[i].getType() << ", not " << v.getType();
-        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], kindOf(v));
+        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], kindOf(v), joinsProducts);
       }
       if (get) {
         --open[get.getParameterAttr().getAttr()];
