@@ -3,6 +3,7 @@
 #pragma once
 #include "passes/fuse/clusters.h"
 #include "llvm/ADT/SetVector.h"
+#include <limits>
 
 namespace zero::fuse {
 
