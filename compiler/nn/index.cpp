@@ -1,5 +1,6 @@
 //===- index.cpp - index arithmetic of a kernel --------------------------------------------------===//
 #include "compiler/nn/index.h"
+#include "compiler/nn/dims.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -160,20 +161,11 @@ Indices Space::delinearize(Index linear, llvm::ArrayRef<int64_t> shape) {
 Indices Space::reshape(llvm::ArrayRef<Index> at, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   if (from == to) return Indices(at.begin(), at.end());
   Indices result(to.size());
-  for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
-    size_t i0 = i, j0 = j;
-    int64_t a = 1, b = 1;
-    if (i < from.size()) a = from[i++];
-    if (j < to.size()) b = to[j++];
-    while (a != b) {
-      if ((a < b && i < from.size()) || j == to.size())
-        a *= from[i++];
-      else
-        b *= to[j++];
-    }
-    Index linear = linearize(at.slice(i0, i - i0), from.slice(i0, i - i0));
-    Indices part = delinearize(linear, to.slice(j0, j - j0));
-    std::move(part.begin(), part.end(), result.begin() + j0);
+  for (const DimGroup &group : dimGroups(from, to)) {
+    size_t taken = group.fromEnd - group.from, given = group.toEnd - group.to;
+    Index linear = linearize(at.slice(group.from, taken), from.slice(group.from, taken));
+    Indices part = delinearize(linear, to.slice(group.to, given));
+    std::move(part.begin(), part.end(), result.begin() + group.to);
   }
   return result;
 }

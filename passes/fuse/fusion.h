@@ -79,14 +79,14 @@ private:
   llvm::DenseMap<std::pair<unsigned, mlir::OpOperand *>, unsigned> indices; // by the index above and what changes it
   llvm::DenseSet<mlir::StringAttr> tiles;                                   // all parameters that are one
   llvm::DenseMap<mlir::Value, TileRead> readBelow;                          // to compute a value, by its own kernel or an earlier one
-  /// Clusters that one needs by way of others, of operations from position `first` on or some before it.
-  struct ByWay {
+  /// Clusters that one needs by a path through others, of operations from position `first` on or some before it.
+  struct IndirectNeeds {
     unsigned merges = 0; // that had been made: it is unknown once there are more
     unsigned asked = 0;
     int first = std::numeric_limits<int>::max(); // nothing is known
     llvm::DenseSet<unsigned> clusters = {};
   };
-  llvm::DenseMap<unsigned, ByWay> byWay;
+  llvm::DenseMap<unsigned, IndirectNeeds> indirectNeeds;
   unsigned merges = 0;
   std::vector<TileRead> readBy;        // each cluster itself
   std::vector<unsigned> movements{0};  // on top of each other, of each index
@@ -139,14 +139,16 @@ private:
   /// Operations outside that the cluster needs, seen through what it computes itself and what has no place of its own.
   /// Those long before position `from` are left out. `tensors`: what it reads from memory, and what of its own it goes through.
   llvm::SmallVector<mlir::Operation *> neededBy(unsigned cluster, int from, llvm::SetVector<mlir::Value> *tensors = nullptr);
-  /// Whether computing `work` needs any of `targets` (which begin at `from`), cluster by cluster.
+  /// From `work` to what it needs, cluster by cluster, each once: `meets` is told every edge, from a user to what defines its operand, and
+  /// ends the walk where it says so. Whether it did.
+  bool walkBack(llvm::SmallVector<mlir::Operation *> work, int from, llvm::function_ref<bool(mlir::Operation *, mlir::Operation *)> meets);
+  /// Whether computing `work` needs any of the targets, which begin at `from`.
   bool reaches(llvm::SmallVector<mlir::Operation *> work, llvm::function_ref<bool(mlir::Operation *)> target, int from);
   /// Whether the cluster needs `op` by a way that leads out of the cluster.
   bool reachesOutside(unsigned cluster, mlir::Operation *op);
   bool independent(unsigned a, unsigned b);
-  /// Whether one needs the other by way of a third.
-  bool leadsByWay(unsigned from, unsigned to);
-  void findWays(unsigned from, ByWay &way, int first);
+  /// Whether one needs the other by a path through a third.
+  bool needsIndirectly(unsigned from, unsigned to);
   /// Kernels over the same points that read, or write and read, the same large tensor.
   void mergeNeighbours();
   /// Large tensors that several kernels touch, and these kernels.

@@ -1,5 +1,6 @@
 //===- hoist_slices.cpp - slices before what moves the whole ----------------------------------------------===//
 #include "passes/fuse/hoist_slices.h"
+#include "compiler/nn/dims.h"
 #include "passes/fuse/access.h"
 #include "passes/fuse/parts.h"
 #include <map>
@@ -16,28 +17,6 @@ constexpr unsigned kMostHoisted = 16; // operations of which a slice is taken be
 struct Range {
   SmallVector<int64_t> starts, sizes;
 };
-
-/// The dimensions [from, fromEnd) of one shape that are [to, toEnd) of the other one.
-struct Group {
-  size_t from, fromEnd, to, toEnd;
-};
-
-SmallVector<Group> groupsOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  SmallVector<Group> groups;
-  for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
-    Group group{i, i, j, j};
-    int64_t left = 1, right = 1;
-    do {
-      if (j == to.size() || (i < from.size() && left <= right))
-        left *= from[i++];
-      else
-        right *= to[j++];
-    } while (left != right);
-    group.fromEnd = i, group.toEnd = j;
-    groups.push_back(group);
-  }
-  return groups;
-}
 
 /// A range of some dimensions as one of all their elements in a row; none if they do not neighbour each other.
 std::optional<std::pair<int64_t, int64_t>> flatten(ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
@@ -74,7 +53,7 @@ std::optional<Range> above(ReshapeOp op, const Range &range) {
   auto shapeOf = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
   ArrayRef<int64_t> from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
   Range found;
-  for (const Group &group : groupsOf(from, to)) {
+  for (const DimGroup &group : dimGroups(from, to)) {
     auto of = [&](ArrayRef<int64_t> all) { return all.slice(group.to, group.toEnd - group.to); };
     auto flat = flatten(of(to), of(range.starts), of(range.sizes));
     if (!flat || !unflatten(from.slice(group.from, group.fromEnd - group.from), flat->first, flat->second, found)) return std::nullopt;

@@ -18,7 +18,7 @@ constexpr int kNear = 512;
 /// it is not looked for (`outline` takes a kernel apart that turns out to need itself).
 constexpr int kSlack = 256;
 
-/// So many ways from one kernel are looked for one by one, each to the first that is found, before all are found at once.
+/// So often a kernel is asked for a path to one other kernel before all kernels that it needs are found at once.
 constexpr unsigned kWorthAll = 1;
 
 /// A kernel of more operations gains nothing by another: its values are more than the registers hold.
@@ -46,20 +46,27 @@ SmallVector<Operation *> Fusion::neededBy(unsigned cluster, int from, llvm::SetV
   return needed;
 }
 
-bool Fusion::reaches(SmallVector<Operation *> work, function_ref<bool(Operation *)> target, int from) {
+bool Fusion::walkBack(SmallVector<Operation *> work, int from, function_ref<bool(Operation *, Operation *)> meets) {
   DenseSet<Operation *> seen(work.begin(), work.end());
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    if (target(op)) return true;
     auto visit = [&](Operation *o) {
-      for (Value v : o->getOperands())
-        if (Operation *d = v.getDefiningOp(); d && position.lookup(d) >= from - kSlack && seen.insert(d).second) work.push_back(d);
+      for (Value v : o->getOperands()) {
+        Operation *d = v.getDefiningOp();
+        if (!d || position.lookup(d) < from - kSlack) continue;
+        if (meets(op, d)) return true;
+        if (seen.insert(d).second) work.push_back(d);
+      }
+      return false;
     };
-    visit(op);
-    if (auto it = member.find(op); it != member.end())
-      for (Operation *m : clusters[it->second].members) visit(m);
+    if (visit(op)) return true;
+    if (auto it = member.find(op); it != member.end() && llvm::any_of(clusters[it->second].members, visit)) return true;
   }
   return false;
+}
+
+bool Fusion::reaches(SmallVector<Operation *> work, function_ref<bool(Operation *)> target, int from) {
+  return llvm::any_of(work, target) || walkBack(std::move(work), from, [&](Operation *, Operation *d) { return target(d); });
 }
 
 bool Fusion::reachesOutside(unsigned cluster, Operation *op) {
@@ -69,47 +76,32 @@ bool Fusion::reachesOutside(unsigned cluster, Operation *op) {
       std::move(needed), [&](Operation *o) { return o == op; }, position[op]);
 }
 
-bool Fusion::leadsByWay(unsigned from, unsigned to) {
-  auto [known, fresh] = byWay.try_emplace(from);
-  ByWay &way = known->second;
-  if (way.merges != merges) way = {merges};
+bool Fusion::needsIndirectly(unsigned from, unsigned to) {
+  IndirectNeeds &needs = indirectNeeds[from];
+  if (needs.merges != merges) needs = {merges};
   int first = extents[to].first;
-  if (way.asked++ < kWorthAll && first < way.first) { // of this one alone, which ends with the first way
-    auto isTo = [&](Operation *o) {
-      auto it = member.find(o);
-      return it != member.end() && it->second == to;
-    };
+  auto clusterOf = [&](Operation *op) {
+    auto it = member.find(op);
+    return it == member.end() ? -1 : int(it->second);
+  };
+  if (needs.asked++ < kWorthAll && first < needs.first) { // for this one alone, which ends with the first path
+    auto isTo = [&](Operation *op) { return clusterOf(op) == int(to); };
     auto needed = neededBy(from, first);
     llvm::erase_if(needed, isTo); // a direct edge does not matter
     return reaches(std::move(needed), isTo, first);
   }
-  if (first < way.first) findWays(from, way, std::min(first, extents[from].last - kNear)); // for most that come next, too
-  return way.clusters.contains(to);
-}
-
-void Fusion::findWays(unsigned from, ByWay &way, int first) {
-  way.first = first;
-  SmallVector<Operation *> work = neededBy(from, first);
-  DenseSet<Operation *> seen(work.begin(), work.end());
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    auto own = member.find(op);
-    auto visit = [&](Operation *o) {
-      for (Value v : o->getOperands()) {
-        Operation *d = v.getDefiningOp();
-        if (!d || position.lookup(d) < first - kSlack) continue;
-        auto of = member.find(d);
-        if (of != member.end() && (own == member.end() || own->second != of->second)) way.clusters.insert(of->second);
-        if (seen.insert(d).second) work.push_back(d);
-      }
-    };
-    visit(op);
-    if (own != member.end())
-      for (Operation *m : clusters[own->second].members) visit(m);
+  if (first < needs.first) {
+    needs.first = std::min(first, extents[from].last - kNear); // for most that come next, too
+    walkBack(neededBy(from, needs.first), needs.first, [&](Operation *op, Operation *d) {
+      int of = clusterOf(d);
+      if (of >= 0 && of != clusterOf(op)) needs.clusters.insert(unsigned(of));
+      return false;
+    });
   }
+  return needs.clusters.contains(to);
 }
 
-bool Fusion::independent(unsigned a, unsigned b) { return !leadsByWay(a, b) && !leadsByWay(b, a); }
+bool Fusion::independent(unsigned a, unsigned b) { return !needsIndirectly(a, b) && !needsIndirectly(b, a); }
 
 llvm::MapVector<Value, SmallVector<unsigned>> Fusion::touching() {
   llvm::MapVector<Value, SmallVector<unsigned>> kernels;

@@ -17,37 +17,38 @@ enum class Of { Parameter, Weights, Activation };
 /// Gradient of one value while its contributions come in. They are added at once, so that none is kept waiting; those of
 /// slices are kept apart, for several may tile the tensor, and so are those of weights that are products of few rows, one after another.
 struct Partial {
+  Of of = Of::Activation;
+  bool joinsProducts = false;
   Value sum;
   SmallVector<nn::PadOp> pads;
   SmallVector<nn::MatMulOp> products; // the last first
   bool ofRows = true;                 // all pads
 
   /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own.
-  void add(OpBuilder &builder, Operation *op, Value more, Of of, bool joinsProducts) {
+  void add(OpBuilder &builder, Operation *op, Value more) {
     auto product = more.getDefiningOp<nn::MatMulOp>();
     if (joinsProducts && of != Of::Activation && product && more.use_empty() && hasFewRows(product)) {
-      if (!products.empty() && products[0].getResult().getType() != more.getType()) addProducts(builder, of);
       products.push_back(product);
       return;
     }
-    addProducts(builder, of);
+    addProducts(builder);
     if (more.getDefiningOp<nn::PadOp>()) ofRows &= isa<nn::RowsOp>(op);
-    addOne(builder, op->getLoc(), more, of);
+    addOne(builder, op->getLoc(), more);
   }
 
   /// Products that have come one after another.
-  void addProducts(OpBuilder &builder, Of of) {
+  void addProducts(OpBuilder &builder) {
     if (products.size() >= kManyProducts) {
       SmallVector<nn::MatMulOp> inOrder(llvm::reverse(products)); // of forward, as what is joined there
       Location loc = inOrder[0].getLoc();
-      addOne(builder, loc, joinProducts({builder, loc}, inOrder), of);
+      addOne(builder, loc, joinProducts({builder, loc}, inOrder));
     } else {
-      for (nn::MatMulOp product : products) addOne(builder, product.getLoc(), product, of);
+      for (nn::MatMulOp product : products) addOne(builder, product.getLoc(), product);
     }
     products.clear();
   }
 
-  void addOne(OpBuilder &builder, Location loc, Value more, Of of) {
+  void addOne(OpBuilder &builder, Location loc, Value more) {
     auto product = more.getDefiningOp<nn::MatMulOp>();
     if (of != Of::Parameter || !sum || !product || !more.use_empty()) return add(builder, loc, more);
     product.getOntoMutable().assign(sum);
@@ -63,9 +64,9 @@ struct Partial {
   }
 
   /// The complete gradient, or null.
-  Value take(OpBuilder &builder, Location loc, Of of) {
+  Value take(OpBuilder &builder, Location loc) {
     nn::Build b{builder, loc};
-    addProducts(builder, of);
+    addProducts(builder);
     if (Value joined = pads.size() > 1 ? joinPads(b, pads, ofRows) : Value())
       sum = sum ? b.add(sum, joined) : joined;
     else
@@ -122,10 +123,14 @@ struct Reverse {
     }
   }
 
-  Of kindOf(Value v) const {
+  /// Where the gradient of an operand is summed up: reads of one parameter have one.
+  Partial &partialOf(Value v) {
     Operation *op = v.getDefiningOp();
-    if (!op || !ofParameters.contains(op)) return Of::Activation;
-    return isa<nn::GetOp>(op) ? Of::Parameter : Of::Weights;
+    auto get = dyn_cast_or_null<nn::GetOp>(op);
+    Partial &partial = get ? wanted[get.getParameterAttr().getAttr()] : partials[v];
+    partial.of = get ? Of::Parameter : ofParameters.contains(op) ? Of::Weights : Of::Activation;
+    partial.joinsProducts = joinsProducts;
+    return partial;
   }
 
   void findActive(Block &block) {
@@ -169,7 +174,7 @@ struct Reverse {
     for (Value v : op->getResults()) {
       auto found = partials.find(v);
       Value d;
-      if (found != partials.end() && active.contains(v)) d = found->second.take(builder, op->getLoc(), kindOf(v));
+      if (found != partials.end() && active.contains(v)) d = found->second.take(builder, op->getLoc());
       partials.erase(v);
       dresults.push_back(d);
       needed |= bool(d);
@@ -188,7 +193,7 @@ struct Reverse {
                                  << ", but that depends on a trainable parameter";
         if (doperands[i].getType() != v.getType())
           return op->emitError() << "the gradient of operand #" << i << " is " << doperands[i].getType() << ", not " << v.getType();
-        (get ? wanted[get.getParameterAttr().getAttr()] : partials[v]).add(builder, op, doperands[i], kindOf(v), joinsProducts);
+        partialOf(v).add(builder, op, doperands[i]);
       }
       if (get) {
         --open[get.getParameterAttr().getAttr()];
@@ -201,12 +206,12 @@ struct Reverse {
   void finishIfComplete(nn::GetOp get) {
     StringAttr name = get.getParameterAttr().getAttr();
     if (auto direct = partials.find(get.getResult()); direct != partials.end()) {
-      wanted[name].add(builder, get.getLoc(), direct->second.take(builder, get.getLoc(), Of::Parameter));
+      wanted[name].add(builder, get.getLoc(), direct->second.take(builder, get.getLoc()));
       partials.erase(get.getResult());
     }
     auto found = wanted.find(name);
     if (open[name] || found == wanted.end() || !done.insert(name).second) return;
-    builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc(), Of::Parameter));
+    builder.create<nn::GradientOp>(get.getLoc(), get.getParameterAttr(), found->second.take(builder, get.getLoc()));
     wanted.erase(name);
   }
 };
