@@ -45,15 +45,6 @@ inline CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::st
   return app.add_option(flag, values, help)->expected(1)->allow_extra_args(false)->take_all();
 }
 
-// A flag whose part is not built: any value but `harmless`, which asks for nothing, is refused by name.
-inline void addLater(CLI::App &app, const std::string &flag, const char *values, const char *help, const std::string &harmless = "") {
-  auto refuse = [flag, harmless](const std::string &value) {
-    if (harmless.empty()) throw CLI::ValidationError(flag + " is not built yet");
-    if (value != harmless) throw CLI::ValidationError(flag + " " + value + " is not built yet; what works is " + flag + " " + harmless);
-  };
-  app.add_option_function<std::string>(flag, refuse, help)->type_name(values)->group("Not built yet");
-}
-
 // Letters to add, drop or change to make one word of the other.
 inline size_t editDistance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);

@@ -93,5 +93,7 @@ std::string peakText(const plan::Plan &plan);
 std::string scheduleText(const plan::Plan &plan, bool operands = false);
 std::string decisionText(const plan::Plan &plan);
 nlohmann::json toJson(const plan::Plan &plan, bool schedule = false);
+/// The same as text, with what the file says beside its plan and what its process takes.
+std::string fileJson(const plan::PlanFile &file, int threads, bool schedule);
 
 } // namespace zero::inspect

@@ -168,4 +168,12 @@ json toJson(const plan::Plan &plan, bool schedule) {
   return out;
 }
 
+std::string fileJson(const plan::PlanFile &file, int threads, bool schedule) {
+  json numbers = toJson(file.plan, schedule);
+  numbers["machine_code_bytes"] = file.kernels.size();
+  numbers["process"] = processJson(file, threads);
+  numbers["signed_by"] = file.signer ? json(file.signer->fingerprint()) : json();
+  return numbers.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
 } // namespace zero::inspect

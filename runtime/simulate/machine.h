@@ -1,8 +1,9 @@
 //===- machine.h - how fast a machine does what steps do ------------------------------------------------===//
-// Plain data, with a text form in JSON: one object of the names below, each a number above 0; what is left out is as in the machine that
-// "like" names (machines.h), or keeps its default.
+// Plain data. Its text form is part of a cluster's (cluster.h).
 #pragma once
+#include <span>
 #include <string>
+#include <utility>
 
 namespace zero::simulate {
 
@@ -21,12 +22,12 @@ struct Machine {
   double diskRead = 1.5e9;    // "disk_read": bytes in a second, when nothing is written
   double diskWrite = 2e9;     // "disk_write": when nothing is read
   double diskRequest = 2e-5;  // "disk_request": seconds that each small request takes at least, many of them under way together
+  bool operator==(const Machine &) const = default;
 };
 
-/// Throws zero::Error, a sentence that names the file, for what is no such object.
-Machine readMachine(const std::string &path);
-/// The same of a text; `name` stands for it in sentences.
-Machine parseMachine(const std::string &text, const std::string &name);
+/// Its numbers, each above 0, by the names they have in text.
+std::span<const std::pair<const char *, double Machine::*>> machineNumbers();
+/// As JSON.
 std::string print(const Machine &machine);
 
 } // namespace zero::simulate

@@ -1,5 +1,6 @@
 #include "runtime/simulate/runs.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/simulate/step_cost.h"
 #include <algorithm>
 
@@ -22,6 +23,7 @@ ProgramTasks::ProgramTasks(const plan::Plan &plan, int index, const Machine &mac
   for (const plan::Step &step : program.steps()) {
     tasks.push_back({step.lane(), secondsOf(plan, step, machine), ticksOf(step.waits())});
     tasks.back().resource = resourceOf(plan, step);
+    tasks.back().meets = step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1;
     busy[size_t(step.lane())] += tasks.back().seconds, used[tasks.back().resource] += tasks.back().seconds;
   }
   tasks.push_back({plan::COMPUTE, 0, ticksOf(program.result_waits())});
@@ -32,16 +34,18 @@ ProgramTasks::ProgramTasks(const plan::Plan &plan, int index, const Machine &mac
   }
 }
 
-StepRuns::StepRuns(const plan::Plan &plan, const Machine &machine, bool clips) {
+StepRuns::StepRuns(const plan::Plan &plan, const Machine &machine, bool clips, size_t steps, uint64_t mostRepeated) {
   for (const inspect::Runs &program : inspect::programsOfStep(plan, clips))
-    programs.push_back({program.program, program.times, ProgramTasks(plan, program.program, machine)});
+    programs.push_back(
+        {program.program, program.times, std::min(program.times, mostRepeated), ProgramTasks(plan, program.program, machine)});
   const Program *before = nullptr;
-  for (size_t step = 0; step < kSteps; ++step)
+  for (size_t step = 0; step < steps; ++step)
     for (size_t i = 0; i < programs.size(); ++i)
-      for (uint64_t run = 0; run < programs[i].ran(); ++run) {
+      for (uint64_t run = 0; run < programs[i].ran; ++run) {
         const ProgramTasks &tasks = programs[i].tasks;
         auto entry = before ? tasks.entries.find(before->index) : tasks.entries.end();
-        bool drained = entry == tasks.entries.end();
+        bool waits = plan.scales_loss() && i == 0 && run == 0; // for the scale, which the step before decides
+        bool drained = entry == tasks.entries.end() || waits;
         runs.push_back({tasks.tasks, drained, drained ? std::span<const EntryWait>() : entry->second});
         programOf.push_back(i);
         before = &programs[i];

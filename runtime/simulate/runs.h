@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include "runtime/simulate/machine.h"
-#include "runtime/simulate/timeline.h"
+#include "runtime/simulate/tasks.h"
 #include <map>
 
 namespace zero::simulate {
@@ -20,17 +20,17 @@ struct ProgramTasks {
 /// Optimizer steps in a row, all micro-steps as a run submits them, clipped if `clips`, or as the plan has them alone.
 struct StepRuns {
   static constexpr size_t kSteps = 4;      // the first of them find idle lanes
-  static constexpr uint64_t kRepeated = 3; // runs of a program after itself that settle how long one takes: more are left out
+  static constexpr uint64_t kRepeated = 3; // runs of a program after itself that settle how long one takes: more may be left out
 
-  StepRuns(const plan::Plan &plan, const Machine &machine, bool clips);
+  StepRuns(const plan::Plan &plan, const Machine &machine, bool clips, size_t steps = kSteps, uint64_t mostRepeated = kRepeated);
   StepRuns(const StepRuns &) = delete; // runs are views
   StepRuns &operator=(const StepRuns &) = delete;
 
   struct Program {
     int index;      // of the plan's
     uint64_t times; // it runs in a step
+    uint64_t ran;   // of these, all or as many as are not left out
     ProgramTasks tasks;
-    uint64_t ran() const { return std::min(times, kRepeated); }
   };
   std::vector<Program> programs; // of a step, in their order
   std::vector<ProgramRun> runs;

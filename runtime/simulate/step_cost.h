@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include "runtime/simulate/machine.h"
-#include "runtime/simulate/timeline.h"
+#include "runtime/simulate/tasks.h"
 
 namespace zero::simulate {
 

@@ -1,5 +1,6 @@
 #include "runtime/simulate/step_time.h"
 #include "runtime/simulate/runs.h"
+#include "runtime/simulate/timeline.h"
 #include <algorithm>
 
 namespace zero::simulate {
@@ -23,8 +24,8 @@ StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
   StepTime time;
   time.seconds = (complete.back() - complete[steps.runs.size() - kCounted * each]) / kCounted;
   for (const StepRuns::Program &program : steps.programs) {
-    at += program.ran();
-    time.seconds += double(program.times - program.ran()) * (complete[at] - complete[at - 1]); // those left out are as long as the last
+    at += program.ran;
+    time.seconds += double(program.times - program.ran) * (complete[at] - complete[at - 1]); // those left out are as long as the last
     for (size_t lane = 0; lane < kLanes; ++lane) time.busy[lane] += double(program.times) * program.tasks.busy[lane];
     for (size_t resource = 0; resource < kResources; ++resource)
       time.used[resource] += double(program.times) * program.tasks.used[resource];

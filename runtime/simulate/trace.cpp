@@ -1,6 +1,7 @@
 #include "runtime/simulate/trace.h"
 #include "runtime/report/trace.h"
 #include "runtime/simulate/runs.h"
+#include "runtime/simulate/timeline.h"
 
 namespace zero::simulate {
 

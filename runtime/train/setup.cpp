@@ -1,6 +1,7 @@
 #include "runtime/train/setup.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/engine/engine.h"
+#include "runtime/files/distinct.h"
 #include "runtime/files/partial_file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
@@ -12,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
-#include <map>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -58,14 +58,9 @@ void checkWritable(const char *flag, const std::optional<std::string> &path, Wri
 
 // A result must not replace what the run reads, nor another result.
 void checkResults(const TrainOptions &options, const plan::Plan &plan) {
-  std::map<fs::path, std::string> seen;
-  auto add = [&](const char *flag, const std::optional<std::string> &path, bool result) {
-    if (!path) return;
-    std::error_code failed;
-    fs::path place = fs::weakly_canonical(fs::absolute(*path), failed);
-    auto [other, fresh] = seen.emplace(failed ? fs::path(*path) : place, flag);
-    if (!fresh && result && !fs::is_character_file(place, failed))
-      throw Error(fmt::format("{} and {} are the same file '{}'", other->second, flag, *path));
+  std::vector<NamedFile> files;
+  auto add = [&](const char *flag, const std::optional<std::string> &path, bool written) {
+    if (path) files.push_back({flag, *path, written});
   };
   add("the plan", options.plan, false);
   for (const std::string &file : plan::ModelFiles(plan).names())
@@ -76,6 +71,7 @@ void checkResults(const TrainOptions &options, const plan::Plan &plan) {
   add("--gradients", options.gradients, true);
   add("--export", options.exportTo, true);
   add("--trace", options.trace, true);
+  requireDistinct(files);
 }
 
 // Begins a file and removes it again, with the folders that it needed.

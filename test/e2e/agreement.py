@@ -20,7 +20,7 @@ suite.parser.add_argument("--long", action="store_true", help="every case with 2
 # Values that zerorun's command line takes, by the type that --help prints; None: no value.
 VALUES = {"FILE": "x.safetensors", "DIR": "x", "N": "3", "X": "0.25", "A[,B]": "0.8,0.9", "SECONDS": "77", "NAME": "x", "REGEX": "x",
           "REGEX=X": "x=0.5", "PUBKEY": "x.pub"}
-FREE = {"--threads", "--show-batch", "--help", "--disk-path", "--simulate"}  # may differ; the last is not built
+FREE = {"--threads", "--show-batch", "--help", "--disk-path", "--simulate"}  # may differ; the last runs on no ranks
 
 
 def flags():

@@ -124,10 +124,6 @@ def bad_flag():
     refused(zeroc("model.onnx", "--stage", "7"), "stage")
 
 
-def not_yet(flag, *value):
-    refused(zeroc("model.onnx", flag, *value), flag)
-
-
 # ------------------------------------------------------------------------------------------------ data
 def data(name, **change):
     good = {"input_ids": np.arange(8 * 8).reshape(8, 8) % 50, "labels": (np.arange(8 * 8).reshape(8, 8) + 1) % 50}
@@ -243,7 +239,6 @@ check("broken: dimension not bound", unbound_dimension)
 check("broken: bound dimension that is not there", unknown_bind)
 check("broken: model without data", no_data_in_model)
 check("broken: stage 7", bad_flag)
-check("broken: a page of the plan, not built yet", not_yet, "--report", "x.html")
 
 data("good.safetensors")
 try:

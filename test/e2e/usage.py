@@ -34,7 +34,7 @@ ZEROC = [
     ("--freeze .*", "nothing to train"), ("--tie maybe", "maybe", "nearest"), ("--tie off --tie auto", "--tie"), ("--tie wte", "ties nothing"), ("--world 0",), ("--world x",), ("--world 2.5",), ("--stage 4",), ("--stage -1",),
     ("--accumulate 0",), ("--accumulate 99999999999999999999",), ("--init zeros",), ("--init random:x",), ("--init weights:3",), ("--cpu z80", "z80"),
     ("--bucket-elements -3",), ("--device-memory much",), ("--device-memory 1K", "bytes"), ("--recompute x",),
-    ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--tf32", "--tf32", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.html", "not built"),
+    ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--tf32", "--tf32", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.txt", "html"), ("--report /no/such/x.html", "/no/such"), ("--report model.onnx", "html"), ("--report x.html --print-pipeline", "--report"),
     ("--offload-optimizer tape", "tape"), ("--offload-activations ram", "ram"),
     ("--host-memory much",), ("--disk-memory -1",), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
     ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),
@@ -48,13 +48,15 @@ ZERORUN = [
     ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
     ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--require-signature /no/such.pub", "/no/such.pub"), ("--require-signature good.plan", "good.plan"), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
-    ("--disk-path",), ("--simulate x", "not built"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
+    ("--disk-path",), ("--simulate x", "--data", "--simulate"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
 ]
 NO_STEPS = [
     ("--data data.safetensors", "--steps"), ("--steps 2", "--data"), ("--data data.safetensors --steps x", "--steps"),
     ("--data data.safetensors --steps -1", "--steps"), ("--data data.safetensors --steps 99999999999999999999", "--steps"),
     ("--data good.plan --steps 1", "good.plan"), ("--data nowhere.npz --steps 1", "nowhere.npz"), ("--data . --steps 1", "."),
-    ("--steps 0 --gradients g.safetensors", "--gradients"),
+    ("--steps 0 --gradients g.safetensors", "--gradients"), ("--simulate /no/such/m.json", "/no/such/m.json", "a100"), ("--simulate a100 --steps 0", "--steps"),
+    ("--simulate a100 --lr 1", "--lr"), ("--simulate a100 --trace good.plan", "the plan", "--trace"), ("--simulate a100 --metrics /no/such/m", "--metrics", "/no/such"),
+    ("--simulate data.safetensors", "data.safetensors", "JSON"),
 ]
 SGD = [("--eps 1e-3",), ("--betas 0.9,0.99",)]
 INSPECT = [("nowhere", "nowhere"), (".", "."), ("data.safetensors", "no"), ("good.plan stray", "stray"), ("good.plan --no-such-flag", "--no-such-flag"),

@@ -4,6 +4,7 @@
 #include "runtime/simulate/measured.h"
 #include "runtime/simulate/step_cost.h"
 #include "runtime/simulate/step_time.h"
+#include "runtime/simulate/timeline.h"
 #include "test/unit/plan_builder.h"
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -278,7 +279,7 @@ TEST(Measured, IsWhatTheSecondRunOfAProgramShows) {
   std::string second = event("read", kRead, 10, 16) + ", " + event("write", kWrite, 12, 16) + ", " + // half of 4 s is the other's
                        event("copy", kCompute, 10, 18) + ", " + event("product", kCompute, 18, 28);
   auto measured = [&](const std::string &events) { return measuredMachine(b.plan, "[" + events + "]", "t.json"); };
-  Machine machine = parseMachine(measured(first + ", " + second), "measured");
+  Machine machine = parseCluster(measured(first + ", " + second), "measured").rank;
   EXPECT_NEAR(machine.diskRead, 20, 1e-6);  // 80 bytes in 4 s
   EXPECT_NEAR(machine.diskWrite, 10, 1e-6); // 20 bytes in 2 s
   EXPECT_NEAR(machine.memory, 100, 1e-6);   // 400 bytes read and 400 written in 8 s
@@ -299,36 +300,6 @@ TEST(Measured, IsWhatTheSecondRunOfAProgramShows) {
   EXPECT_NE(refusal(event("read", plan::GATHER, 0, 1)).find("where this plan has nothing"), std::string::npos);
 }
 
-TEST(Machine, HasATextForm) {
-  Machine machine = parseMachine("// ours\n{\"disk_read\": 3e9, \"link\": 1}", "m.json");
-  EXPECT_EQ(machine.diskRead, 3e9);
-  EXPECT_EQ(machine.link, 1);
-  EXPECT_EQ(machine.memory, Machine().memory);
-  EXPECT_EQ(print(parseMachine(print(machine), "again")), print(machine));
-  Machine slowLink = parseMachine("{\"link\": 1, \"like\": \"h100\"}", "m.json");
-  EXPECT_EQ(slowLink.link, 1);
-  EXPECT_EQ(slowLink.productsBf16, machineNamed("h100")->productsBf16);
-  auto refusal = [](const std::string &text) -> std::string {
-    try {
-      parseMachine(text, "m.json");
-    } catch (const Error &error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_NE(refusal("{\"disk_read\": }").find("'m.json' describes no machine"), std::string::npos);
-  EXPECT_NE(refusal("{\"link\": 1e999}"), "");
-  EXPECT_NE(refusal("[1]").find("like, products_f32, products_tf32, products_bf16"), std::string::npos);
-  for (const char *like : {"\"h1000\"", "1"})
-    EXPECT_NE(
-        refusal(std::string("{\"like\": ") + like + "}").find("'m.json' is like no machine that is known by name, which are a100 and h100"),
-        std::string::npos);
-  EXPECT_NE(refusal("{\"disk\": 1}").find("'m.json' says 'disk' of a machine"), std::string::npos);
-  for (const char *value : {"0", "-1", "\"fast\"", "null"})
-    EXPECT_NE(refusal(std::string("{\"link\": ") + value + "}").find("gives 'link' of a machine no number above 0"), std::string::npos)
-        << value;
-}
-
 TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
   plan::Target target;
   EXPECT_EQ(print(defaultMachine(target)), print(Machine()));
@@ -336,10 +307,10 @@ TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
   EXPECT_LT(defaultMachine(target).productsBf16, defaultMachine(target).productsF32) << "they are widened";
   target.set_kind(plan::Target::CUDA); // and updates on the host
   target.add_features("sm_80");
-  EXPECT_EQ(print(defaultMachine(target)), print(*machineNamed("a100")));
+  EXPECT_EQ(print(defaultMachine(target)), print(clusterNamed("a100")->rank));
   target.set_features(0, "sm_90a");
-  EXPECT_EQ(print(defaultMachine(target)), print(namedOrRead("h100")));
-  EXPECT_EQ(machineNamed("h1000"), nullptr);
+  EXPECT_EQ(print(defaultMachine(target)), print(namedOrRead("h100").rank));
+  EXPECT_EQ(clusterNamed("h1000"), nullptr);
   try {
     namedOrRead("/no/h1000");
     FAIL();

@@ -32,7 +32,7 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   EXPECT_EQ(std::filesystem::file_size(folder / "w.raw"), 16u);
   refused("one.plan", good + "--export no/such/w.safetensors", "no/such");
   refused("one.plan", good + "--resume nothing", "nothing");
-  refused("one.plan", good + "--simulate m.json", "--simulate is not built yet");
+  refused("one.plan", good + "--simulate m.json", "--data has no say with --simulate");
   refused("one.plan", good + "--schedule square", "square");
   refused("one.plan", "--data data.safetensors --steps -2", "--steps");
   std::filesystem::remove(folder / "w.raw");

@@ -14,7 +14,6 @@
 #include "tools/command_line.h"
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace {
@@ -49,11 +48,7 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
   const zero::plan::Plan &plan = file.plan;
   int threads = pages.threads ? pages.threads : int(zero::runtime::processors());
   if (pages.json) {
-    nlohmann::json numbers = toJson(plan, pages.schedule);
-    numbers["machine_code_bytes"] = file.kernels.size();
-    numbers["process"] = processJson(file, threads);
-    numbers["signed_by"] = file.signer ? nlohmann::json(file.signer->fingerprint()) : nlohmann::json();
-    std::cout << numbers.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << fileJson(file, threads, pages.schedule) << "\n";
     return; // all of the other pages is in it
   }
   if (pages.peak) std::cout << peakText(plan);
@@ -112,7 +107,8 @@ int main(int argc, char **argv) {
     if (!problem.empty()) return judgeText(problem);
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
-    pages.machine = *described ? zero::simulate::namedOrRead(machine) : zero::simulate::defaultMachine(file.plan.target());
+    pages.machine = *described ? zero::simulate::equalRank(zero::simulate::namedOrRead(machine), file.plan.world())
+                               : zero::simulate::defaultMachine(file.plan.target());
     if (!measured.empty()) {
       std::cout << zero::simulate::measuredMachine(file.plan, read(measured), measured) << "\n";
       return 0;

@@ -7,6 +7,7 @@
 #include "tools/command_line.h"
 #include "tools/zeroc/options.h"
 #include "tools/zeroc/parameters.h"
+#include "tools/zeroc/report.h"
 #include <iostream>
 
 int main(int argc, char **argv) {
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
   CLI::App app{"Compile an ONNX model into a training plan: zeroc model.onnx -o plan.bin", "zeroc"};
   try {
     zero::CommandLine line = zero::parseCommandLine(argc, argv, app);
+    zero::checkReport(line);
     if (line.printPipeline) {
       std::cout << zero::pipeline::describePipeline(line.compile);
       return 0;
@@ -35,6 +37,7 @@ int main(int argc, char **argv) {
     line.compile.threads = zero::runtime::processors();
     zero::Watch watch(line.limits, progress);
     if (!zero::pipeline::compile(line.compile, line.emit, llvm::outs(), line.output, say, report, plan)) return 1;
+    if (!line.report.empty()) zero::writeReport(line);
     if (!line.quiet && !line.emit) {
       std::cout << zero::parameterTable(report.import) << "\n" << zero::inspect::dataTable(plan) << "\n";
       std::cout << zero::inspect::headline(plan) << zero::inspect::memoryTable(plan) << "\n";

@@ -197,11 +197,12 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
       ->check(oneOf({"cpu", "cuda", "sim"}))
       ->group(group);
   app.add_option("--emit", texts.emit, "print this phase and stop: " + pipeline::phaseNames())->type_name("PHASE")->group(group);
+  app.add_option("--report", line.report, "beside the plan what it will do: .html, a page with drawings, or .json, numbers")
+      ->type_name("FILE")
+      ->group(group);
   app.add_flag("--print-pipeline", line.printPipeline, "print the passes of each phase and stop")->group(group);
   app.add_flag("--timing", line.timing, "print the seconds of each phase, and how much was tried to fit a budget")->group(group);
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
-
-  addLater(app, "--report", "FILE", "the plan as a page (.html) or as numbers (.json); zero-inspect --json has them today");
 }
 
 /// A plan that is there already is signed and nothing else: no other flag has a say over it.
@@ -261,7 +262,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (o.accumulateOrder == "vertical" && o.accumulate > pipeline::kMostVertical)
     throw Error("--accumulate-order vertical holds all micro-steps in one program, which takes " + std::to_string(pipeline::kMostVertical) +
                 " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
-  o.machine = texts.machine.empty() ? defaultMachine(o) : simulate::namedOrRead(texts.machine);
+  o.machine = texts.machine.empty() ? defaultMachine(o) : simulate::equalRank(simulate::namedOrRead(texts.machine), uint64_t(o.world));
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})

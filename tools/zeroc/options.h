@@ -9,7 +9,7 @@ namespace zero {
 struct CommandLine {
   pipeline::CompileOptions compile;
   std::optional<pipeline::Phase> emit;
-  std::string output;
+  std::string output, report; // of the plan; empty: none
   Limits limits;
   bool timing = false, quiet = false, printPipeline = false;
   bool signOnly = false; // the model is a plan

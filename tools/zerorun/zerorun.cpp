@@ -2,9 +2,11 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
+#include "runtime/simulate/simulated_run.h"
 #include "runtime/train/loss_scale.h"
 #include "runtime/train/train.h"
 #include "tools/command_line.h"
+#include <algorithm>
 #include <bit>
 #include <fmt/format.h>
 #include <map>
@@ -178,6 +180,29 @@ static void declareResults(CLI::App &app, TrainOptions &o) {
       ->group(group);
 }
 
+// A run in virtual time; what has no say in one is refused. 0, or 1 after a sentence.
+static int simulate(const CLI::App &app, const TrainOptions &options, const std::string &machine) {
+  try {
+    for (const CLI::Option *option : app.get_options()) {
+      constexpr std::string_view has[] = {"plan", "--simulate", "--steps", "--clip", "--seed", "--metrics", "--trace"};
+      if (option->count() > 0 && std::ranges::find(has, option->get_name()) == std::end(has))
+        throw zero::Error(option->get_name() + " has no say with --simulate, which computes nothing and takes --steps, --clip, --seed, "
+                                               "--metrics and --trace");
+    }
+    zero::simulate::simulateRun({.plan = options.plan,
+                                 .machine = machine,
+                                 .steps = options.steps,
+                                 .clips = options.clip.value_or(0) > 0,
+                                 .seed = options.seed.value_or(0),
+                                 .metrics = options.metrics,
+                                 .trace = options.trace});
+    return 0;
+  } catch (const std::exception &error) {
+    complainOnce(fmt::format("zerorun: {}", error.what()));
+    return 1;
+  }
+}
+
 int main(int argc, char **argv) {
   openStandardStreams();
   try {
@@ -195,7 +220,12 @@ int main(int argc, char **argv) {
   declareData(app, options);
   declareTraining(app, options);
   declareResults(app, options);
-  zero::addLater(app, "--simulate", "FILE", "run the plan on a machine described in a file");
+  std::string machine;
+  CLI::Option *simulated = app.add_option("--simulate", machine,
+                                          "run the plan in virtual time on machines that are described, by name or in a file of JSON "
+                                          "(docs/offloading.md): how long steps of all its ranks take, and what they wait for")
+                               ->type_name("a100|h100|FILE")
+                               ->group("Simulation");
   try {
     zero::parse(app, argc, argv);
   } catch (const CLI::ParseError &error) {
@@ -207,5 +237,5 @@ int main(int argc, char **argv) {
     complainOnce("zerorun: which plan? Usage: zerorun plan.bin --data FILE --steps N");
     return 1;
   }
-  return runProcess(options);
+  return *simulated ? simulate(app, options, machine) : runProcess(options);
 }
