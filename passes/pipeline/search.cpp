@@ -63,6 +63,9 @@ private:
       Trial apart = refine.gather(trial);
       placed.push_back(refine.place(apart.settings, kept));
       sharing.learn(apart, placed.back());
+      // Room that was left may have been spent on gathered buckets, and then be missing where buffers share bytes.
+      if (!trials.keeps(placed.back()) && keyOf(apart.settings, false) != keyOf(trial.settings, false))
+        placed.push_back(refine.place(trial.settings, kept));
       if (trials.keeps(placed.back())) kept.push_back(placed.back());
     }
     llvm::stable_sort(placed, faster);

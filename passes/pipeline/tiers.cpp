@@ -26,9 +26,6 @@ Settings inTurn(Settings settings) {
 void Tiers::choose() {
   Trial all = trials.attempt(onDevice());
   if (trials.fits(all)) return fitting.push_back(trials.timed(all));
-  if (all.settings.shard.partition.world > 1 || gathers(all))
-    if (auto later = gatherLater(onDevice())) return fitting.push_back(trials.timed(*later));
-
   bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
   bool activations = isOpen(asked.schedule.activations);
   bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
@@ -55,6 +52,9 @@ void Tiers::choose() {
   auto mayBeFaster = [&](const Settings &settings) {
     return offered().empty() || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < best().time.seconds;
   };
+  // What travels only when its turn comes may wait: others may be faster that have room to travel earlier.
+  if (all.settings.shard.partition.world > 1 || gathers(all))
+    if (offer(gatherLater(onDevice())) && best().time.seconds <= 1.01 * best().time.least()) return;
   offerSizes(onDevice());
   if (question.anyRecomputation && !computesAllTheTime())
     if (!offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());

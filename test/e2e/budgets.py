@@ -163,6 +163,29 @@ def open_flags():
     return f"{fits} plans, {worst:.3f} at most"
 
 
+def ranks_open():
+    """Of several ranks, whose buckets travel: what is left open is no slower than what a flag says, nor is more memory than less, up to all that is needed,
+    but for three hundredths."""
+    suite.gpt("deep.onnx", "--arch", "llama", "--layers", "8", "--hidden", "64", "--heads", "4", "--vocab", "256", "--seq", "64", "--batch", "4", "--no-weights")
+    machine = suite.work / "machine.json"
+    machine.write_text(json.dumps({"link": 3e8, "link_latency": 1e-5, "products_f32": 1e10}))
+    flags = [suite.work / "deep.onnx", "x.plan", "--init", "random", "--target", "sim", "--clip", "never", "--machine", machine, "--world", 4, "--stage", 3]
+    top, worst, smaller = needs(facts(flags), "device"), 0, None
+    for part in (0.8, 0.87, 0.93, 0.97, 1, 1.02):
+        seconds = {}
+        for flag in ("", "--recompute full", "--offload-activations disk"):
+            if facts([*flags, *flag.split()], "--device-memory", int(top * part)):
+                told = suite.run([suite.bin / "zero-inspect", "x.plan", "--time", "--machine", machine]).stdout
+                seconds[flag] = float(re.search(r"from step to step +([\d.]+)", told)[1])
+        expect("" in seconds, f"{part} of its memory fits with {list(seconds)} only")
+        others = {**seconds, **({"less memory": smaller} if smaller else {})}
+        for flag, other in others.items():
+            expect(seconds[""] <= 1.03 * other, f"with {part} of its memory {seconds['']} s, {other} with {flag}")
+            worst = max(worst, seconds[""] / other)
+        smaller = min(seconds[""], smaller or seconds[""])
+    return f"{worst:.3f} at most"
+
+
 def reference(world, clip, data="wide.safetensors"):
     """(parameters, losses) of what x.plan trains."""
     suite.run(["rm", "-f", "out.jsonl"])
@@ -387,6 +410,7 @@ suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
 suite.check("budgets: nothing is worse for being left open", open_flags)
+suite.check("budgets: what is left open, of several ranks", ranks_open)
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
