@@ -3,6 +3,7 @@
 #include "compiler/codegen/emit.h"
 #include "compiler/codegen/object.h"
 #include "compiler/codegen/primitives.h"
+#include "compiler/codegen/rows.h"
 #include "compiler/nn/Nn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -58,8 +59,10 @@ KernelInfo describe(const Program &p, func::FuncOp kernel) {
   info.extent = p.extent();
   if (p.kind == Program::Rows && p.sums.empty()) info.row = p.chunked() ? kChunk : p.points(p.inner);
   if (!p.sums.empty()) info.summed.push_back(p.extent()); // on a GPU in an order of their own
-  if (p.kind == Program::Rows && !p.reductions.empty())
+  if (p.kind == Program::Rows && !p.reductions.empty()) {
     for (unsigned dim : p.inner) info.summed.push_back(p.size(dim));
+    llvm::append_range(info.summed, sumsAtOnce(p));
+  }
   Work work = workOf(p);
   info.flops = work.flops;
   info.bytes = work.bytes;

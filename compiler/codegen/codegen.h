@@ -35,8 +35,8 @@ struct KernelInfo {
   std::string symbol;             // name of the exported function: the func.func's own name
   uint64_t extent = 0;            // iterations of a launch
   uint64_t row = 0;               // elements of an iteration, of which the last may have fewer; 0: of another kind than rows
-  std::vector<int64_t> summed;    // dimensions of a row, in whose order its elements are summed, after the number of parts whose columns
-                                  // are summed, too; none: it sums no rows
+  std::vector<int64_t> summed;    // what decides in which order the elements of a row are summed: its dimensions, and how many sums are
+                                  // under way at once, after the number of parts whose columns are summed, too; none: it sums no rows
   uint64_t grain = 1;             // iterations below which a piece is not worth a thread
   uint64_t flops = 0;             // of a whole launch
   uint64_t bytes = 0;             // read + written by a whole launch

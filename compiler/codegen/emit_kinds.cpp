@@ -45,9 +45,7 @@ void Emitter::emitRows(Value begin, Value end) {
     goTo(0);
     Value from = b.create<arith::MulIOp>(loc, begin, chunk);
     Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, chunk), number(size));
-    std::vector<int> roots;
-    for (const Store &s : p.stores) roots.push_back(s.node);
-    sweepLast(p.inner[0], from, to, {}, copiesFor(0, roots), [&](Values) -> Values {
+    sweepLast(p.inner[0], from, to, {}, sumsAtOnce(p, 0, nodesOf(p.stores)), [&](Values) -> Values {
       storeAll(p.stores);
       return {};
     });
@@ -68,9 +66,7 @@ void Emitter::emitRows(Value begin, Value end) {
     };
     for (auto &[level, pass] : rows.byLevel) {
       if (!pass.kept.empty()) readBelow(level);
-      std::vector<int> terms;
-      for (int r : pass.reductions) terms.push_back(p.nodes[r].operands[0]);
-      unsigned copies = copiesFor(pass.reductions.size(), terms);
+      unsigned copies = sumsAtOnce(p, pass.reductions.size(), termsOf(p, pass.reductions));
       Values sums = sweep(p.inner, initial(pass.reductions, copies), copies, [&](Values carried) {
         carried = accumulate(pass.reductions, std::move(carried));
         for (const Kept &k : pass.kept) store(k.place.result, k.place.index, k.node);
@@ -88,9 +84,7 @@ void Emitter::emitRows(Value begin, Value end) {
         Value inPart = b.create<arith::RemUIOp>(loc, row, number(p.points(p.reduced)));
         isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, inPart, number(0));
       }
-      std::vector<int> written;
-      for (const Store &s : rows.full) written.push_back(s.node);
-      unsigned copies = copiesFor(rows.trailing.size(), written);
+      unsigned copies = sumsAtOnce(p, rows.trailing.size(), nodesOf(rows.full));
       Values sums = sweep(p.inner, initial(rows.trailing, copies), copies, [&](Values carried) {
         carried = accumulate(rows.trailing, std::move(carried));
         Values terms;

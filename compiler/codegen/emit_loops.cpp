@@ -165,19 +165,6 @@ Emitter::Values Emitter::sweep(ArrayRef<unsigned> dims, Values carried, unsigned
 // Reductions
 //===----------------------------------------------------------------------===//
 
-unsigned Emitter::copiesFor(size_t reductions, ArrayRef<int> roots) const {
-  // Enough sums in flight to hide the latency of an addition, within the registers. Long functions are chains that
-  // want company too, and registers.
-  auto longChains = llvm::count_if(p.below(roots, p.reductions), [&](int i) {
-    const Node &n = p.nodes[i];
-    return n.kind == Node::Apply && isTranscendental(n.fn) && llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
-  });
-  bool longChain = longChains > 0;
-  if (reductions == 0) return longChain && longChains <= kMostInterleaved ? 4 : 1;
-  if (reductions == 1 || (reductions == 2 && !longChain)) return 4;
-  return reductions <= 4 ? 2 : 1;
-}
-
 Emitter::Values Emitter::initial(ArrayRef<int> reductions, unsigned copies) {
   Values start;
   for (unsigned copy = 0; copy < copies; ++copy)

@@ -158,8 +158,6 @@ protected:
   void storeAll(llvm::ArrayRef<Store> stores);
   /// The row in work to the sums of its part, which stand in their results.
   void addToSums(mlir::Value isFirst, llvm::ArrayRef<mlir::Value> terms);
-  static constexpr int kMostInterleaved = 8; // long functions: beyond, a body is long enough for a processor, and for what compiles it
-  unsigned copiesFor(size_t reductions, llvm::ArrayRef<int> roots) const;
   static void interleave(llvm::ArrayRef<llvm::SmallVector<mlir::Operation *>> parts);
   /// All reductions and stores of `width` columns from `first` on.
   void columnsOf(unsigned dim, mlir::Value first, int64_t width);

@@ -131,4 +131,39 @@ private:
 
 RowPasses passesOf(const Program &program, bool keep) { return Planner(program).run(keep); }
 
+unsigned sumsAtOnce(const Program &p, size_t reductions, llvm::ArrayRef<int> roots) {
+  constexpr int kMostInterleaved = 8; // long functions: beyond, a body is long enough for a processor, and for what compiles it
+  // Enough sums in flight to hide the latency of an addition, within the registers. Long functions are chains that
+  // want company too, and registers.
+  auto longChains = llvm::count_if(p.below(roots, p.reductions), [&](int i) {
+    const Node &n = p.nodes[i];
+    return n.kind == Node::Apply && isTranscendental(n.fn) && llvm::any_of(p.inner, [&](unsigned d) { return n.depends[d]; });
+  });
+  bool longChain = longChains > 0;
+  if (reductions == 0) return longChain && longChains <= kMostInterleaved ? 4 : 1;
+  if (reductions == 1 || (reductions == 2 && !longChain)) return 4;
+  return reductions <= 4 ? 2 : 1;
+}
+
+std::vector<int> termsOf(const Program &program, llvm::ArrayRef<int> reductions) {
+  std::vector<int> terms;
+  for (int r : reductions) terms.push_back(program.nodes[r].operands[0]);
+  return terms;
+}
+
+std::vector<int> nodesOf(llvm::ArrayRef<Store> stores) {
+  std::vector<int> nodes;
+  for (const Store &s : stores) nodes.push_back(s.node);
+  return nodes;
+}
+
+std::set<unsigned> sumsAtOnce(const Program &program) {
+  RowPasses rows = passesOf(program, /*keep=*/program.sums.empty());
+  std::set<unsigned> numbers;
+  for (auto &[level, pass] : rows.byLevel)
+    if (!pass.reductions.empty()) numbers.insert(sumsAtOnce(program, pass.reductions.size(), termsOf(program, pass.reductions)));
+  if (!rows.trailing.empty()) numbers.insert(sumsAtOnce(program, rows.trailing.size(), nodesOf(rows.full)));
+  return numbers;
+}
+
 } // namespace zero::codegen

@@ -4,6 +4,7 @@
 // else stands in before the last pass, holds its values until then.
 #pragma once
 #include "compiler/codegen/program.h"
+#include <set>
 
 namespace zero::codegen {
 
@@ -25,6 +26,15 @@ struct RowPasses {
   std::vector<Store> early, late;  // one per row: before the last pass; after it
   std::vector<int> readOncePerRow; // before the row is written, as soon as they are known
 };
+
+/// How many sums are under way at once for each of so many reductions of one pass, which evaluates all below `roots`: it decides in which
+/// order a row's elements are added.
+unsigned sumsAtOnce(const Program &program, size_t reductions, llvm::ArrayRef<int> roots);
+/// What reductions add up, and what is stored.
+std::vector<int> termsOf(const Program &program, llvm::ArrayRef<int> reductions);
+std::vector<int> nodesOf(llvm::ArrayRef<Store> stores);
+/// The numbers of sums at once of all passes over a row that reduce it, ascending, each once.
+std::set<unsigned> sumsAtOnce(const Program &program);
 
 /// Without `keep` nothing is kept: every pass evaluates what it needs.
 RowPasses passesOf(const Program &program, bool keep = true);

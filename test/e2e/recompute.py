@@ -99,6 +99,8 @@ for name, world, flags, run_flags in (
     ("gpt2", 2, ["--stage", 3, "--precision", "bf16", *AWAY], ["--clip", 0.7]),
     ("llama", 1, ["--precision", "bf16"], []),
     ("llama", 2, ["--stage", 3, "--tile", 4], ["--clip", 0.7]),
+    ("llama", 1, ["--tile-tokens", 2], []),  # tiles share a kernel of norms in forward that does more sums at once than what makes one of them again
+    ("llama", 1, ["--tile-tokens", 3, "--accumulate", 2], []),
     ("dropout", 1, [], []),
     ("dropout", 2, ["--stage", 2, "--accumulate", 2], ["--clip", 0.7]),
     ("dropout", 2, ["--stage", 3, *AWAY], []),
