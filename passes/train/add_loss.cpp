@@ -2,6 +2,7 @@
 #include "compiler/nn/build.h"
 #include "passes/train/Passes.h"
 #include "passes/train/batch.h"
+#include "passes/train/undrawn.h"
 
 using namespace mlir;
 
@@ -31,10 +32,7 @@ struct AddLoss : impl::AddLossPassBase<AddLoss> {
     after.setInsertionPointAfter(train);
     auto eval = cast<func::FuncOp>(after.clone(*train));
     eval.setName("eval");
-    for (auto dropout : llvm::make_early_inc_range(eval.getOps<nn::DropoutOp>())) {
-      dropout.getResult().replaceAllUsesWith(dropout.getInput());
-      dropout.erase();
-    }
+    removeDraws(eval);
   }
 
   /// Return the losses, weighted, instead of the results of @train.
