@@ -9,6 +9,7 @@ namespace {
 bool isElementwise(StringRef op) {
   static const Registry family = [] {
     Registry all;
+    registerArithmetic(all);
     registerElementwise(all);
     registerTrigonometry(all);
     return all;

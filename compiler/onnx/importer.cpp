@@ -19,6 +19,7 @@ Importer::Entry *Importer::Scope::find(StringRef name) {
 
 Importer::Importer(const Model &model, Weights &weights, const ImportOptions &options, ModuleOp module, bool quiet, InitializerUse use)
     : model(model), weights(weights), options(options), module(module), quiet(quiet), use(std::move(use)) {
+  registerArithmetic(registry);
   registerElementwise(registry);
   registerTrigonometry(registry);
   registerMovement(registry);

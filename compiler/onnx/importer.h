@@ -102,6 +102,11 @@ public:
   void noteLogSoftmax(const Val &result, const Val &logits) {
     if (result && result.value) logSoftmaxOf[result.value] = logits;
   }
+  /// `result` is of a call that reads what detach() gave.
+  void noteDetached(const Val &result) {
+    if (result && result.value) detached.insert(result.value);
+  }
+  bool isOfDetached(mlir::Value v) const { return detached.contains(v); }
   /// A constant that its key says all of, made once however many nodes ask for it.
   Val table(StringRef key, llvm::function_ref<nn::Tensor()> make) {
     Val &known = tables[key];
@@ -156,9 +161,11 @@ private:
   llvm::DenseMap<const TensorProto *, Val> constants;
   llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
   llvm::DenseMap<mlir::Value, Val> logSoftmaxOf;
+  llvm::DenseSet<mlir::Value> detached;
   llvm::StringMap<Val> tables;
 };
 
+void registerArithmetic(Registry &);
 void registerElementwise(Registry &);
 void registerTrigonometry(Registry &);
 void registerMovement(Registry &);

@@ -66,16 +66,26 @@ static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
   return found;
 }
 
+bool readsDetached(const Node &node) {
+  return llvm::any_of(argumentsOf(&node), [](StringRef argument) { return argument.starts_with("detach"); });
+}
+
 /// What the file calls the tensor: an Identity node may give it a name of a module's.
 static StringRef nameIn(const Use &use) { return use.alias.empty() ? use.tensor->name : use.alias; }
 
 Declared declaredAs(const Use &use) {
-  StringRef name = use.moved ? use.tensor->name : nameIn(use);
-  if (!isModuleName(name)) return Declared::Unsaid;
+  StringRef name = use.moved ? use.tensor->name : nameIn(use); // one that was made up, "val_3", no call reads as "p_val_3"
   auto reads = argumentsOf(use.moved ? use.moved : use.node);
   if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
   bool fixed = llvm::is_contained(reads, argumentName(name, "b_")) || llvm::is_contained(reads, argumentName(name, "c_"));
   return fixed ? Declared::Buffer : Declared::Unsaid;
+}
+
+bool maybeOfModel(const Use &use) {
+  StringRef name = use.tensor->name;
+  if (isModuleName(name)) return true;
+  if (use.tensor->inNode || name.contains('/') || name.contains("::") || name.empty() || llvm::isDigit(name.back())) return false;
+  return !use.node || use.node->call.empty() || declaredAs(use) != Declared::Unsaid;
 }
 
 StringRef computedBy(const Use &use) {

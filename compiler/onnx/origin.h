@@ -20,6 +20,8 @@ std::string pathOf(const Node &node);
 
 /// An Identity node that PyTorch's newer exporter has written for detach().
 bool isDetach(const Node &node);
+/// Whether the call a node came from reads what detach() gave, though the exporter may have dropped the Identity.
+bool readsDetached(const Node &node);
 
 /// The row of an embedding that gets no gradient from its lookup, `padding_idx` of the call that this node came from; none for others.
 std::optional<int64_t> paddingRow(const Node &node);
@@ -32,6 +34,10 @@ enum class Declared { Unsaid, Parameter, Buffer };
 
 /// By the call that `use` is an argument of, under the name the file has for it.
 Declared declaredAs(const Use &use);
+
+/// Whether the tensor may be a module's, or the exported model's own, "temperature", and none of the program's numbers: names that are made
+/// up end with a number, and where there are calls they name what is the model's.
+bool maybeOfModel(const Use &use);
 
 /// "mul": the call whose result the exporter has computed and stored under its name; empty for a tensor of the model's own, and for what
 /// calls only move or look up, which trains as what it was made of.

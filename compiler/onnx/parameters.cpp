@@ -159,7 +159,8 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
   if (asParameter.empty()) {
     // Not by its nodes: an expression that means the parameters of a module would train its scales and masks.
     if (!train.match(ownNames(t.name, uses, origins))) {
-      bool number = t.elements == 1 && isFloat(t.type) && isModuleName(t.name); // a setting or a parameter: nothing tells
+      bool number = t.elements == 1 && isFloat(t.type) && llvm::any_of(uses, [](const Site *s) { return maybeOfModel(s->use); });
+      // A setting or a parameter: nothing tells.
       if (why.empty()) why = number ? "one number, trained if --train names it" : "no parameter's use";
       if (t.elements > 1 || number) report.constants.push_back({t.name.str(), t.dims, why});
       return;

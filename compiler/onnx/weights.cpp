@@ -2,6 +2,7 @@
 #include "compiler/onnx/weights.h"
 #include "compiler/onnx/wire.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cfloat>
 #include <cmath>
@@ -80,6 +81,9 @@ template <typename From, typename To, typename Convert> void convert(StringRef r
 } // namespace
 
 Weights::Weights(std::string where) : path(std::move(where)) {
+  llvm::sys::fs::file_status status; // a pipe is refused, not waited for
+  if (!llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status) && !llvm::sys::fs::is_directory(status))
+    throw FormatError("is no regular file");
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file) throw FormatError("cannot be read: " + file.getError().message());
   buffer = std::move(*file);

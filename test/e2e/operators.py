@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Gradients through operators that a handler writes out, against finite differences of ONNX's reference evaluator in double precision;
-straight-through estimators and the padding of embeddings against what PyTorch makes of them; and numbers drawn in the forward pass."""
+straight-through estimators, extrema of equal numbers and the padding of embeddings against what PyTorch makes of them; powers of integers;
+and numbers drawn in the forward pass."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -26,6 +27,13 @@ def model(nodes, parameters, constants, x, y, kind, opset=20):
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", element, x.shape)],
                               [helper.make_tensor_value_info("y", element, y)], tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def said(each, function, *arguments):
+    """The node, with the call that PyTorch's newer exporter notes beside it."""
+    call = f"%it : [num_users=1] = call_function[target=torch.ops.aten.{function}](args = ({', '.join(arguments)}), kwargs = {{}})"
+    each.metadata_props.add(key="pkg.torch.onnx.fx_node", value=call)
+    return each
 
 
 def trained(nodes, parameters, constants, x, labels, *flags, **kw):
@@ -128,7 +136,7 @@ def curve(op, low, high):
     return by_differences(nodes, parameters, constants, x, real(BATCH, 5))
 
 
-def straight_through(nodes, *said):
+def straight_through(nodes):
     """y = round(x w), whose gradient is that of x w: 2 (y - labels) / n, and not that of a round, which is nothing."""
     x, labels, w = real(BATCH, 6), real(BATCH, 5), real(6, 5)
     loss, found = trained([node("MatMul", ["x", "w"], ["a"]), node("Round", ["a"], ["r"]), *nodes], {"w": w}, {}, x, labels)
@@ -139,11 +147,90 @@ def straight_through(nodes, *said):
     return f"within {off:.0e}"
 
 
+def added_back():
+    """(h - m) + m, of whose calls none reads what detach() gave, is no straight-through estimator."""
+    x, parameters = real(BATCH, 6), {"w": real(6, 5), "v": real(6, 5)}
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("MatMul", ["x", "v"], ["m"]), said(node("Sub", ["h", "m"], ["d"]), "sub.Tensor", "%h", "%m"),
+             said(node("Add", ["d", "m"], ["s"]), "add.Tensor", "%d", "%m"), node("Mul", ["s", "m"], ["y"])]
+    return by_differences(nodes, parameters, {}, x, real(BATCH, 5))
+
+
+def equal_numbers():
+    """Of a maximum each of two equal numbers gets half of the gradient; within the bounds of a clip, which they belong to, all of it."""
+    p, q = np.array([0.5, -1.0, 2.0, 0.0, 1.0]), np.array([0.5, 1.0, -2.0, 0.0, 1.0])
+    x, labels = rng.integers(-1, 2, (BATCH, 5)).astype(np.float64), real(BATCH, 5)
+    sums = [node("Add", ["x", "p"], ["a"]), node("Add", ["x", "q"], ["b"])]
+    _, found = trained([*sums, node("Max", ["a", "b"], ["y"])], {"p": p, "q": q}, {}, x, labels)
+    d = 2 * (x + np.maximum(p, q) - labels) / labels.size
+    for name, share in (("p", (p > q) + 0.5 * (p == q)), ("q", (q > p) + 0.5 * (p == q))):
+        expect(np.allclose(found[name], d.sum(0) * share, atol=1e-6), f"the gradient of {name} is {found[name]}")
+    clip = [node("Cast", ["below"], ["low"], to=TensorProto.FLOAT), node("Cast", ["above"], ["high"], to=TensorProto.FLOAT), node("Clip", ["b", "low", "high"], ["y"])]
+    _, found = trained([sums[1], *clip], {"q": np.zeros(5)}, {"below": np.array(-1), "above": np.array(1)}, x, labels)
+    expect(np.allclose(found["q"], (2 * (x - labels) / labels.size).sum(0), atol=1e-6), f"the gradient of what is clipped is {found['q']}")
+
+
+def whole_powers(base, power):
+    """Of integers, which wrap as 64 bits do; what is None comes from the data. They choose the rows of a table."""
+    ids, table, labels = rng.integers(0, 64, (BATCH, 6)), real(97, 3), real(BATCH, 6, 3)
+    known = {n: np.asarray(v) for n, v in (("base", base), ("power", power)) if v is not None}
+    nodes = [node("Cast", ["x"], ["ids"], to=TensorProto.INT64), node("Pow", [n if n in known else "ids" for n in ("base", "power")], ["n"]),
+             node("Add", ["n", "ids"], ["m"]), node("Mod", ["m", "rows"], ["row"]), node("Gather", ["table", "row"], ["y"])]
+    loss, found = trained(nodes, {"table": table}, known | {"rows": np.array(97)}, ids.astype(np.float64), labels)
+    def row(b, n, i):
+        whole = b**n if n >= 0 else (b**-n if abs(b) == 1 else 0)
+        return ((whole + i + 2**63) % 2**64 - 2**63) % 97
+    each = np.broadcast_arrays(known.get("base", ids), known.get("power", ids), ids)
+    rows = np.array([row(*(int(n) for n in at)) for at in zip(*(a.reshape(-1) for a in each))]).reshape(ids.shape)
+    d, want = table[rows] - labels, np.zeros_like(table)
+    np.add.at(want, rows, 2 * d / labels.size)
+    expect(abs(loss - np.mean(d**2)) < 1e-5 and np.allclose(found["table"], want, atol=1e-6), f"the loss is {loss}, not {np.mean(d**2)}")
+
+
+def computed_power():
+    """Of what is learnt, to what is learnt; and 2 to the power of that."""
+    parameters, constants = {"w": real(6, 5), "p": real(5) + 2}, {"low": np.array(0.2), "two": np.array(2.0)}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Sigmoid", ["a"], ["b"]), node("Add", ["b", "low"], ["c"]), node("Pow", ["c", "p"], ["e"]), node("Pow", ["two", "e"], ["y"])]
+    return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, 5))
+
+
+def product(keep):
+    """Of five numbers, which may be negative."""
+    constants = {"shape": np.array([BATCH, 5, 2]), "axis": np.array([1])}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "shape"], ["b"]), node("ReduceProd", ["b", "axis"], ["y"], keepdims=keep)]
+    return by_differences(nodes, {"w": real(7, 10)}, constants, real(BATCH, 7), real(BATCH, *[1] * keep, 2))
+
+
+def masked_rows():
+    """The log of a sum of exponentials is -inf where a row is masked throughout, as what comes after it may ask for."""
+    mask, x = rng.integers(0, 2, (BATCH, 5)) == 1, real(BATCH, 6)
+    mask[0], mask[1] = False, True
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Cast", ["nought"], ["zero"], to=TensorProto.FLOAT), node("Log", ["zero"], ["low"]),
+             node("Where", ["mask", "low", "a"], ["b"]), node("ReduceLogSumExp", ["b", "axis"], ["l"], keepdims=0), node("IsInf", ["l"], ["i"]), node("Where", ["i", "zero", "l"], ["y"])]
+    def compute(values):
+        sums = np.where(mask, 0, np.exp(x @ values["w"])).sum(1)
+        return np.log(np.where(sums == 0, 1, sums))
+    return by_differences(nodes, {"w": real(6, 5)}, {"mask": mask, "nought": np.array(0), "axis": np.array([1])}, x, real(BATCH), compute)
+
+
+def nearest(length, to):
+    """On which side of a whole number a place lies is what single precision says."""
+    places, x = np.floor(np.arange(to, dtype=np.float32) / np.float32(to / length)).astype(int), real(BATCH, 1, length)
+    nodes = [node("Mul", ["x", "w"], ["a"]), node("Resize", ["a", "", "", "sizes"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")]
+    return by_differences(nodes, {"w": real(1, 1, length)}, {"sizes": np.array([BATCH, 1, to])}, x, real(BATCH, 1, to), lambda values: (x * values["w"])[..., places])
+
+
+def linear(length, scale, to):
+    """By a factor, whose product with a length is a whole number in single precision alone."""
+    places, x = (np.arange(to) + 0.5) / float(np.float32(scale)) - 0.5, real(BATCH, 1, length)
+    nodes = [node("Mul", ["x", "w"], ["a"]), node("Resize", ["a", "", "scales"], ["y"], mode="linear")]
+    at_places = lambda rows: np.stack([np.interp(places, np.arange(length), row[0])[None] for row in rows])
+    return by_differences(nodes, {"w": real(1, 1, length)}, {"scales": np.array([1, 1, scale])}, x, real(BATCH, 1, to), lambda values: at_places(x * values["w"]))
+
+
 def padding_row():
     """The row of an embedding's padding gets no gradient, as the call that the exporter notes says; what else reads the table gives it one."""
     ids, labels, table = np.array([[2, 0, 1], [0, 0, 3]]), real(2, 3, 5), real(4, 5)
-    lookup = node("Gather", ["table", "ids"], ["rows"])
-    lookup.metadata_props.add(key="pkg.torch.onnx.fx_node", value="%embedding : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_table, %ids, 0), kwargs = {})")
+    lookup = said(node("Gather", ["table", "ids"], ["rows"]), "embedding.default", "%p_table", "%ids", "0")
     nodes = [node("Cast", ["x"], ["ids"], to=TensorProto.INT64), lookup, node("Slice", ["table", "zero", "three"], ["again"]), node("Add", ["rows", "again"], ["y"])]
     loss, found = trained(nodes, {"table": table}, {"zero": np.array([0]), "three": np.array([3])}, ids.astype(np.float64), labels)
     d = 2 * (table[ids] + table[:3] - labels) / labels.size
@@ -203,7 +290,22 @@ for op, low, high in (("Tan", -1.2, 1.2), ("Asin", -0.95, 0.95), ("Acos", -0.95,
     suite.check(f"operators: {op}", curve, op, low, high)
 suite.check("operators: straight through, rounded - x.detach() + x", straight_through, [node("Sub", ["r", "a"], ["d"]), node("Add", ["d", "a"], ["y"])])
 suite.check("operators: straight through, x + (rounded - x).detach()", straight_through, [node("Sub", ["r", "a"], ["d"]), node("Add", ["a", "d"], ["y"])])
+for name, first, second in (("rounded - x.detach() + x", ["%r", "%detach"], ["%d", "%a"]), ("x + (rounded - x).detach()", ["%r", "%a"], ["%a", "%detach"])):
+    suite.check(f"operators: straight through, {name}, as its calls say", straight_through,
+                [said(node("Sub", ["r", "a"], ["d"]), "sub.Tensor", *first), said(node("Add", ["d", "a"], ["y"]), "add.Tensor", *second)])
 suite.check("operators: straight through to a codebook", codebook)
+suite.check("operators: what is taken away and added back", added_back)
+suite.check("operators: gradients of equal numbers", equal_numbers)
+for name, base, power in (("the cube of the data", None, 3), ("known powers of the data", None, [0, 1, 2, 5, 40, -3]), ("powers of -3 by the data", -3, None),
+                          ("known powers of known numbers", [2, 3, -1, 31, 7, 0], [62, 39, -5, 13, 0, 5]), ("the data to its own power", None, None)):
+    suite.check(f"operators: {name}", whole_powers, base, power)
+suite.check("operators: powers that are computed", computed_power)
+for keep in (0, 1):
+    suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
+suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
+for length, to in ((14, 36), (18, 42), (5, 10)):
+    suite.check(f"operators: Resize, nearest, {length} to {to}", nearest, length, to)
+suite.check("operators: Resize, linear, 10 by 1.3", linear, 10, 1.3, 13)
 suite.check("operators: the padding of an embedding", padding_row)
 suite.check("operators: RandomNormalLike", drawn, "RandomNormalLike", 1.0, 4.0, mean=1.0, scale=2.0)
 suite.check("operators: RandomUniformLike", drawn, "RandomUniformLike", 2.0, 1 / 3, low=1.0, high=3.0)

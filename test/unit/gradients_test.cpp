@@ -168,12 +168,19 @@ TEST_F(Gradients, Power) {
         {0.3, 2});
 }
 
-TEST_F(Gradients, ExponentMustBeKnown) {
-  auto module = parse({{"x", "tensor<5xf64>"}}, "", "    %y = nn.pow %x, %x : tensor<5xf64>", "tensor<5xf64>");
-  PassManager pm(&context);
-  pm.addPass(train::createDifferentiatePass());
-  EXPECT_TRUE(failed(pm.run(*module)));
-  EXPECT_NE(diagnostics.find("exponent is known at compile time"), std::string::npos) << diagnostics;
+TEST_F(Gradients, PowerThatIsComputed) {
+  binary("pow", {0.3, 2});
+  auto module = parse({{"x", "tensor<4xf64>"}, {"z", "tensor<4xf64>"}}, "", "    %y = nn.pow %x, %z : tensor<4xf64>", "tensor<4xf64>");
+  auto of = [&](std::vector<double> values) {
+    return nn::Tensor::fromValues(RankedTensorType::get({4}, Float64Type::get(&context)), values);
+  };
+  run(*module, train::createDifferentiatePass());
+  Values found;
+  loss(*module, {of({1, 1, 1, 1})}, {{"x", of({0, 0, 0, 2})}, {"z", of({0, 1, 2, 3})}}, &found);
+  const double slopes[] = {0, 1, 0, 12};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(found["x"].at(i), slopes[i]);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(found["z"].at(i), 0);
+  EXPECT_NEAR(found["z"].at(3), 8 * std::log(2.0), 1e-12);
 }
 
 TEST_F(Gradients, ReluIsZeroAtZero) {

@@ -8,13 +8,13 @@ using namespace mlir;
 namespace zero::nn {
 
 Number PowOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Pow, x); }
+/// p x^(p - 1) for x; for an exponent that is computed x^p log(x), and 0 where x is 0, as in PyTorch.
 LogicalResult PowOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
-  if (!isConstant(getRhs())) return emitOpError() << "has a gradient only where the exponent is known at compile time";
-  Value slope;
+  Value slope, zero = b.like(getLhs(), 0);
   if (auto p = splatOf(getRhs())) {
     if (*p == 0)
-      slope = b.like(getLhs(), 0); // also at x = 0, where 0 * x^-1 would be no number
+      slope = zero; // also at x = 0, where 0 * x^-1 would be no number
     else if (*p == 1)
       slope = b.like(getLhs(), 1);
     else if (*p == 2)
@@ -26,9 +26,13 @@ LogicalResult PowOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &
   } else {
     Value less = b.sub(getRhs(), b.like(getRhs(), 1));
     slope = b.mul(builder.create<PowOp>(getLoc(), getLhs(), less), getRhs());
+    slope = b.select(b.compare(Predicate::eq, getRhs(), zero), zero, slope);
   }
   out[0] = b.mul(d[0], slope);
-  out[1] = b.like(getRhs(), 0);
+  out[1] = zero;
+  if (isConstant(getRhs())) return success();
+  Value growth = b.mul(getResult(), b.log(getLhs()));
+  out[1] = b.mul(d[0], b.select(b.compare(Predicate::eq, getLhs(), zero), zero, growth));
   return success();
 }
 

@@ -1,5 +1,6 @@
 //===- control.cpp - sequences, branches and loops, resolved while importing ----------------------===//
 #include "compiler/onnx/importer.h"
+#include <limits>
 
 namespace zero::onnx {
 namespace {
@@ -128,19 +129,27 @@ Vals ifOp(NodeContext &c) {
   return c.importer.subgraph(*a->graph, c);
 }
 
-/// Unrolled: the trip count and, in each iteration, the condition are known while importing.
+/// How often a loop goes round at most: as often as it may where it has no trip count; nothing after a report.
+std::optional<int64_t> tripCount(NodeContext &c) {
+  if (!c.has(0)) return std::numeric_limits<int64_t>::max();
+  auto count = c.knownInts(0);
+  if (count && count->size() == 1) return (*count)[0];
+  c.e.fail("its trip count is no single number");
+  return std::nullopt;
+}
+
+/// Unrolled: the trip count, if there is one, and in each iteration the condition are known while importing.
 Vals loop(NodeContext &c) {
   const Attribute *body = c.attribute("body");
   if (!body || !body->graph || body->graph->inputs.size() < 2) return c.fail("it has no body with an iteration number and a condition");
-  if (!c.has(0)) return c.fail("a loop without a trip count is not supported");
-  auto count = c.knownInts(0);
-  if (!count || count->size() != 1) return c.fail("its trip count is no single number");
+  auto count = tripCount(c);
+  if (!count) return {};
   size_t carried = body->graph->inputs.size() - 2, outputs = body->graph->outputs.size();
   if (c.inputs.size() != carried + 2 || outputs < carried + 1) return c.fail("its inputs and outputs are not those of its body");
   Val condition = c.has(1) ? c.inputs[1] : c.e.scalar(1, c.e.i1());
   Vals state(c.inputs.begin() + 2, c.inputs.end());
   std::vector<Vals> scanned(outputs - 1 - carried); // of each scan output, an element for each iteration
-  for (int64_t iteration = 0; iteration < (*count)[0]; ++iteration) {
+  for (int64_t iteration = 0; iteration < *count; ++iteration) {
     auto known = condition.sequence ? nullptr : c.importer.known(condition, c.e);
     if (!known || known->size() != 1) return c.fail("its condition depends on the data");
     if (known->at(0) == 0) break;

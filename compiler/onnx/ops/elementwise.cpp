@@ -1,4 +1,4 @@
-//===- elementwise.cpp - arithmetic, comparisons, activations, casts -----------------------------===//
+//===- elementwise.cpp - comparisons, activations, casts, simple arithmetic -----------------------===//
 #include "compiler/onnx/ops/arithmetic.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
@@ -18,31 +18,6 @@ template <typename Op> Vals binary(NodeContext &c) {
   return {c.e.binary<Op>(x, y)};
 }
 
-/// The difference that `sum` is of, if it is x - y.
-nn::SubOp lessThan(const Val &sum, const Val &y) {
-  auto difference = sum.value && y.value ? sum.value.getDefiningOp<nn::SubOp>() : nn::SubOp();
-  return difference && difference.getRhs() == y.value ? difference : nn::SubOp();
-}
-
-/// (x - y) + y is what ONNX has of a straight-through estimator, x - y.detach() + y or y + (x - y).detach(), which are x and have the
-/// gradient of y. Without detach() nobody would compute it.
-Vals add(NodeContext &c) {
-  Val x = c.in(0), y = c.in(1);
-  if (!x || !y) return {};
-  if (auto difference = lessThan(x, y); difference && y.isFloat())
-    x = c.e.sub(Val(difference.getLhs()), c.e.unary<nn::DetachOp>(y));
-  else if (lessThan(y, x) && x.isFloat())
-    y = c.e.unary<nn::DetachOp>(y);
-  return {c.e.add(x, y)};
-}
-
-/// Max, Min, Sum: any number of operands.
-template <typename Op> Vals variadic(NodeContext &c) {
-  Val r = c.in(0);
-  for (size_t i = 1; i < c.inputs.size(); ++i) r = c.e.binary<Op>(r, c.in(i));
-  return {r};
-}
-
 template <P predicate> Vals comparison(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
   if (x && y && x.isBool() && y.isBool()) {
@@ -51,19 +26,6 @@ template <P predicate> Vals comparison(NodeContext &c) {
     if (predicate == P::eq) return {c.e.unary<nn::NotOp>(differ)};
   }
   return {c.e.compare(predicate, x, y)};
-}
-
-Vals mean(NodeContext &c) {
-  Val r = variadic<nn::AddOp>(c)[0];
-  return {c.e.mul(r, like(c, 1.0 / double(c.inputs.size()), r))};
-}
-
-Vals pow(NodeContext &c) {
-  Val x = c.in(0), y = c.in(1);
-  if (!x || !y) return {};
-  mlir::Type element = x.element();
-  Val r = c.e.binary<nn::PowOp>(c.e.convert(x, c.e.f32()), c.e.convert(y, c.e.f32()));
-  return {c.e.convert(r, element)};
 }
 
 Vals reciprocal(NodeContext &c) {
@@ -237,16 +199,9 @@ Vals identity(NodeContext &c) {
 } // namespace
 
 void registerElementwise(Registry &r) {
-  r["Add"] = {add};
-  r["Sub"] = {binary<nn::SubOp>};
   r["Mul"] = {binary<nn::MulOp>};
   r["Div"] = {binary<nn::DivOp>};
-  r["Pow"] = {pow};
   r["Mod"] = {mod};
-  r["Max"] = {variadic<nn::MaxOp>};
-  r["Min"] = {variadic<nn::MinOp>};
-  r["Sum"] = {variadic<nn::AddOp>};
-  r["Mean"] = {mean};
   r["And"] = {binary<nn::AndOp>};
   r["Or"] = {binary<nn::OrOp>};
   r["Xor"] = {binary<nn::XorOp>};

@@ -1,5 +1,6 @@
 //===- reduce.cpp - sums and extrema along axes, softmax -----------------------------------------===//
 #include "compiler/onnx/ops/norm.h"
+#include <cmath>
 
 namespace zero::onnx {
 namespace {
@@ -54,6 +55,8 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
     Ints shape(x.shape().begin(), x.shape().end());
     for (int64_t a : *axes) shape[a] = 1;
     Val top = c.e.reduce(K::max, x, *axes);
+    Val infinite = c.e.compare(nn::Predicate::eq, c.e.unary<nn::AbsOp>(top), like(c, HUGE_VAL, x));
+    top = c.e.select(infinite, like(c, 0, x), top); // of a row that is masked throughout the sum is 0, and no difference is left
     Val sum = c.e.reduce(K::sum, c.e.unary<nn::ExpOp>(c.e.sub(x, c.e.reshape(top, shape))), *axes);
     return {finish(c, c.e.add(top, c.e.unary<nn::LogOp>(sum)), x, *axes)};
   }
@@ -67,16 +70,31 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
   return {finish(c, r, x, *axes)};
 }
 
-/// A product of known numbers (sizes): computed here, the dialect has no such reduction.
+/// The product along one axis, of which 1 is left: of its first half and its second, again and again.
+Val product(NodeContext &c, Val x, int64_t axis) {
+  Ints none(x.rank(), 0), one(x.rank(), 0);
+  one[axis] = 1;
+  if (x.dim(axis) == 0) return c.e.pad(x, 1, none, one);
+  for (int64_t n = x.dim(axis), half; x && n > 1; n = half) {
+    half = (n + 1) / 2;
+    Val rest = c.e.sliceDim(x, axis, half, n);
+    x = c.e.mul(c.e.sliceDim(x, axis, 0, half), n % 2 ? c.e.pad(rest, 1, none, one) : rest);
+  }
+  return x;
+}
+
 Vals reduceProd(NodeContext &c) {
   Val x = c.in(0);
-  auto t = c.known(0);
   auto axes = axesOf(c, x, 18);
-  if (!t || !axes) return {c.e.failed() ? Val() : x};
-  if (int64_t(axes->size()) != x.rank()) return c.fail("it is supported over all dimensions only");
-  double product = 1;
-  for (int64_t i = 0; i < t->size(); ++i) product *= t->at(i);
-  return {finish(c, c.e.scalar(product, x.element()), x, *axes)};
+  if (!axes) return {c.e.failed() ? Val() : x};
+  Val r = x;
+  Ints shape;
+  for (int64_t d = 0; d < x.rank() && r; ++d)
+    if (llvm::is_contained(*axes, d))
+      r = product(c, r, d);
+    else
+      shape.push_back(x.dim(d));
+  return {finish(c, c.e.reshape(r, shape), x, *axes)};
 }
 
 Vals cumSum(NodeContext &c) {

@@ -15,18 +15,24 @@ struct Sampling {
   double cubic;
 
   /// Where output element i lies among `from` inputs; nothing for a rule that is not known.
-  std::optional<double> source(int64_t i, int64_t from, int64_t to, double scale) const {
-    double x = double(i);
-    if (coordinates == "half_pixel") return (x + 0.5) / scale - 0.5;
-    if (coordinates == "pytorch_half_pixel") return to > 1 ? (x + 0.5) / scale - 0.5 : 0.0;
-    if (coordinates == "align_corners") return to == 1 ? 0.0 : x * double(from - 1) / (scale * double(from) - 1);
+  template <typename Real> std::optional<double> source(int64_t i, int64_t from, int64_t to, Real scale) const {
+    Real x = Real(i), half = Real(0.5);
+    if (coordinates == "half_pixel") return (x + half) / scale - half;
+    if (coordinates == "pytorch_half_pixel") return to > 1 ? (x + half) / scale - half : Real(0);
+    if (coordinates == "align_corners") return to == 1 ? Real(0) : x * Real(from - 1) / (scale * Real(from) - 1);
     if (coordinates == "asymmetric") return x / scale;
-    if (coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
+    if (coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;
     if (coordinates == "half_pixel_symmetric") {
-      double whole = scale * double(from), offset = double(from) / 2 * (1 - double(to) / whole);
-      return offset + (x + 0.5) / scale - 0.5;
+      Real whole = scale * Real(from), offset = Real(from) / 2 * (1 - Real(to) / whole);
+      return offset + (x + half) / scale - half;
     }
     return std::nullopt;
+  }
+
+  /// Of a place that is cut at whole numbers single precision decides on which side of one it lies, as it does in onnxruntime and PyTorch.
+  std::optional<double> place(int64_t i, int64_t from, int64_t to, double scale) const {
+    bool cut = mode == "nearest" && (rounding == "floor" || rounding == "ceil");
+    return cut ? source<float>(i, from, to, float(scale)) : source<double>(i, from, to, scale);
   }
 
   int64_t nearest(double x) const {
@@ -49,7 +55,7 @@ struct Sampling {
     double stretch = antialias ? std::min(1.0, scale) : 1; // where it shrinks, every input counts
     int64_t reach = int64_t(std::ceil((mode == "cubic" ? 2 : 1) / stretch));
     for (int64_t i = 0; i < to; ++i) {
-      auto x = source(i, from, to, scale);
+      auto x = place(i, from, to, scale);
       if (!x) return std::nullopt;
       auto add = [&](int64_t at, double w) {
         int64_t j = i * from + std::clamp<int64_t>(at, 0, from - 1);
@@ -89,7 +95,8 @@ bool factors(NodeContext &c, const Val &x, Ints &to, llvm::SmallVectorImpl<doubl
     if (d < 0) return false;
     double v = given->at(int64_t(i));
     scale[d] = bySize ? v / double(x.dim(d)) : v;
-    double size = bySize ? v : std::floor(v * double(x.dim(d)));
+    // In single precision, as in onnxruntime: there 1.3 times 10 is 13, and in double less.
+    double size = bySize ? v : std::floor(float(v) * float(x.dim(d)));
     if (!(size >= 1 && size <= 1 << 20)) // also where it is no number
       return c.e.fail("dimension " + llvm::Twine(d) + " cannot become " + llvm::formatv("{0:f0}", size).str() + " elements"), false;
     to[d] = int64_t(size);

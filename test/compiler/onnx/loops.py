@@ -27,9 +27,9 @@ def by_numpy(iterations):
 
 
 def model(nodes, body, outputs, count=3, condition=True):
-    """A graph of x whose Loop, of these nodes, is named in `nodes` as None; y is its result."""
-    constants = [numpy_helper.from_array(np.array(v), n) for n, v in (("count", count), ("true", condition), ("one", 1), ("zero", [0]), ("half", np.float32(0.5)), ("m.bias", np.zeros(4, np.float32)))]
-    loop = helper.make_node("Loop", ["count", "true", "x"], outputs, name="loop", body=body)
+    """A graph of x whose Loop, of these nodes, is named in `nodes` as None; y is its result. `count`: None for a loop without one."""
+    constants = [numpy_helper.from_array(np.array(v), n) for n, v in (("count", count or 0), ("true", condition), ("one", 1), ("zero", [0]), ("half", np.float32(0.5)), ("m.bias", np.zeros(4, np.float32)))]
+    loop = helper.make_node("Loop", ["" if count is None else "count", "true", "x"], outputs, name="loop", body=body)
     graph = helper.make_graph([loop if n is None else n for n in nodes], "g", [info("x", TensorProto.FLOAT, x.shape)],
                               [info("y", TensorProto.FLOAT, None)], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
@@ -49,10 +49,12 @@ CASES = {  # and the result; None: it is refused
     "a carried value": (model([None], body(step, "w"), ["y"]), by_numpy(3)[0]),
     "a scan output": (model([None, node("Unsqueeze", ["end", "zero"], ["last"]), two], body(step, "w", "h"), ["end", "rows"]), by_numpy(3)),
     "until the condition says so": (model([None], body([*step, node("Less", ["i", "one"], ["early"])], "w", on="early"), ["y"], count=9), by_numpy(2)[0]),
+    "no trip count": (model([None], body([*step, node("Less", ["i", "one"], ["early"])], "w", on="early"), ["y"], count=None), by_numpy(2)[0]),
     "no iteration": (model([None], body(step, "w"), ["y"], condition=False), x),
     "what the graph around it has": (model([None], body([node("Add", ["v", "x"], ["w"])], "w"), ["y"]), 4 * x),
     "a fresh bias in each iteration": (model([None], body([node("Tanh", ["v"], ["t"]), node("Add", ["t", "m.bias"], ["w"])], "w"), ["y"]), np.tanh(np.tanh(np.tanh(x)))),
     "more iterations than there may be": (model([None], body([], "v"), ["y"], count=1 << 40), None),
+    "no end": (model([None], body([], "v"), ["y"], count=None), None),
     "a condition of the data": (model([None], body([*step, node("ReduceMax", ["v"], ["m"], keepdims=0), node("Less", ["m", "half"], ["small"])], "w", on="small"), ["y"]), None),
     "no scanned element": (model([None, node("Unsqueeze", ["end", "zero"], ["last"]), two], body(step, "w", "h"), ["end", "rows"], count=0), None),
 }

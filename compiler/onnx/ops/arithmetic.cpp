@@ -1,0 +1,125 @@
+//===- arithmetic.cpp - sums, differences, extrema and powers -----------------------------------------===//
+#include "compiler/onnx/ops/arithmetic.h"
+#include "compiler/onnx/origin.h"
+#include <cmath>
+
+namespace zero::onnx {
+namespace {
+
+using P = nn::Predicate;
+
+Vals sub(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1), r = c.e.sub(x, y);
+  if (readsDetached(c.node)) c.importer.noteDetached(r);
+  return {r};
+}
+
+/// The difference that `sum` is of, if it is x - y and no call says that there was no detach().
+nn::SubOp lessThan(NodeContext &c, const Val &sum, const Val &y) {
+  auto difference = sum.value && y.value ? sum.value.getDefiningOp<nn::SubOp>() : nn::SubOp();
+  bool maybe = c.node.call.empty() || readsDetached(c.node) || c.importer.isOfDetached(sum.value);
+  return maybe && difference && difference.getRhs() == y.value ? difference : nn::SubOp();
+}
+
+/// (x - y) + y is what ONNX has of a straight-through estimator, x - y.detach() + y or y + (x - y).detach(), which are x and have the
+/// gradient of y. Without detach() hardly anybody would compute it, and the newer exporter's calls tell.
+Vals add(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (!x || !y) return {};
+  if (auto difference = lessThan(c, x, y); difference && y.isFloat())
+    x = c.e.sub(Val(difference.getLhs()), c.e.unary<nn::DetachOp>(y));
+  else if (lessThan(c, y, x) && x.isFloat())
+    y = c.e.unary<nn::DetachOp>(y);
+  return {c.e.add(x, y)};
+}
+
+/// Sum and its like: any number of operands.
+template <typename Op> Vals variadic(NodeContext &c) {
+  Val r = c.in(0);
+  for (size_t i = 1; i < c.inputs.size(); ++i) r = c.e.binary<Op>(r, c.in(i));
+  return {r};
+}
+
+/// Max, Min, with the gradient of torch.maximum and minimum: of equal numbers each has half. nn.max alone gives one of them all, which
+/// pools ask for, and clamp(), which the newer exporter writes with Max as well. What meets what is seen without this.
+template <typename Op> Vals extremum(NodeContext &c) {
+  Val r = c.in(0);
+  bool shares = !c.importer.isQuiet() && !c.node.call.contains("=torch.ops.aten.clamp");
+  for (size_t i = 1; i < c.inputs.size(); ++i) {
+    Val x = r, y = c.in(i);
+    r = c.e.binary<Op>(x, y);
+    if (!r || r.isConstant() || !r.isFloat() || !shares) continue;
+    Val half = c.e.add(c.e.mul(x, like(c, 0.5, x)), c.e.mul(y, like(c, 0.5, y)));
+    r = c.e.select(c.e.compare(P::eq, x, y), half, r);
+  }
+  return {r};
+}
+
+Vals mean(NodeContext &c) {
+  Val r = variadic<nn::AddOp>(c)[0];
+  return {c.e.mul(r, like(c, 1.0 / double(c.inputs.size()), r))};
+}
+
+/// x to the power of one number that is known, by squaring.
+Val wholePower(NodeContext &c, Val x, int64_t power) {
+  if (power == 0) return c.e.add(c.e.mul(x, like(c, 0, x)), like(c, 1, x));
+  Val r;
+  for (; power; power >>= 1) {
+    if (power & 1) r = r ? c.e.mul(r, x) : x;
+    if (power > 1) x = c.e.mul(x, x);
+  }
+  return r;
+}
+
+/// Integers to the power of integers, bit by bit, in their own type, where what overflows wraps as in PyTorch. Powers that only the run
+/// knows are taken up to 63, of which larger ones keep whether they are odd: more fits 64 bits for 0, 1 and -1 alone. A negative one gives
+/// the whole part of 1 / x^n.
+Val wholePower(NodeContext &c, Val x, Val y) {
+  Val zero = like(c, 0, x), one = like(c, 1, x), two = like(c, 2, x), negative = c.e.compare(P::lt, y, zero), base = x, r = one;
+  int64_t most = y.isConstant() ? 1 : 63;
+  if (y.isConstant())
+    for (int64_t power : y.constant->integers()) most = std::max(most, power);
+  else
+    y = c.e.select(c.e.compare(P::gt, y, like(c, 63, y)), c.e.add(c.e.binary<nn::ModOp>(y, two), like(c, 62, y)), y);
+  for (; most && !c.e.failed(); most >>= 1) {
+    Val odd = c.e.compare(P::ne, c.e.binary<nn::ModOp>(y, two), zero);
+    r = c.e.select(odd, c.e.mul(r, base), r);
+    y = c.e.div(y, two), base = c.e.mul(base, base);
+  }
+  Val unit = c.e.compare(P::eq, c.e.mul(x, x), one);
+  return c.e.select(c.e.binary<nn::AndOp>(negative, c.e.unary<nn::NotOp>(unit)), zero, r);
+}
+
+bool isWhole(const Val &y) {
+  if (!y.isFloat() || !y.isConstant()) return !y.isFloat();
+  for (int64_t i = 0; i < y.constant->size(); ++i)
+    if (double power = y.constant->at(i); power != std::floor(power)) return false;
+  return true;
+}
+
+Vals pow(NodeContext &c) {
+  Val x = c.in(0), y = c.in(1);
+  if (!x || !y) return {};
+  mlir::Type element = x.element();
+  if (!x.isFloat() && isWhole(y)) {
+    y = c.e.convert(y, element);
+    bool one = y && y.isConstant() && y.constant->size() == 1 && y.rank() <= x.rank() && y.constant->integer(0) >= 0;
+    return {one ? wholePower(c, x, y.constant->integer(0)) : wholePower(c, x, y)};
+  }
+  Val r = c.e.binary<nn::PowOp>(c.e.convert(x, c.e.f32()), c.e.convert(y, c.e.f32()));
+  return {c.e.convert(r, element)};
+}
+
+} // namespace
+
+void registerArithmetic(Registry &r) {
+  r["Add"] = {add};
+  r["Sub"] = {sub};
+  r["Pow"] = {pow};
+  r["Max"] = {extremum<nn::MaxOp>};
+  r["Min"] = {extremum<nn::MinOp>};
+  r["Sum"] = {variadic<nn::AddOp>};
+  r["Mean"] = {mean};
+}
+
+} // namespace zero::onnx
