@@ -38,6 +38,15 @@ public:
     return *at;
   }
 
+  uint64_t sum(const char *field, size_t digits) const {
+    std::string written = text(field);
+    uint64_t value = 0;
+    auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), value, 16);
+    if (error != std::errc() || end != written.data() + written.size() || written.size() != digits)
+      throw wrong(fmt::format("'{}' for '{}'", written, field));
+    return value;
+  }
+
   bool flag(const char *field) const { // older checkpoints have none: false
     auto at = object.find(field);
     if (at != object.end() && !at->is_boolean()) throw wrong(fmt::format("{} for '{}'", at->dump(), field));
@@ -91,13 +100,25 @@ void readFrozen(const nlohmann::json &json, const Fields &fields, const std::str
   if (!frozen->is_array()) throw fields.wrong("no list of what is frozen");
   for (const nlohmann::json &entry : *frozen) {
     Fields one(entry, name);
-    std::string parameter = one.text("parameter"), text = one.text("sum");
-    uint64_t sum = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum, 16);
-    if (error != std::errc() || end != text.data() + text.size() || text.size() != 16) throw one.wrong(fmt::format("'{}' for 'sum'", text));
-    if (index.pieces.contains(parameter) || !index.frozen.emplace(parameter, sum).second)
+    std::string parameter = one.text("parameter");
+    if (index.pieces.contains(parameter) || !index.frozen.emplace(parameter, one.sum("sum", 16)).second)
       throw one.wrong(fmt::format("the frozen parameter '{}' twice", parameter));
   }
+}
+
+void readFiles(const nlohmann::json &json, const Fields &fields, const std::string &name, Index &index) {
+  auto files = json.find("files");
+  if (files == json.end()) return; // older checkpoints have none
+  if (!files->is_array()) throw fields.wrong("no list of files");
+  for (const nlohmann::json &entry : *files) {
+    Fields one(entry, name);
+    if (!index.files.emplace(one.text("file"), static_cast<uint32_t>(one.sum("sum", 8))).second)
+      throw one.wrong(fmt::format("the file '{}' twice", one.text("file")));
+  }
+  for (const auto &[parameter, tensors] : index.pieces)
+    for (const auto &[tensor, pieces] : tensors)
+      for (const IndexPiece &piece : pieces)
+        if (!index.files.contains(piece.file)) throw fields.wrong(fmt::format("no sum of its file '{}'", piece.file));
 }
 
 } // namespace
@@ -127,7 +148,11 @@ std::string indexText(const Index &index) {
                         {"file", piece.file},
                         {"key", piece.key}});
   json["pieces"] = std::move(list);
-  std::string text = json.dump(1);
+  auto files = nlohmann::ordered_json::array();
+  for (const auto &[file, sum] : index.files) files.push_back({{"file", file}, {"sum", fmt::format("{:08x}", sum)}});
+  json["files"] = std::move(files);
+  // A flag's value may be any bytes, which JSON cannot hold.
+  std::string text = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize(text.size() - 2); // the end of the object, which follows its sum
   return text + sumLine(text);
 }
@@ -155,6 +180,7 @@ Index parseIndex(std::string_view text, const std::string &name) {
   if (pieces == json.end() || !pieces->is_array()) throw fields.wrong("no list of pieces");
   readPieces(*pieces, name, index);
   readFrozen(json, fields, name, index);
+  readFiles(json, fields, name, index);
   return index;
 }
 

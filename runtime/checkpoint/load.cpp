@@ -31,6 +31,16 @@ struct PieceFile {
       throw Damaged(error.what());
     }
   }
+
+  // Of all its checksums, which lie side by side at its end (index.h).
+  uint32_t sum() const {
+    uint64_t begin = file.size();
+    for (const auto &[name, tensor] : tensors)
+      if (name.ends_with(".crc32c")) begin = std::min(begin, tensor.offset);
+    std::vector<std::byte> sums(file.size() - begin);
+    file.read(begin, sums.data(), sums.size());
+    return checksum(sums.data(), sums.size());
+  }
 };
 
 class Reader {
@@ -71,10 +81,23 @@ private:
     return at->second.at(tensor);
   }
 
+  // Each file is opened once, and compared with what the index says of it.
+  const PieceFile *opened(const std::string &name) {
+    std::unique_ptr<PieceFile> &open = files[name];
+    if (open) return open.get();
+    std::string file = (fs::path(path) / name).string();
+    fs::file_type kind = kindOf(file);
+    if (kind == fs::file_type::not_found) throw Damaged(fmt::format("checkpoint '{}' lacks its file '{}'", path, name));
+    if (kind != fs::file_type::regular) throw Damaged(fmt::format("'{}' is no regular file", file)); // a pipe would wait for its other end
+    auto found = std::make_unique<PieceFile>(file);
+    if (auto sum = index.files.find(name); sum != index.files.end() && sum->second != found->sum())
+      throw Damaged(fmt::format("'{}' is damaged, or of another step or run: its checksums are not those that were written", file));
+    open = std::move(found);
+    return open.get();
+  }
+
   void readPiece(const IndexPiece &piece, uint64_t skip, uint64_t count, float *out) {
-    auto &open = files[piece.file];
-    if (!open && !isThere(fs::path(path) / piece.file)) throw Damaged(fmt::format("checkpoint '{}' lacks its file '{}'", path, piece.file));
-    if (!open) open = std::make_unique<PieceFile>((fs::path(path) / piece.file).string());
+    const PieceFile *open = opened(piece.file);
     auto tensor = open->tensors.find(piece.key);
     if (tensor == open->tensors.end() || tensor->second.type != Element::F32 || tensor->second.bytes.size() != piece.count * sizeof(float))
       throw Damaged(

@@ -37,7 +37,8 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const PieceMap &map, uint64_
   return pieces;
 }
 
-void writePieces(const Rank &rank, const PieceMap &map, const std::string &path) {
+// Returns the sum of the file (index.h).
+uint32_t writePieces(const Rank &rank, const PieceMap &map, const std::string &path) {
   std::vector<Piece> pieces = piecesOf(rank.plan, map, rank.rank);
   std::vector<TensorSpec> specs;
   for (const Piece &piece : pieces) specs.push_back({piece.key, Element::F32, {piece.slice.count}});
@@ -47,7 +48,7 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
   file.reserve(layout.bytes);
   DirectWriter writer(file);
   writer.write(layout.header.data(), layout.header.size());
-  std::vector<std::vector<uint32_t>> sums(pieces.size());
+  std::vector<uint32_t> sums; // of all pieces, in order
   static_assert(kPieceBytes == kChecksumBlock * sizeof(float), "each piece has a sum of its own");
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece &piece = pieces[i];
@@ -57,21 +58,26 @@ void writePieces(const Rank &rank, const PieceMap &map, const std::string &path)
     readFloats(rank.state, piece.state->ref(), piece.slice.at - held.begin, piece.slice.count,
                [&](uint64_t first, std::span<const float> values) {
                  requireFinite(rank.plan, piece.tensor, piece.slice, first, values);
-                 sums[i].push_back(checksum(values.data(), values.size_bytes()));
+                 sums.push_back(checksum(values.data(), values.size_bytes()));
                  writer.write(std::as_bytes(values));
                });
   }
-  for (const std::vector<uint32_t> &each : sums) writer.write(std::as_bytes(std::span(each)));
+  writer.write(std::as_bytes(std::span(sums)));
   writer.finish();
   file.sync();
+  return checksum(sums.data(), sums.size() * sizeof(uint32_t));
 }
 
-void writeIndex(const plan::Plan &plan, const PieceMap &map, const FrozenSums &frozen, const Progress &progress, const std::string &path) {
+// `sums`: of each rank's file.
+void writeIndex(const plan::Plan &plan, const PieceMap &map, const FrozenSums &frozen, const Progress &progress,
+                const std::vector<uint32_t> &sums, const std::string &path) {
   Index index{progress, plan.world(), plan.stage(), optimizerName(plan), {}, frozen.whole};
-  for (uint64_t r = 0; r < plan.world(); ++r)
+  for (uint64_t r = 0; r < plan.world(); ++r) {
+    index.files[fileOf(r)] = sums[r];
     for (const Piece &piece : piecesOf(plan, map, r))
       index.pieces[plan.parameters(piece.slice.parameter).name()][piece.tensor].push_back(
           {piece.slice.start, piece.slice.count, fileOf(r), piece.key});
+  }
   std::string text = indexText(index);
   File file(path, File::Mode::Create);
   file.write(0, text.data(), text.size());
@@ -88,9 +94,10 @@ void writeWhole(const Rank &rank, const FrozenSums &frozen, const std::string &d
   PieceMap map(rank.plan);
   if (rank.rank == 0) makePartial(partial);
   rank.communicator.barrier();
+  uint32_t sum = 0;
   collectively(rank.communicator, [&] {
     try {
-      writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
+      sum = writePieces(rank, map, (fs::path(partial) / fileOf(rank.rank)).string());
     } catch (const Diverged &diverged) {
       // Loss and norm are from before the update that made these numbers.
       throw Error(sentenceOf(diverged, progress.step, "nothing of it is saved", previous));
@@ -98,8 +105,10 @@ void writeWhole(const Rank &rank, const FrozenSums &frozen, const std::string &d
       throw Error(withPrevious(error.what(), previous));
     }
   });
+  std::vector<uint32_t> sums(rank.plan.world());
+  rank.communicator.allGather(&sum, sums.data(), sizeof sum);
   if (rank.rank != 0) return;
-  writeIndex(rank.plan, map, frozen, progress, (fs::path(partial) / "index.json").string());
+  writeIndex(rank.plan, map, frozen, progress, sums, (fs::path(partial) / "index.json").string());
   syncDirectory(partial);
   if (hasIndex(final))
     setAside(final); // damaged, or it would be the one this run goes on from

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace zero::runtime {
 namespace {
@@ -41,6 +42,29 @@ int openUnnamed(const std::string &folder, int rank) {
   return fd;
 }
 
+// One that is there is never opened as if to make it: of other users' files in folders for everybody a system may refuse that. To lock it
+// it need only be readable; NFS locks what is open for writing alone, so that is tried first.
+int openLock(const std::string &path) {
+  constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  for (;;) {
+    int fd = ::open(path.c_str(), O_RDWR | kFlags);
+    if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_RDONLY | kFlags);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+}
+
+Error lockRefused(const std::string &path, int reason) {
+  struct stat named = {};
+  if (::lstat(path.c_str(), &named) == 0 && named.st_uid != ::geteuid())
+    return Error(
+        fmt::format("cannot open '{}' in --disk-path: {}; it belongs to another user, and may be removed if no run of theirs is at "
+                    "work there; or name another folder",
+                    path, std::strerror(reason)));
+  return Error(fmt::format("cannot create '{}' in --disk-path: {}; name a folder that can be written to", path, std::strerror(reason)));
+}
+
 // File systems that write in place. Others (btrfs, NFS) may count other blocks after every write.
 bool writesInPlace(int fd) {
   struct statfs info = {};
@@ -56,9 +80,8 @@ uint64_t freeIn(int fd) {
 
 RankLock::RankLock(const std::string &folder, int rank) : path(fmt::format("{}/rank-{}.lock", folder, rank)) {
   for (;;) {
-    file = std::make_unique<Descriptor>(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!*file)
-      throw Error(fmt::format("cannot create '{}' in --disk-path: {}; name a folder that can be written to", path, std::strerror(errno)));
+    file = std::make_unique<Descriptor>(openLock(path));
+    if (!*file) throw lockRefused(path, errno);
     if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw Error(fmt::format("--disk-path '{}' is used by another run, whose rank {} is at work there; wait for its end, or name another "
                               "folder",

@@ -21,7 +21,7 @@ inline constexpr uint64_t kLargestRequestBytes = uint64_t(8) << 20;
 // One rank at a time, of all runs, holds its number in a folder: two runs that shared a disk unknowingly would halve each other's speed and
 // fill each other's room. It is a lock on the file DIR/rank-N.lock, the system's, which ends with the process. Ranks of one run have
 // different numbers and so share a folder; any two runs have a rank 0. The empty file is removed when the lock is given up; a process that
-// is killed leaves it, and it means nothing then. File systems that know no locks are trusted.
+// is killed leaves it, and it means nothing then, to other users neither. File systems that know no locks are trusted.
 class RankLock {
 public:
   RankLock(const std::string &folder, int rank); // throws a sentence if it is held

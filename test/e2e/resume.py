@@ -95,6 +95,21 @@ def other_world():
     return f"losses within {far:.0e}"
 
 
+def file_of_another_step(pipe=False):
+    """Whole by itself, or something that cannot be read at all: the checkpoint before is taken."""
+    folder = "piped" if pipe else "mixed"
+    suite.zerorun(plan(2, 3, 2), *flags(folder), "--checkpoint", folder, "--every", EVERY, world=2)
+    older, newer = (suite.work / folder / f"step-{step}" / "rank-1.safetensors" for step in (STEPS - STEPS % EVERY, STEPS))
+    newer.unlink()
+    if pipe:
+        os.mkfifo(newer)
+    else:
+        shutil.copy(older, newer)
+    result = suite.zerorun(plan(2, 3, 2), *flags(folder, STEPS + 1), "--resume", folder, world=2, timeout=60)
+    words = "is no regular file" if pipe else "is damaged, or of another step or run"
+    expect(f"rank-1.safetensors' {words}" in result.stderr and f"the run goes on from '{folder}/{older.parent.name}'" in result.stderr, f"said: {result.stderr[-300:]}")
+
+
 def nothing_there():
     result = suite.zerorun(plan(1, 0, 4), *flags("nothing"), "--resume", "no-such-folder", check=False)
     expect(result.returncode == 1 and "no-such-folder" in result.stderr, f"exit {result.returncode}: {result.stderr[-200:]}")
@@ -135,5 +150,7 @@ suite.check("resume: stopped inside products", stopped_in_products, 4 * suite.ar
 suite.check("resume: killed and resumed, 1 rank, stage 0", killed, 1, 0, 4)
 suite.check("resume: killed and resumed, 2 ranks, stage 3", killed, 2, 3, 2)
 suite.check("resume: 2 ranks at stage 3 resumed by 4 ranks at stage 1", other_world)
+suite.check("resume: a checkpoint with a file of another step", file_of_another_step)
+suite.check("resume: a checkpoint with a pipe as a file", file_of_another_step, True)
 suite.check("resume: a checkpoint that is not there", nothing_there)
 suite.finish()

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sys/stat.h>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -252,8 +253,53 @@ TEST(Checkpoint, AChangedByteIsNoticed) {
       });
       std::string all;
       for (const std::string &sentence : sentences) all += sentence;
-      EXPECT_NE(all.find("rank-1.safetensors' is damaged: the elements 0 to"), std::string::npos) << tensor.name << " on " << world;
+      std::string words = tensor.type == Element::F32 ? "damaged: the elements 0 to" : "damaged, or of another step or run";
+      EXPECT_NE(all.find("rank-1.safetensors' is " + words), std::string::npos) << tensor.name << " on " << world;
     }
+  }
+}
+
+// Each file of them is whole, so no checksum of its own tells.
+TEST(Checkpoint, AFileOfAnotherCheckpointIsNoticed) {
+  Folder folder;
+  plan::Plan plan = makePlan(2, 3);
+  onRanks(plan, [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt);
+    auto *values = static_cast<float *>(memory.at(plan.buckets(0).tensors(0).ref()));
+    values[0] += 1; // of a step
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {10, 0, 0}, std::nullopt);
+  });
+  auto refused = [&] {
+    std::vector<std::string> sentences(2);
+    onRanks(plan, [&](const Rank &rank, Memory &) {
+      try {
+        loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-10");
+      } catch (const Damaged &damaged) {
+        sentences[rank.rank] = damaged.what();
+      }
+    });
+    return sentences[0] + sentences[1];
+  };
+  EXPECT_EQ(refused(), "");
+  folder.write("c/step-10/rank-1.safetensors", folder.read("c/step-9/rank-1.safetensors"));
+  EXPECT_NE(refused().find("rank-1.safetensors' is damaged, or of another step or run"), std::string::npos) << refused();
+  folder.write("c/step-10/index.json", folder.read("c/step-9/index.json")); // now that of rank 0 is of another one
+  EXPECT_NE(refused().find("rank-0.safetensors' is damaged, or of another step or run"), std::string::npos) << refused();
+}
+
+TEST(Checkpoint, WhatIsNoFileIsNotWaitedFor) {
+  Folder folder;
+  plan::Plan plan = makePlan(1, 0);
+  onRanks(plan, [&](const Rank &rank, Memory &memory) {
+    fillState(rank, memory);
+    saveCheckpoint(rank, fillFrozen(rank), folder / "c", {9, 0, 0}, std::nullopt);
+  });
+  std::string file = folder / "c/step-9/rank-0.safetensors";
+  for (bool pipe : {true, false}) {
+    std::filesystem::remove(file);
+    ASSERT_EQ(pipe ? ::mkfifo(file.c_str(), 0600) : ::mkdir(file.c_str(), 0700), 0);
+    onRanks(plan, [&](const Rank &rank, Memory &) { EXPECT_THROW(loadCheckpoint(rank, fillFrozen(rank), folder / "c/step-9"), Damaged); });
   }
 }
 
@@ -325,6 +371,11 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   EXPECT_NE(changed([](auto &i) { i["settings"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["settings"]["--lr"] = 1; }), "");
   EXPECT_NE(changed([](auto &i) { i["pieces"][0] = 1; }), "");
+  EXPECT_NE(changed([](auto &i) { i["files"] = 1; }).find("no list of files"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["files"].erase(0); }).find("no sum of its file 'rank-0.safetensors'"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["files"].push_back(i["files"][0]); }).find("'rank-0.safetensors' twice"), std::string::npos);
+  EXPECT_NE(changed([](auto &i) { i["files"][0]["sum"] = "00c0ffee00c0ffee"; }).find("for 'sum'"), std::string::npos);
+  EXPECT_EQ(changed([](auto &i) { i.erase("files"); }), ""); // older ones have none
   EXPECT_NE(changed([](auto &i) { i["frozen"] = 1; }).find("no list of what is frozen"), std::string::npos);
   EXPECT_NE(changed([](auto &i) { i["frozen"][0] = 1; }), "");
   for (const char *sum : {"", "00c0ffee00c0ffee0", "x", "-1", "12 "})
@@ -363,7 +414,7 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   // Types and names of the tensors are those that the index promises.
   for (auto [from, to, sentence] : {std::array{"\"F32\"", "\"I32\"", "F32 elements, which its index promises"},
                                     {"\"U32\"", "\"I32\"", "U32 elements"},
-                                    {".crc32c", ".crc32x", "U32 elements"}}) {
+                                    {".crc32c", ".crc32x", "its checksums are not those that were written"}}) {
     std::string other = pieces;
     other.replace(other.find(from), std::strlen(from), to);
     folder.write("c/step-1/rank-0.safetensors", other);

@@ -193,6 +193,36 @@ TEST(Storage, NothingIsLeftOfAProcessThatWasKilled) {
   EXPECT_TRUE(entries(folder / "disk").empty());
 }
 
+// Where everybody may make files and remove only their own, as in /tmp. Only root can be others.
+TEST(Storage, WhatOtherUsersHaveLeftIsInNobodysWay) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  Folder folder;
+  std::filesystem::create_directory(folder / "disk");
+  std::filesystem::permissions(folder / ".", std::filesystem::perms(0755));
+  std::filesystem::permissions(folder / "disk", std::filesystem::perms(01777));
+  std::string lock = folder.write("disk/rank-0.lock", "");
+  ASSERT_EQ(::chown(lock.c_str(), 1234, 1234), 0);
+  auto opened = [&](mode_t mode) {
+    EXPECT_EQ(::chmod(lock.c_str(), mode), 0);
+    EXPECT_EQ(::seteuid(1235), 0);
+    std::string sentence = refusalOf([&] { DiskFiles({folder / "disk"}, 0); });
+    EXPECT_EQ(::seteuid(0), 0);
+    return sentence;
+  };
+  EXPECT_EQ(opened(0644), "");
+  std::string sentence = opened(0600);
+  EXPECT_NE(sentence.find("it belongs to another user, and may be removed if no run of theirs is at work there"), std::string::npos)
+      << sentence;
+  std::filesystem::remove(lock);
+  EXPECT_EQ(::seteuid(1234), 0);
+  {
+    DiskFiles files({folder / "disk"}, 0);
+    EXPECT_EQ(std::filesystem::status(lock).permissions() & std::filesystem::perms::others_read, std::filesystem::perms::others_read);
+    EXPECT_EQ(::seteuid(0), 0);
+    EXPECT_NE(opened(0644).find("is used by another run"), std::string::npos);
+  }
+}
+
 TEST(Storage, RefusesFoldersThatCannotBeUsed) {
   Folder folder;
   folder.write("file", "x");

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <gtest/gtest.h>
 #include <map>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,9 +42,16 @@ std::string sentenceOf(const std::function<void()> &body) {
 
 class Environment : public testing::Test {
 protected:
-  const std::vector<std::string> names{
-      "RANK",           "WORLD_SIZE",          "MASTER_ADDR",      "MASTER_PORT",    "TORCHELASTIC_USE_AGENT_STORE", "ZERORUN_START_TIMEOUT",
-      "ZERORUN_SECRET", "ZERORUN_SECRET_FILE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"};
+  const std::vector<std::string> names{"RANK",
+                                       "WORLD_SIZE",
+                                       "MASTER_ADDR",
+                                       "MASTER_PORT",
+                                       "TORCHELASTIC_USE_AGENT_STORE",
+                                       "ZERORUN_START_TIMEOUT",
+                                       "ZERORUN_SECRET",
+                                       "ZERORUN_SECRET_FILE",
+                                       "LOCAL_WORLD_SIZE",
+                                       "TORCHELASTIC_RUN_ID"};
   void TearDown() override { set({}); }
   void set(const std::map<std::string, std::string> &values) {
     for (const std::string &name : names) unsetenv(name.c_str());
@@ -64,7 +73,11 @@ TEST_F(Environment, IsRead) {
   EXPECT_EQ(membership->rank, 3);
   EXPECT_EQ(membership->world, 4);
   EXPECT_EQ(membership->place(), "[::1]:29500");
-  set({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "7"}, {"ZERORUN_START_TIMEOUT", "9"},
+  set({{"WORLD_SIZE", "2"},
+       {"RANK", "0"},
+       {"MASTER_ADDR", "a"},
+       {"MASTER_PORT", "7"},
+       {"ZERORUN_START_TIMEOUT", "9"},
        {"ZERORUN_SECRET", kSecret}});
   EXPECT_EQ(membershipFromEnvironment()->place(), "a:7");
   EXPECT_EQ(membershipFromEnvironment()->limits.giveUp, std::chrono::seconds(9));
@@ -198,7 +211,7 @@ protected:
 };
 
 TEST_F(Rendezvous, RanksMeetOverIpv6AndByName) {
-  for (const char *host : {"127.0.0.1", "localhost", "::1"}) {
+  for (const char *host : {"127.0.0.1", "127.0.1.1", "localhost", "::1"}) {
     std::string why;
     if (auto addresses = resolve(host, 0, why); addresses.empty() || !listenAt(addresses[0], why)) continue; // no IPv6 here
     std::vector<std::future<std::string>> ranks;
@@ -219,7 +232,33 @@ TEST_F(Rendezvous, AMissingRankIsNamedAndAtLastGivenUp) {
   EXPECT_SAYS(first.get(), " for ranks 1, 3 of 4 ranks, and gives up");
   EXPECT_SAYS(third.get(), " for ranks 1, 3 of 4 ranks, and gives up");
   std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_SAYS(said, "zerorun: rank 0 has waited 0 s at 127.0.0.1:" + std::to_string(port) + " for ranks 1, 3 of 4 ranks\n");
+  std::string place = "127.0.0.1:" + std::to_string(port);
+  EXPECT_SAYS(said, "zerorun: rank 0 has waited 0 s at " + place + " for ranks 1, 3 of 4 ranks\n");
+  EXPECT_SAYS(said, "zerorun: rank 2 has waited 0 s for rank 0 at " + place + " to say where the other ranks are\n");
+}
+
+TEST_F(Rendezvous, ARankZeroThatSaysNothingIsNamed) {
+  std::string why;
+  Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why); // takes nobody
+  testing::internal::CaptureStderr();
+  auto rank = start(member(1, 2));
+  std::this_thread::sleep_for(milliseconds(500));
+  listener = Socket(); // hangs up
+  EXPECT_SAYS(rank.get(), "and gives up");
+  EXPECT_SAYS(testing::internal::GetCapturedStderr(),
+              "zerorun: rank 1 has waited 0 s for rank 0 at 127.0.0.1:" + std::to_string(port) + " to answer\n");
+}
+
+TEST_F(Rendezvous, WordsThatCannotBeWrittenEndNoStart) {
+  int before = ::dup(STDERR_FILENO), full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(::dup2(full, STDERR_FILENO), 0);
+  auto first = start(member(0, 2));
+  std::this_thread::sleep_for(milliseconds(300)); // it speaks meanwhile
+  auto second = start(member(1, 2));
+  first.wait(), second.wait();
+  ::dup2(before, STDERR_FILENO);
+  ::close(before), ::close(full);
+  EXPECT_EQ(first.get() + second.get(), "");
 }
 
 TEST_F(Rendezvous, WithoutRankZeroTheOthersGiveUp) {
@@ -343,8 +382,8 @@ TEST_F(Rendezvous, RecordedAndCutHandshakesAreStrangers) {
     say(socket, rest);
     return await(socket, answer, soon()) == FrameReader::State::Whole ? answer.kind() : Kind{};
   };
-  EXPECT_EQ(outcome(frame(Kind::Hello, greeting), proof), Kind::Denied);          // replayed
-  EXPECT_EQ(outcome(frame(Kind::Hello, hello(2, 3)), proof), Kind::Denied);       // as another rank
+  EXPECT_EQ(outcome(frame(Kind::Hello, greeting), proof), Kind::Denied);    // replayed
+  EXPECT_EQ(outcome(frame(Kind::Hello, hello(2, 3)), proof), Kind::Denied); // as another rank
   std::vector<Socket> cut;
   for (size_t bytes : {size_t(1), sizeof(FrameHeader), proof.size() - 1}) { // and then waits, or hangs up
     for (bool stays : {false, true}) {
@@ -438,6 +477,57 @@ TEST_F(Rendezvous, AWrongListOfRanksIsNamed) {
   EXPECT_SAYS(answered(Kind::Join, ""), "something else than the list of ranks");
   EXPECT_SAYS(answered(Kind::Table, std::string(sizeof(Token) + 2 * sizeof(TableEntry), 0)), "an address that is none");
   EXPECT_EQ(answered(Kind::Refusal, "no\nrun\x1b"), "no\nrun\x1b"); // who prints it makes it printable (streams.h)
+}
+
+// Of two ranks the second one, which calls the first where nobody listens any more: is it told why?
+TEST_F(Rendezvous, ARankThatEndsBeforeItIsCalledIsNamed) {
+  pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  auto called = [&](pid_t process, bool hangsUp) {
+    std::string why;
+    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
+    auto rank = start(member(1, 2));
+    Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
+    std::optional<Arrival> arrival = acceptor.next(soon());
+    EXPECT_TRUE(arrival && arrival->welcome());
+    TableEntry entries[2];
+    for (TableEntry &entry : entries) entry.peer = Peers::self(), entry.port = zero::test::freePort();
+    entries[0].peer.process = process;
+    std::string body(sizeof(Token), 0);
+    body.append(reinterpret_cast<const char *>(entries), sizeof entries);
+    arrival->answer(arrival->session.seal(Session::From::Callee, Kind::Table, body.data(), body.size()));
+    std::this_thread::sleep_for(milliseconds(100));
+    if (hangsUp) arrival->socket = Socket();
+    EXPECT_EQ(rank.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+    return rank.get();
+  };
+  EXPECT_SAYS(called(gone, false), "rank 0 (process " + std::to_string(gone) + " on ");
+  std::string said = called(::getpid(), true);
+  EXPECT_SAYS(said, "rank 0 (process " + std::to_string(::getpid()) + " on ");
+  EXPECT_SAYS(said, "ended before all ranks had found each other");
+}
+
+// Strangers get a quarter of the files; that there is no room for a few callers is the run's own doing, and dropping them would help
+// nobody.
+TEST_F(Rendezvous, TooFewOpenFilesAreSaid) {
+  std::string why;
+  Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
+  Socket one = call();
+  EXPECT_FALSE(acceptor.next(std::chrono::steady_clock::now() + milliseconds(100))); // it has a place
+  Socket two = call();
+  std::vector<Socket> rest;
+  for (int fd = 0; (fd = ::dup(listener.fd())) >= 0;) rest.emplace_back(fd);
+  std::string said = sentenceOf([&] { acceptor.next(soon()); });
+  rest.clear();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_SAYS(said, "may not open as many files and connections as the run needs");
 }
 
 // ---------------------------------------------------------------------------------------------- messages

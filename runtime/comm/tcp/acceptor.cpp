@@ -53,6 +53,19 @@ std::optional<Arrival> Acceptor::next(Deadline until) {
   }
 }
 
+bool Acceptor::wait(const Socket &socket, Deadline until) const {
+  for (;;) {
+    std::vector<pollfd> entries{{socket.fd(), POLLIN, 0}};
+    for (const Watched &each : watched) entries.push_back({each.line->socket.fd(), POLLIN, 0});
+    int found = ::poll(entries.data(), entries.size(), millisecondsUntil(until));
+    if (found < 0) continue;             // a signal
+    if (entries[0].revents) return true; // first: who ends may end the others as well
+    for (size_t i = 0; i < watched.size(); ++i)
+      if (entries[1 + i].revents) failed(watched[i]);
+    if (Clock::now() >= until) return false;
+  }
+}
+
 Acceptor::Stage Acceptor::advance(Guest &guest) {
   switch (guest.reader.read(guest.socket)) {
   case FrameReader::State::Incomplete:
@@ -110,8 +123,8 @@ void Acceptor::takeNew() {
   for (int i = 0; i < kMostAccepted; ++i) {
     errno = 0;
     Socket socket = acceptFrom(listener);
-    bool full = !socket && (errno == EMFILE || errno == ENFILE);
-    if (full && guests.empty())
+    bool mine = !socket && errno == EMFILE, full = mine || (!socket && errno == ENFILE);
+    if (full && guests.size() < (mine ? mostGuests : 1)) // the run itself has taken the rest: there is no room for its own ranks
       throw Error("this process may not open as many files and connections as the run needs; raise the limit with ulimit -n");
     if (full || (socket && guests.size() >= mostGuests)) guests.erase(guests.begin());
     if (!socket) return;

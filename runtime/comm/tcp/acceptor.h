@@ -34,9 +34,11 @@ public:
   // The next one to arrive; nothing if there is none until then.
   std::optional<Arrival> next(Deadline until);
 
-  // A line on which nobody speaks unless the start has failed: next() then throws the reason.
+  // A line on which nobody speaks unless the start has failed: next() and wait() then throw the reason.
   void watch(const Line &line, std::string name) { watched.push_back({&line, std::move(name)}); }
   void unwatch() { watched.clear(); }
+  // Waits until the socket, if it is one, can be read; false: it is late.
+  bool wait(const Socket &socket, Deadline until) const;
 
   // Says that a connection will not be served.
   void sendOff(const Address &from, const std::string &problem);

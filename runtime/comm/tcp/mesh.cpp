@@ -61,7 +61,7 @@ Socket Meshes::call(int peer, uint32_t mesh) {
   std::string why;
   auto begin = Clock::now();
   for (auto until = begin + std::chrono::seconds(30); Clock::now() < until;) {
-    if (Socket socket = connectTo(address, until, why)) {
+    if (Socket socket = connectTo(address, std::min<Deadline>(until, Clock::now() + std::chrono::seconds(3)), why)) {
       auto called = Clock::now();
       Greeting greeting = greet(socket, meeting.secret, hello, "", [&] { return awaitAnswer(socket, peer, begin); });
       if (greeting.outcome == Greeting::Outcome::Welcome) {
@@ -76,14 +76,21 @@ Socket Meshes::call(int peer, uint32_t mesh) {
       until += Clock::now() - called; // the time in which it was busy does not count
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (mesh == 0) requireRun(peer);
   }
   throw Error(fmt::format("rank {} cannot connect to {} at {}: {}; each rank must be able to reach all others, at any port", self,
                           peers.name(peer), address.text(), why));
 }
 
+// Who ends while the first mesh is made has refused the call or hung up, and will not come back.
+void Meshes::requireRun(int peer) const {
+  if (peers.state(peer) == PeerState::Ended) throw Error(fmt::format("{} ended before all ranks had found each other", peers.name(peer)));
+  acceptor.wait(Socket(), Clock::now());
+}
+
 // The other one answers when it has come as far itself, which may take long.
 bool Meshes::awaitAnswer(const Socket &socket, int peer, Clock::time_point begin) {
-  while (!awaitReadable(socket, Clock::now() + patience.interval()))
+  while (!acceptor.wait(socket, Clock::now() + patience.interval()))
     patience.wait(begin, Clock::now(), kWhat, [&] { return Awaited{{peer}, 1}; });
   return true;
 }

@@ -22,6 +22,7 @@ public:
 
 private:
   Socket call(int peer, uint32_t mesh);
+  void requireRun(int peer) const;
   bool awaitAnswer(const Socket &socket, int peer, Patience::Clock::time_point begin);
   void answer(Arrival arrival, uint32_t mesh, std::vector<Socket> &links);
 

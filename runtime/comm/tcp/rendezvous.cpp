@@ -34,13 +34,33 @@ Meeting readTable(const Membership &membership, const std::string &body, const A
   return meeting;
 }
 
-// Waits for the list of all ranks on a line over which rank 0 has welcomed this one. Rank 0 speaks of the ranks that are missing, and
-// gives up before this does.
+// How long one that has reached rank 0 waits for each of its words. Rank 0 knows what is missing, and gives up before this does.
+TcpLimits afterFirst(TcpLimits limits) {
+  limits.giveUp += seconds(10);
+  return limits;
+}
+
+// Until rank 0 has said something; false: it is late.
+bool awaitFirst(const Membership &membership, const Socket &line, Wait &wait, const char *what) {
+  while (!awaitReadable(line, wait.next())) {
+    if (wait.over()) return false;
+    wait.speak([&] {
+      return fmt::format("rank {} has waited {} for rank 0 at {} to {}", membership.rank, wait.duration(), peerAddress(line).text(), what);
+    });
+  }
+  return true;
+}
+
+// Waits for the list of all ranks on a line over which rank 0 has welcomed this one.
 Meeting awaitTable(const Membership &membership, Line line, Socket listener) {
   Address first = peerAddress(line.socket);
   std::string where = fmt::format("rank 0 at {}", first.text());
   FrameReader reader(kMaxFrame + Session::kTag);
-  switch (await(line.socket, reader, Clock::now() + membership.limits.giveUp + seconds(10))) {
+  Wait wait(afterFirst(membership.limits));
+  FrameReader::State state{};
+  while ((state = reader.read(line.socket)) == FrameReader::State::Incomplete)
+    if (!awaitFirst(membership, line.socket, wait, "say where the other ranks are")) break;
+  switch (state) {
   case FrameReader::State::Whole:
     break;
   case FrameReader::State::Incomplete:
@@ -67,8 +87,8 @@ Greeting greetFirst(const Membership &membership, const Socket &line, const Sock
   join.port = localAddress(listener).port();
   join.peer = Peers::self();
   std::string body(reinterpret_cast<const char *>(&join), sizeof join);
-  Deadline until = Clock::now() + membership.limits.giveUp + seconds(10);
-  return greet(line, membership.secret, hello, body, [&] { return awaitReadable(line, until); });
+  Wait wait(afterFirst(membership.limits));
+  return greet(line, membership.secret, hello, body, [&] { return awaitFirst(membership, line, wait, "answer"); });
 }
 
 // Why there will be no run with the process that was found as rank 0; nothing if it can be called again.
@@ -99,7 +119,9 @@ Meeting join(const Membership &membership) {
       Line line{connectTo(address, Clock::now() + seconds(3), why), {}};
       if (!line.socket) continue;
       watchMachine(line.socket);
-      Socket listener = membership.listen(localAddress(line.socket));
+      // The others call where they have found rank 0: this end of the way may have another one of the loopback addresses.
+      Address found = peerAddress(line.socket);
+      Socket listener = membership.listen(found.loopback() ? found : localAddress(line.socket));
       Greeting greeting = greetFirst(membership, line.socket, listener);
       std::string problem = problemOf(greeting, membership, fmt::format("rank 0 at {}", address.text()));
       if (!problem.empty()) throw Error(problem);
@@ -123,9 +145,9 @@ std::string Membership::place() const {
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
-Socket Membership::listen(const Address &local) const {
+Socket Membership::listen(const Address &own) const {
   std::string why;
-  Socket listener = namesLoopback(host) ? listenAt(local.withPort(0), why) : listenEverywhere(0, why);
+  Socket listener = namesLoopback(host) ? listenAt(own.withPort(0), why) : listenEverywhere(0, why);
   if (!listener) throw Error(fmt::format("rank {} cannot listen for the other ranks: {}", rank, why));
   return listener;
 }

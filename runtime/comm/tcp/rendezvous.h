@@ -20,8 +20,8 @@ struct Membership {
   TcpLimits limits;
 
   std::string place() const;
-  // A socket for calls of the other ranks. `local`: this machine's end of the way to rank 0.
-  Socket listen(const Address &local) const;
+  // A socket for calls of the other ranks: at this address of the machine if the host is a loopback one, else at all of them.
+  Socket listen(const Address &own) const;
 };
 
 struct Meeting {

@@ -1,8 +1,8 @@
 // A long wait at the start of a run: when to speak about it, and when to give it up.
 #pragma once
 #include "runtime/comm/tcp/rendezvous.h"
+#include "runtime/process/streams.h"
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 
 namespace zero::runtime {
@@ -19,7 +19,7 @@ public:
   // Says the sentence if it is time for one.
   template <typename Sentence> void speak(Sentence &&sentence) {
     if (Clock::now() < nextSentence || over()) return;
-    fmt::print(stderr, "zerorun: {}\n", sentence());
+    complain(fmt::format("zerorun: {}", sentence()));
     step *= 2;
     nextSentence += step;
   }
