@@ -45,6 +45,7 @@ WeightsLayout layoutWeights(const plan::Plan &plan, Exported which) {
 void exportSafetensors(const Rank &rank, const std::string &path, Exported which) {
   WeightsLayout layout = layoutWeights(rank.plan, which);
   auto offset = [&](size_t tensor) { return layout.file.offsets[tensor]; };
+  if (rank.rank == 0) makeFolders(parentOf(path)); // what was there at the start may have been removed
   SharedFile shared(path, rank.communicator, [&](const File &empty) {
     empty.reserve(layout.file.bytes);
     empty.write(0, layout.file.header.data(), layout.file.header.size());
@@ -103,8 +104,9 @@ void checkExport(const plan::Plan &plan, const std::string &path, Exported which
     throw Error(fmt::format("--export '{}' has an ending that is not known: .safetensors or .onnx", path));
 }
 
-std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string &path) {
-  return path.ends_with(".onnx") ? exportedOnnxFiles(plan, path) : std::vector<std::string>{path};
+std::vector<ExportedFile> exportedFiles(const plan::Plan &plan, const std::string &path, Exported which) {
+  if (path.ends_with(".onnx")) return exportedOnnxFiles(plan, path);
+  return {{path, layoutWeights(plan, which).file.bytes}};
 }
 
 void exportWeights(const Rank &rank, const std::string &path, Exported which) {

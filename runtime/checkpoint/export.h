@@ -44,7 +44,12 @@ void exportWeights(const Rank &rank, const std::string &path, Exported which = E
 // The same checks without writing, so that a run does not fail after its last step.
 void checkExport(const plan::Plan &plan, const std::string &path, Exported which = Exported::All);
 
+struct ExportedFile {
+  std::string path;
+  uint64_t bytes = 0; // that it will have
+};
+
 // The files that exportWeights() will write: `path`, and beside an .onnx file its data files.
-std::vector<std::string> exportedFiles(const plan::Plan &plan, const std::string &path);
+std::vector<ExportedFile> exportedFiles(const plan::Plan &plan, const std::string &path, Exported which = Exported::All);
 
 } // namespace zero::runtime

@@ -59,6 +59,49 @@ std::map<std::string, std::string> canonicalFiles(const plan::Plan &plan, const 
   return result;
 }
 
+// The data files that a model names. What cannot be read as a model names none.
+std::set<std::string> namedBy(const std::string &model) {
+  std::set<std::string> places;
+  std::error_code failed;
+  try {
+    if (fs::is_regular_file(model, failed))
+      for (const std::string &name : externalFiles(model)) places.insert(canonical((fs::path(parentOf(model)) / name).string()));
+  } catch (const Error &) {
+  }
+  return places;
+}
+
+// Those that the models in a folder name, but for one, each with one that does.
+void addNamed(const std::string &folder, const std::string &except, std::map<std::string, std::string> &named) {
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::string model = at->path().string();
+    if (model.ends_with(".onnx") && canonical(model) != except)
+      for (const std::string &place : namedBy(model)) named.emplace(place, model);
+  }
+  if (failed) throw Error(fmt::format("cannot read the folder '{}': {}", folder, failed.message()));
+}
+
+// A data file that is there already is replaced if it is that of an earlier export under this name. One that no model names, and that is
+// as long as its successor, was left by an export that ended before its model had its name.
+void requireOwnData(const std::string &path, const std::string &model, const std::map<std::string, std::string> &files) {
+  std::map<std::string, std::string> present = files, others;
+  std::erase_if(present, [&](const auto &file) { return file.first == model || !isThere(file.second); });
+  if (present.empty()) return;
+  std::set<std::string> own = namedBy(path), folders{parentOf(path)};
+  for (const auto &[from, to] : present) folders.insert(parentOf(to));
+  for (const std::string &folder : folders) addNamed(folder, canonical(path), others);
+  for (const auto &[from, to] : present) {
+    if (auto other = others.find(canonical(to)); other != others.end())
+      throw Error(
+          fmt::format("--export '{}' would overwrite '{}', which holds data of '{}'; name another folder", path, to, other->second));
+    std::error_code failed;
+    if (!own.contains(canonical(to)) && fs::file_size(from, failed) != fs::file_size(to, failed))
+      throw Error(fmt::format("--export '{}' would overwrite '{}', which is not of an earlier export under this name; name another folder",
+                              path, to));
+  }
+}
+
 void copyInto(const std::string &from, const File &to) {
   File source(from, File::Mode::Read);
   uint64_t size = source.size();
@@ -91,6 +134,7 @@ void writeValues(const File &file, const plan::Source &source, const std::string
 
 void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
   auto files = canonicalFiles(plan, path);
+  requireOwnData(path, canonical(plan.model()), files);
   plan::ModelFiles model(plan);
   for (const std::string &name : model.names()) model.check(name);
   std::map<std::pair<std::string, uint64_t>, std::string> places;
@@ -118,10 +162,10 @@ void checkOnnxExport(const plan::Plan &plan, const std::string &path) {
   }
 }
 
-std::vector<std::string> exportedOnnxFiles(const plan::Plan &plan, const std::string &path) {
-  std::vector<std::string> names;
-  for (const auto &[from, to] : canonicalFiles(plan, path)) names.push_back(to);
-  return names;
+std::vector<ExportedFile> exportedOnnxFiles(const plan::Plan &plan, const std::string &path) {
+  std::vector<ExportedFile> files;
+  for (const auto &[from, to] : canonicalFiles(plan, path)) files.push_back({to, File(from, File::Mode::Read).size()});
+  return files;
 }
 
 void exportOnnx(const Rank &rank, const std::string &path) {

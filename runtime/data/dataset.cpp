@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 
 namespace zero::runtime {
 
@@ -60,10 +61,26 @@ void checkLimits(const plan::Plan &plan, const plan::Input &input, const std::st
   }
 }
 
+// Whether an input's labels are those of the next place, and the tensor that an input is read from.
+bool isShifted(const plan::Plan &plan, const plan::Input &input, const LabelRule &rule) {
+  return rule.kind != LabelRule::Same && hasPlaces(input) && ignoredLabel(plan, input).has_value();
+}
+
+const std::string &tensorOf(const plan::Plan &plan, const plan::Input &input, const LabelRule &rule) {
+  return rule.kind == LabelRule::Next && isShifted(plan, input, rule) ? rule.tokens : input.name();
+}
+
+std::set<std::string> tensorsOf(const plan::Plan &plan, const LabelRule &rule) {
+  std::set<std::string> names;
+  for (const plan::Input &input : plan.inputs())
+    if (isFed(input) && isFirst(input)) names.insert(tensorOf(plan, input, rule));
+  return names;
+}
+
 class TensorDataset : public Dataset {
 public:
   TensorDataset(const plan::Plan &plan, const std::string &path, const DataOptions &options)
-      : plan(plan), file(openTensorFile(path)), sources(static_cast<size_t>(plan.inputs_size())) {
+      : plan(plan), file(openTensorFile(path, tensorsOf(plan, options.labels))), sources(static_cast<size_t>(plan.inputs_size())) {
     path_ = path;
     std::string first;
     bool shifts = false;
@@ -71,11 +88,11 @@ public:
       const plan::Input &input = plan.inputs(i);
       if (!isFed(input) || !isFirst(input)) continue;
       Source &source = sources[static_cast<size_t>(i)];
-      if (options.labels.kind != LabelRule::Same && hasPlaces(input) && ignoredLabel(plan, input)) {
+      if (isShifted(plan, input, options.labels)) {
         source.row = static_cast<uint64_t>(input.shape(input.shape_size() - 1));
         shifts = true;
       }
-      source.tensor = bind(input, source.row && options.labels.kind == LabelRule::Next ? options.labels.tokens : input.name());
+      source.tensor = bind(input, tensorOf(plan, input, options.labels));
       if (isShared(input)) continue;
       uint64_t samples = source.tensor->shape[0];
       if (!first.empty() && samples != samples_)
@@ -106,6 +123,11 @@ public:
     } catch (const Error &error) {
       throw Error(fmt::format("'{}': sample {} of '{}': {}", path_, sample, tensor->name, error.what()));
     }
+  }
+
+  bool mayRefuse(int index) const override {
+    const plan::Input &input = plan.inputs(index);
+    return !isFloat(sources[static_cast<size_t>(index)].tensor->type) && (input.limit() > 0 || !isFloat(elementOf(input.dtype())));
   }
 
   uint64_t countedLabels(int index, uint64_t sample) const override {

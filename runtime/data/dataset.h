@@ -27,6 +27,8 @@ public:
   // Writes sample `sample` of plan input `input` (DATA or LABELS; of SHARED the whole tensor, `sample` being 0) to `dst`,
   // converted to the input's type. Throws a sentence that names the sample if a value lies outside the input's limit.
   virtual void read(int input, uint64_t sample, std::span<std::byte> dst) const = 0;
+  // Whether read() may do so: no number is too large for an input of floats without a limit.
+  virtual bool mayRefuse(int input) const = 0;
   // Labels of a sample in plan input `input` that are not the ignored value of the cross-entropy loss that reads them.
   virtual uint64_t countedLabels(int input, uint64_t sample) const = 0;
   // Whether the file has a tensor of this name, read or not.

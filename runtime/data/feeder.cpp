@@ -75,6 +75,17 @@ void Feeder::readSamples(int index, const Turn &turn, uint64_t micro, uint64_t r
   if (failure) std::rethrow_exception(failure);
 }
 
+void Feeder::checkValues() const {
+  std::vector<std::byte> values;
+  for (int index = 0; index < plan.inputs_size(); ++index) {
+    const plan::Input &input = plan.inputs(index);
+    bool shared = input.role() == plan::Input::SHARED, sampled = input.role() == plan::Input::DATA || input.role() == plan::Input::LABELS;
+    if (input.micro_step() > 0 || !(shared || sampled) || !data.mayRefuse(index)) continue;
+    values.resize(shared ? input.ref().bytes() : sampleElements(input) * sizeOf(input.dtype()));
+    for (uint64_t sample = 0; sample < (shared ? 1 : wholeBatches() * globalBatch()); ++sample) data.read(index, sample, values);
+  }
+}
+
 void Feeder::fill(const Turn &turn, uint64_t rank, Inputs &inputs) const {
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);

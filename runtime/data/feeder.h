@@ -51,6 +51,9 @@ public:
   // Makes every input of role DATA, LABELS, SHARED, LOSS_SCALE and SEED; of the first micro-step alone where batches are of one.
   void fill(const Turn &turn, uint64_t rank, Inputs &inputs) const;
 
+  // Reads what all whole batches take, as far as a value of it may be bad. Throws the sentence of the first one that is.
+  void checkValues() const;
+
 private:
   void readSamples(int index, const Turn &turn, uint64_t micro, uint64_t rank, std::span<std::byte> to) const;
 

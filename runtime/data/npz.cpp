@@ -149,7 +149,7 @@ private:
 
 } // namespace
 
-TensorFile openNpz(const std::string &path) {
+TensorFile openNpz(const std::string &path, const Wanted &wanted) {
   auto file = std::make_shared<MappedFile>(path);
   Archive archive(path, file->bytes());
   TensorFile result{path, {}, {file}};
@@ -157,9 +157,11 @@ TensorFile openNpz(const std::string &path) {
   for (const Member &member : archive.directory()) {
     if (!member.name.ends_with(".npy")) continue;
     if (!names.insert(member.name).second) throw archive.broken(fmt::format("it has two members named '{}'", member.name));
-    Tensor tensor = parseNpy(archive.extract(member, result.owners), path, member.name);
-    tensor.name = member.name.substr(0, member.name.size() - 4);
-    result.tensors.push_back(std::move(tensor));
+    std::string name = member.name.substr(0, member.name.size() - 4);
+    Tensor &tensor = result.tensors.emplace_back();
+    tensor.known = !wanted || wanted->contains(name);
+    if (tensor.known) tensor = parseNpy(archive.extract(member, result.owners), path, member.name);
+    tensor.name = name;
   }
   return result;
 }

@@ -19,8 +19,9 @@ Element parseType(const std::string &name, const std::string &path, const std::s
   throw Error(fmt::format("'{}': tensor '{}' has element type '{}', which is not supported", path, tensor, name));
 }
 
+// Of a tensor that is not `known` the bytes alone are looked at, whatever its type.
 Tensor parseEntry(const std::string &path, const std::string &name, const nlohmann::json &entry, std::span<const std::byte> data,
-                  uint64_t dataOffset) {
+                  uint64_t dataOffset, bool known) {
   auto broken = [&](const char *what) { return Error(fmt::format("'{}' is broken: tensor '{}' {}", path, name, what)); };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
     throw broken("lacks dtype, shape or data_offsets");
@@ -28,23 +29,24 @@ Tensor parseEntry(const std::string &path, const std::string &name, const nlohma
   if (!entry["dtype"].is_string() || !shape.is_array() || !range.is_array() || range.size() != 2 || !range[0].is_number_unsigned() ||
       !range[1].is_number_unsigned())
     throw broken("has fields of the wrong kind");
-  Tensor tensor{name, parseType(entry["dtype"].get<std::string>(), path, name), {}, {}, 0};
+  Element type = known ? parseType(entry["dtype"].get<std::string>(), path, name) : Element::U8;
+  Tensor tensor{name, type, {}, {}, 0, known};
   for (const auto &extent : shape) {
     if (!extent.is_number_unsigned()) throw broken("has a shape that is not made of sizes");
     tensor.shape.push_back(extent.get<uint64_t>());
   }
   uint64_t begin = range[0].get<uint64_t>(), end = range[1].get<uint64_t>(), bytes = 0;
   if (begin > end || end > data.size()) throw broken("lies beyond the end of the file (the file is truncated, or its header is wrong)");
-  if (!byteSize(tensor.shape, sizeOf(tensor.type), bytes) || bytes != end - begin)
+  if (known && (!byteSize(tensor.shape, sizeOf(tensor.type), bytes) || bytes != end - begin))
     throw broken("has a shape that does not match its bytes");
-  tensor.bytes = data.subspan(begin, bytes);
+  tensor.bytes = data.subspan(begin, end - begin);
   tensor.offset = dataOffset + begin;
   return tensor;
 }
 
 } // namespace
 
-TensorFile openSafetensors(const std::string &path) {
+TensorFile openSafetensors(const std::string &path, const Wanted &wanted) {
   auto file = std::make_shared<MappedFile>(path);
   std::span<const std::byte> bytes = file->bytes();
   uint64_t header = 0;
@@ -59,7 +61,8 @@ TensorFile openSafetensors(const std::string &path) {
   TensorFile result{path, {}, {file}};
   std::span<const std::byte> data = bytes.subspan(8 + header);
   for (const auto &[name, entry] : json.items())
-    if (name != "__metadata__") result.tensors.push_back(parseEntry(path, name, entry, data, 8 + header));
+    if (name != "__metadata__")
+      result.tensors.push_back(parseEntry(path, name, entry, data, 8 + header, !wanted || wanted->contains(name)));
   // The format allows neither overlap nor holes: both mean that the header and the data do not belong together.
   std::vector<const Tensor *> order;
   for (const Tensor &tensor : result.tensors) order.push_back(&tensor);

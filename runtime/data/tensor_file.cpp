@@ -19,7 +19,7 @@ std::string TensorFile::contents() const {
       entries.push_back(fmt::format("and {} more", tensors.size() - 12));
       break;
     }
-    entries.push_back(fmt::format("{} {} {}", tensor.name, shapeText(tensor.shape), nameOf(tensor.type)));
+    entries.push_back(tensor.known ? fmt::format("{} {} {}", tensor.name, shapeText(tensor.shape), nameOf(tensor.type)) : tensor.name);
   }
   return fmt::format("{}", fmt::join(entries, ", "));
 }
@@ -39,9 +39,9 @@ bool byteSize(std::span<const uint64_t> shape, uint64_t size, uint64_t &bytes) {
   return true;
 }
 
-TensorFile openTensorFile(const std::string &path) {
-  if (path.ends_with(".safetensors")) return openSafetensors(path);
-  if (path.ends_with(".npz")) return openNpz(path);
+TensorFile openTensorFile(const std::string &path, const Wanted &wanted) {
+  if (path.ends_with(".safetensors")) return openSafetensors(path, wanted);
+  if (path.ends_with(".npz")) return openNpz(path, wanted);
   throw Error(fmt::format("'{}' has no known ending: data files are .safetensors, .npz, .bin (uint16 tokens), .u32.bin or .txt", path));
 }
 

@@ -53,6 +53,8 @@ public:
     convert(type, src, input.dtype(), dst.data(), sequence);
   }
 
+  bool mayRefuse(int) const override { return true; }
+
   uint64_t countedLabels(int index, uint64_t sample) const override {
     std::optional<int64_t> ignored = ignoredLabel(plan, plan.inputs(index));
     uint64_t counted = 0;

@@ -47,6 +47,17 @@ bool isUtf8(const std::string &text) {
   return true;
 }
 
+// The name a link stands for, which need not be there.
+fs::path behindLinks(fs::path path) {
+  std::error_code failed;
+  while (fs::is_symlink(path, failed)) {
+    fs::path target = fs::read_symlink(path, failed);
+    if (failed) break;
+    path = path.parent_path() / target; // a relative one begins in the link's folder
+  }
+  return path;
+}
+
 } // namespace
 
 void storeNames(Plan &plan, const std::string &path) {
@@ -70,10 +81,9 @@ void restoreNames(Plan &plan, const std::string &path) {
 
 std::string replaceable(const std::string &path) {
   fs::file_type kind = runtime::kindOf(path);
-  if (kind == fs::file_type::not_found) return path;
-  if (kind != fs::file_type::regular) throw Error("'" + path + "' is not a regular file, and cannot be replaced by one");
-  std::error_code failed;
-  return fs::is_symlink(path, failed) ? fs::canonical(path).string() : path;
+  if (kind != fs::file_type::not_found && kind != fs::file_type::regular)
+    throw Error("'" + path + "' is not a regular file, and cannot be replaced by one");
+  return behindLinks(path).string(); // links in a circle are none of both
 }
 
 } // namespace zero::plan

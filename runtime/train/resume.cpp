@@ -159,6 +159,10 @@ void checkResumed(const TrainOptions &options, const Setup &setup, const Progres
   if (setup.steps > 0 && at.step > setup.steps)
     throw Error(fmt::format("checkpoint '{}' has already made {} steps; --steps {} counts the whole run", *setup.resumedFrom, at.step,
                             setup.steps));
+  if (options.gradients && at.step == setup.steps)
+    throw Error(fmt::format("--gradients shows the first step's gradients, but checkpoint '{}' has made all {} steps; ask for more, or "
+                            "leave it out",
+                            *setup.resumedFrom, setup.steps));
 }
 
 } // namespace zero::runtime

@@ -71,10 +71,15 @@ int Run::train() {
   announce();
   if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients, at);
   int stop = 0;
-  uint64_t saved = UINT64_MAX;
+  uint64_t begun = at.step, saved = UINT64_MAX;
   // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
-    StepRecord record = trainingStep.run(at, stop ? at.step : nextPause());
+    StepRecord record;
+    try {
+      record = trainingStep.run(at, stop ? at.step : nextPause());
+    } catch (const BadSample &sample) {
+      endAtSample(sample.what(), begun, saved);
+    }
     if (options.trace) trace.collect(engine);
     std::string diverged = divergence(record, at);
     int outcome = agreed(diverged.empty() ? vote() : kDiverged);
@@ -94,14 +99,20 @@ int Run::train() {
       saved = at.step;
     }
   }
-  if (setup.steps == 0 && setup.programs.eval >= 0) {
+  if (begun >= setup.steps && setup.programs.eval >= 0) { // nothing was left to train
     std::optional<double> loss = evaluateNow();
     say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
     if (!loss) return 128 + agreed(vote());
   }
-  if (options.trace) trace.write(rank, *options.trace);
   if (setup.steps > 0) sayTraffic();
-  if (stop && at.step < setup.steps) {
+  bool stopped = stop && at.step < setup.steps;
+  if (options.exportTo && !stopped) {
+    collectively(rank.communicator, [&] { checkpoints->requireFinite(at, "it is not exported"); });
+    exportWeights(rank, *options.exportTo, options.onlyTrained ? Exported::Trained : Exported::All);
+    say(fmt::format("wrote {}", *options.exportTo));
+  }
+  if (options.trace) trace.write(rank, *options.trace); // where that fails, the weights are not lost
+  if (stopped) {
     std::string where = fmt::format("stopped after step {} of {}{}{}", at.step, setup.steps,
                                     saved == at.step ? fmt::format("; go on with --resume {}", *options.checkpoint)
                                                      : "; nothing was saved, because --checkpoint was not given",
@@ -109,11 +120,6 @@ int Run::train() {
     if (stop == kUnwritten) endUnwritten("; " + where);
     say(where);
     return 128 + stop;
-  }
-  if (options.exportTo) {
-    collectively(rank.communicator, [&] { checkpoints->requireFinite(at, "it is not exported"); });
-    exportWeights(rank, *options.exportTo, options.onlyTrained ? Exported::Trained : Exported::All);
-    say(fmt::format("wrote {}", *options.exportTo));
   }
   if (options.metrics && agreed(vote()) == kUnwritten) endUnwritten(""); // the line of the last step
   return 0;
@@ -224,6 +230,16 @@ void Run::endUnwritten(const std::string &where) {
   line.reset(); // ends the line on the terminal
   if (!leads) throw ReportedElsewhere();
   throw CollectiveError(unwritten + where);
+}
+
+// Of a run of one rank the steps before it are saved; the others of several are in the middle of the step that this one cannot make.
+void Run::endAtSample(const std::string &why, uint64_t begun, uint64_t saved) {
+  if (options.checkpoint && plan.world() == 1 && at.step > begun && saved != at.step) {
+    checkpoints->save(at);
+    saved = at.step;
+  }
+  line.reset(); // ends the line on the terminal
+  throw Error(saved != UINT64_MAX ? fmt::format("{}; step {} is saved in {}", why, saved, *options.checkpoint) : why);
 }
 
 // The parameters are lost: every further step would be a waste, and a checkpoint would replace a good one.

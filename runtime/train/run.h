@@ -43,6 +43,7 @@ private:
   void report(const StepRecord &record);
   void say(const std::string &sentence);
   [[noreturn]] void endUnwritten(const std::string &where);
+  [[noreturn]] void endAtSample(const std::string &why, uint64_t begun, uint64_t saved);
   [[noreturn]] void endDiverged(const std::string &why, uint64_t saved);
 
   const TrainOptions &options;

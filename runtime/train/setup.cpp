@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
+#include <memory>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -43,6 +44,8 @@ void checkFlags(const TrainOptions &options) {
   if (options.threads < 0) throw Error("--threads must be at least 1");
 }
 
+Exported exported(const TrainOptions &options) { return options.onlyTrained ? Exported::Trained : Exported::All; }
+
 // Lines are appended to a file, and a pipe or a device will do; what is written whole replaces what was there.
 enum class Written { Whole, ByLine };
 
@@ -51,6 +54,10 @@ void checkWritable(const char *flag, const std::optional<std::string> &path, Wri
   if (kindOf(parentOf(*path)) != fs::file_type::directory)
     throw Error(fmt::format("{} '{}': the folder '{}' does not exist", flag, *path, parentOf(*path)));
   if (kindOf(*path) == fs::file_type::directory) throw Error(fmt::format("{} '{}' is a folder, but a file is to be written", flag, *path));
+  if (how == Written::ByLine && isThere(*path)) {
+    if (::access(path->c_str(), W_OK) != 0) throw Error(fmt::format("{} '{}' cannot be written: {}", flag, *path, std::strerror(errno)));
+    return;
+  }
   std::string folder = parentOf(how == Written::Whole ? plan::replaceable(*path) : *path);
   if (::access(folder.c_str(), W_OK) != 0)
     throw Error(fmt::format("{} '{}': the folder '{}' cannot be written: {}", flag, *path, folder, std::strerror(errno)));
@@ -69,21 +76,29 @@ void checkResults(const TrainOptions &options, const plan::Plan &plan) {
   add("--eval-data", options.evalData, false);
   add("--metrics", options.metrics, true);
   add("--gradients", options.gradients, true);
-  add("--export", options.exportTo, true);
+  if (options.exportTo)
+    for (const ExportedFile &file : exportedFiles(plan, *options.exportTo, exported(options)))
+      add(file.path == *options.exportTo ? "--export" : "a data file of --export", file.path, true);
   add("--trace", options.trace, true);
   requireDistinct(files);
 }
 
-// Begins a file and removes it again, with the folders that it needed.
-void tryWriting(const char *flag, const std::string &path) {
+// Begins files and removes them again, with the folders that they needed. All at once and as long as they will be, where that is known: a
+// full disk is better found now than after the last step.
+void tryWriting(const char *flag, const std::vector<ExportedFile> &files) {
   std::vector<std::string> made;
+  std::vector<std::unique_ptr<PartialFile>> begun;
   std::string sentence;
-  try {
-    made = makeFolders(parentOf(path));
-    PartialFile(plan::replaceable(path));
-  } catch (const Error &error) {
-    sentence = fmt::format("{} '{}' could not be written: {}", flag, path, error.what());
-  }
+  for (const ExportedFile &file : files) try {
+      std::vector<std::string> folders = makeFolders(parentOf(file.path));
+      made.insert(made.begin(), folders.begin(), folders.end());
+      begun.push_back(std::make_unique<PartialFile>(plan::replaceable(file.path)));
+      begun.back()->file().reserve(file.bytes);
+    } catch (const Error &error) {
+      sentence = fmt::format("{} '{}' could not be written: {}", flag, file.path, error.what());
+      break;
+    }
+  begun.clear();
   std::error_code ignored;
   for (const std::string &folder : made) fs::remove(folder, ignored);
   if (!sentence.empty()) throw Error(sentence);
@@ -122,10 +137,9 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   checkLossScale(plan, options);
   setup.groups = resolveGroups(plan, options, setup.hyper);
   setup.programs = choosePrograms(plan, setup.steps > 0, setup.hyper.clip > 0 && !plan.scales_loss(), options.evalData.has_value());
-  if (options.exportTo) checkExport(plan, *options.exportTo, options.onlyTrained ? Exported::Trained : Exported::All);
+  if (options.exportTo) checkExport(plan, *options.exportTo, exported(options));
   checkWritable("--export", options.exportTo, Written::Whole);
   checkWritable("--gradients", options.gradients, Written::Whole);
-  checkWritable("--metrics", options.metrics, Written::ByLine);
   checkWritable("--trace", options.trace, Written::Whole);
   checkResults(options, plan);
   if (setup.steps > 0 || options.showBatch) {
@@ -136,6 +150,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup) {
   if (options.evalData) {
     setup.evalData = openDataset(plan, *options.evalData, options.reading);
     setup.evalFeeder.emplace(plan, *setup.evalData, 1, "--eval-data");
+    if (setup.steps > 0) setup.evalFeeder->checkValues(); // read after the last step, a bad one would cost all of them
   }
   checkIgnored(options, setup);
   dropUnused(setup);
@@ -150,10 +165,10 @@ std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Pl
 }
 
 void tryResults(const TrainOptions &options, const plan::Plan &plan) {
-  if (options.exportTo)
-    for (const std::string &file : exportedFiles(plan, *options.exportTo)) tryWriting("--export", file);
-  if (options.gradients) tryWriting("--gradients", *options.gradients);
-  if (options.trace) tryWriting("--trace", *options.trace);
+  checkWritable("--metrics", options.metrics, Written::ByLine);
+  if (options.exportTo) tryWriting("--export", exportedFiles(plan, *options.exportTo, exported(options)));
+  if (options.gradients) tryWriting("--gradients", {{*options.gradients}});
+  if (options.trace) tryWriting("--trace", {{*options.trace}});
 }
 
 } // namespace zero::runtime

@@ -43,7 +43,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup);
 // The folders for what the plan keeps on disk: those of --disk-path, or else the plan's own.
 std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Plan &plan);
 
-// On one rank, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
+// On rank 0, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
 // there is no other way to know.
 void tryResults(const TrainOptions &options, const plan::Plan &plan);
 

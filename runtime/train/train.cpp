@@ -2,6 +2,7 @@
 #include "runtime/comm/patience.h"
 #include "runtime/footprint/footprint.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/file_limit.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
 #include "runtime/train/agreement.h"
@@ -91,6 +92,7 @@ int runProcess(const TrainOptions &options) {
   PatienceLimits limits;
   limits.giveUp = std::chrono::seconds(options.timeout);
   setPatience(limits);
+  raiseFileLimit();
   try {
     factory = connect();
   } catch (const RankError &error) {

@@ -15,14 +15,20 @@ void TrainingStep::recordGradients(const std::string &path, const Progress &at) 
   addGradient = [this](const plan::Step &update) { gradients->add(update); };
 }
 
-void TrainingStep::submit(const Progress &at) {
-  Hyper hyper = setup.hyper;
-  if (at.scale) hyper.lossScale = static_cast<double>(at.scale->value);
+void TrainingStep::feed(const Progress &at, const Hyper &hyper) try {
   if (micro == 0) {
     scales = setup.feeder->scales(setup.feeder->divisors(position));
     for (float &scale : scales) scale *= static_cast<float>(hyper.lossScale);
   }
   setup.feeder->fill({position, step, micro, at.seed, scales}, rank.rank, runs.inputs());
+} catch (const Error &error) {
+  throw BadSample(error.what());
+}
+
+void TrainingStep::submit(const Progress &at) {
+  Hyper hyper = setup.hyper;
+  if (at.scale) hyper.lossScale = static_cast<double>(at.scale->value);
+  feed(at, hyper);
   double lr = learningRate(options.schedule, options.lr, step, setup.steps, options.warmup);
   for (size_t group = 0; group < setup.groups.list.size(); ++group)
     runs.setHyper(group, hyperInput(hyper, setup.groups.list[group], lr, step - at.skipped));

@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/checkpoint/export.h"
 #include "runtime/engine/engine.h"
+#include "runtime/plan/error.h"
 #include "runtime/report/record.h"
 #include "runtime/train/runs.h"
 #include "runtime/train/setup.h"
@@ -12,6 +13,12 @@
 #include <string>
 
 namespace zero::runtime {
+
+// A sample that the model cannot take. The steps before the one that reads it are complete.
+class BadSample : public Error {
+public:
+  using Error::Error;
+};
 
 class TrainingStep {
 public:
@@ -34,6 +41,7 @@ public:
 
 private:
   void submit(const Progress &at);
+  void feed(const Progress &at, const Hyper &hyper);
   bool isLast(size_t micro) const { return micro + 1 == setup.programs.micros.size(); }
 
   const TrainOptions &options;

@@ -65,6 +65,22 @@ def unread():
     refused("'input_ids'", "the plan reads", flags=["--ignore-tensor", "input_ids"])
 
 
+def ignored_types():
+    """What is ignored need not be of a type that a model could take; held-out data with a bad value is refused before the first step."""
+    strings = np.array([f"sentence {i}" for i in range(SAMPLES)])
+    np.savez(suite.work / "texts.npz", input_ids=tokens, labels=labels, text=strings, made=np.array(["2024-01-01"] * SAMPLES, "M8[D]"), wave=tokens * 1j,
+             turned=np.asfortranarray(tokens), swapped=tokens.astype(">i4"), anything=np.array([None, {}]))
+    names = ("text", "made", "wave", "turned", "swapped", "anything")
+    refused("holds 'text', 'made', 'wave', 'turned', 'swapped', 'anything', which the plan does not read", data="texts.npz")
+    ignored = [word for name in names for word in ("--ignore-tensor", name)]
+    expect(losses("one.plan", "texts.npz", *ignored) == losses("one.plan", "shifted.npz"), "ignored tensors change the loss")
+    bad = tokens.copy()
+    bad[7, 3] = 256
+    np.savez(suite.work / "bad.npz", input_ids=bad, labels=labels)
+    refused("sample 7 of 'input_ids' has the value 256 at position 3", flags=["--eval-data", "bad.npz"])
+    expect("step 1" not in run("one.plan", "shifted.npz", "--eval-data", "bad.npz", check=False).stdout, "the run begins all the same")
+
+
 def show_batch():
     shown = run("one.plan", "huggingface.npz", "--labels", "shifted", "--show-batch", steps=0).stdout
     first = tokens[0]
@@ -152,6 +168,7 @@ tokens.astype(np.uint16).tofile(suite.work / "tokens.bin")
 suite.check("feeding: labels and their places", label_rules)
 suite.check("feeding: labels that do not fit", wrong_labels)
 suite.check("feeding: tensors that nothing reads", unread)
+suite.check("feeding: types that nobody knows", ignored_types)
 suite.check("feeding: a batch in words", show_batch)
 suite.check("feeding: shuffled, ranks and micro-steps", shuffled_ranks)
 suite.check("feeding: shuffled, stopped and resumed", shuffled_resume)

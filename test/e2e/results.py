@@ -62,6 +62,29 @@ def external_data():
     return exported(folder / "gpt-parts.onnx", "parts.plan", 2)
 
 
+def other_models_data():
+    """Data files have the names that the model has for them: an export under another name would take those of the first one."""
+    folder = suite.work / "beside"
+    folder.mkdir()
+    model = onnx.load(str(DATA / "gpt.onnx"))
+    onnx.save(model, str(folder / "gpt-data.onnx"), save_as_external_data=True, location="weights.data", size_threshold=1000)
+    suite.zeroc(folder / "gpt-data.onnx", "data.plan", "--quiet", "--bind", "batch=6")
+    train = ["data.plan", "--data", DATA / "samples.safetensors", "--steps", 1, "--threads", 1]
+    (suite.work / "shelf").mkdir()
+    suite.zerorun(*train, "--export", "shelf/first.onnx")
+    files = ("first.onnx", "weights.data")
+    first = [(suite.work / "shelf" / name).read_bytes() for name in files]
+    result = suite.zerorun(*train, "--export", "shelf/second.onnx", check=False)
+    expect(result.returncode == 1 and "would overwrite 'shelf/weights.data', which holds data of 'shelf/first.onnx'" in result.stderr, result.stderr[-300:])
+    expect([(suite.work / "shelf" / name).read_bytes() for name in files] == first, "the first export has changed")
+    suite.zerorun(*train[:4], 2, "--threads", 1, "--export", "shelf/first.onnx")
+    expect((suite.work / "shelf" / "weights.data").read_bytes() != first[1], "an export under the same name does not replace the one before")
+    (suite.work / "new").mkdir()
+    shutil.copy(DATA / "samples.safetensors", suite.work / "new" / "weights.data")
+    result = suite.zerorun(*train, "--export", "new/m.onnx", check=False)
+    expect(result.returncode == 1 and "'new/weights.data', which is not of an earlier export" in result.stderr, result.stderr[-300:])
+
+
 def random_export():
     compiled = suite.plan("gpt", 1, 0, 1, "--init", "random:7")
     result = suite.zerorun(compiled, "--data", DATA / "samples.safetensors", "--steps", 1, "--export", "random.onnx", check=False)
@@ -191,6 +214,7 @@ check = suite.check
 for model, w, s in (("gpt", 2, 3), ("gpt_ts", 1, 0)):
     check(f"results: --export .onnx of {model}, {w} ranks, stage {s}", exported, DATA / f"{model}.onnx", (model, w, s, 1), w)
 check("results: --export .onnx with external data", external_data)
+check("results: --export .onnx beside another model's data", other_models_data)
 check("results: --init random", random_export)
 check("results: data files", data_files)
 for case in RESUMED:

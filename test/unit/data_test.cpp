@@ -219,6 +219,22 @@ TEST(Dataset, ValuesBeyondTheVocabularyNameTheirSample) {
   EXPECT_NE(refusalOf([&] { tensors->read(1, 1, out); }).find("-1"), std::string::npos);
 }
 
+// Of held-out data what whole batches take is looked at beforehand.
+TEST(Feeder, FindsABadValueBeforeItIsFed) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 2, 200);
+  std::vector<int64_t> tokens(12, 0), labels(12, -100); // three samples, one batch
+  auto refused = [&] {
+    SafetensorsLayout layout = layoutSafetensors({{"tokens", Element::I64, {3, 4}}, {"labels", Element::I64, {3, 4}}});
+    auto data = openDataset(plan, folder.write("x.safetensors", layout.header + raw(tokens) + raw(labels)));
+    return refusalOf([&] { Feeder(plan, *data, 1, "--eval-data").checkValues(); });
+  };
+  tokens[9] = 200; // in a sample that makes no batch
+  EXPECT_EQ(refused(), "");
+  labels[6] = -1;
+  EXPECT_NE(refused().find("sample 1 of 'labels' has the value -1 at position 2"), std::string::npos) << refused();
+}
+
 TEST(TokenFile, WidthFollowsTheName) {
   Folder folder;
   plan::Plan plan = tokenPlan(1, 1, 1, 100000);
@@ -302,6 +318,7 @@ public:
     if (bad.contains(sample)) throw Error(fmt::format("sample {} is bad", sample));
     std::ranges::fill(dst, std::byte(sample));
   }
+  bool mayRefuse(int) const override { return true; }
   uint64_t countedLabels(int, uint64_t) const override { return 1; }
   bool holds(const std::string &) const override { return false; }
 
@@ -435,6 +452,32 @@ TEST(Dataset, WhatThePlanDoesNotReadIsRefused) {
   EXPECT_EQ(openDataset(plan, path, {{}, {"attention_mask"}})->samples(), 2u);
   EXPECT_TRUE(openDataset(plan, path, {{}, {"attention_mask"}})->holds("attention_mask"));
   EXPECT_NE(refusalOf([&] { openDataset(plan, path, {{}, {"attention_mask", "tokens"}}); }).find("cannot be ignored"), std::string::npos);
+}
+
+// Strings, objects, numbers of eight bits: what is ignored may be anything, and is not even inflated.
+TEST(Dataset, WhatIsIgnoredMayHaveAnyType) {
+  Folder folder;
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  std::string ids = npy("<i8", "(2, 4)", raw<int64_t>({1, 2, 3, 4, 5, 6, 7, 8})), fortran = ids;
+  fortran.replace(fortran.find("False"), 5, "True ");
+  for (const std::string &other : {npy("<U3", "(2,)", std::string(24, 'x')), npy("|O", "(2,)", "pickled"), npy(">f4", "(1,)", "1234"),
+                                   fortran, std::string("no array")}) {
+    std::string path = folder.write("x.npz", zip({{"tokens.npy", ids}, {"text.npy", other}, {"labels.npy", ids}}, true));
+    EXPECT_EQ(openDataset(plan, path, {{}, {"text"}})->samples(), 2u);
+    EXPECT_NE(refusalOf([&] { openDataset(plan, path); }).find("holds 'text', which the plan does not read"), std::string::npos);
+  }
+  std::string path = folder.write("x.npz", zip({{"tokens.npy", fortran}, {"labels.npy", ids}}, false));
+  EXPECT_NE(refusalOf([&] { openDataset(plan, path); }).find("'tokens.npy' is in Fortran order"), std::string::npos);
+
+  std::string header = R"({"tokens":{"dtype":"I64","shape":[2,4],"data_offsets":[0,64]},"labels":{"dtype":"I64","shape":[2,4],)"
+                       R"("data_offsets":[64,128]},"scale":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[128,131]}})";
+  path = folder.write("x.safetensors", safetensors(header, std::string(131, '\0')));
+  EXPECT_EQ(openDataset(plan, path, {{}, {"scale"}})->samples(), 2u);
+  header.replace(header.find("[128,131]"), 9, "[128,130]");
+  EXPECT_NE(refusalOf([&] {
+              openDataset(plan, folder.write("x.safetensors", safetensors(header, std::string(131, '\0'))), {{}, {"scale"}});
+            }).find("belong to nothing"),
+            std::string::npos);
 }
 
 TEST(Dataset, LabelsAreReadWhereTheyBelong) {

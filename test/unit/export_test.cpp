@@ -222,6 +222,21 @@ TEST(Export, SafetensorsHoldsParametersAndTheirAliases) {
   EXPECT_NE(refusalOf([&] { checkExport(plan, "x.pt"); }).find("ending"), std::string::npos);
 }
 
+// A folder that was removed during the run, and a link to a place where nothing is yet.
+TEST(Export, ItsPlaceNeedNotBeThere) {
+  Folder folder;
+  plan::Plan plan = makePlan(1, 0);
+  std::filesystem::create_directories(folder / "far");
+  std::filesystem::create_symlink("far/x.safetensors", folder / "link.safetensors");
+  onRanks(plan, [&](const Rank &rank, Memory &) {
+    initialiseParameters(rank, 1);
+    for (const char *name : {"gone/below/x.safetensors", "link.safetensors"}) exportWeights(rank, folder / name);
+  });
+  EXPECT_EQ(folder.read("gone/below/x.safetensors").size(), exportedFiles(plan, "x.safetensors").at(0).bytes);
+  EXPECT_EQ(folder.read("far/x.safetensors"), folder.read("gone/below/x.safetensors"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.safetensors"));
+}
+
 TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   Folder folder;
   std::filesystem::create_directories(folder / "in/sub");
@@ -285,7 +300,19 @@ TEST(Export, OnnxIsTheOriginalWithNewBytes) {
   EXPECT_FALSE(std::filesystem::exists(folder / "out/m.onnx.partial"));
 
   auto refused = [&](const std::string &path) { return refusalOf([&] { checkExport(plan, folder / path); }); };
-  EXPECT_EQ(refused("out/other.onnx"), "");
+  EXPECT_EQ(refused("new/other.onnx"), "");
+  EXPECT_EQ(refused("out/m.onnx"), ""); // replaces what it has left
+  EXPECT_NE(refused("out/other.onnx").find("which holds data of '" + (folder / "out/m.onnx'")), std::string::npos);
+  folder.write("out/sub/below.onnx", field(7, external("more.data")));
+  EXPECT_NE(refused("out/m.onnx").find("which holds data of '" + (folder / "out/sub/below.onnx'")), std::string::npos);
+  std::filesystem::remove(folder / "out/sub/below.onnx");
+  std::filesystem::remove(folder / "out/m.onnx"); // as if the export had ended before it
+  folder.write("out/broken.onnx", "no model");
+  EXPECT_EQ(refused("out/m.onnx"), "");
+  EXPECT_EQ(exportedFiles(plan, folder / "out/m.onnx").size(), 3u);
+  folder.write("out/constants.data", "somebody else's");
+  EXPECT_NE(refused("out/m.onnx").find("constants.data', which is not of an earlier export under this name"), std::string::npos);
+  std::filesystem::remove_all(folder / "out");
   EXPECT_NE(refused("in/m.onnx").find("overwrite"), std::string::npos);
   EXPECT_NE(refused("in/other.onnx").find("overwrite"), std::string::npos); // its data files would be
   EXPECT_NE(refused("in/../in/m.onnx").find("overwrite"), std::string::npos);

@@ -52,6 +52,22 @@ TEST(Timeline, LanesTakeTurns) {
   for (uint32_t tick = 1; tick <= 20'000; ++tick) timeline.advance(0), timeline.wait(0, 1, tick);
 }
 
+// More lanes than processors wait for one that is just ahead: a wait often ends by itself while the lane it waits for is about to wake it,
+// and that wake must not cost the next wait its own.
+TEST(Timeline, AWakeThatComesLateIsNotTheNextWaits) {
+  constexpr uint32_t kTicks = 5'000;
+  Timeline timeline;
+  std::vector<std::jthread> others;
+  for (int lane = 1; lane < Timeline::kLanes; ++lane)
+    others.emplace_back([&, lane] {
+      for (uint32_t tick = 1; tick <= kTicks; ++tick) timeline.wait(lane, 0, tick), timeline.advance(lane);
+    });
+  for (uint32_t tick = 1; tick <= kTicks; ++tick) {
+    timeline.advance(0);
+    timeline.wait(0, 1 + static_cast<int>(tick) % (Timeline::kLanes - 1), tick);
+  }
+}
+
 TEST(Timeline, StepsBeforeTheOneThatIsWaitedForWakeNobody) {
   constexpr uint32_t kSteps = 300;
   Timeline timeline;

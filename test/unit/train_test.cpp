@@ -1,17 +1,48 @@
 #include "runtime/plan/error.h"
+#include "runtime/process/file_limit.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/groups.h"
 #include "runtime/train/hyper.h"
 #include "runtime/train/loss_scale.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/settings.h"
+#include "runtime/train/setup.h"
+#include "test/unit/full_disk.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
 #include <cmath>
+#include <sys/resource.h>
 
 using namespace zero;
 using namespace zero::runtime;
 using zero::test::refusalOf;
+
+TEST(FileLimit, IsRaisedAsFarAsAllowed) {
+  rlimit before{}, now{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low{before.rlim_max / 2, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  raiseFileLimit();
+  getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(now.rlim_cur, before.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(Results, AnExportThatFindsNoRoomIsRefused) {
+  test::Folder folder;
+  plan::Plan plan;
+  plan::Parameter *parameter = plan.add_parameters();
+  parameter->set_name("w"), parameter->add_shape(1000);
+  TrainOptions options;
+  options.exportTo = folder / "new/w.safetensors";
+  auto refused = [&] { return refusalOf([&] { tryResults(options, plan); }); };
+  EXPECT_EQ(refused(), "");
+  {
+    test::FullDisk full(2000);
+    EXPECT_NE(refused().find("w.safetensors' could not be written: cannot make"), std::string::npos) << refused();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+}
 
 TEST(Schedule, RisesThenFalls) {
   for (Schedule schedule : {Schedule::Constant, Schedule::Cosine, Schedule::Linear}) {

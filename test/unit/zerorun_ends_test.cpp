@@ -39,11 +39,31 @@ TEST_F(Zerorun, RefusesInOneSentence) {
   refused("two.plan", good, "w.raw", 2);
 }
 
-TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
+// A sample of the tenth step is bad, on two ranks for rank 1.
+static std::string badData() {
   auto layout = runtime::layoutSafetensors({{"x", runtime::Element::I32, {40, 4}}, {"y", runtime::Element::F32, {40, 1}}});
   std::vector<int32_t> values(160, 1);
-  values[4 * 38 + 2] = 100; // of the tenth step, for rank 1
-  folder.write("bad.safetensors", layout.header + std::string(reinterpret_cast<const char *>(values.data()), 640) + std::string(160, '\0'));
+  values[4 * 38 + 2] = 100;
+  return layout.header + std::string(reinterpret_cast<const char *>(values.data()), 640) + std::string(160, '\0');
+}
+
+TEST_F(Zerorun, ABadSampleCostsNoStep) {
+  folder.write("bad.safetensors", badData());
+  Outcome outcome = run("one.plan", "--data bad.safetensors --steps 20 --checkpoint c --export w.safetensors --metrics m.jsonl");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.error.find("sample 38 of 'x' has the value 100 at position 2"), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("; step 9 is saved in c\n"), std::string::npos) << outcome.error;
+  EXPECT_TRUE(std::filesystem::exists(folder / "c/step-9/index.json"));
+  EXPECT_EQ(metrics("m.jsonl").size(), 9u);
+  // Held-out data would be read after the last step.
+  outcome = run("one.plan", "--data data.safetensors --eval-data bad.safetensors --steps 20 --metrics none.jsonl");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.error.find("'bad.safetensors': sample 38 of 'x'"), std::string::npos) << outcome.error;
+  EXPECT_FALSE(std::filesystem::exists(folder / "none.jsonl"));
+}
+
+TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
+  folder.write("bad.safetensors", badData());
   Outcome outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl", 2);
   EXPECT_NE(outcome.status, 0);
   EXPECT_NE(outcome.error.find("zerorun: rank 1: 'bad.safetensors': sample 38 of 'x' has the value 100 at position 2"), std::string::npos)
@@ -80,6 +100,62 @@ TEST_F(Zerorun, ALimitOnFilesIsSaidLikeAFullDisk) {
                                .c_str());
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1);
   EXPECT_NE(folder.read("err.txt").find("cannot write --metrics 'm.jsonl': File too large"), std::string::npos) << folder.read("err.txt");
+}
+
+// The folder of the trace goes while the run waits for a reader of its metrics.
+TEST_F(Zerorun, WeightsComeBeforeTheTrace) {
+  std::string reader = "(until test -d c; do sleep 0.1; done; rm -r t; exec timeout 60 cat m >lines) & ";
+  std::string train =
+      " one.plan --threads 1 --data data.safetensors --steps 9 --checkpoint c --metrics m --trace t/t.json --export w.safetensors";
+  int status = std::system(
+      ("cd " + (folder / "") + " && mkfifo m && mkdir t && { " + reader + "exec " + ZERORUN + train + " >out.txt 2>err.txt; }").c_str());
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1);
+  EXPECT_NE(folder.read("err.txt").find("cannot create 't/t.json.partial'"), std::string::npos) << folder.read("err.txt");
+  EXPECT_EQ(tensor("w.safetensors", "linear.weight").size(), 4u);
+}
+
+// A user who is not root.
+TEST_F(Zerorun, MetricsAreWrittenWhereTheFileAllowsIt) {
+  std::filesystem::create_directory(folder / "closed");
+  folder.write("closed/m.jsonl", "");
+  std::filesystem::permissions(folder / "closed", std::filesystem::perms(0555));
+  std::string start = geteuid() == 0 ? "setpriv --bounding-set=-dac_override,-dac_read_search " : "";
+  auto status = [&](const std::string &file) {
+    return std::system(("cd " + (folder / "") + " && " + start + ZERORUN +
+                        " one.plan --threads 1 --data data.safetensors --steps 3 --metrics " + file + " >out.txt 2>err.txt")
+                           .c_str());
+  };
+  EXPECT_EQ(status("closed/m.jsonl"), 0) << folder.read("err.txt");
+  EXPECT_EQ(metrics("closed/m.jsonl").size(), 3u);
+  EXPECT_EQ(status("/dev/null"), 0) << folder.read("err.txt");
+  EXPECT_NE(status("closed/new.jsonl"), 0);
+  EXPECT_NE(folder.read("err.txt").find("the folder 'closed' cannot be written"), std::string::npos) << folder.read("err.txt");
+  std::filesystem::permissions(folder / "closed", std::filesystem::perms(0755));
+}
+
+TEST_F(Zerorun, OnlyRankZeroNeedsTheFolderOfMetrics) {
+  std::filesystem::create_directories(folder / "first/logs");
+  std::filesystem::create_directories(folder / "second");
+  std::string train = std::string(ZERORUN) + " ../two.plan --threads 1 --data ../data.safetensors --steps 3 --metrics logs/m.jsonl ";
+  ASSERT_EQ(std::system(("mpirun --oversubscribe --allow-run-as-root -np 1 -wdir " + (folder / "first") + " " + train + ": -np 1 -wdir " +
+                         (folder / "second") + " " + train + ">" + (folder / "out.txt") + " 2>" + (folder / "err.txt"))
+                            .c_str()),
+            0)
+      << folder.read("err.txt");
+  EXPECT_EQ(metrics("first/logs/m.jsonl").size(), 3u);
+}
+
+TEST_F(Zerorun, AtTheLastStepWhatIsAskedForIsDoneOrRefused) {
+  std::string job = "--data data.safetensors --steps 3 --resume c ";
+  succeed("one.plan", "--data data.safetensors --steps 3 --checkpoint c");
+  succeed("one.plan", job + "--eval-data data.safetensors --export w.safetensors");
+  EXPECT_NE(folder.read("out.txt").find("held-out loss"), std::string::npos) << folder.read("out.txt");
+  EXPECT_EQ(tensor("w.safetensors", "linear.weight").size(), 4u);
+  Outcome outcome = run("one.plan", job + "--gradients g.safetensors");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.error.find("--gradients shows the first step's gradients, but checkpoint 'c/step-3' has made all 3 steps"),
+            std::string::npos)
+      << outcome.error;
 }
 
 // Evaluation on a large set may take longer than a batch system waits.

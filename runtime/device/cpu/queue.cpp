@@ -12,8 +12,9 @@ void awaitReached(const std::atomic<uint32_t> &word, uint32_t value) {
   for (uint32_t now = word.load(std::memory_order_acquire); static_cast<int32_t>(now - value) < 0;) now = awaitChange(word, now);
 }
 
+// An exchange: after a plain store the processor may read first, in notify_all, whether anybody sleeps, and then nobody is woken.
 void announce(std::atomic<uint32_t> &word, uint32_t value) {
-  word.store(value, std::memory_order_release);
+  word.exchange(value, std::memory_order_seq_cst);
   word.notify_all();
 }
 

@@ -37,8 +37,10 @@ class Timeline {
 public:
   static constexpr int kLanes = runtime::kLanes;
 
-  // A waiter publishes its target before it reads the tick for the last time, and an advance changes the tick before it reads who waits;
-  // both orders are sequentially consistent, so one of the two sees the other.
+  // A waiter publishes its target and its bit before it reads the tick for the last time, and an advance changes the tick before it reads
+  // who waits; both orders are sequentially consistent, so one of the two sees the other. Between its look at a target and the clearing of
+  // the bit the waiter may have gone on by itself and wait for a later tick: then the bit that is cleared is the later wait's, which is
+  // woken too early and sets it again.
   void advance(int lane) {
     Tick &tick = ticks[static_cast<size_t>(lane)];
     uint32_t now = tick.value.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -56,12 +58,14 @@ public:
       if (!isBefore(tick.value.load(std::memory_order_acquire), target) || hasFailed()) return;
     auto self = static_cast<size_t>(waiter);
     std::atomic<uint32_t> &wakes = sleepers[self].wakes;
-    uint32_t seen = wakes.load(std::memory_order_acquire);
-    tick.targets[self].store(target, std::memory_order_relaxed);
-    tick.sleepers.fetch_or(bitOf(self), std::memory_order_seq_cst);
-    while (isBefore(tick.value.load(std::memory_order_seq_cst), target) && !failed.load(std::memory_order_seq_cst)) {
+    tick.targets[self].store(target, std::memory_order_relaxed); // released with the bit, which an advance reads before it
+    // `wakes` is read before the bit is set: who clears the bit has synchronized with it, so it changes `wakes` after that was read, and
+    // this lane does not sleep on what is counted already.
+    for (;;) {
+      uint32_t seen = wakes.load(std::memory_order_acquire);
+      tick.sleepers.fetch_or(bitOf(self), std::memory_order_seq_cst);
+      if (!isBefore(tick.value.load(std::memory_order_seq_cst), target) || failed.load(std::memory_order_seq_cst)) break;
       wakes.wait(seen, std::memory_order_acquire);
-      seen = wakes.load(std::memory_order_acquire);
     }
     tick.sleepers.fetch_and(~bitOf(self), std::memory_order_relaxed);
   }
