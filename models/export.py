@@ -112,6 +112,8 @@ def first_way(a):
     """Tries each exporter with each form of attention; returns what the first that works exported: (model, task, fresh, exporter, attention)."""
     import torch
     attentions = ["sdpa", "eager"] if a.attention == "auto" else [a.attention]
+    if a.train_mode and a.attention == "auto":  # the dropout inside sdpa is written as one that drops nothing
+        attentions.reverse()
     exporters = [a.exporter] if a.exporter != "auto" else ["dynamo"] if a.no_weights else ["dynamo", "torchscript"]
     failures = []
     for exporter in exporters:

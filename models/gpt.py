@@ -17,6 +17,7 @@ With weights: matrices are normal(0, 0.02), norm weights 1 + normal(0, 0.01), bi
 are equal. Above 1.5 GB they go into FILE.onnx.data beside the graph (the protobuf limit is 2 GB).
 """
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -51,9 +52,22 @@ def placement(a, g):
     return "beside" if 4 * elements(g) > EXTERNAL_ABOVE else "inside"
 
 
-def initializers(a, g, path):
-    """The parameters as TensorProtos, with their data where placement() says."""
-    data = open(path + ".data", "wb") if placement(a, g) == "beside" else None
+@contextlib.contextmanager
+def replacing(path):
+    """A file that takes its name when it is whole; what had the name before stays where that fails."""
+    partial = path + ".partial"
+    try:
+        with open(partial, "wb") as file:
+            yield file
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise
+
+
+def initializers(a, g, path, data):
+    """The parameters as TensorProtos; `data`: the file beside the model that takes their values, or none."""
     for index, (name, shape, mean, std) in enumerate(g.parameters):
         tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape)
         if data:
@@ -65,8 +79,6 @@ def initializers(a, g, path):
         elif not a.no_weights:
             tensor.raw_data = values(a.seed, index, shape, mean, std).tobytes()
         yield tensor
-    if data:
-        data.close()
 
 
 def arguments(argv=None):
@@ -98,6 +110,10 @@ def arguments(argv=None):
         p.error(f"--hidden {a.hidden} is not a multiple of --heads {a.heads}")
     if not os.path.isdir(os.path.dirname(a.output) or "."):
         p.error(f"there is no folder {os.path.dirname(a.output)} for -o {a.output}")
+    if not a.output or os.path.isdir(a.output):
+        p.error(f"-o '{a.output}' is no file")
+    if not a.rope_theta > 0 or math.isinf(a.rope_theta):
+        p.error(f"--rope-theta must be a number above 0, not {a.rope_theta}")
     a.kv_heads = a.kv_heads or a.heads
     if a.arch == "gpt" and a.kv_heads != a.heads:
         p.error("--kv-heads is for --arch llama")
@@ -131,10 +147,13 @@ def main():
         graph.input.append(helper.make_tensor_value_info("attention_mask", TensorProto.INT64, dims))
     graph.output.append(helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*dims, a.vocab]))
     graph.initializer.extend(g.constants.values())
-    graph.initializer.extend(initializers(a, g, a.output))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10, producer_name="models/gpt.py")
-    with open(a.output, "wb") as f:
-        f.write(model.SerializeToString())
+    try:
+        with replacing(a.output) as file, replacing(a.output + ".data") if placement(a, g) == "beside" else contextlib.nullcontext() as data:
+            graph.initializer.extend(initializers(a, g, a.output, data))
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10, producer_name="models/gpt.py")
+            file.write(model.SerializeToString())
+    except OSError as error:
+        sys.exit(f"gpt.py: {a.output} could not be written: {error.strerror}")
     where = {"nowhere": "no weights", "beside": "weights beside it", "inside": "weights inside"}[placement(a, g)]
     print(f"{a.output}: {a.arch}, {a.layers} layers x {a.hidden}, {elements(g):,} parameters in {len(g.parameters)} tensors, "
           f"{os.path.getsize(a.output) / 1000:,.0f} kB ({where})")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,11 +35,14 @@ inline auto oneOf(std::vector<std::string> words) {
   };
 }
 
-inline std::string realNumber(const std::string &text) {
+// The whole text as a number; none if it is no number that a double holds.
+inline std::optional<double> toReal(const std::string &text) {
   double value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? "" : "wants a number, not '" + text + "'";
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
+
+inline std::string realNumber(const std::string &text) { return toReal(text) ? "" : "wants a number, not '" + text + "'"; }
 
 // A flag that may be given several times, with one value each time.
 inline CLI::Option *addList(CLI::App &app, const char *flag, std::vector<std::string> &values, const char *help) {
@@ -59,10 +63,23 @@ inline size_t editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
+// A flag whose value is empty, or the next flag: `--sign "$KEY"` and `--metrics $FILE --shuffle` of variables that are not set would leave
+// out what was asked for without a word.
+inline void requireValues(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &value : option->count() > 0 ? option->results() : std::vector<std::string>()) {
+      if (value.empty()) throw CLI::ParseError(option->get_name() + " is given nothing", CLI::ExitCodes::ArgumentMismatch);
+      if (value.size() > 1 && value[0] == '-' && app.get_option_no_throw(value))
+        throw CLI::ParseError(option->get_name() + " wants a value, and " + value + " follows it, which is a flag",
+                              CLI::ExitCodes::ArgumentMismatch);
+    }
+}
+
 // Parses; an argument that means nothing is refused with the flag that was probably meant.
 inline void parse(CLI::App &app, int argc, char **argv) {
   app.allow_extras();
   app.parse(argc, argv);
+  requireValues(app);
   std::vector<std::string> extras = app.remaining();
   if (extras.empty()) return;
   auto flag = std::find_if(extras.begin(), extras.end(), [](const std::string &e) { return e.size() > 1 && e[0] == '-'; });

@@ -78,7 +78,6 @@ public:
       os << inspect::firstPage(plan) << "\n" << inspect::scheduleText(plan, true);
       return true;
     }
-    if (!overwritesNoInput(plan, output)) return false;
     if (options.target != plan::Target::SIM && !timed("kernels", [&] { return machine.generate(*module, plan, code); })) return false;
     return timed("write", [&] {
       if (options.progress) options.progress->writing = true;
@@ -203,16 +202,6 @@ private:
     std::string excess = tooLarge(plan, questionOf(options, tokens));
     if (!excess.empty()) say("error", excess);
     return excess.empty();
-  }
-
-  /// `zeroc model.onnx -o model.onnx` must not destroy the model or its data.
-  bool overwritesNoInput(const plan::Plan &plan, const std::string &output) {
-    auto clashes = [&](const std::string &input) {
-      if (input.empty() || !llvm::sys::fs::equivalent(input, output)) return false;
-      say("error", "the plan would overwrite '" + input + "', which it is compiled from; name another file with -o");
-      return true;
-    };
-    return !clashes(plan.model()) && llvm::none_of(plan.parameters(), [&](const plan::Parameter &p) { return clashes(p.source().file()); });
   }
 
   const CompileOptions &options;

@@ -32,7 +32,9 @@ bool takeOver(int fd, const std::string &path) {
 } // namespace
 
 File::File(const std::string &path, Mode mode) : path_(path) {
-  int flags = mode == Mode::Read ? O_RDONLY : mode == Mode::Update ? O_RDWR | O_NOFOLLOW : O_RDWR | O_CREAT | O_NOFOLLOW;
+  int flags = mode == Mode::Read ? O_RDONLY | O_NONBLOCK : // a pipe is refused, not waited for
+                  mode == Mode::Update ? O_RDWR | O_NOFOLLOW
+                                       : O_RDWR | O_CREAT | O_NOFOLLOW;
   for (bool ready = false; !ready;) {
     fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     if (fd < 0 && errno == ELOOP && mode != Mode::Read)
@@ -40,6 +42,7 @@ File::File(const std::string &path, Mode mode) : path_(path) {
     if (fd < 0) throw Error(fmt::format("cannot {} '{}': {}", mode == Mode::Create ? "create" : "open", path, std::strerror(errno)));
     try {
       ready = mode != Mode::Create || takeOver(fd, path);
+      if (mode == Mode::Read) size(); // of a regular file
     } catch (...) {
       ::close(fd);
       throw;
@@ -118,6 +121,13 @@ void syncDirectory(const std::string &directory) {
 void renameOver(const std::string &from, const std::string &to) {
   if (std::rename(from.c_str(), to.c_str()) != 0)
     throw Error(fmt::format("cannot rename '{}' to '{}': {}", from, to, std::strerror(errno)));
+}
+
+std::string readText(const std::string &path) {
+  File file(path, File::Mode::Read);
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
 }
 
 std::string parentOf(const std::string &path) {

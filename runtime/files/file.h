@@ -40,6 +40,9 @@ private:
   int fd = -1;
 };
 
+// All of a regular file.
+std::string readText(const std::string &path);
+
 // What is under this name, with links followed. Throws a sentence if that cannot be known: what cannot be looked at is not taken for what
 // is not there.
 std::filesystem::file_type kindOf(const std::filesystem::path &path);

@@ -1,6 +1,7 @@
 //===- text.cpp - the text form of a judge's problem --------------------------------------------------===//
 #include "runtime/judge/problem.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/plan.pb.h"
 #include <charconv>
 #include <sstream>
 
@@ -18,6 +19,7 @@ public:
       words = std::istringstream(line.substr(0, line.find('#')));
       if (std::string verb; words >> verb) statement(verb);
     }
+    if (ranks.empty()) throw Error("judge problem: it holds no statement, so there is nothing to judge");
     for (Problem &problem : ranks) addHost(problem);
     return std::move(ranks);
   }
@@ -41,6 +43,11 @@ private:
     return n;
   }
   uint64_t readNumber(const char *what) { return toNumber(word(what)); }
+  uint32_t readStep(const char *what) {
+    uint64_t step = readNumber(what);
+    if (step > UINT32_MAX) fail(std::to_string(step) + " is no number of a step");
+    return uint32_t(step);
+  }
 
   template <typename T> uint32_t find(const std::vector<T> &list, const std::string &name) {
     for (size_t i = 0; i < list.size(); ++i)
@@ -48,7 +55,7 @@ private:
     fail("nothing is called '" + name + "'");
   }
   uint32_t lane(const std::string &name) {
-    for (uint32_t i = 0; i < 8; ++i)
+    for (uint32_t i = 0; i < plan::Lane_ARRAYSIZE; ++i)
       if (name == laneName(i)) return i;
     fail("'" + name + "' is no lane");
   }
@@ -82,10 +89,12 @@ private:
       b.arena = find(problem().arenas, word("an arena"));
       b.offset = readNumber("an offset");
       b.bytes = readNumber("bytes");
-      b.persistent = word("'life' or 'persistent'") == "persistent";
+      std::string how = word("'life' or 'persistent'");
+      if (how != "life" && how != "persistent") fail("a buffer has a life or is persistent, not '" + how + "'");
+      b.persistent = how == "persistent";
       if (!b.persistent) {
-        b.first = uint32_t(readNumber("a first step"));
-        b.last = uint32_t(readNumber("a last step"));
+        b.first = readStep("a first step");
+        b.last = readStep("a last step");
       }
       problem().buffers.push_back(b);
     } else if (verb == "step") {

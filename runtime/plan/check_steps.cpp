@@ -250,7 +250,7 @@ struct StepChecker : StepOperands {
 void checkStep(const Plan &plan, int program, int index) {
   const Step &step = plan.programs(program).steps(index);
   std::string what = "step " + std::to_string(index);
-  if (step.name().size() > 4096) throw Error(what + " has a name of " + std::to_string(step.name().size()) + " bytes");
+  requireText(what, step.name());
   what += " '" + step.name() + "' of program '" + plan.programs(program).name() + "'";
   if (!Lane_IsValid(step.lane())) throw Error(what + " runs on the unknown lane " + std::to_string(step.lane()));
   StepChecker check{{plan, step, program, what}};

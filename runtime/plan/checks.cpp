@@ -1,6 +1,7 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
+#include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
@@ -41,7 +42,8 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what) {
 void requireText(const std::string &what, const std::string &text, size_t limit) {
   if (text.size() > limit)
     throw Error(what + " has a text of " + std::to_string(text.size()) + " bytes; at most " + std::to_string(limit) + " are allowed");
-  if (text.find('\0') != std::string::npos) throw Error(what + " has a text with a zero byte");
+  if (std::ranges::any_of(text, [](char c) { return (static_cast<unsigned char>(c) < ' ') || c == 127; }))
+    throw Error(what + " has a text with a control character"); // that could say on a terminal what no program has said
 }
 
 void requireName(const std::string &what, const std::string &text) {

@@ -15,7 +15,7 @@ inline constexpr int kPersistent = -1;
 uint64_t multiply(uint64_t a, uint64_t b, const std::string &what);
 uint64_t add(uint64_t a, uint64_t b, const std::string &what);
 
-// A text of the plan's has a sane length and no zero byte; a name is one that is there.
+// A text of the plan's has a sane length and no control characters; a name is one that is there.
 void requireText(const std::string &what, const std::string &text, size_t limit = 4096);
 void requireName(const std::string &what, const std::string &text);
 

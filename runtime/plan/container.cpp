@@ -142,8 +142,10 @@ void save(const std::string &path, Plan plan, Bytes kernels, Bytes constants, co
 
 bool isPlan(const std::string &path) {
   char begin[8];
-  std::ifstream file(path, std::ios::binary);
-  return file.read(begin, sizeof begin) && std::memcmp(begin, kMagic, sizeof begin) == 0;
+  runtime::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info = {};
+  bool regular = file && ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode); // of a pipe nothing is taken
+  return regular && ::pread(file.get(), begin, sizeof begin, 0) == ssize_t(sizeof begin) && std::memcmp(begin, kMagic, sizeof begin) == 0;
 }
 
 void sign(const std::string &from, const std::string &to, const SigningKey &key) {

@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/sha.h>
 #include <openssl/x509.h>
+#include <sys/stat.h>
 
 namespace zero::plan {
 namespace {
@@ -24,8 +26,11 @@ using Context = std::unique_ptr<EVP_MD_CTX, Release<EVP_MD_CTX_free>>;
 using File = std::unique_ptr<FILE, Release<std::fclose>>;
 
 File open(const std::string &path) {
-  File file(std::fopen(path.c_str(), "re"));
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is refused, not waited for
+  struct stat info = {};
+  File file(fd < 0 ? nullptr : ::fdopen(fd, "r"));
   if (!file) throw Error("cannot open the key '" + path + "': " + std::strerror(errno));
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) throw Error("cannot read the key '" + path + "': it is no regular file");
   return file;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/process/streams.h"
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 namespace zero::runtime {
 
 void openStandardStreams() {
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond the limit of its size is an error of who writes it, and no end without a word
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     if (::open("/dev/null", O_RDWR) != fd) std::_Exit(1); // the lowest number that is free; there is nowhere to say why not

@@ -5,8 +5,8 @@
 
 namespace zero::runtime {
 
-// First thing in main. A program may be started with standard streams closed (`zerorun >&-`); the next file it opens would then be
-// its standard output, and be written over by messages. What is closed becomes /dev/null.
+// First thing in main, also of what becomes too long a file. A program may be started with standard streams closed (`zerorun >&-`); the
+// next file it opens would then be its standard output, and be written over by messages. What is closed becomes /dev/null.
 void openStandardStreams();
 
 // Text that may hold names from anywhere (files, other ranks), with its control characters as in "\x1b": they would move the cursor, or

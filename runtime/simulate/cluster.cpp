@@ -1,12 +1,11 @@
 #include "runtime/simulate/cluster.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/simulate/machines.h"
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 namespace zero::simulate {
 namespace {
@@ -125,11 +124,13 @@ Cluster parseCluster(const std::string &text, const std::string &name) {
 }
 
 Cluster readCluster(const std::string &path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) throw Error("the machine's description '" + path + "' cannot be read; known by name are " + machineNames());
-  return parseCluster(text.str(), path);
+  std::string text;
+  try {
+    text = runtime::readText(path);
+  } catch (const Error &error) {
+    throw Error("the machine's description cannot be read: " + std::string(error.what()) + "; known by name are " + machineNames());
+  }
+  return parseCluster(text, path);
 }
 
 } // namespace zero::simulate

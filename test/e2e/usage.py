@@ -36,7 +36,8 @@ ZEROC = [
     ("--bucket-elements -3",), ("--device-memory much",), ("--device-memory 1K", "bytes"), ("--recompute x",),
     ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--tf32", "--tf32", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.txt", "html"), ("--report /no/such/x.html", "/no/such"), ("--report model.onnx", "html"), ("--report x.html --print-pipeline", "--report"),
     ("--offload-optimizer tape", "tape"), ("--offload-activations ram", "ram"),
-    ("--host-memory much",), ("--disk-memory -1",), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
+    ("--host-memory much",), ("--disk-memory -1",), ("--disk-memory 16777216T", "8 EiB"), ("--device-memory ", "--device-memory", "nothing"), ("--sign ", "--sign", "nothing"),
+    ("--loss --quiet", "--loss", "--quiet", "flag"), ("--machine .", "not a regular file", "a100"), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
     ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),
 ]
 ZERORUN = [
@@ -48,6 +49,7 @@ ZERORUN = [
     ("--export /no/such/w.safetensors", "/no/such"), ("--export model.onnx", "overwrite"), ("--export data.safetensors", "--data"), ("--metrics model.onnx", "the model"), ("--trace ./model.onnx", "the model"), ("--metrics good.plan", "plan"),
     ("--export x.safetensors --gradients ./x.safetensors", "--export", "--gradients"), ("--eval-every 2", "--eval-data"), ("--eval-data nowhere.npz", "nowhere.npz"),
     ("--eval-data data.safetensors --eval-every 0", "--eval-every"), ("--threads 0",), ("--threads x",), ("--threads 100000",), ("--timeout x",), ("--require-signature /no/such.pub", "/no/such.pub"), ("--require-signature good.plan", "good.plan"), ("--timeout -1",), ("--trace /no/such/t.json", "/no/such"),
+    ("--metrics --shuffle", "--metrics", "--shuffle", "flag"), ("--checkpoint --drain", "--checkpoint", "flag"), ("--checkpoint ", "nothing"), ("--lr-scale wte=x", "--lr-scale"),
     ("--disk-path",), ("--simulate x", "--data", "--simulate"), ("--no-such-flag",), ("stray", "stray"), ("--steps 1", "--steps"),
 ]
 NO_STEPS = [
@@ -60,13 +62,13 @@ NO_STEPS = [
 ]
 SGD = [("--eps 1e-3",), ("--betas 0.9,0.99",)]
 INSPECT = [("nowhere", "nowhere"), (".", "."), ("data.safetensors", "no"), ("good.plan stray", "stray"), ("good.plan --no-such-flag", "--no-such-flag"),
-           ("--judge nowhere", "nowhere"), ("--judge data.safetensors", "line 1"), ("good.plan --judge data.safetensors", "both")]
+           ("--judge nowhere", "nowhere"), ("--judge .", "regular"), ("--judge /dev/null", "regular"), ("--judge empty", "nothing to judge"), ("good.plan --measured ", "nothing"), ("--judge data.safetensors", "line 1"), ("good.plan --judge data.safetensors", "both")]
 
 
 def nothing_lost():
     """What was refused has changed nothing that was read."""
     model, data = (suite.work / "model.onnx").read_bytes(), (suite.work / "data.safetensors").read_bytes()
-    refused([suite.bin / "zeroc", "model.onnx", "-o", "model.onnx", "--bind", "batch=2,seq=8"], "model.onnx", "overwrite")
+    refused([suite.bin / "zeroc", "model.onnx", "-o", "model.onnx", "--bind", "batch=2,seq=8"], "the model", "-o", "model.onnx")
     refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "data.safetensors"], "data.safetensors")
     refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, "--export", "model.onnx"], "model.onnx")
     # nor what is no file: a device would be gone
@@ -76,6 +78,23 @@ def nothing_lost():
         refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, flag, "pipe.safetensors"], "not a regular file")
     expect((suite.work / "pipe.safetensors").is_fifo(), "a pipe was replaced")
     expect((suite.work / "model.onnx").read_bytes() == model and (suite.work / "data.safetensors").read_bytes() == data, "an input was overwritten")
+
+
+def pipes():
+    """Nobody waits for a file that is a pipe, or takes anything out of one."""
+    os.mkfifo(suite.work / "fifo")
+    zeroc, zerorun, good = suite.bin / "zeroc", suite.bin / "zerorun", ["good.plan", "--data", "data.safetensors", "--steps", 1]
+    model = ["model.onnx", "-o", "x.plan", "--bind", "batch=2,seq=8"]
+    for command in ([zeroc, "fifo", "-o", "x.plan"], [zeroc, *model, "--machine", "fifo"], [zeroc, *model, "--sign", "fifo"], [zeroc, "model.onnx", "-o", "fifo"],
+                    [zerorun, *good, "--require-signature", "fifo"], [zerorun, "good.plan", "--simulate", "fifo"],
+                    *([suite.bin / "zero-inspect", *flags, "fifo"] for flags in (["--judge"], ["good.plan", "--measured"], ["good.plan", "--time", "--machine"]))):
+        refused(command, "fifo")
+
+
+def lost_output():
+    """What cannot be printed is no success."""
+    for command in ("zero-inspect good.plan --json", "zero-inspect good.plan", "zeroc model.onnx --bind batch=2,seq=8 --emit import"):
+        refused(["sh", "-c", f"{suite.bin}/{command} > /dev/full"], "could not be written")
 
 
 def moved():
@@ -226,6 +245,7 @@ suite.start()
 suite.gpt("model.onnx", *SMALL)
 tokens = np.arange(8 * 9) % 50
 save_file({"input_ids": tokens[:64].reshape(8, 8), "labels": tokens[1:65].reshape(8, 8)}, suite.work / "data.safetensors")
+(suite.work / "empty").touch()
 try:
     suite.zeroc("model.onnx", "good.plan", "--bind", "batch=2,seq=8", "-q")
     suite.zeroc("model.onnx", "plain-sgd.plan", "--bind", "batch=2,seq=8", "--optimizer", "sgd", "-q")
@@ -241,6 +261,8 @@ else:
     suite.check("usage: zero-inspect", all_refused, "zero-inspect", [], INSPECT)
     suite.check("usage: programs alone", bare)
     suite.check("usage: inputs are spared", nothing_lost)
+    suite.check("usage: pipes", pipes)
+    suite.check("usage: output that is lost", lost_output)
     suite.check("usage: plans and models that move", moved)
     suite.check("usage: paths that are no UTF-8", bytes_in_paths)
     suite.check("usage: models that are replaced", replaced)

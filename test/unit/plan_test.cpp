@@ -417,6 +417,8 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_axes(0)->set_size(0); }, "axis 'data' has 0 coordinates"},
       {[](Plan &p) { *p.add_axes() = p.axes(0); }, "axis 'data' occurs twice"},
       {[](Plan &p) { p.add_axes()->set_size(1); }, "an axis has no name"},
+      {[](Plan &p) { p.set_model("model.onnx\n"); }, "the model has a text with a control character"},
+      {[](Plan &p) { stepOf(p, kProduct)->set_name("\x1b[8m"); }, "has a text with a control character"},
       {[](Plan &p) {
          for (int i = 0; i < 8; ++i) p.add_axes()->set_name("axis" + std::to_string(i)), p.mutable_axes(i + 1)->set_size(1);
        },

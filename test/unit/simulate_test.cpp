@@ -315,7 +315,9 @@ TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
     namedOrRead("/no/h1000");
     FAIL();
   } catch (const Error &error) {
-    EXPECT_STREQ(error.what(), "the machine's description '/no/h1000' cannot be read; known by name are a100 and h100");
+    EXPECT_STREQ(error.what(),
+                 "the machine's description cannot be read: cannot open '/no/h1000': No such file or directory; known by name "
+                 "are a100 and h100");
   }
 }
 

@@ -1,5 +1,6 @@
 //===- zero-inspect - read exactly what a plan will do ------------------------------------------------===//
 // It never loads a plan's code, whatever it is asked: to look at a stranger's plan is safe.
+#include "runtime/files/file.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
@@ -12,9 +13,7 @@
 #include "runtime/simulate/text.h"
 #include "runtime/simulate/trace.h"
 #include "tools/command_line.h"
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
 namespace {
 
@@ -25,15 +24,7 @@ int verdict(const std::vector<std::string> &found, const std::string &what, std:
   return found.empty() ? 0 : 1;
 }
 
-std::string read(const std::string &path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) throw zero::Error(path + " cannot be read");
-  return text.str();
-}
-
-int judgeText(const std::string &path) { return verdict(zero::judge::checkAll(zero::judge::parse(read(path))), path); }
+int judgeText(const std::string &path) { return verdict(zero::judge::checkAll(zero::judge::parse(zero::runtime::readText(path))), path); }
 
 struct Pages {
   bool json = false, peak = false, schedule = false, operands = false, kernels = false, why = false, time = false, trace = false,
@@ -59,10 +50,8 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
   if (pages.none() && !pages.check) std::cout << firstPage(plan, fileLine(file)) << "\n" << processTable(file, threads);
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  zero::runtime::openStandardStreams();
+/// What the command line asks for.
+int run(int argc, char **argv) {
   CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
   std::string path, problem, machine, measured;
   Pages pages;
@@ -110,7 +99,7 @@ int main(int argc, char **argv) {
     pages.machine = *described ? zero::simulate::equalRank(zero::simulate::namedOrRead(machine), file.plan.world())
                                : zero::simulate::defaultMachine(file.plan.target());
     if (!measured.empty()) {
-      std::cout << zero::simulate::measuredMachine(file.plan, read(measured), measured) << "\n";
+      std::cout << zero::simulate::measuredMachine(file.plan, zero::runtime::readText(measured), measured) << "\n";
       return 0;
     }
     if (pages.trace) {
@@ -125,4 +114,15 @@ int main(int argc, char **argv) {
     zero::runtime::complain(std::string("zero-inspect: ") + error.what());
     return 1;
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  zero::runtime::openStandardStreams();
+  int status = run(argc, argv);
+  std::cout.flush();
+  if (std::cout) return status;
+  zero::runtime::complain("zero-inspect: what it found could not be written: the standard output takes no more");
+  return 1;
 }

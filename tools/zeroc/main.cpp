@@ -6,16 +6,16 @@
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/options.h"
+#include "tools/zeroc/outputs.h"
 #include "tools/zeroc/parameters.h"
-#include "tools/zeroc/report.h"
 #include <iostream>
 
-int main(int argc, char **argv) {
-  zero::runtime::openStandardStreams();
+/// What the command line asks for.
+static int run(int argc, char **argv) {
   CLI::App app{"Compile an ONNX model into a training plan: zeroc model.onnx -o plan.bin", "zeroc"};
   try {
     zero::CommandLine line = zero::parseCommandLine(argc, argv, app);
-    zero::checkReport(line);
+    zero::checkOutputs(line);
     if (line.printPipeline) {
       std::cout << zero::pipeline::describePipeline(line.compile);
       return 0;
@@ -63,4 +63,14 @@ int main(int argc, char **argv) {
     zero::runtime::complain(std::string("zeroc: error: ") + error.what());
     return 1;
   }
+}
+
+int main(int argc, char **argv) {
+  zero::runtime::openStandardStreams();
+  int status = run(argc, argv);
+  std::cout.flush(), llvm::outs().flush();
+  if (std::cout && !llvm::outs().has_error()) return status;
+  llvm::outs().clear_error(); // LLVM would end the program
+  zero::runtime::complain("zeroc: error: what it prints could not be written: the standard output takes no more");
+  return 1;
 }

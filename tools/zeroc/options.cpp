@@ -262,6 +262,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
   if (o.accumulateOrder == "vertical" && o.accumulate > pipeline::kMostVertical)
     throw Error("--accumulate-order vertical holds all micro-steps in one program, which takes " + std::to_string(pipeline::kMostVertical) +
                 " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
+  line.machine = texts.machine;
   o.machine = texts.machine.empty() ? defaultMachine(o) : simulate::equalRank(simulate::namedOrRead(texts.machine), uint64_t(o.world));
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},

@@ -10,6 +10,7 @@ struct CommandLine {
   pipeline::CompileOptions compile;
   std::optional<pipeline::Phase> emit;
   std::string output, report; // of the plan; empty: none
+  std::string machine;        // --machine as it was given
   Limits limits;
   bool timing = false, quiet = false, printPipeline = false;
   bool signOnly = false; // the model is a plan

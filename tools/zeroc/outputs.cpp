@@ -1,4 +1,5 @@
-#include "tools/zeroc/report.h"
+#include "tools/zeroc/outputs.h"
+#include "runtime/checkpoint/export_onnx.h"
 #include "runtime/files/distinct.h"
 #include "runtime/files/partial_file.h"
 #include "runtime/inspect/inspect.h"
@@ -6,21 +7,46 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/paths.h"
-#include <nlohmann/json.hpp>
+#include <filesystem>
 
 namespace zero {
+namespace {
 
-void checkReport(const CommandLine &line) {
-  if (line.report.empty()) return;
-  if (!line.report.ends_with(".html") && !line.report.ends_with(".json"))
-    throw Error("--report '" + line.report + "' must end in .html, a page, or in .json, numbers");
-  if (line.emit || line.signOnly || line.printPipeline) throw Error("--report is of a plan that is written, with -o");
-  runtime::requireDistinct({{"the model", line.compile.model, false}, {"-o", line.output, true}, {"--report", line.report, true}});
+/// Files beside the model that it keeps data in.
+std::set<std::string> dataFiles(const std::string &model) {
+  std::set<std::string> files;
   try {
-    runtime::PartialFile(plan::replaceable(line.report)); // before the model is compiled
-  } catch (const Error &error) {
-    throw Error("--report '" + line.report + "' could not be written: " + error.what());
+    for (const std::string &name : runtime::externalFiles(model))
+      files.insert((std::filesystem::path(runtime::parentOf(model)) / name).string());
+  } catch (const Error &) { // who imports the model says what is wrong with it
   }
+  return files;
+}
+
+void tryWriting(const std::string &flag, const std::string &path) {
+  try {
+    runtime::PartialFile(plan::replaceable(path));
+  } catch (const Error &error) {
+    throw Error(flag + " '" + path + "' could not be written: " + error.what());
+  }
+}
+
+} // namespace
+
+void checkOutputs(const CommandLine &line) {
+  bool writes = !line.emit && !line.printPipeline;
+  if (!line.report.empty() && (!writes || line.signOnly)) throw Error("--report is of a plan that is compiled and written, with -o");
+  if (!line.report.empty() && !line.report.ends_with(".html") && !line.report.ends_with(".json"))
+    throw Error("--report '" + line.report + "' must end in .html, a page, or in .json, numbers");
+  if (!writes || line.signOnly) return;
+  std::vector<runtime::NamedFile> files{{"the model", line.compile.model, false}};
+  for (const std::string &file : dataFiles(line.compile.model)) files.push_back({"data of the model", file, false});
+  if (!line.machine.empty()) files.push_back({"--machine", line.machine, false});
+  files.push_back({"-o", line.output, true});
+  if (!line.report.empty()) files.push_back({"--report", line.report, true});
+  runtime::requireDistinct(files);
+  tryWriting("-o", line.output);
+  if (!line.report.empty()) tryWriting("--report", line.report);
 }
 
 void writeReport(const CommandLine &line) {

@@ -1,12 +1,12 @@
-//===- report.h - zeroc --report ----------------------------------------------------------------------===//
+//===- outputs.h - the files that zeroc writes --------------------------------------------------------===//
 #pragma once
 #include "tools/zeroc/options.h"
 
 namespace zero {
 
-/// Throws zero::Error where no report can be written to this file beside the plan.
-void checkReport(const CommandLine &line);
-/// Of the plan that was written: a page for a browser, or what zero-inspect --json says, with the schedule.
+/// Before anything takes time: throws zero::Error where the plan or its report could not be written, or would replace what is read.
+void checkOutputs(const CommandLine &line);
+/// zeroc --report, of the plan that was written: a page for a browser, or what zero-inspect --json says, with the schedule.
 void writeReport(const CommandLine &line);
 
 } // namespace zero

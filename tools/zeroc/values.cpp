@@ -36,6 +36,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
     factor = double(1ull << (10 * (found - prefixes + 1)));
   }
   if (number.empty() || number.getAsDouble(value)) throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
+  if (value * factor >= 0x1p63) throw Error(flag + " wants a size below 8 EiB, not '" + text.str() + "'");
   return uint64_t(value * factor);
 }
 

@@ -62,7 +62,7 @@ static std::string isScale(const std::string &text) {
 
 static std::vector<std::pair<std::string, double>> scales(const std::vector<std::string> &texts) {
   std::vector<std::pair<std::string, double>> list;
-  for (const std::string &text : texts) list.emplace_back(text.substr(0, text.rfind('=')), std::stod(text.substr(text.rfind('=') + 1)));
+  for (const std::string &text : texts) list.emplace_back(text.substr(0, text.rfind('=')), *zero::toReal(text.substr(text.rfind('=') + 1)));
   return list;
 }
 
@@ -231,6 +231,9 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     complainOnce(zero::usageSentence(error, "zerorun")); // every rank reads the same wrong command line
+    return 1;
+  } catch (const std::exception &error) {
+    complainOnce(fmt::format("zerorun: {}", error.what()));
     return 1;
   }
   if (options.plan.empty()) {
