@@ -59,15 +59,10 @@ std::map<std::string, std::string> canonicalFiles(const plan::Plan &plan, const 
   return result;
 }
 
-// The data files that a model names. What cannot be read as a model names none.
+// The data files that a model names.
 std::set<std::string> namedBy(const std::string &model) {
   std::set<std::string> places;
-  std::error_code failed;
-  try {
-    if (fs::is_regular_file(model, failed))
-      for (const std::string &name : externalFiles(model)) places.insert(canonical((fs::path(parentOf(model)) / name).string()));
-  } catch (const Error &) {
-  }
+  for (const std::string &file : dataFilesOf(model)) places.insert(canonical(file));
   return places;
 }
 

@@ -15,5 +15,7 @@ std::vector<ExportedFile> exportedOnnxFiles(const plan::Plan &plan, const std::s
 
 // Names of the external data files a model refers to, relative to its folder. Understands as much of ONNX as that takes.
 std::set<std::string> externalFiles(const std::string &model);
+// The same files as paths. What cannot be read as a model names none.
+std::set<std::string> dataFilesOf(const std::string &model);
 
 } // namespace zero::runtime

@@ -1,7 +1,9 @@
 // A walk over the protobuf wire format of an ONNX model that looks for one thing: TensorProto.external_data's location.
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/data/mapped_file.h"
+#include "runtime/files/file.h"
 #include "runtime/plan/error.h"
+#include <filesystem>
 #include <fmt/format.h>
 #include <functional>
 #include <optional>
@@ -123,6 +125,17 @@ std::set<std::string> externalFiles(const std::string &model) {
     throw Error(fmt::format("'{}' is not an ONNX model, or is damaged", model));
   }
   return walk.locations;
+}
+
+std::set<std::string> dataFilesOf(const std::string &model) {
+  std::set<std::string> files;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(model, failed)) return files;
+  try {
+    for (const std::string &name : externalFiles(model)) files.insert((std::filesystem::path(parentOf(model)) / name).string());
+  } catch (const Error &) {
+  }
+  return files;
 }
 
 } // namespace zero::runtime

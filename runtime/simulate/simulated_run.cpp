@@ -24,10 +24,10 @@ constexpr uint64_t kSteps = 10, kMostSteps = 1000000; // without --steps; and th
 constexpr uint64_t kTracedSteps = 10;                 // more no viewer opens
 constexpr double kWorthSaying = 0.01;                 // of a step, that ranks wait for another
 
-/// A file of results, which is there whole or not at all.
+/// A file of results, which is there whole or not at all; none if nobody asked for it.
 class Results {
 public:
-  Results(const char *flag, const std::optional<std::string> &path) {
+  void begin(const char *flag, const std::optional<std::string> &path) {
     if (path) try {
         file = std::make_unique<runtime::PartialFile>(plan::replaceable(*path));
       } catch (const Error &error) {
@@ -109,62 +109,65 @@ std::string slowestText(const ClusterRun &run, double step) {
                      own < kWorthSaying * step ? "for nobody" : secondsText(own), most->rank, secondsText(most->longestWait()));
 }
 
-} // namespace
+/// One run, and what is said and written of it.
+class Simulated {
+public:
+  explicit Simulated(const SimulatedRun &run)
+      : run(run), file(plan::load(run.plan)), cluster(namedOrRead(run.machine)), steps(run.steps.value_or(kSteps)) {
+    if (!plan::trains(plan, run.clips))
+      throw Error(fmt::format("'{}' has steps {} --clip alone", run.plan, run.clips ? "without" : "with"));
+    if (steps == 0 || steps > kMostSteps) throw Error(fmt::format("--simulate wants --steps from 1 to {}", kMostSteps));
+    requireOwnFiles(run, plan);
+    metrics.begin("--metrics", run.metrics), trace.begin("--trace", run.trace);
+  }
 
-void simulateRun(const SimulatedRun &run) {
-  plan::PlanFile file = plan::load(run.plan);
-  const plan::Plan &plan = file.plan;
-  if (!plan::trains(plan, run.clips)) throw Error(fmt::format("'{}' has steps {} --clip alone", run.plan, run.clips ? "without" : "with"));
-  Cluster cluster = namedOrRead(run.machine);
-  uint64_t steps = run.steps.value_or(kSteps);
-  if (steps == 0 || steps > kMostSteps) throw Error(fmt::format("--simulate wants --steps from 1 to {}", kMostSteps));
-  requireOwnFiles(run, plan);
-  Results metrics("--metrics", run.metrics), trace("--trace", run.trace);
+  void walk() {
+    uint64_t nodes = (uint64_t(plan.world()) + cluster.ranksPerNode - 1) / cluster.ranksPerNode;
+    fmt::print("simulated, nothing is trained: {} on {}, a rank takes {}\n", inspect::counted(plan.world(), "rank"),
+               inspect::counted(nodes, "node"), memoryText(plan, cluster, run.clips));
+    ClusterOptions options{.steps = steps, .clips = run.clips, .seed = run.seed};
+    options.ended = [this](uint64_t step, double seconds) { ended(step, seconds); };
+    if (run.trace)
+      options.show = [this](uint64_t rank, int program, size_t task, double begin, double end) { show(rank, program, task, begin, end); };
+    summarize(runOn(cluster, plan, options));
+    metrics.publish();
+    writeTrace();
+  }
 
-  uint64_t nodes = (uint64_t(plan.world()) + cluster.ranksPerNode - 1) / cluster.ranksPerNode;
-  fmt::print("simulated, nothing is trained: {} on {}, a rank takes {}\n", inspect::counted(plan.world(), "rank"),
-             inspect::counted(nodes, "node"), memoryText(plan, cluster, run.clips));
-  uint64_t tokens = runtime::sampleTokens(plan);
-  double each =
-      double(std::max<uint64_t>(tokens, 1)) * double(plan.samples()) * double(plan.world()) * std::max(1.0, double(plan.accumulate()));
-  const char *what = tokens ? "tokens" : "samples";
+private:
+  /// "1234 tokens/s", of all ranks.
+  std::string speedText(double seconds) const { return fmt::format("{:.0f} {}/s", each / seconds, unit); }
 
-  ClusterOptions options{.steps = steps, .clips = run.clips, .seed = run.seed};
-  uint64_t stride = runtime::logStride(steps, 0);
-  options.ended = [&](uint64_t step, double seconds) {
+  void ended(uint64_t step, double seconds) {
+    complete = step;
     if (step == 1 || step % stride == 0 || step == steps) {
-      fmt::print("step {:>{}}/{}  {}  {:.0f} {}/s\n", step, std::to_string(steps).size(), steps, secondsText(seconds), each / seconds,
-                 what);
+      fmt::print("step {:>{}}/{}  {}  {}\n", step, std::to_string(steps).size(), steps, secondsText(seconds), speedText(seconds));
       std::fflush(stdout);
     }
-    metrics.add(fmt::format("{{\"step\": {}, \"simulated\": true, \"{}_per_s\": {:.1f}, \"seconds\": {:.6f}}}\n", step, what,
+    metrics.add(fmt::format("{{\"step\": {}, \"simulated\": true, \"{}_per_s\": {:.1f}, \"seconds\": {:.6f}}}\n", step, unit,
                             each / seconds, seconds));
-  };
-  std::map<uint64_t, std::pair<std::set<int>, std::string>> events; // lanes and what they do, by rank
-  uint64_t ended = 0;
-  if (run.trace) {
-    auto count = options.ended;
-    options.ended = [&, count](uint64_t step, double seconds) { count(step, seconds), ended = step; };
-    options.show = [&](uint64_t rank, int program, size_t task, double begin, double end) {
-      const plan::Program &steps = plan.programs(program);
-      if (ended >= kTracedSteps || task == 0 || task > size_t(steps.steps_size())) return; // the first and the last are the host's
-      const plan::Step &step = steps.steps(int(task) - 1);
-      auto &[lanes, text] = events[rank];
-      lanes.insert(step.lane());
-      text += runtime::traceEvent(int(rank), {step.name(), steps.name(), step.lane(), begin, end});
-    };
   }
-  ClusterRun result = runOn(cluster, plan, options);
 
-  double seconds = steps > 1 ? (result.stepEnds.back() - result.stepEnds.front()) / double(steps - 1) : result.stepEnds.back();
-  uint64_t flops = 0;
-  for (const inspect::Work &lane : inspect::workByLane(plan, run.clips)) flops += lane.flops;
-  fmt::print("\na step takes {}{}: {:.0f} {}/s of all ranks, {:.4g} TFLOP/s of each; 1000 steps take {}\n", secondsText(seconds),
-             steps > 1 ? ", all but the first" : "", each / seconds, what, double(flops) / seconds / 1e12,
-             runtime::durationText(1000 * seconds));
-  fmt::print("{}{}", lanesText(result), slowestText(result, seconds));
-  metrics.publish();
-  if (run.trace) {
+  void show(uint64_t rank, int index, size_t task, double begin, double end) {
+    const plan::Program &program = plan.programs(index);
+    if (complete >= kTracedSteps || task == 0 || task > size_t(program.steps_size())) return; // the first and the last are the host's
+    const plan::Step &step = program.steps(int(task) - 1);
+    auto &[lanes, text] = events[rank];
+    lanes.insert(step.lane());
+    text += runtime::traceEvent(int(rank), {step.name(), program.name(), step.lane(), begin, end});
+  }
+
+  void summarize(const ClusterRun &result) const {
+    double seconds = steps > 1 ? (result.stepEnds.back() - result.stepEnds.front()) / double(steps - 1) : result.stepEnds.back();
+    uint64_t flops = 0;
+    for (const inspect::Work &lane : inspect::workByLane(plan, run.clips)) flops += lane.flops;
+    fmt::print("\na step takes {}{}: {} of all ranks, {:.4g} TFLOP/s of each; 1000 steps take {}\n", secondsText(seconds),
+               steps > 1 ? ", all but the first" : "", speedText(seconds), double(flops) / seconds / 1e12,
+               runtime::durationText(1000 * seconds));
+    fmt::print("{}{}", lanesText(result), slowestText(result, seconds));
+  }
+
+  void writeTrace() {
     std::string before = "[\n";
     for (const auto &[rank, lanesAndText] : events) {
       trace.add(before + runtime::traceNames(int(rank), lanesAndText.first) + lanesAndText.second);
@@ -173,6 +176,22 @@ void simulateRun(const SimulatedRun &run) {
     trace.add("\n]\n");
     trace.publish();
   }
-}
+
+  const SimulatedRun &run;
+  plan::PlanFile file;
+  const plan::Plan &plan = file.plan;
+  Cluster cluster;
+  uint64_t steps, stride = runtime::logStride(steps, 0), complete = 0;
+  uint64_t tokens = runtime::sampleTokens(plan); // of a sample; 0: it has none
+  const char *unit = tokens ? "tokens" : "samples";
+  double each = double(std::max<uint64_t>(tokens, 1)) * double(plan.samples()) * double(plan.world()) *
+                double(std::max<uint64_t>(plan.accumulate(), 1)); // of these in a step
+  Results metrics, trace;
+  std::map<uint64_t, std::pair<std::set<int>, std::string>> events; // lanes and what they do, by rank
+};
+
+} // namespace
+
+void simulateRun(const SimulatedRun &run) { Simulated(run).walk(); }
 
 } // namespace zero::simulate

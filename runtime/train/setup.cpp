@@ -1,5 +1,6 @@
 #include "runtime/train/setup.h"
 #include "runtime/checkpoint/export.h"
+#include "runtime/checkpoint/export_onnx.h"
 #include "runtime/engine/engine.h"
 #include "runtime/files/distinct.h"
 #include "runtime/files/partial_file.h"
@@ -72,6 +73,7 @@ void checkResults(const TrainOptions &options, const plan::Plan &plan) {
   add("the plan", options.plan, false);
   for (const std::string &file : plan::ModelFiles(plan).names())
     add(file == plan.model() ? "the model" : "the model's weights", file, false);
+  for (const std::string &file : dataFilesOf(plan.model())) add("the model's data", file, false); // of constants alone, too
   add("--data", options.data, false);
   add("--eval-data", options.evalData, false);
   add("--metrics", options.metrics, true);

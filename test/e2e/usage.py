@@ -4,6 +4,8 @@ import os
 import shutil
 
 import numpy as np
+import onnx
+from onnx import helper
 from safetensors.numpy import load_file, save_file
 
 from harness import Failure, Suite, expect
@@ -78,6 +80,29 @@ def nothing_lost():
         refused([suite.bin / "zerorun", "good.plan", "--data", "data.safetensors", "--steps", 1, flag, "pipe.safetensors"], "not a regular file")
     expect((suite.work / "pipe.safetensors").is_fifo(), "a pipe was replaced")
     expect((suite.work / "model.onnx").read_bytes() == model and (suite.work / "data.safetensors").read_bytes() == data, "an input was overwritten")
+
+
+def constants_spared():
+    """A data file of the model that holds a constant alone is no place for results, nor is the machine's description."""
+    constant = onnx.numpy_helper.from_array(np.arange(8)[::-1].copy(), "order")
+    (suite.work / "order.data").write_bytes(constant.raw_data)
+    onnx.external_data_helper.set_external_data(constant, "order.data", offset=0, length=len(constant.raw_data))
+    constant.ClearField("raw_data")
+    weight = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((8, 5), np.float32), "w")
+    nodes = [helper.make_node("Gather", ["x", "order"], ["a"], axis=1), helper.make_node("MatMul", ["a", "w"], ["logits"])]
+    value = lambda name, width: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, width])
+    model = helper.make_model(helper.make_graph(nodes, "g", [value("x", 8)], [value("logits", 5)], [weight, constant]),
+                              opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    (suite.work / "apart.onnx").write_bytes(model.SerializeToString())
+    np.savez(suite.work / "apart.npz", x=np.ones((4, 8), np.float32), labels=np.arange(4))
+    (suite.work / "machine.json").write_text('{"memory": 1e10}')
+    suite.zeroc("apart.onnx", "apart.plan", "-q")
+    before = {name: (suite.work / name).read_bytes() for name in ("order.data", "machine.json")}
+    refused([suite.bin / "zeroc", "apart.onnx", "-o", "order.data"], "data of the model", "-o")
+    refused([suite.bin / "zeroc", "apart.onnx", "-o", "machine.json", "--machine", "machine.json"], "--machine", "-o")
+    for flag in ("--metrics", "--trace"):
+        refused([suite.bin / "zerorun", "apart.plan", "--data", "apart.npz", "--steps", 1, flag, "order.data"], "the model's data", flag)
+    expect(all((suite.work / name).read_bytes() == content for name, content in before.items()), "an input was overwritten")
 
 
 def pipes():
@@ -261,6 +286,7 @@ else:
     suite.check("usage: zero-inspect", all_refused, "zero-inspect", [], INSPECT)
     suite.check("usage: programs alone", bare)
     suite.check("usage: inputs are spared", nothing_lost)
+    suite.check("usage: constants and machines are spared", constants_spared)
     suite.check("usage: pipes", pipes)
     suite.check("usage: output that is lost", lost_output)
     suite.check("usage: plans and models that move", moved)

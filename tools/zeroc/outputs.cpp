@@ -7,21 +7,9 @@
 #include "runtime/plan/container.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/paths.h"
-#include <filesystem>
 
 namespace zero {
 namespace {
-
-/// Files beside the model that it keeps data in.
-std::set<std::string> dataFiles(const std::string &model) {
-  std::set<std::string> files;
-  try {
-    for (const std::string &name : runtime::externalFiles(model))
-      files.insert((std::filesystem::path(runtime::parentOf(model)) / name).string());
-  } catch (const Error &) { // who imports the model says what is wrong with it
-  }
-  return files;
-}
 
 void tryWriting(const std::string &flag, const std::string &path) {
   try {
@@ -40,7 +28,7 @@ void checkOutputs(const CommandLine &line) {
     throw Error("--report '" + line.report + "' must end in .html, a page, or in .json, numbers");
   if (!writes || line.signOnly) return;
   std::vector<runtime::NamedFile> files{{"the model", line.compile.model, false}};
-  for (const std::string &file : dataFiles(line.compile.model)) files.push_back({"data of the model", file, false});
+  for (const std::string &file : runtime::dataFilesOf(line.compile.model)) files.push_back({"data of the model", file, false});
   if (!line.machine.empty()) files.push_back({"--machine", line.machine, false});
   files.push_back({"-o", line.output, true});
   if (!line.report.empty()) files.push_back({"--report", line.report, true});
