@@ -64,11 +64,16 @@ inline size_t editDistance(const std::string &a, const std::string &b) {
 }
 
 // A flag whose value is empty, or the next flag: `--sign "$KEY"` and `--metrics $FILE --shuffle` of variables that are not set would leave
-// out what was asked for without a word.
+// out what was asked for without a word. Nor is a value longer than the library for regular expressions has room on its stack for.
 inline void requireValues(const CLI::App &app) {
+  constexpr size_t kLongest = 16384;
   for (const CLI::Option *option : app.get_options())
     for (const std::string &value : option->count() > 0 ? option->results() : std::vector<std::string>()) {
       if (value.empty()) throw CLI::ParseError(option->get_name() + " is given nothing", CLI::ExitCodes::ArgumentMismatch);
+      if (value.size() > kLongest)
+        throw CLI::ParseError(option->get_name() + " is given " + std::to_string(value.size()) + " bytes, of which it takes " +
+                                  std::to_string(kLongest),
+                              CLI::ExitCodes::ArgumentMismatch);
       if (value.size() > 1 && value[0] == '-' && app.get_option_no_throw(value))
         throw CLI::ParseError(option->get_name() + " wants a value, and " + value + " follows it, which is a flag",
                               CLI::ExitCodes::ArgumentMismatch);

@@ -100,8 +100,13 @@ std::vector<double> shares(const std::vector<Event> &events) {
 
 std::string measuredMachine(const plan::Plan &plan, const std::string &trace, const std::string &name) {
   std::map<std::string, Done> done;
-  std::vector<Event> onDisk;
-  for (const Event &event : eventsOf(plan, trace, name)) {
+  std::vector<Event> onDisk, events;
+  try {
+    events = eventsOf(plan, trace, name);
+  } catch (const Json::type_error &) {
+    throw Error("'" + name + "' is no trace: an event of it has another type of value than zerorun --trace FILE writes");
+  }
+  for (const Event &event : events) {
     auto [speed, amount] = shown(plan, *event.step);
     if (speed.starts_with("disk_")) onDisk.push_back(event);
     if (!speed.empty()) done[speed].amount += amount;

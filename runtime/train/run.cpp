@@ -25,7 +25,8 @@ std::string divergence(const StepRecord &record, const Progress &at) {
   if (at.scale && at.scale->value == 0)
     return fmt::format("the gradient of step {} is not finite, and the loss scale is 1 already", record.step);
   if (at.scale && at.scale->good == 0 && record.gradientNorm && !std::isfinite(*record.gradientNorm)) return ""; // skipped
-  if (!std::isfinite(record.loss)) return fmt::format("the loss of step {} is {}", record.step, record.loss);
+  float loss = std::isnan(record.loss) ? std::abs(record.loss) : record.loss;                                    // no "-nan"
+  if (!std::isfinite(loss)) return fmt::format("the loss of step {} is {}", record.step, loss);
   if (record.gradientNorm && !std::isfinite(*record.gradientNorm))
     return fmt::format("the gradient's norm in step {} is {}", record.step, *record.gradientNorm);
   return "";
@@ -246,8 +247,11 @@ void Run::endAtSample(const std::string &why, uint64_t begun, uint64_t saved) {
 void Run::endDiverged(const std::string &why, uint64_t saved) {
   line.reset(); // ends the line on the terminal
   if (!leads) throw ReportedElsewhere();
-  throw CollectiveError(fmt::format("{}, so the run ends; {}a smaller --lr, more --warmup or --clip may help", why,
-                                    saved != UINT64_MAX ? fmt::format("step {} is saved in {}; ", saved, *options.checkpoint) : ""));
+  bool updated = at.step > 1; // what ends the first step was in the data or in the weights that it began with
+  throw CollectiveError(fmt::format("{}, so the run ends; {}{}", why,
+                                    saved != UINT64_MAX ? fmt::format("step {} is saved in {}; ", saved, *options.checkpoint) : "",
+                                    updated ? "a smaller --lr, more --warmup or --clip may help"
+                                            : "nothing was updated before it: look at the data and at the model's weights"));
 }
 
 } // namespace zero::runtime

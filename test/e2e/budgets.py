@@ -166,10 +166,10 @@ def open_flags():
 def ranks_open():
     """Of several ranks, whose buckets travel: what is left open is no slower than what a flag says, nor is more memory than less, up to all that is needed,
     but for three hundredths."""
-    suite.gpt("deep.onnx", "--arch", "llama", "--layers", "8", "--hidden", "64", "--heads", "4", "--vocab", "256", "--seq", "64", "--batch", "4", "--no-weights")
+    suite.gpt("ranks.onnx", "--arch", "llama", "--layers", "8", "--hidden", "64", "--heads", "4", "--vocab", "256", "--seq", "64", "--batch", "4", "--no-weights")
     machine = suite.work / "machine.json"
     machine.write_text(json.dumps({"link": 3e8, "link_latency": 1e-5, "products_f32": 1e10}))
-    flags = [suite.work / "deep.onnx", "x.plan", "--init", "random", "--target", "sim", "--clip", "never", "--machine", machine, "--world", 4, "--stage", 3]
+    flags = [suite.work / "ranks.onnx", "x.plan", "--init", "random", "--target", "sim", "--clip", "never", "--machine", machine, "--world", 4, "--stage", 3]
     top, worst, smaller = needs(facts(flags), "device"), 0, None
     for part in (0.8, 0.87, 0.93, 0.97, 1, 1.02):
         seconds = {}

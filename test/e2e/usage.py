@@ -39,7 +39,7 @@ ZEROC = [
     ("--precision f64", "f64"), ("--reduce-type f16", "wants f32 or bf16"), ("--target tpu", "cuda"), ("--target cuda --gpu sm_70", "sm_70", "sm_90"), ("--gpu sm_90", "--gpu", "cpu"), ("--tf32", "--tf32", "cpu"), ("--target sim --cpu native", "--cpu", "sim"), ("--stage x", "0"), ("--machine /no/such/file", "/no/such/file"), ("--tile 1", "2"), ("--tile x",), ("--report x.txt", "html"), ("--report /no/such/x.html", "/no/such"), ("--report model.onnx", "html"), ("--report x.html --print-pipeline", "--report"),
     ("--offload-optimizer tape", "tape"), ("--offload-activations ram", "ram"),
     ("--host-memory much",), ("--disk-memory -1",), ("--disk-memory 16777216T", "8 EiB"), ("--device-memory ", "--device-memory", "nothing"), ("--sign ", "--sign", "nothing"),
-    ("--loss --quiet", "--loss", "--quiet", "flag"), ("--machine .", "not a regular file", "a100"), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
+    ("--freeze " + "(" * 20000, "--freeze", "20000"), ("--loss --quiet", "--loss", "--quiet", "flag"), ("--machine .", "not a regular file", "a100"), ("--emit nothing", "nothing"), ("--no-such-flag",), ("stray", "stray"),
     ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),
 ]
 ZERORUN = [

@@ -294,6 +294,7 @@ TEST(Measured, IsWhatTheSecondRunOfAProgramShows) {
     return "";
   };
   EXPECT_NE(refusal("{").find("'t.json' is no trace"), std::string::npos);
+  EXPECT_NE(refusal(R"({"ph": 5})").find("'t.json' is no trace: an event of it has another type of value"), std::string::npos);
   EXPECT_NE(refusal(first).find("'t.json' has no second run of a program"), std::string::npos);
   EXPECT_NE(refusal(event("sum", kCompute, 0, 1)).find("'t.json' is a trace of another plan: it has 'sum' on lane compute"),
             std::string::npos);

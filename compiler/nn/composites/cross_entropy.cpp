@@ -42,7 +42,7 @@ Composed CrossEntropyOp::decompose(Build &b) {
   if (smoothing() > 0)
     row = b.sub(log, b.sumLast(b.mul(b.select(here, b.like(x, atLabel()), b.like(x, elsewhere())), centred)));
   else
-    row = b.sub(log, b.sumLast(b.select(here, centred, b.like(x, 0)))); // centred: a large offset of all logits costs no digits
+    row = b.sub(lse, b.sumLast(b.select(here, x, b.like(x, 0))));
   Value scale = b.everywhere(b.cast(getScale(), elementOf(x)), {rows});
   Value counts = b.compare(Predicate::ne, labels, b.like(labels, double(getIgnoreIndexAttr().getInt())));
   return {b.sumAll(b.select(counts, b.mul(row, scale), b.like(lse, 0))), lse};

@@ -31,9 +31,8 @@ func.func @layer_norm(%x: tensor<4x8xf32>, %s: tensor<8xf32>, %b: tensor<8xf32>)
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>, %[[LABELS:[a-z0-9]+]]: tensor<4xi64>
 // CHECK-NOT: nn.take_along
 // CHECK-NOT: nn.gather
-// CHECK: %[[CENTRED:.*]] = nn.sub %[[X]]
 // CHECK: %[[HERE:.*]] = nn.compare eq
-// CHECK: nn.select %[[HERE]], %[[CENTRED]]
+// CHECK: nn.select %[[HERE]], %[[X]]
 // CHECK: %[[COUNTS:.*]] = nn.compare ne %[[LABELS]]
 // CHECK: %[[EACH:.*]] = nn.select %[[COUNTS]]
 // CHECK: nn.reduce sum %[[EACH]] dims [0] : tensor<4xf32> -> tensor<f32>
