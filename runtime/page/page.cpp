@@ -6,7 +6,6 @@
 #include "runtime/plan/micro_steps.h"
 #include "runtime/simulate/runs.h"
 #include "runtime/simulate/text.h"
-#include "runtime/simulate/timeline.h"
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -48,17 +47,13 @@ std::string memoryCharts(const plan::Plan &plan, bool clips) {
 /// The last of the estimated steps, from when its first task begins.
 std::string laneChart(const plan::Plan &plan, const simulate::Machine &machine, bool clips) {
   simulate::StepRuns steps(plan, machine, clips);
-  std::vector<std::vector<simulate::Interval>> intervals = simulate::intervalsOf(steps.runs);
   size_t each = steps.runs.size() / simulate::StepRuns::kSteps, first = steps.runs.size() - each;
   double begin = std::numeric_limits<double>::infinity(), end = 0;
   std::array<std::vector<Bars::Span>, simulate::kLanes> lanes;
-  for (size_t run = first; run < steps.runs.size(); ++run) {
-    const plan::Program &program = plan.programs(steps.programs[steps.programOf[run]].index);
-    for (int i = 0; i < program.steps_size(); ++i) {
-      simulate::Interval at = intervals[run][size_t(i) + 1]; // the first task is the host's
-      begin = std::min(begin, at.begin), end = std::max(end, at.end);
-      lanes[size_t(program.steps(i).lane())].push_back({0, at.begin, at.end, program.steps(i).name()});
-    }
+  for (const simulate::StepSpan &span : spansOf(plan, steps)) {
+    if (span.run < first) continue;
+    begin = std::min(begin, span.at.begin), end = std::max(end, span.at.end);
+    lanes[size_t(span.step.lane())].push_back({0, span.at.begin, span.at.end, span.step.name()});
   }
   Bars bars{.end = end - begin};
   for (size_t lane = 0; lane < lanes.size(); ++lane) {

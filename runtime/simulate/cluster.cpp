@@ -89,10 +89,10 @@ const Machine &Cluster::machineOf(uint64_t at) const {
   return other == others.end() ? rank : other->second;
 }
 
-Machine equalRank(const Cluster &cluster, uint64_t world) {
-  Machine machine = cluster.rank;
-  if (world > cluster.ranksPerNode) machine.link = std::min(machine.link, cluster.network);
-  return machine;
+Machine amongRanks(const Cluster &cluster, const Machine &machine, uint64_t world) {
+  Machine limited = machine;
+  if (world > cluster.ranksPerNode) limited.link = std::min(limited.link, cluster.network);
+  return limited;
 }
 
 Cluster parseCluster(const std::string &text, const std::string &name) {

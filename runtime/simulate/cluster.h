@@ -25,8 +25,11 @@ struct Cluster {
   const Machine &machineOf(uint64_t at) const;
 };
 
-/// What a rank of `world` equal ones has. A ring of them all crosses each node's boundary once, so that none sends faster than the node.
-Machine equalRank(const Cluster &cluster, uint64_t world);
+/// What a rank with this machine has beside the others of `world` in all. A ring of them crosses each node's boundary once, so that none
+/// sends faster than the node.
+Machine amongRanks(const Cluster &cluster, const Machine &machine, uint64_t world);
+/// Where all are equal.
+inline Machine equalRank(const Cluster &cluster, uint64_t world) { return amongRanks(cluster, cluster.rank, world); }
 
 /// Throws zero::Error, a sentence that names the file, for what is no such object.
 Cluster readCluster(const std::string &path);

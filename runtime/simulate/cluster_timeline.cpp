@@ -48,8 +48,7 @@ public:
       : cluster(cluster), options(options), world(plan.world()),
         steps(cluster.variation > 0 ? options.steps : std::min(options.steps, kSettled + 1)), classes(classesOf(cluster, world)) {
     for (const RankClass &each : classes.ranks) {
-      Machine machine = each.machine;
-      if (world > cluster.ranksPerNode) machine.link = std::min(machine.link, cluster.network);
+      Machine machine = amongRanks(cluster, each.machine, world);
       auto program = std::find_if(programs.begin(), programs.end(), [&](const auto &known) { return known->machine == machine; });
       if (program == programs.end()) program = programs.insert(program, std::make_unique<Program>(plan, machine, options.clips, steps));
       ranks.emplace_back(**program);

@@ -52,4 +52,15 @@ StepRuns::StepRuns(const plan::Plan &plan, const Machine &machine, bool clips, s
       }
 }
 
+std::vector<StepSpan> spansOf(const plan::Plan &plan, const StepRuns &steps) {
+  std::vector<StepSpan> spans;
+  std::vector<std::vector<Interval>> intervals = intervalsOf(steps.runs);
+  for (size_t run = 0; run < intervals.size(); ++run) {
+    const plan::Program &program = plan.programs(steps.programs[steps.programOf[run]].index);
+    for (int i = 0; i < program.steps_size(); ++i) // the first task is the host's
+      spans.push_back({run, program, program.steps(i), intervals[run][size_t(i) + 1]});
+  }
+  return spans;
+}
+
 } // namespace zero::simulate

@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/plan/plan.pb.h"
 #include "runtime/simulate/machine.h"
-#include "runtime/simulate/tasks.h"
+#include "runtime/simulate/timeline.h"
 #include <map>
 
 namespace zero::simulate {
@@ -36,5 +36,15 @@ struct StepRuns {
   std::vector<ProgramRun> runs;
   std::vector<size_t> programOf; // each run
 };
+
+/// A step of the plan's in one of these runs.
+struct StepSpan {
+  size_t run;
+  const plan::Program &program;
+  const plan::Step &step;
+  Interval at;
+};
+/// All of them, run by run, in the order of their programs.
+std::vector<StepSpan> spansOf(const plan::Plan &plan, const StepRuns &steps);
 
 } // namespace zero::simulate

@@ -1,6 +1,5 @@
 #include "runtime/simulate/step_time.h"
 #include "runtime/simulate/runs.h"
-#include "runtime/simulate/timeline.h"
 #include <algorithm>
 
 namespace zero::simulate {

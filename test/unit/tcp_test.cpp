@@ -164,6 +164,17 @@ protected:
   std::future<std::string> start(const Membership &membership) {
     return std::async(std::launch::async, [=] { return sentenceOf([&] { connectTcp(membership)->finalize(); }); });
   }
+  // What rank 1 of two says at its end that has been welcomed by what it takes for rank 0.
+  template <typename Then> std::string welcomed(Then &&then) {
+    std::string why;
+    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
+    auto rank = start(member(1, 2));
+    Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
+    std::optional<Arrival> arrival = acceptor.next(soon());
+    EXPECT_TRUE(arrival && arrival->welcome());
+    then(*arrival, rank);
+    return rank.get();
+  }
   Socket call() {
     std::string why;
     auto until = soon();
@@ -464,14 +475,9 @@ TEST_F(Rendezvous, AStrangerInThePlaceOfRankZeroIsNamed) {
 // A process that knows the secret, but does not send what rank 0 does.
 TEST_F(Rendezvous, AWrongListOfRanksIsNamed) {
   auto answered = [&](Kind kind, const std::string &body) {
-    std::string why;
-    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
-    auto rank = start(member(1, 2));
-    Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
-    std::optional<Arrival> arrival = acceptor.next(soon());
-    EXPECT_TRUE(arrival && arrival->welcome());
-    arrival->answer(arrival->session.seal(Session::From::Callee, kind, body.data(), body.size()));
-    return rank.get();
+    return welcomed([&](Arrival &arrival, const std::future<std::string> &) {
+      arrival.answer(arrival.session.seal(Session::From::Callee, kind, body.data(), body.size()));
+    });
   };
   EXPECT_SAYS(answered(Kind::Table, std::string(sizeof(Token), 0)), "which is not one of 2 ranks");
   EXPECT_SAYS(answered(Kind::Join, ""), "something else than the list of ranks");
@@ -485,22 +491,17 @@ TEST_F(Rendezvous, ARankThatEndsBeforeItIsCalledIsNamed) {
   if (gone == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
   auto called = [&](pid_t process, bool hangsUp) {
-    std::string why;
-    Socket listener = listenAt(resolve("127.0.0.1", port, why).at(0), why);
-    auto rank = start(member(1, 2));
-    Acceptor acceptor(listener, Kind::Join, 0, secret, sizeof(Join));
-    std::optional<Arrival> arrival = acceptor.next(soon());
-    EXPECT_TRUE(arrival && arrival->welcome());
-    TableEntry entries[2];
-    for (TableEntry &entry : entries) entry.peer = Peers::self(), entry.port = zero::test::freePort();
-    entries[0].peer.process = process;
-    std::string body(sizeof(Token), 0);
-    body.append(reinterpret_cast<const char *>(entries), sizeof entries);
-    arrival->answer(arrival->session.seal(Session::From::Callee, Kind::Table, body.data(), body.size()));
-    std::this_thread::sleep_for(milliseconds(100));
-    if (hangsUp) arrival->socket = Socket();
-    EXPECT_EQ(rank.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-    return rank.get();
+    return welcomed([&](Arrival &arrival, const std::future<std::string> &rank) {
+      TableEntry entries[2];
+      for (TableEntry &entry : entries) entry.peer = Peers::self(), entry.port = zero::test::freePort();
+      entries[0].peer.process = process;
+      std::string body(sizeof(Token), 0);
+      body.append(reinterpret_cast<const char *>(entries), sizeof entries);
+      arrival.answer(arrival.session.seal(Session::From::Callee, Kind::Table, body.data(), body.size()));
+      std::this_thread::sleep_for(milliseconds(100));
+      if (hangsUp) arrival.socket = Socket();
+      EXPECT_EQ(rank.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+    });
   };
   EXPECT_SAYS(called(gone, false), "rank 0 (process " + std::to_string(gone) + " on ");
   std::string said = called(::getpid(), true);

@@ -69,7 +69,6 @@ void makeRoom(const Socket &socket);
 // busy with something else leaves its messages unread for as long as it needs, and the system would count that, too.
 void watchMachine(const Socket &socket);
 size_t descriptorLimit();
-void raiseDescriptorLimit(); // as far as allowed: each rank has a connection to every other one, several times
 
 int millisecondsUntil(Deadline until); // for poll: rounded up, from 0
 

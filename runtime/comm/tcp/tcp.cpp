@@ -2,6 +2,7 @@
 #include "runtime/comm/tcp/mesh.h"
 #include "runtime/comm/tcp/tcp_communicator.h"
 #include "runtime/comm/tcp/watch.h"
+#include "runtime/process/file_limit.h"
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -46,7 +47,7 @@ private:
 } // namespace
 
 std::unique_ptr<CommunicatorFactory> connectTcp(const Membership &membership) {
-  raiseDescriptorLimit();
+  raiseFileLimit(); // each rank has a connection to every other one, several times
   return std::make_unique<TcpFactory>(membership);
 }
 
